@@ -1,0 +1,152 @@
+//! The built-in functions, each also a filter: one table that the parser, the evaluator and the reference read.
+//!
+//! A body is an ordinary function from values to a value. It knows no scope and no world; what needs a clock or
+//! a file is a computed value, not a function.
+
+use crate::limits::{Limit, Limits};
+use crate::value::{NumberError, TooDeep, Type, Value, ops::OpError};
+
+/// One built-in.
+pub struct Function {
+    /// The name, as a call and as a filter.
+    pub name: &'static str,
+    /// The chapter of the reference it stands in.
+    pub group: Group,
+    /// Its parameters; the first is what a filter is applied to.
+    pub params: &'static [Param],
+    /// How many of them must be given.
+    pub required: usize,
+    /// The type of the result, in words.
+    pub returns: &'static str,
+    /// One line for the reference.
+    pub doc: &'static str,
+    /// Examples: an expression and its value as JSON, run by a test.
+    pub examples: &'static [(&'static str, &'static str)],
+    /// What it does.
+    pub(crate) body: Body,
+}
+
+/// The chapters of the reference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    /// `exists`, `default`.
+    Missing,
+    /// Numbers.
+    Number,
+    /// Conversions between types.
+    Convert,
+    /// Text.
+    Text,
+    /// Lists and objects.
+    Collection,
+    /// Formats and encodings.
+    Codec,
+    /// Dates and durations.
+    Time,
+    /// Ways of binding in shell and argv fields.
+    Binding,
+}
+
+/// One parameter.
+pub struct Param {
+    /// The name the reference and the errors use.
+    pub name: &'static str,
+    /// What may stand there.
+    pub kind: ParamKind,
+}
+
+/// What an argument is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ParamKind {
+    /// Any expression.
+    Value,
+    /// A literal text that is an expression over the elements, parsed with the template.
+    Element,
+    /// Any number of further expressions; only as the last parameter.
+    Rest,
+}
+
+/// How a function is carried out.
+#[derive(Clone, Copy)]
+pub(crate) enum Body {
+    /// By a function from values to a value.
+    Plain(fn(&mut Call<'_>) -> Result<Value, FuncError>),
+    /// By the evaluator, because the first argument may be missing.
+    Exists,
+    /// By the evaluator, because the first argument may be missing.
+    Default,
+    /// By the binder of shell and argv fields; an error anywhere else.
+    Binding,
+}
+
+/// An element expression, applied to the element at an index.
+pub(crate) type ElementFn<'a> = &'a mut dyn FnMut(usize, &Value) -> Result<Value, FuncError>;
+
+/// One call of a function.
+pub(crate) struct Call<'a> {
+    /// The arguments, without the element expression.
+    pub args: &'a [Value],
+    /// The element expression, when one was given.
+    pub element: Option<ElementFn<'a>>,
+    /// The limits in force.
+    pub limits: &'a Limits,
+    /// Operations left in this evaluation.
+    pub fuel: &'a mut u64,
+}
+
+impl Call<'_> {
+    /// Counts `operations` against the limit.
+    pub(crate) fn spend(&mut self, operations: usize) -> Result<(), FuncError> {
+        match self.fuel.checked_sub(operations as u64) {
+            Some(left) => {
+                *self.fuel = left;
+                Ok(())
+            }
+            None => Err(FuncError::Limit(Limit::Operations)),
+        }
+    }
+}
+
+/// Why a function gave no value. Values are carried as data, so that every sink can mask them.
+pub(crate) enum FuncError {
+    /// There is nothing to give, such as the first of an empty list; `default` covers it.
+    Missing(&'static str),
+    /// The argument at this index has the wrong type; what is expected, in words.
+    Type { arg: usize, expected: &'static str, got: Type },
+    /// Two values that have no order, or that an operator does not take.
+    Op(&'static str, OpError),
+    /// The argument at this index has the right type and a value that will not do; why, and a hint.
+    Value { arg: usize, why: String, hint: Option<String> },
+    /// Arithmetic failed.
+    Number(NumberError),
+    /// A limit was passed.
+    Limit(Limit),
+    /// The function is not in this build; the cargo feature that it needs.
+    #[cfg_attr(all(feature = "regex", feature = "time", feature = "codec", feature = "yaml"), expect(dead_code))]
+    Feature(&'static str),
+    /// The element expression failed; the evaluator keeps the error itself.
+    Element,
+}
+
+impl From<NumberError> for FuncError {
+    fn from(error: NumberError) -> Self {
+        match error {
+            NumberError::TooLarge => Self::Limit(Limit::Digits),
+            error => Self::Number(error),
+        }
+    }
+}
+
+impl From<TooDeep> for FuncError {
+    fn from(TooDeep: TooDeep) -> Self {
+        Self::Limit(Limit::DataDepth)
+    }
+}
+
+/// Every built-in, sorted by name.
+pub static FUNCTIONS: &[Function] = &[];
+
+/// The built-in of a name.
+pub fn find(name: &str) -> Option<&'static Function> {
+    FUNCTIONS.binary_search_by(|function| function.name.cmp(name)).ok().map(|at| &FUNCTIONS[at])
+}

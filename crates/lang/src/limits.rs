@@ -1,0 +1,82 @@
+//! The limits that keep every evaluation bounded, each with a name that its error shows.
+
+/// What may be bounded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Limit {
+    /// Bytes of an expression's source.
+    Expression,
+    /// Bytes of a template or document.
+    Source,
+    /// Nesting of the syntax.
+    SyntaxDepth,
+    /// Nesting of data.
+    DataDepth,
+    /// Operations of one evaluation.
+    Operations,
+    /// Digits of a number.
+    Digits,
+    /// Bytes of a text result.
+    TextResult,
+    /// Bytes of a compiled regular expression.
+    Regex,
+    /// Computed values kept during one evaluation.
+    Computed,
+}
+
+impl Limit {
+    /// The name that errors show.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Expression => "expression size",
+            Self::Source => "template or document size",
+            Self::SyntaxDepth => "nesting of an expression",
+            Self::DataDepth => "nesting of data",
+            Self::Operations => "operations per evaluation",
+            Self::Digits => "digits of a number",
+            Self::TextResult => "size of a text",
+            Self::Regex => "size of a compiled pattern",
+            Self::Computed => "computed values per evaluation",
+        }
+    }
+}
+
+/// The limits in force; [`Limits::default`] is what the binary uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of an expression's source: 64 KiB.
+    pub expression: usize,
+    /// Bytes of a template or document: 64 MiB.
+    pub source: usize,
+    /// Nesting of the syntax: 128. More than 128 is not accepted.
+    pub syntax_depth: usize,
+    /// Operations of one evaluation: 1,000,000.
+    pub operations: u64,
+    /// Bytes of a text result: 64 MiB.
+    pub text_result: usize,
+    /// Bytes of a compiled regular expression: 1 MiB.
+    pub regex: usize,
+    /// Computed values kept during one evaluation: 10,000.
+    pub computed: usize,
+    /// Bytes of the computed values kept during one evaluation: 256 MiB.
+    pub computed_bytes: usize,
+}
+
+impl Limits {
+    /// The default limits.
+    pub const DEFAULT: Self = Self {
+        expression: 64 << 10,
+        source: 64 << 20,
+        syntax_depth: 128,
+        operations: 1_000_000,
+        text_result: 64 << 20,
+        regex: 1 << 20,
+        computed: 10_000,
+        computed_bytes: 256 << 20,
+    };
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}

@@ -1,0 +1,328 @@
+//! Values: null, bool, int, float, text, list, object.
+//!
+//! A value is 24 bytes, cheap to clone whatever its size, `Send` and `Sync`. Containers know their depth and
+//! refuse to be nested deeper than [`MAX_DEPTH`], so that dropping, comparing and printing may recurse.
+//! This module never reads a template: a text that holds `${...}` is just a text.
+
+mod number;
+mod object;
+pub(crate) mod ops;
+mod print;
+
+use std::fmt;
+use std::sync::Arc;
+
+use ecow::EcoString;
+
+pub use number::{MAX_DIGITS, Number, NumberError};
+pub use object::{Key, Keys, Object, Repeated};
+pub use print::JsonStyle;
+
+/// How deep containers may be nested.
+pub const MAX_DEPTH: u8 = 200;
+
+/// The name of a value's type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Type {
+    /// Nothing, on purpose.
+    Null,
+    /// `true` or `false`.
+    Bool,
+    /// A whole number of any size.
+    Int,
+    /// An exact decimal or a binary float.
+    Float,
+    /// Unicode text.
+    Text,
+    /// Values in order.
+    List,
+    /// Values by key, in the order they were written.
+    Object,
+}
+
+impl Type {
+    /// Every type, in the order tables show them.
+    pub const ALL: [Self; 7] =
+        [Self::Null, Self::Bool, Self::Int, Self::Float, Self::Text, Self::List, Self::Object];
+
+    /// The name users see.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Bool => "bool",
+            Self::Int => "int",
+            Self::Float => "float",
+            Self::Text => "text",
+            Self::List => "list",
+            Self::Object => "object",
+        }
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Containers were nested deeper than [`MAX_DEPTH`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooDeep;
+
+/// One value.
+#[derive(Clone, Default)]
+pub struct Value(pub(crate) Repr);
+
+#[derive(Clone, Default)]
+pub(crate) enum Repr {
+    #[default]
+    Null,
+    Bool(bool),
+    Number(Number),
+    Text(EcoString),
+    List(Arc<List>),
+    Object(Arc<Object>),
+}
+
+/// The items of a list value.
+pub struct List {
+    depth: u8,
+    items: Vec<Value>,
+}
+
+fn depth_of(children: &[Value]) -> Result<u8, TooDeep> {
+    let deepest = children.iter().map(Value::depth).max().unwrap_or(0);
+    if deepest >= MAX_DEPTH { Err(TooDeep) } else { Ok(deepest + 1) }
+}
+
+impl Value {
+    /// The value null.
+    pub const NULL: Self = Self(Repr::Null);
+
+    /// A list of these items.
+    pub fn list(items: Vec<Self>) -> Result<Self, TooDeep> {
+        Ok(Self(Repr::List(Arc::new(List { depth: depth_of(&items)?, items }))))
+    }
+
+    /// An object of these entries. Of two entries with one key the later wins, in the earlier one's place.
+    pub fn object(entries: impl IntoIterator<Item = (EcoString, Self)>) -> Result<Self, TooDeep> {
+        let (mut keys, mut values): (Vec<Key>, Vec<Self>) = (Vec::new(), Vec::new());
+        for (name, value) in entries {
+            keys.push(Key::new(name));
+            values.push(value);
+        }
+        loop {
+            match Keys::new(std::mem::take(&mut keys)) {
+                Ok(table) => return Ok(Self::from(Object::new(Arc::new(table), values)?)),
+                Err(rejected) => (keys, values) = merge_repeated(rejected, values),
+            }
+        }
+    }
+
+    /// The type.
+    #[inline]
+    pub fn kind(&self) -> Type {
+        match &self.0 {
+            Repr::Null => Type::Null,
+            Repr::Bool(_) => Type::Bool,
+            Repr::Number(number) if number.is_int() => Type::Int,
+            Repr::Number(_) => Type::Float,
+            Repr::Text(_) => Type::Text,
+            Repr::List(_) => Type::List,
+            Repr::Object(_) => Type::Object,
+        }
+    }
+
+    /// Whether this is null.
+    pub fn is_null(&self) -> bool {
+        matches!(self.0, Repr::Null)
+    }
+
+    /// The bool, when it is one.
+    pub fn as_bool(&self) -> Option<bool> {
+        match self.0 {
+            Repr::Bool(bool) => Some(bool),
+            _ => None,
+        }
+    }
+
+    /// The number, when it is one.
+    pub fn as_number(&self) -> Option<&Number> {
+        match &self.0 {
+            Repr::Number(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// The int, when it is one that fits.
+    pub fn as_i64(&self) -> Option<i64> {
+        self.as_number().and_then(Number::as_i64)
+    }
+
+    /// The text, when it is one.
+    #[inline]
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.0 {
+            Repr::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The items, when it is a list.
+    #[inline]
+    pub fn as_list(&self) -> Option<&[Self]> {
+        match &self.0 {
+            Repr::List(list) => Some(&list.items),
+            _ => None,
+        }
+    }
+
+    /// The object, when it is one.
+    #[inline]
+    pub fn as_object(&self) -> Option<&Arc<Object>> {
+        match &self.0 {
+            Repr::Object(object) => Some(object),
+            _ => None,
+        }
+    }
+
+    /// The value of a key, when this is an object that has it.
+    pub fn get(&self, name: &str) -> Option<&Self> {
+        self.as_object().and_then(|object| object.get_str(name))
+    }
+
+    /// How deep the containers in it are nested.
+    pub(crate) fn depth(&self) -> u8 {
+        match &self.0 {
+            Repr::List(list) => list.depth,
+            Repr::Object(object) => object.depth(),
+            _ => 0,
+        }
+    }
+
+    /// Whether both are one and the same container or text in memory.
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Repr::List(a), Repr::List(b)) => Arc::ptr_eq(a, b),
+            (Repr::Object(a), Repr::Object(b)) => Arc::ptr_eq(a, b),
+            (Repr::Text(a), Repr::Text(b)) => std::ptr::eq(a.as_str(), b.as_str()),
+            _ => false,
+        }
+    }
+}
+
+/// Drops the entry at `rejected` after moving its value to the earlier entry of the same key.
+fn merge_repeated(rejected: Repeated, mut values: Vec<Value>) -> (Vec<Key>, Vec<Value>) {
+    let Repeated { at, keys: mut entries } = rejected;
+    let key = entries.remove(at);
+    let value = values.remove(at);
+    if let Some(first) = entries.iter().position(|entry| *entry == key) {
+        values[first] = value;
+    }
+    (entries, values)
+}
+
+/// Equality by value: ints and floats compare as numbers, lists in order, objects whatever their order.
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Repr::Null, Repr::Null) => true,
+            (Repr::Bool(a), Repr::Bool(b)) => a == b,
+            (Repr::Number(a), Repr::Number(b)) => a == b,
+            (Repr::Text(a), Repr::Text(b)) => a == b,
+            (Repr::List(a), Repr::List(b)) => Arc::ptr_eq(a, b) || a.items == b.items,
+            (Repr::Object(a), Repr::Object(b)) => {
+                Arc::ptr_eq(a, b)
+                    || a.len() == b.len() && a.iter().all(|(key, value)| b.get(key).is_some_and(|other| value == other))
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Value {}
+
+impl std::hash::Hash for Value {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        match &self.0 {
+            Repr::Null => state.write_u8(0),
+            Repr::Bool(bool) => state.write_u8(1 + u8::from(*bool)),
+            Repr::Number(number) => number.hash(state),
+            Repr::Text(text) => text.hash(state),
+            Repr::List(list) => list.items.hash(state),
+            // Order must not matter, so only the size is hashed and equality does the rest.
+            Repr::Object(object) => state.write_usize(object.len()),
+        }
+    }
+}
+
+impl From<bool> for Value {
+    fn from(bool: bool) -> Self {
+        Self(Repr::Bool(bool))
+    }
+}
+
+impl From<i64> for Value {
+    fn from(int: i64) -> Self {
+        Self(Repr::Number(Number::int(int)))
+    }
+}
+
+impl From<usize> for Value {
+    fn from(count: usize) -> Self {
+        // No list, object or text of this program has more than 2^63 elements.
+        Self::from(i64::try_from(count).unwrap_or(i64::MAX))
+    }
+}
+
+impl From<Number> for Value {
+    fn from(number: Number) -> Self {
+        Self(Repr::Number(number))
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self(Repr::Text(text.into()))
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self(Repr::Text(text.into()))
+    }
+}
+
+impl From<EcoString> for Value {
+    fn from(text: EcoString) -> Self {
+        Self(Repr::Text(text))
+    }
+}
+
+impl From<Object> for Value {
+    fn from(object: Object) -> Self {
+        Self(Repr::Object(Arc::new(object)))
+    }
+}
+
+impl From<Arc<Object>> for Value {
+    fn from(object: Arc<Object>) -> Self {
+        Self(Repr::Object(object))
+    }
+}
+
+/// The text form.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = String::new();
+        self.write_text(&mut out);
+        f.write_str(&out)
+    }
+}
+
+/// Compact JSON, for tests and logs.
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_json(JsonStyle::Compact))
+    }
+}

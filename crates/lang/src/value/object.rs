@@ -1,0 +1,198 @@
+//! Objects and the key tables they share.
+//!
+//! Keys stand in the order they were written. Records of one shape share one [`Keys`], so a list of a million
+//! records holds its field names once. Look-up is by a hash computed when the path was parsed; the index of a
+//! large table has sorted buckets, so that no choice of keys can make it slow.
+
+use std::hash::Hasher;
+use std::sync::Arc;
+
+use ecow::EcoString;
+
+use super::{TooDeep, Value};
+
+/// A name with its hash.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    hash: u32,
+    name: EcoString,
+}
+
+impl Key {
+    /// The key of a name.
+    #[inline]
+    pub fn new(name: impl Into<EcoString>) -> Self {
+        let name = name.into();
+        Self { hash: hash(&name), name }
+    }
+
+    /// The name.
+    #[inline]
+    pub fn as_str(&self) -> &str {
+        &self.name
+    }
+
+    /// The name, cheap to clone.
+    pub fn name(&self) -> &EcoString {
+        &self.name
+    }
+}
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "half of the hash is enough")]
+fn hash(name: &str) -> u32 {
+    // The seed is fixed, so that a path's hashes hold for every table; the index does not rely on the hash
+    // being hard to guess.
+    let mut hasher = foldhash::fast::FoldHasher::with_seed(0x5bd1_e995, foldhash::SharedSeed::global_fixed());
+    hasher.write(name.as_bytes());
+    hasher.finish() as u32
+}
+
+/// Tables up to this size are scanned.
+const SCANNED: usize = 12;
+
+/// A table of distinct keys, in the order they were written.
+pub struct Keys {
+    entries: Vec<Key>,
+    index: Option<Index>,
+}
+
+/// A key stood twice: the keys given, and where the second of the pair is.
+pub struct Repeated {
+    /// The position of the later key.
+    pub at: usize,
+    /// The keys as they were given.
+    pub keys: Vec<Key>,
+}
+
+/// Positions of the entries sorted by hash and name, and where each bucket of hashes begins among them.
+struct Index {
+    shift: u32,
+    starts: Vec<u32>,
+    order: Vec<u32>,
+}
+
+impl Keys {
+    /// A table of these keys; two equal ones are an error.
+    pub fn new(keys: Vec<Key>) -> Result<Self, Repeated> {
+        if keys.len() <= SCANNED {
+            return match (1..keys.len()).find(|at| keys[..*at].contains(&keys[*at])) {
+                Some(at) => Err(Repeated { at, keys }),
+                None => Ok(Self { entries: keys, index: None }),
+            };
+        }
+        match Index::new(&keys) {
+            Ok(index) => Ok(Self { entries: keys, index: Some(index) }),
+            Err(at) => Err(Repeated { at, keys }),
+        }
+    }
+
+    /// The keys in order.
+    pub fn as_slice(&self) -> &[Key] {
+        &self.entries
+    }
+
+    /// The position of a key.
+    #[inline]
+    pub fn position(&self, key: &Key) -> Option<usize> {
+        match &self.index {
+            None => self.entries.iter().position(|entry| entry.hash == key.hash && entry.name == key.name),
+            Some(index) => index.position(&self.entries, key),
+        }
+    }
+}
+
+impl Index {
+    fn new(entries: &[Key]) -> Result<Self, usize> {
+        let count = u32::try_from(entries.len()).map_err(|_| entries.len())?;
+        let mut order: Vec<u32> = (0..count).collect();
+        let at = |position: u32| &entries[position as usize];
+        order.sort_unstable_by(|a, b| at(*a).cmp(at(*b)).then(a.cmp(b)));
+        if let Some(pair) = order.windows(2).filter(|pair| at(pair[0]) == at(pair[1])).min_by_key(|pair| pair[1]) {
+            return Err(pair[1] as usize);
+        }
+        let shift = 32 - count.next_power_of_two().trailing_zeros();
+        let buckets = count.next_power_of_two() as usize;
+        let mut starts = vec![0u32; buckets + 1];
+        for position in &order {
+            starts[(at(*position).hash >> shift) as usize + 1] += 1;
+        }
+        for bucket in 0..buckets {
+            starts[bucket + 1] += starts[bucket];
+        }
+        Ok(Self { shift, starts, order })
+    }
+
+    #[inline]
+    fn position(&self, entries: &[Key], key: &Key) -> Option<usize> {
+        let bucket = (key.hash >> self.shift) as usize;
+        let bucket = &self.order[self.starts[bucket] as usize..self.starts[bucket + 1] as usize];
+        let found = if bucket.len() <= 8 {
+            bucket.iter().position(|position| entries[*position as usize] == *key)
+        } else {
+            bucket.binary_search_by(|position| entries[*position as usize].cmp(key)).ok()
+        };
+        found.map(|at| bucket[at] as usize)
+    }
+}
+
+/// An object: keys in order, each with a value.
+pub struct Object {
+    depth: u8,
+    keys: Arc<Keys>,
+    values: Vec<Value>,
+}
+
+impl Object {
+    /// An object over a key table; both have the same length.
+    pub fn new(keys: Arc<Keys>, values: Vec<Value>) -> Result<Self, TooDeep> {
+        debug_assert_eq!(keys.entries.len(), values.len());
+        Ok(Self { depth: super::depth_of(&values)?, keys, values })
+    }
+
+    /// The key table.
+    pub fn keys(&self) -> &Arc<Keys> {
+        &self.keys
+    }
+
+    /// The values in the order of the keys.
+    pub fn values(&self) -> &[Value] {
+        &self.values
+    }
+
+    /// Keys and values in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&Key, &Value)> {
+        self.keys.entries.iter().zip(&self.values)
+    }
+
+    /// The value of a key.
+    #[inline]
+    pub fn get(&self, key: &Key) -> Option<&Value> {
+        self.keys.position(key).map(|at| &self.values[at])
+    }
+
+    /// The value of a name.
+    pub fn get_str(&self, name: &str) -> Option<&Value> {
+        self.get(&Key::new(name))
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    pub(super) fn depth(&self) -> u8 {
+        self.depth
+    }
+}

@@ -1,4 +1,11 @@
-//! Where things are: byte positions in a text.
+//! What went wrong and where: spans, typed errors, and the diagnostics that people read.
+//!
+//! Nothing here prints. An [`error::Error`] carries values as data; whoever shows it decides what to mask.
+
+pub mod error;
+mod message;
+
+pub use message::{Diagnostic, Severity, preview};
 
 /// A range of bytes in a source text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
@@ -22,10 +29,24 @@ impl Span {
     pub fn range(self) -> std::ops::Range<usize> {
         self.start as usize..self.end as usize
     }
+}
 
-    /// From the start of this one to the end of the other.
-    #[must_use]
-    pub fn to(self, other: Self) -> Self {
-        Self { start: self.start, end: other.end }
-    }
+/// The known name that a misspelt one most likely meant.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let length = name.chars().count();
+    let allowed = (length / 3).clamp(1, 3);
+    known
+        .into_iter()
+        .filter(|candidate| *candidate != name && candidate.chars().count().abs_diff(length) <= allowed)
+        .map(|candidate| {
+            let distance = if candidate.eq_ignore_ascii_case(name) {
+                0
+            } else {
+                strsim::osa_distance(name, candidate)
+            };
+            (distance, candidate)
+        })
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
 }

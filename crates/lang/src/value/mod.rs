@@ -8,6 +8,7 @@ mod number;
 mod object;
 pub(crate) mod ops;
 mod print;
+pub(crate) use print::{quote, quoted};
 
 use std::fmt;
 use std::sync::Arc;

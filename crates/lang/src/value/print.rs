@@ -122,3 +122,10 @@ pub(crate) fn quote(text: &str, out: &mut String) {
     out.push_str(&text[done..]);
     out.push('"');
 }
+
+/// A JSON string.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    quote(text, &mut out);
+    out
+}

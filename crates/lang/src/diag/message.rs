@@ -1,0 +1,291 @@
+//! The wording of every error, in one place, and diagnostics as data for renderers.
+
+use std::fmt::{self, Write as _};
+
+use ecow::EcoString;
+
+use super::error::{Error, ErrorKind, ParseClass};
+use super::{Span, nearest};
+use crate::limits::Limit;
+use crate::syntax::push_key;
+use crate::value::{JsonStyle, NumberError, Type, Value};
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// There is no result.
+    Error,
+    /// There is a result, and something to change.
+    Warning,
+}
+
+/// A problem as people read it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// A stable name for this sort of problem, such as `unknown-root`.
+    pub id: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What, in one line.
+    pub message: String,
+    /// Where, in the text of the template or expression.
+    pub span: Span,
+    /// The values that were read, and the names there are.
+    pub notes: Vec<String>,
+    /// What to do.
+    pub hints: Vec<String>,
+}
+
+/// At most this many names are listed, then a count.
+const NAMES_SHOWN: usize = 20;
+/// At most this many characters of a value are shown.
+const PREVIEW_CHARS: usize = 60;
+
+impl Error {
+    /// The stable name of this sort of error.
+    pub fn id(&self) -> &'static str {
+        match self.kind() {
+            ErrorKind::Parse { class, .. } => match class {
+                ParseClass::Syntax => "syntax",
+                ParseClass::Unclosed => "unclosed",
+                ParseClass::InvalidPath => "invalid-path",
+                ParseClass::UnknownFunction => "unknown-function",
+                ParseClass::Arguments => "wrong-arguments",
+                ParseClass::UnknownKind => "unknown-kind",
+                ParseClass::ElementExpression => "element-expression",
+                ParseClass::Limit(..) => "limit",
+            },
+            ErrorKind::UnknownRoot { .. } => "unknown-root",
+            ErrorKind::NodeNotFound { .. } => "node-not-found",
+            ErrorKind::FieldNotFound { .. } => "field-not-found",
+            ErrorKind::IndexNotFound { .. } => "index-not-found",
+            ErrorKind::StepIntoNull { .. } => "step-into-null",
+            ErrorKind::EnvNotSet { .. } => "env-not-set",
+            ErrorKind::Unset { .. } => "unset",
+            ErrorKind::Nothing { .. } => "nothing",
+            ErrorKind::StepIntoType { .. }
+            | ErrorKind::Operands { .. }
+            | ErrorKind::Expected { .. } => "type",
+            ErrorKind::Argument { .. } => "bad-argument",
+            ErrorKind::Number(_) => "arithmetic",
+            ErrorKind::Element { cause, .. } => cause.id(),
+            ErrorKind::Limit { .. } => "limit",
+            ErrorKind::Computed { .. } => "computed",
+            ErrorKind::Cycle { .. } => "cycle",
+        }
+    }
+
+    /// The error as people read it.
+    pub fn diagnostic(&self) -> Diagnostic {
+        let mut notes: Vec<String> =
+            self.reads().iter().map(|read| format!("{} is {}", read.reference, preview(&read.value))).collect();
+        notes.extend(self.names_note());
+        Diagnostic {
+            id: self.id(),
+            severity: Severity::Error,
+            message: self.to_string(),
+            span: self.span(),
+            notes,
+            hints: self.hints(),
+        }
+    }
+
+    fn names_note(&self) -> Option<String> {
+        match self.kind() {
+            ErrorKind::UnknownRoot { available, .. } => Some(names("names in scope", available)),
+            ErrorKind::NodeNotFound { available, .. } => Some(names("nodes", available)),
+            ErrorKind::FieldNotFound { available, .. } => Some(names("fields there", available)),
+            ErrorKind::Element { cause, .. } => cause.names_note(),
+            _ => None,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        let mut hints = Vec::new();
+        match self.kind() {
+            ErrorKind::UnknownRoot { name, available, hint } => {
+                hints.extend(did_you_mean(name, available));
+                hints.extend(hint.clone());
+            }
+            ErrorKind::NodeNotFound { id, available } => hints.extend(did_you_mean(id, available)),
+            ErrorKind::FieldNotFound { path, field, available, hint } => match hint {
+                Some(hint) => hints.push(hint.clone()),
+                None => hints.extend(nearest(field, available.iter().map(EcoString::as_str)).map(|near| {
+                    let mut spelling = path.clone();
+                    push_key(&mut spelling, near);
+                    format!("did you mean `{spelling}`")
+                })),
+            },
+            ErrorKind::EnvNotSet { name, nearest } => hints.push(match nearest {
+                Some(near) => format!("did you mean `env.{near}`"),
+                None => format!("set {name}, or give a default: `${{env.{name}:-text}}`"),
+            }),
+            ErrorKind::Parse { hint, .. }
+            | ErrorKind::StepIntoType { hint, .. }
+            | ErrorKind::Operands { hint, .. }
+            | ErrorKind::Expected { hint, .. }
+            | ErrorKind::Argument { hint, .. }
+            | ErrorKind::Computed { hint, .. } => hints.extend(hint.clone()),
+            ErrorKind::StepIntoNull { path, step } => {
+                hints.push(format!("for a value that may be null give a default: `${{{path}{step}:-text}}`"));
+            }
+            ErrorKind::Element { cause, .. } => hints.extend(cause.hints()),
+            _ => {}
+        }
+        hints
+    }
+}
+
+fn did_you_mean(name: &str, available: &[EcoString]) -> Option<String> {
+    nearest(name, available.iter().map(EcoString::as_str)).map(|near| format!("did you mean `{near}`"))
+}
+
+fn names(what: &str, available: &[EcoString]) -> String {
+    if available.is_empty() {
+        return format!("{what}: none");
+    }
+    let shown: Vec<String> = available.iter().take(NAMES_SHOWN).map(|name| shown_name(name)).collect();
+    let more = available.len().saturating_sub(NAMES_SHOWN);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{what}: {}{more}", shown.join(", "))
+}
+
+/// A name as it would be written; odd ones in quotes.
+fn shown_name(name: &str) -> String {
+    if crate::syntax::is_plain_name(name) { name.to_owned() } else { crate::value::quoted(name) }
+}
+
+/// A value on one line, cut short: its JSON, with the type where JSON does not show it.
+pub fn preview(value: &Value) -> String {
+    let full = match value.kind() {
+        Type::List | Type::Object => bounded_json(value),
+        _ => value.to_json(JsonStyle::Compact),
+    };
+    let mut chars = full.char_indices();
+    let shown = match chars.nth(PREVIEW_CHARS) {
+        Some((end, _)) => format!("{}…", &full[..end]),
+        None => full,
+    };
+    match value {
+        value if value.as_list().is_some() => {
+            let count = value.as_list().map_or(0, <[Value]>::len);
+            format!("{shown} (list of {count})")
+        }
+        value if value.is_null() || value.as_object().is_some() => shown,
+        value => format!("{shown} ({})", value.kind()),
+    }
+}
+
+/// JSON of the first elements only: a preview of a million records must not print a million records.
+fn bounded_json(value: &Value) -> String {
+    let few = |items: &[Value]| -> Vec<String> {
+        items.iter().take(PREVIEW_CHARS / 2).map(|item| bounded_json(item)).scan(0, within_preview).collect()
+    };
+    match (value.as_list(), value.as_object()) {
+        (Some(items), _) => format!("[{}]", few(items).join(",")),
+        (_, Some(object)) => {
+            let entries = object.iter().take(PREVIEW_CHARS / 4).map(|(key, value)| {
+                format!("{}:{}", crate::value::quoted(key.as_str()), bounded_json(value))
+            });
+            let entries: Vec<String> = entries.scan(0, within_preview).collect();
+            format!("{{{}}}", entries.join(","))
+        }
+        _ => {
+            let text = value.as_str().map(|text| text.chars().take(PREVIEW_CHARS + 1).collect::<String>());
+            text.map_or_else(|| value.to_json(JsonStyle::Compact), |text| crate::value::quoted(&text))
+        }
+    }
+}
+
+/// Stops when what was printed already fills a preview.
+fn within_preview(printed: &mut usize, item: String) -> Option<String> {
+    if *printed > PREVIEW_CHARS {
+        return None;
+    }
+    *printed += item.len() + 1;
+    Some(item)
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind() {
+            ErrorKind::Parse { message, .. } => f.write_str(message),
+            ErrorKind::UnknownRoot { name, .. } => write!(f, "unknown name `{name}`"),
+            ErrorKind::NodeNotFound { id, .. } => write!(f, "there is no output of a node `{id}`"),
+            ErrorKind::FieldNotFound { path, field, .. } => write!(f, "`{path}` has no field {}", field_name(field)),
+            ErrorKind::IndexNotFound { path, index, len } => {
+                write!(f, "`{path}` has no element {index}: it has {len}")
+            }
+            ErrorKind::StepIntoNull { path, step } => write!(f, "`{path}` is null: there is no `{step}` in it"),
+            ErrorKind::EnvNotSet { name, .. } => write!(f, "the environment variable `{name}` is not set"),
+            ErrorKind::Unset { path, why } => write!(f, "`{path}` has no value: {why}"),
+            ErrorKind::Nothing { function, why } => write!(f, "`{function}` has nothing to give: {why}"),
+            ErrorKind::StepIntoType { path, step, kind, .. } => {
+                write!(f, "`{path}` is {}: it has no `{step}`", with_article(*kind))
+            }
+            ErrorKind::Operands { operator, left, right, .. } => operands(f, operator, *left, *right),
+            ErrorKind::Expected { place, expected, got, .. } => {
+                write!(f, "{place} takes {expected}, not {}", with_article(*got))
+            }
+            ErrorKind::Argument { function, parameter, why, .. } => {
+                write!(f, "`{function}`: {parameter}: {why}")
+            }
+            ErrorKind::Number(error) => f.write_str(match error {
+                NumberError::DivisionByZero => "division by zero",
+                NumberError::NotFinite => "the result is not a finite number",
+                NumberError::Syntax => "this is not a number",
+                NumberError::TooLarge => "the number has too many digits",
+            }),
+            ErrorKind::Element { function, index, cause } => write!(f, "`{function}`, element {index}: {cause}"),
+            ErrorKind::Limit { limit, max } => {
+                write!(f, "over the limit: {} {}", limit.name(), limit_size(*limit, *max))
+            }
+            ErrorKind::Computed { kind, message, .. } => write!(f, "`{kind}`: {message}"),
+            ErrorKind::Cycle { chain } => {
+                f.write_str("definitions that need each other: ")?;
+                for (at, name) in chain.iter().enumerate() {
+                    write!(f, "{}{name}", if at > 0 { " → " } else { "" })?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn operands(f: &mut fmt::Formatter<'_>, operator: &str, left: Type, right: Type) -> fmt::Result {
+    match operator {
+        "<" | "<=" | ">" | ">=" => write!(f, "`{operator}` does not compare {} with {}", with_article(left), with_article(right)),
+        "in" | "not in" => write!(f, "`{operator}` does not look for {} in {}", with_article(left), with_article(right)),
+        _ => write!(f, "`{operator}` does not take {} and {}", with_article(left), with_article(right)),
+    }
+}
+
+fn field_name(field: &str) -> String {
+    if crate::syntax::is_plain_name(field) { format!("`{field}`") } else { crate::value::quoted(field) }
+}
+
+/// "a list", "an int", "text", "null".
+pub(crate) fn with_article(kind: Type) -> &'static str {
+    match kind {
+        Type::Null => "null",
+        Type::Bool => "a bool",
+        Type::Int => "an int",
+        Type::Float => "a float",
+        Type::Text => "text",
+        Type::List => "a list",
+        Type::Object => "an object",
+    }
+}
+
+fn limit_size(limit: Limit, max: u64) -> String {
+    let mut size = String::new();
+    let bytes = matches!(limit, Limit::Expression | Limit::Source | Limit::TextResult | Limit::Regex);
+    // Writing into a text cannot fail.
+    let _ = match (bytes, max) {
+        (true, max) if max >= 1 << 20 && max.is_multiple_of(1 << 20) => write!(size, "{} MiB", max >> 20),
+        (true, max) if max >= 1 << 10 && max.is_multiple_of(1 << 10) => write!(size, "{} KiB", max >> 10),
+        (true, max) => write!(size, "{max} bytes"),
+        (false, max) => write!(size, "{max}"),
+    };
+    size
+}

@@ -1,0 +1,242 @@
+//! Text in, program out: one hand-written parser for templates, references and expressions.
+//!
+//! A [`Program`] is a flat arena: nodes refer to each other by index, names carry their hashes, and nothing in it
+//! knows a scope. The parser is bounded in depth, so everything that walks a program may recurse.
+
+mod expression;
+mod parser;
+mod print;
+mod references;
+
+use std::sync::Arc;
+
+use ecow::EcoString;
+
+use crate::diag::Span;
+use crate::func::Function;
+use crate::limits::Limits;
+use crate::value::{Key, Keys, Value, ops::BinaryOp};
+
+pub(crate) use parser::{Problem, parse_expression, parse_template};
+pub use references::{Reference, ReferenceKind};
+
+/// What the parser needs to know besides the text.
+#[derive(Debug, Clone, Default)]
+pub struct Syntax {
+    /// The limits in force.
+    pub limits: Limits,
+    /// Declared kinds of computed values, beside `file`, `cmd`, `json` and `date`.
+    pub kinds: Vec<EcoString>,
+}
+
+impl Syntax {
+    /// The language without declared kinds, under the default limits.
+    pub const DEFAULT: Self = Self { limits: Limits::DEFAULT, kinds: Vec::new() };
+
+    pub(crate) fn is_kind(&self, name: &str) -> bool {
+        BUILT_IN_KINDS.contains(&name) || self.kinds.iter().any(|kind| kind == name)
+    }
+}
+
+/// The kinds of computed values that need no declaration.
+pub const BUILT_IN_KINDS: [&str; 4] = ["cmd", "date", "file", "json"];
+
+/// The roots that no data can hide.
+pub const BUILT_IN_ROOTS: [&str; 3] = ["env", "nodes", "uuid"];
+
+/// The index of a node.
+pub(crate) type NodeId = u32;
+
+/// A run of entries in one of a program's tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub start: u32,
+    pub len: u32,
+}
+
+impl Run {
+    #[inline]
+    pub(crate) fn range(self) -> std::ops::Range<usize> {
+        self.start as usize..(self.start + self.len) as usize
+    }
+}
+
+/// Parsed text.
+#[derive(Default)]
+pub(crate) struct Program {
+    pub source: EcoString,
+    pub nodes: Vec<Node>,
+    pub spans: Vec<Span>,
+    pub steps: Vec<Step>,
+    pub lists: Vec<NodeId>,
+    pub terms: Vec<(BinaryOp, NodeId)>,
+    pub parts: Vec<Part>,
+}
+
+/// One operation.
+pub(crate) enum Node {
+    /// A literal.
+    Const(Value),
+    /// A path from a root of the scope.
+    Path(Path),
+    /// A path from the element of an element expression.
+    Element(Run),
+    /// Text with references.
+    Text(Run),
+    /// Steps into a value that is not named by a root.
+    Walk(NodeId, Run),
+    /// `base[index]`
+    Index(NodeId, NodeId),
+    /// `base[from:to]`
+    Slice(NodeId, Option<NodeId>, Option<NodeId>),
+    /// `not x`
+    Not(NodeId),
+    /// `-x`
+    Neg(NodeId),
+    /// `a and b and c`
+    And(Run),
+    /// `a or b or c`
+    Or(Run),
+    /// One operator between two operands.
+    Binary(BinaryOp, NodeId, NodeId),
+    /// Several operators of one precedence, from the left.
+    Terms(NodeId, Run),
+    /// `yes if condition else no`
+    If { condition: NodeId, yes: NodeId, no: NodeId },
+    /// A built-in; an element expression stands apart from the arguments.
+    Call { function: &'static Function, args: Run, element: Option<NodeId> },
+    /// A computed value.
+    Compute { kind: Key, args: Run },
+    /// `head:-text`
+    OrText(NodeId, Run),
+    /// `[a, b]`
+    List(Run),
+    /// `{k: a}`
+    Object(Arc<Keys>, Run),
+}
+
+/// A path from a root.
+pub(crate) struct Path {
+    pub root: Key,
+    pub kind: RootKind,
+    pub steps: Run,
+}
+
+/// Who answers for a root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RootKind {
+    /// The scope.
+    Named,
+    /// The world's environment.
+    Env,
+    /// The outputs in the scope, by id.
+    Nodes,
+    /// The world.
+    Uuid,
+}
+
+impl RootKind {
+    fn of(name: &str) -> Self {
+        match name {
+            "env" => Self::Env,
+            "nodes" => Self::Nodes,
+            "uuid" => Self::Uuid,
+            _ => Self::Named,
+        }
+    }
+}
+
+/// One step of a path.
+pub(crate) struct Step {
+    pub kind: StepKind,
+    pub span: Span,
+}
+
+pub(crate) enum StepKind {
+    /// `.name`
+    Name(Key),
+    /// `["any key"]`
+    Quoted(Key),
+    /// `.0`: an index of a list, a key of an object.
+    Digits(Key, i64),
+    /// `[0]`, `[-1]`
+    Index(i64),
+}
+
+/// A piece of a template.
+pub(crate) enum Part {
+    /// A range of the source.
+    Lit(Span),
+    /// Text that is not in the source as it stands.
+    Owned(EcoString),
+    /// A reference and where it stands, braces included.
+    Ref(NodeId, Span),
+}
+
+impl Program {
+    #[inline]
+    pub(crate) fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id as usize]
+    }
+
+    #[inline]
+    pub(crate) fn span(&self, id: NodeId) -> Span {
+        self.spans[id as usize]
+    }
+
+    #[inline]
+    pub(crate) fn list(&self, run: Run) -> &[NodeId] {
+        &self.lists[run.range()]
+    }
+
+    #[inline]
+    pub(crate) fn steps(&self, run: Run) -> &[Step] {
+        &self.steps[run.range()]
+    }
+
+    /// The source of a span.
+    pub(crate) fn text(&self, span: Span) -> &str {
+        self.source.get(span.range()).unwrap_or("")
+    }
+}
+
+impl Step {
+    /// The step as it would be written in a path.
+    pub(crate) fn write(&self, out: &mut String) {
+        match &self.kind {
+            StepKind::Name(key) | StepKind::Digits(key, _) => {
+                out.push('.');
+                out.push_str(key.as_str());
+            }
+            StepKind::Quoted(key) => {
+                out.push('[');
+                crate::value::quote(key.as_str(), out);
+                out.push(']');
+            }
+            StepKind::Index(index) => {
+                out.push('[');
+                out.push_str(itoa::Buffer::new().format(*index));
+                out.push(']');
+            }
+        }
+    }
+}
+
+/// Whether a name may stand after a dot in a reference.
+pub(crate) fn is_plain_name(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with('-')
+        && name.chars().all(|char| char == '-' || unicode_ident::is_xid_continue(char))
+}
+
+/// A path's text after appending a key: dotted where it can be, quoted where it must.
+pub(crate) fn push_key(out: &mut String, key: &str) {
+    if is_plain_name(key) {
+        out.push('.');
+        out.push_str(key);
+    } else {
+        out.push('[');
+        crate::value::quote(key, out);
+        out.push(']');
+    }
+}

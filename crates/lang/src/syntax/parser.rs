@@ -1,0 +1,887 @@
+//! Templates and references: finding `${`, counting dollars, heads, filters, defaults and raw text.
+//!
+//! Every problem of a template is reported, not only the first: after a bad reference the parser goes on behind
+//! the brace that closes it.
+
+use ecow::EcoString;
+
+use super::{
+    BUILT_IN_KINDS, Node, NodeId, Part, Path, Program, RootKind, Run, Step, StepKind, Syntax,
+};
+use crate::diag::error::{Error, ParseClass};
+use crate::diag::{Span, nearest};
+use crate::func::{self, Body, Function, ParamKind};
+use crate::limits::Limit;
+use crate::value::{Key, Value};
+
+pub(super) type Parsed<T> = Result<T, Box<Problem>>;
+
+/// A problem found while parsing; it becomes an [`Error`] at the boundary.
+pub(crate) struct Problem {
+    pub class: ParseClass,
+    pub span: Span,
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+/// Parses text with references. A problem does not hide those behind it.
+pub(crate) fn parse_template(source: EcoString, syntax: &Syntax) -> (Program, Vec<Part>, Vec<Error>) {
+    let mut program = Program::default();
+    if source.len() > syntax.limits.source {
+        let error = Error::limit(Limit::Source, syntax.limits.source as u64, Span::new(0, 0));
+        return (program, Vec::new(), vec![error]);
+    }
+    let first = find_dollar_brace(source.as_bytes(), 0, source.len());
+    let Some(first) = first else {
+        let parts = if source.is_empty() { Vec::new() } else { vec![Part::Lit(Span::new(0, source.len()))] };
+        program.source = source;
+        return (program, parts, Vec::new());
+    };
+    let mut parser = Parser::new(&source, &mut program, syntax);
+    let mut parts = Vec::with_capacity(8);
+    let errors = parser.template(first, &mut parts);
+    program.source = source;
+    (program, parts, errors)
+}
+
+/// Parses one expression.
+pub(crate) fn parse_expression(source: EcoString, syntax: &Syntax) -> Result<(Program, NodeId), (EcoString, Error)> {
+    let mut program = Program::default();
+    if source.len() > syntax.limits.expression {
+        let error = Error::limit(Limit::Expression, syntax.limits.expression as u64, Span::new(0, 0));
+        return Err((source, error));
+    }
+    let mut parser = Parser::new(&source, &mut program, syntax);
+    let parsed = parser.whole_expression();
+    match parsed {
+        Ok(root) => {
+            program.source = source;
+            Ok((program, root))
+        }
+        Err(problem) => Err((source, Error::parse(*problem))),
+    }
+}
+
+/// Where the next `${` begins.
+#[inline]
+fn find_dollar_brace(bytes: &[u8], from: usize, end: usize) -> Option<usize> {
+    let mut at = from;
+    while let Some(found) = memchr::memchr(b'$', &bytes[at..end]) {
+        if bytes.get(at + found + 1) == Some(&b'{') && at + found + 1 < end {
+            return Some(at + found);
+        }
+        at += found + 1;
+    }
+    None
+}
+
+pub(super) struct Parser<'s, 'p> {
+    pub text: &'s str,
+    pub pos: usize,
+    /// Where the text to parse ends; an element expression ends before its quote.
+    pub end: usize,
+    pub program: &'p mut Program,
+    pub syntax: &'p Syntax,
+    pub depth: usize,
+    /// Bare names are fields of the element.
+    pub element: bool,
+    /// Set when the text is not the program's source: every span is then this one.
+    pub flat: Option<Span>,
+}
+
+impl<'s, 'p> Parser<'s, 'p> {
+    fn new(text: &'s str, program: &'p mut Program, syntax: &'p Syntax) -> Self {
+        program.nodes.reserve(8);
+        program.spans.reserve(8);
+        program.steps.reserve(16);
+        Self { text, pos: 0, end: text.len(), program, syntax, depth: 0, element: false, flat: None }
+    }
+
+    // ---- positions -------------------------------------------------------------------------------------
+
+    #[inline]
+    pub(super) fn peek(&self) -> Option<u8> {
+        if self.pos < self.end { Some(self.text.as_bytes()[self.pos]) } else { None }
+    }
+
+    #[inline]
+    pub(super) fn peek_at(&self, ahead: usize) -> Option<u8> {
+        let at = self.pos + ahead;
+        if at < self.end { Some(self.text.as_bytes()[at]) } else { None }
+    }
+
+    pub(super) fn peek_char(&self) -> Option<char> {
+        self.text[self.pos..self.end].chars().next()
+    }
+
+    pub(super) fn starts_with(&self, token: &str) -> bool {
+        self.text[self.pos..self.end].starts_with(token)
+    }
+
+    pub(super) fn eat(&mut self, token: &str) -> bool {
+        let found = self.starts_with(token);
+        if found {
+            self.pos += token.len();
+        }
+        found
+    }
+
+    #[inline]
+    pub(super) fn skip_space(&mut self) {
+        while let Some(byte) = self.peek() {
+            match byte {
+                b' ' | b'\t' | b'\n' | b'\r' => self.pos += 1,
+                128.. => match self.peek_char() {
+                    Some(char) if char.is_whitespace() => self.pos += char.len_utf8(),
+                    _ => return,
+                },
+                _ => return,
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn span(&self, start: usize, end: usize) -> Span {
+        self.flat.unwrap_or_else(|| Span::new(start, end))
+    }
+
+    pub(super) fn span_from(&self, start: usize) -> Span {
+        self.span(start, self.pos)
+    }
+
+    /// The span of the next character, or of the end.
+    pub(super) fn here(&self) -> Span {
+        let width = self.peek_char().map_or(0, char::len_utf8);
+        self.span(self.pos, self.pos + width)
+    }
+
+    // ---- nodes -----------------------------------------------------------------------------------------
+
+    #[inline]
+    pub(super) fn push(&mut self, node: Node, span: Span) -> NodeId {
+        // A source has at most 64 MiB and a node at least one byte of it.
+        let id = self.program.nodes.len() as NodeId;
+        self.program.nodes.push(node);
+        self.program.spans.push(span);
+        id
+    }
+
+    pub(super) fn push_list(&mut self, items: &[NodeId]) -> Run {
+        let start = self.program.lists.len() as u32;
+        self.program.lists.extend_from_slice(items);
+        Run { start, len: items.len() as u32 }
+    }
+
+    fn push_parts(&mut self, parts: Vec<Part>) -> Run {
+        let start = self.program.parts.len() as u32;
+        let len = parts.len() as u32;
+        self.program.parts.extend(parts);
+        Run { start, len }
+    }
+
+    pub(super) fn steps_from(&self, start: usize) -> Run {
+        Run { start: start as u32, len: (self.program.steps.len() - start) as u32 }
+    }
+
+    /// Counts a level of nesting for the length of `parse`.
+    pub(super) fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        self.deeper()?;
+        let parsed = parse(self);
+        self.depth -= 1;
+        parsed
+    }
+
+    pub(super) fn deeper(&mut self) -> Parsed<()> {
+        let max = self.syntax.limits.syntax_depth.min(128);
+        if self.depth >= max {
+            return Err(Box::new(Problem {
+                class: ParseClass::Limit(Limit::SyntaxDepth, max as u64),
+                span: self.here(),
+                message: String::new(),
+                hint: None,
+            }));
+        }
+        self.depth += 1;
+        Ok(())
+    }
+
+    // ---- problems --------------------------------------------------------------------------------------
+
+    pub(super) fn problem<T>(&self, class: ParseClass, span: Span, message: impl Into<String>) -> Parsed<T> {
+        Err(Box::new(Problem { class, span, message: message.into(), hint: None }))
+    }
+
+    pub(super) fn problem_with<T>(
+        &self,
+        class: ParseClass,
+        span: Span,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Parsed<T> {
+        Err(Box::new(Problem { class, span, message: message.into(), hint: Some(hint.into()) }))
+    }
+
+    /// "expected X, found Y", with the next character as it is written.
+    pub(super) fn expected<T>(&self, what: &str) -> Parsed<T> {
+        let found = match self.peek_char() {
+            Some(char) => format!("`{}`", char.escape_debug()),
+            None if self.element || self.flat.is_some() => "the end of the text".to_owned(),
+            None => "the end".to_owned(),
+        };
+        self.problem(ParseClass::Syntax, self.here(), format!("expected {what}, found {found}"))
+    }
+
+    // ---- templates -------------------------------------------------------------------------------------
+
+    /// The whole text from its first `${`, every problem reported.
+    fn template(&mut self, first: usize, parts: &mut Vec<Part>) -> Vec<Error> {
+        let mut errors = Vec::new();
+        let mut literal = 0;
+        let mut next = Some(first);
+        while let Some(at) = next {
+            self.pos = at;
+            if let Some(start) = self.dollars(&mut literal, parts) {
+                let parsed = self.reference();
+                match parsed {
+                    Ok(node) => parts.push(Part::Ref(node, Span::new(start, self.pos))),
+                    Err(problem) => {
+                        self.pos = self.after_balanced(start + 2);
+                        self.depth = 0;
+                        errors.push(Error::parse(*problem));
+                    }
+                }
+                literal = self.pos;
+            }
+            next = find_dollar_brace(self.text.as_bytes(), self.pos, self.end);
+        }
+        if literal < self.end {
+            parts.push(Part::Lit(Span::new(literal, self.end)));
+        }
+        errors
+    }
+
+    /// At the last dollar before a `{`: emits the text before it, with half of the dollars. An odd dollar starts a
+    /// reference: its position is returned and the parser stands behind the brace.
+    fn dollars(&mut self, literal: &mut usize, parts: &mut Vec<Part>) -> Option<usize> {
+        let at = self.pos;
+        let bytes = self.text.as_bytes();
+        let mut first = at;
+        while first > *literal && bytes[first - 1] == b'$' {
+            first -= 1;
+        }
+        let count = at - first + 1;
+        let text_end = first + count / 2;
+        if text_end > *literal {
+            parts.push(self.literal(*literal, text_end));
+        }
+        if count % 2 == 1 {
+            self.pos = at + 2;
+            return Some(at);
+        }
+        *literal = at + 1;
+        self.pos = at + 2;
+        None
+    }
+
+    fn literal(&self, start: usize, end: usize) -> Part {
+        match self.flat {
+            None => Part::Lit(Span::new(start, end)),
+            Some(_) => Part::Owned(self.text[start..end].into()),
+        }
+    }
+
+    /// The position behind the brace that closes a reference whose inside begins at `from`, as well as it can be
+    /// told in broken text.
+    fn after_balanced(&self, from: usize) -> usize {
+        let mut depth = 1;
+        for (at, byte) in self.text.as_bytes()[from..self.end].iter().enumerate() {
+            match byte {
+                b'{' => depth += 1,
+                b'}' => depth -= 1,
+                _ => {}
+            }
+            if depth == 0 {
+                return from + at + 1;
+            }
+        }
+        self.end
+    }
+
+    /// Text up to the brace that closes the reference around it; references inside parse themselves. The parser
+    /// is left on that brace.
+    fn raw(&mut self, opened: usize, kind: Option<&str>) -> Parsed<Vec<Part>> {
+        let mut parts = Vec::new();
+        let mut literal = self.pos;
+        let mut depth = 0usize;
+        loop {
+            match self.peek() {
+                None => return self.unclosed(opened),
+                Some(b'}') if depth == 0 => break,
+                Some(b'}') => depth -= 1,
+                Some(b'{') => depth += 1,
+                Some(b'|') if kind.is_some_and(|kind| kind != "cmd") => {
+                    return self.pipe_in_raw(opened, kind.unwrap_or_default());
+                }
+                Some(b'$') if self.peek_at(1) == Some(b'{') => {
+                    if let Some(start) = self.dollars(&mut literal, &mut parts) {
+                        let node = self.nested(Self::reference)?;
+                        parts.push(Part::Ref(node, self.span_from(start)));
+                        literal = self.pos;
+                    } else {
+                        // The brace behind an escaped dollar is text, and balances like any other.
+                        depth += 1;
+                    }
+                    continue;
+                }
+                Some(_) => {}
+            }
+            self.pos += 1;
+        }
+        if self.pos > literal {
+            parts.push(self.literal(literal, self.pos));
+        }
+        Ok(parts)
+    }
+
+    fn pipe_in_raw<T>(&self, opened: usize, kind: &str) -> Parsed<T> {
+        let span = self.span(self.pos, self.pos + 1);
+        let raw = self.text[opened..self.pos].split_once(':').map_or("", |(_, raw)| raw.trim());
+        let rest = self.text[self.pos + 1..self.after_balanced(opened)].trim_end_matches('}').trim();
+        self.problem_with(
+            ParseClass::Syntax,
+            span,
+            format!("`|` in the text of `{kind}:`"),
+            format!("to filter the result write `${{{kind}({}) | {rest}}}`", crate::value::quoted(raw)),
+        )
+    }
+
+    fn unclosed<T>(&self, opened: usize) -> Parsed<T> {
+        let start = opened.saturating_sub(2);
+        self.problem_with(
+            ParseClass::Unclosed,
+            self.span(start, opened),
+            "this `${` is never closed",
+            "close it with `}`, or write `$${` for the text `${`",
+        )
+    }
+
+    // ---- references ------------------------------------------------------------------------------------
+
+    /// A reference, from behind its `${` to behind its `}`.
+    pub(super) fn reference(&mut self) -> Parsed<NodeId> {
+        let opened = self.pos;
+        let element = std::mem::replace(&mut self.element, false);
+        let parsed = self.reference_inside(opened);
+        self.element = element;
+        parsed
+    }
+
+    fn reference_inside(&mut self, opened: usize) -> Parsed<NodeId> {
+        self.skip_space();
+        if self.peek() == Some(b'=') {
+            self.pos += 1;
+            return self.expression_reference(opened);
+        }
+        if self.peek() == Some(b'}') {
+            return self.problem_with(
+                ParseClass::InvalidPath,
+                self.span(opened - 2, self.pos + 1),
+                "a reference without a name",
+                "name what it refers to, or write `$${` for the text `${`",
+            );
+        }
+        let start = self.pos;
+        let name = self.path_name();
+        if name.is_empty() {
+            return self.not_a_path(opened);
+        }
+        let node = match self.peek() {
+            Some(b':') if self.peek_at(1) != Some(b'-') => return self.kind_reference(opened, start, name),
+            Some(b'(') => self.named_call(start, name)?,
+            _ => self.reference_path(opened, start, name)?,
+        };
+        self.reference_tail(opened, start, node)
+    }
+
+    fn expression_reference(&mut self, opened: usize) -> Parsed<NodeId> {
+        let start = self.pos;
+        let node = self.nested(Self::expression)?;
+        self.skip_space();
+        if self.pos - start > self.syntax.limits.expression {
+            let limit = ParseClass::Limit(Limit::Expression, self.syntax.limits.expression as u64);
+            return self.problem(limit, self.span(opened, start), "");
+        }
+        match self.peek() {
+            Some(b'}') => {
+                self.pos += 1;
+                Ok(node)
+            }
+            None => self.unclosed(opened),
+            Some(_) => self.expected("an operator or `}`"),
+        }
+    }
+
+    /// Filters, a default, and the closing brace.
+    fn reference_tail(&mut self, opened: usize, start: usize, mut node: NodeId) -> Parsed<NodeId> {
+        let depth = self.depth;
+        loop {
+            self.skip_space();
+            match self.peek() {
+                Some(b'}') => {
+                    self.pos += 1;
+                    self.depth = depth;
+                    return Ok(node);
+                }
+                Some(b'|') if self.peek_at(1) != Some(b'|') => {
+                    self.pos += 1;
+                    self.deeper()?;
+                    node = self.filter(start, node)?;
+                }
+                Some(b':') if self.peek_at(1) == Some(b'-') => {
+                    self.pos += 2;
+                    let parts = self.raw(opened, None)?;
+                    let parts = self.push_parts(parts);
+                    let span = self.span_from(start);
+                    node = self.push(Node::OrText(node, parts), span);
+                }
+                None => return self.unclosed(opened),
+                Some(_) => return self.needs_expression(opened),
+            }
+        }
+    }
+
+    /// The path of a reference; names may hold `-`, white space may not stand in it.
+    fn reference_path(&mut self, opened: usize, start: usize, name: &str) -> Parsed<NodeId> {
+        if matches!(name, "true" | "false" | "null" | "True" | "False" | "None")
+            && matches!(self.peek(), Some(b'}' | b' ' | b'|'))
+        {
+            return self.problem_with(
+                ParseClass::InvalidPath,
+                self.span_from(start),
+                format!("`{name}` is a value, not a name"),
+                format!("write `${{= {name} }}`"),
+            );
+        }
+        if name.bytes().all(|byte| byte.is_ascii_digit()) {
+            return self.needs_expression(opened);
+        }
+        let first_step = self.program.steps.len();
+        loop {
+            match self.peek() {
+                Some(b'.') => self.dotted_step()?,
+                Some(b'[') => self.bracket_step(opened)?,
+                _ => break,
+            }
+        }
+        let path = self.path(name, first_step);
+        let span = self.span_from(start);
+        self.check_literal_first(&path, span)?;
+        Ok(self.push(Node::Path(path), span))
+    }
+
+    pub(super) fn path(&self, name: &str, first_step: usize) -> Path {
+        Path { root: Key::new(name), kind: RootKind::of(name), steps: self.steps_from(first_step) }
+    }
+
+    /// `env` and `nodes` are tables of names: the first step names an entry.
+    pub(super) fn check_literal_first(&self, path: &Path, span: Span) -> Parsed<()> {
+        let first = self.program.steps.get(path.steps.start as usize).filter(|_| path.steps.len > 0);
+        match (path.kind, first.map(|step| &step.kind)) {
+            (RootKind::Env | RootKind::Nodes, None) => {
+                let root = path.root.as_str();
+                self.problem_with(
+                    ParseClass::InvalidPath,
+                    span,
+                    format!("`{root}` alone is not a value"),
+                    if root == "env" { "name the variable: `env.HOME`" } else { "name the node: `nodes[\"id\"]`" },
+                )
+            }
+            (RootKind::Env | RootKind::Nodes, Some(StepKind::Index(_))) => self.problem_with(
+                ParseClass::InvalidPath,
+                span,
+                format!("`{}` has names, not positions", path.root.as_str()),
+                format!("write `{}[\"0\"]` for a name made of digits", path.root.as_str()),
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    fn dotted_step(&mut self) -> Parsed<()> {
+        let start = self.pos;
+        self.pos += 1;
+        let name = self.path_name();
+        if name.is_empty() {
+            return match self.peek() {
+                Some(b'.') => self.problem(
+                    ParseClass::InvalidPath,
+                    self.span(start, self.pos + 1),
+                    "two dots in a row: a name is missing between them",
+                ),
+                Some(b'}' | b' ' | b'|' | b':') | None => self.problem(
+                    ParseClass::InvalidPath,
+                    self.span(start, self.pos),
+                    "a name is missing after the dot",
+                ),
+                _ => self.expected_in_path(),
+            };
+        }
+        let kind = if name.bytes().all(|byte| byte.is_ascii_digit()) {
+            let index = self.index_of(name, start + 1)?;
+            StepKind::Digits(Key::new(name), index)
+        } else {
+            StepKind::Name(Key::new(name))
+        };
+        let span = self.span_from(start);
+        self.program.steps.push(Step { kind, span });
+        Ok(())
+    }
+
+    fn expected_in_path<T>(&self) -> Parsed<T> {
+        let found = self.peek_char().map_or(String::new(), |char| char.escape_debug().to_string());
+        self.problem_with(
+            ParseClass::InvalidPath,
+            self.here(),
+            format!("`{found}` cannot begin a name"),
+            "a key with other characters is written `[\"any key\"]`",
+        )
+    }
+
+    pub(super) fn index_of(&self, digits: &str, start: usize) -> Parsed<i64> {
+        digits.parse().or_else(|_| {
+            self.problem(ParseClass::InvalidPath, self.span(start, start + digits.len()), "an index this large has no element")
+        })
+    }
+
+    /// `[0]`, `[-1]` or `["any key"]`; anything else needs an expression.
+    fn bracket_step(&mut self, opened: usize) -> Parsed<()> {
+        match self.try_literal_step()? {
+            Some(()) => Ok(()),
+            None if self.peek_at(1) == Some(b']') => {
+                self.problem(ParseClass::InvalidPath, self.span(self.pos, self.pos + 2), "an index is missing between the brackets")
+            }
+            None => self.needs_expression(opened),
+        }
+    }
+
+    /// At `[`: takes a literal index or key with its `]`, or leaves everything where it is.
+    pub(super) fn try_literal_step(&mut self) -> Parsed<Option<()>> {
+        let start = self.pos;
+        let kind = match self.peek_at(1) {
+            Some(b'0'..=b'9' | b'-') => {
+                let digits_at = start + 1 + usize::from(self.peek_at(1) == Some(b'-'));
+                let digits = self.text[digits_at..self.end].bytes().take_while(u8::is_ascii_digit).count();
+                let close = digits_at + digits;
+                if digits == 0 || close >= self.end || self.text.as_bytes()[close] != b']' {
+                    return Ok(None);
+                }
+                self.pos = close + 1;
+                StepKind::Index(self.index_of(&self.text[start + 1..close], start + 1)?)
+            }
+            Some(b'"' | b'\'') => {
+                self.pos += 1;
+                let key = self.key_literal()?;
+                if self.peek() != Some(b']') {
+                    self.pos = start;
+                    return Ok(None);
+                }
+                self.pos += 1;
+                StepKind::Quoted(Key::new(key))
+            }
+            _ => return Ok(None),
+        };
+        let span = self.span_from(start);
+        self.program.steps.push(Step { kind, span });
+        Ok(Some(()))
+    }
+
+    /// Characters of a name in a path; empty when there is none, or when it begins with `-`.
+    #[inline]
+    pub(super) fn path_name(&mut self) -> &'s str {
+        let start = self.pos;
+        if self.peek() == Some(b'-') {
+            return "";
+        }
+        loop {
+            match self.peek() {
+                Some(b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-') => self.pos += 1,
+                Some(128..) => match self.peek_char() {
+                    Some(char) if unicode_ident::is_xid_continue(char) => self.pos += char.len_utf8(),
+                    _ => break,
+                },
+                _ => break,
+            }
+        }
+        &self.text[start..self.pos]
+    }
+
+    // ---- kinds -----------------------------------------------------------------------------------------
+
+    fn kind_reference(&mut self, opened: usize, start: usize, name: &str) -> Parsed<NodeId> {
+        if !self.syntax.is_kind(name) {
+            return self.unknown_kind(opened, start, name);
+        }
+        self.pos += 1;
+        let raw_start = self.pos;
+        let mut parts = self.raw(opened, Some(name))?;
+        let raw_end = self.pos;
+        self.pos += 1;
+        trim_parts(&mut parts, self.text);
+        let span = self.span(start, raw_end);
+        let raw_span = self.span(raw_start, raw_end);
+        if parts.is_empty() {
+            return self.problem(ParseClass::Syntax, span, format!("`{name}:` needs a text behind the colon"));
+        }
+        let fixed = match &parts[..] {
+            [Part::Lit(lit)] => Some(EcoString::from(&self.text[lit.range()])),
+            [Part::Owned(text)] => Some(text.clone()),
+            _ => None,
+        };
+        let arg = match fixed {
+            Some(text) => self.push(Node::Const(Value::from(text)), raw_span),
+            None => {
+                let parts = self.push_parts(parts);
+                self.push(Node::Text(parts), raw_span)
+            }
+        };
+        self.compute(name, span, &[arg])
+    }
+
+    fn unknown_kind<T>(&self, opened: usize, start: usize, name: &str) -> Parsed<T> {
+        let span = self.span(start, self.pos);
+        let known = BUILT_IN_KINDS.iter().copied().chain(self.syntax.kinds.iter().map(EcoString::as_str));
+        let hint = match nearest(name, known) {
+            Some(near) => format!("did you mean `{near}:`"),
+            None => {
+                let rest = &self.text[self.pos + 1..self.after_balanced(opened)];
+                format!("for a default write `${{{name}:-{rest}`")
+            }
+        };
+        self.problem_with(ParseClass::UnknownKind, span, format!("unknown kind `{name}:`"), hint)
+    }
+
+    /// A computed value; `json` is a function whose source is the output of the step before unless one is given.
+    fn compute(&mut self, kind: &str, span: Span, args: &[NodeId]) -> Parsed<NodeId> {
+        match kind {
+            "json" => self.json(span, args),
+            "cmd" => {
+                self.fixed_command(args)?;
+                let args = self.push_list(args);
+                Ok(self.push(Node::Compute { kind: Key::new(kind), args }, span))
+            }
+            _ => {
+                let max = match kind {
+                    "date" => 2,
+                    "file" => 1,
+                    _ => usize::MAX,
+                };
+                if args.is_empty() || args.len() > max {
+                    let wanted = if max == 1 { "one argument" } else { "one or two arguments" };
+                    let wanted = if max == usize::MAX { "an argument" } else { wanted };
+                    return self.problem(
+                        ParseClass::Arguments,
+                        span,
+                        format!("`{kind}` takes {wanted}, {} given", args.len()),
+                    );
+                }
+                let args = self.push_list(args);
+                Ok(self.push(Node::Compute { kind: Key::new(kind), args }, span))
+            }
+        }
+    }
+
+    /// A command is its author's text: what a reference gives is passed beside it, never pasted into it.
+    fn fixed_command(&self, args: &[NodeId]) -> Parsed<()> {
+        let Some(&command) = args.first() else {
+            return self.problem(ParseClass::Arguments, self.here(), "`cmd` takes a command, 0 arguments given");
+        };
+        if matches!(self.program.node(command), Node::Const(value) if value.as_str().is_some()) {
+            return Ok(());
+        }
+        self.problem_with(
+            ParseClass::Syntax,
+            self.program.span(command),
+            "a command is fixed text, without references in it",
+            "pass values as arguments: `cmd(\"wc -l \\\"$1\\\"\", item.path)`",
+        )
+    }
+
+    fn json(&mut self, span: Span, args: &[NodeId]) -> Parsed<NodeId> {
+        let function = func::find("json");
+        let (Some(function), 1..=2) = (function, args.len()) else {
+            let message = format!("`json` takes a path and a source, {} arguments given", args.len());
+            return self.problem(ParseClass::Arguments, span, message);
+        };
+        let mut args = args.to_vec();
+        let path = match self.program.node(args[0]) {
+            Node::Const(value) => value.as_str().map(EcoString::from),
+            _ => None,
+        };
+        if let (1, Some((path, source))) = (args.len(), path.as_ref().and_then(|path| path.split_once(":from:"))) {
+            let path_node = self.push(Node::Const(Value::from(path)), span);
+            let source_node = self.sub_reference(source.trim(), span)?;
+            args = vec![path_node, source_node];
+        }
+        if args.len() == 1 {
+            let first_step = self.program.steps.len();
+            self.program.steps.push(Step { kind: StepKind::Name(Key::new("output")), span });
+            let path = self.path("prev", first_step);
+            let prev = self.push(Node::Path(path), span);
+            args.push(prev);
+        }
+        let args = self.push_list(&args);
+        Ok(self.push(Node::Call { function, args, element: None }, span))
+    }
+
+    /// Parses the inside of a reference that stands in another text.
+    fn sub_reference(&mut self, text: &str, span: Span) -> Parsed<NodeId> {
+        let closed = format!("{text}}}");
+        let mut parser = Parser {
+            text: &closed,
+            pos: 0,
+            end: closed.len(),
+            program: self.program,
+            syntax: self.syntax,
+            depth: self.depth + 1,
+            element: false,
+            flat: Some(span),
+        };
+        parser.reference_inside(2.min(closed.len()))
+    }
+
+    // ---- calls and filters -----------------------------------------------------------------------------
+
+    /// At `(` behind a name: a kind or a function.
+    pub(super) fn named_call(&mut self, start: usize, name: &str) -> Parsed<NodeId> {
+        if self.syntax.is_kind(name) {
+            let args = self.nested(|parser| parser.arguments(None))?.0;
+            let span = self.span_from(start);
+            return self.compute(name, span, &args);
+        }
+        let Some(function) = func::find(name) else {
+            return self.unknown_function(start, name);
+        };
+        let (args, element) = self.nested(|parser| parser.arguments(Some((function, 0))))?;
+        self.call(start, function, args, element)
+    }
+
+    fn unknown_function<T>(&self, start: usize, name: &str) -> Parsed<T> {
+        let span = self.span(start, start + name.len());
+        let names = func::FUNCTIONS.iter().map(|function| function.name);
+        let message = format!("unknown function `{name}`");
+        match nearest(name, names) {
+            Some(near) => self.problem_with(ParseClass::UnknownFunction, span, message, format!("did you mean `{near}`")),
+            None => self.problem_with(
+                ParseClass::UnknownFunction,
+                span,
+                message,
+                "the reference lists the functions, each also a filter",
+            ),
+        }
+    }
+
+    /// Behind `|`: a filter applied to what stands before it. Its result has no path of its own.
+    pub(super) fn filter(&mut self, start: usize, input: NodeId) -> Parsed<NodeId> {
+        self.skip_space();
+        let node = self.apply(start, input)?;
+        if !matches!(self.peek(), Some(b'.' | b'[')) {
+            return Ok(node);
+        }
+        let before = self.text[start..self.pos].trim();
+        let rest = self.rest_of_path();
+        let hint = if self.element || !self.text[..start].trim_end().ends_with("${") {
+            format!("put it in parentheses: `({before}){rest}`")
+        } else {
+            format!("put it in parentheses: `${{= ({before}){rest} }}`")
+        };
+        self.problem_with(ParseClass::Syntax, self.here(), "a path cannot follow a filter", hint)
+    }
+
+    /// A function applied to what stands before it: a filter or a method.
+    pub(super) fn apply(&mut self, start: usize, input: NodeId) -> Parsed<NodeId> {
+        let name_at = self.pos;
+        let name = self.name();
+        if name.is_empty() {
+            return self.expected("the name of a filter");
+        }
+        let Some(function) = func::find(name) else {
+            return self.unknown_function(name_at, name);
+        };
+        let (mut args, element) = if self.peek() == Some(b'(') {
+            self.nested(|parser| parser.arguments(Some((function, 1))))?
+        } else {
+            (Vec::new(), None)
+        };
+        args.insert(0, input);
+        self.call(start, function, args, element)
+    }
+
+    fn rest_of_path(&self) -> &str {
+        let rest = &self.text[self.pos..self.end];
+        let end = rest.find(|char: char| char.is_whitespace() || "}|),".contains(char)).unwrap_or(rest.len());
+        &rest[..end]
+    }
+
+    pub(super) fn call(
+        &mut self,
+        start: usize,
+        function: &'static Function,
+        args: Vec<NodeId>,
+        element: Option<NodeId>,
+    ) -> Parsed<NodeId> {
+        let span = self.span_from(start);
+        if matches!(function.body, Body::Binding) {
+            return self.problem_with(
+                ParseClass::Syntax,
+                span,
+                format!("`{}` is a way of binding a value into a command", function.name),
+                "it may stand only last in a reference of a shell or argv field",
+            );
+        }
+        let given = args.len() + usize::from(element.is_some());
+        let rest = function.params.last().is_some_and(|param| param.kind == ParamKind::Rest);
+        if given < function.required || (given > function.params.len() && !rest) {
+            return self.wrong_count(function, given, span);
+        }
+        let args = self.push_list(&args);
+        Ok(self.push(Node::Call { function, args, element }, span))
+    }
+
+    fn wrong_count<T>(&self, function: &Function, given: usize, span: Span) -> Parsed<T> {
+        let (least, most) = (function.required, function.params.len());
+        let wanted = match (least, most) {
+            (least, most) if least == most => format!("{least}"),
+            (least, most) => format!("{least} to {most}"),
+        };
+        let arguments = if least == most && least == 1 { "argument" } else { "arguments" };
+        self.problem_with(
+            ParseClass::Arguments,
+            span,
+            format!("`{}` takes {wanted} {arguments}, {given} given", function.name),
+            format!("write `{}`", func::signature(function)),
+        )
+    }
+}
+
+/// White space at either end of raw text does not count.
+fn trim_parts(parts: &mut Vec<Part>, text: &str) {
+    let trim = |part: &mut Part, side: fn(&str) -> &str| match part {
+        Part::Lit(span) => {
+            let raw = &text[span.range()];
+            let trimmed = side(raw);
+            let start = span.start as usize + (trimmed.as_ptr() as usize - raw.as_ptr() as usize);
+            *span = Span::new(start, start + trimmed.len());
+            trimmed.is_empty()
+        }
+        Part::Owned(owned) => {
+            *owned = side(owned).into();
+            owned.is_empty()
+        }
+        Part::Ref(..) => false,
+    };
+    if parts.first_mut().is_some_and(|part| trim(part, str::trim_start)) {
+        parts.remove(0);
+    }
+    if parts.last_mut().is_some_and(|part| trim(part, str::trim_end)) {
+        parts.pop();
+    }
+}

@@ -1,5 +1,6 @@
 //! The value language of Threadline: typed references, templates and expressions.
 
+pub mod data;
 pub mod diag;
 pub mod func;
 pub mod limits;

@@ -58,6 +58,7 @@ fn hash(name: &str) -> u32 {
 const SCANNED: usize = 12;
 
 /// A table of distinct keys, in the order they were written.
+#[derive(Default)]
 pub struct Keys {
     entries: Vec<Key>,
     index: Option<Index>,

@@ -1,0 +1,147 @@
+//! Why a data file cannot be read. The wording of every such error is in this file.
+
+use std::fmt;
+
+use ecow::EcoString;
+
+use crate::diag::Span;
+use crate::limits::Limit;
+
+/// Why a text is not the data it should be, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadError {
+    /// What is wrong.
+    pub kind: ReadErrorKind,
+    /// The bytes it is about.
+    pub span: Span,
+    /// What to do about it, when there is one thing to do.
+    pub hint: Option<&'static str>,
+}
+
+/// What is wrong with a data file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReadErrorKind {
+    /// Something else should stand here.
+    Syntax {
+        /// What should stand here, in words.
+        expected: &'static str,
+        /// What stands here.
+        found: Found,
+    },
+    /// A key stands twice in one object.
+    DuplicateKey {
+        /// The key.
+        key: EcoString,
+        /// Where it stood first.
+        first: Span,
+    },
+    /// A limit was passed.
+    Limit(Limit),
+    /// What begins like a number and is none.
+    InvalidNumber(EcoString),
+    /// Not a number, or an infinite one: no value here can be that.
+    NotANumber,
+    /// A `\u` escape that is half of a surrogate pair.
+    LoneSurrogate,
+    /// A backslash sequence that the format does not have.
+    InvalidEscape,
+    /// A control character that must be escaped.
+    ControlCharacter(char),
+    /// Something follows after the end of the data.
+    TrailingText,
+    /// An alias where nothing can be shared.
+    AliasNotAllowed,
+}
+
+/// What stands where something else was expected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// The end of the text.
+    End,
+    /// A word or a character.
+    Text(EcoString),
+}
+
+/// The longest word that an error repeats.
+const LONGEST_WORD: usize = 32;
+
+impl Found {
+    /// The word or character at a place.
+    pub(super) fn at(text: &str, offset: usize) -> Self {
+        let rest = text.get(offset..).unwrap_or("");
+        let word = |c: char| c.is_alphanumeric() || c == '_';
+        let Some(first) = rest.chars().next() else { return Self::End };
+        let count = rest.chars().take_while(|c| word(*c)).take(LONGEST_WORD).count();
+        if count == 0 { Self::Text(first.into()) } else { Self::Text(rest.chars().take(count).collect()) }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::End => 0,
+            Self::Text(text) => text.len(),
+        }
+    }
+}
+
+impl ReadError {
+    /// An error without a hint.
+    pub fn new(kind: ReadErrorKind, span: Span) -> Self {
+        Self { kind, span, hint: None }
+    }
+
+    /// The first byte it is about.
+    pub fn offset(&self) -> usize {
+        self.span.start as usize
+    }
+
+    /// `expected` should stand at a place where something else does.
+    #[cold]
+    pub(super) fn syntax(text: &str, offset: usize, expected: &'static str) -> Self {
+        let found = Found::at(text, offset);
+        let span = Span::new(offset, offset + found.len());
+        Self::new(ReadErrorKind::Syntax { expected, found }, span)
+    }
+
+    #[cold]
+    pub(super) fn invalid_number(text: &str, span: Span) -> Self {
+        let number = text[span.range()].chars().take(LONGEST_WORD).collect();
+        Self::new(ReadErrorKind::InvalidNumber(number), span)
+    }
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.kind, f)
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+impl fmt::Display for ReadErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Syntax { expected, found } => write!(f, "expected {expected}, found {found}"),
+            Self::DuplicateKey { key, .. } => write!(f, "the key `{key}` stands twice in one object"),
+            Self::Limit(limit) => write!(f, "over the limit: {}", limit.name()),
+            Self::InvalidNumber(text) => write!(f, "`{text}` is not a number"),
+            Self::NotANumber => f.write_str("not a number and infinity are no values"),
+            Self::LoneSurrogate => f.write_str("this escape is half of a surrogate pair"),
+            Self::InvalidEscape => f.write_str("there is no such escape"),
+            Self::ControlCharacter(c) => write!(f, "the control character U+{:04X} must be escaped", u32::from(*c)),
+            Self::TrailingText => f.write_str("the data ended before this"),
+            Self::AliasNotAllowed => f.write_str("an alias cannot stand here"),
+        }
+    }
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::End => f.write_str("the end of the text"),
+            Self::Text(text) if text.chars().all(char::is_control) => {
+                text.chars().try_for_each(|c| write!(f, "U+{:04X}", u32::from(c)))
+            }
+            Self::Text(text) => write!(f, "`{text}`"),
+        }
+    }
+}

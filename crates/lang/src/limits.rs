@@ -11,6 +11,8 @@ pub enum Limit {
     SyntaxDepth,
     /// Nesting of data.
     DataDepth,
+    /// Nesting of an evaluation, through definitions that refer to each other.
+    EvaluationDepth,
     /// Operations of one evaluation.
     Operations,
     /// Digits of a number.
@@ -31,6 +33,7 @@ impl Limit {
             Self::Source => "template or document size",
             Self::SyntaxDepth => "nesting of an expression",
             Self::DataDepth => "nesting of data",
+            Self::EvaluationDepth => "nesting of an evaluation",
             Self::Operations => "operations per evaluation",
             Self::Digits => "digits of a number",
             Self::TextResult => "size of a text",

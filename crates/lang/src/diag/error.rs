@@ -237,10 +237,20 @@ impl Error {
         }
     }
 
-    pub(crate) fn operands(operator: &'static str, error: OpError, span: Span, hint: Option<String>, text_limit: u64) -> Self {
+    pub(crate) fn operands(
+        operator: &'static str,
+        error: OpError,
+        span: Span,
+        hint: Option<String>,
+        text_limit: u64,
+    ) -> Self {
         match error {
-            OpError::Types(left, right) => Self::new(ErrorKind::Operands { operator, left, right, hint }, span),
-            OpError::Number(NumberError::TooLarge) => Self::limit(Limit::Digits, crate::value::MAX_DIGITS as u64, span),
+            OpError::Types(left, right) => {
+                Self::new(ErrorKind::Operands { operator, left, right, hint }, span)
+            }
+            OpError::Number(NumberError::TooLarge) => {
+                Self::limit(Limit::Digits, crate::value::MAX_DIGITS as u64, span)
+            }
             OpError::Number(error) => Self::new(ErrorKind::Number(error), span),
             OpError::TooLong => Self::limit(Limit::TextResult, text_limit, span),
             OpError::TooDeep => Self::limit(Limit::DataDepth, u64::from(crate::value::MAX_DEPTH), span),
@@ -277,7 +287,6 @@ impl Error {
                 | ErrorKind::EnvNotSet { .. }
                 | ErrorKind::Unset { .. }
                 | ErrorKind::Nothing { .. }
-                | ErrorKind::NodeNotFound { .. }
         )
     }
 

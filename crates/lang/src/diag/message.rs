@@ -63,9 +63,9 @@ impl Error {
             ErrorKind::EnvNotSet { .. } => "env-not-set",
             ErrorKind::Unset { .. } => "unset",
             ErrorKind::Nothing { .. } => "nothing",
-            ErrorKind::StepIntoType { .. }
-            | ErrorKind::Operands { .. }
-            | ErrorKind::Expected { .. } => "type",
+            ErrorKind::StepIntoType { .. } | ErrorKind::Operands { .. } | ErrorKind::Expected { .. } => {
+                "type"
+            }
             ErrorKind::Argument { .. } => "bad-argument",
             ErrorKind::Number(_) => "arithmetic",
             ErrorKind::Element { cause, .. } => cause.id(),
@@ -77,8 +77,11 @@ impl Error {
 
     /// The error as people read it.
     pub fn diagnostic(&self) -> Diagnostic {
-        let mut notes: Vec<String> =
-            self.reads().iter().map(|read| format!("{} is {}", read.reference, preview(&read.value))).collect();
+        let mut notes: Vec<String> = self
+            .reads()
+            .iter()
+            .map(|read| format!("{} is {}", read.reference, preview(&read.value)))
+            .collect();
         notes.extend(self.names_note());
         Diagnostic {
             id: self.id(),
@@ -212,11 +215,15 @@ impl fmt::Display for Error {
             ErrorKind::Parse { message, .. } => f.write_str(message),
             ErrorKind::UnknownRoot { name, .. } => write!(f, "unknown name `{name}`"),
             ErrorKind::NodeNotFound { id, .. } => write!(f, "there is no output of a node `{id}`"),
-            ErrorKind::FieldNotFound { path, field, .. } => write!(f, "`{path}` has no field {}", field_name(field)),
+            ErrorKind::FieldNotFound { path, field, .. } => {
+                write!(f, "`{path}` has no field {}", field_name(field))
+            }
             ErrorKind::IndexNotFound { path, index, len } => {
                 write!(f, "`{path}` has no element {index}: it has {len}")
             }
-            ErrorKind::StepIntoNull { path, step } => write!(f, "`{path}` is null: there is no `{step}` in it"),
+            ErrorKind::StepIntoNull { path, step } => {
+                write!(f, "`{path}` is null: there is no `{step}` in it")
+            }
             ErrorKind::EnvNotSet { name, .. } => write!(f, "the environment variable `{name}` is not set"),
             ErrorKind::Unset { path, why } => write!(f, "`{path}` has no value: {why}"),
             ErrorKind::Nothing { function, why } => write!(f, "`{function}` has nothing to give: {why}"),
@@ -236,7 +243,9 @@ impl fmt::Display for Error {
                 NumberError::Syntax => "this is not a number",
                 NumberError::TooLarge => "the number has too many digits",
             }),
-            ErrorKind::Element { function, index, cause } => write!(f, "`{function}`, element {index}: {cause}"),
+            ErrorKind::Element { function, index, cause } => {
+                write!(f, "`{function}`, element {index}: {cause}")
+            }
             ErrorKind::Limit { limit, max } => {
                 write!(f, "over the limit: {} {}", limit.name(), limit_size(*limit, *max))
             }
@@ -254,8 +263,12 @@ impl fmt::Display for Error {
 
 fn operands(f: &mut fmt::Formatter<'_>, operator: &str, left: Type, right: Type) -> fmt::Result {
     match operator {
-        "<" | "<=" | ">" | ">=" => write!(f, "`{operator}` does not compare {} with {}", with_article(left), with_article(right)),
-        "in" | "not in" => write!(f, "`{operator}` does not look for {} in {}", with_article(left), with_article(right)),
+        "<" | "<=" | ">" | ">=" => {
+            write!(f, "`{operator}` does not compare {} with {}", with_article(left), with_article(right))
+        }
+        "in" | "not in" => {
+            write!(f, "`{operator}` does not look for {} in {}", with_article(left), with_article(right))
+        }
         _ => write!(f, "`{operator}` does not take {} and {}", with_article(left), with_article(right)),
     }
 }

@@ -39,11 +39,8 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .into_iter()
         .filter(|candidate| *candidate != name && candidate.chars().count().abs_diff(length) <= allowed)
         .map(|candidate| {
-            let distance = if candidate.eq_ignore_ascii_case(name) {
-                0
-            } else {
-                strsim::osa_distance(name, candidate)
-            };
+            let distance =
+                if candidate.eq_ignore_ascii_case(name) { 0 } else { strsim::osa_distance(name, candidate) };
             (distance, candidate)
         })
         .filter(|(distance, _)| *distance <= allowed)

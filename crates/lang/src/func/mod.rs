@@ -122,7 +122,10 @@ pub(crate) enum FuncError {
     /// A limit was passed.
     Limit(Limit),
     /// The function is not in this build; the cargo feature that it needs.
-    #[cfg_attr(all(feature = "regex", feature = "time", feature = "codec", feature = "yaml"), expect(dead_code))]
+    #[cfg_attr(
+        all(feature = "regex", feature = "time", feature = "codec", feature = "yaml"),
+        expect(dead_code)
+    )]
     Feature(&'static str),
     /// The element expression failed; the evaluator keeps the error itself.
     Element,
@@ -149,4 +152,18 @@ pub static FUNCTIONS: &[Function] = &[];
 /// The built-in of a name.
 pub fn find(name: &str) -> Option<&'static Function> {
     FUNCTIONS.binary_search_by(|function| function.name.cmp(name)).ok().map(|at| &FUNCTIONS[at])
+}
+
+/// How a function is called, for messages and the reference.
+pub fn signature(function: &Function) -> String {
+    let params = function.params.iter().enumerate().map(|(at, param)| {
+        let name =
+            if param.kind == ParamKind::Rest { format!("{}...", param.name) } else { param.name.to_owned() };
+        if at < function.required { name } else { format!("{name}?") }
+    });
+    format!("{}({})", function.name, params.collect::<Vec<_>>().join(", "))
+}
+
+pub(crate) fn strftime(_now: &str, _format: &str, _zone: Option<&str>) -> Result<String, FuncError> {
+    Err(FuncError::Feature("time"))
 }

@@ -36,12 +36,9 @@ impl<'s> Parser<'s, '_> {
 
     fn trailing<T>(&self) -> Parsed<T> {
         match self.peek() {
-            Some(b'=') => self.problem_with(
-                ParseClass::Syntax,
-                self.here(),
-                "`=` does not compare",
-                "write `==`",
-            ),
+            Some(b'=') => {
+                self.problem_with(ParseClass::Syntax, self.here(), "`=` does not compare", "write `==`")
+            }
             Some(b'#') => self.problem(ParseClass::Syntax, self.here(), "expressions have no comments"),
             Some(b')' | b']' | b'}') => self.expected("the end of the expression"),
             _ => self.expected("an operator"),
@@ -412,7 +409,11 @@ impl<'s> Parser<'s, '_> {
             let mut ahead = self.pos;
             let bytes = self.text.as_bytes();
             while ahead < self.end
-                && (bytes[ahead] == b'-' || bytes[ahead] == b'.' || bytes[ahead] == b'_' || bytes[ahead].is_ascii_alphanumeric() || bytes[ahead] >= 128)
+                && (bytes[ahead] == b'-'
+                    || bytes[ahead] == b'.'
+                    || bytes[ahead] == b'_'
+                    || bytes[ahead].is_ascii_alphanumeric()
+                    || bytes[ahead] >= 128)
             {
                 ahead += 1;
             }
@@ -432,7 +433,10 @@ impl<'s> Parser<'s, '_> {
         let bytes = self.text.as_bytes();
         let mut start = from;
         while start > 0
-            && (bytes[start - 1] == b'.' || bytes[start - 1] == b'_' || bytes[start - 1].is_ascii_alphanumeric() || bytes[start - 1] >= 128)
+            && (bytes[start - 1] == b'.'
+                || bytes[start - 1] == b'_'
+                || bytes[start - 1].is_ascii_alphanumeric()
+                || bytes[start - 1] >= 128)
         {
             start -= 1;
         }
@@ -445,7 +449,11 @@ impl<'s> Parser<'s, '_> {
         self.pos += 1;
         self.skip_space();
         if self.peek() == Some(b']') {
-            return self.problem(ParseClass::Syntax, self.span(open, self.pos + 1), "an index is missing between the brackets");
+            return self.problem(
+                ParseClass::Syntax,
+                self.span(open, self.pos + 1),
+                "an index is missing between the brackets",
+            );
         }
         let from = if self.peek() == Some(b':') { None } else { Some(self.expression()?) };
         self.skip_space();
@@ -481,9 +489,12 @@ impl<'s> Parser<'s, '_> {
                 }
                 Ok(node)
             }
-            Some(b'.') if self.peek_at(1).is_some_and(|byte| byte.is_ascii_digit()) => {
-                self.problem_with(ParseClass::Syntax, self.here(), "a number needs a digit before the point", "write `0.5`")
-            }
+            Some(b'.') if self.peek_at(1).is_some_and(|byte| byte.is_ascii_digit()) => self.problem_with(
+                ParseClass::Syntax,
+                self.here(),
+                "a number needs a digit before the point",
+                "write `0.5`",
+            ),
             _ => self.word(start),
         }
     }
@@ -610,7 +621,8 @@ impl<'s> Parser<'s, '_> {
             Some(b'"' | b'\'') => self.key_literal()?,
             _ => self.name().to_owned(),
         };
-        if key.is_empty() && !matches!(self.text.as_bytes().get(self.pos.wrapping_sub(1)), Some(b'"' | b'\'')) {
+        if key.is_empty() && !matches!(self.text.as_bytes().get(self.pos.wrapping_sub(1)), Some(b'"' | b'\''))
+        {
             return self.expected("a key");
         }
         self.skip_space();
@@ -759,7 +771,7 @@ impl<'s> Parser<'s, '_> {
     }
 
     /// Text in either quote, `${` in it left as text.
-    fn fn key_text(&mut self) -> Parsed<(String, Span)> {
+    fn key_text(&mut self) -> Parsed<(String, Span)> {
         let open = self.pos;
         let mut parts = self.quoted_parts(false)?;
         let span = self.span_from(open);

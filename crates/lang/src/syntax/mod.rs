@@ -17,7 +17,7 @@ use crate::func::Function;
 use crate::limits::Limits;
 use crate::value::{Key, Keys, Value, ops::BinaryOp};
 
-pub(crate) use parser::{Problem, parse_expression, parse_template};
+pub(crate) use parser::{Problem, has_reference, parse_expression, parse_template};
 pub use references::{Reference, ReferenceKind};
 
 /// What the parser needs to know besides the text.

@@ -5,9 +5,7 @@
 
 use ecow::EcoString;
 
-use super::{
-    BUILT_IN_KINDS, Node, NodeId, Part, Path, Program, RootKind, Run, Step, StepKind, Syntax,
-};
+use super::{BUILT_IN_KINDS, Node, NodeId, Part, Path, Program, RootKind, Run, Step, StepKind, Syntax};
 use crate::diag::error::{Error, ParseClass};
 use crate::diag::{Span, nearest};
 use crate::func::{self, Body, Function, ParamKind};
@@ -45,7 +43,10 @@ pub(crate) fn parse_template(source: EcoString, syntax: &Syntax) -> (Program, Ve
 }
 
 /// Parses one expression.
-pub(crate) fn parse_expression(source: EcoString, syntax: &Syntax) -> Result<(Program, NodeId), (EcoString, Error)> {
+pub(crate) fn parse_expression(
+    source: EcoString,
+    syntax: &Syntax,
+) -> Result<(Program, NodeId), (EcoString, Error)> {
     let mut program = Program::default();
     if source.len() > syntax.limits.expression {
         let error = Error::limit(Limit::Expression, syntax.limits.expression as u64, Span::new(0, 0));
@@ -60,6 +61,11 @@ pub(crate) fn parse_expression(source: EcoString, syntax: &Syntax) -> Result<(Pr
         }
         Err(problem) => Err((source, Error::parse(*problem))),
     }
+}
+
+/// Whether there is a `${` in a text at all.
+pub(crate) fn has_reference(text: &str) -> bool {
+    find_dollar_brace(text.as_bytes(), 0, text.len()).is_some()
 }
 
 /// Where the next `${` begins.
@@ -493,7 +499,11 @@ impl<'s, 'p> Parser<'s, 'p> {
                     ParseClass::InvalidPath,
                     span,
                     format!("`{root}` alone is not a value"),
-                    if root == "env" { "name the variable: `env.HOME`" } else { "name the node: `nodes[\"id\"]`" },
+                    if root == "env" {
+                        "name the variable: `env.HOME`"
+                    } else {
+                        "name the node: `nodes[\"id\"]`"
+                    },
                 )
             }
             (RootKind::Env | RootKind::Nodes, Some(StepKind::Index(_))) => self.problem_with(
@@ -548,7 +558,11 @@ impl<'s, 'p> Parser<'s, 'p> {
 
     pub(super) fn index_of(&self, digits: &str, start: usize) -> Parsed<i64> {
         digits.parse().or_else(|_| {
-            self.problem(ParseClass::InvalidPath, self.span(start, start + digits.len()), "an index this large has no element")
+            self.problem(
+                ParseClass::InvalidPath,
+                self.span(start, start + digits.len()),
+                "an index this large has no element",
+            )
         })
     }
 
@@ -556,9 +570,11 @@ impl<'s, 'p> Parser<'s, 'p> {
     fn bracket_step(&mut self, opened: usize) -> Parsed<()> {
         match self.try_literal_step()? {
             Some(()) => Ok(()),
-            None if self.peek_at(1) == Some(b']') => {
-                self.problem(ParseClass::InvalidPath, self.span(self.pos, self.pos + 2), "an index is missing between the brackets")
-            }
+            None if self.peek_at(1) == Some(b']') => self.problem(
+                ParseClass::InvalidPath,
+                self.span(self.pos, self.pos + 2),
+                "an index is missing between the brackets",
+            ),
             None => self.needs_expression(opened),
         }
     }
@@ -629,7 +645,11 @@ impl<'s, 'p> Parser<'s, 'p> {
         let span = self.span(start, raw_end);
         let raw_span = self.span(raw_start, raw_end);
         if parts.is_empty() {
-            return self.problem(ParseClass::Syntax, span, format!("`{name}:` needs a text behind the colon"));
+            return self.problem(
+                ParseClass::Syntax,
+                span,
+                format!("`{name}:` needs a text behind the colon"),
+            );
         }
         let fixed = match &parts[..] {
             [Part::Lit(lit)] => Some(EcoString::from(&self.text[lit.range()])),
@@ -692,7 +712,11 @@ impl<'s, 'p> Parser<'s, 'p> {
     /// A command is its author's text: what a reference gives is passed beside it, never pasted into it.
     fn fixed_command(&self, args: &[NodeId]) -> Parsed<()> {
         let Some(&command) = args.first() else {
-            return self.problem(ParseClass::Arguments, self.here(), "`cmd` takes a command, 0 arguments given");
+            return self.problem(
+                ParseClass::Arguments,
+                self.here(),
+                "`cmd` takes a command, 0 arguments given",
+            );
         };
         if matches!(self.program.node(command), Node::Const(value) if value.as_str().is_some()) {
             return Ok(());
@@ -716,7 +740,9 @@ impl<'s, 'p> Parser<'s, 'p> {
             Node::Const(value) => value.as_str().map(EcoString::from),
             _ => None,
         };
-        if let (1, Some((path, source))) = (args.len(), path.as_ref().and_then(|path| path.split_once(":from:"))) {
+        if let (1, Some((path, source))) =
+            (args.len(), path.as_ref().and_then(|path| path.split_once(":from:")))
+        {
             let path_node = self.push(Node::Const(Value::from(path)), span);
             let source_node = self.sub_reference(source.trim(), span)?;
             args = vec![path_node, source_node];
@@ -769,7 +795,12 @@ impl<'s, 'p> Parser<'s, 'p> {
         let names = func::FUNCTIONS.iter().map(|function| function.name);
         let message = format!("unknown function `{name}`");
         match nearest(name, names) {
-            Some(near) => self.problem_with(ParseClass::UnknownFunction, span, message, format!("did you mean `{near}`")),
+            Some(near) => self.problem_with(
+                ParseClass::UnknownFunction,
+                span,
+                message,
+                format!("did you mean `{near}`"),
+            ),
             None => self.problem_with(
                 ParseClass::UnknownFunction,
                 span,

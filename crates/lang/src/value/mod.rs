@@ -234,7 +234,8 @@ impl PartialEq for Value {
             (Repr::List(a), Repr::List(b)) => Arc::ptr_eq(a, b) || a.items == b.items,
             (Repr::Object(a), Repr::Object(b)) => {
                 Arc::ptr_eq(a, b)
-                    || a.len() == b.len() && a.iter().all(|(key, value)| b.get(key).is_some_and(|other| value == other))
+                    || a.len() == b.len()
+                        && a.iter().all(|(key, value)| b.get(key).is_some_and(|other| value == other))
             }
             _ => false,
         }

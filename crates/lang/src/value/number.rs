@@ -457,7 +457,8 @@ fn parse_exponent(text: &str) -> Result<i64, NumberError> {
     if significant.len() > 6 {
         return Err(NumberError::TooLarge);
     }
-    let exponent: i64 = if significant.is_empty() { 0 } else { significant.parse().map_err(|_| NumberError::Syntax)? };
+    let exponent: i64 =
+        if significant.is_empty() { 0 } else { significant.parse().map_err(|_| NumberError::Syntax)? };
     Ok(if negative { -exponent } else { exponent })
 }
 
@@ -469,7 +470,9 @@ fn small_mantissa(whole: &str, fraction: &str) -> Option<i64> {
 }
 
 fn check_digits(int: &BigInt) -> Result<(), NumberError> {
-    if int.bits() > MAX_BITS || (int.bits() > MAX_BITS - 8 && *int.magnitude() >= ten_to(MAX_DIGITS as u64).into_parts().1) {
+    if int.bits() > MAX_BITS
+        || (int.bits() > MAX_BITS - 8 && *int.magnitude() >= ten_to(MAX_DIGITS as u64).into_parts().1)
+    {
         return Err(NumberError::TooLarge);
     }
     Ok(())
@@ -507,7 +510,8 @@ fn float_exact(float: f64) -> (BigInt, i64) {
     if exponent >= 0 {
         return (mantissa << exponent.unsigned_abs(), 0);
     }
-    let twos = u64::from(mantissa.magnitude().trailing_zeros().unwrap_or(0) as u32).min(exponent.unsigned_abs());
+    let twos =
+        u64::from(mantissa.magnitude().trailing_zeros().unwrap_or(0) as u32).min(exponent.unsigned_abs());
     let power = exponent.unsigned_abs() - twos;
     let mantissa = (mantissa >> twos) * Pow::pow(BigInt::from(5u32), power);
     (mantissa, i64::try_from(power).unwrap_or(i64::MAX))
@@ -570,7 +574,9 @@ impl Ord for Number {
         match (&self.0, &other.0) {
             (Repr::Int(a), Repr::Int(b)) => a.cmp(b),
             (Repr::Dec { mantissa: a, scale: x }, Repr::Dec { mantissa: b, scale: y }) if x == y => a.cmp(b),
-            (Repr::Dec { mantissa, scale: scale @ 0..=18 }, Repr::Int(int)) => cmp_dec_int(*mantissa, *scale, *int),
+            (Repr::Dec { mantissa, scale: scale @ 0..=18 }, Repr::Int(int)) => {
+                cmp_dec_int(*mantissa, *scale, *int)
+            }
             (Repr::Int(int), Repr::Dec { mantissa, scale: scale @ 0..=18 }) => {
                 cmp_dec_int(*mantissa, *scale, *int).reverse()
             }

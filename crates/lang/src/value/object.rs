@@ -115,7 +115,9 @@ impl Index {
         let mut order: Vec<u32> = (0..count).collect();
         let at = |position: u32| &entries[position as usize];
         order.sort_unstable_by(|a, b| at(*a).cmp(at(*b)).then(a.cmp(b)));
-        if let Some(pair) = order.windows(2).filter(|pair| at(pair[0]) == at(pair[1])).min_by_key(|pair| pair[1]) {
+        if let Some(pair) =
+            order.windows(2).filter(|pair| at(pair[0]) == at(pair[1])).min_by_key(|pair| pair[1])
+        {
             return Err(pair[1] as usize);
         }
         let shift = 32 - count.next_power_of_two().trailing_zeros();

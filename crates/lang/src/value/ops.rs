@@ -184,11 +184,15 @@ fn add(left: &Value, right: &Value, max_len: usize) -> Result<Value, OpError> {
 
 fn multiply(left: &Value, right: &Value, max_len: usize) -> Result<Value, OpError> {
     match (&left.0, &right.0) {
-        (Repr::Text(text), Repr::Number(count)) | (Repr::Number(count), Repr::Text(text)) if count.is_int() => {
+        (Repr::Text(text), Repr::Number(count)) | (Repr::Number(count), Repr::Text(text))
+            if count.is_int() =>
+        {
             let count = repeat_count(count, text.len(), max_len)?;
             Ok(Value::from(text.repeat(count)))
         }
-        (Repr::List(list), Repr::Number(count)) | (Repr::Number(count), Repr::List(list)) if count.is_int() => {
+        (Repr::List(list), Repr::Number(count)) | (Repr::Number(count), Repr::List(list))
+            if count.is_int() =>
+        {
             let count = repeat_count(count, list.items.len(), max_len / size_of::<Value>())?;
             let items = std::iter::repeat_n(&list.items, count).flatten().cloned().collect();
             Ok(Value::list(items)?)

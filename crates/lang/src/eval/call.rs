@@ -1,0 +1,206 @@
+//! Calls of built-ins and computed values.
+
+use super::{Eval, Resolution, Val};
+use crate::diag::Span;
+use crate::diag::error::{Error, ErrorKind};
+use crate::func::{Body, Call, FuncError, Function};
+use crate::limits::Limit;
+use crate::syntax::{NodeId, Run};
+use crate::value::Value;
+
+impl<'a> Eval<'_, '_, 'a> {
+    pub(super) fn call(
+        &mut self,
+        id: NodeId,
+        function: &'static Function,
+        args: Run,
+        element: Option<NodeId>,
+    ) -> Result<Val<'a>, Error> {
+        match function.body {
+            Body::Plain(body) => self.plain_call(id, function, body, args, element),
+            Body::Exists => self.exists(args),
+            Body::Default => self.default(args),
+            // The parser refuses these outside shell and argv fields.
+            Body::Binding => Err(self.session.limit(Limit::Operations, self.program.span(id))),
+        }
+    }
+
+    /// Whether the first argument has a value; null is one.
+    fn exists(&mut self, args: Run) -> Result<Val<'a>, Error> {
+        let first = self.program.list(args)[0];
+        match self.node(first) {
+            Ok(_) => Ok(Value::from(true).into()),
+            Err(error) if error.is_covered() => Ok(Value::from(false).into()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The first argument, or the second where the first is missing or null.
+    fn default(&mut self, args: Run) -> Result<Val<'a>, Error> {
+        let (first, second) = (self.program.list(args)[0], self.program.list(args)[1]);
+        match self.node(first) {
+            Ok(value) if !value.is_null() => Ok(value),
+            Err(error) if !error.is_covered() => Err(error),
+            Ok(_) | Err(_) => self.node(second),
+        }
+    }
+
+    #[inline(never)]
+    fn plain_call(
+        &mut self,
+        id: NodeId,
+        function: &'static Function,
+        body: fn(&mut Call<'_>) -> Result<Value, FuncError>,
+        args: Run,
+        element: Option<NodeId>,
+    ) -> Result<Val<'a>, Error> {
+        let nodes = self.program.list(args);
+        let mut values = Vec::with_capacity(nodes.len());
+        for (at, node) in nodes.iter().enumerate() {
+            // What is missing in an argument beside the first is not what a later `default` is about.
+            let value = self.node(*node).map_err(|error| if at > 0 { error.seal() } else { error })?;
+            values.push(value.into_owned());
+        }
+        let limits = self.session.limits.clone();
+        let before = self.session.fuel;
+        let mut fuel = before;
+        let mut failed = None;
+        let result = {
+            let mut apply = |index: usize, value: &Value| {
+                self.apply(function, element, index, value).map_err(|error| {
+                    failed = Some(error);
+                    FuncError::Element
+                })
+            };
+            let element =
+                element.map(|_| &mut apply as &mut dyn FnMut(usize, &Value) -> Result<Value, FuncError>);
+            body(&mut Call { args: &values, element, limits: &limits, fuel: &mut fuel })
+        };
+        self.session.fuel = self.session.fuel.saturating_sub(before - fuel);
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        result.map(Val::Own).map_err(|error| self.function_error(id, function, args, error))
+    }
+
+    /// An element expression, for one element.
+    fn apply(
+        &mut self,
+        function: &'static Function,
+        element: Option<NodeId>,
+        index: usize,
+        value: &Value,
+    ) -> Result<Value, Error> {
+        let Some(node) = element else { return Ok(value.clone()) };
+        let outer = self.element.replace(value.clone());
+        let outcomes = self.session.outcomes.take();
+        let result = self.node(node).map(Val::into_owned);
+        self.session.outcomes = outcomes;
+        self.element = outer;
+        result.map_err(|error| {
+            let (span, reads) = (error.span(), error.reads().to_vec());
+            let kind = ErrorKind::Element { function: function.name, index, cause: Box::new(error) };
+            Error::new(kind, span).with_reads(reads)
+        })
+    }
+
+    #[cold]
+    fn function_error(&self, id: NodeId, function: &'static Function, args: Run, error: FuncError) -> Error {
+        let span = self.program.span(id);
+        let arg_span =
+            |at: usize| self.program.list(args).get(at).map_or(span, |node| self.program.span(*node));
+        let parameter = |at: usize| {
+            let last = function.params.len().saturating_sub(1);
+            function.params.get(at.min(last)).map_or("value", |param| param.name)
+        };
+        let (kind, span) = match error {
+            FuncError::Missing(why) => {
+                return Error::new(ErrorKind::Nothing { function: function.name, why }, span);
+            }
+            FuncError::Type { arg, expected, got } => {
+                let place = if arg == 0 {
+                    format!("`{}`", function.name)
+                } else {
+                    format!("the {} of `{}`", parameter(arg), function.name)
+                };
+                (ErrorKind::Expected { place, expected, got, hint: None }, arg_span(arg))
+            }
+            FuncError::Op(operator, error) => {
+                let max = self.session.limits.text_result as u64;
+                return Error::operands(operator, error, span, None, max).with_reads(self.reads(id));
+            }
+            FuncError::Value { arg, why, hint } => {
+                let kind =
+                    ErrorKind::Argument { function: function.name, parameter: parameter(arg), why, hint };
+                (kind, arg_span(arg))
+            }
+            FuncError::Number(error) => (ErrorKind::Number(error), span),
+            FuncError::Limit(limit) => return self.session.limit(limit, span),
+            FuncError::Feature(feature) => {
+                let kind = ErrorKind::Computed {
+                    kind: function.name.into(),
+                    message: format!("this build leaves out the feature `{feature}`"),
+                    hint: None,
+                };
+                (kind, span)
+            }
+            // The evaluator keeps the error itself and returned it already.
+            FuncError::Element => return self.session.limit(Limit::Operations, span),
+        };
+        Error::new(kind, span).with_reads(self.reads(id))
+    }
+
+    #[inline(never)]
+    pub(super) fn computed(&mut self, id: NodeId, kind: &str, args: Run) -> Result<Val<'a>, Error> {
+        let span = self.program.span(id);
+        let values = self.values(args)?;
+        let result = match kind {
+            "date" => self.date(&values, id, span),
+            _ => self.session.compute(kind, values, span),
+        };
+        if self.session.trace.is_some() {
+            let resolution = Resolution {
+                reference: self.program.text(span).into(),
+                path: self.program.text(span).to_owned(),
+                scope: kind.into(),
+                value: result.as_ref().ok().cloned(),
+                computed: true,
+                span,
+                origin: self.session.origin.clone(),
+            };
+            self.session.trace.get_or_insert_default().push(resolution);
+        }
+        result.map(Val::Own)
+    }
+
+    /// The time of the evaluation, formatted.
+    fn date(&mut self, args: &[Value], id: NodeId, span: Span) -> Result<Value, Error> {
+        let now = self.session.compute("now", Vec::new(), span)?;
+        let text = |at: usize| match args.get(at) {
+            None => Ok(None),
+            Some(value) => value.as_str().map(Some).ok_or_else(|| {
+                let place = if at == 0 { "the format of `date`" } else { "the zone of `date`" };
+                let kind = ErrorKind::Expected {
+                    place: place.into(),
+                    expected: "text",
+                    got: value.kind(),
+                    hint: None,
+                };
+                Error::new(kind, span).with_reads(self.reads(id))
+            }),
+        };
+        let (format, zone) = (text(0)?.unwrap_or("%Y-%m-%d"), text(1)?);
+        let failed = |message: String, hint: Option<String>| {
+            Error::new(ErrorKind::Computed { kind: "date".into(), message, hint }, span)
+        };
+        match crate::func::strftime(now.as_str().unwrap_or_default(), format, zone) {
+            Ok(text) => Ok(Value::from(text)),
+            Err(FuncError::Value { why, hint, .. }) => Err(failed(why, hint)),
+            Err(FuncError::Feature(feature)) => {
+                Err(failed(format!("this build leaves out the feature `{feature}`"), None))
+            }
+            Err(FuncError::Limit(limit)) => Err(self.session.limit(limit, span)),
+            Err(_) => Err(failed("this format gives no text".to_owned(), None)),
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! Checking names: the evaluator without a world, for what it would meet for sure.
+
+use super::{Eval, Session};
+use crate::diag::error::{Error, ErrorKind};
+use crate::scope::Scope;
+use crate::syntax::{Node, NodeId, Program, RootKind};
+use crate::world::NoWorld;
+
+/// The errors of the references under a node. A missing value under a default is none.
+pub(crate) fn check(program: &Program, id: NodeId, scope: &Scope) -> Vec<Error> {
+    let mut world = NoWorld;
+    let mut session = Session::new(&mut world);
+    let mut errors = Vec::new();
+    program.visit(id, &mut |node, guarded| {
+        let Node::Path(path) = program.node(node) else { return };
+        if !matches!(path.kind, RootKind::Named | RootKind::Nodes) {
+            return;
+        }
+        if let Err(error) = Eval::new(&mut session, program, scope).node(node) {
+            let excused = guarded && error.is_missing() || matches!(error.kind(), ErrorKind::Computed { .. });
+            if !excused {
+                errors.push(error);
+            }
+        }
+    });
+    errors
+}

@@ -1,0 +1,416 @@
+//! The one evaluator: a program, a scope and a session in, a value or an error out.
+//!
+//! It borrows what it can: a path into the scope gives the value where it lies. It never parses text that came
+//! from data, and never looks at a result again.
+
+mod call;
+mod check;
+mod explain;
+mod path;
+mod session;
+
+use std::ops::Deref;
+
+use crate::diag::Span;
+use crate::diag::error::{Error, ErrorKind, Read};
+use crate::limits::Limit;
+use crate::scope::Scope;
+use crate::syntax::{Node, NodeId, Part, Program, Run};
+use crate::value::{Object, Repr, Type, Value, ops, ops::BinaryOp};
+
+pub(crate) use check::check;
+pub use explain::Explanation;
+pub use session::{Resolution, Session, Undefined, Warning};
+
+/// How deep an evaluation may go, through the nesting of expressions and definitions together.
+pub(crate) const MAX_EVALUATION_DEPTH: u32 = 1_500;
+
+/// A value, borrowed from where it lies or made just now.
+pub(crate) enum Val<'a> {
+    Ref(&'a Value),
+    Own(Value),
+}
+
+impl Val<'_> {
+    pub(crate) fn into_owned(self) -> Value {
+        match self {
+            Self::Ref(value) => value.clone(),
+            Self::Own(value) => value,
+        }
+    }
+}
+
+impl Deref for Val<'_> {
+    type Target = Value;
+
+    #[inline]
+    fn deref(&self) -> &Value {
+        match self {
+            Self::Ref(value) => value,
+            Self::Own(value) => value,
+        }
+    }
+}
+
+impl From<Value> for Val<'_> {
+    fn from(value: Value) -> Self {
+        Self::Own(value)
+    }
+}
+
+/// The evaluation of one program.
+pub(crate) struct Eval<'e, 'w, 'a> {
+    pub session: &'e mut Session<'w>,
+    pub program: &'a Program,
+    pub scope: &'a Scope,
+    /// The element that an element expression is about.
+    pub element: Option<Value>,
+}
+
+impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
+    pub(crate) fn new(session: &'e mut Session<'w>, program: &'a Program, scope: &'a Scope) -> Self {
+        Self { session, program, scope, element: None }
+    }
+
+    /// Appends text with references to `out`.
+    pub(crate) fn text(&mut self, parts: &'a [Part], out: &mut String) -> Result<(), Error> {
+        let start = out.len();
+        let max = self.session.limits.text_result;
+        for part in parts {
+            match part {
+                Part::Lit(span) => out.push_str(self.program.text(*span)),
+                Part::Owned(text) => out.push_str(text),
+                Part::Ref(node, span) => {
+                    let value = self.reference(*node, *span)?;
+                    value.write_text(out);
+                }
+            }
+            if out.len() - start > max {
+                return Err(self.session.limit(Limit::TextResult, part_span(part)));
+            }
+        }
+        Ok(())
+    }
+
+    /// One reference of a text or value field, under the policy for what has no value.
+    pub(crate) fn reference(&mut self, node: NodeId, span: Span) -> Result<Val<'a>, Error> {
+        match self.node(node) {
+            Ok(value) => Ok(value),
+            Err(error) => self.undefined(error, span),
+        }
+    }
+
+    #[cold]
+    fn undefined(&mut self, error: Error, span: Span) -> Result<Val<'a>, Error> {
+        let unknown = matches!(error.kind(), ErrorKind::UnknownRoot { .. } | ErrorKind::NodeNotFound { .. });
+        match self.session.undefined {
+            Undefined::Keep if error.is_missing() || unknown => {
+                Ok(Value::from(self.program.text(span)).into())
+            }
+            Undefined::Empty if error.is_missing() => Ok(Value::NULL.into()),
+            _ => Err(error),
+        }
+    }
+
+    /// One node.
+    #[inline]
+    pub(crate) fn node(&mut self, id: NodeId) -> Result<Val<'a>, Error> {
+        if let Node::Path(path) = self.program.node(id)
+            && self.session.outcomes.is_none()
+        {
+            return self.path(path, id);
+        }
+        self.inner_node(id)
+    }
+
+    fn inner_node(&mut self, id: NodeId) -> Result<Val<'a>, Error> {
+        if self.session.fuel == 0 {
+            return Err(self.session.limit(Limit::Operations, self.program.span(id)));
+        }
+        self.session.fuel -= 1;
+        if self.session.depth >= MAX_EVALUATION_DEPTH {
+            return Err(self.session.limit(Limit::EvaluationDepth, self.program.span(id)));
+        }
+        self.session.depth += 1;
+        let result = self.dispatch(id);
+        self.session.depth -= 1;
+        if self.session.outcomes.is_some() {
+            self.record(id, &result);
+        }
+        result
+    }
+
+    fn dispatch(&mut self, id: NodeId) -> Result<Val<'a>, Error> {
+        match self.program.node(id) {
+            Node::Const(value) => Ok(Val::Ref(value)),
+            Node::Path(path) => self.path(path, id),
+            Node::Binary(op, left, right) => self.binary(id, *op, *left, *right),
+            Node::And(operands) => self.logic(id, *operands, false),
+            Node::Or(operands) => self.logic(id, *operands, true),
+            Node::Not(operand) => {
+                let value = self.bool(*operand, "`not`")?;
+                Ok(Value::from(!value).into())
+            }
+            Node::If { condition, yes, no } => {
+                let condition = self.bool(*condition, "the condition of `if`")?;
+                self.node(if condition { *yes } else { *no })
+            }
+            Node::Terms(first, rest) => self.terms(id, *first, *rest),
+            Node::Neg(operand) => self.negate(id, *operand),
+            Node::Text(parts) => self.text_node(*parts),
+            Node::OrText(head, parts) => self.or_text(*head, *parts),
+            Node::Element(steps) => self.element_path(id, *steps),
+            Node::Walk(base, steps) => self.walk_node(*base, *steps),
+            Node::Index(base, index) => self.index(id, *base, *index),
+            Node::Slice(base, from, to) => self.slice(id, *base, *from, *to),
+            Node::Call { function, args, element } => self.call(id, function, *args, *element),
+            Node::Compute { kind, args } => self.computed(id, kind.as_str(), *args),
+            Node::List(items) => {
+                let items = self.values(*items)?;
+                Value::list(items).map(Val::Own).map_err(|_| self.too_deep(id))
+            }
+            Node::Object(keys, values) => {
+                let values = self.values(*values)?;
+                match Object::new(keys.clone(), values) {
+                    Ok(object) => Ok(Value::from(object).into()),
+                    Err(_) => Err(self.too_deep(id)),
+                }
+            }
+        }
+    }
+
+    fn too_deep(&self, id: NodeId) -> Error {
+        self.session.limit(Limit::DataDepth, self.program.span(id))
+    }
+
+    pub(crate) fn values(&mut self, nodes: Run) -> Result<Vec<Value>, Error> {
+        self.program.list(nodes).iter().map(|node| Ok(self.node(*node)?.into_owned())).collect()
+    }
+
+    #[inline(never)]
+    fn text_node(&mut self, parts: Run) -> Result<Val<'a>, Error> {
+        let parts: &'a [Part] = &self.program.parts[parts.range()];
+        let mut out = String::new();
+        let policy = std::mem::replace(&mut self.session.undefined, Undefined::Error);
+        let result = self.text(parts, &mut out);
+        self.session.undefined = policy;
+        result?;
+        Ok(Value::from(out).into())
+    }
+
+    /// `head:-text`: the text stands in for missing, null and empty text.
+    #[inline(never)]
+    fn or_text(&mut self, head: NodeId, parts: Run) -> Result<Val<'a>, Error> {
+        match self.node(head) {
+            Ok(value) if !value.is_null() && value.as_str() != Some("") => return Ok(value),
+            Err(error) if !error.is_covered() => return Err(error),
+            Ok(_) | Err(_) => {}
+        }
+        self.text_node(parts)
+    }
+
+    #[inline]
+    fn binary(&mut self, id: NodeId, op: BinaryOp, left: NodeId, right: NodeId) -> Result<Val<'a>, Error> {
+        let left_value = self.node(left)?;
+        let right_value = self.node(right)?;
+        self.operate(id, op, &left_value, &right_value, (left, right)).map(Val::Own)
+    }
+
+    #[inline]
+    fn operate(
+        &mut self,
+        id: NodeId,
+        op: BinaryOp,
+        left: &Value,
+        right: &Value,
+        nodes: (NodeId, NodeId),
+    ) -> Result<Value, Error> {
+        if matches!(op, BinaryOp::Eq | BinaryOp::Ne) {
+            self.note_types(id, op, left, right);
+        }
+        ops::binary(op, left, right, self.session.limits.text_result)
+            .map_err(|error| self.operands_error(id, op, error, left, right, nodes))
+    }
+
+    #[cold]
+    fn operands_error(
+        &self,
+        id: NodeId,
+        op: BinaryOp,
+        error: ops::OpError,
+        left: &Value,
+        right: &Value,
+        (left_node, right_node): (NodeId, NodeId),
+    ) -> Error {
+        let source = |node| self.program.text(self.program.span(node));
+        let hint = conversion_hint(op, (source(left_node), left), (source(right_node), right));
+        let max = self.session.limits.text_result as u64;
+        let span = self.program.span(id);
+        Error::operands(op.symbol(), error, span, hint, max).with_reads(self.reads(id))
+    }
+
+    /// Values of two types are never equal. That is worth a note, unless one asks for null.
+    #[inline]
+    fn note_types(&mut self, id: NodeId, op: BinaryOp, left: &Value, right: &Value) {
+        let same = std::mem::discriminant(&left.0) == std::mem::discriminant(&right.0);
+        if !same && !left.is_null() && !right.is_null() {
+            self.warn_types(id, op, left.kind(), right.kind());
+        }
+    }
+
+    #[cold]
+    fn warn_types(&mut self, id: NodeId, op: BinaryOp, left: Type, right: Type) {
+        let answer = if op == BinaryOp::Eq { "false" } else { "true" };
+        let message = format!("`{}` between {left} and {right} is always {answer}", op.symbol());
+        let hint = match (left, right) {
+            (Type::Text, Type::Int | Type::Float) | (Type::Int | Type::Float, Type::Text) => {
+                Some("convert one of them: `number(...)` or `text(...)`".to_owned())
+            }
+            _ => None,
+        };
+        self.session.warn("types-never-equal", self.program.span(id), message, hint);
+    }
+
+    /// `and` stops at the first false, `or` at the first true. All but the last must be bools.
+    fn logic(&mut self, id: NodeId, operands: Run, stop_at: bool) -> Result<Val<'a>, Error> {
+        let operands = self.program.list(operands);
+        let Some((last, rest)) = operands.split_last() else { return Err(self.too_deep(id)) };
+        let place = if stop_at { "the left side of `or`" } else { "the left side of `and`" };
+        for operand in rest {
+            if self.bool(*operand, place)? == stop_at {
+                return Ok(Value::from(stop_at).into());
+            }
+        }
+        self.node(*last)
+    }
+
+    /// A node that must be a bool.
+    #[inline]
+    pub(crate) fn bool(&mut self, id: NodeId, place: &str) -> Result<bool, Error> {
+        let value = self.node(id)?;
+        match value.as_bool() {
+            Some(bool) => Ok(bool),
+            None => Err(self.not_a_bool(id, place, &value)),
+        }
+    }
+
+    #[cold]
+    pub(crate) fn not_a_bool(&self, id: NodeId, place: &str, value: &Value) -> Error {
+        let source = self.program.text(self.program.span(id));
+        let hint = match value.kind() {
+            Type::Text if matches!(value.as_str(), Some("true" | "false")) => {
+                format!("write `bool({source})`")
+            }
+            Type::Text => format!("write a comparison, such as `{source} != \"\"`"),
+            Type::Int | Type::Float => format!("write a comparison, such as `{source} != 0`"),
+            Type::List | Type::Object => format!("write a comparison, such as `len({source}) > 0`"),
+            Type::Null | Type::Bool => format!("write a comparison, such as `{source} != null`"),
+        };
+        let kind = ErrorKind::Expected {
+            place: place.to_owned(),
+            expected: "a bool",
+            got: value.kind(),
+            hint: Some(hint),
+        };
+        Error::new(kind, self.program.span(id)).with_reads(self.reads(id))
+    }
+
+    fn terms(&mut self, id: NodeId, first: NodeId, rest: Run) -> Result<Val<'a>, Error> {
+        let mut value = self.node(first)?.into_owned();
+        let mut left = first;
+        for (op, right) in &self.program.terms[rest.range()] {
+            if self.session.fuel == 0 {
+                return Err(self.session.limit(Limit::Operations, self.program.span(id)));
+            }
+            self.session.fuel -= 1;
+            let right_value = self.node(*right)?;
+            value = self.operate(id, *op, &value, &right_value, (left, *right))?;
+            left = *right;
+        }
+        Ok(value.into())
+    }
+
+    fn negate(&mut self, id: NodeId, operand: NodeId) -> Result<Val<'a>, Error> {
+        let value = self.node(operand)?;
+        let span = self.program.span(id);
+        match value.as_number().map(crate::value::Number::neg) {
+            Some(Ok(number)) => Ok(Value::from(number).into()),
+            Some(Err(error)) => Err(Error::operands("-", error.into(), span, None, 0)),
+            None => {
+                let kind = ErrorKind::Expected {
+                    place: "`-`".to_owned(),
+                    expected: "a number",
+                    got: value.kind(),
+                    hint: None,
+                };
+                Err(Error::new(kind, span).with_reads(self.reads(id)))
+            }
+        }
+    }
+
+    /// The references in a part of the program, with the values they have now. Computed values are not asked for.
+    #[cold]
+    pub(crate) fn reads(&self, id: NodeId) -> Vec<Read> {
+        let mut reads: Vec<Read> = Vec::new();
+        self.program.visit(id, &mut |node, _guarded| {
+            let value = match self.program.node(node) {
+                Node::Path(path) => self.peek(path),
+                Node::Element(steps) => self
+                    .element
+                    .as_ref()
+                    .and_then(|element| path::follow(element, self.program.steps(*steps))),
+                _ => None,
+            };
+            let reference = self.program.text(self.program.span(node));
+            if let Some(value) = value
+                && !reads.iter().any(|read| read.reference == reference)
+            {
+                reads.push(Read { reference: reference.into(), value: value.clone() });
+            }
+        });
+        reads
+    }
+}
+
+fn part_span(part: &Part) -> Span {
+    match part {
+        Part::Lit(span) | Part::Ref(_, span) => *span,
+        Part::Owned(_) => Span::default(),
+    }
+}
+
+/// What to write when one side is text that could be a number, or a number that could be text.
+fn conversion_hint(
+    op: BinaryOp,
+    (left_source, left): (&str, &Value),
+    (right_source, right): (&str, &Value),
+) -> Option<String> {
+    let numeric = |kind| matches!(kind, Type::Int | Type::Float);
+    let symbol = op.symbol();
+    match (left.kind(), right.kind()) {
+        (Type::Text, right) if numeric(right) && op == BinaryOp::Add => {
+            Some(format!("to join texts write `{left_source} + text({right_source})`"))
+        }
+        (left, Type::Text) if numeric(left) && op == BinaryOp::Add => {
+            Some(format!("to join texts write `text({left_source}) + {right_source}`"))
+        }
+        (Type::Text, right) if numeric(right) => {
+            Some(format!("write `number({left_source}) {symbol} {right_source}`"))
+        }
+        (left, Type::Text) if numeric(left) => {
+            Some(format!("write `{left_source} {symbol} number({right_source})`"))
+        }
+        (Type::Null, _) => {
+            Some(format!("give a default: `default({left_source}, 0) {symbol} {right_source}`"))
+        }
+        (_, Type::Null) => {
+            Some(format!("give a default: `{left_source} {symbol} default({right_source}, 0)`"))
+        }
+        _ => None,
+    }
+}
+
+/// Whether a value may be indexed with a text key.
+pub(crate) fn is_object(value: &Value) -> bool {
+    matches!(value.0, Repr::Object(_))
+}

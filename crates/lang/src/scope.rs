@@ -1,0 +1,155 @@
+//! The names visible at one place: layers, the innermost first.
+//!
+//! A scope is persistent and cheap to clone; adding a layer copies nothing below it. A layer over an object's
+//! entries is the object itself.
+
+use std::sync::Arc;
+
+use ecow::EcoString;
+
+use crate::document::Definitions;
+use crate::envelope::Envelope;
+use crate::value::{Key, Keys, Object, Repeated, Value};
+
+/// The names visible at one place.
+#[derive(Clone, Default)]
+pub struct Scope(Option<Arc<Layer>>);
+
+struct Layer {
+    label: EcoString,
+    names: Names,
+    parent: Scope,
+}
+
+enum Names {
+    Values(Arc<Object>),
+    Entries(Keys, Vec<Entry>),
+}
+
+/// What a name stands for.
+#[derive(Clone)]
+pub enum Entry {
+    /// A value.
+    Plain(Value),
+    /// The output of a node or step.
+    Output(Arc<Envelope>),
+    /// A table of definitions, evaluated when they are read.
+    Definitions(Arc<Definitions>),
+    /// A name that exists and has no value now; why, in words.
+    Unset(EcoString),
+}
+
+/// What a name was found to stand for, and where.
+pub(crate) struct Found<'a> {
+    pub entry: EntryRef<'a>,
+    /// The label of the layer that answered.
+    pub label: &'a EcoString,
+    /// The scope from that layer outwards.
+    pub scope: &'a Scope,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum EntryRef<'a> {
+    Plain(&'a Value),
+    Output(&'a Envelope),
+    Definitions(&'a Definitions),
+    Unset(&'a EcoString),
+}
+
+impl<'a> From<&'a Entry> for EntryRef<'a> {
+    fn from(entry: &'a Entry) -> Self {
+        match entry {
+            Entry::Plain(value) => Self::Plain(value),
+            Entry::Output(envelope) => Self::Output(envelope),
+            Entry::Definitions(definitions) => Self::Definitions(definitions),
+            Entry::Unset(why) => Self::Unset(why),
+        }
+    }
+}
+
+impl Scope {
+    /// A scope without names.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// This scope behind a layer of an object's entries. The label is what traces show.
+    #[must_use]
+    pub fn with_values(&self, label: &str, values: Arc<Object>) -> Self {
+        self.with(label, Names::Values(values))
+    }
+
+    /// This scope behind a layer of entries; two of one name are an error.
+    pub fn with_entries(
+        &self,
+        label: &str,
+        entries: impl IntoIterator<Item = (EcoString, Entry)>,
+    ) -> Result<Self, Repeated> {
+        let (names, entries): (Vec<Key>, Vec<Entry>) =
+            entries.into_iter().map(|(name, entry)| (Key::new(name), entry)).unzip();
+        Ok(self.with(label, Names::Entries(Keys::new(names)?, entries)))
+    }
+
+    fn with(&self, label: &str, names: Names) -> Self {
+        Self(Some(Arc::new(Layer { label: label.into(), names, parent: self.clone() })))
+    }
+
+    #[inline]
+    pub(crate) fn lookup(&self, name: &Key) -> Option<Found<'_>> {
+        let mut scope = self;
+        while let Some(layer) = &scope.0 {
+            let entry = match &layer.names {
+                Names::Values(object) => object.get(name).map(EntryRef::Plain),
+                Names::Entries(keys, entries) => keys.position(name).map(|at| EntryRef::from(&entries[at])),
+            };
+            if let Some(entry) = entry {
+                return Some(Found { entry, label: &layer.label, scope });
+            }
+            scope = &layer.parent;
+        }
+        None
+    }
+
+    /// The innermost output of an id, whatever else has its name.
+    pub(crate) fn output(&self, id: &Key) -> Option<(&Envelope, &EcoString)> {
+        let mut scope = self;
+        while let Some(layer) = &scope.0 {
+            if let Names::Entries(keys, entries) = &layer.names
+                && let Some(Entry::Output(envelope)) = keys.position(id).map(|at| &entries[at])
+            {
+                return Some((envelope, &layer.label));
+            }
+            scope = &layer.parent;
+        }
+        None
+    }
+
+    /// Every visible name, the innermost layer first, each once.
+    pub fn names(&self) -> Vec<EcoString> {
+        self.names_where(|_| true)
+    }
+
+    /// The ids of the outputs.
+    pub(crate) fn output_ids(&self) -> Vec<EcoString> {
+        self.names_where(|entry| matches!(entry, EntryRef::Output(_)))
+    }
+
+    fn names_where(&self, keep: impl Fn(EntryRef<'_>) -> bool) -> Vec<EcoString> {
+        let mut names = Vec::new();
+        let mut scope = self;
+        while let Some(layer) = &scope.0 {
+            let (keys, entries): (_, Box<dyn Iterator<Item = EntryRef<'_>>>) = match &layer.names {
+                Names::Values(object) => {
+                    (&**object.keys(), Box::new(object.values().iter().map(EntryRef::Plain)))
+                }
+                Names::Entries(keys, entries) => (keys, Box::new(entries.iter().map(EntryRef::from))),
+            };
+            let kept = keys.as_slice().iter().zip(entries).filter(|(_, entry)| keep(*entry));
+            names.extend(kept.map(|(key, _)| key.name().clone()));
+            scope = &layer.parent;
+        }
+        let mut seen = hashbrown::HashSet::with_hasher(foldhash::fast::FixedState::default());
+        names.retain(|name: &EcoString| seen.insert(name.clone()));
+        names
+    }
+}

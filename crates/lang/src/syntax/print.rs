@@ -1,0 +1,353 @@
+//! Printing a program in one canonical spelling that parses back to the same program.
+
+use super::{Node, NodeId, Part, Path, Program, Run};
+use crate::value::{JsonStyle, Value};
+
+/// How tightly an expression binds; a looser one in a tighter place is put in parentheses.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Binding {
+    If,
+    Or,
+    And,
+    Not,
+    Comparison,
+    Sum,
+    Term,
+    Unary,
+    Power,
+    Postfix,
+}
+
+impl Program {
+    /// A template's canonical spelling.
+    pub(crate) fn print_template(&self, parts: &[Part]) -> String {
+        let mut out = String::new();
+        for part in parts {
+            match part {
+                Part::Lit(span) => print_text(self.text(*span), &mut out),
+                Part::Owned(text) => print_text(text, &mut out),
+                Part::Ref(node, _) => self.print_reference(*node, &mut out),
+            }
+        }
+        out
+    }
+
+    /// An expression's canonical spelling.
+    pub(crate) fn print_expression(&self, id: NodeId) -> String {
+        let mut out = String::new();
+        Printer { program: self, element: false }.node(id, Binding::If, &mut out);
+        out
+    }
+
+    fn print_reference(&self, id: NodeId, out: &mut String) {
+        let printer = Printer { program: self, element: false };
+        match self.node(id) {
+            Node::Path(path) => {
+                out.push_str("${");
+                printer.path(path, out);
+                out.push('}');
+            }
+            Node::OrText(head, parts) => printer.or_text(*head, *parts, out),
+            _ => {
+                out.push_str("${= ");
+                printer.node(id, Binding::If, out);
+                out.push_str(" }");
+            }
+        }
+    }
+}
+
+/// Text of a template: dollars before a brace are doubled.
+fn print_text(text: &str, out: &mut String) {
+    let mut rest = text;
+    // A literal that ends in dollars is followed by a reference's own dollar; one that begins with a brace
+    // follows dollars. Both are only unambiguous when doubled.
+    while let Some(at) = rest.find('$') {
+        let dollars = rest[at..].bytes().take_while(|byte| *byte == b'$').count();
+        out.push_str(&rest[..at + dollars]);
+        rest = &rest[at + dollars..];
+        if rest.is_empty() || rest.starts_with('{') {
+            (0..dollars).for_each(|_| out.push('$'));
+        }
+    }
+    out.push_str(rest);
+}
+
+struct Printer<'a> {
+    program: &'a Program,
+    element: bool,
+}
+
+impl Printer<'_> {
+    fn node(&self, id: NodeId, within: Binding, out: &mut String) {
+        let binding = self.binding(id);
+        if binding < within {
+            out.push('(');
+            self.bare(id, out);
+            out.push(')');
+        } else {
+            self.bare(id, out);
+        }
+    }
+
+    fn binding(&self, id: NodeId) -> Binding {
+        use crate::value::ops::BinaryOp as Op;
+        match self.program.node(id) {
+            Node::If { .. } => Binding::If,
+            Node::Or(_) => Binding::Or,
+            Node::And(_) => Binding::And,
+            Node::Not(_) => Binding::Not,
+            Node::Binary(Op::Add | Op::Sub, ..) => Binding::Sum,
+            Node::Binary(Op::Mul | Op::Div | Op::FloorDiv | Op::Rem, ..) => Binding::Term,
+            Node::Binary(Op::Pow, ..) => Binding::Power,
+            Node::Binary(..) => Binding::Comparison,
+            Node::Terms(_, rest) => match self.program.terms[rest.range()][0].0 {
+                Op::Add | Op::Sub => Binding::Sum,
+                _ => Binding::Term,
+            },
+            Node::Neg(_) => Binding::Unary,
+            Node::Const(value) if value.as_number().is_some_and(crate::value::Number::is_negative) => {
+                Binding::Unary
+            }
+            _ => Binding::Postfix,
+        }
+    }
+
+    fn bare(&self, id: NodeId, out: &mut String) {
+        let program = self.program;
+        match program.node(id) {
+            Node::Const(value) => constant(value, out),
+            Node::Path(path) => {
+                if self.element || !is_expression_path(program, path) {
+                    out.push_str("${");
+                    self.path(path, out);
+                    out.push('}');
+                } else {
+                    self.path(path, out);
+                }
+            }
+            Node::Element(steps) => {
+                out.push_str("it");
+                self.steps(*steps, out);
+            }
+            Node::Text(parts) => self.quoted(*parts, out),
+            Node::OrText(head, parts) => self.or_text(*head, *parts, out),
+            Node::Walk(base, steps) => {
+                self.node(*base, Binding::Postfix, out);
+                self.steps(*steps, out);
+            }
+            Node::Index(base, index) => {
+                self.node(*base, Binding::Postfix, out);
+                out.push('[');
+                self.node(*index, Binding::If, out);
+                out.push(']');
+            }
+            Node::Slice(base, from, to) => {
+                self.node(*base, Binding::Postfix, out);
+                out.push('[');
+                from.iter().for_each(|node| self.node(*node, Binding::If, out));
+                out.push(':');
+                to.iter().for_each(|node| self.node(*node, Binding::If, out));
+                out.push(']');
+            }
+            Node::Not(operand) => {
+                out.push_str("not ");
+                self.node(*operand, Binding::Not, out);
+            }
+            Node::Neg(operand) => {
+                out.push_str("- ");
+                self.node(*operand, Binding::Unary, out);
+            }
+            Node::And(run) => self.joined(*run, " and ", Binding::Not, out),
+            Node::Or(run) => self.joined(*run, " or ", Binding::And, out),
+            Node::Binary(op, left, right) => {
+                let (left_binding, right_binding) = sides(self.binding(id));
+                self.node(*left, left_binding, out);
+                out.push(' ');
+                out.push_str(op.symbol());
+                out.push(' ');
+                self.node(*right, right_binding, out);
+            }
+            Node::Terms(first, rest) => {
+                let (left_binding, right_binding) = sides(self.binding(id));
+                self.node(*first, left_binding, out);
+                for (op, node) in &program.terms[rest.range()] {
+                    out.push(' ');
+                    out.push_str(op.symbol());
+                    out.push(' ');
+                    self.node(*node, right_binding, out);
+                }
+            }
+            Node::If { condition, yes, no } => {
+                self.node(*yes, Binding::Or, out);
+                out.push_str(" if ");
+                self.node(*condition, Binding::Or, out);
+                out.push_str(" else ");
+                self.node(*no, Binding::If, out);
+            }
+            Node::Call { function, args, element } => self.call(function.name, *args, *element, out),
+            Node::Compute { kind, args } => self.call(kind.as_str(), *args, None, out),
+            Node::List(run) => {
+                out.push('[');
+                self.joined(*run, ", ", Binding::If, out);
+                out.push(']');
+            }
+            Node::Object(keys, run) => {
+                out.push('{');
+                for (at, (key, value)) in keys.as_slice().iter().zip(program.list(*run)).enumerate() {
+                    out.push_str(if at > 0 { ", " } else { "" });
+                    quote(key.as_str(), out);
+                    out.push_str(": ");
+                    self.node(*value, Binding::If, out);
+                }
+                out.push('}');
+            }
+        }
+    }
+
+    fn joined(&self, run: Run, separator: &str, within: Binding, out: &mut String) {
+        for (at, node) in self.program.list(run).iter().enumerate() {
+            out.push_str(if at > 0 { separator } else { "" });
+            self.node(*node, within, out);
+        }
+    }
+
+    /// The element expression stands second, after what the function is applied to.
+    fn call(&self, name: &str, args: Run, element: Option<NodeId>, out: &mut String) {
+        out.push_str(name);
+        out.push('(');
+        for (at, node) in self.program.list(args).iter().enumerate() {
+            out.push_str(if at > 0 { ", " } else { "" });
+            self.node(*node, Binding::If, out);
+            if at == 0
+                && let Some(element) = element
+            {
+                let mut text = String::new();
+                Printer { program: self.program, element: true }.node(element, Binding::If, &mut text);
+                out.push_str(", ");
+                quote_verbatim(&text, out);
+            }
+        }
+        out.push(')');
+    }
+
+    fn path(&self, path: &Path, out: &mut String) {
+        out.push_str(path.root.as_str());
+        self.steps(path.steps, out);
+    }
+
+    fn steps(&self, steps: Run, out: &mut String) {
+        for step in self.program.steps(steps) {
+            match &step.kind {
+                super::StepKind::Quoted(key) => {
+                    out.push('[');
+                    quote(key.as_str(), out);
+                    out.push(']');
+                }
+                super::StepKind::Name(key) if !is_expression_name(key.as_str()) => {
+                    out.push('[');
+                    quote(key.as_str(), out);
+                    out.push(']');
+                }
+                _ => step.write(out),
+            }
+        }
+    }
+
+    fn or_text(&self, head: NodeId, parts: Run, out: &mut String) {
+        out.push_str("${");
+        match self.program.node(head) {
+            Node::Path(path) => self.path(path, out),
+            Node::Call { function, args, element } => self.call(function.name, *args, *element, out),
+            Node::Compute { kind, args } => self.call(kind.as_str(), *args, None, out),
+            // Only a path or a call may stand before a default.
+            _ => self.bare(head, out),
+        }
+        out.push_str(":-");
+        for part in &self.program.parts[parts.range()] {
+            match part {
+                Part::Lit(span) => print_text(self.program.text(*span), out),
+                Part::Owned(text) => print_text(text, out),
+                Part::Ref(node, _) => self.program.print_reference(*node, out),
+            }
+        }
+        out.push('}');
+    }
+
+    fn quoted(&self, parts: Run, out: &mut String) {
+        out.push('"');
+        for part in &self.program.parts[parts.range()] {
+            match part {
+                Part::Lit(span) => escape(self.program.text(*span), out),
+                Part::Owned(text) => escape(text, out),
+                Part::Ref(node, _) => self.program.print_reference(*node, out),
+            }
+        }
+        out.push('"');
+    }
+}
+
+/// What the left and right operands of an operator of this binding must bind at least as tightly as.
+fn sides(binding: Binding) -> (Binding, Binding) {
+    match binding {
+        Binding::Comparison => (Binding::Sum, Binding::Sum),
+        Binding::Sum => (Binding::Term, Binding::Term),
+        Binding::Term => (Binding::Unary, Binding::Unary),
+        // `2 ** -1` needs no parentheses, `(-1) ** 2` does.
+        Binding::Power => (Binding::Postfix, Binding::Unary),
+        other => (other, other),
+    }
+}
+
+fn is_expression_name(name: &str) -> bool {
+    let mut chars = name.chars();
+    chars.next().is_some_and(|first| first == '_' || unicode_ident::is_xid_start(first))
+        && chars.all(unicode_ident::is_xid_continue)
+}
+
+/// Whether a path can stand bare in an expression.
+fn is_expression_path(_program: &Program, path: &Path) -> bool {
+    const RESERVED: [&str; 12] =
+        ["and", "or", "not", "in", "if", "else", "true", "false", "null", "True", "False", "None"];
+    is_expression_name(path.root.as_str()) && !RESERVED.contains(&path.root.as_str())
+}
+
+fn constant(value: &Value, out: &mut String) {
+    match value.as_str() {
+        Some(text) => quote(text, out),
+        None => value.write_json(out, JsonStyle::Compact),
+    }
+}
+
+fn quote(text: &str, out: &mut String) {
+    out.push('"');
+    escape(text, out);
+    out.push('"');
+}
+
+/// Escapes for a text in quotes, dollars before a brace included.
+fn escape(text: &str, out: &mut String) {
+    let mut doubled = String::new();
+    print_text(text, &mut doubled);
+    escape_quotes(&doubled, out);
+}
+
+/// A literal that is not a template: an element expression.
+fn quote_verbatim(text: &str, out: &mut String) {
+    out.push('"');
+    escape_quotes(text, out);
+    out.push('"');
+}
+
+fn escape_quotes(text: &str, out: &mut String) {
+    for char in text.chars() {
+        match char {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            char => out.push(char),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What a program can read, without evaluating it.
+
+use ecow::EcoString;
+
+use super::{Node, NodeId, Part, Program};
+use crate::diag::Span;
+use crate::func::Body;
+
+/// Something that a template or expression can read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reference {
+    /// The root of the path, or the kind of computed value.
+    pub root: EcoString,
+    /// The path as it is written, or the computed value's source.
+    pub path: EcoString,
+    /// What it reads.
+    pub kind: ReferenceKind,
+    /// Whether `default`, `exists` or `:-` stand ready for its being missing.
+    pub guarded: bool,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// What a reference reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReferenceKind {
+    /// A name of the scope, or a built-in root.
+    Path,
+    /// A computed value.
+    Computed,
+}
+
+impl Program {
+    /// The references under a node.
+    pub(crate) fn references(&self, id: NodeId, out: &mut Vec<Reference>) {
+        self.visit(id, &mut |node, guarded| {
+            let span = self.span(node);
+            let (root, kind) = match self.node(node) {
+                Node::Path(path) => (path.root.name().clone(), ReferenceKind::Path),
+                Node::Compute { kind, .. } => (kind.name().clone(), ReferenceKind::Computed),
+                _ => return,
+            };
+            out.push(Reference { root, path: self.text(span).into(), kind, guarded, span });
+        });
+    }
+
+    /// Calls `visit` for a node and all below it, with whether a default stands ready there.
+    pub(crate) fn visit(&self, id: NodeId, visit: &mut dyn FnMut(NodeId, bool)) {
+        self.visit_guarded(id, false, visit);
+    }
+
+    fn visit_guarded(&self, id: NodeId, guarded: bool, visit: &mut dyn FnMut(NodeId, bool)) {
+        visit(id, guarded);
+        let guards_first = match self.node(id) {
+            Node::Call { function, .. } => matches!(function.body, Body::Exists | Body::Default),
+            Node::OrText(..) => true,
+            _ => false,
+        };
+        // Only the first argument of a call is what a default around the call is about.
+        let passes_on = !matches!(self.node(id), Node::Call { .. });
+        let mut first = true;
+        self.children(id, &mut |child| {
+            let guarded = if first { guarded || guards_first } else { guarded && passes_on };
+            first = false;
+            self.visit_guarded(child, guarded, visit);
+        });
+    }
+
+    /// Calls `visit` for each node directly below one, in the order they are written.
+    pub(crate) fn children(&self, id: NodeId, visit: &mut dyn FnMut(NodeId)) {
+        match self.node(id) {
+            Node::Const(_) | Node::Path(_) | Node::Element(_) => {}
+            Node::Text(parts) => self.parts_children(&self.parts[parts.range()], visit),
+            Node::OrText(head, parts) => {
+                visit(*head);
+                self.parts_children(&self.parts[parts.range()], visit);
+            }
+            Node::Walk(node, _) | Node::Not(node) | Node::Neg(node) => visit(*node),
+            Node::Index(a, b) | Node::Binary(_, a, b) => {
+                visit(*a);
+                visit(*b);
+            }
+            Node::Slice(base, from, to) => {
+                visit(*base);
+                from.iter().chain(to).for_each(|node| visit(*node));
+            }
+            Node::And(run)
+            | Node::Or(run)
+            | Node::List(run)
+            | Node::Object(_, run)
+            | Node::Compute { args: run, .. } => {
+                self.list(*run).iter().for_each(|node| visit(*node));
+            }
+            Node::Terms(first, rest) => {
+                visit(*first);
+                self.terms[rest.range()].iter().for_each(|(_, node)| visit(*node));
+            }
+            Node::If { condition, yes, no } => {
+                visit(*yes);
+                visit(*condition);
+                visit(*no);
+            }
+            Node::Call { args, element, .. } => {
+                self.list(*args).iter().for_each(|node| visit(*node));
+                element.iter().for_each(|node| visit(*node));
+            }
+        }
+    }
+
+    fn parts_children(&self, parts: &[Part], visit: &mut dyn FnMut(NodeId)) {
+        for part in parts {
+            if let Part::Ref(node, _) = part {
+                visit(*node);
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Templates and expressions: parsed once, evaluated often.
+
+use std::borrow::Cow;
+
+use ecow::EcoString;
+
+use crate::diag::error::{Error, Origin};
+use crate::eval::{Eval, Explanation, Session};
+use crate::scope::Scope;
+use crate::syntax::{self, NodeId, Part, Program, Reference, Syntax};
+use crate::value::Value;
+
+/// Text with references, parsed.
+pub struct Template {
+    program: Program,
+    parts: Vec<Part>,
+}
+
+impl Template {
+    /// Parses text; every problem in it is reported.
+    pub fn parse(source: impl Into<EcoString>, syntax: &Syntax) -> Result<Self, Vec<Error>> {
+        let (program, parts, errors) = syntax::parse_template(source.into(), syntax);
+        if errors.is_empty() { Ok(Self { program, parts }) } else { Err(errors) }
+    }
+
+    /// The text it was parsed from.
+    pub fn source(&self) -> &str {
+        &self.program.source
+    }
+
+    /// The text without evaluation, when there is no reference in it.
+    pub fn as_plain(&self) -> Option<Cow<'_, str>> {
+        match &self.parts[..] {
+            [] => Some(Cow::Borrowed("")),
+            [Part::Lit(span)] => Some(Cow::Borrowed(self.program.text(*span))),
+            parts if parts.iter().all(|part| !matches!(part, Part::Ref(..))) => {
+                let literals = parts.iter().map(|part| match part {
+                    Part::Lit(span) => self.program.text(*span),
+                    Part::Owned(text) => text.as_str(),
+                    Part::Ref(..) => "",
+                });
+                Some(Cow::Owned(literals.collect()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Appends the text to `out`. On an error `out` is as it was.
+    pub fn text(&self, scope: &Scope, session: &mut Session<'_>, out: &mut String) -> Result<(), Error> {
+        session.begin();
+        let start = out.len();
+        let result = Eval::new(session, &self.program, scope).text(&self.parts, out);
+        if result.is_err() {
+            out.truncate(start);
+        }
+        result.map_err(|error| at_origin(error, session.origin.as_ref()))
+    }
+
+    /// The value: that of the reference when the template is exactly one, else text.
+    pub fn value(&self, scope: &Scope, session: &mut Session<'_>) -> Result<Value, Error> {
+        self.value_of(&self.parts, scope, session)
+    }
+
+    /// Like [`Template::value`] for a block of YAML: its final line break does not count when a reference is all
+    /// there is.
+    pub(crate) fn block_value(&self, scope: &Scope, session: &mut Session<'_>) -> Result<Value, Error> {
+        match &self.parts[..] {
+            [reference @ Part::Ref(..), Part::Lit(span)] if self.program.text(*span) == "\n" => {
+                self.value_of(std::slice::from_ref(reference), scope, session)
+            }
+            parts => self.value_of(parts, scope, session),
+        }
+    }
+
+    fn value_of(&self, parts: &[Part], scope: &Scope, session: &mut Session<'_>) -> Result<Value, Error> {
+        session.begin();
+        let result = if let [Part::Ref(node, span)] = parts {
+            let mut eval = Eval::new(session, &self.program, scope);
+            eval.reference(*node, *span).map(crate::eval::Val::into_owned)
+        } else {
+            let mut buffer = std::mem::take(&mut session.buffer);
+            buffer.clear();
+            let mut eval = Eval::new(session, &self.program, scope);
+            let result = eval.text(parts, &mut buffer).map(|()| Value::from(buffer.as_str()));
+            session.buffer = buffer;
+            result
+        };
+        result.map_err(|error| at_origin(error, session.origin.as_ref()))
+    }
+
+    /// Everything that evaluation can read.
+    pub fn references(&self) -> Vec<Reference> {
+        let mut references = Vec::new();
+        for part in &self.parts {
+            if let Part::Ref(node, _) = part {
+                self.program.references(*node, &mut references);
+            }
+        }
+        references
+    }
+
+    /// Checks the names of every reference against a scope: the errors that evaluation would meet for sure. The
+    /// world is not asked, and definitions are not evaluated.
+    pub fn check(&self, scope: &Scope) -> Vec<Error> {
+        let nodes = self.parts.iter().filter_map(|part| match part {
+            Part::Ref(node, _) => Some(*node),
+            Part::Lit(_) | Part::Owned(_) => None,
+        });
+        nodes.flat_map(|node| crate::eval::check(&self.program, node, scope)).collect()
+    }
+
+    /// The one canonical spelling; it parses back to the same template.
+    pub fn print(&self) -> String {
+        self.program.print_template(&self.parts)
+    }
+}
+
+fn at_origin(error: Error, origin: Option<&Origin>) -> Error {
+    match origin {
+        Some(origin) => error.with_origin(origin),
+        None => error,
+    }
+}
+
+/// A condition or computation, parsed.
+pub struct Expression {
+    program: Program,
+    root: NodeId,
+}
+
+impl Expression {
+    /// Parses an expression.
+    pub fn parse(source: impl Into<EcoString>, syntax: &Syntax) -> Result<Self, Error> {
+        let (program, root) = syntax::parse_expression(source.into(), syntax).map_err(|(_, error)| error)?;
+        Ok(Self { program, root })
+    }
+
+    /// The text it was parsed from.
+    pub fn source(&self) -> &str {
+        &self.program.source
+    }
+
+    /// The value.
+    pub fn value(&self, scope: &Scope, session: &mut Session<'_>) -> Result<Value, Error> {
+        session.begin();
+        Eval::new(session, &self.program, scope).node(self.root).map(crate::eval::Val::into_owned)
+    }
+
+    /// The answer of a condition: a bool, or an error.
+    pub fn condition(&self, scope: &Scope, session: &mut Session<'_>) -> Result<bool, Error> {
+        session.begin();
+        Eval::new(session, &self.program, scope).bool(self.root, "a condition")
+    }
+
+    /// What the whole and each of its parts came to.
+    pub fn explain(&self, scope: &Scope, session: &mut Session<'_>) -> Explanation {
+        session.begin();
+        Eval::new(session, &self.program, scope).explain(self.root)
+    }
+
+    /// Everything that evaluation can read.
+    pub fn references(&self) -> Vec<Reference> {
+        let mut references = Vec::new();
+        self.program.references(self.root, &mut references);
+        references
+    }
+
+    /// Checks the names of every reference against a scope, as [`Template::check`] does.
+    pub fn check(&self, scope: &Scope) -> Vec<Error> {
+        crate::eval::check(&self.program, self.root, scope)
+    }
+
+    /// The one canonical spelling; it parses back to the same expression.
+    pub fn print(&self) -> String {
+        self.program.print_expression(self.root)
+    }
+}
+
+/// Text with its references resolved, in one go. Text without a reference comes back borrowed.
+pub fn render<'t>(
+    text: &'t str,
+    scope: &Scope,
+    session: &mut Session<'_>,
+) -> Result<Cow<'t, str>, Vec<Error>> {
+    if !syntax::has_reference(text) {
+        return Ok(Cow::Borrowed(text));
+    }
+    let template = Template::parse(text, &Syntax::DEFAULT)?;
+    let mut out = String::with_capacity(text.len());
+    template.text(scope, session, &mut out).map_err(|error| vec![error])?;
+    Ok(Cow::Owned(out))
+}

@@ -1,0 +1,42 @@
+//! What the language cannot know by itself: environment, files, commands, the time, randomness.
+
+use ecow::EcoString;
+
+use crate::value::Value;
+
+/// Gives computed values. The binary has the real one; a replay, a preview or a test gives another.
+///
+/// The names that the language asks for are `env` (the name of a variable), `file` (a path), `cmd` (a command,
+/// then its arguments), `now` (RFC 3339 text), `uuid`, and the declared kinds with their arguments. Within one
+/// evaluation each is asked for once.
+pub trait World {
+    /// The computed value of a name and arguments.
+    fn compute(&mut self, name: &str, args: &[Value]) -> Result<Value, ComputeError>;
+}
+
+/// Why there is no computed value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ComputeError {
+    /// There is no such thing, for which a default may stand in; a similar name that exists.
+    Missing {
+        /// The nearest name.
+        nearest: Option<EcoString>,
+    },
+    /// It failed.
+    Failed {
+        /// What happened.
+        message: String,
+        /// What to do.
+        hint: Option<String>,
+    },
+}
+
+/// A world without anything in it: every computed value is an error.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoWorld;
+
+impl World for NoWorld {
+    fn compute(&mut self, _name: &str, _args: &[Value]) -> Result<Value, ComputeError> {
+        Err(ComputeError::Failed { message: "computed values are not available here".to_owned(), hint: None })
+    }
+}

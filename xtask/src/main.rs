@@ -1,0 +1,51 @@
+//! The project's own tasks; `cargo xtask help` lists them.
+//!
+//! A task starts other programs and reads the source tree. It writes to the target folder only, says so before it
+//! installs anything, and needs nothing but Rust and a C++ compiler to begin with.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "talking to the person who started it is what a task does"
+)]
+
+mod architecture;
+mod arguments;
+mod coverage;
+mod failure;
+mod fuzz;
+mod project;
+mod steps;
+
+use std::process::ExitCode;
+
+use crate::arguments::{HELP, Task};
+use crate::failure::Failure;
+use crate::project::Project;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let task = match Task::parse(&arguments) {
+        Ok(task) => task,
+        Err(failure) => return report(&failure, 2),
+    };
+    match perform(&task) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => report(&failure, 1),
+    }
+}
+
+fn perform(task: &Task) -> Result<(), Failure> {
+    let project = Project::find()?;
+    match task {
+        Task::Help => print!("{HELP}"),
+        Task::Test(effort) => steps::run(&project, *effort)?,
+        Task::Fuzz { target, seconds } => fuzz::run(&project, target.as_deref(), *seconds)?,
+        Task::Coverage => coverage::run(&project)?,
+    }
+    Ok(())
+}
+
+fn report(failure: &Failure, code: u8) -> ExitCode {
+    eprintln!("error: {failure}");
+    ExitCode::from(code)
+}

@@ -51,6 +51,35 @@ pub enum ReadErrorKind {
     TrailingText,
     /// An alias where nothing can be shared.
     AliasNotAllowed,
+    /// An alias inside the value that it repeats.
+    AliasInItself,
+    /// Aliases that repeat more than a document may hold.
+    TooManyAliases,
+    /// An anchor before a key.
+    AnchorBeforeKey,
+    /// A YAML merge key.
+    MergeKey,
+    /// A key that is something else than a text.
+    KeyNotText(&'static str),
+    /// A YAML tag that means nothing here.
+    UnknownTag(EcoString),
+    /// A YAML tag on something else.
+    TagMismatch {
+        /// The tag without its exclamation marks.
+        tag: EcoString,
+        /// What it stands on.
+        found: &'static str,
+    },
+    /// A reference whose end YAML takes for something else.
+    CutReference,
+    /// More than one document in a file.
+    SeveralDocuments,
+    /// A file that asks for another version of YAML.
+    OtherVersion,
+    /// Any other mistake in YAML, in words.
+    Yaml(EcoString),
+    /// YAML, in a program that was built without it.
+    NoYaml,
 }
 
 /// What stands where something else was expected.
@@ -75,7 +104,7 @@ impl Found {
         if count == 0 { Self::Text(first.into()) } else { Self::Text(rest.chars().take(count).collect()) }
     }
 
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         match self {
             Self::End => 0,
             Self::Text(text) => text.len(),
@@ -132,6 +161,18 @@ impl fmt::Display for ReadErrorKind {
             }
             Self::TrailingText => f.write_str("the data ended before this"),
             Self::AliasNotAllowed => f.write_str("an alias cannot stand here"),
+            Self::AliasInItself => f.write_str("an alias cannot stand inside the value that it repeats"),
+            Self::TooManyAliases => f.write_str("the aliases repeat more than a document may hold"),
+            Self::AnchorBeforeKey => f.write_str("an anchor cannot stand before a key"),
+            Self::MergeKey => f.write_str("merge keys (`<<`) are not YAML 1.2; write the keys out"),
+            Self::KeyNotText(found) => write!(f, "a key must be a text, found {found}"),
+            Self::UnknownTag(tag) => write!(f, "the tag `{tag}` has no meaning here"),
+            Self::TagMismatch { tag, found } => write!(f, "`!!{tag}` cannot stand before this {found}"),
+            Self::CutReference => f.write_str("YAML ends this value before the reference ends"),
+            Self::SeveralDocuments => f.write_str("a file holds one document; a second one begins here"),
+            Self::OtherVersion => f.write_str("only YAML 1.2 is read"),
+            Self::Yaml(message) => f.write_str(message),
+            Self::NoYaml => f.write_str("this program was built without YAML (feature `yaml`)"),
         }
     }
 }

@@ -9,6 +9,8 @@ mod error;
 pub mod json;
 mod keys;
 mod value;
+#[cfg(feature = "yaml")]
+pub mod yaml;
 
 use crate::diag::Span;
 use crate::limits::{Limit, Limits};
@@ -79,6 +81,41 @@ pub trait Sink {
     fn alias(&mut self, _id: usize, span: Span) -> Result<(), Self::Error> {
         Err(ReadError::new(ReadErrorKind::AliasNotAllowed, span).into())
     }
+}
+
+/// What a data file is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// JSON.
+    Json,
+    /// YAML.
+    Yaml,
+}
+
+impl Format {
+    /// The name users see.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Json => "JSON",
+            Self::Yaml => "YAML",
+        }
+    }
+}
+
+/// Reads a text of a format into a sink.
+pub fn read<S: Sink>(text: &str, format: Format, limits: &Limits, sink: &mut S) -> Result<(), S::Error> {
+    match format {
+        Format::Json => json::read(text, limits, sink),
+        #[cfg(feature = "yaml")]
+        Format::Yaml => yaml::read(text, limits, sink),
+        #[cfg(not(feature = "yaml"))]
+        Format::Yaml => Err(ReadError::new(ReadErrorKind::NoYaml, Span::default()).into()),
+    }
+}
+
+/// Reads a text of a format as a value.
+pub fn read_value(text: &str, format: Format, limits: &Limits) -> Result<Value, ReadError> {
+    value_of(|sink| read(text, format, limits, sink))
 }
 
 fn check_size(text: &str, limits: &Limits) -> Result<(), ReadError> {

@@ -1,0 +1,165 @@
+//! What to say about YAML that is wrong, and about YAML that would be read otherwise than it was meant.
+//!
+//! Most mistakes in workflow files are values that need quotes: `when: '${a}' == 'b'`, `a: b: c`, `x: *.txt`.
+//! Where the line of an error looks like that, the error is about the value and says so.
+
+use granit_parser::{ErrorKind, ScanError};
+
+use crate::data::{Found, ReadError, ReadErrorKind};
+use crate::diag::Span;
+use crate::limits::Limit;
+
+pub(super) const QUOTE: &str = "quote this value";
+
+/// Refuses a plain scalar that begins a reference and leaves its end to a comment or to a value: `${= x # y }`
+/// and, as a list item, `${= {"k": 1} }`.
+pub(super) fn check_cut(text: &str, span: Span, is_key: bool) -> Result<(), ReadError> {
+    let scalar = text.get(span.range()).unwrap_or("");
+    let Some(start) = scalar.find("${") else { return Ok(()) };
+    let (line_end, rest) = (end_of_line(text, span.end as usize), text.get(span.end as usize..).unwrap_or(""));
+    let comment = rest.trim_start_matches([' ', '\t']).starts_with('#');
+    if balanced(&scalar[start..]) || !(is_key || comment) {
+        return Ok(());
+    }
+    let span = Span::new(span.start as usize, line_end);
+    Err(ReadError { kind: ReadErrorKind::CutReference, span, hint: Some(QUOTE) })
+}
+
+fn balanced(reference: &str) -> bool {
+    let depth = reference.bytes().fold(0usize, |depth, byte| match byte {
+        b'{' => depth + 1,
+        b'}' => depth.saturating_sub(1),
+        _ => depth,
+    });
+    depth == 0
+}
+
+/// The error of the parser, in our words.
+pub(super) fn explain(text: &str, error: &ScanError) -> ReadError {
+    let at = error.marker().byte_offset().unwrap_or(0).min(text.len());
+    let kind = match error.kind() {
+        ErrorKind::RecursionLimitExceeded => ReadErrorKind::Limit(Limit::DataDepth),
+        ErrorKind::UnknownQuotedScalarEscape => ReadErrorKind::InvalidEscape,
+        ErrorKind::InvalidLowSurrogate
+        | ErrorKind::InvalidLowSurrogateHexEscape
+        | ErrorKind::MissingLowSurrogate
+        | ErrorKind::UnpairedLowSurrogate => ReadErrorKind::LoneSurrogate,
+        ErrorKind::UnexpectedCharacter { character } if character.is_control() => {
+            ReadErrorKind::ControlCharacter(*character)
+        }
+        other => ReadErrorKind::Yaml(message(other).into()),
+    };
+    match value_to_quote(text, at, error.kind()) {
+        Some(span) => ReadError { kind, span, hint: Some(QUOTE) },
+        None => ReadError::new(kind, Span::new(at, at + Found::at(text, at).len())),
+    }
+}
+
+/// The words for an error of the parser; its own where they are rarely seen.
+fn message(kind: &ErrorKind) -> String {
+    match kind {
+        ErrorKind::UnclosedFlowCollection { open } => return format!("`{open}` is not closed"),
+        ErrorKind::MismatchedFlowCollectionEnd { open, close } => return format!("`{open}` is closed by `{close}`"),
+        ErrorKind::UnexpectedCharacter { character } => {
+            return format!("`{character}` cannot begin a value without quotes");
+        }
+        _ => {}
+    }
+    let words = match kind {
+        ErrorKind::UnexpectedEofFlowSequence => "the list is not closed",
+        ErrorKind::UnexpectedEofFlowMapping | ErrorKind::UnexpectedEofImplicitFlowMapping => "the object is not closed",
+        ErrorKind::UnclosedQuotedScalar => "the quote is not closed",
+        ErrorKind::InvalidTrailingSingleQuotedScalar | ErrorKind::InvalidTrailingDoubleQuotedScalar => {
+            "the value goes on after its closing quote"
+        }
+        ErrorKind::MappingValueNotAllowed | ErrorKind::MappingKeyNotAllowed => "a key cannot stand here",
+        ErrorKind::ExpectedBlockMappingKey => "expected a key and `:`",
+        ErrorKind::SimpleKeyExpected | ErrorKind::InvalidSimpleKey => "expected `:` after the key",
+        ErrorKind::ExpectedFlowMappingSeparator => "expected `,` or `}`",
+        ErrorKind::ExpectedFlowSequenceSeparator => "expected `,` or `]`",
+        ErrorKind::ExpectedBlockSequenceEntry => "expected `-` and an item",
+        ErrorKind::BlockSequenceEntryNotAllowed | ErrorKind::BlockEntryInFlowCollection => {
+            "a list item cannot stand here"
+        }
+        ErrorKind::MisplacedFlowCollectionEnd => "there is nothing open to close",
+        ErrorKind::TabNotAllowed
+        | ErrorKind::TabInBlockIndentation
+        | ErrorKind::TabInIndentation
+        | ErrorKind::TabAtBlockScalarStart
+        | ErrorKind::TabInPlainScalar => "a tab cannot stand here; indent with spaces",
+        ErrorKind::InvalidIndentation
+        | ErrorKind::InvalidBlockScalarIndent
+        | ErrorKind::InvalidQuotedScalarIndent
+        | ErrorKind::InvalidFlowScalarIndent => "wrong indentation",
+        ErrorKind::UnknownAnchor => "there is no anchor of this name before",
+        ErrorKind::CommentNotSeparated => "a comment needs a space before its `#`",
+        ErrorKind::CommentInterceptedScalar => "a comment cannot stand inside a text",
+        ErrorKind::ExpectedDocumentStart | ErrorKind::InvalidDocumentEnd => "the document ended before this",
+        ErrorKind::InvalidBlockScalarHeader => "only an indentation, `+`, `-` or a comment can stand here",
+        ErrorKind::BomInsideDocument => "a byte order mark can only stand at the start",
+        other => return other.to_string(),
+    };
+    words.to_owned()
+}
+
+/// The value on the line of an error that should have been quoted, when it looks like that.
+fn value_to_quote(text: &str, at: usize, kind: &ErrorKind) -> Option<Span> {
+    let value = value_on_line(text, at)?;
+    let source = &text[value.range()];
+    let quoted = source.starts_with(['"', '\'']);
+    if let Some(reference) = source.find("${")
+        && !quoted
+        && !source.starts_with(['|', '>'])
+    {
+        return Some(if source.starts_with(['[', '{']) { reference_span(source, reference, value) } else { value });
+    }
+    let inside = at > value.start as usize && at < value.end as usize;
+    let fits = match kind {
+        ErrorKind::InvalidTrailingSingleQuotedScalar | ErrorKind::InvalidTrailingDoubleQuotedScalar => true,
+        ErrorKind::MappingValueNotAllowed => inside,
+        ErrorKind::ExpectedBlockMappingKey => inside && source.starts_with(['[', '{']),
+        ErrorKind::UnknownAnchor => source.starts_with('*'),
+        ErrorKind::UnexpectedCharacter { character } => !character.is_control() && at == value.start as usize,
+        _ => source.starts_with('!') && at >= value.start as usize,
+    };
+    fits.then_some(value)
+}
+
+/// A reference inside a list or object in brackets, up to its closing brace or the end of the line.
+fn reference_span(source: &str, reference: usize, value: Span) -> Span {
+    let len = source[reference..].find('}').map_or(source.len() - reference, |end| end + 1);
+    let start = value.start as usize + reference;
+    Span::new(start, start + len)
+}
+
+/// What stands after the key, or after the dashes, on the line of a place.
+fn value_on_line(text: &str, at: usize) -> Option<Span> {
+    let start = text.get(..at)?.rfind(['\n', '\r']).map_or(0, |newline| newline + 1);
+    let end = end_of_line(text, at);
+    let line = &text[start..end];
+    let mut value = line.trim_start_matches([' ', '\t', '\u{feff}']);
+    while let Some(rest) = value.strip_prefix("- ").or_else(|| value.strip_prefix("? ")) {
+        value = rest.trim_start_matches(' ');
+    }
+    if let Some(rest) = after_key(value) {
+        value = rest;
+    }
+    let start = end - value.len();
+    let len = value.trim_end().len();
+    (len > 0).then(|| Span::new(start, start + len))
+}
+
+/// What follows the first `: ` that is not inside a quoted key.
+fn after_key(line: &str) -> Option<&str> {
+    let quote = line.chars().next().filter(|c| matches!(c, '"' | '\''));
+    let key = match quote {
+        Some(quote) => line[1..].find(quote)? + 2,
+        None => line.find(": ")?,
+    };
+    let rest = line[key..].trim_start_matches(' ').strip_prefix(": ")?;
+    Some(rest.trim_start_matches(' '))
+}
+
+fn end_of_line(text: &str, at: usize) -> usize {
+    text.get(at..).and_then(|rest| rest.find(['\n', '\r'])).map_or(text.len(), |newline| at + newline)
+}

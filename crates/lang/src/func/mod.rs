@@ -1,7 +1,28 @@
 //! The built-in functions, each also a filter: one table that the parser, the evaluator and the reference read.
 //!
 //! A body is an ordinary function from values to a value. It knows no scope and no world; what needs a clock or
-//! a file is a computed value, not a function.
+//! a file is a computed value, not a function. No argument makes one panic, overflow the stack or run without
+//! bound: loops spend operations, texts are measured before they are made.
+
+mod binding;
+mod call;
+mod codec;
+mod collection;
+mod convert;
+mod distinct;
+pub(crate) mod json;
+pub(crate) mod measure;
+mod missing;
+mod number;
+mod order;
+#[cfg(feature = "regex")]
+mod pattern;
+#[cfg(test)]
+mod tests;
+mod text;
+pub(crate) mod time;
+
+pub(crate) use time::strftime;
 
 use crate::limits::{Limit, Limits};
 use crate::value::{NumberError, TooDeep, Type, Value, ops::OpError};
@@ -60,7 +81,8 @@ pub struct Param {
 pub enum ParamKind {
     /// Any expression.
     Value,
-    /// A literal text that is an expression over the elements, parsed with the template.
+    /// A literal text that is an expression over the elements, parsed with the template. An argument that is
+    /// not a literal text belongs to the next parameter, where there is one: `min(a, b)`.
     Element,
     /// Any number of further expressions; only as the last parameter.
     Rest,
@@ -94,20 +116,9 @@ pub(crate) struct Call<'a> {
     pub fuel: &'a mut u64,
 }
 
-impl Call<'_> {
-    /// Counts `operations` against the limit.
-    pub(crate) fn spend(&mut self, operations: usize) -> Result<(), FuncError> {
-        match self.fuel.checked_sub(operations as u64) {
-            Some(left) => {
-                *self.fuel = left;
-                Ok(())
-            }
-            None => Err(FuncError::Limit(Limit::Operations)),
-        }
-    }
-}
-
-/// Why a function gave no value. Values are carried as data, so that every sink can mask them.
+/// Why a function gave no value. Values are carried as data, so that every sink can mask them; no `why` or
+/// `hint` quotes an argument. `arg` is an index into [`Call::args`].
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FuncError {
     /// There is nothing to give, such as the first of an empty list; `default` covers it.
     Missing(&'static str),
@@ -147,11 +158,82 @@ impl From<TooDeep> for FuncError {
 }
 
 /// Every built-in, sorted by name.
-pub static FUNCTIONS: &[Function] = &[];
+pub static FUNCTIONS: &[Function] = &[
+    number::ABS,
+    binding::AS_FILE,
+    number::AVG,
+    codec::BASE64,
+    convert::BOOL,
+    collection::COLLECT,
+    text::CONTAINS,
+    collection::COUNT,
+    missing::DEFAULT,
+    time::DURATION,
+    collection::EACH,
+    text::ENDS_WITH,
+    missing::EXISTS,
+    collection::FIRST,
+    collection::FLATTEN,
+    convert::FLOAT,
+    time::FORMAT_DATE,
+    codec::FROM_JSON,
+    codec::FROM_YAML,
+    collection::GROUP_BY,
+    convert::INT,
+    collection::ITEMS,
+    text::JOIN,
+    codec::JSON,
+    collection::KEYS,
+    collection::LAST,
+    collection::LEN,
+    text::LINES,
+    text::LOWER,
+    text::MATCHES,
+    number::MAX,
+    number::MEDIAN,
+    number::MIN,
+    convert::NUMBER,
+    binding::RAW,
+    text::REPLACE,
+    collection::REVERSE,
+    number::ROUND,
+    codec::SHA256,
+    text::SLUG,
+    collection::SORT,
+    collection::SORT_BY,
+    text::SPLIT,
+    text::STARTS_WITH,
+    number::SUM,
+    convert::TEXT,
+    codec::TO_JSON,
+    codec::TO_YAML,
+    text::TRIM,
+    collection::UNIQUE,
+    text::UPPER,
+    codec::URL,
+    collection::VALUES,
+    collection::WHERE,
+    binding::WORDS,
+];
 
 /// The built-in of a name.
 pub fn find(name: &str) -> Option<&'static Function> {
     FUNCTIONS.binary_search_by(|function| function.name.cmp(name)).ok().map(|at| &FUNCTIONS[at])
+}
+
+/// A parameter that takes any expression.
+const fn value(name: &'static str) -> Param {
+    Param { name, kind: ParamKind::Value }
+}
+
+/// A parameter that takes an expression over the elements.
+const fn element(name: &'static str) -> Param {
+    Param { name, kind: ParamKind::Element }
+}
+
+/// A parameter that takes any number of further expressions.
+const fn rest(name: &'static str) -> Param {
+    Param { name, kind: ParamKind::Rest }
 }
 
 /// How a function is called, for messages and the reference.
@@ -162,8 +244,4 @@ pub fn signature(function: &Function) -> String {
         if at < function.required { name } else { format!("{name}?") }
     });
     format!("{}({})", function.name, params.collect::<Vec<_>>().join(", "))
-}
-
-pub(crate) fn strftime(_now: &str, _format: &str, _zone: Option<&str>) -> Result<String, FuncError> {
-    Err(FuncError::Feature("time"))
 }

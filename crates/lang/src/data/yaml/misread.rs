@@ -16,7 +16,8 @@ pub(super) const QUOTE: &str = "quote this value";
 pub(super) fn check_cut(text: &str, span: Span, is_key: bool) -> Result<(), ReadError> {
     let scalar = text.get(span.range()).unwrap_or("");
     let Some(start) = scalar.find("${") else { return Ok(()) };
-    let (line_end, rest) = (end_of_line(text, span.end as usize), text.get(span.end as usize..).unwrap_or(""));
+    let (line_end, rest) =
+        (end_of_line(text, span.end as usize), text.get(span.end as usize..).unwrap_or(""));
     let comment = rest.trim_start_matches([' ', '\t']).starts_with('#');
     if balanced(&scalar[start..]) || !(is_key || comment) {
         return Ok(());
@@ -59,7 +60,9 @@ pub(super) fn explain(text: &str, error: &ScanError) -> ReadError {
 fn message(kind: &ErrorKind) -> String {
     match kind {
         ErrorKind::UnclosedFlowCollection { open } => return format!("`{open}` is not closed"),
-        ErrorKind::MismatchedFlowCollectionEnd { open, close } => return format!("`{open}` is closed by `{close}`"),
+        ErrorKind::MismatchedFlowCollectionEnd { open, close } => {
+            return format!("`{open}` is closed by `{close}`");
+        }
         ErrorKind::UnexpectedCharacter { character } => {
             return format!("`{character}` cannot begin a value without quotes");
         }
@@ -67,7 +70,9 @@ fn message(kind: &ErrorKind) -> String {
     }
     let words = match kind {
         ErrorKind::UnexpectedEofFlowSequence => "the list is not closed",
-        ErrorKind::UnexpectedEofFlowMapping | ErrorKind::UnexpectedEofImplicitFlowMapping => "the object is not closed",
+        ErrorKind::UnexpectedEofFlowMapping | ErrorKind::UnexpectedEofImplicitFlowMapping => {
+            "the object is not closed"
+        }
         ErrorKind::UnclosedQuotedScalar => "the quote is not closed",
         ErrorKind::InvalidTrailingSingleQuotedScalar | ErrorKind::InvalidTrailingDoubleQuotedScalar => {
             "the value goes on after its closing quote"
@@ -111,7 +116,11 @@ fn value_to_quote(text: &str, at: usize, kind: &ErrorKind) -> Option<Span> {
         && !quoted
         && !source.starts_with(['|', '>'])
     {
-        return Some(if source.starts_with(['[', '{']) { reference_span(source, reference, value) } else { value });
+        return Some(if source.starts_with(['[', '{']) {
+            reference_span(source, reference, value)
+        } else {
+            value
+        });
     }
     let inside = at > value.start as usize && at < value.end as usize;
     let fits = match kind {

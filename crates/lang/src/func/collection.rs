@@ -1,0 +1,368 @@
+//! Functions on lists and objects. Order is kept wherever none is asked for; nothing is changed in place.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ecow::EcoString;
+
+use super::distinct::{Fixed, Seen};
+use super::number::EMPTY;
+use super::{Body, Call, FuncError, Function, Group, element, order, value};
+use crate::value::{Key, Keys, MAX_DEPTH, Object, Repr, Type, Value};
+
+pub(super) const COLLECT: Function = Function {
+    name: "collect",
+    group: Group::Collection,
+    params: &[value("list"), element("expression")],
+    required: 2,
+    returns: "list",
+    doc: "a field of each element, or any expression over it; the same as `each`",
+    examples: &[(r#"[{"id": 1}, {"id": 2}] | collect("id")"#, "[1,2]")],
+    body: Body::Plain(each),
+};
+
+pub(super) const COUNT: Function = Function {
+    name: "count",
+    group: Group::Collection,
+    params: &[value("list"), element("condition")],
+    required: 1,
+    returns: "int",
+    doc: "how many elements there are, or for how many the condition is true",
+    examples: &[
+        (r#"[{"ok": true}, {"ok": false}] | count("ok")"#, "1"),
+        (r#"[5, 8, 9] | count("it > 5")"#, "2"),
+        ("count([5, 8, 9])", "3"),
+    ],
+    body: Body::Plain(count),
+};
+
+pub(super) const EACH: Function = Function {
+    name: "each",
+    group: Group::Collection,
+    params: &[value("list"), element("expression")],
+    required: 2,
+    returns: "list",
+    doc: "the result of an expression for each element",
+    examples: &[
+        (r#"["a", "b"] | each("upper(it)")"#, r#"["A","B"]"#),
+        (r#"[{"n": 1}, {"n": 2}] | each("n * 10")"#, "[10,20]"),
+    ],
+    body: Body::Plain(each),
+};
+
+pub(super) const FIRST: Function = Function {
+    name: "first",
+    group: Group::Collection,
+    params: &[value("list")],
+    required: 1,
+    returns: "any",
+    doc: "the first element; missing when the list is empty",
+    examples: &[("first([7, 8])", "7"), (r#"[] | first | default("none")"#, r#""none""#)],
+    body: Body::Plain(first),
+};
+
+pub(super) const FLATTEN: Function = Function {
+    name: "flatten",
+    group: Group::Collection,
+    params: &[value("list"), value("depth")],
+    required: 1,
+    returns: "list",
+    doc: "the list with the lists in it opened, so many levels deep (1 when left out)",
+    examples: &[("flatten([1, [2, [3]]])", "[1,2,[3]]"), ("[1, [2, [3]]] | flatten(2)", "[1,2,3]")],
+    body: Body::Plain(flatten),
+};
+
+pub(super) const GROUP_BY: Function = Function {
+    name: "group_by",
+    group: Group::Collection,
+    params: &[value("list"), element("expression")],
+    required: 2,
+    returns: "object of lists",
+    doc: "the elements by the text form of an expression over them, the groups in the order in which they first appear",
+    examples: &[
+        (
+            r#"[{"t": "b", "n": 1}, {"t": "a", "n": 2}, {"t": "b", "n": 3}] | group_by("t")"#,
+            r#"{"b":[{"t":"b","n":1},{"t":"b","n":3}],"a":[{"t":"a","n":2}]}"#,
+        ),
+        (r#"[1, 2, 3] | group_by("it % 2 == 0")"#, r#"{"false":[1,3],"true":[2]}"#),
+    ],
+    body: Body::Plain(group_by),
+};
+
+pub(super) const ITEMS: Function = Function {
+    name: "items",
+    group: Group::Collection,
+    params: &[value("object")],
+    required: 1,
+    returns: "list of objects",
+    doc: "the entries of an object, each as an object of `key` and `value`",
+    examples: &[
+        (r#"items({"a": 1})"#, r#"[{"key":"a","value":1}]"#),
+        (r#"{"a": 1, "b": 5} | items | where("value > 2") | collect("key")"#, r#"["b"]"#),
+    ],
+    body: Body::Plain(items),
+};
+
+pub(super) const KEYS: Function = Function {
+    name: "keys",
+    group: Group::Collection,
+    params: &[value("object")],
+    required: 1,
+    returns: "list of texts",
+    doc: "the keys of an object, in the order they were written",
+    examples: &[(r#"keys({"b": 1, "a": 2})"#, r#"["b","a"]"#)],
+    body: Body::Plain(keys),
+};
+
+pub(super) const LAST: Function = Function {
+    name: "last",
+    group: Group::Collection,
+    params: &[value("list")],
+    required: 1,
+    returns: "any",
+    doc: "the last element; missing when the list is empty",
+    examples: &[("last([7, 8])", "8")],
+    body: Body::Plain(last),
+};
+
+pub(super) const LEN: Function = Function {
+    name: "len",
+    group: Group::Collection,
+    params: &[value("value")],
+    required: 1,
+    returns: "int",
+    doc: "the code points of a text, the elements of a list, the entries of an object",
+    examples: &[("len([1, 2])", "2"), (r#"len("héllo")"#, "5"), (r#"{"a": 1} | len"#, "1")],
+    body: Body::Plain(len),
+};
+
+pub(super) const REVERSE: Function = Function {
+    name: "reverse",
+    group: Group::Collection,
+    params: &[value("list")],
+    required: 1,
+    returns: "list",
+    doc: "the elements from last to first",
+    examples: &[("reverse([1, 2, 3])", "[3,2,1]")],
+    body: Body::Plain(reverse),
+};
+
+pub(super) const SORT: Function = Function {
+    name: "sort",
+    group: Group::Collection,
+    params: &[value("list"), value("order")],
+    required: 1,
+    returns: "list",
+    doc: "the list in order, \"asc\" (when left out) or \"desc\": all numbers or all texts, by code point; nulls come last",
+    examples: &[
+        ("[3, 1, 2] | sort", "[1,2,3]"),
+        (r#"["b", "a", "B"] | sort"#, r#"["B","a","b"]"#),
+        (r#"[2.5, null, 10] | sort("desc")"#, "[10,2.5,null]"),
+    ],
+    body: Body::Plain(sort),
+};
+
+pub(super) const SORT_BY: Function = Function {
+    name: "sort_by",
+    group: Group::Collection,
+    params: &[value("list"), element("expression"), value("order")],
+    required: 2,
+    returns: "list",
+    doc: "the elements in the order of an expression over them, \"asc\" (when left out) or \"desc\": all numbers or all texts; equal ones keep their order, nulls come last",
+    examples: &[
+        (r#"[{"n": 2}, {"n": 1}] | sort_by("n")"#, r#"[{"n":1},{"n":2}]"#),
+        (r#"["bb", "a", "cc"] | sort_by("len(it)", "desc")"#, r#"["bb","cc","a"]"#),
+    ],
+    body: Body::Plain(sort),
+};
+
+pub(super) const UNIQUE: Function = Function {
+    name: "unique",
+    group: Group::Collection,
+    params: &[value("list"), element("expression")],
+    required: 1,
+    returns: "list",
+    doc: "the first of all equal elements, or of all for which an expression gives the same; 85 and 85.0 are equal",
+    examples: &[
+        ("unique([2, 1, 2.0, 1])", "[2,1]"),
+        (r#"[{"t": "a", "n": 1}, {"t": "a", "n": 2}] | unique("t")"#, r#"[{"t":"a","n":1}]"#),
+    ],
+    body: Body::Plain(unique),
+};
+
+pub(super) const VALUES: Function = Function {
+    name: "values",
+    group: Group::Collection,
+    params: &[value("object")],
+    required: 1,
+    returns: "list",
+    doc: "the values of an object, in the order of its keys",
+    examples: &[(r#"values({"b": 1, "a": 2})"#, "[1,2]")],
+    body: Body::Plain(values),
+};
+
+pub(super) const WHERE: Function = Function {
+    name: "where",
+    group: Group::Collection,
+    params: &[value("list"), element("condition")],
+    required: 2,
+    returns: "list",
+    doc: "the elements for which the condition, a bool, is true",
+    examples: &[
+        (r#"[{"score": 85}, {"score": 70}] | where("score >= 80")"#, r#"[{"score":85}]"#),
+        (r#"["a", "bb"] | where("len(it) == 2")"#, r#"["bb"]"#),
+    ],
+    body: Body::Plain(filter),
+};
+
+fn len(call: &mut Call<'_>) -> Result<Value, FuncError> {
+    let value = call.arg(0);
+    let len = match &value.0 {
+        Repr::Text(_) => call.text(0)?.chars().count(),
+        Repr::List(_) => call.list(0)?.len(),
+        Repr::Object(object) => object.len(),
+        _ => return Err(call.wrong_type(0, "a text, a list or an object")),
+    };
+    Ok(Value::from(len))
+}
+
+fn count(call: &mut Call<'_>) -> Result<Value, FuncError> {
+    if call.element.is_none() {
+        return Ok(Value::from(call.list(0)?.len()));
+    }
+    let mut count = 0usize;
+    each_where(call, |_| count += 1)?;
+    Ok(Value::from(count))
+}
+
+fn filter(call: &mut Call<'_>) -> Result<Value, FuncError> {
+    let mut kept = Vec::new();
+    each_where(call, |item| kept.push(item.clone()))?;
+    Ok(Value::list(kept)?)
+}
+
+fn each_where(call: &mut Call<'_>, mut visit: impl FnMut(&Value)) -> Result<(), FuncError> {
+    call.each(|call, index, item, result| match result.as_bool() {
+        Some(true) => {
+            visit(item);
+            Ok(())
+        }
+        Some(false) => Ok(()),
+        None => Err(call.wrong_element(index, "a bool", result.kind())),
+    })
+}
+
+fn each(call: &mut Call<'_>) -> Result<Value, FuncError> {
+    let mut results = Vec::new();
+    call.each(|_, _, _, result| {
+        results.push(result);
+        Ok(())
+    })?;
+    Ok(Value::list(results)?)
+}
+
+fn first(call: &mut Call<'_>) -> Result<Value, FuncError> {
+    call.list(0)?.first().cloned().ok_or(EMPTY)
+}
+
+fn last(call: &mut Call<'_>) -> Result<Value, FuncError> {
+    call.list(0)?.last().cloned().ok_or(EMPTY)
+}
+
+fn reverse(call: &mut Call<'_>) -> Result<Value, FuncError> {
+    let list = call.list(0)?;
+    call.spend(list.len())?;
+    Ok(Value::list(list.iter().rev().cloned().collect())?)
+}
+
+fn sort(call: &mut Call<'_>) -> Result<Value, FuncError> {
+    order::sorted(call, 1)
+}
+
+fn unique(call: &mut Call<'_>) -> Result<Value, FuncError> {
+    let (mut seen, mut kept) = (Seen::default(), Vec::new());
+    call.each(|call, _, item, key| {
+        if seen.insert(call, key)? {
+            kept.push(item.clone());
+        }
+        Ok(())
+    })?;
+    Ok(Value::list(kept)?)
+}
+
+fn flatten(call: &mut Call<'_>) -> Result<Value, FuncError> {
+    let depth = call.optional_count(1, u32::from(MAX_DEPTH), 1)?;
+    let mut items = Vec::new();
+    open(call, call.list(0)?, depth, &mut items)?;
+    Ok(Value::list(items)?)
+}
+
+/// Recurses no deeper than values are nested.
+fn open(call: &mut Call<'_>, list: &[Value], depth: u32, items: &mut Vec<Value>) -> Result<(), FuncError> {
+    for item in list {
+        call.spend(1)?;
+        match item.as_list() {
+            Some(inner) if depth > 0 => open(call, inner, depth - 1, items)?,
+            _ => items.push(item.clone()),
+        }
+    }
+    Ok(())
+}
+
+fn group_by(call: &mut Call<'_>) -> Result<Value, FuncError> {
+    let mut positions: HashMap<EcoString, usize, Fixed> = HashMap::default();
+    let mut groups: Vec<(EcoString, Vec<Value>)> = Vec::new();
+    call.each(|call, index, item, key| {
+        let name = group_name(call, index, &key)?;
+        let at = *positions.entry(name.clone()).or_insert(groups.len());
+        if at == groups.len() {
+            groups.push((name, Vec::new()));
+        }
+        groups[at].1.push(item.clone());
+        Ok(())
+    })?;
+    let mut entries = Vec::with_capacity(groups.len());
+    for (name, items) in groups {
+        entries.push((name, Value::list(items)?));
+    }
+    Ok(Value::object(entries)?)
+}
+
+fn group_name(call: &mut Call<'_>, index: usize, key: &Value) -> Result<EcoString, FuncError> {
+    if let Repr::Text(text) = &key.0 {
+        return Ok(text.clone());
+    }
+    if matches!(key.kind(), Type::List | Type::Object) {
+        return Err(call.wrong_element(index, "a text, a number, a bool or null", key.kind()));
+    }
+    let name = EcoString::from(key.to_string());
+    call.spend_bytes(name.len())?;
+    Ok(name)
+}
+
+fn keys(call: &mut Call<'_>) -> Result<Value, FuncError> {
+    let object = call.object(0)?;
+    call.spend(object.len())?;
+    let names = object.iter().map(|(key, _)| Value::from(key.name().clone()));
+    Ok(Value::list(names.collect())?)
+}
+
+fn values(call: &mut Call<'_>) -> Result<Value, FuncError> {
+    let object = call.object(0)?;
+    call.spend(object.len())?;
+    Ok(Value::list(object.values().to_vec())?)
+}
+
+fn items(call: &mut Call<'_>) -> Result<Value, FuncError> {
+    let object = call.object(0)?;
+    call.spend(object.len())?;
+    let shape = vec![Key::new("key"), Key::new("value")];
+    let Ok(shape) = Keys::new(shape).map(Arc::new) else {
+        return Ok(Value::NULL);
+    };
+    let entry = |(key, value): (&Key, &Value)| {
+        let fields = vec![Value::from(key.name().clone()), value.clone()];
+        Object::new(Arc::clone(&shape), fields).map(Value::from)
+    };
+    Ok(Value::list(object.iter().map(entry).collect::<Result<_, _>>()?)?)
+}

@@ -1,0 +1,119 @@
+//! Conversions between types. None of them guesses: what does not read as the type is an error.
+
+use super::measure::Form;
+use super::{Body, Call, FuncError, Function, Group, value};
+use crate::value::{Number, NumberError, Repr, Value};
+
+pub(super) const BOOL: Function = Function {
+    name: "bool",
+    group: Group::Convert,
+    params: &[value("value")],
+    required: 1,
+    returns: "bool",
+    doc: "the bool that the text `true` or `false` names; a bool as it is; all else is an error",
+    examples: &[(r#"bool("true")"#, "true"), ("bool(1 > 2)", "false")],
+    body: Body::Plain(bool),
+};
+
+pub(super) const FLOAT: Function = Function {
+    name: "float",
+    group: Group::Convert,
+    params: &[value("value")],
+    required: 1,
+    returns: "float",
+    doc: "the binary float nearest to a number, or to the number that a text holds",
+    examples: &[("float(3)", "3.0"), (r#"float("2.50")"#, "2.5")],
+    body: Body::Plain(float),
+};
+
+pub(super) const INT: Function = Function {
+    name: "int",
+    group: Group::Convert,
+    params: &[value("value")],
+    required: 1,
+    returns: "int",
+    doc: "a whole number as an int, from a number or a text; of a bool 1 or 0; a part after the point is an error, `round` drops it",
+    examples: &[(r#"int("42")"#, "42"), ("int(85.0)", "85"), ("int(true)", "1"), ("int(round(2.7))", "3")],
+    body: Body::Plain(int),
+};
+
+pub(super) const NUMBER: Function = Function {
+    name: "number",
+    group: Group::Convert,
+    params: &[value("value")],
+    required: 1,
+    returns: "number",
+    doc: "the number that a text holds, with every digit; white space around it is ignored; a number as it is",
+    examples: &[
+        (r#"number("42")"#, "42"),
+        (r#"number(" 3.10 ")"#, "3.10"),
+        (r#"number("0.1") + number("0.2")"#, "0.3"),
+    ],
+    body: Body::Plain(number),
+};
+
+pub(super) const TEXT: Function = Function {
+    name: "text",
+    group: Group::Convert,
+    params: &[value("value")],
+    required: 1,
+    returns: "text",
+    doc: "the text form: text as it is, null empty, numbers as written, lists and objects as compact JSON",
+    examples: &[("text(85.0)", r#""85.0""#), ("text(null)", r#""""#), ("text([1, true])", r#""[1,true]""#)],
+    body: Body::Plain(text),
+};
+
+fn bool(call: &mut Call<'_>) -> Result<Value, FuncError> {
+    match &call.arg(0).0 {
+        Repr::Bool(bool) => Ok(Value::from(*bool)),
+        Repr::Text(text) => match text.as_str() {
+            "true" => Ok(Value::from(true)),
+            "false" => Ok(Value::from(false)),
+            _ => Err(FuncError::value(0, "the text is neither `true` nor `false`", None)),
+        },
+        _ => Err(call.wrong_type(0, "a bool or a text")),
+    }
+}
+
+fn float(call: &mut Call<'_>) -> Result<Value, FuncError> {
+    Ok(Value::from(Number::float(read(call, "a number or a text")?.to_f64())?))
+}
+
+fn int(call: &mut Call<'_>) -> Result<Value, FuncError> {
+    if let Some(bool) = call.arg(0).as_bool() {
+        return Ok(Value::from(i64::from(bool)));
+    }
+    let number = read(call, "a number, a text or a bool")?;
+    let whole = number.truncate()?;
+    if whole != number {
+        let hint = "`round(...)` gives the nearest int";
+        return Err(FuncError::value(0, "the number is not whole", Some(hint)));
+    }
+    Ok(Value::from(whole))
+}
+
+fn number(call: &mut Call<'_>) -> Result<Value, FuncError> {
+    read(call, "a number or a text").map(Value::from)
+}
+
+fn text(call: &mut Call<'_>) -> Result<Value, FuncError> {
+    let value = call.arg(0);
+    if value.as_str().is_some() { Ok(value.clone()) } else { call.make_form(value, Form::Text) }
+}
+
+fn read(call: &mut Call<'_>, expected: &'static str) -> Result<Number, FuncError> {
+    let value = call.arg(0);
+    if let Some(number) = value.as_number() {
+        return Ok(number.clone());
+    }
+    if value.as_str().is_none() {
+        return Err(call.wrong_type(0, expected));
+    }
+    Number::parse(call.text(0)?.trim()).map_err(|error| match error {
+        NumberError::Syntax => {
+            let hint = "numbers are written like `42`, `-3.10` or `1e6`";
+            FuncError::value(0, "the text is not a number", Some(hint))
+        }
+        error => error.into(),
+    })
+}

@@ -1,0 +1,97 @@
+//! How long a value's text form or JSON is, found without making it.
+//!
+//! A value may hold one part many times over, so its text can be far larger than the value in memory. The walk
+//! ends as soon as the size is over the limit, and each container adds at least two bytes, so it is bounded too.
+
+use crate::value::{Repr, Value};
+
+/// What is measured.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// The text form.
+    Text,
+    /// Compact JSON.
+    Compact,
+    /// Indented JSON.
+    Pretty,
+    /// No less than block YAML, in which the lines of a text are indented too.
+    Block,
+}
+
+/// The size in bytes, unless it is more than `most`.
+pub(crate) fn size(value: &Value, form: Form, most: usize) -> Option<usize> {
+    let mut measure = Measure { left: most, form, digits: String::new() };
+    let done = match (form, value.as_str()) {
+        (Form::Text, Some(text)) => measure.add(text.len()),
+        (Form::Text, None) if value.is_null() => Some(()),
+        _ => measure.value(value, 0),
+    };
+    done.map(|()| most - measure.left)
+}
+
+struct Measure {
+    left: usize,
+    form: Form,
+    digits: String,
+}
+
+impl Measure {
+    fn add(&mut self, bytes: usize) -> Option<()> {
+        self.left = self.left.checked_sub(bytes)?;
+        Some(())
+    }
+
+    fn value(&mut self, value: &Value, indent: usize) -> Option<()> {
+        match &value.0 {
+            Repr::Null | Repr::Bool(true) => self.add(4),
+            Repr::Bool(false) => self.add(5),
+            Repr::Number(number) => {
+                self.digits.clear();
+                number.write(&mut self.digits);
+                self.add(self.digits.len())
+            }
+            Repr::Text(text) => self.quoted(text, indent),
+            Repr::List(_) => {
+                let items = value.as_list()?;
+                self.brackets(items.len(), indent)?;
+                items.iter().try_for_each(|item| self.value(item, indent + 1))
+            }
+            Repr::Object(object) => {
+                self.brackets(object.len(), indent)?;
+                object.iter().try_for_each(|(key, value)| {
+                    self.quoted(key.as_str(), indent)?;
+                    self.add(if self.is_indented() { 2 } else { 1 })?;
+                    self.value(value, indent + 1)
+                })
+            }
+        }
+    }
+
+    /// All of a container but its entries: brackets, commas, line breaks and indentation.
+    fn brackets(&mut self, entries: usize, indent: usize) -> Option<()> {
+        if entries == 0 {
+            return self.add(2);
+        }
+        self.add(1 + entries)?;
+        if self.is_indented() {
+            self.add(entries.checked_mul(1 + 2 * (indent + 1))?)?;
+            self.add(1 + 2 * indent)?;
+        }
+        Some(())
+    }
+
+    fn quoted(&mut self, text: &str, indent: usize) -> Option<()> {
+        let line_break = if self.form == Form::Block { 2 + 2 * indent } else { 2 };
+        let size = text.bytes().map(|byte| match byte {
+            b'\n' => line_break,
+            b'"' | b'\\' | b'\r' | b'\t' => 2,
+            0..=0x1f | 0x7f => 6,
+            _ => 1,
+        });
+        self.add(2 + size.sum::<usize>())
+    }
+
+    fn is_indented(&self) -> bool {
+        matches!(self.form, Form::Pretty | Form::Block)
+    }
+}

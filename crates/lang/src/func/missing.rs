@@ -1,0 +1,34 @@
+//! `exists` and `default`: the functions whose first argument may be missing. The evaluator carries them out.
+
+use super::{Body, Function, Group, value};
+
+pub(super) const EXISTS: Function = Function {
+    name: "exists",
+    group: Group::Missing,
+    params: &[value("path")],
+    required: 1,
+    returns: "bool",
+    doc: "whether the path leads to a value; null is a value",
+    examples: &[
+        (r#"exists({"a": null}.a)"#, "true"),
+        (r#"exists({"a": 1}.b)"#, "false"),
+        ("[1, 2] | first | exists", "true"),
+    ],
+    body: Body::Exists,
+};
+
+pub(super) const DEFAULT: Function = Function {
+    name: "default",
+    group: Group::Missing,
+    params: &[value("path"), value("fallback")],
+    required: 2,
+    returns: "any",
+    doc: "the value, or the fallback when it is missing or null",
+    examples: &[
+        (r#"default({"a": 1}.b, 2)"#, "2"),
+        (r#"{"a": null}.a | default("none")"#, r#""none""#),
+        ("[] | first | default(0)", "0"),
+        (r#""" | default("none")"#, r#""""#),
+    ],
+    body: Body::Default,
+};

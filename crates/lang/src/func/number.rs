@@ -1,0 +1,245 @@
+//! Functions that compute with numbers, over a list or over their arguments.
+//!
+//! Sums are exact. Averages and medians are binary floats, the nearest to the exact result.
+
+use std::cmp::Ordering;
+
+use super::order::{Ordered, compare};
+use super::{Body, Call, FuncError, Function, Group, element, rest, value};
+use crate::value::{MAX_DIGITS, Number, NumberError, Type, Value};
+
+pub(super) const EMPTY: FuncError = FuncError::Missing("the list is empty");
+
+pub(super) const ABS: Function = Function {
+    name: "abs",
+    group: Group::Number,
+    params: &[value("number")],
+    required: 1,
+    returns: "number",
+    doc: "the number without its sign",
+    examples: &[("abs(-3)", "3"), ("abs(-2.50)", "2.50"), ("abs(4)", "4")],
+    body: Body::Plain(abs),
+};
+
+pub(super) const AVG: Function = Function {
+    name: "avg",
+    group: Group::Number,
+    params: &[value("list"), element("expression")],
+    required: 1,
+    returns: "float",
+    doc: "the average of a list of numbers, or of an expression over its elements; missing when the list is empty",
+    examples: &[
+        ("avg([1, 2])", "1.5"),
+        ("avg([0.1, 0.2, 0.3])", "0.2"),
+        (r#"[{"score": 80}, {"score": 90}] | avg("score")"#, "85.0"),
+        ("[] | avg | default(0)", "0"),
+    ],
+    body: Body::Plain(avg),
+};
+
+pub(super) const MAX: Function = Function {
+    name: "max",
+    group: Group::Number,
+    params: &[value("list"), element("expression"), rest("more")],
+    required: 1,
+    returns: "number or text",
+    doc: "the largest of a list of numbers or of texts, of an expression over its elements, or of several values; missing when the list is empty",
+    examples: &[
+        ("max([3, 1, 2])", "3"),
+        ("max(1, 2.5, 2)", "2.5"),
+        (r#"[{"n": 3}, {"n": 5}] | max("n")"#, "5"),
+        (r#"max(["b", "a"])"#, r#""b""#),
+    ],
+    body: Body::Plain(max),
+};
+
+pub(super) const MEDIAN: Function = Function {
+    name: "median",
+    group: Group::Number,
+    params: &[value("list"), element("expression")],
+    required: 1,
+    returns: "float",
+    doc: "the middle of a list of numbers, or of an expression over its elements; of an even count the average of the two in the middle; missing when the list is empty",
+    examples: &[
+        ("median([5, 1, 3])", "3.0"),
+        ("median([4, 1, 2, 3])", "2.5"),
+        (r#"[{"ms": 12}, {"ms": 40}, {"ms": 20}] | median("ms")"#, "20.0"),
+    ],
+    body: Body::Plain(median),
+};
+
+pub(super) const MIN: Function = Function {
+    name: "min",
+    group: Group::Number,
+    params: &[value("list"), element("expression"), rest("more")],
+    required: 1,
+    returns: "number or text",
+    doc: "the smallest of a list of numbers or of texts, of an expression over its elements, or of several values; missing when the list is empty",
+    examples: &[
+        ("min([3, 1, 2])", "1"),
+        ("min(3, 1 + 1)", "2"),
+        (r#"[{"n": 3}, {"n": 1}] | min("n")"#, "1"),
+        ("[] | min | default(0)", "0"),
+    ],
+    body: Body::Plain(min),
+};
+
+pub(super) const ROUND: Function = Function {
+    name: "round",
+    group: Group::Number,
+    params: &[value("number"), value("digits")],
+    required: 1,
+    returns: "int, or float when digits are asked for",
+    doc: "the number rounded to so many digits after the point (0 when left out), half away from zero",
+    examples: &[
+        ("round(2.5)", "3"),
+        ("round(-2.5)", "-3"),
+        ("round(2.345, 2)", "2.35"),
+        ("round(1 / 3, 3)", "0.333"),
+        ("round(7, 2)", "7"),
+    ],
+    body: Body::Plain(round),
+};
+
+pub(super) const SUM: Function = Function {
+    name: "sum",
+    group: Group::Number,
+    params: &[value("list"), element("expression")],
+    required: 1,
+    returns: "number",
+    doc: "the exact sum of a list of numbers, or of an expression over its elements; 0 when the list is empty",
+    examples: &[
+        ("sum([1, 2.5])", "3.5"),
+        ("sum([0.1, 0.2]) == 0.3", "true"),
+        (r#"[{"score": 80}, {"score": 5}] | sum("score")"#, "85"),
+        (r#"[{"n": 2, "price": 1.50}] | sum("n * price")"#, "3.00"),
+        ("sum([])", "0"),
+    ],
+    body: Body::Plain(sum),
+};
+
+fn abs(call: &mut Call<'_>) -> Result<Value, FuncError> {
+    Ok(Value::from(call.number(0)?.abs()?))
+}
+
+fn round(call: &mut Call<'_>) -> Result<Value, FuncError> {
+    let digits = call.optional_count(1, u32::try_from(MAX_DIGITS).unwrap_or(u32::MAX), 0)?;
+    Ok(Value::from(call.number(0)?.round(digits)?))
+}
+
+fn sum(call: &mut Call<'_>) -> Result<Value, FuncError> {
+    Ok(Value::from(total(call)?.0))
+}
+
+fn avg(call: &mut Call<'_>) -> Result<Value, FuncError> {
+    match total(call)? {
+        (_, 0) => Err(EMPTY),
+        (sum, count) => Ok(Value::from(mean(&sum, count)?)),
+    }
+}
+
+fn median(call: &mut Call<'_>) -> Result<Value, FuncError> {
+    let mut numbers = Vec::new();
+    each_number(call, |number| {
+        numbers.push(number.clone());
+        Ok(())
+    })?;
+    numbers.sort_unstable();
+    let middle = numbers.len() / 2;
+    let above = numbers.get(middle).ok_or(EMPTY)?;
+    if numbers.len() % 2 == 1 {
+        return Ok(Value::from(Number::float(above.to_f64())?));
+    }
+    Ok(Value::from(mean(&numbers[middle - 1].add(above)?, 2)?))
+}
+
+fn min(call: &mut Call<'_>) -> Result<Value, FuncError> {
+    extreme(call, Ordering::Less)
+}
+
+fn max(call: &mut Call<'_>) -> Result<Value, FuncError> {
+    extreme(call, Ordering::Greater)
+}
+
+/// The first of the values that no other one is before, in this direction.
+fn extreme(call: &mut Call<'_>, wanted: Ordering) -> Result<Value, FuncError> {
+    if call.args.len() > 1 {
+        return extreme_argument(call, wanted);
+    }
+    if call.arg(0).as_list().is_none() {
+        let expected = if call.element.is_some() { "a list" } else { "a list or several values" };
+        return Err(call.wrong_type(0, expected));
+    }
+    let mut best: Option<Value> = None;
+    let mut ordered = Ordered::default();
+    call.each(|call, index, _, key| {
+        ordered.admit(call, index, &key)?;
+        if best.as_ref().is_none_or(|best| compare(&key, best) == wanted) {
+            best = Some(key);
+        }
+        Ok(())
+    })?;
+    best.ok_or(EMPTY)
+}
+
+fn extreme_argument(call: &mut Call<'_>, wanted: Ordering) -> Result<Value, FuncError> {
+    if call.element.is_some() {
+        let why = "nothing may follow the expression over the elements";
+        return Err(FuncError::value(1, why, Some("put the values into a list")));
+    }
+    call.spend(call.args.len())?;
+    let expected = match call.arg(0).kind() {
+        Type::Int | Type::Float => "a number, as the first is",
+        Type::Text => "a text, as the first is",
+        _ => return Err(call.wrong_type(0, "a number or a text")),
+    };
+    let mut best = call.arg(0);
+    for (index, value) in call.args.iter().enumerate() {
+        if (value.as_str().is_some(), value.as_number().is_some())
+            != (best.as_str().is_some(), best.as_number().is_some())
+        {
+            return Err(call.wrong_type(index, expected));
+        }
+        if compare(value, best) == wanted {
+            best = value;
+        }
+    }
+    Ok(best.clone())
+}
+
+fn total(call: &mut Call<'_>) -> Result<(Number, i64), FuncError> {
+    let (mut sum, mut count) = (Number::int(0), 0);
+    each_number(call, |number| {
+        sum = sum.add(number)?;
+        count += 1;
+        Ok(())
+    })?;
+    Ok((sum, count))
+}
+
+fn each_number(
+    call: &mut Call<'_>,
+    mut visit: impl FnMut(&Number) -> Result<(), NumberError>,
+) -> Result<(), FuncError> {
+    call.each(|call, index, _, result| match result.as_number() {
+        Some(number) => Ok(visit(number)?),
+        None => Err(call.wrong_element(index, "a number", result.kind())),
+    })
+}
+
+/// The float nearest to `sum / count`.
+fn mean(sum: &Number, count: i64) -> Result<Number, NumberError> {
+    const EXACT_INTS: f64 = 9_007_199_254_740_992.0;
+    let (float, count) = (sum.to_f64(), Number::int(count));
+    let is_exact = sum.is_binary() || sum.is_int() && float.abs() <= EXACT_INTS;
+    if is_exact || !float.is_normal() {
+        return sum.div(&count);
+    }
+    // The sum itself may have no float, so that dividing its nearest one would round twice: 0.6 / 3 would not
+    // give 0.2. Forty digits are far more than a float tells apart.
+    #[expect(clippy::cast_possible_truncation, reason = "a logarithm of a normal float is small")]
+    let digits = 40 - float.abs().log10() as i64;
+    let shifted = sum.mul(&Number::decimal(1, -digits)?)?;
+    let quotient = shifted.floor_div(&count)?.mul(&Number::decimal(1, digits)?)?;
+    Number::float(quotient.to_f64())
+}

@@ -1,0 +1,180 @@
+//! Dates and durations. No clock is read and no system zone asked for: the time is an argument, the zones come
+//! from a database in the program.
+
+use super::{Body, Call, FuncError, Function, Group, value};
+use crate::value::{Number, Value};
+
+pub(super) const DURATION: Function = Function {
+    name: "duration",
+    group: Group::Time,
+    params: &[value("text")],
+    required: 1,
+    returns: "number",
+    doc: "the seconds of a duration such as `500ms`, `30s`, `5m`, `1h30m` or `2d`; a number passes through",
+    examples: &[
+        (r#"duration("1h30m")"#, "5400"),
+        (r#"duration("500ms")"#, "0.5"),
+        (r#"duration("1.5m")"#, "90"),
+        ("duration(30)", "30"),
+    ],
+    body: Body::Plain(duration),
+};
+
+pub(super) const FORMAT_DATE: Function = Function {
+    name: "format_date",
+    group: Group::Time,
+    params: &[value("time"), value("format"), value("zone")],
+    required: 1,
+    returns: "text",
+    doc: "an RFC 3339 time in a strftime format (`%Y-%m-%d` when left out) and a time zone (UTC when left out)",
+    examples: &[
+        (r#"format_date("2024-05-06T23:30:00Z")"#, r#""2024-05-06""#),
+        (r#"format_date("2024-05-06T23:30:00Z", "%d.%m.%Y %H:%M", "Europe/Paris")"#, r#""07.05.2024 01:30""#),
+        (r#""2024-05-06T23:30:00+02:00" | format_date("%H:%M %Z")"#, r#""21:30 UTC""#),
+    ],
+    body: Body::Plain(format_date),
+};
+
+fn format_date(call: &mut Call<'_>) -> Result<Value, FuncError> {
+    let time = call.text(0)?;
+    let format = call.optional_text(1)?.unwrap_or("%Y-%m-%d");
+    let zone = call.optional_text(2)?;
+    let text = strftime(time, format, zone)?;
+    call.make_text(text.len(), |out| out.push_str(&text))
+}
+
+#[cfg(not(feature = "time"))]
+pub(crate) fn strftime(_: &str, _: &str, _: Option<&str>) -> Result<String, FuncError> {
+    Err(FuncError::Feature("time"))
+}
+
+#[cfg(feature = "time")]
+pub(crate) use dates::strftime;
+
+#[cfg(feature = "time")]
+mod dates {
+    use jiff::fmt::{strtime, temporal::DateTimeParser};
+    use jiff::tz::{TimeZone, TimeZoneDatabase};
+    use jiff::{Timestamp, Zoned};
+
+    use super::FuncError;
+
+    /// A directive gives at most 255 bytes, so this bounds the result too.
+    const MAX_FORMAT: usize = 1024;
+    /// No zone has a longer name.
+    const MAX_ZONE: usize = 64;
+
+    /// A time in RFC 3339 in a format and a time zone, UTC when none is given. These are the first, second and
+    /// third argument of the errors.
+    pub(crate) fn strftime(time: &str, format: &str, zone: Option<&str>) -> Result<String, FuncError> {
+        let time: Timestamp = time.trim().parse().map_err(|_| {
+            let hint = "write it like `2024-05-06T07:08:09Z`, with a zone";
+            FuncError::value(0, "the text is not a time in RFC 3339", Some(hint))
+        })?;
+        let zone = zone.map_or(Ok(TimeZone::UTC), named)?;
+        if format.len() > MAX_FORMAT {
+            let why = format!("the format is longer than {MAX_FORMAT} bytes");
+            return Err(FuncError::value(1, why, None));
+        }
+        let time = Zoned::new(time, zone);
+        strtime::format(format, &time).map_err(|error| refused(&error))
+    }
+
+    fn refused(error: &jiff::Error) -> FuncError {
+        let error = error.to_string();
+        let reason = error.lines().next().unwrap_or("");
+        let reason = reason.strip_prefix("strftime formatting failed: ").unwrap_or(reason);
+        FuncError::value(1, format!("the format does not hold: {reason}"), None)
+    }
+
+    fn named(zone: &str) -> Result<TimeZone, FuncError> {
+        let zones = TimeZoneDatabase::bundled();
+        let unknown = || FuncError::Value {
+            arg: 2,
+            why: "no time zone has this name".to_owned(),
+            hint: nearest(zone, &zones).map(|name| format!("did you mean `{name}`")),
+        };
+        if zone.len() > MAX_ZONE {
+            return Err(unknown());
+        }
+        DateTimeParser::new().parse_time_zone_with(&zones, zone).map_err(|_| unknown())
+    }
+
+    /// The zone whose name, or whose city, is most like this one.
+    fn nearest(zone: &str, zones: &TimeZoneDatabase) -> Option<String> {
+        if zone.len() > MAX_ZONE {
+            return None;
+        }
+        let zone = zone.to_lowercase().replace(' ', "_");
+        let distance = |name: &str| {
+            let name = name.to_lowercase();
+            let city = name.rsplit('/').next().unwrap_or("");
+            let distance = |name| strsim::damerau_levenshtein(&zone, name);
+            distance(&name).min(distance(city))
+        };
+        let names = zones.available().map(|name| (distance(name.as_str()), name));
+        let (distance, name) = names.min_by_key(|(distance, _)| *distance)?;
+        (distance <= zone.len() / 3).then(|| name.as_str().to_owned())
+    }
+}
+
+/// Units from large to small, and their seconds as a decimal.
+const UNITS: [(&str, i64, i64); 5] =
+    [("d", 86_400, 0), ("h", 3_600, 0), ("m", 60, 0), ("s", 1, 0), ("ms", 1, 3)];
+
+fn duration(call: &mut Call<'_>) -> Result<Value, FuncError> {
+    let value = call.arg(0);
+    if value.as_number().is_some() {
+        return Ok(value.clone());
+    }
+    if value.as_str().is_none() {
+        return Err(call.wrong_type(0, "a text or a number"));
+    }
+    let seconds = seconds(call.text(0)?.trim())?;
+    seconds.map(Value::from).ok_or_else(|| {
+        let hint = "write it like `500ms`, `30s`, `5m`, `1h30m` or `2d`";
+        FuncError::value(0, "the text is not a duration", Some(hint))
+    })
+}
+
+/// The seconds of a duration whose units stand from large to small, each at most once.
+fn seconds(text: &str) -> Result<Option<Number>, FuncError> {
+    let (mut total, mut units, mut rest) = (Number::int(0), &UNITS[..], text);
+    if rest.is_empty() {
+        return Ok(None);
+    }
+    while !rest.is_empty() {
+        let Some((count, unit, after)) = part(rest) else {
+            return Ok(None);
+        };
+        let Some(at) = units.iter().position(|(name, ..)| *name == unit) else {
+            return Ok(None);
+        };
+        let (_, seconds, scale) = units[at];
+        total = total.add(&count.mul(&Number::decimal(seconds, scale)?)?)?;
+        (units, rest) = (&units[at + 1..], after.trim_start());
+    }
+    shortest(&total).map(Some)
+}
+
+/// A count and its unit. Counts are short: more digits are a mistake.
+fn part(text: &str) -> Option<(Number, &str, &str)> {
+    const MAX_COUNT: usize = 18;
+    let is_count = |char: char| char.is_ascii_digit() || char == '.';
+    let (count, rest) = text.split_at(text.find(|char| !is_count(char))?);
+    let end = rest.find(|char: char| !char.is_ascii_alphabetic()).unwrap_or(rest.len());
+    let (unit, after) = rest.split_at(end);
+    let count = Number::parse(count).ok().filter(|_| count.len() <= MAX_COUNT)?;
+    Some((count, unit, after))
+}
+
+/// An int when the number is whole, else without zeros at its end.
+fn shortest(number: &Number) -> Result<Number, FuncError> {
+    for digits in 0.. {
+        let rounded = number.round(digits)?;
+        if rounded == *number {
+            return Ok(rounded);
+        }
+    }
+    Ok(number.clone())
+}

@@ -1,2 +1,32 @@
-//! The binary.
-fn main() {}
+//! The binary: arguments in, results to stdout, everything else to stderr, an exit code from a closed set.
+//!
+//! It is the only crate that reads files, the environment and the clock for the language, and the only one that
+//! prints.
+
+mod arguments;
+mod commands;
+mod exit;
+mod inputs;
+mod report;
+mod world;
+
+use std::process::ExitCode;
+
+use arguments::Arguments;
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return exit::of_usage(&error),
+    };
+    let result = match &arguments.command {
+        arguments::Command::Render(render) => commands::render(render),
+        arguments::Command::Resolve(resolve) => commands::resolve(resolve),
+        arguments::Command::Eval(eval) => commands::eval(eval),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

@@ -119,6 +119,15 @@ impl Document {
         self.root.set(path, value)
     }
 
+    /// Whether there is such a top-level key.
+    pub fn has(&self, key: &str) -> bool {
+        match &self.root {
+            Node::Fixed(value) => value.get(key).is_some(),
+            Node::Object(keys, _) => keys.position(&Key::new(key)).is_some(),
+            _ => false,
+        }
+    }
+
     /// Makes the entries of a top-level key definitions that may refer to each other: each is evaluated when it
     /// is read, once. The document then has their values there.
     pub fn define(&mut self, key: &str) -> Option<Arc<Definitions>> {

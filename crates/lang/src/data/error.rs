@@ -118,6 +118,12 @@ impl ReadError {
         Self { kind, span, hint: None }
     }
 
+    /// The same error with a hint.
+    #[must_use]
+    pub fn with_hint(self, hint: &'static str) -> Self {
+        Self { hint: Some(hint), ..self }
+    }
+
     /// The first byte it is about.
     pub fn offset(&self) -> usize {
         self.span.start as usize
@@ -153,7 +159,7 @@ impl fmt::Display for ReadErrorKind {
             Self::DuplicateKey { key, .. } => write!(f, "the key `{key}` stands twice in one object"),
             Self::Limit(limit) => write!(f, "over the limit: {}", limit.name()),
             Self::InvalidNumber(text) => write!(f, "`{text}` is not a number"),
-            Self::NotANumber => f.write_str("not a number and infinity are no values"),
+            Self::NotANumber => f.write_str("NaN and infinity are no values here"),
             Self::LoneSurrogate => f.write_str("this escape is half of a surrogate pair"),
             Self::InvalidEscape => f.write_str("there is no such escape"),
             Self::ControlCharacter(c) => {
@@ -181,10 +187,14 @@ impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::End => f.write_str("the end of the text"),
-            Self::Text(text) if text.chars().all(char::is_control) => {
+            Self::Text(text) if text.chars().all(is_unseen) => {
                 text.chars().try_for_each(|c| write!(f, "U+{:04X}", u32::from(c)))
             }
             Self::Text(text) => write!(f, "`{text}`"),
         }
     }
+}
+
+fn is_unseen(c: char) -> bool {
+    c.is_control() || c.is_whitespace() || c == '\u{feff}'
 }

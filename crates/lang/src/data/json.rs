@@ -171,7 +171,7 @@ impl<S: Sink> Reader<'_, '_, S> {
     #[inline]
     fn key(&mut self, expected: &'static str) -> Result<(), S::Error> {
         if self.peek() != Some(b'"') {
-            return Err(ReadError::syntax(self.text, self.at, expected).into());
+            return Err(self.unexpected(expected).into());
         }
         let (key, span) = string(self.text, &mut self.at, &mut self.decoded)?;
         self.sink.key(key, Style::Json, span)?;
@@ -219,8 +219,27 @@ impl<S: Sink> Reader<'_, '_, S> {
         let rest = &self.text[self.at..];
         match ["NaN", "Infinity"].iter().find(|word| rest.starts_with(**word)) {
             Some(word) => ReadError::new(ReadErrorKind::NotANumber, Span::new(self.at, self.at + word.len())),
-            None => ReadError::syntax(self.text, self.at, "a value"),
+            None => self.unexpected("a value"),
         }
+    }
+
+    /// Something that JSON does not have, with a hint where other formats have it.
+    #[cold]
+    fn unexpected(&self, expected: &'static str) -> ReadError {
+        let error = ReadError::syntax(self.text, self.at, expected);
+        let before = self.text[..self.at].trim_end();
+        let hint = match &self.text[self.at..] {
+            rest if rest.starts_with('#') || rest.starts_with("//") || rest.starts_with("/*") => {
+                "JSON has no comments"
+            }
+            rest if rest.starts_with('\'') => "JSON has texts in double quotes only",
+            rest if rest.starts_with([']', '}']) && before.ends_with(',') => "remove the comma before it",
+            rest if ["True", "False", "None"].iter().any(|word| rest.starts_with(word)) => {
+                "JSON has `true`, `false` and `null`"
+            }
+            _ => return error,
+        };
+        error.with_hint(hint)
     }
 
     #[cold]
@@ -228,8 +247,9 @@ impl<S: Sink> Reader<'_, '_, S> {
         let after = &self.text[span.end as usize..];
         match error {
             NumberError::TooLarge => ReadError::new(ReadErrorKind::Limit(Limit::Digits), span),
-            _ if after.starts_with("Infinity") || after.starts_with("NaN") => {
-                ReadError::new(ReadErrorKind::NotANumber, span)
+            _ if after.starts_with("Infinity") => {
+                let end = span.end as usize + "Infinity".len();
+                ReadError::new(ReadErrorKind::NotANumber, Span::new(self.at, end))
             }
             _ => ReadError::invalid_number(self.text, span),
         }
@@ -238,8 +258,8 @@ impl<S: Sink> Reader<'_, '_, S> {
     #[cold]
     fn no_continuation(&self, container: Option<Container>) -> ReadError {
         match container {
-            Some(Container::List) => ReadError::syntax(self.text, self.at, "`,` or `]`"),
-            Some(Container::Object) => ReadError::syntax(self.text, self.at, "`,` or `}`"),
+            Some(Container::List) => self.unexpected("`,` or `]`"),
+            Some(Container::Object) => self.unexpected("`,` or `}`"),
             None => ReadError::new(ReadErrorKind::TrailingText, Span::new(self.at, self.text.len())),
         }
     }
@@ -276,7 +296,7 @@ fn decode(text: &str, mut done: usize, mut at: usize, decoded: &mut String) -> R
                 let kind = ReadErrorKind::ControlCharacter(char::from(*control));
                 return Err(ReadError::new(kind, Span::new(at, at + 1)));
             }
-            None => return Err(ReadError::syntax(text, at, "`\"` at the end of the text")),
+            None => return Err(ReadError::syntax(text, at, "`\"`")),
         }
         at = plain_end(text.as_bytes(), done);
     }

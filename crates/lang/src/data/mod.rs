@@ -8,6 +8,7 @@
 mod error;
 pub mod json;
 mod keys;
+pub mod locate;
 mod value;
 #[cfg(feature = "yaml")]
 pub mod yaml;

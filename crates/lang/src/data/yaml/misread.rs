@@ -5,11 +5,13 @@
 
 use granit_parser::{ErrorKind, ScanError};
 
+use crate::data::locate::yaml_escape;
 use crate::data::{Found, ReadError, ReadErrorKind};
 use crate::diag::Span;
 use crate::limits::Limit;
 
 pub(super) const QUOTE: &str = "quote this value";
+const COMMENT_INSIDE: &str = "a comment cannot stand inside a text";
 
 /// Refuses a plain scalar that begins a reference and leaves its end to a comment or to a value: `${= x # y }`
 /// and, as a list item, `${= {"k": 1} }`.
@@ -26,6 +28,16 @@ pub(super) fn check_cut(text: &str, span: Span, is_key: bool) -> Result<(), Read
     Err(ReadError { kind: ReadErrorKind::CutReference, span, hint: Some(QUOTE) })
 }
 
+/// Refuses a comment between the lines of a plain scalar, which the parser lets pass after a tab.
+pub(super) fn check_comment(text: &str, span: Span) -> Result<(), ReadError> {
+    let scalar = text.get(span.range()).unwrap_or("");
+    let comment = |line: &&str| line.trim_start_matches([' ', '\t']).starts_with('#');
+    match scalar.split(['\n', '\r']).skip(1).find(comment) {
+        None => Ok(()),
+        Some(_) => Err(ReadError::new(ReadErrorKind::Yaml(COMMENT_INSIDE.into()), span)),
+    }
+}
+
 fn balanced(reference: &str) -> bool {
     let depth = reference.bytes().fold(0usize, |depth, byte| match byte {
         b'{' => depth + 1,
@@ -40,19 +52,69 @@ pub(super) fn explain(text: &str, error: &ScanError) -> ReadError {
     let at = error.marker().byte_offset().unwrap_or(0).min(text.len());
     let kind = match error.kind() {
         ErrorKind::RecursionLimitExceeded => ReadErrorKind::Limit(Limit::DataDepth),
-        ErrorKind::UnknownQuotedScalarEscape => ReadErrorKind::InvalidEscape,
-        ErrorKind::InvalidLowSurrogate
-        | ErrorKind::InvalidLowSurrogateHexEscape
-        | ErrorKind::MissingLowSurrogate
-        | ErrorKind::UnpairedLowSurrogate => ReadErrorKind::LoneSurrogate,
         ErrorKind::UnexpectedCharacter { character } if character.is_control() => {
             ReadErrorKind::ControlCharacter(*character)
         }
+        kind if is_escape(kind) => return bad_escape(text, at),
         other => ReadErrorKind::Yaml(message(other).into()),
     };
-    match value_to_quote(text, at, error.kind()) {
-        Some(span) => ReadError { kind, span, hint: Some(QUOTE) },
-        None => ReadError::new(kind, Span::new(at, at + Found::at(text, at).len())),
+    if let Some(span) = value_to_quote(text, at, error.kind()) {
+        return ReadError { kind, span, hint: Some(QUOTE) };
+    }
+    let at = narrow(text, at, error.kind());
+    let span = Span::new(at, at + Found::at(text, at).len());
+    ReadError { kind, span, hint: other_hint(error.kind()) }
+}
+
+fn is_escape(kind: &ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::UnknownQuotedScalarEscape
+            | ErrorKind::InvalidQuotedScalarHexEscape
+            | ErrorKind::InvalidUnicodeEscape
+            | ErrorKind::InvalidLowSurrogate
+            | ErrorKind::InvalidLowSurrogateHexEscape
+            | ErrorKind::MissingLowSurrogate
+            | ErrorKind::UnpairedLowSurrogate
+    )
+}
+
+/// The first escape that cannot be read in the text whose quote stands at a place.
+fn bad_escape(text: &str, quote: usize) -> ReadError {
+    let mut at = quote + 1;
+    while let Some(found) = text.get(at..).and_then(|rest| rest.find('\\')) {
+        at += found;
+        match yaml_escape(&text[at..]) {
+            Some((_, len)) => at += len,
+            None => break,
+        }
+    }
+    let escape = text.get(at..).unwrap_or("");
+    let digits = escape.chars().skip(2).take_while(char::is_ascii_hexdigit).take(4).count();
+    let surrogate = escape.starts_with("\\u") && digits == 4;
+    let kind = if surrogate { ReadErrorKind::LoneSurrogate } else { ReadErrorKind::InvalidEscape };
+    let len: usize = escape.chars().take(if surrogate { 6 } else { 2 }).map(char::len_utf8).sum();
+    ReadError::new(kind, Span::new(at, at + len))
+}
+
+/// The parser points at the start of a text or past a tab; the culprit itself is meant.
+fn narrow(text: &str, at: usize, kind: &ErrorKind) -> usize {
+    match kind {
+        ErrorKind::UnexpectedCharacter { character } => {
+            text[at..].find(*character).map_or(at, |found| at + found)
+        }
+        ErrorKind::TabInBlockIndentation if text[..at].ends_with('\t') => at - 1,
+        _ => at,
+    }
+}
+
+fn other_hint(kind: &ErrorKind) -> Option<&'static str> {
+    match kind {
+        ErrorKind::MappingValueNotAllowed | ErrorKind::ExpectedBlockMappingKey => {
+            Some("check the indentation of this line")
+        }
+        ErrorKind::BlockSequenceEntryNotAllowed => Some("begin the list on the next line"),
+        _ => None,
     }
 }
 
@@ -62,6 +124,9 @@ fn message(kind: &ErrorKind) -> String {
         ErrorKind::UnclosedFlowCollection { open } => return format!("`{open}` is not closed"),
         ErrorKind::MismatchedFlowCollectionEnd { open, close } => {
             return format!("`{open}` is closed by `{close}`");
+        }
+        ErrorKind::UnexpectedCharacter { character: '`' } => {
+            return "a backquote cannot begin a value without quotes".to_owned();
         }
         ErrorKind::UnexpectedCharacter { character } => {
             return format!("`{character}` cannot begin a value without quotes");
@@ -94,11 +159,15 @@ fn message(kind: &ErrorKind) -> String {
         | ErrorKind::TabInPlainScalar => "a tab cannot stand here; indent with spaces",
         ErrorKind::InvalidIndentation
         | ErrorKind::InvalidBlockScalarIndent
-        | ErrorKind::InvalidQuotedScalarIndent
         | ErrorKind::InvalidFlowScalarIndent => "wrong indentation",
+        ErrorKind::InvalidQuotedScalarIndent => {
+            "the quote before this is not closed, or its text is not indented"
+        }
+        ErrorKind::InvalidColonPlacement => "`:` cannot stand here; is a bracket before it not closed?",
+        ErrorKind::UndeclaredTagHandle => "this tag has no meaning here",
         ErrorKind::UnknownAnchor => "there is no anchor of this name before",
         ErrorKind::CommentNotSeparated => "a comment needs a space before its `#`",
-        ErrorKind::CommentInterceptedScalar => "a comment cannot stand inside a text",
+        ErrorKind::CommentInterceptedScalar => COMMENT_INSIDE,
         ErrorKind::ExpectedDocumentStart | ErrorKind::InvalidDocumentEnd => "the document ended before this",
         ErrorKind::InvalidBlockScalarHeader => "only an indentation, `+`, `-` or a comment can stand here",
         ErrorKind::BomInsideDocument => "a byte order mark can only stand at the start",

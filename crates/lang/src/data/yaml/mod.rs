@@ -120,6 +120,7 @@ impl<S: Sink> Reader<'_, '_, S> {
     ) -> Result<(), S::Error> {
         if style == Style::Plain {
             misread::check_cut(self.text, span, self.key_is_next())?;
+            misread::check_comment(self.text, span)?;
         }
         let scalar = resolve(text, style, properties, span)?;
         if self.key_is_next() {

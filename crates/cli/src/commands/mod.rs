@@ -1,0 +1,152 @@
+//! The commands, one function each: read, evaluate, print.
+
+use std::io::{IsTerminal, Write};
+
+use threadline_lang::value::JsonStyle;
+use threadline_lang::{
+    Document, DocumentError, Entry, Error, Expression, Scope, Session, Syntax, Template, Undefined, data,
+};
+
+use crate::arguments::{Eval, Format, Names, Render, Resolve};
+use crate::exit::Failure;
+use crate::inputs::{self, Setting};
+use crate::report::{self, Report, Source};
+use crate::world::RealWorld;
+
+/// The top-level key of a document whose entries are definitions.
+const CONTEXT: &str = "context";
+
+/// `threadline render`
+pub(crate) fn render(call: &Render) -> Result<(), Failure> {
+    let (name, text) = text_of(&call.names, call.file.as_deref(), call.template.as_deref(), "<template>")?;
+    let source = Source { name: &name, text: &text };
+    let scope = inputs::scope(&call.names, inputs::settings(&call.names)?.iter())?;
+    let template =
+        Template::parse(text.as_str(), &Syntax::DEFAULT).map_err(|errors| failed(source, &errors))?;
+    let mut out = String::with_capacity(text.len());
+    evaluate(&call.names, source, call.undefined.into(), |session| {
+        template.text(&scope, session, &mut out).map_err(|error| vec![error])
+    })?;
+    if std::io::stdout().is_terminal() && !out.ends_with('\n') {
+        out.push('\n');
+    }
+    print(&out)
+}
+
+/// `threadline resolve`
+pub(crate) fn resolve(call: &Resolve) -> Result<(), Failure> {
+    inputs::check_stdin(&call.names, Some(&call.file))?;
+    let file = inputs::read_source(&call.file)?;
+    let source = Source { name: file.name(), text: file.text() };
+    let mut document = file.document(&Syntax::DEFAULT).map_err(|error| match error {
+        DocumentError::Read(error) => inputs::unreadable(&file, &error),
+        DocumentError::Templates(errors) => failed(source, &errors),
+    })?;
+    let settings = inputs::settings(&call.names)?;
+    let own = document.has(CONTEXT);
+    let (for_file, for_data): (Vec<&Setting>, Vec<&Setting>) =
+        settings.iter().partition(|setting| own && setting.is_about(CONTEXT));
+    for setting in for_file {
+        setting.apply(&mut document)?;
+    }
+    let mut scope = inputs::scope(&call.names, for_data.into_iter())?;
+    if let Some(definitions) = document.define(CONTEXT) {
+        scope = with_context(&scope, Entry::Definitions(definitions), source.name)?;
+    }
+    let value =
+        evaluate(&call.names, source, call.undefined.into(), |session| document.resolve(&scope, session))?;
+    let mut out = String::new();
+    match call.format {
+        Format::Json => {
+            value.write_json(&mut out, JsonStyle::Pretty);
+            out.push('\n');
+        }
+        Format::Yaml => data::yaml::write(&value, &mut out),
+    }
+    print(&out)
+}
+
+/// The document's own definitions; data may not define the same root.
+fn with_context(scope: &Scope, definitions: Entry, file: &str) -> Result<Scope, Failure> {
+    if scope.names().iter().any(|name| name == CONTEXT) {
+        return Err(Failure::Usage(format!("`{CONTEXT}` is a name of the data and defined by {file}")));
+    }
+    // One entry cannot repeat a name.
+    Ok(scope.with_entries(CONTEXT, [(CONTEXT.into(), definitions)]).unwrap_or_else(|_| scope.clone()))
+}
+
+/// `threadline eval`
+pub(crate) fn eval(call: &Eval) -> Result<(), Failure> {
+    let (name, text) =
+        text_of(&call.names, call.file.as_deref(), call.expression.as_deref(), "<expression>")?;
+    let source = Source { name: &name, text: &text };
+    let scope = inputs::scope(&call.names, inputs::settings(&call.names)?.iter())?;
+    let parsed = Expression::parse(text.as_str(), &Syntax::DEFAULT);
+    let expression = parsed.map_err(|error| failed(source, &[error]))?;
+    let value = evaluate(&call.names, source, Undefined::Error, |session| {
+        if !call.explain {
+            return expression.value(&scope, session).map_err(|error| vec![error]);
+        }
+        let explanation = expression.explain(&scope, session);
+        report::print_explanation(&explanation);
+        match explanation.outcome {
+            Some(Ok(value)) => Ok(value),
+            Some(Err(error)) => Err(vec![error]),
+            // The whole is always evaluated.
+            None => Err(Vec::new()),
+        }
+    })?;
+    print(&format!("{}\n", value.to_json(JsonStyle::Compact)))
+}
+
+/// The text of an argument or a file, and what to call it.
+fn text_of(
+    names: &Names,
+    file: Option<&std::path::Path>,
+    argument: Option<&str>,
+    label: &str,
+) -> Result<(String, String), Failure> {
+    inputs::check_stdin(names, file)?;
+    match file {
+        Some(path) => inputs::read_text(path),
+        None => Ok((label.to_owned(), argument.unwrap_or_default().to_owned())),
+    }
+}
+
+/// Evaluates in the real world, then prints the trace and the warnings.
+fn evaluate<T>(
+    names: &Names,
+    source: Source<'_>,
+    undefined: Undefined,
+    evaluation: impl FnOnce(&mut Session<'_>) -> Result<T, Vec<Error>>,
+) -> Result<T, Failure> {
+    let mut world = RealWorld::new(names.allow_commands);
+    let mut session = Session::new(&mut world).undefined(undefined);
+    if names.trace.is_some() {
+        session = session.traced();
+    }
+    let result = evaluation(&mut session);
+    if let Some(format) = names.trace {
+        report::print_trace(source, format, &session.take_trace());
+    }
+    let warnings: Vec<Report> =
+        session.take_warnings().iter().map(|warning| Report::warning(source, warning)).collect();
+    report::print_all(&warnings);
+    result.map_err(|errors| failed(source, &errors))
+}
+
+fn failed(source: Source<'_>, errors: &[Error]) -> Failure {
+    Failure::Failed(errors.iter().map(|error| Report::error(source, error)).collect())
+}
+
+/// Results go to stdout. When nobody reads them any more there is nothing left to do.
+fn print(text: &str) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout().lock();
+    let printed = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    printed.map_err(|error| match error.kind() {
+        std::io::ErrorKind::BrokenPipe => Failure::Closed,
+        _ => {
+            Failure::NotStarted(vec![Report::plain(format!("cannot print: {}", crate::world::plain(&error)))])
+        }
+    })
+}

@@ -1,0 +1,38 @@
+//! Exit codes, and the failures behind them.
+
+use std::process::ExitCode;
+
+use crate::report::Report;
+
+/// Why a command did not end well. The reports are already what people read.
+pub(crate) enum Failure {
+    /// A reference or expression failed.
+    Failed(Vec<Report>),
+    /// The call itself is wrong.
+    Usage(String),
+    /// A file could not be read or parsed.
+    NotStarted(Vec<Report>),
+    /// Whoever read stdout went away; there is nobody to tell.
+    Closed,
+}
+
+impl Failure {
+    /// Prints what happened and gives the exit code.
+    pub(crate) fn report(self) -> ExitCode {
+        let (reports, code) = match self {
+            Self::Failed(reports) => (reports, 1),
+            Self::Usage(message) => (vec![Report::plain(message)], 2),
+            Self::NotStarted(reports) => (reports, 3),
+            Self::Closed => (Vec::new(), 0),
+        };
+        crate::report::print_all(&reports);
+        ExitCode::from(code)
+    }
+}
+
+/// Help and version are no failures; everything else that clap finds is a wrong call.
+pub(crate) fn of_usage(error: &clap::Error) -> ExitCode {
+    // Printing fails only when nobody reads, and then there is nothing better to do.
+    let _ = error.print();
+    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+}

@@ -1,0 +1,197 @@
+//! Files, stdin and `--set` into names.
+
+use std::io::Read;
+use std::path::Path;
+
+use threadline_flow::source::{SourceError, SourceFile};
+use threadline_lang::data::ReadError;
+use threadline_lang::{
+    BUILT_IN_ROOTS, Document, Entry, Envelope, Limits, NoWorld, PathStep, Scope, Session, SetError, Value,
+    data, parse_path,
+};
+
+use crate::arguments::Names;
+use crate::exit::Failure;
+use crate::report::{Report, Source};
+use crate::world::plain;
+
+/// Files are read up to this size; the language refuses more.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// A `--set` or `--set-json`: where, and what.
+pub(crate) struct Setting {
+    argument: String,
+    path: Vec<PathStep>,
+    value: Value,
+}
+
+impl Setting {
+    /// Whether it is about a root.
+    pub(crate) fn is_about(&self, root: &str) -> bool {
+        matches!(self.path.first(), Some(PathStep::Key(key)) if key == root)
+    }
+
+    /// Puts the value in its place.
+    pub(crate) fn apply(&self, document: &mut Document) -> Result<(), Failure> {
+        document.set(&self.path, self.value.clone()).map_err(|error| {
+            let path = self.argument.split_once('=').map_or("", |(path, _)| path);
+            Failure::Usage(match error {
+                SetError::NoSuchPlace { taken } => {
+                    format!("`--set {}`: step {} of `{path}` leads nowhere", self.argument, taken + 1)
+                }
+                SetError::TooDeep => format!("`--set {}`: `{path}` is nested too deep", self.argument),
+            })
+        })
+    }
+}
+
+/// Every `--set` and `--set-json`.
+pub(crate) fn settings(names: &Names) -> Result<Vec<Setting>, Failure> {
+    let texts = names.set.iter().map(|argument| setting("--set", argument, |text| Ok(Value::from(text))));
+    let jsons = names.set_json.iter().map(|argument| {
+        setting("--set-json", argument, |text| {
+            data::json::read_value(text, &Limits::DEFAULT)
+                .map_err(|error| Failure::Usage(format!("`--set-json {argument}`: {error}")))
+        })
+    });
+    texts.chain(jsons).collect()
+}
+
+fn setting(
+    flag: &str,
+    argument: &str,
+    value: impl Fn(&str) -> Result<Value, Failure>,
+) -> Result<Setting, Failure> {
+    let Some((path, text)) = split_setting(argument) else {
+        return Err(Failure::Usage(format!("`{flag} {argument}`: write a path, `=` and a value")));
+    };
+    let steps = parse_path(path).map_err(|why| Failure::Usage(format!("`{flag} {argument}`: {why}")))?;
+    Ok(Setting { argument: argument.to_owned(), path: steps, value: value(text)? })
+}
+
+/// At the first `=` that does not stand in a quoted key.
+fn split_setting(argument: &str) -> Option<(&str, &str)> {
+    let mut quote = None;
+    for (at, char) in argument.char_indices() {
+        match (quote, char) {
+            (None, '"' | '\'') => quote = Some(char),
+            (Some(open), char) if open == char => quote = None,
+            (None, '=') => return Some((&argument[..at], &argument[at + 1..])),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The names of `--data`, `--outputs` and the settings.
+pub(crate) fn scope<'s>(
+    names: &Names,
+    settings: impl Iterator<Item = &'s Setting>,
+) -> Result<Scope, Failure> {
+    let (mut document, label) = match &names.data {
+        Some(path) => (Document::fixed(read_object(path, "--data")?), "data"),
+        None => (Document::fixed(Value::NULL), "set"),
+    };
+    for setting in settings {
+        setting.apply(&mut document)?;
+    }
+    let mut scope = Scope::new();
+    let values = fixed(&document);
+    let values = values.as_object();
+    if let Some(values) = values {
+        let clash = BUILT_IN_ROOTS.into_iter().find(|root| values.get_str(root).is_some());
+        if let Some(root) = clash {
+            return Err(Failure::Usage(format!("`{root}` is a built-in name, data cannot take its place")));
+        }
+        scope = scope.with_values(label, values.clone());
+    }
+    let Some(path) = &names.outputs else { return Ok(scope) };
+    let outputs = read_object(path, "--outputs")?;
+    let outputs = outputs.as_object().map(|outputs| Envelope::all_from_outside(outputs));
+    let outputs = outputs.transpose().map_err(|_| too_deep(path))?.unwrap_or_default();
+    if let Some((id, _)) =
+        outputs.iter().find(|(id, _)| values.is_some_and(|values| values.get_str(id).is_some()))
+    {
+        return Err(Failure::Usage(format!("`{id}` is a name of the data and the id of an output")));
+    }
+    let entries = outputs.into_iter().map(|(id, envelope)| (id, Entry::Output(envelope)));
+    // The ids are the keys of one object, so none stands twice.
+    Ok(scope.with_entries("outputs", entries).unwrap_or(scope))
+}
+
+fn too_deep(path: &Path) -> Failure {
+    Failure::NotStarted(vec![Report::plain(format!("{}: nested too deep", path.display()))])
+}
+
+/// The value of a document without references.
+fn fixed(document: &Document) -> Value {
+    // Nothing in it is evaluated, so no world is asked and nothing can fail.
+    document.resolve(&Scope::new(), &mut Session::new(&mut NoWorld)).unwrap_or_default()
+}
+
+/// Refuses a call that reads stdin twice.
+pub(crate) fn check_stdin(names: &Names, file: Option<&Path>) -> Result<(), Failure> {
+    let paths = [names.data.as_deref(), names.outputs.as_deref(), file];
+    let count = paths.iter().flatten().filter(|path| path.as_os_str() == "-").count();
+    if count > 1 {
+        return Err(Failure::Usage("only one of them can be read from stdin".to_owned()));
+    }
+    Ok(())
+}
+
+fn read_object(path: &Path, flag: &str) -> Result<Value, Failure> {
+    let file = read_source(path)?;
+    let value = file.read_value().map_err(|error| unreadable(&file, &error))?;
+    if value.as_object().is_some() {
+        return Ok(value);
+    }
+    let message = format!("{}: `{flag}` takes an object of names, this is {}", file.name(), value.kind());
+    Err(Failure::NotStarted(vec![Report::plain(message)]))
+}
+
+/// The report of a file that is not the data it should be.
+pub(crate) fn unreadable(file: &SourceFile, error: &ReadError) -> Failure {
+    let source = Source { name: file.name(), text: file.text() };
+    let hints: Vec<String> = error.hint.iter().map(|hint| (*hint).to_owned()).collect();
+    Failure::NotStarted(vec![Report::at(source, error.span, &error.to_string(), &[], &hints)])
+}
+
+/// A file or stdin as data.
+pub(crate) fn read_source(path: &Path) -> Result<SourceFile, Failure> {
+    let name = name_of(path);
+    SourceFile::new(&name, read_bytes(path)?).map_err(|error| bad_source(&name, &error))
+}
+
+/// A file or stdin as text.
+pub(crate) fn read_text(path: &Path) -> Result<(String, String), Failure> {
+    let name = name_of(path);
+    let text = String::from_utf8(read_bytes(path)?).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        Failure::NotStarted(vec![Report::plain(format!("{name}: not valid UTF-8 at byte {at}"))])
+    })?;
+    Ok((name, text))
+}
+
+fn bad_source(name: &str, error: &SourceError) -> Failure {
+    Failure::NotStarted(vec![Report::plain(format!("{name}: {error}"))])
+}
+
+fn name_of(path: &Path) -> String {
+    if path.as_os_str() == "-" { "<stdin>".to_owned() } else { path.display().to_string() }
+}
+
+fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let read = if path.as_os_str() == "-" {
+        std::io::stdin().take(MAX_BYTES + 1).read_to_end(&mut bytes)
+    } else {
+        std::fs::File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes))
+    };
+    let name = name_of(path);
+    let report = |message: String| Failure::NotStarted(vec![Report::plain(message)]);
+    read.map_err(|error| report(format!("cannot read `{name}`: {}", plain(&error))))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(report(format!("`{name}` is over the limit: template or document size 64 MiB")));
+    }
+    Ok(bytes)
+}

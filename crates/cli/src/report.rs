@@ -1,0 +1,276 @@
+//! What people read: the message, the place with an excerpt, the values read, and what to do.
+
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use threadline_flow::source::line_column;
+use threadline_lang::data::locate;
+use threadline_lang::diag::{Diagnostic, Severity, Span, preview};
+use threadline_lang::value::JsonStyle;
+use threadline_lang::{Error, Explanation, Origin, Resolution, Value, Warning};
+use unicode_width::UnicodeWidthStr;
+
+use crate::arguments::Trace;
+
+/// An excerpt shows at most this many columns of a line.
+const EXCERPT_WIDTH: usize = 100;
+
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+const HINT: Style = AnsiColor::Cyan.on_default().bold();
+const FRAME: Style = AnsiColor::Blue.on_default();
+const BOLD: Style = Style::new().bold();
+
+/// The text that positions are about, and its name.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) text: &'a str,
+}
+
+impl Source<'_> {
+    /// Where a span of a template stands in this text; the template may be a scalar of a document.
+    fn span(&self, span: Span, origin: Option<&Origin>) -> Span {
+        let Some(origin) = origin.filter(|origin| origin.span != Span::default()) else { return span };
+        let map = |offset: u32| locate(self.text, origin.span, origin.style, offset as usize);
+        let start = map(span.start);
+        Span::new(start, map(span.end).max(start))
+    }
+}
+
+/// A problem, ready to print.
+pub(crate) struct Report(String);
+
+impl Report {
+    /// A problem without a place.
+    pub(crate) fn plain(message: impl std::fmt::Display) -> Self {
+        Self(format!("{ERROR}error{ERROR:#}{BOLD}: {message}{BOLD:#}\n"))
+    }
+
+    /// A problem without a place, and what to do about it.
+    pub(crate) fn with_hint(message: impl std::fmt::Display, hint: &str) -> Self {
+        let mut report = Self::plain(message);
+        report.hints(&[hint.to_owned()]);
+        report
+    }
+
+    /// A problem at a place of a file.
+    pub(crate) fn at(
+        source: Source<'_>,
+        span: Span,
+        message: &str,
+        notes: &[String],
+        hints: &[String],
+    ) -> Self {
+        let mut report = Self(format!("{ERROR}error{ERROR:#}{BOLD}: {message}{BOLD:#}\n"));
+        report.excerpt(source, span, None);
+        report.notes(notes);
+        report.hints(hints);
+        report
+    }
+
+    /// An error of the language.
+    pub(crate) fn error(source: Source<'_>, error: &Error) -> Self {
+        Self::diagnostic(source, &error.diagnostic(), error.origin())
+    }
+
+    /// A warning of the language.
+    pub(crate) fn warning(source: Source<'_>, warning: &Warning) -> Self {
+        let diagnostic = Diagnostic {
+            id: warning.id,
+            severity: Severity::Warning,
+            message: warning.message.clone(),
+            span: warning.span,
+            notes: Vec::new(),
+            hints: warning.hint.iter().cloned().collect(),
+        };
+        Self::diagnostic(source, &diagnostic, warning.origin.as_ref())
+    }
+
+    fn diagnostic(source: Source<'_>, diagnostic: &Diagnostic, origin: Option<&Origin>) -> Self {
+        let (style, word) = match diagnostic.severity {
+            Severity::Error => (ERROR, "error"),
+            Severity::Warning => (WARNING, "warning"),
+        };
+        let (id, message) = (diagnostic.id, &diagnostic.message);
+        let mut report = Self(format!("{style}{word}[{id}]{style:#}{BOLD}: {message}{BOLD:#}\n"));
+        report.excerpt(source, source.span(diagnostic.span, origin), origin);
+        report.notes(&diagnostic.notes);
+        report.hints(&diagnostic.hints);
+        report
+    }
+
+    /// The line with a caret below the span.
+    fn excerpt(&mut self, source: Source<'_>, span: Span, origin: Option<&Origin>) {
+        let start = span.range().start.min(source.text.len());
+        let (line, column) = line_column(source.text, start);
+        let place = origin.filter(|origin| !origin.path.is_empty());
+        let place = place.map_or(String::new(), |origin| format!(" in `{}`", origin.path));
+        let line_start = source.text[..floor(source.text, start)].rfind('\n').map_or(0, |at| at + 1);
+        let line_end = source.text[line_start..].find('\n').map_or(source.text.len(), |at| line_start + at);
+        let window = Window::new(&source.text[line_start..line_end], start - line_start, span.range().len());
+        let margin = line.to_string().len();
+        // Writing into a text cannot fail.
+        let _ = writeln!(self.0, "{:margin$}{FRAME}-->{FRAME:#} {}:{line}:{column}{place}", "", source.name);
+        let _ = writeln!(self.0, "{:margin$} {FRAME}|{FRAME:#}", "");
+        let _ = writeln!(self.0, "{FRAME}{line} |{FRAME:#} {}", window.text);
+        let _ = writeln!(
+            self.0,
+            "{:margin$} {FRAME}|{FRAME:#} {:indent$}{ERROR}{}{ERROR:#}",
+            "",
+            "",
+            "^".repeat(window.width),
+            indent = window.indent
+        );
+    }
+
+    fn notes(&mut self, notes: &[String]) {
+        for note in notes {
+            let _ = writeln!(self.0, "  {FRAME}={FRAME:#} {note}");
+        }
+    }
+
+    fn hints(&mut self, hints: &[String]) {
+        if !hints.is_empty() {
+            self.0.push('\n');
+        }
+        for hint in hints {
+            let _ = writeln!(self.0, "{HINT}hint{HINT:#}: {hint}");
+        }
+    }
+}
+
+/// The part of a line around a span that fits on a screen.
+struct Window {
+    text: String,
+    indent: usize,
+    width: usize,
+}
+
+impl Window {
+    fn new(line: &str, start: usize, len: usize) -> Self {
+        let start = floor(line, start);
+        let end = floor(line, (start + len).min(line.len())).max(start);
+        let (mut from, mut to) = (0, line.len());
+        if line.width() > EXCERPT_WIDTH {
+            from = ceil(line, start.saturating_sub(EXCERPT_WIDTH / 3));
+            to = ceil(line, (from + EXCERPT_WIDTH).min(line.len()));
+        }
+        let shown_end = end.min(to);
+        let cut_front = if from > 0 { "…" } else { "" };
+        let cut_back = if to < line.len() { "…" } else { "" };
+        let text = format!("{cut_front}{}{cut_back}", visible(&line[from..to]));
+        Self {
+            text,
+            indent: cut_front.width() + visible(&line[from..start]).width(),
+            width: visible(&line[start..shown_end]).width().max(1),
+        }
+    }
+}
+
+/// Tabs and control characters as something that has a width and does nothing to a terminal.
+fn visible(text: &str) -> String {
+    text.chars()
+        .map(|char| match char {
+            '\t' => "    ".to_owned(),
+            char if char.is_control() => char::REPLACEMENT_CHARACTER.to_string(),
+            char => char.to_string(),
+        })
+        .collect()
+}
+
+fn floor(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+fn ceil(text: &str, at: usize) -> usize {
+    (at..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
+}
+
+/// Prints reports to stderr, a blank line between them.
+pub(crate) fn print_all(reports: &[Report]) {
+    for (at, report) in reports.iter().enumerate() {
+        print(&format!("{}{}", if at > 0 { "\n" } else { "" }, report.0));
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "this is where the binary prints to stderr")]
+fn print(text: &str) {
+    anstream::eprint!("{text}");
+}
+
+/// Prints the trace to stderr.
+pub(crate) fn print_trace(source: Source<'_>, format: Trace, trace: &[Resolution]) {
+    for resolution in trace {
+        let line = match format {
+            Trace::Text => trace_line(source, resolution),
+            Trace::Json => trace_json(source, resolution),
+        };
+        print(&format!("{line}\n"));
+    }
+}
+
+fn trace_line(source: Source<'_>, resolution: &Resolution) -> String {
+    let (line, column) = trace_place(source, resolution);
+    let value = match &resolution.value {
+        Some(value) => format!("{}, {} bytes", preview(value), resolution.size()),
+        None => "nothing".to_owned(),
+    };
+    let (reference, path, scope) = (&resolution.reference, &resolution.path, &resolution.scope);
+    let alias = if path == reference { String::new() } else { format!(" → {path}") };
+    let scope = match (resolution.computed, scope.is_empty()) {
+        (true, _) => format!("computed by {scope}"),
+        (false, true) => "in no scope".to_owned(),
+        (false, false) => format!("from {scope}"),
+    };
+    format!("{FRAME}trace{FRAME:#} {}:{line}:{column} {reference}{alias} = {value}, {scope}", source.name)
+}
+
+fn trace_place(source: Source<'_>, resolution: &Resolution) -> (usize, usize) {
+    let span = source.span(resolution.span, resolution.origin.as_ref());
+    line_column(source.text, span.range().start)
+}
+
+fn trace_json(source: Source<'_>, resolution: &Resolution) -> String {
+    let (line, column) = trace_place(source, resolution);
+    let text = |text: &str| Value::from(text);
+    let kind = resolution.kind().map_or(Value::NULL, |kind| text(kind.name()));
+    let shown = resolution.value.as_ref().map_or(Value::NULL, |value| text(&preview(value)));
+    let entries = [
+        ("file", text(source.name)),
+        ("line", line.into()),
+        ("column", column.into()),
+        ("reference", text(&resolution.reference)),
+        ("path", text(&resolution.path)),
+        ("scope", if resolution.scope.is_empty() { Value::NULL } else { text(&resolution.scope) }),
+        ("type", kind),
+        ("size", resolution.size().into()),
+        ("preview", shown),
+        ("computed", resolution.computed.into()),
+    ];
+    let object = Value::object(entries.map(|(key, value)| (key.into(), value)));
+    object.map_or(String::new(), |object| object.to_json(JsonStyle::Compact))
+}
+
+/// Prints what every part of an expression came to.
+pub(crate) fn print_explanation(explanation: &Explanation) {
+    let mut out = String::new();
+    explain(explanation, "", "", &mut out);
+    print(&out);
+}
+
+fn explain(explanation: &Explanation, first: &str, rest: &str, out: &mut String) {
+    let outcome = match &explanation.outcome {
+        Some(Ok(value)) => preview(value),
+        Some(Err(error)) => format!("{ERROR}error{ERROR:#}: {error}"),
+        None => "not evaluated".to_owned(),
+    };
+    let source = explanation.source.split_whitespace().collect::<Vec<_>>().join(" ");
+    // Writing into a text cannot fail.
+    let _ = writeln!(out, "{FRAME}{first}{FRAME:#}{BOLD}{source}{BOLD:#}  {FRAME}→{FRAME:#}  {outcome}");
+    for (at, part) in explanation.parts.iter().enumerate() {
+        let last = at + 1 == explanation.parts.len();
+        let (branch, below) = if last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+        explain(part, &format!("{rest}{branch}"), &format!("{rest}{below}"), out);
+    }
+}

@@ -63,13 +63,18 @@ impl Document {
         Self { root: Node::Fixed(value) }
     }
 
-    /// Reads a text and compiles the templates in it on the way.
-    pub fn read(
-        read: impl FnOnce(&mut DocumentSink<'_>) -> Result<(), ReadError>,
-        syntax: &Syntax,
-    ) -> Result<Self, DocumentError> {
+    /// Reads JSON and compiles the templates in it on the way.
+    pub fn from_json(text: &str, syntax: &Syntax) -> Result<Self, DocumentError> {
         let mut sink = DocumentSink::new(syntax);
-        read(&mut sink).map_err(DocumentError::Read)?;
+        crate::data::json::read(text, &syntax.limits, &mut sink).map_err(DocumentError::Read)?;
+        sink.finish().map_err(DocumentError::Templates)
+    }
+
+    /// Reads YAML and compiles the templates in it on the way.
+    #[cfg(feature = "yaml")]
+    pub fn from_yaml(text: &str, syntax: &Syntax) -> Result<Self, DocumentError> {
+        let mut sink = DocumentSink::new(syntax);
+        crate::data::yaml::read(text, &syntax.limits, &mut sink).map_err(DocumentError::Read)?;
         sink.finish().map_err(DocumentError::Templates)
     }
 
@@ -151,6 +156,11 @@ pub enum PathStep {
     Key(EcoString),
     /// A position in a list.
     Index(i64),
+}
+
+/// The steps of a path such as `a.b[0]["any key"]`; the error says why it is none.
+pub fn parse_path(path: &str) -> Result<Vec<PathStep>, String> {
+    crate::func::json::path_steps(path)
 }
 
 /// Why a value could not be set.
@@ -240,6 +250,7 @@ impl Node {
         }
         *self = self.opened();
         match (self, step) {
+            (Self::List(nodes), PathStep::Key(digits)) => nodes.get_mut(digits.parse::<usize>().ok()?),
             (Self::List(nodes), PathStep::Index(index)) => {
                 let len = i64::try_from(nodes.len()).ok()?;
                 let at = if *index < 0 { len + index } else { *index };
@@ -423,7 +434,7 @@ fn path_text(steps: &[PathStep]) -> EcoString {
 }
 
 /// Builds a document from a reader's events.
-pub struct DocumentSink<'a> {
+struct DocumentSink<'a> {
     syntax: &'a Syntax,
     nodes: Vec<Node>,
     open: Vec<Open>,

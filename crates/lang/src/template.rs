@@ -185,8 +185,31 @@ pub fn render<'t>(
     if !syntax::has_reference(text) {
         return Ok(Cow::Borrowed(text));
     }
-    let template = Template::parse(text, &Syntax::DEFAULT)?;
     let mut out = String::with_capacity(text.len());
-    template.text(scope, session, &mut out).map_err(|error| vec![error])?;
+    render_template(text, scope, session, &mut out)?;
     Ok(Cow::Owned(out))
+}
+
+/// Appends text with its references resolved, in one go. On an error `out` is as it was.
+pub fn render_into(
+    text: &str,
+    scope: &Scope,
+    session: &mut Session<'_>,
+    out: &mut String,
+) -> Result<(), Vec<Error>> {
+    if syntax::has_reference(text) {
+        return render_template(text, scope, session, out);
+    }
+    out.push_str(text);
+    Ok(())
+}
+
+fn render_template(
+    text: &str,
+    scope: &Scope,
+    session: &mut Session<'_>,
+    out: &mut String,
+) -> Result<(), Vec<Error>> {
+    let template = Template::parse(text, &Syntax::DEFAULT)?;
+    template.text(scope, session, out).map_err(|error| vec![error])
 }

@@ -9,6 +9,7 @@ use unicode_ident::is_xid_continue;
 
 use super::FuncError;
 use super::call::with_article;
+use crate::document::PathStep;
 use crate::limits::Limits;
 use crate::value::{Repr, Value};
 
@@ -41,6 +42,19 @@ pub(super) fn unread(text: &str, arg: usize, format: &str, error: &dyn Display, 
     let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
     let why = format!("not valid {format}: {error}, at line {line}, column {column}");
     FuncError::value(arg, why, None)
+}
+
+/// The steps of a path, for a caller that goes them itself; the error is why it is none.
+pub(crate) fn path_steps(path: &str) -> Result<Vec<PathStep>, String> {
+    let steps = steps(path).map_err(|error| match error {
+        FuncError::Value { why, .. } => why,
+        _ => "this is not a path".to_owned(),
+    })?;
+    let step = |step: Step| match step {
+        Step::Field(name) | Step::Key(name) => PathStep::Key(name),
+        Step::Index(index) => PathStep::Index(index),
+    };
+    Ok(steps.into_iter().map(step).collect())
 }
 
 #[derive(Debug, PartialEq, Eq)]

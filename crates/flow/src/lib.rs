@@ -1,1 +1,3 @@
-//! Files with spans.
+//! Workflow files: texts with spans, and what they mean. No file is opened here; the caller reads the bytes.
+
+pub mod source;

@@ -185,6 +185,11 @@ impl Object {
         self.get(&Key::new(name))
     }
 
+    /// The position of a name among the keys.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.keys.position(&Key::new(name))
+    }
+
     /// How many entries there are.
     pub fn len(&self) -> usize {
         self.values.len()

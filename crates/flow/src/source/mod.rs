@@ -1,0 +1,140 @@
+//! Source files: a name, a text, and whether it is JSON or YAML.
+//!
+//! A source never opens anything: it is made of a name and the bytes that somebody read. It knows where its
+//! lines begin and can be read as a value or as a tree that keeps the place of every key and value.
+
+mod tree;
+
+use std::fmt;
+use std::sync::Arc;
+
+use threadline_lang::data::{self, Format, ReadError, ReadErrorKind, json};
+use threadline_lang::limits::Limits;
+use threadline_lang::value::Value;
+
+pub use tree::{Entry, Node, Step};
+
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// One file of JSON or YAML.
+#[derive(Debug, Clone)]
+pub struct SourceFile {
+    name: Arc<str>,
+    text: Arc<str>,
+    format: Format,
+}
+
+/// Why bytes are no source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SourceError {
+    /// A byte that cannot stand in UTF-8.
+    NotUtf8 {
+        /// The file.
+        name: Arc<str>,
+        /// The offset of the byte.
+        offset: usize,
+        /// The line it stands in, from 1.
+        line: usize,
+        /// Whether the file begins as one in UTF-16 does.
+        utf16: bool,
+    },
+}
+
+impl SourceFile {
+    /// A file of these bytes. What it is written in follows from its extension, otherwise from what it holds.
+    pub fn new(name: &str, bytes: Vec<u8>) -> Result<Self, SourceError> {
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let (offset, bytes) = (error.utf8_error().valid_up_to(), error.as_bytes());
+            let line = bytes[..offset].split(|byte| *byte == b'\n').count();
+            let utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+            SourceError::NotUtf8 { name: name.into(), offset, line, utf16 }
+        })?;
+        let format = format_of_name(name).unwrap_or_else(|| format_of_text(&text));
+        Ok(Self { name: name.into(), text: text.into(), format })
+    }
+
+    /// A text of a known format.
+    pub fn with_format(name: &str, text: &str, format: Format) -> Self {
+        Self { name: name.into(), text: text.into(), format }
+    }
+
+    /// The name as the caller gave it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The whole text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What it is written in.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// The line and the column of a byte, both from 1; columns count characters. Past the end is the end.
+    pub fn line_column(&self, offset: usize) -> (usize, usize) {
+        let before = &self.text[..self.text.floor_char_boundary(offset)];
+        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+        let start = before.rfind('\n').map_or(0, |at| at + 1);
+        let in_line = before[start..].trim_start_matches(BYTE_ORDER_MARK);
+        (line, in_line.chars().count() + 1)
+    }
+
+    /// Reads it as a value.
+    pub fn read_value(&self, limits: &Limits) -> Result<Value, ReadError> {
+        data::read_value(&self.text, self.format, limits)
+    }
+
+    /// Reads it as a tree that knows where everything stands.
+    pub fn read_tree(&self, limits: &Limits) -> Result<Node, ReadError> {
+        tree::read(&self.text, self.format, limits)
+    }
+}
+
+fn format_of_name(name: &str) -> Option<Format> {
+    let (_, extension) = name.rsplit_once('.')?;
+    match extension.to_ascii_lowercase().as_str() {
+        "json" => Some(Format::Json),
+        "yaml" | "yml" => Some(Format::Yaml),
+        _ => None,
+    }
+}
+
+/// JSON when it is JSON, else YAML when it is YAML, else what its first character promises.
+fn format_of_text(text: &str) -> Format {
+    let Err(error) = json::read_value(text, &Limits::DEFAULT) else { return Format::Json };
+    let content = text.trim_start_matches(BYTE_ORDER_MARK).trim_start();
+    if !content.starts_with(['{', '[']) {
+        return Format::Yaml;
+    }
+    // YAML takes a JSON text with a slip for something else without a word: `NaN`, or a comment, for a text.
+    let inside = content.trim_start_matches(|c: char| matches!(c, '{' | '[') || c.is_whitespace());
+    let meant_as_json = inside.starts_with('"') || error.kind == ReadErrorKind::NotANumber;
+    if !meant_as_json && data::read_value(text, Format::Yaml, &Limits::DEFAULT).is_ok() {
+        return Format::Yaml;
+    }
+    Format::Json
+}
+
+impl SourceError {
+    /// What to do about it, when there is one thing to do.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::NotUtf8 { utf16, .. } => utf16.then_some("it looks like UTF-16; save it as UTF-8"),
+        }
+    }
+}
+
+impl fmt::Display for SourceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotUtf8 { name, offset, line, .. } => {
+                write!(f, "`{name}` is not UTF-8: line {line}, byte {offset} of the file")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SourceError {}

@@ -1,0 +1,239 @@
+//! The tree of a source: every value with its place, every key with its own.
+//!
+//! A tree holds what was read and where, never what it means.
+
+use std::sync::Arc;
+
+use threadline_lang::data::{self, Format, KeyTables, ReadError, ReadErrorKind, Sink, Style};
+use threadline_lang::diag::Span;
+use threadline_lang::limits::{Limit, Limits};
+use threadline_lang::value::{Key, Number, Object, TooDeep, Value};
+
+/// A value and where it stands. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Node {
+    /// The bytes of the value; those of the alias where it stands through one. Empty where YAML leaves a value
+    /// out.
+    pub span: Span,
+    /// How it is written, when it is a text.
+    pub style: Option<Style>,
+    /// The value itself.
+    pub value: Value,
+    children: Children,
+}
+
+/// An entry of an object.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// The bytes of the key, with its quotes.
+    pub key_span: Span,
+    /// How the key is written.
+    pub key_style: Style,
+    /// The value of the key.
+    pub node: Node,
+}
+
+#[derive(Debug, Clone)]
+enum Children {
+    None,
+    Items(Arc<[Node]>),
+    Entries(Arc<[Entry]>),
+}
+
+/// One step of a path from a node to one inside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step<'a> {
+    /// Into the value of a key.
+    Key(&'a str),
+    /// Into an item of a list.
+    Index(usize),
+}
+
+impl<'a> From<&'a str> for Step<'a> {
+    fn from(key: &'a str) -> Self {
+        Self::Key(key)
+    }
+}
+
+impl From<usize> for Step<'_> {
+    fn from(index: usize) -> Self {
+        Self::Index(index)
+    }
+}
+
+impl Node {
+    /// The node at the end of a path.
+    pub fn at<'a>(&self, path: impl IntoIterator<Item = Step<'a>>) -> Option<&Self> {
+        path.into_iter().try_fold(self, |node, step| match step {
+            Step::Key(key) => node.get(key),
+            Step::Index(index) => node.items().get(index),
+        })
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<&Self> {
+        self.entry(key).map(|entry| &entry.node)
+    }
+
+    /// The entry of a key.
+    pub fn entry(&self, key: &str) -> Option<&Entry> {
+        let at = self.value.as_object()?.position(key)?;
+        self.children_by_key().get(at)
+    }
+
+    /// The items of a list; none for anything else.
+    pub fn items(&self) -> &[Self] {
+        match &self.children {
+            Children::Items(items) => items,
+            _ => &[],
+        }
+    }
+
+    /// The keys and entries of an object in order; none for anything else.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        let keys = self.value.as_object().map_or(&[][..], |object| object.keys().as_slice());
+        keys.iter().map(Key::as_str).zip(self.children_by_key())
+    }
+
+    fn children_by_key(&self) -> &[Entry] {
+        match &self.children {
+            Children::Entries(entries) => entries,
+            _ => &[],
+        }
+    }
+}
+
+/// Reads a text as a tree.
+pub(super) fn read(text: &str, format: Format, limits: &Limits) -> Result<Node, ReadError> {
+    let mut sink = TreeSink::default();
+    data::read(text, format, limits, &mut sink)?;
+    Ok(sink.nodes.pop().unwrap_or_else(|| Node::leaf(Value::NULL, None, Span::default())))
+}
+
+impl Node {
+    fn leaf(value: Value, style: Option<Style>, span: Span) -> Self {
+        Self { span, style, value, children: Children::None }
+    }
+}
+
+/// Builds a tree from events.
+#[derive(Default)]
+struct TreeSink {
+    /// The nodes of all open containers, the outermost first.
+    nodes: Vec<Node>,
+    /// Where the keys of all open objects stand.
+    keys: Vec<(Span, Style)>,
+    tables: KeyTables,
+    open: Vec<Open>,
+    anchor: Option<usize>,
+    kept: Vec<Option<Node>>,
+}
+
+struct Open {
+    first_node: usize,
+    first_key: usize,
+    span: Span,
+    anchor: Option<usize>,
+}
+
+impl TreeSink {
+    fn push(&mut self, node: Node) {
+        if let Some(id) = self.anchor.take() {
+            if self.kept.len() <= id {
+                self.kept.resize_with(id + 1, || None);
+            }
+            self.kept[id] = Some(node.clone());
+        }
+        self.nodes.push(node);
+    }
+
+    fn begin(&mut self, span: Span) {
+        let (first_node, first_key) = (self.nodes.len(), self.keys.len());
+        self.open.push(Open { first_node, first_key, span, anchor: self.anchor.take() });
+    }
+
+    fn end(
+        &mut self,
+        end: Span,
+        build: impl FnOnce(Vec<Node>, Vec<(Span, Style)>) -> Result<(Value, Children), TooDeep>,
+    ) -> Result<(), ReadError> {
+        let Some(open) = self.open.pop() else { return Ok(()) };
+        let nodes = self.nodes.split_off(open.first_node);
+        // A YAML block has no bracket at its end: it ends where its last value does.
+        let end = if end.start == end.end { nodes.last().map_or(end, |node| node.span) } else { end };
+        let span = open.span.to(end);
+        let (value, children) = build(nodes, self.keys.split_off(open.first_key))
+            .map_err(|TooDeep| ReadError::new(ReadErrorKind::Limit(Limit::DataDepth), span))?;
+        self.anchor = open.anchor;
+        self.push(Node { span, style: None, value, children });
+        Ok(())
+    }
+}
+
+impl Sink for TreeSink {
+    type Error = ReadError;
+
+    fn null(&mut self, span: Span) -> Result<(), ReadError> {
+        self.push(Node::leaf(Value::NULL, None, span));
+        Ok(())
+    }
+
+    fn bool(&mut self, bool: bool, span: Span) -> Result<(), ReadError> {
+        self.push(Node::leaf(bool.into(), None, span));
+        Ok(())
+    }
+
+    fn number(&mut self, number: Number, span: Span) -> Result<(), ReadError> {
+        self.push(Node::leaf(number.into(), None, span));
+        Ok(())
+    }
+
+    fn text(&mut self, text: &str, style: Style, span: Span) -> Result<(), ReadError> {
+        self.push(Node::leaf(text.into(), Some(style), span));
+        Ok(())
+    }
+
+    fn key(&mut self, key: &str, style: Style, span: Span) -> Result<(), ReadError> {
+        self.tables.key(key, span);
+        self.keys.push((span, style));
+        Ok(())
+    }
+
+    fn begin_list(&mut self, span: Span) -> Result<(), ReadError> {
+        self.begin(span);
+        Ok(())
+    }
+
+    fn end_list(&mut self, span: Span) -> Result<(), ReadError> {
+        self.end(span, |nodes, _| {
+            let value = Value::list(nodes.iter().map(|node| node.value.clone()).collect())?;
+            Ok((value, Children::Items(nodes.into())))
+        })
+    }
+
+    fn begin_object(&mut self, span: Span) -> Result<(), ReadError> {
+        self.tables.begin();
+        self.begin(span);
+        Ok(())
+    }
+
+    fn end_object(&mut self, span: Span) -> Result<(), ReadError> {
+        let table = self.tables.end()?;
+        self.end(span, |nodes, keys| {
+            let object = Object::new(table, nodes.iter().map(|node| node.value.clone()).collect())?;
+            let entry = |(node, (key_span, key_style))| Entry { key_span, key_style, node };
+            Ok((object.into(), Children::Entries(nodes.into_iter().zip(keys).map(entry).collect())))
+        })
+    }
+
+    fn anchor(&mut self, id: usize) {
+        self.anchor = Some(id);
+    }
+
+    fn alias(&mut self, id: usize, span: Span) -> Result<(), ReadError> {
+        let kept = self.kept.get(id).cloned().flatten();
+        let node = kept.ok_or_else(|| ReadError::new(ReadErrorKind::AliasNotAllowed, span))?;
+        self.push(Node { span, ..node });
+        Ok(())
+    }
+}

@@ -5,6 +5,7 @@
 pub mod error;
 mod message;
 
+pub(crate) use message::with_article;
 pub use message::{Diagnostic, Severity, preview};
 
 /// A range of bytes in a source text.

@@ -141,7 +141,7 @@ pub(crate) fn check_stdin(names: &Names, file: Option<&Path>) -> Result<(), Fail
 
 fn read_object(path: &Path, flag: &str) -> Result<Value, Failure> {
     let file = read_source(path)?;
-    let value = file.read_value().map_err(|error| unreadable(&file, &error))?;
+    let value = file.read_value(&Limits::DEFAULT).map_err(|error| unreadable(&file, &error))?;
     if value.as_object().is_some() {
         return Ok(value);
     }
@@ -159,7 +159,7 @@ pub(crate) fn unreadable(file: &SourceFile, error: &ReadError) -> Failure {
 /// A file or stdin as data.
 pub(crate) fn read_source(path: &Path) -> Result<SourceFile, Failure> {
     let name = name_of(path);
-    SourceFile::new(&name, read_bytes(path)?).map_err(|error| bad_source(&name, &error))
+    SourceFile::new(&name, read_bytes(path)?).map_err(|error| bad_source(&error))
 }
 
 /// A file or stdin as text.
@@ -172,8 +172,11 @@ pub(crate) fn read_text(path: &Path) -> Result<(String, String), Failure> {
     Ok((name, text))
 }
 
-fn bad_source(name: &str, error: &SourceError) -> Failure {
-    Failure::NotStarted(vec![Report::plain(format!("{name}: {error}"))])
+fn bad_source(error: &SourceError) -> Failure {
+    Failure::NotStarted(vec![match error.hint() {
+        Some(hint) => Report::with_hint(error, hint),
+        None => Report::plain(error),
+    }])
 }
 
 fn name_of(path: &Path) -> String {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 
-use crate::data::{KeyTables, ReadError, ReadErrorKind, Sink, Style};
+use crate::data::{Format, KeyTables, ReadError, ReadErrorKind, Sink, Style};
 use crate::diag::Span;
 use crate::diag::error::{Error, ErrorKind, Origin};
 use crate::eval::Session;
@@ -63,18 +63,10 @@ impl Document {
         Self { root: Node::Fixed(value) }
     }
 
-    /// Reads JSON and compiles the templates in it on the way.
-    pub fn from_json(text: &str, syntax: &Syntax) -> Result<Self, DocumentError> {
+    /// Reads a text and compiles the templates in it on the way. Every problem of the templates is reported.
+    pub fn read(text: &str, format: Format, syntax: &Syntax) -> Result<Self, DocumentError> {
         let mut sink = DocumentSink::new(syntax);
-        crate::data::json::read(text, &syntax.limits, &mut sink).map_err(DocumentError::Read)?;
-        sink.finish().map_err(DocumentError::Templates)
-    }
-
-    /// Reads YAML and compiles the templates in it on the way.
-    #[cfg(feature = "yaml")]
-    pub fn from_yaml(text: &str, syntax: &Syntax) -> Result<Self, DocumentError> {
-        let mut sink = DocumentSink::new(syntax);
-        crate::data::yaml::read(text, &syntax.limits, &mut sink).map_err(DocumentError::Read)?;
+        crate::data::read(text, format, &syntax.limits, &mut sink).map_err(DocumentError::Read)?;
         sink.finish().map_err(DocumentError::Templates)
     }
 

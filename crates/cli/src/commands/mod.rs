@@ -38,7 +38,7 @@ pub(crate) fn resolve(call: &Resolve) -> Result<(), Failure> {
     inputs::check_stdin(&call.names, Some(&call.file))?;
     let file = inputs::read_source(&call.file)?;
     let source = Source { name: file.name(), text: file.text() };
-    let mut document = file.document(&Syntax::DEFAULT).map_err(|error| match error {
+    let mut document = file.read_document(&Syntax::DEFAULT).map_err(|error| match error {
         DocumentError::Read(error) => inputs::unreadable(&file, &error),
         DocumentError::Templates(errors) => failed(source, &errors),
     })?;

@@ -9,8 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use threadline_lang::data::{self, Format, ReadError, ReadErrorKind, json};
-use threadline_lang::limits::Limits;
-use threadline_lang::value::Value;
+use threadline_lang::{Document, DocumentError, Limits, Syntax, Value};
 
 pub use tree::{Entry, Node, Step};
 
@@ -73,13 +72,9 @@ impl SourceFile {
         self.format
     }
 
-    /// The line and the column of a byte, both from 1; columns count characters. Past the end is the end.
+    /// The line and the column of a byte, as [`line_column`] counts them.
     pub fn line_column(&self, offset: usize) -> (usize, usize) {
-        let before = &self.text[..self.text.floor_char_boundary(offset)];
-        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
-        let start = before.rfind('\n').map_or(0, |at| at + 1);
-        let in_line = before[start..].trim_start_matches(BYTE_ORDER_MARK);
-        (line, in_line.chars().count() + 1)
+        line_column(&self.text, offset)
     }
 
     /// Reads it as a value.
@@ -87,10 +82,24 @@ impl SourceFile {
         data::read_value(&self.text, self.format, limits)
     }
 
+    /// Reads it as a document, the templates in it compiled.
+    pub fn read_document(&self, syntax: &Syntax) -> Result<Document, DocumentError> {
+        Document::read(&self.text, self.format, syntax)
+    }
+
     /// Reads it as a tree that knows where everything stands.
     pub fn read_tree(&self, limits: &Limits) -> Result<Node, ReadError> {
         tree::read(&self.text, self.format, limits)
     }
+}
+
+/// The line and the column of a byte, both from 1; columns count characters. Past the end is the end.
+pub fn line_column(text: &str, offset: usize) -> (usize, usize) {
+    let before = &text[..text.floor_char_boundary(offset)];
+    let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    let in_line = before[start..].trim_start_matches(BYTE_ORDER_MARK);
+    (line, in_line.chars().count() + 1)
 }
 
 fn format_of_name(name: &str) -> Option<Format> {

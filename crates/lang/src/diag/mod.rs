@@ -5,6 +5,7 @@
 pub mod error;
 mod message;
 
+pub(crate) use message::with_article;
 pub use message::{Diagnostic, Severity, preview};
 
 /// A range of bytes in a source text.
@@ -28,6 +29,12 @@ impl Span {
     #[inline]
     pub fn range(self) -> std::ops::Range<usize> {
         self.start as usize..self.end as usize
+    }
+
+    /// From the start of this one to the end of the other.
+    #[must_use]
+    pub fn to(self, other: Self) -> Self {
+        Self { start: self.start, end: other.end }
     }
 }
 

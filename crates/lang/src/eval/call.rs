@@ -109,10 +109,7 @@ impl<'a> Eval<'_, '_, 'a> {
         let span = self.program.span(id);
         let arg_span =
             |at: usize| self.program.list(args).get(at).map_or(span, |node| self.program.span(*node));
-        let parameter = |at: usize| {
-            let last = function.params.len().saturating_sub(1);
-            function.params.get(at.min(last)).map_or("value", |param| param.name)
-        };
+        let parameter = |at: usize| function.parameter(at).map_or("value", |param| param.name);
         let (kind, span) = match error {
             FuncError::Missing(why) => {
                 return Error::new(ErrorKind::Nothing { function: function.name, why }, span);

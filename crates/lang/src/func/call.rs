@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::measure::{self, Form};
 use super::{Call, FuncError};
+use crate::diag::with_article;
 use crate::limits::Limit;
 use crate::value::{JsonStyle, Number, Object, Type, Value};
 
@@ -47,7 +48,7 @@ impl<'a> Call<'a> {
     /// A text argument; reading it is paid for.
     pub(super) fn text(&mut self, index: usize) -> Result<&'a str, FuncError> {
         let text = self.arg(index).as_str();
-        let text = text.ok_or_else(|| self.wrong_type(index, "a text"))?;
+        let text = text.ok_or_else(|| self.wrong_type(index, "text"))?;
         self.spend_bytes(text.len())?;
         Ok(text)
     }
@@ -67,7 +68,7 @@ impl<'a> Call<'a> {
         };
         let found = words.into_iter().find(|word| *word == text);
         let [first, second] = words;
-        found.ok_or_else(|| FuncError::value(index, format!("must be \"{first}\" or \"{second}\""), None))
+        found.ok_or_else(|| FuncError::value(index, format!("must be `{first}` or `{second}`"), None))
     }
 
     /// A count that may be left out.
@@ -161,13 +162,5 @@ impl<'a> Call<'a> {
 impl FuncError {
     pub(super) fn value(arg: usize, why: impl Into<String>, hint: Option<&str>) -> Self {
         Self::Value { arg, why: why.into(), hint: hint.map(str::to_owned) }
-    }
-}
-
-pub(super) fn with_article(kind: Type) -> String {
-    match kind {
-        Type::Null => "null".to_owned(),
-        Type::Int | Type::Object => format!("an {kind}"),
-        _ => format!("a {kind}"),
     }
 }

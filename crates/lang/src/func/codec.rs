@@ -2,7 +2,7 @@
 
 use super::measure::Form;
 use super::{Body, Call, FuncError, Function, Group, json, value};
-use crate::value::{Type, Value};
+use crate::value::Value;
 
 pub(super) const BASE64: Function = Function {
     name: "base64",
@@ -128,7 +128,7 @@ fn to_json(call: &mut Call<'_>) -> Result<Value, FuncError> {
 fn from_yaml(call: &mut Call<'_>) -> Result<Value, FuncError> {
     let text = call.text(0)?;
     crate::data::yaml::read_value(text, call.limits)
-        .map_err(|error| json::unread(text, 0, "YAML", &error, error.offset()))
+        .map_err(|error| json::unread(text, 0, crate::data::Format::Yaml, &error))
 }
 
 #[cfg(feature = "yaml")]
@@ -141,10 +141,11 @@ fn to_yaml(call: &mut Call<'_>) -> Result<Value, FuncError> {
 /// The text form of a text, a number or a bool.
 #[cfg(feature = "codec")]
 fn scalar<'a>(call: &mut Call<'a>) -> Result<std::borrow::Cow<'a, str>, FuncError> {
+    use crate::value::Type;
     match call.arg(0).kind() {
         Type::Text => call.text(0).map(Into::into),
         Type::Bool | Type::Int | Type::Float => Ok(call.arg(0).to_string().into()),
-        _ => Err(call.wrong_type(0, "a text, a number or a bool")),
+        _ => Err(call.wrong_type(0, "text, a number or a bool")),
     }
 }
 

@@ -221,7 +221,7 @@ fn len(call: &mut Call<'_>) -> Result<Value, FuncError> {
         Repr::Text(_) => call.text(0)?.chars().count(),
         Repr::List(_) => call.list(0)?.len(),
         Repr::Object(object) => object.len(),
-        _ => return Err(call.wrong_type(0, "a text, a list or an object")),
+        _ => return Err(call.wrong_type(0, "text, a list or an object")),
     };
     Ok(Value::from(len))
 }
@@ -333,7 +333,7 @@ fn group_name(call: &mut Call<'_>, index: usize, key: &Value) -> Result<EcoStrin
         return Ok(text.clone());
     }
     if matches!(key.kind(), Type::List | Type::Object) {
-        return Err(call.wrong_element(index, "a text, a number, a bool or null", key.kind()));
+        return Err(call.wrong_element(index, "text, a number, a bool or null", key.kind()));
     }
     let name = EcoString::from(key.to_string());
     call.spend_bytes(name.len())?;

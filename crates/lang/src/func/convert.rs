@@ -71,19 +71,19 @@ fn bool(call: &mut Call<'_>) -> Result<Value, FuncError> {
             "false" => Ok(Value::from(false)),
             _ => Err(FuncError::value(0, "the text is neither `true` nor `false`", None)),
         },
-        _ => Err(call.wrong_type(0, "a bool or a text")),
+        _ => Err(call.wrong_type(0, "a bool or text")),
     }
 }
 
 fn float(call: &mut Call<'_>) -> Result<Value, FuncError> {
-    Ok(Value::from(Number::float(read(call, "a number or a text")?.to_f64())?))
+    Ok(Value::from(Number::float(read(call, "a number or text")?.to_f64())?))
 }
 
 fn int(call: &mut Call<'_>) -> Result<Value, FuncError> {
     if let Some(bool) = call.arg(0).as_bool() {
         return Ok(Value::from(i64::from(bool)));
     }
-    let number = read(call, "a number, a text or a bool")?;
+    let number = read(call, "a number, text or a bool")?;
     let whole = number.truncate()?;
     if whole != number {
         let hint = "`round(...)` gives the nearest int";
@@ -93,7 +93,7 @@ fn int(call: &mut Call<'_>) -> Result<Value, FuncError> {
 }
 
 fn number(call: &mut Call<'_>) -> Result<Value, FuncError> {
-    read(call, "a number or a text").map(Value::from)
+    read(call, "a number or text").map(Value::from)
 }
 
 fn text(call: &mut Call<'_>) -> Result<Value, FuncError> {

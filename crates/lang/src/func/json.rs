@@ -2,13 +2,12 @@
 //!
 //! A path is a plain text here, read when it is used. It never holds references or filters.
 
-use std::fmt::Display;
-
 use ecow::EcoString;
 use unicode_ident::is_xid_continue;
 
 use super::FuncError;
-use super::call::with_article;
+use crate::data::{Format, ReadError, ReadErrorKind};
+use crate::diag::with_article;
 use crate::document::PathStep;
 use crate::limits::Limits;
 use crate::value::{Repr, Value};
@@ -31,17 +30,19 @@ pub(crate) fn find(path: &str, source: &Value, limits: &Limits) -> Result<Value,
 
 /// The value of a JSON text, which is the argument `arg` of the errors.
 pub(super) fn parse(text: &str, arg: usize, limits: &Limits) -> Result<Value, FuncError> {
-    crate::data::json::read_value(text, limits)
-        .map_err(|error| unread(text, arg, "JSON", &error, error.offset()))
+    crate::data::json::read_value(text, limits).map_err(|error| unread(text, arg, Format::Json, &error))
 }
 
 /// A text is not what its format wants, and where.
-pub(super) fn unread(text: &str, arg: usize, format: &str, error: &dyn Display, offset: usize) -> FuncError {
-    let before = text.get(..offset).unwrap_or(text);
+pub(super) fn unread(text: &str, arg: usize, format: Format, error: &ReadError) -> FuncError {
+    if let ReadErrorKind::Limit(limit) = error.kind {
+        return FuncError::Limit(limit);
+    }
+    let before = text.get(..error.offset()).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
-    let why = format!("not valid {format}: {error}, at line {line}, column {column}");
-    FuncError::value(arg, why, None)
+    let why = format!("not valid {}: {error}, at line {line}, column {column}", format.name());
+    FuncError::value(arg, why, error.hint)
 }
 
 /// The steps of a path, for a caller that goes them itself; the error is why it is none.

@@ -22,6 +22,7 @@ pub(crate) enum Form {
 pub(crate) fn size(value: &Value, form: Form, most: usize) -> Option<usize> {
     let mut measure = Measure { left: most, form, digits: String::new() };
     let done = match (form, value.as_str()) {
+        (Form::Block, _) => measure.add(1).and_then(|()| measure.value(value, 0)),
         (Form::Text, Some(text)) => measure.add(text.len()),
         (Form::Text, None) if value.is_null() => Some(()),
         _ => measure.value(value, 0),
@@ -81,14 +82,31 @@ impl Measure {
     }
 
     fn quoted(&mut self, text: &str, indent: usize) -> Option<()> {
-        let line_break = if self.form == Form::Block { 2 + 2 * indent } else { 2 };
+        if self.form == Form::Block {
+            return self.block(text, 2 * indent.max(1));
+        }
         let size = text.bytes().map(|byte| match byte {
-            b'\n' => line_break,
-            b'"' | b'\\' | b'\r' | b'\t' => 2,
+            b'"' | b'\\' | b'\n' | b'\r' | b'\t' => 2,
             0..=0x1f | 0x7f => 6,
             _ => 1,
         });
         self.add(2 + size.sum::<usize>())
+    }
+
+    /// A text in YAML, at its longest: in quotes with more escapes than JSON has, as an indented block, or as a
+    /// long key on lines of its own.
+    fn block(&mut self, text: &str, indent: usize) -> Option<()> {
+        const LONG: usize = 100;
+        let size = text.chars().map(|char| match char {
+            '\n' => 2 + indent,
+            '"' | '\\' | '\r' | '\t' => 2,
+            ' ' => 1,
+            '\u{feff}' | '\u{fffe}' | '\u{ffff}' => 6,
+            char if char.is_control() || char.is_whitespace() => 6,
+            char => char.len_utf8(),
+        });
+        let has_lines = text.len() > LONG || text.contains('\n');
+        self.add(if has_lines { 6 + indent } else { 2 } + size.sum::<usize>())
     }
 
     fn is_indented(&self) -> bool {

@@ -116,8 +116,8 @@ pub(crate) struct Call<'a> {
     pub fuel: &'a mut u64,
 }
 
-/// Why a function gave no value. Values are carried as data, so that every sink can mask them; no `why` or
-/// `hint` quotes an argument. `arg` is an index into [`Call::args`].
+/// Why a function gave no value. Values are carried as data, so that every sink can mask them; a `why` names
+/// places and types, and only the readers repeat the word that they stumbled over. `arg` is an index into [`Call::args`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FuncError {
     /// There is nothing to give, such as the first of an empty list; `default` covers it.
@@ -234,6 +234,14 @@ const fn element(name: &'static str) -> Param {
 /// A parameter that takes any number of further expressions.
 const fn rest(name: &'static str) -> Param {
     Param { name, kind: ParamKind::Rest }
+}
+
+impl Function {
+    /// The parameter of an argument in [`Call::args`], where element expressions are not counted.
+    pub(crate) fn parameter(&self, arg: usize) -> Option<&Param> {
+        let mut params = self.params.iter().filter(|param| param.kind != ParamKind::Element);
+        params.nth(arg).or(self.params.last())
+    }
 }
 
 /// How a function is called, for messages and the reference.

@@ -40,7 +40,7 @@ pub(super) const AVG: Function = Function {
 pub(super) const MAX: Function = Function {
     name: "max",
     group: Group::Number,
-    params: &[value("list"), element("expression"), rest("more")],
+    params: &[value("list"), element("expression"), rest("value")],
     required: 1,
     returns: "number or text",
     doc: "the largest of a list of numbers or of texts, of an expression over its elements, or of several values; missing when the list is empty",
@@ -71,7 +71,7 @@ pub(super) const MEDIAN: Function = Function {
 pub(super) const MIN: Function = Function {
     name: "min",
     group: Group::Number,
-    params: &[value("list"), element("expression"), rest("more")],
+    params: &[value("list"), element("expression"), rest("value")],
     required: 1,
     returns: "number or text",
     doc: "the smallest of a list of numbers or of texts, of an expression over its elements, or of several values; missing when the list is empty",
@@ -167,7 +167,11 @@ fn extreme(call: &mut Call<'_>, wanted: Ordering) -> Result<Value, FuncError> {
         return extreme_argument(call, wanted);
     }
     if call.arg(0).as_list().is_none() {
-        let expected = if call.element.is_some() { "a list" } else { "a list or several values" };
+        let expected = if call.element.is_some() {
+            "a list before an expression over its elements"
+        } else {
+            "a list or several values"
+        };
         return Err(call.wrong_type(0, expected));
     }
     let mut best: Option<Value> = None;
@@ -190,8 +194,8 @@ fn extreme_argument(call: &mut Call<'_>, wanted: Ordering) -> Result<Value, Func
     call.spend(call.args.len())?;
     let expected = match call.arg(0).kind() {
         Type::Int | Type::Float => "a number, as the first is",
-        Type::Text => "a text, as the first is",
-        _ => return Err(call.wrong_type(0, "a number or a text")),
+        Type::Text => "text, as the first is",
+        _ => return Err(call.wrong_type(0, "a number or text")),
     };
     let mut best = call.arg(0);
     for (index, value) in call.args.iter().enumerate() {

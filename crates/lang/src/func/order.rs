@@ -4,8 +4,8 @@
 
 use std::cmp::Ordering;
 
-use super::call::with_article;
 use super::{Call, FuncError};
+use crate::diag::with_article;
 use crate::value::{Type, Value, ops};
 
 /// Checks element after element that all have an order with the first.
@@ -18,7 +18,7 @@ impl Ordered {
     pub(super) fn admit(&mut self, call: &Call<'_>, index: usize, key: &Value) -> Result<(), FuncError> {
         let kind = key.kind();
         if !matches!(kind, Type::Int | Type::Float | Type::Text) {
-            return Err(call.wrong_element(index, "a number or a text", kind));
+            return Err(call.wrong_element(index, "a number or text", kind));
         }
         match self.first {
             None => self.first = Some((index, kind)),

@@ -1,7 +1,7 @@
 //! One table per group: a function, its arguments as JSON, and its result as JSON or the error.
 
 use super::measure::{self, Form};
-use super::{Body, Call, FUNCTIONS, FuncError, Function, Group, ParamKind, find, json, time};
+use super::{Body, Call, FUNCTIONS, FuncError, Function, Group, ParamKind, find, json};
 use crate::data;
 use crate::limits::Limits;
 use crate::value::{JsonStyle, MAX_DEPTH, Number, Value};
@@ -88,6 +88,30 @@ fn the_table_is_sorted_and_complete() {
         }
     }
     assert!(find("nothing").is_none());
+    let parameter =
+        |name, arg| find(name).and_then(|function| function.parameter(arg)).map(|param| param.name);
+    assert_eq!(parameter("sort_by", 1), Some("order"));
+    assert_eq!(parameter("min", 0), Some("list"));
+    assert_eq!(parameter("min", 5), Some("value"));
+}
+
+#[cfg(all(feature = "regex", feature = "time", feature = "codec", feature = "yaml"))]
+#[test]
+fn the_examples_hold() {
+    use crate::{Expression, NoWorld, Scope, Session, Syntax};
+    for function in FUNCTIONS {
+        for (source, json) in function.examples {
+            let expression = match Expression::parse(*source, &Syntax::DEFAULT) {
+                Ok(expression) => expression,
+                Err(error) => panic!("{source}: {error}"),
+            };
+            let mut world = NoWorld;
+            match expression.value(&Scope::new(), &mut Session::new(&mut world)) {
+                Ok(value) => assert_eq!(value.to_json(JsonStyle::Compact), *json, "{source}"),
+                Err(error) => panic!("{source}: {error}"),
+            }
+        }
+    }
 }
 
 #[test]
@@ -127,7 +151,7 @@ fn numbers() {
         (
             "sum",
             &[r#"[1, "2"]"#],
-            "value: 0 the element at index 1 is a text, not a number; hint: `number(...)` reads a text as a number",
+            "value: 0 the element at index 1 is text, not a number; hint: `number(...)` reads a text as a number",
         ),
         ("sum", &["{}"], "type: 0 must be a list, not object"),
         ("sum", &["[1e10000, 1e-10000]"], "limit: digits of a number"),
@@ -154,19 +178,19 @@ fn numbers() {
         ("min", &[r#""b""#, r#""a""#], r#""a""#),
         ("min", &["5"], "type: 0 must be a list or several values, not int"),
         ("min", &["1", r#""a""#], "type: 1 must be a number, as the first is, not text"),
-        ("min", &[r#""a""#, "1"], "type: 1 must be a text, as the first is, not int"),
-        ("min", &["[1]", "[2]"], "type: 0 must be a number or a text, not list"),
+        ("min", &[r#""a""#, "1"], "type: 1 must be text, as the first is, not int"),
+        ("min", &["[1]", "[2]"], "type: 0 must be a number or text, not list"),
         ("min", &["1", "null"], "type: 1 must be a number, as the first is, not null"),
-        ("min", &["[null]"], "value: 0 the element at index 0 is null, not a number or a text"),
+        ("min", &["[null]"], "value: 0 the element at index 0 is null, not a number or text"),
         (
             "max",
             &[r#"[1, 2.5, "a"]"#],
-            "value: 0 an int at index 0 and a text at index 2 have no order; \
+            "value: 0 an int at index 0 and text at index 2 have no order; \
              hint: make them alike with `number(...)` or `text(...)`",
         ),
         ("max", &["[3, 9007199254740993, 9007199254740992]"], "9007199254740993"),
         ("max", &["1", "2.5", "2"], "2.5"),
-        ("max", &["[true]"], "value: 0 the element at index 0 is a bool, not a number or a text"),
+        ("max", &["[true]"], "value: 0 the element at index 0 is a bool, not a number or text"),
     ] {
         check(name, args, expected);
     }
@@ -187,7 +211,7 @@ fn numbers_of_an_element_expression() {
             &[r#"[{"n": true}]"#],
             "value: 0 the expression gives a bool for the element at index 0, not a number",
         ),
-        ("min", &["5"], "type: 0 must be a list, not int"),
+        ("min", &["5"], "type: 0 must be a list before an expression over its elements, not int"),
         (
             "min",
             &[list, "1"],
@@ -228,7 +252,7 @@ fn conversions() {
         ("int", "2.7", not_whole),
         ("int", r#""2.7""#, not_whole),
         ("int", r#""x""#, not_a_number),
-        ("int", "null", "type: 0 must be a number, a text or a bool, not null"),
+        ("int", "null", "type: 0 must be a number, text or a bool, not null"),
         ("int", "1e10000", "limit: digits of a number"),
         ("int", "1e-10000", not_whole),
         ("number", r#"" 3.10 ""#, "3.10"),
@@ -240,12 +264,12 @@ fn conversions() {
         ("number", r#""0x10""#, not_a_number),
         ("number", r#""NaN""#, not_a_number),
         ("number", r#""1e99999""#, "limit: digits of a number"),
-        ("number", "true", "type: 0 must be a number or a text, not bool"),
+        ("number", "true", "type: 0 must be a number or text, not bool"),
         ("float", "3", "3.0"),
         ("float", "0.1", "0.1"),
         ("float", r#""2.50""#, "2.5"),
         ("float", "1e400", "number: NotFinite"),
-        ("float", "[]", "type: 0 must be a number or a text, not list"),
+        ("float", "[]", "type: 0 must be a number or text, not list"),
         ("text", "85.0", r#""85.0""#),
         ("text", "null", r#""""#),
         ("text", r#"{"a": [1, "b"]}"#, r#""{\"a\":[1,\"b\"]}""#),
@@ -254,8 +278,8 @@ fn conversions() {
         ("bool", r#""false""#, "false"),
         ("bool", r#""yes""#, "value: 0 the text is neither `true` nor `false`"),
         ("bool", r#""True""#, "value: 0 the text is neither `true` nor `false`"),
-        ("bool", "1", "type: 0 must be a bool or a text, not int"),
-        ("bool", "null", "type: 0 must be a bool or a text, not null"),
+        ("bool", "1", "type: 0 must be a bool or text, not int"),
+        ("bool", "null", "type: 0 must be a bool or text, not null"),
     ] {
         check(name, &[arg], expected);
     }
@@ -265,50 +289,50 @@ fn conversions() {
 fn texts() {
     for (name, args, expected) in [
         ("upper", &[r#""straße""#][..], r#""STRASSE""#),
-        ("upper", &["1"], "type: 0 must be a text, not int"),
+        ("upper", &["1"], "type: 0 must be text, not int"),
         ("lower", &[r#""ÀΣ""#], r#""àς""#),
-        ("lower", &["null"], "type: 0 must be a text, not null"),
+        ("lower", &["null"], "type: 0 must be text, not null"),
         ("trim", &[r#""  a b\n""#], r#""a b""#),
         ("trim", &[r#""ab""#], r#""ab""#),
-        ("trim", &["[]"], "type: 0 must be a text, not list"),
+        ("trim", &["[]"], "type: 0 must be text, not list"),
         ("split", &[r#""a,b,,c""#, r#"",""#], r#"["a","b","","c"]"#),
         ("split", &[r#""  two  words ""#], r#"["two","words"]"#),
         ("split", &[r#""""#], "[]"),
         ("split", &[r#""""#, r#"",""#], r#"[""]"#),
         ("split", &[r#""a""#, r#""""#], "value: 1 the separator is empty"),
-        ("split", &[r#""a""#, "1"], "type: 1 must be a text, not int"),
+        ("split", &[r#""a""#, "1"], "type: 1 must be text, not int"),
         ("join", &[r#"["a", "b"]"#, r#"", ""#], r#""a, b""#),
-        ("join", &[r#"[1, null, true, [2], 85.0]"#, r#""-""#], r#""1--true-[2]-85.0""#),
+        ("join", &["[1, null, true, [2], 85.0]", r#""-""#], r#""1--true-[2]-85.0""#),
         ("join", &["[]", r#"",""#], r#""""#),
         ("join", &["[1, 2]"], r#""12""#),
         ("join", &[r#""ab""#], "type: 0 must be a list, not text"),
-        ("join", &["[]", "1"], "type: 1 must be a text, not int"),
+        ("join", &["[]", "1"], "type: 1 must be text, not int"),
         ("replace", &[r#""a-b-c""#, r#""-""#, r#""__""#], r#""a__b__c""#),
         ("replace", &[r#""aaa""#, r#""aa""#, r#""b""#], r#""ba""#),
         ("replace", &[r#""a.b""#, r#"".""#, r#""""#], r#""ab""#),
         ("replace", &[r#""ab""#, r#""x""#, r#""y""#], r#""ab""#),
         ("replace", &[r#""a""#, r#""""#, r#""b""#], "value: 1 the text to replace is empty"),
-        ("replace", &[r#""a""#, r#""a""#, "1"], "type: 2 must be a text, not int"),
+        ("replace", &[r#""a""#, r#""a""#, "1"], "type: 2 must be text, not int"),
         ("starts_with", &[r#""abc""#, r#""ab""#], "true"),
         ("starts_with", &[r#""abc""#, r#""b""#], "false"),
-        ("starts_with", &["[1]", "1"], "type: 0 must be a text, not list"),
+        ("starts_with", &["[1]", "1"], "type: 0 must be text, not list"),
         ("ends_with", &[r#""abc""#, r#""bc""#], "true"),
-        ("ends_with", &[r#""abc""#, "1"], "type: 1 must be a text, not int"),
+        ("ends_with", &[r#""abc""#, "1"], "type: 1 must be text, not int"),
         ("contains", &[r#""abc""#, r#""b""#], "true"),
         ("contains", &["[1, 2]", "2.0"], "true"),
         ("contains", &["[1, 2]", "[2]"], "false"),
         ("contains", &[r#"{"a": null}"#, r#""a""#], "true"),
         ("contains", &[r#""abc""#, "1"], "op: in Types(Int, Text)"),
         ("contains", &["{}", "1"], "op: in Types(Int, Object)"),
-        ("contains", &["5", "1"], "type: 0 must be a text, a list or an object, not int"),
+        ("contains", &["5", "1"], "type: 0 must be text, a list or an object, not int"),
         ("lines", &[r#""a\nb\r\n\nc\n""#], r#"["a","b","","c"]"#),
         ("lines", &[r#""""#], "[]"),
-        ("lines", &[r#"["a"]"#], "type: 0 must be a text, not list"),
+        ("lines", &[r#"["a"]"#], "type: 0 must be text, not list"),
         ("slug", &[r#""Fix: the  Parser!""#], r#""fix-the-parser""#),
         ("slug", &[r#""--a__b--""#], r#""a-b""#),
         ("slug", &[r#""日本""#], "value: 0 no ASCII letter or digit to keep"),
         ("slug", &[r#""""#], "value: 0 no ASCII letter or digit to keep"),
-        ("slug", &["1"], "type: 0 must be a text, not int"),
+        ("slug", &["1"], "type: 0 must be text, not int"),
     ] {
         check(name, args, expected);
     }
@@ -332,11 +356,11 @@ fn patterns() {
         (r#""(?<!a)b""#, "value: 1 not a regular expression: look-ahead and look-behind are not supported"),
         (r#""(a)\\1""#, "value: 1 not a regular expression: back-references are not supported"),
         (r#""(\\w{100}){100}""#, "limit: size of a compiled pattern"),
-        ("1", "type: 1 must be a text, not int"),
+        ("1", "type: 1 must be text, not int"),
     ] {
         check("matches", &[text, pattern], expected);
     }
-    check("matches", &["1", r#""a""#], "type: 0 must be a text, not int");
+    check("matches", &["1", r#""a""#], "type: 0 must be text, not int");
     let limits = Limits { regex: 100, ..Limits::DEFAULT };
     check_limited("matches", &[text, r#""\\d+""#], &limits, "limit: size of a compiled pattern");
 }
@@ -359,8 +383,8 @@ fn collections() {
         ("len", &["[1, 2]"][..], "2"),
         ("len", &[r#""héllo""#], "5"),
         ("len", &[r#"{"a": 1}"#], "1"),
-        ("len", &["null"], "type: 0 must be a text, a list or an object, not null"),
-        ("len", &["12"], "type: 0 must be a text, a list or an object, not int"),
+        ("len", &["null"], "type: 0 must be text, a list or an object, not null"),
+        ("len", &["12"], "type: 0 must be text, a list or an object, not int"),
         ("count", &["[1, 2]"], "2"),
         ("count", &[r#""ab""#], "type: 0 must be a list, not text"),
         ("keys", &[r#"{"b": 1, "a": 2}"#], r#"["b","a"]"#),
@@ -385,13 +409,13 @@ fn collections() {
         ("sort", &["[1, null, 3]", r#""desc""#], "[3,1,null]"),
         ("sort", &["[2, null, 1]", r#""asc""#], "[1,2,null]"),
         ("sort", &["[1.0, 1, 1.00]", r#""desc""#], "[1.0,1,1.00]"),
-        ("sort", &["[1]", r#""up""#], r#"value: 1 must be "asc" or "desc""#),
-        ("sort", &["[1]", "true"], "type: 1 must be a text, not bool"),
-        ("sort", &["[[1]]"], "value: 0 the element at index 0 is a list, not a number or a text"),
+        ("sort", &["[1]", r#""up""#], "value: 1 must be `asc` or `desc`"),
+        ("sort", &["[1]", "true"], "type: 1 must be text, not bool"),
+        ("sort", &["[[1]]"], "value: 0 the element at index 0 is a list, not a number or text"),
         (
             "sort",
             &[r#"[null, "a", 1]"#],
-            "value: 0 a text at index 1 and an int at index 2 have no order; \
+            "value: 0 text at index 1 and an int at index 2 have no order; \
              hint: make them alike with `number(...)` or `text(...)`",
         ),
         ("sort", &["{}"], "type: 0 must be a list, not object"),
@@ -420,7 +444,7 @@ fn collections_by_an_element_expression() {
     for (name, args, expected) in [
         ("where", &[flags][..], r#"[{"f":true,"i":1}]"#),
         ("where", &["[]"], "[]"),
-        ("where", &[list], "value: 0 the expression gives a text for the element at index 0, not a bool"),
+        ("where", &[list], "value: 0 the expression gives text for the element at index 0, not a bool"),
         (
             "where",
             &[r#"[{"f": true}, {"f": 1}]"#],
@@ -440,22 +464,22 @@ fn collections_by_an_element_expression() {
         (
             "group_by",
             &[r#"[{"f": []}]"#],
-            "value: 0 the expression gives a list for the element at index 0, not a text, a number, a bool or null",
+            "value: 0 the expression gives a list for the element at index 0, not text, a number, a bool or null",
         ),
         ("sort_by", &[nulls], r#"[{"f":1.5,"i":3},{"f":2,"i":2},{"f":null,"i":1}]"#),
         ("sort_by", &[nulls, r#""desc""#], r#"[{"f":2,"i":2},{"f":1.5,"i":3},{"f":null,"i":1}]"#),
         ("sort_by", &[list], r#"[{"f":"a","i":2},{"f":"b","i":1},{"f":"b","i":3}]"#),
         ("sort_by", &[list, r#""desc""#], r#"[{"f":"b","i":1},{"f":"b","i":3},{"f":"a","i":2}]"#),
-        ("sort_by", &[list, r#""down""#], r#"value: 1 must be "asc" or "desc""#),
+        ("sort_by", &[list, r#""down""#], "value: 1 must be `asc` or `desc`"),
         (
             "sort_by",
             &[r#"[{"f": 1}, {"f": true}]"#],
-            "value: 0 the expression gives a bool for the element at index 1, not a number or a text",
+            "value: 0 the expression gives a bool for the element at index 1, not a number or text",
         ),
         (
             "sort_by",
             &[r#"[{"f": 1}, {"f": "a"}]"#],
-            "value: 0 an int at index 0 and a text at index 1 have no order; \
+            "value: 0 an int at index 0 and text at index 1 have no order; \
              hint: make them alike with `number(...)` or `text(...)`",
         ),
         ("unique", &[list], r#"[{"f":"b","i":1},{"f":"a","i":2}]"#),
@@ -468,11 +492,11 @@ fn collections_by_an_element_expression() {
 fn json_texts() {
     for (name, args, expected) in [
         ("from_json", &[r#""{\"a\": [1, 2.50]}""#][..], r#"{"a":[1,2.50]}"#),
-        ("from_json", &["[]"], "type: 0 must be a text, not list"),
+        ("from_json", &["[]"], "type: 0 must be text, not list"),
         ("to_json", &[r#"{"a": [1, "b"]}"#], r#""{\"a\":[1,\"b\"]}""#),
         ("to_json", &["[1]", r#""pretty""#], r#""[\n  1\n]""#),
         ("to_json", &["null"], r#""null""#),
-        ("to_json", &["1", r#""wide""#], r#"value: 1 must be "compact" or "pretty""#),
+        ("to_json", &["1", r#""wide""#], "value: 1 must be `compact` or `pretty`"),
     ] {
         check(name, args, expected);
     }
@@ -533,7 +557,7 @@ fn json_paths() {
     }
     check("json", &[r#""[-1]""#, "[1, 2]"], "2");
     check("json", &[r#""a""#, "5"], "value: 0 step 1 of the path goes into an int");
-    check("json", &["1", "[]"], "type: 0 must be a text, not int");
+    check("json", &["1", "[]"], "type: 0 must be text, not int");
     let broken = show(json::find("a", &Value::from("{"), &Limits::DEFAULT));
     assert!(broken.starts_with("value: 1 not valid JSON: "), "{broken}");
 }
@@ -542,7 +566,7 @@ fn json_paths() {
 #[test]
 fn yaml_texts() {
     check("from_yaml", &[r#""[1, 2]""#], "[1,2]");
-    check("from_yaml", &["1"], "type: 0 must be a text, not int");
+    check("from_yaml", &["1"], "type: 0 must be text, not int");
     let value = read(r#"{"a": [1, "1", null, 2.50], "b": {"c": true}}"#);
     let yaml = run("to_yaml", std::slice::from_ref(&value), None, &Limits::DEFAULT).expect("YAML");
     assert_eq!(show(run("from_yaml", &[yaml], None, &Limits::DEFAULT)), value.to_json(JsonStyle::Compact));
@@ -557,14 +581,14 @@ fn encodings() {
         ("url", r#""a b/ü""#, r#""a%20b%2F%C3%BC""#),
         ("url", r#""AZaz09-._~""#, r#""AZaz09-._~""#),
         ("url", "4.50", r#""4.50""#),
-        ("url", "null", "type: 0 must be a text, a number or a bool, not null"),
+        ("url", "null", "type: 0 must be text, a number or a bool, not null"),
         ("base64", r#""hello""#, r#""aGVsbG8=""#),
         ("base64", r#""""#, r#""""#),
         ("base64", r#""ÿ?>""#, r#""w78/Pg==""#),
         ("base64", "true", r#""dHJ1ZQ==""#),
-        ("base64", "[]", "type: 0 must be a text, a number or a bool, not list"),
+        ("base64", "[]", "type: 0 must be text, a number or a bool, not list"),
         ("sha256", r#""abc""#, r#""ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad""#),
-        ("sha256", "{}", "type: 0 must be a text, a number or a bool, not object"),
+        ("sha256", "{}", "type: 0 must be text, a number or a bool, not object"),
     ] {
         check(name, &[arg], expected);
     }
@@ -599,7 +623,7 @@ fn durations() {
         (r#""5M""#, unread),
         (r#""1.s""#, unread),
         (r#""9999999999999999999s""#, unread),
-        ("true", "type: 0 must be a text or a number, not bool"),
+        ("true", "type: 0 must be text or a number, not bool"),
     ] {
         check("duration", &[arg], expected);
     }
@@ -626,13 +650,13 @@ fn dates() {
             "value: 2 no time zone has this name; hint: did you mean `America/New_York`",
         ),
         (&[time, r#""%H""#, r#""Nowhere/At_All""#], "value: 2 no time zone has this name"),
-        (&[time, r#""%H""#, "1"], "type: 2 must be a text, not int"),
-        (&[time, "1"], "type: 1 must be a text, not int"),
+        (&[time, r#""%H""#, "1"], "type: 2 must be text, not int"),
+        (&[time, "1"], "type: 1 must be text, not int"),
         (
             &[r#""2024-05-06""#],
             "value: 0 the text is not a time in RFC 3339; hint: write it like `2024-05-06T07:08:09Z`, with a zone",
         ),
-        (&["1715038200"], "type: 0 must be a text, not int"),
+        (&["1715038200"], "type: 0 must be text, not int"),
     ] {
         check("format_date", args, expected);
     }
@@ -642,11 +666,11 @@ fn dates() {
     }
     let long = "%255Y".repeat(300);
     assert_eq!(
-        show(time::strftime("2024-05-06T00:00:00Z", &long, None).map(Value::from)),
+        show(super::time::strftime("2024-05-06T00:00:00Z", &long, None).map(Value::from)),
         "value: 1 the format is longer than 1024 bytes"
     );
-    let limits = Limits { text_result: 100, ..Limits::DEFAULT };
-    check_limited("format_date", &[time, r#""%200Y""#], &limits, "limit: size of a text");
+    let limits = Limits { text_result: 10, ..Limits::DEFAULT };
+    check_limited("format_date", &[time, r#""%20Y""#], &limits, "limit: size of a text");
 }
 
 #[cfg(feature = "time")]
@@ -661,7 +685,7 @@ fn no_format_panics() {
         for flag in flags {
             for directive in (0u8..=127).map(char::from) {
                 let format = format!("%{flag}{directive}");
-                if let Ok(text) = time::strftime(time, &format, Some("America/New_York")) {
+                if let Ok(text) = super::time::strftime(time, &format, Some("America/New_York")) {
                     assert!(text.len() <= 255 + format.len(), "{format:?}");
                 }
             }
@@ -743,7 +767,8 @@ fn unique_is_linear() {
     let mut items = Vec::new();
     for index in 0..50_000i64 {
         items.push(Value::object([("id".into(), Value::from(index))]).expect("an object"));
-        let large = Number::parse(&format!("{index}00000000000000000000000000000001")).expect("a number");
+        let large =
+            Number::parse(&format!("{}00000000000000000000000000000001", index + 1)).expect("a number");
         items.push(Value::from(large));
         items.push(Value::from(Number::parse(&format!("0.1000000000000000000{index}1")).expect("a number")));
     }
@@ -765,28 +790,29 @@ fn shared() -> Value {
 
 #[test]
 fn deep_and_shared_values_end() {
+    let limits = Limits { text_result: 1 << 20, operations: 100_000, ..Limits::DEFAULT };
     for function in plain() {
         for value in [deep(), shared()] {
             for element in [None, Some(Element::It)] {
                 let wrapped = Value::list(vec![value.clone()]);
                 let args = [value.clone(), Value::from(200i64)];
-                let _ = run(function.name, &args, element, &Limits::DEFAULT);
-                let _ = run(function.name, &args[..1], element, &Limits::DEFAULT);
+                let _ = run(function.name, &args, element, &limits);
+                let _ = run(function.name, &args[..1], element, &limits);
                 if let Ok(wrapped) = wrapped {
-                    let _ = run(function.name, &[wrapped], element, &Limits::DEFAULT);
+                    let _ = run(function.name, &[wrapped], element, &limits);
                 }
             }
         }
     }
     let over = "limit: nesting of data";
-    assert_eq!(show(run("items", &[read("{}")], None, &Limits::DEFAULT)), "[]");
+    assert_eq!(show(run("items", &[read("{}")], None, &limits)), "[]");
     let object = Value::object([("a".into(), Value::list(vec![]).expect("a list"))]);
     let nested = (2..MAX_DEPTH).fold(object, |inner, _| Value::object([("a".into(), inner?)]));
     let nested = nested.expect("an object");
-    assert_eq!(show(run("items", &[nested], None, &Limits::DEFAULT)), over);
-    assert_eq!(show(run("text", &[shared()], None, &Limits::DEFAULT)), "limit: size of a text");
-    assert_eq!(show(run("unique", &[shared()], None, &Limits::DEFAULT)), "limit: operations per evaluation");
-    assert_eq!(show(run("flatten", &[deep(), Value::from(200i64)], None, &Limits::DEFAULT)), "[1]");
+    assert_eq!(show(run("items", &[nested], None, &limits)), over);
+    assert_eq!(show(run("text", &[shared()], None, &limits)), "limit: size of a text");
+    assert_eq!(show(run("unique", &[shared()], None, &limits)), "limit: operations per evaluation");
+    assert_eq!(show(run("flatten", &[deep(), Value::from(200i64)], None, &limits)), "[1]");
 }
 
 fn samples() -> Vec<Value> {
@@ -856,5 +882,45 @@ fn measured_sizes_are_exact() {
             let less = size.checked_sub(1);
             assert_eq!(less.and_then(|less| measure::size(&value, form, less)), None, "{value:?}");
         }
+    }
+}
+
+/// Values of every shape, the same ones every time.
+#[cfg(feature = "yaml")]
+fn varied(seed: &mut u64, depth: u32) -> Value {
+    const PARTS: [&str; 16] = [
+        "a", "\n", " ", "\t", "'", "\"", "\\", "\u{a0}", "\u{85}", "\u{2003}", "\u{feff}", "é", "日", "0",
+        ": ", "#",
+    ];
+    let mut next = |below: u64| {
+        *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (*seed >> 33) % below
+    };
+    let kind = next(if depth == 0 { 3 } else { 6 });
+    let long = if next(8) == 0 { 400 } else { 6 };
+    let count = next(long);
+    let text: String = (0..count).map(|_| PARTS[usize::try_from(next(16)).unwrap_or(0)]).collect();
+    match kind {
+        0 => Value::from(text),
+        1 => Value::from(count == 3),
+        2 => Value::from(Number::decimal(7, count.cast_signed() * 3).expect("a number")),
+        3 | 4 => Value::list((0..count % 5).map(|_| varied(seed, depth - 1)).collect()).expect("a list"),
+        _ => {
+            let entries = (0..count % 5).map(|at| (format!("{at}{text}").into(), varied(seed, depth - 1)));
+            Value::object(entries.collect::<Vec<_>>()).expect("an object")
+        }
+    }
+}
+
+#[cfg(feature = "yaml")]
+#[test]
+fn no_yaml_is_larger_than_measured() {
+    let mut seed = 7;
+    for round in 0..20_000 {
+        let value = varied(&mut seed, round % 8);
+        let mut yaml = String::new();
+        data::yaml::write(&value, &mut yaml);
+        let measured = measure::size(&value, Form::Block, usize::MAX).expect("a size");
+        assert!(yaml.len() <= measured, "{} > {measured}\n{yaml}", yaml.len());
     }
 }

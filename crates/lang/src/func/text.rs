@@ -162,7 +162,7 @@ fn contains(call: &mut Call<'_>) -> Result<Value, FuncError> {
         (Some(list), _) => call.spend(list.len())?,
         (_, Some(text)) => call.spend_bytes(text.len())?,
         _ if container.as_object().is_some() => {}
-        _ => return Err(call.wrong_type(0, "a text, a list or an object")),
+        _ => return Err(call.wrong_type(0, "text, a list or an object")),
     }
     let found = ops::contains(container, item);
     found.map(Value::from).map_err(|error| FuncError::Op("in", error))

@@ -54,10 +54,11 @@ pub(crate) use dates::strftime;
 #[cfg(feature = "time")]
 mod dates {
     use jiff::fmt::{strtime, temporal::DateTimeParser};
-    use jiff::tz::{TimeZone, TimeZoneDatabase};
+    use jiff::tz::{TimeZone, TimeZoneDatabase, TimeZoneName};
     use jiff::{Timestamp, Zoned};
 
     use super::FuncError;
+    use crate::diag;
 
     /// A directive gives at most 255 bytes, so this bounds the result too.
     const MAX_FORMAT: usize = 1024;
@@ -100,21 +101,21 @@ mod dates {
         DateTimeParser::new().parse_time_zone_with(&zones, zone).map_err(|_| unknown())
     }
 
-    /// The zone whose name, or whose city, is most like this one.
+    /// The zone whose name, or else whose city, is most like this one.
     fn nearest(zone: &str, zones: &TimeZoneDatabase) -> Option<String> {
         if zone.len() > MAX_ZONE {
             return None;
         }
-        let zone = zone.to_lowercase().replace(' ', "_");
-        let distance = |name: &str| {
-            let name = name.to_lowercase();
-            let city = name.rsplit('/').next().unwrap_or("");
-            let distance = |name| strsim::damerau_levenshtein(&zone, name);
-            distance(&name).min(distance(city))
-        };
-        let names = zones.available().map(|name| (distance(name.as_str()), name));
-        let (distance, name) = names.min_by_key(|(distance, _)| *distance)?;
-        (distance <= zone.len() / 3).then(|| name.as_str().to_owned())
+        let zone = zone.replace(' ', "_");
+        let names: Vec<_> = zones.available().collect();
+        let names = || names.iter().map(TimeZoneName::as_str);
+        let city = |name: &'_ str| name.rfind('/').map_or(0, |slash| slash + 1);
+        let near = diag::nearest(&zone, names()).or_else(|| {
+            let same = |name: &&str| name[city(name)..].eq_ignore_ascii_case(&zone);
+            let near = diag::nearest(&zone, names().map(|name| &name[city(name)..]));
+            names().find(same).or_else(|| names().find(|name| Some(&name[city(name)..]) == near))
+        });
+        near.map(str::to_owned)
     }
 }
 
@@ -128,7 +129,7 @@ fn duration(call: &mut Call<'_>) -> Result<Value, FuncError> {
         return Ok(value.clone());
     }
     if value.as_str().is_none() {
-        return Err(call.wrong_type(0, "a text or a number"));
+        return Err(call.wrong_type(0, "text or a number"));
     }
     let seconds = seconds(call.text(0)?.trim())?;
     seconds.map(Value::from).ok_or_else(|| {

@@ -6,7 +6,7 @@
 
 mod number;
 mod object;
-pub(crate) mod ops;
+pub mod ops;
 mod print;
 pub(crate) use print::{quote, quoted};
 

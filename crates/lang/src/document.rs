@@ -42,12 +42,26 @@ struct Leaf {
 }
 
 /// Why a text is no document.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub enum DocumentError {
     /// It is not the data it should be.
     Read(ReadError),
-    /// Templates in it do not parse; all of them.
-    Templates(Vec<Error>),
+    /// Templates in it do not parse.
+    Templates {
+        /// Every problem.
+        errors: Vec<Error>,
+        /// The rest of the document, with null where a template did not parse, to look for more problems in.
+        rest: Document,
+    },
+}
+
+impl std::fmt::Debug for DocumentError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Read(error) => f.debug_tuple("Read").field(error).finish(),
+            Self::Templates { errors, .. } => f.debug_tuple("Templates").field(errors).finish(),
+        }
+    }
 }
 
 impl Document {
@@ -67,7 +81,7 @@ impl Document {
     pub fn read(text: &str, format: Format, syntax: &Syntax) -> Result<Self, DocumentError> {
         let mut sink = DocumentSink::new(syntax);
         crate::data::read(text, format, &syntax.limits, &mut sink).map_err(DocumentError::Read)?;
-        sink.finish().map_err(DocumentError::Templates)
+        sink.finish()
     }
 
     /// The document with every reference resolved. Every problem is reported.
@@ -184,7 +198,14 @@ impl Node {
     fn resolve(&self, scope: &Scope, session: &mut Session<'_>, errors: &mut Vec<Error>) -> Option<Value> {
         match self {
             Self::Fixed(value) => Some(value.clone()),
-            Self::Leaf(leaf) => leaf.resolve(scope, session).map_err(|error| errors.push(error)).ok(),
+            Self::Leaf(leaf) => match leaf.resolve(scope, session) {
+                Ok(value) => Some(value),
+                Err(error) => {
+                    let all = leaf.template.all_errors(error, scope);
+                    errors.extend(all.into_iter().map(|error| error.with_origin(&leaf.origin)));
+                    None
+                }
+            },
             Self::List(nodes) => {
                 let items = resolve_all(nodes, scope, session, errors)?;
                 Value::list(items).map_err(|TooDeep| errors.push(too_deep())).ok()
@@ -457,11 +478,12 @@ impl<'a> DocumentSink<'a> {
         }
     }
 
-    fn finish(mut self) -> Result<Document, Vec<Error>> {
+    fn finish(mut self) -> Result<Document, DocumentError> {
+        let document = Document { root: self.nodes.pop().unwrap_or(Node::Fixed(Value::NULL)) };
         if self.errors.is_empty() {
-            Ok(Document { root: self.nodes.pop().unwrap_or(Node::Fixed(Value::NULL)) })
+            Ok(document)
         } else {
-            Err(self.errors)
+            Err(DocumentError::Templates { errors: self.errors, rest: document })
         }
     }
 

@@ -109,6 +109,11 @@ impl Template {
         nodes.flat_map(|node| crate::eval::check(&self.program, node, scope)).collect()
     }
 
+    /// The error that evaluation met, and those that it would have met behind it for sure.
+    pub fn all_errors(&self, met: Error, scope: &Scope) -> Vec<Error> {
+        beside(met, self.check(scope))
+    }
+
     /// The one canonical spelling; it parses back to the same template.
     pub fn print(&self) -> String {
         self.program.print_template(&self.parts)
@@ -120,6 +125,15 @@ fn at_origin(error: Error, origin: Option<&Origin>) -> Error {
         Some(origin) => error.with_origin(origin),
         None => error,
     }
+}
+
+/// The error that was met, then the others in the order of the text.
+fn beside(met: Error, others: Vec<Error>) -> Vec<Error> {
+    let span = met.span();
+    let mut errors = vec![met];
+    errors.extend(others.into_iter().filter(|error| error.span() != span));
+    errors.sort_by_key(|error| error.span().start);
+    errors
 }
 
 /// A condition or computation, parsed.
@@ -168,6 +182,11 @@ impl Expression {
     /// Checks the names of every reference against a scope, as [`Template::check`] does.
     pub fn check(&self, scope: &Scope) -> Vec<Error> {
         crate::eval::check(&self.program, self.root, scope)
+    }
+
+    /// The error that evaluation met, and those that it would have met behind it for sure.
+    pub fn all_errors(&self, met: Error, scope: &Scope) -> Vec<Error> {
+        beside(met, self.check(scope))
     }
 
     /// The one canonical spelling; it parses back to the same expression.

@@ -25,7 +25,7 @@ pub(crate) fn render(call: &Render) -> Result<(), Failure> {
         Template::parse(text.as_str(), &Syntax::DEFAULT).map_err(|errors| failed(source, &errors))?;
     let mut out = String::with_capacity(text.len());
     evaluate(&call.names, source, call.undefined.into(), |session| {
-        template.text(&scope, session, &mut out).map_err(|error| vec![error])
+        template.text(&scope, session, &mut out).map_err(|error| template.all_errors(error, &scope))
     })?;
     if std::io::stdout().is_terminal() && !out.ends_with('\n') {
         out.push('\n');
@@ -38,20 +38,17 @@ pub(crate) fn resolve(call: &Resolve) -> Result<(), Failure> {
     inputs::check_stdin(&call.names, Some(&call.file))?;
     let file = inputs::read_source(&call.file)?;
     let source = Source { name: file.name(), text: file.text() };
-    let mut document = file.read_document(&Syntax::DEFAULT).map_err(|error| match error {
-        DocumentError::Read(error) => inputs::unreadable(&file, &error),
-        DocumentError::Templates(errors) => failed(source, &errors),
-    })?;
-    let settings = inputs::settings(&call.names)?;
-    let own = document.has(CONTEXT);
-    let (for_file, for_data): (Vec<&Setting>, Vec<&Setting>) =
-        settings.iter().partition(|setting| own && setting.is_about(CONTEXT));
-    for setting in for_file {
-        setting.apply(&mut document)?;
-    }
-    let mut scope = inputs::scope(&call.names, for_data.into_iter())?;
-    if let Some(definitions) = document.define(CONTEXT) {
-        scope = with_context(&scope, Entry::Definitions(definitions), source.name)?;
+    let (mut document, mut errors) = match file.read_document(&Syntax::DEFAULT) {
+        Ok(document) => (document, Vec::new()),
+        Err(DocumentError::Read(error)) => return Err(inputs::unreadable(&file, &error)),
+        Err(DocumentError::Templates { errors, rest }) => (rest, errors),
+    };
+    let scope = document_scope(&call.names, &mut document, source.name)?;
+    if !errors.is_empty() {
+        // What parses is checked all the same: every problem at once.
+        errors.extend(document.check(&scope));
+        errors.sort_by_key(|error| error.origin().map(|origin| origin.span.start));
+        return Err(failed(source, &errors));
     }
     let value =
         evaluate(&call.names, source, call.undefined.into(), |session| document.resolve(&scope, session))?;
@@ -64,6 +61,22 @@ pub(crate) fn resolve(call: &Resolve) -> Result<(), Failure> {
         Format::Yaml => data::yaml::write(&value, &mut out),
     }
     print(&out)
+}
+
+/// The names that a document sees: those given, and its own definitions. Settings about these go into it.
+fn document_scope(names: &Names, document: &mut Document, file: &str) -> Result<Scope, Failure> {
+    let settings = inputs::settings(names)?;
+    let own = document.has(CONTEXT);
+    let (for_file, for_data): (Vec<&Setting>, Vec<&Setting>) =
+        settings.iter().partition(|setting| own && setting.is_about(CONTEXT));
+    for setting in for_file {
+        setting.apply(document)?;
+    }
+    let scope = inputs::scope(names, for_data.into_iter())?;
+    match document.define(CONTEXT) {
+        Some(definitions) => with_context(&scope, Entry::Definitions(definitions), file),
+        None => Ok(scope),
+    }
 }
 
 /// The document's own definitions; data may not define the same root.
@@ -85,13 +98,13 @@ pub(crate) fn eval(call: &Eval) -> Result<(), Failure> {
     let expression = parsed.map_err(|error| failed(source, &[error]))?;
     let value = evaluate(&call.names, source, Undefined::Error, |session| {
         if !call.explain {
-            return expression.value(&scope, session).map_err(|error| vec![error]);
+            return expression.value(&scope, session).map_err(|error| expression.all_errors(error, &scope));
         }
         let explanation = expression.explain(&scope, session);
         report::print_explanation(&explanation);
         match explanation.outcome {
             Some(Ok(value)) => Ok(value),
-            Some(Err(error)) => Err(vec![error]),
+            Some(Err(error)) => Err(expression.all_errors(error, &scope)),
             // The whole is always evaluated.
             None => Err(Vec::new()),
         }

@@ -242,8 +242,8 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
         right: &Value,
         (left_node, right_node): (NodeId, NodeId),
     ) -> Error {
-        let source = |node| self.program.text(self.program.span(node));
-        let hint = conversion_hint(op, (source(left_node), left), (source(right_node), right));
+        let source = |node| self.program.print_expression(node);
+        let hint = conversion_hint(op, (&source(left_node), left), (&source(right_node), right));
         let max = self.session.limits.text_result as u64;
         let span = self.program.span(id);
         Error::operands(op.symbol(), error, span, hint, max).with_reads(self.reads(id))
@@ -296,7 +296,7 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
 
     #[cold]
     pub(crate) fn not_a_bool(&self, id: NodeId, place: &str, value: &Value) -> Error {
-        let source = self.program.text(self.program.span(id));
+        let source = self.program.print_expression(id);
         let hint = match value.kind() {
             Type::Text if matches!(value.as_str(), Some("true" | "false")) => {
                 format!("write `bool({source})`")

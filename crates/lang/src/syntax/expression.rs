@@ -364,7 +364,6 @@ impl<'s> Parser<'s, '_> {
 
     /// `.name` or `.0`: after a dot there are no keywords.
     fn expression_step(&mut self) -> Parsed<()> {
-        let start = self.pos;
         self.pos += 1;
         let name_at = self.pos;
         let digits = self.text[name_at..self.end].bytes().take_while(u8::is_ascii_digit).count();
@@ -388,7 +387,7 @@ impl<'s> Parser<'s, '_> {
             }
             super::StepKind::Name(Key::new(name))
         };
-        let span = self.span_from(start);
+        let span = self.span_from(name_at);
         self.program.steps.push(super::Step { kind, span });
         self.refuse_glued_dash(name_at)
     }

@@ -541,7 +541,7 @@ impl<'s, 'p> Parser<'s, 'p> {
         } else {
             StepKind::Name(Key::new(name))
         };
-        let span = self.span_from(start);
+        let span = self.span_from(start + 1);
         self.program.steps.push(Step { kind, span });
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use threadline_flow::source::{SourceError, SourceFile};
 use threadline_lang::data::ReadError;
+use threadline_lang::value::Oversized;
 use threadline_lang::{
     BUILT_IN_ROOTS, Document, Entry, Envelope, Limits, NoWorld, PathStep, Scope, Session, SetError, Value,
     data, parse_path,
@@ -108,7 +109,7 @@ pub(crate) fn scope<'s>(
     let Some(path) = &names.outputs else { return Ok(scope) };
     let outputs = read_object(path, "--outputs")?;
     let outputs = outputs.as_object().map(|outputs| Envelope::all_from_outside(outputs));
-    let outputs = outputs.transpose().map_err(|_| too_deep(path))?.unwrap_or_default();
+    let outputs = outputs.transpose().map_err(|oversized| oversized_file(path, oversized))?.unwrap_or_default();
     if let Some((id, _)) =
         outputs.iter().find(|(id, _)| values.is_some_and(|values| values.get_str(id).is_some()))
     {
@@ -119,8 +120,9 @@ pub(crate) fn scope<'s>(
     Ok(scope.with_entries("outputs", entries).unwrap_or(scope))
 }
 
-fn too_deep(path: &Path) -> Failure {
-    Failure::NotStarted(vec![Report::plain(format!("{}: nested too deep", path.display()))])
+fn oversized_file(path: &Path, Oversized(limit): Oversized) -> Failure {
+    let message = format!("{}: over the limit: {}", path.display(), limit.name());
+    Failure::NotStarted(vec![Report::plain(message)])
 }
 
 /// The value of a document without references.

@@ -8,13 +8,13 @@ use ecow::EcoString;
 
 use crate::data::{Format, KeyTables, ReadError, ReadErrorKind, Sink, Style};
 use crate::diag::Span;
-use crate::diag::error::{Error, ErrorKind, Origin};
+use crate::diag::error::{Error, Origin};
 use crate::eval::Session;
 use crate::limits::Limit;
 use crate::scope::Scope;
 use crate::syntax::{self, Reference, Syntax, push_key};
 use crate::template::Template;
-use crate::value::{Key, Keys, MAX_DEPTH, Number, Object, TooDeep, Value};
+use crate::value::{Key, Keys, MAX_DEPTH, Number, Object, Oversized, Value};
 
 /// Data with templates in its texts.
 #[derive(Clone)]
@@ -208,11 +208,11 @@ impl Node {
             },
             Self::List(nodes) => {
                 let items = resolve_all(nodes, scope, session, errors)?;
-                Value::list(items).map_err(|TooDeep| errors.push(too_deep())).ok()
+                Value::list(items).map_err(|oversized| errors.push(Error::oversized(oversized, Span::default()))).ok()
             }
             Self::Object(keys, nodes) => {
                 let values = resolve_all(nodes, scope, session, errors)?;
-                let object = Object::new(Arc::clone(keys), values).map_err(|TooDeep| errors.push(too_deep()));
+                let object = Object::new(Arc::clone(keys), values).map_err(|oversized| errors.push(Error::oversized(oversized, Span::default())));
                 object.ok().map(Value::from)
             }
             Self::Defined(definitions, at) => {
@@ -288,10 +288,6 @@ impl Node {
     }
 }
 
-fn too_deep() -> Error {
-    Error::new(ErrorKind::Limit { limit: Limit::DataDepth, max: u64::from(MAX_DEPTH) }, Span::default())
-}
-
 /// All of them even when one fails, so that every problem is found.
 fn resolve_all(
     nodes: &[Node],
@@ -352,7 +348,7 @@ impl Definitions {
         self.keys.as_slice()[at].name()
     }
 
-    pub(crate) fn object(&self, values: Vec<Value>) -> Result<Value, TooDeep> {
+    pub(crate) fn object(&self, values: Vec<Value>) -> Result<Value, Oversized> {
         Ok(Value::from(Object::new(Arc::clone(&self.keys), values)?))
     }
 
@@ -365,7 +361,7 @@ impl Definitions {
     ) -> Result<Value, Error> {
         let mut errors = Vec::new();
         let value = self.entries[at].resolve(scope, session, &mut errors);
-        value.ok_or_else(|| errors.into_iter().next().unwrap_or_else(too_deep))
+        value.ok_or_else(|| errors.into_iter().next().unwrap_or_else(|| Error::oversized(Oversized(Limit::DataDepth), Span::default())))
     }
 }
 
@@ -525,11 +521,11 @@ impl<'a> DocumentSink<'a> {
 
     fn close(
         &mut self,
-        node: Result<Node, TooDeep>,
+        node: Result<Node, Oversized>,
         anchor: Option<usize>,
         span: Span,
     ) -> Result<(), ReadError> {
-        let node = node.map_err(|TooDeep| ReadError::new(ReadErrorKind::Limit(Limit::DataDepth), span))?;
+        let node = node.map_err(|Oversized(limit)| ReadError::new(ReadErrorKind::Limit(limit), span))?;
         self.anchor = anchor;
         self.push(node);
         Ok(())

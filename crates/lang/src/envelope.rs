@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 
-use crate::value::{Object, TooDeep, Value};
+use crate::value::{Object, Oversized, Value};
 
 /// The output of a node or step.
 #[derive(Debug, Clone)]
@@ -28,7 +28,7 @@ pub(crate) const MOVED_TO_META: [&str; 3] = ["status", "tool_name", "agent_id"];
 impl Envelope {
     /// Reads an output that came from outside: an envelope when its keys are exactly `value` and `meta`, else one
     /// of the four older shapes, else a plain value.
-    pub fn from_outside(output: &Value) -> Result<Self, TooDeep> {
+    pub fn from_outside(output: &Value) -> Result<Self, Oversized> {
         let Some(object) = output.as_object() else {
             return Ok(Self::plain(output.clone()));
         };
@@ -59,7 +59,7 @@ impl Envelope {
     }
 
     /// Every output of a document of outputs by id.
-    pub fn all_from_outside(outputs: &Object) -> Result<Vec<(EcoString, Arc<Self>)>, TooDeep> {
+    pub fn all_from_outside(outputs: &Object) -> Result<Vec<(EcoString, Arc<Self>)>, Oversized> {
         outputs
             .iter()
             .map(|(id, output)| Ok((id.name().clone(), Arc::new(Self::from_outside(output)?))))
@@ -82,29 +82,29 @@ fn taken(object: &Object, names: &[&str]) -> Vec<(EcoString, Value)> {
     names.iter().filter_map(|name| Some(entry(name, object.get_str(name)?.clone()))).collect()
 }
 
-fn meta(kind: &str, object: &Object, own: &[&str]) -> Result<Value, TooDeep> {
+fn meta(kind: &str, object: &Object, own: &[&str]) -> Result<Value, Oversized> {
     let mut entries = vec![entry("node_type", kind.into()), status(object)];
     entries.extend(taken(object, own));
     Value::object(entries)
 }
 
-fn tool(object: &Object) -> Result<ValueAndMeta, TooDeep> {
+fn tool(object: &Object) -> Result<ValueAndMeta, Oversized> {
     let value = object.get_str("result").cloned().unwrap_or_default();
     Ok((value, meta("tool", object, &["tool_name", "parameters"])?))
 }
 
-fn agent(object: &Object) -> Result<ValueAndMeta, TooDeep> {
+fn agent(object: &Object) -> Result<ValueAndMeta, Oversized> {
     let others = object.iter().filter(|(key, _)| !matches!(key.as_str(), "agent_id" | "status"));
     let value = Value::object(others.map(|(key, value)| (key.name().clone(), value.clone())))?;
     Ok((value, meta("agent", object, &["agent_id"])?))
 }
 
-fn conditional(object: &Object) -> Result<ValueAndMeta, TooDeep> {
+fn conditional(object: &Object) -> Result<ValueAndMeta, Oversized> {
     let value = Value::object(taken(object, &["condition_result", "branch"]))?;
     Ok((value, meta("conditional", object, &["condition"])?))
 }
 
-fn trigger(object: &Object, config: &Value) -> Result<ValueAndMeta, TooDeep> {
+fn trigger(object: &Object, config: &Value) -> Result<ValueAndMeta, Oversized> {
     let triggered = object.get_str("status").and_then(Value::as_str) == Some("triggered");
     let value = Value::object([entry("triggered", triggered.into()), entry("trigger_data", Value::NULL)])?;
     let status = if triggered { "completed".into() } else { status(object).1 };

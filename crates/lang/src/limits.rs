@@ -11,6 +11,8 @@ pub enum Limit {
     SyntaxDepth,
     /// Nesting of data.
     DataDepth,
+    /// Bytes of data when it is written out.
+    DataSize,
     /// Nesting of an evaluation, through definitions that refer to each other.
     EvaluationDepth,
     /// Operations of one evaluation.
@@ -33,6 +35,7 @@ impl Limit {
             Self::Source => "template or document size",
             Self::SyntaxDepth => "nesting of an expression",
             Self::DataDepth => "nesting of data",
+            Self::DataSize => "size of data",
             Self::EvaluationDepth => "nesting of an evaluation",
             Self::Operations => "operations per evaluation",
             Self::Digits => "digits of a number",

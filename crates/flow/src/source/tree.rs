@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use threadline_lang::data::{self, Format, KeyTables, ReadError, ReadErrorKind, Sink, Style};
 use threadline_lang::diag::Span;
-use threadline_lang::limits::{Limit, Limits};
-use threadline_lang::value::{Key, Number, Object, TooDeep, Value};
+use threadline_lang::limits::Limits;
+use threadline_lang::value::{Key, Number, Object, Oversized, Value};
 
 /// A value and where it stands. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -155,7 +155,7 @@ impl TreeSink {
     fn end(
         &mut self,
         end: Span,
-        build: impl FnOnce(Vec<Node>, Vec<(Span, Style)>) -> Result<(Value, Children), TooDeep>,
+        build: impl FnOnce(Vec<Node>, Vec<(Span, Style)>) -> Result<(Value, Children), Oversized>,
     ) -> Result<(), ReadError> {
         let Some(open) = self.open.pop() else { return Ok(()) };
         let nodes = self.nodes.split_off(open.first_node);
@@ -163,7 +163,7 @@ impl TreeSink {
         let end = if end.start == end.end { nodes.last().map_or(end, |node| node.span) } else { end };
         let span = open.span.to(end);
         let (value, children) = build(nodes, self.keys.split_off(open.first_key))
-            .map_err(|TooDeep| ReadError::new(ReadErrorKind::Limit(Limit::DataDepth), span))?;
+            .map_err(|Oversized(limit)| ReadError::new(ReadErrorKind::Limit(limit), span))?;
         self.anchor = open.anchor;
         self.push(Node { span, style: None, value, children });
         Ok(())

@@ -2,8 +2,7 @@
 
 use crate::data::{KeyTables, ReadError, ReadErrorKind, Sink, Style};
 use crate::diag::Span;
-use crate::limits::Limit;
-use crate::value::{Number, Object, Value};
+use crate::value::{Number, Object, Oversized, Value};
 
 /// Builds a [`Value`]. Records of one shape share their key table, aliases share their value.
 #[derive(Default)]
@@ -62,8 +61,8 @@ impl ValueSink {
         (self.values.split_off(open.first_value), open)
     }
 
-    fn close<E>(&mut self, value: Result<Value, E>, open: &Open) -> Result<(), ReadError> {
-        let value = value.map_err(|_| ReadError::new(ReadErrorKind::Limit(Limit::DataDepth), open.span))?;
+    fn close(&mut self, value: Result<Value, Oversized>, open: &Open) -> Result<(), ReadError> {
+        let value = value.map_err(|Oversized(limit)| ReadError::new(ReadErrorKind::Limit(limit), open.span))?;
         self.anchor = open.anchor;
         self.push(value);
         Ok(())

@@ -8,7 +8,7 @@ use super::Span;
 use crate::data::Style;
 use crate::limits::Limit;
 use crate::syntax::Problem;
-use crate::value::{NumberError, Type, Value, ops::OpError};
+use crate::value::{NumberError, Oversized, Type, Value, ops::OpError};
 
 /// What went wrong, where, and the values that were read there.
 #[derive(Clone)]
@@ -229,6 +229,14 @@ impl Error {
         Self::new(ErrorKind::Limit { limit, max }, span)
     }
 
+    pub(crate) fn oversized(Oversized(limit): Oversized, span: Span) -> Self {
+        let max = match limit {
+            Limit::DataDepth => u64::from(crate::value::MAX_DEPTH),
+            _ => crate::value::MAX_SIZE,
+        };
+        Self::limit(limit, max, span)
+    }
+
     pub(crate) fn parse(problem: Problem) -> Self {
         let Problem { class, span, message, hint } = problem;
         match class {
@@ -253,7 +261,7 @@ impl Error {
             }
             OpError::Number(error) => Self::new(ErrorKind::Number(error), span),
             OpError::TooLong => Self::limit(Limit::TextResult, text_limit, span),
-            OpError::TooDeep => Self::limit(Limit::DataDepth, u64::from(crate::value::MAX_DEPTH), span),
+            OpError::Oversized(limit) => Self::oversized(Oversized(limit), span),
         }
     }
 

@@ -16,7 +16,7 @@ use crate::diag::error::{Error, ErrorKind, Read};
 use crate::limits::Limit;
 use crate::scope::Scope;
 use crate::syntax::{Node, NodeId, Part, Program, Run};
-use crate::value::{Object, Repr, Type, Value, ops, ops::BinaryOp};
+use crate::value::{Object, Oversized, Repr, Type, Value, ops, ops::BinaryOp};
 
 pub(crate) use check::check;
 pub use explain::Explanation;
@@ -82,6 +82,9 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
                 Part::Owned(text) => out.push_str(text),
                 Part::Ref(node, span) => {
                     let value = self.reference(*node, *span)?;
+                    if value.size() > max as u64 {
+                        return Err(self.session.limit(Limit::TextResult, *span));
+                    }
                     value.write_text(out);
                 }
             }
@@ -145,8 +148,8 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
             Node::Const(value) => Ok(Val::Ref(value)),
             Node::Path(path) => self.path(path, id),
             Node::Binary(op, left, right) => self.binary(id, *op, *left, *right),
-            Node::And(operands) => self.logic(id, *operands, false),
-            Node::Or(operands) => self.logic(id, *operands, true),
+            Node::And(operands) => self.logic(*operands, false),
+            Node::Or(operands) => self.logic(*operands, true),
             Node::Not(operand) => {
                 let value = self.bool(*operand, "`not`")?;
                 Ok(Value::from(!value).into())
@@ -167,20 +170,20 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
             Node::Compute { kind, args } => self.computed(id, kind.as_str(), *args),
             Node::List(items) => {
                 let items = self.values(*items)?;
-                Value::list(items).map(Val::Own).map_err(|_| self.too_deep(id))
+                Value::list(items).map(Val::Own).map_err(|oversized| self.oversized(id, oversized))
             }
             Node::Object(keys, values) => {
                 let values = self.values(*values)?;
                 match Object::new(keys.clone(), values) {
                     Ok(object) => Ok(Value::from(object).into()),
-                    Err(_) => Err(self.too_deep(id)),
+                    Err(oversized) => Err(self.oversized(id, oversized)),
                 }
             }
         }
     }
 
-    fn too_deep(&self, id: NodeId) -> Error {
-        self.session.limit(Limit::DataDepth, self.program.span(id))
+    fn oversized(&self, id: NodeId, oversized: Oversized) -> Error {
+        Error::oversized(oversized, self.program.span(id))
     }
 
     pub(crate) fn values(&mut self, nodes: Run) -> Result<Vec<Value>, Error> {
@@ -228,8 +231,23 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
         if matches!(op, BinaryOp::Eq | BinaryOp::Ne) {
             self.note_types(id, op, left, right);
         }
-        ops::binary(op, left, right, self.session.limits.text_result)
-            .map_err(|error| self.operands_error(id, op, error, left, right, nodes))
+        let value = ops::binary(op, left, right, self.session.limits.text_result)
+            .map_err(|error| self.operands_error(id, op, error, left, right, nodes))?;
+        if matches!(op, BinaryOp::Add | BinaryOp::Mul) {
+            self.spend_size(id, &value)?;
+        }
+        Ok(value)
+    }
+
+    /// Making a long text or list costs operations: one for each KiB.
+    fn spend_size(&mut self, id: NodeId, value: &Value) -> Result<(), Error> {
+        match self.session.fuel.checked_sub(value.size() >> 10) {
+            Some(left) => {
+                self.session.fuel = left;
+                Ok(())
+            }
+            None => Err(self.session.limit(Limit::Operations, self.program.span(id))),
+        }
     }
 
     #[cold]
@@ -272,9 +290,10 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
     }
 
     /// `and` stops at the first false, `or` at the first true. All but the last must be bools.
-    fn logic(&mut self, id: NodeId, operands: Run, stop_at: bool) -> Result<Val<'a>, Error> {
+    fn logic(&mut self, operands: Run, stop_at: bool) -> Result<Val<'a>, Error> {
         let operands = self.program.list(operands);
-        let Some((last, rest)) = operands.split_last() else { return Err(self.too_deep(id)) };
+        // The parser makes none without operands.
+        let Some((last, rest)) = operands.split_last() else { return Ok(Value::from(!stop_at).into()) };
         let place = if stop_at { "the left side of `or`" } else { "the left side of `and`" };
         for operand in rest {
             if self.bool(*operand, place)? == stop_at {

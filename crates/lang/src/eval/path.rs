@@ -7,7 +7,6 @@ use crate::diag::Span;
 use crate::diag::error::{Error, ErrorKind};
 use crate::document::Definitions;
 use crate::envelope::{Envelope, MOVED_TO_META, OPTIONAL_META};
-use crate::limits::Limit;
 use crate::scope::{EntryRef, Scope};
 use crate::syntax::{NodeId, Path, RootKind, Run, Step, StepKind};
 use crate::value::{Key, Type, Value};
@@ -315,7 +314,7 @@ impl<'a> Eval<'_, '_, 'a> {
             return definitions
                 .object(values?)
                 .map(Val::Own)
-                .map_err(|_| self.session.limit(Limit::DataDepth, span));
+                .map_err(|oversized| Error::oversized(oversized, span));
         };
         let key = match &first.kind {
             StepKind::Name(key) | StepKind::Quoted(key) | StepKind::Digits(key, _) => Some(key),
@@ -391,7 +390,7 @@ impl<'a> Eval<'_, '_, 'a> {
         let to = self.bound(to)?;
         if let Some(items) = value.as_list() {
             let range = clamp(from, to, items.len());
-            return Value::list(items[range].to_vec()).map(Val::Own).map_err(|_| self.too_deep(id));
+            return Value::list(items[range].to_vec()).map(Val::Own).map_err(|oversized| self.oversized(id, oversized));
         }
         if let Some(text) = value.as_str() {
             let range = clamp(from, to, text.chars().count());

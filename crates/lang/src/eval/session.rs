@@ -182,6 +182,7 @@ impl<'w> Session<'w> {
             Limit::Source => self.limits.source as u64,
             Limit::SyntaxDepth => self.limits.syntax_depth as u64,
             Limit::DataDepth => u64::from(crate::value::MAX_DEPTH),
+            Limit::DataSize => crate::value::MAX_SIZE,
             Limit::EvaluationDepth => u64::from(super::MAX_EVALUATION_DEPTH),
             Limit::Operations => self.limits.operations,
             Limit::Digits => crate::value::MAX_DIGITS as u64,

@@ -25,7 +25,7 @@ pub(crate) mod time;
 pub(crate) use time::strftime;
 
 use crate::limits::{Limit, Limits};
-use crate::value::{NumberError, TooDeep, Type, Value, ops::OpError};
+use crate::value::{NumberError, Oversized, Type, Value, ops::OpError};
 
 /// One built-in.
 pub struct Function {
@@ -151,9 +151,9 @@ impl From<NumberError> for FuncError {
     }
 }
 
-impl From<TooDeep> for FuncError {
-    fn from(TooDeep: TooDeep) -> Self {
-        Self::Limit(Limit::DataDepth)
+impl From<Oversized> for FuncError {
+    fn from(Oversized(limit): Oversized) -> Self {
+        Self::Limit(limit)
     }
 }
 

@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 
+use crate::limits::Limit;
+
 pub use number::{MAX_DIGITS, Number, NumberError};
 pub use object::{Key, Keys, Object, Repeated};
 pub use print::JsonStyle;
@@ -66,9 +68,13 @@ impl fmt::Display for Type {
     }
 }
 
-/// Containers were nested deeper than [`MAX_DEPTH`].
+/// How large data may be when it is written out, in bytes: a value that shares its parts can be small in memory
+/// and without end on paper.
+pub const MAX_SIZE: u64 = 512 << 20;
+
+/// A container would be nested deeper than [`MAX_DEPTH`], or be larger than [`MAX_SIZE`]; which of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TooDeep;
+pub struct Oversized(pub Limit);
 
 /// One value.
 #[derive(Clone, Default)]
@@ -87,13 +93,34 @@ pub(crate) enum Repr {
 
 /// The items of a list value.
 pub struct List {
-    depth: u8,
+    extent: Extent,
     items: Vec<Value>,
 }
 
-fn depth_of(children: &[Value]) -> Result<u8, TooDeep> {
-    let deepest = children.iter().map(Value::depth).max().unwrap_or(0);
-    if deepest >= MAX_DEPTH { Err(TooDeep) } else { Ok(deepest + 1) }
+/// How deep a container is, and about how many bytes it is written out.
+#[derive(Clone, Copy)]
+struct Extent {
+    depth: u8,
+    size: u64,
+}
+
+impl Extent {
+    /// Of a container with these children.
+    fn of(children: &[Value]) -> Result<Self, Oversized> {
+        let (mut depth, mut size) = (0, 2);
+        for child in children {
+            let extent = child.extent();
+            depth = depth.max(extent.depth);
+            size += extent.size + 1;
+        }
+        if depth >= MAX_DEPTH {
+            return Err(Oversized(Limit::DataDepth));
+        }
+        if size > MAX_SIZE {
+            return Err(Oversized(Limit::DataSize));
+        }
+        Ok(Self { depth: depth + 1, size })
+    }
 }
 
 impl Value {
@@ -101,12 +128,12 @@ impl Value {
     pub const NULL: Self = Self(Repr::Null);
 
     /// A list of these items.
-    pub fn list(items: Vec<Self>) -> Result<Self, TooDeep> {
-        Ok(Self(Repr::List(Arc::new(List { depth: depth_of(&items)?, items }))))
+    pub fn list(items: Vec<Self>) -> Result<Self, Oversized> {
+        Ok(Self(Repr::List(Arc::new(List { extent: Extent::of(&items)?, items }))))
     }
 
     /// An object of these entries. Of two entries with one key the later wins, in the earlier one's place.
-    pub fn object(entries: impl IntoIterator<Item = (EcoString, Self)>) -> Result<Self, TooDeep> {
+    pub fn object(entries: impl IntoIterator<Item = (EcoString, Self)>) -> Result<Self, Oversized> {
         let (mut keys, mut values): (Vec<Key>, Vec<Self>) = (Vec::new(), Vec::new());
         for (name, value) in entries {
             keys.push(Key::new(name));
@@ -192,12 +219,18 @@ impl Value {
         self.as_object().and_then(|object| object.get_str(name))
     }
 
-    /// How deep the containers in it are nested.
-    pub(crate) fn depth(&self) -> u8 {
+    /// About how many bytes it is written out, shared parts counted as often as they occur.
+    pub fn size(&self) -> u64 {
+        self.extent().size
+    }
+
+    #[inline]
+    fn extent(&self) -> Extent {
         match &self.0 {
-            Repr::List(list) => list.depth,
-            Repr::Object(object) => object.depth(),
-            _ => 0,
+            Repr::List(list) => list.extent,
+            Repr::Object(object) => object.extent(),
+            Repr::Text(text) => Extent { depth: 0, size: text.len() as u64 },
+            _ => Extent { depth: 0, size: 4 },
         }
     }
 

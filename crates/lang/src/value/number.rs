@@ -596,8 +596,23 @@ fn cmp_exact(a: &Number, b: &Number) -> Ordering {
     if a.sign() != b.sign() || a.is_zero() || b.is_zero() {
         return a.cmp(&BigInt::zero()).cmp(&b.cmp(&BigInt::zero()));
     }
+    // Where the magnitudes are far apart the exponents decide, and nothing large is computed: a mantissa of
+    // `bits` bits is below 10^(bits × 0.302) and not below 10^((bits - 1) × 0.301).
+    let at_least = |mantissa: &BigInt, scale: i64| bits(mantissa).saturating_sub(1) * 301 / 1000 - scale;
+    let below = |mantissa: &BigInt, scale: i64| bits(mantissa) * 302 / 1000 + 1 - scale;
+    let by_sign = |order: Ordering| if a.is_negative() { order.reverse() } else { order };
+    if at_least(&a, a_scale) >= below(&b, b_scale) {
+        return by_sign(Ordering::Greater);
+    }
+    if at_least(&b, b_scale) >= below(&a, a_scale) {
+        return by_sign(Ordering::Less);
+    }
     let (a, b, _) = align((a, a_scale), (b, b_scale));
     a.cmp(&b)
+}
+
+fn bits(mantissa: &BigInt) -> i64 {
+    i64::try_from(mantissa.bits()).unwrap_or(i64::MAX >> 10)
 }
 
 impl Hash for Number {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 
-use super::{TooDeep, Value};
+use super::{Extent, Oversized, Value};
 
 /// A name with its hash.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -147,16 +147,16 @@ impl Index {
 
 /// An object: keys in order, each with a value.
 pub struct Object {
-    depth: u8,
+    extent: Extent,
     keys: Arc<Keys>,
     values: Vec<Value>,
 }
 
 impl Object {
     /// An object over a key table; both have the same length.
-    pub fn new(keys: Arc<Keys>, values: Vec<Value>) -> Result<Self, TooDeep> {
+    pub fn new(keys: Arc<Keys>, values: Vec<Value>) -> Result<Self, Oversized> {
         debug_assert_eq!(keys.entries.len(), values.len());
-        Ok(Self { depth: super::depth_of(&values)?, keys, values })
+        Ok(Self { extent: Extent::of(&values)?, keys, values })
     }
 
     /// The key table.
@@ -200,7 +200,7 @@ impl Object {
         self.values.is_empty()
     }
 
-    pub(super) fn depth(&self) -> u8 {
-        self.depth
+    pub(super) fn extent(&self) -> Extent {
+        self.extent
     }
 }

@@ -4,7 +4,9 @@ use std::cmp::Ordering;
 
 use ecow::EcoString;
 
-use super::{Number, NumberError, Repr, TooDeep, Type, Value};
+use crate::limits::Limit;
+
+use super::{Number, NumberError, Repr, Oversized, Type, Value};
 
 /// The operators that take two values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,8 +94,8 @@ pub enum OpError {
     Number(NumberError),
     /// The text or list would be longer than the limit.
     TooLong,
-    /// The result would be nested too deep.
-    TooDeep,
+    /// The result would be nested too deep, or be too large.
+    Oversized(Limit),
 }
 
 impl From<NumberError> for OpError {
@@ -102,9 +104,9 @@ impl From<NumberError> for OpError {
     }
 }
 
-impl From<TooDeep> for OpError {
-    fn from(TooDeep: TooDeep) -> Self {
-        Self::TooDeep
+impl From<Oversized> for OpError {
+    fn from(Oversized(limit): Oversized) -> Self {
+        Self::Oversized(limit)
     }
 }
 

@@ -109,7 +109,8 @@ pub(crate) fn scope<'s>(
     let Some(path) = &names.outputs else { return Ok(scope) };
     let outputs = read_object(path, "--outputs")?;
     let outputs = outputs.as_object().map(|outputs| Envelope::all_from_outside(outputs));
-    let outputs = outputs.transpose().map_err(|oversized| oversized_file(path, oversized))?.unwrap_or_default();
+    let outputs =
+        outputs.transpose().map_err(|oversized| oversized_file(path, oversized))?.unwrap_or_default();
     if let Some((id, _)) =
         outputs.iter().find(|(id, _)| values.is_some_and(|values| values.get_str(id).is_some()))
     {

@@ -208,11 +208,14 @@ impl Node {
             },
             Self::List(nodes) => {
                 let items = resolve_all(nodes, scope, session, errors)?;
-                Value::list(items).map_err(|oversized| errors.push(Error::oversized(oversized, Span::default()))).ok()
+                Value::list(items)
+                    .map_err(|oversized| errors.push(Error::oversized(oversized, Span::default())))
+                    .ok()
             }
             Self::Object(keys, nodes) => {
                 let values = resolve_all(nodes, scope, session, errors)?;
-                let object = Object::new(Arc::clone(keys), values).map_err(|oversized| errors.push(Error::oversized(oversized, Span::default())));
+                let object = Object::new(Arc::clone(keys), values)
+                    .map_err(|oversized| errors.push(Error::oversized(oversized, Span::default())));
                 object.ok().map(Value::from)
             }
             Self::Defined(definitions, at) => {
@@ -361,7 +364,12 @@ impl Definitions {
     ) -> Result<Value, Error> {
         let mut errors = Vec::new();
         let value = self.entries[at].resolve(scope, session, &mut errors);
-        value.ok_or_else(|| errors.into_iter().next().unwrap_or_else(|| Error::oversized(Oversized(Limit::DataDepth), Span::default())))
+        value.ok_or_else(|| {
+            errors
+                .into_iter()
+                .next()
+                .unwrap_or_else(|| Error::oversized(Oversized(Limit::DataDepth), Span::default()))
+        })
     }
 }
 

@@ -94,6 +94,31 @@ impl Scope {
         Self(Some(Arc::new(Layer { label: label.into(), names, parent: self.clone() })))
     }
 
+    /// The value of a name that stands for just a value.
+    #[inline]
+    pub(crate) fn plain(&self, name: &Key) -> Option<&Value> {
+        let mut scope = self;
+        while let Some(layer) = &scope.0 {
+            match &layer.names {
+                Names::Values(object) => {
+                    if let Some(value) = object.get(name) {
+                        return Some(value);
+                    }
+                }
+                Names::Entries(keys, entries) => {
+                    if let Some(at) = keys.position(name) {
+                        return match &entries[at] {
+                            Entry::Plain(value) => Some(value),
+                            _ => None,
+                        };
+                    }
+                }
+            }
+            scope = &layer.parent;
+        }
+        None
+    }
+
     #[inline]
     pub(crate) fn lookup(&self, name: &Key) -> Option<Found<'_>> {
         let mut scope = self;

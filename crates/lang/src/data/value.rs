@@ -62,7 +62,8 @@ impl ValueSink {
     }
 
     fn close(&mut self, value: Result<Value, Oversized>, open: &Open) -> Result<(), ReadError> {
-        let value = value.map_err(|Oversized(limit)| ReadError::new(ReadErrorKind::Limit(limit), open.span))?;
+        let value =
+            value.map_err(|Oversized(limit)| ReadError::new(ReadErrorKind::Limit(limit), open.span))?;
         self.anchor = open.anchor;
         self.push(value);
         Ok(())

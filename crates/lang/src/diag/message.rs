@@ -292,7 +292,10 @@ pub(crate) fn with_article(kind: Type) -> &'static str {
 
 fn limit_size(limit: Limit, max: u64) -> String {
     let mut size = String::new();
-    let bytes = matches!(limit, Limit::Expression | Limit::Source | Limit::TextResult | Limit::Regex | Limit::DataSize);
+    let bytes = matches!(
+        limit,
+        Limit::Expression | Limit::Source | Limit::TextResult | Limit::Regex | Limit::DataSize
+    );
     // Writing into a text cannot fail.
     let _ = match (bytes, max) {
         (true, max) if max >= 1 << 20 && max.is_multiple_of(1 << 20) => write!(size, "{} MiB", max >> 20),

@@ -61,7 +61,8 @@ impl<'a> Eval<'_, '_, 'a> {
             let value = self.node(*node).map_err(|error| if at > 0 { error.seal() } else { error })?;
             values.push(value.into_owned());
         }
-        let limits = self.session.limits.clone();
+        let limits = self.session.limits;
+        let mut patterns = self.session.lend_patterns();
         let before = self.session.fuel;
         let mut fuel = before;
         let mut failed = None;
@@ -74,8 +75,9 @@ impl<'a> Eval<'_, '_, 'a> {
             };
             let element =
                 element.map(|_| &mut apply as &mut dyn FnMut(usize, &Value) -> Result<Value, FuncError>);
-            body(&mut Call { args: &values, element, limits: &limits, fuel: &mut fuel })
+            body(&mut Call { args: &values, element, limits, fuel: &mut fuel, patterns: &mut patterns })
         };
+        self.session.return_patterns(patterns);
         self.session.fuel = self.session.fuel.saturating_sub(before - fuel);
         if let Some(error) = failed {
             return Err(error);
@@ -93,9 +95,9 @@ impl<'a> Eval<'_, '_, 'a> {
     ) -> Result<Value, Error> {
         let Some(node) = element else { return Ok(value.clone()) };
         let outer = self.element.replace(value.clone());
-        let outcomes = self.session.outcomes.take();
+        let outcomes = self.session.set_outcomes(None);
         let result = self.node(node).map(Val::into_owned);
-        self.session.outcomes = outcomes;
+        self.session.set_outcomes(outcomes);
         self.element = outer;
         result.map_err(|error| {
             let (span, reads) = (error.span(), error.reads().to_vec());
@@ -155,7 +157,7 @@ impl<'a> Eval<'_, '_, 'a> {
             "date" => self.date(&values, id, span),
             _ => self.session.compute(kind, values, span),
         };
-        if self.session.trace.is_some() {
+        if self.session.traces() {
             let resolution = Resolution {
                 reference: self.program.text(span).into(),
                 path: self.program.text(span).to_owned(),
@@ -165,7 +167,7 @@ impl<'a> Eval<'_, '_, 'a> {
                 span,
                 origin: self.session.origin.clone(),
             };
-            self.session.trace.get_or_insert_default().push(resolution);
+            self.session.trace().get_or_insert(&mut Vec::new()).push(resolution);
         }
         result.map(Val::Own)
     }

@@ -25,18 +25,17 @@ impl Eval<'_, '_, '_> {
             Ok(value) => Ok((**value).clone()),
             Err(error) => Err(error.clone()),
         };
-        if let Some(slot) = self.session.outcomes.as_mut().and_then(|outcomes| outcomes.get_mut(id as usize))
-        {
+        if let Some(slot) = self.session.outcomes().and_then(|outcomes| outcomes.get_mut(id as usize)) {
             *slot = Some(outcome);
         }
     }
 
     /// Evaluates a node and says what each of its parts came to.
     pub(crate) fn explain(&mut self, id: NodeId) -> Explanation {
-        self.session.outcomes = Some(vec![None; self.program.nodes.len()]);
+        self.session.set_outcomes(Some(vec![None; self.program.nodes.len()]));
         // The outcome of the whole is recorded like that of every part.
         let _ = self.node(id);
-        let outcomes = self.session.outcomes.take().unwrap_or_default();
+        let outcomes = self.session.set_outcomes(None).unwrap_or_default();
         explanation(self.program, id, &outcomes)
     }
 }

@@ -54,9 +54,8 @@ impl<'a> Eval<'_, '_, 'a> {
     #[inline]
     pub(super) fn path(&mut self, path: &'a Path, id: NodeId) -> Result<Val<'a>, Error> {
         if path.kind == RootKind::Named
-            && self.session.trace.is_none()
-            && let Some(found) = self.scope.lookup(&path.root)
-            && let EntryRef::Plain(value) = found.entry
+            && self.session.unwatched
+            && let Some(value) = self.scope.plain(&path.root)
         {
             let steps = self.program.steps(path.steps);
             return match steps_into(value, steps) {
@@ -82,7 +81,7 @@ impl<'a> Eval<'_, '_, 'a> {
             RootKind::Nodes => self.nodes(steps, span, &mut answer),
             RootKind::Named => self.named(path, steps, span, &mut answer),
         };
-        if self.session.trace.is_some() {
+        if self.session.traces() {
             self.trace(path, steps, span, answer, result.as_deref().ok());
         }
         result
@@ -390,7 +389,9 @@ impl<'a> Eval<'_, '_, 'a> {
         let to = self.bound(to)?;
         if let Some(items) = value.as_list() {
             let range = clamp(from, to, items.len());
-            return Value::list(items[range].to_vec()).map(Val::Own).map_err(|oversized| self.oversized(id, oversized));
+            return Value::list(items[range].to_vec())
+                .map(Val::Own)
+                .map_err(|oversized| self.oversized(id, oversized));
         }
         if let Some(text) = value.as_str() {
             let range = clamp(from, to, text.chars().count());
@@ -481,7 +482,7 @@ impl<'a> Eval<'_, '_, 'a> {
             span,
             origin: self.session.origin.clone(),
         };
-        if let Some(trace) = &mut self.session.trace {
+        if let Some(trace) = self.session.trace() {
             trace.push(resolution);
         }
     }

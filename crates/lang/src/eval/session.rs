@@ -7,6 +7,7 @@ use hashbrown::HashMap;
 use crate::diag::Span;
 use crate::diag::error::{Error, ErrorKind, Origin};
 use crate::document::Definitions;
+use crate::func::Patterns;
 use crate::limits::{Limit, Limits};
 use crate::scope::Scope;
 use crate::value::{JsonStyle, Type, Value};
@@ -97,39 +98,46 @@ type Computed = HashMap<(EcoString, Vec<Value>), Result<Value, ComputeError>, Fi
 /// same value, or the same error.
 pub struct Session<'w> {
     world: &'w mut dyn World,
-    pub(super) limits: Limits,
+    pub(super) limits: &'w Limits,
     pub(super) undefined: Undefined,
-    pub(super) fuel: u64,
+    /// Neither traced nor explained: the evaluator may take its short ways.
+    pub(super) unwatched: bool,
     pub(super) depth: u32,
+    pub(super) fuel: u64,
+    /// What most evaluations never need.
+    rare: Option<Box<Rare>>,
+    pub(crate) origin: Option<Origin>,
+    pub(crate) buffer: String,
+}
+
+#[derive(Default)]
+struct Rare {
     computed: Computed,
     computed_bytes: usize,
     definitions: HashMap<(usize, usize), Defined, FixedState>,
     chain: Vec<EcoString>,
     warnings: Vec<Warning>,
     placed_warnings: usize,
-    pub(super) trace: Option<Vec<Resolution>>,
-    pub(super) outcomes: Option<Vec<Option<Result<Value, Error>>>>,
-    pub(crate) origin: Option<Origin>,
-    pub(crate) buffer: String,
+    trace: Option<Vec<Resolution>>,
+    outcomes: Option<Outcomes>,
+    patterns: Patterns,
 }
+
+/// What each node came to, for an explanation.
+pub(super) type Outcomes = Vec<Option<Result<Value, Error>>>;
 
 impl<'w> Session<'w> {
     /// A session in this world, under the default limits.
+    #[inline]
     pub fn new(world: &'w mut dyn World) -> Self {
         Self {
             world,
-            limits: Limits::DEFAULT,
+            limits: &Limits::DEFAULT,
             undefined: Undefined::Error,
-            fuel: Limits::DEFAULT.operations,
+            unwatched: true,
             depth: 0,
-            computed: HashMap::with_hasher(FixedState::default()),
-            computed_bytes: 0,
-            definitions: HashMap::with_hasher(FixedState::default()),
-            chain: Vec::new(),
-            warnings: Vec::new(),
-            placed_warnings: 0,
-            trace: None,
-            outcomes: None,
+            fuel: Limits::DEFAULT.operations,
+            rare: None,
             origin: None,
             buffer: String::new(),
         }
@@ -137,7 +145,7 @@ impl<'w> Session<'w> {
 
     /// With these limits.
     #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
+    pub fn limits(mut self, limits: &'w Limits) -> Self {
         self.fuel = limits.operations;
         self.limits = limits;
         self
@@ -153,26 +161,65 @@ impl<'w> Session<'w> {
     /// Recording every resolved reference.
     #[must_use]
     pub fn traced(mut self) -> Self {
-        self.trace = Some(Vec::new());
+        self.unwatched = false;
+        self.rare().trace = Some(Vec::new());
         self
     }
 
     /// The warnings so far, taken out.
     pub fn take_warnings(&mut self) -> Vec<Warning> {
-        self.placed_warnings = 0;
-        std::mem::take(&mut self.warnings)
+        let Some(rare) = &mut self.rare else { return Vec::new() };
+        rare.placed_warnings = 0;
+        std::mem::take(&mut rare.warnings)
     }
 
     /// The resolutions so far, taken out.
     pub fn take_trace(&mut self) -> Vec<Resolution> {
-        self.trace.as_mut().map(std::mem::take).unwrap_or_default()
+        self.trace().map(std::mem::take).unwrap_or_default()
+    }
+
+    fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    pub(super) fn trace(&mut self) -> Option<&mut Vec<Resolution>> {
+        self.rare.as_mut().and_then(|rare| rare.trace.as_mut())
+    }
+
+    pub(super) fn outcomes(&mut self) -> Option<&mut Outcomes> {
+        self.rare.as_mut().and_then(|rare| rare.outcomes.as_mut())
+    }
+
+    /// Begins, interrupts or ends the recording of outcomes; what was recorded so far is given back.
+    pub(super) fn set_outcomes(&mut self, outcomes: Option<Outcomes>) -> Option<Outcomes> {
+        if outcomes.is_none() && self.rare.is_none() {
+            return None;
+        }
+        let before = std::mem::replace(&mut self.rare().outcomes, outcomes);
+        self.unwatched = self.rare().trace.is_none() && self.rare().outcomes.is_none();
+        before
+    }
+
+    /// The patterns compiled so far, lent to a function.
+    pub(super) fn lend_patterns(&mut self) -> Patterns {
+        self.rare.as_mut().map(|rare| std::mem::take(&mut rare.patterns)).unwrap_or_default()
+    }
+
+    pub(super) fn return_patterns(&mut self, patterns: Patterns) {
+        if self.rare.is_some() || !patterns.is_empty() {
+            self.rare().patterns = patterns;
+        }
     }
 
     /// A new template: its operations are counted afresh, and a `uuid` in it is a new one.
+    #[inline]
     pub(crate) fn begin(&mut self) {
         self.fuel = self.limits.operations;
-        if !self.computed.is_empty() && self.chain.is_empty() {
-            self.computed.remove(&(EcoString::inline("uuid"), Vec::new()));
+        if let Some(rare) = &mut self.rare
+            && !rare.computed.is_empty()
+            && rare.chain.is_empty()
+        {
+            rare.computed.remove(&(EcoString::inline("uuid"), Vec::new()));
         }
     }
 
@@ -196,25 +243,24 @@ impl<'w> Session<'w> {
     /// Notes a warning, once for each place and sort.
     pub(super) fn warn(&mut self, id: &'static str, span: Span, message: String, hint: Option<String>) {
         let origin = self.origin.clone();
+        let warnings = &mut self.rare().warnings;
         let known = |warning: &Warning| warning.id == id && warning.span == span && warning.origin == origin;
-        if !self.warnings.iter().any(known) {
-            self.warnings.push(Warning { id, message, hint, span, origin });
+        if !warnings.iter().any(known) {
+            warnings.push(Warning { id, message, hint, span, origin });
         }
     }
 
     pub(crate) fn traces(&self) -> bool {
-        self.trace.is_some()
+        self.rare.as_ref().is_some_and(|rare| rare.trace.is_some())
     }
 
     /// Gives the warnings that have no place yet the place of the template they came from.
     pub(crate) fn place_warnings(&mut self, origin: &Origin) {
-        if self.warnings.len() == self.placed_warnings {
-            return;
-        }
-        for warning in &mut self.warnings[self.placed_warnings..] {
+        let Some(rare) = &mut self.rare else { return };
+        for warning in &mut rare.warnings[rare.placed_warnings..] {
             warning.origin.get_or_insert_with(|| origin.clone());
         }
-        self.placed_warnings = self.warnings.len();
+        rare.placed_warnings = rare.warnings.len();
     }
 
     /// The value of a definition: evaluated when first read, in the scope it was defined in.
@@ -227,58 +273,53 @@ impl<'w> Session<'w> {
     ) -> Result<Value, Error> {
         let key = (std::ptr::from_ref(definitions).addr(), at);
         let name = definitions.name(at);
-        match self.definitions.get(&key) {
+        let rare = self.rare();
+        match rare.definitions.get(&key) {
             Some(Defined::Done(result)) => return result.clone(),
-            Some(Defined::Busy) => return Err(self.cycle(name, span)),
+            Some(Defined::Busy) => return Err(cycle(&rare.chain, name, span)),
             None => {}
         }
-        if self.chain.len() >= MAX_CHAIN {
+        if rare.chain.len() >= MAX_CHAIN {
             return Err(Error::limit(Limit::EvaluationDepth, MAX_CHAIN as u64, span));
         }
-        self.definitions.insert(key, Defined::Busy);
-        self.chain.push(name.clone());
+        rare.definitions.insert(key, Defined::Busy);
+        rare.chain.push(name.clone());
         let (fuel, origin) = (self.fuel, self.origin.take());
         let result = definitions.evaluate(at, scope, self);
         (self.fuel, self.origin) = (fuel, origin);
-        self.chain.pop();
-        self.definitions.insert(key, Defined::Done(result.clone()));
+        let rare = self.rare();
+        rare.chain.pop();
+        rare.definitions.insert(key, Defined::Done(result.clone()));
         result
-    }
-
-    fn cycle(&self, name: &EcoString, span: Span) -> Error {
-        let from = self.chain.iter().position(|link| link == name).unwrap_or(0);
-        let chain = self.chain[from..].iter().chain([name]).cloned().collect();
-        Error::new(ErrorKind::Cycle { chain }, span)
     }
 
     /// A computed value: asked for once, then remembered.
     pub(super) fn compute(&mut self, name: &str, args: Vec<Value>, span: Span) -> Result<Value, Error> {
         let key = (EcoString::from(name), args);
-        if let Some(known) = self.computed.get(&key) {
+        let (most, most_bytes) = (self.limits.computed, self.limits.computed_bytes);
+        let rare = self.rare.get_or_insert_default();
+        if let Some(known) = rare.computed.get(&key) {
             return known.clone().map_err(|error| compute_error(name, &key.1, error, span));
         }
-        if self.computed.len() >= self.limits.computed {
+        if rare.computed.len() >= most {
             return Err(self.limit(Limit::Computed, span));
         }
         let computed = self.world.compute(name, &key.1);
-        self.computed_bytes += computed.as_ref().ok().and_then(Value::as_str).map_or(64, str::len);
-        if self.computed_bytes > self.limits.computed_bytes {
-            return Err(Error::new(
-                ErrorKind::Computed {
-                    kind: name.into(),
-                    message: format!(
-                        "computed values of more than {} bytes in one evaluation",
-                        self.limits.computed_bytes
-                    ),
-                    hint: None,
-                },
-                span,
-            ));
+        rare.computed_bytes += computed.as_ref().ok().and_then(Value::as_str).map_or(64, str::len);
+        if rare.computed_bytes > most_bytes {
+            let message = format!("computed values of more than {most_bytes} bytes in one evaluation");
+            return Err(Error::new(ErrorKind::Computed { kind: name.into(), message, hint: None }, span));
         }
         let result = computed.clone().map_err(|error| compute_error(name, &key.1, error, span));
-        self.computed.insert(key, computed);
+        rare.computed.insert(key, computed);
         result
     }
+}
+
+fn cycle(chain: &[EcoString], name: &EcoString, span: Span) -> Error {
+    let from = chain.iter().position(|link| link == name).unwrap_or(0);
+    let chain = chain[from..].iter().chain([name]).cloned().collect();
+    Error::new(ErrorKind::Cycle { chain }, span)
 }
 
 fn compute_error(name: &str, args: &[Value], error: ComputeError, span: Span) -> Error {

@@ -22,6 +22,8 @@ mod tests;
 mod text;
 pub(crate) mod time;
 
+#[cfg(feature = "regex")]
+pub(crate) use pattern::Patterns;
 pub(crate) use time::strftime;
 
 use crate::limits::{Limit, Limits};
@@ -101,6 +103,18 @@ pub(crate) enum Body {
     Binding,
 }
 
+/// Without regular expressions there is nothing to keep.
+#[cfg(not(feature = "regex"))]
+#[derive(Default)]
+pub(crate) struct Patterns;
+
+#[cfg(not(feature = "regex"))]
+impl Patterns {
+    pub(crate) fn is_empty(&self) -> bool {
+        true
+    }
+}
+
 /// An element expression, applied to the element at an index.
 pub(crate) type ElementFn<'a> = &'a mut dyn FnMut(usize, &Value) -> Result<Value, FuncError>;
 
@@ -114,6 +128,8 @@ pub(crate) struct Call<'a> {
     pub limits: &'a Limits,
     /// Operations left in this evaluation.
     pub fuel: &'a mut u64,
+    /// The patterns compiled in this evaluation.
+    pub patterns: &'a mut Patterns,
 }
 
 /// Why a function gave no value. Values are carried as data, so that every sink can mask them; a `why` names

@@ -1,9 +1,7 @@
 //! Regular expressions that match in linear time.
 //!
-//! The last few compiled ones are kept, because an element expression asks for the same one again and again.
-//! That changes nothing but the speed.
-
-use std::cell::RefCell;
+//! The last few compiled ones are kept for the length of an evaluation, because an element expression asks for
+//! the same one again and again.
 
 use regex::{Error, Regex, RegexBuilder};
 
@@ -12,28 +10,27 @@ use crate::limits::Limit;
 
 const KEPT: usize = 8;
 
-struct Compiled {
-    limit: usize,
-    regex: Regex,
-}
+/// The compiled patterns of one evaluation, the last used first.
+#[derive(Default)]
+pub(crate) struct Patterns(Vec<Regex>);
 
-thread_local! {
-    static COMPILED: RefCell<Vec<Compiled>> = const { RefCell::new(Vec::new()) };
-}
+impl Patterns {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 
-/// The regular expression of a pattern, which is the second argument.
-pub(super) fn compiled(pattern: &str, limit: usize) -> Result<Regex, FuncError> {
-    COMPILED.with_borrow_mut(|kept| {
-        let is_it = |entry: &Compiled| entry.limit == limit && entry.regex.as_str() == pattern;
-        if let Some(at) = kept.iter().position(is_it) {
-            kept[..=at].rotate_right(1);
-            return Ok(kept[0].regex.clone());
+    /// The regular expression of a pattern, which is the second argument.
+    pub(super) fn compiled(&mut self, pattern: &str, limit: usize) -> Result<&Regex, FuncError> {
+        match self.0.iter().position(|regex| regex.as_str() == pattern) {
+            Some(at) => self.0[..=at].rotate_right(1),
+            None => {
+                let regex = RegexBuilder::new(pattern).size_limit(limit).build().map_err(refused)?;
+                self.0.truncate(KEPT - 1);
+                self.0.insert(0, regex);
+            }
         }
-        let regex = RegexBuilder::new(pattern).size_limit(limit).build().map_err(refused)?;
-        kept.truncate(KEPT - 1);
-        kept.insert(0, Compiled { limit, regex: regex.clone() });
-        Ok(regex)
-    })
+        Ok(&self.0[0])
+    }
 }
 
 fn refused(error: Error) -> FuncError {

@@ -1,7 +1,7 @@
 //! One table per group: a function, its arguments as JSON, and its result as JSON or the error.
 
 use super::measure::{self, Form};
-use super::{Body, Call, FUNCTIONS, FuncError, Function, Group, ParamKind, find, json};
+use super::{Body, Call, FUNCTIONS, FuncError, Function, Group, ParamKind, Patterns, find, json};
 use crate::data;
 use crate::limits::Limits;
 use crate::value::{JsonStyle, MAX_DEPTH, Number, Value};
@@ -31,7 +31,7 @@ fn run(name: &str, args: &[Value], element: Option<Element>, limits: &Limits) ->
     };
     let mut fuel = limits.operations;
     let element = element.is_some().then_some(&mut apply as super::ElementFn<'_>);
-    body(&mut Call { args, element, limits, fuel: &mut fuel })
+    body(&mut Call { args, element, limits, fuel: &mut fuel, patterns: &mut Patterns::default() })
 }
 
 fn show(result: Result<Value, FuncError>) -> String {

@@ -274,7 +274,8 @@ fn slug(call: &mut Call<'_>) -> Result<Value, FuncError> {
 #[cfg(feature = "regex")]
 fn matches(call: &mut Call<'_>) -> Result<Value, FuncError> {
     let text = call.text(0)?;
-    let pattern = super::pattern::compiled(call.text(1)?, call.limits.regex)?;
+    let pattern = call.text(1)?;
+    let pattern = call.patterns.compiled(pattern, call.limits.regex)?;
     Ok(Value::from(pattern.is_match(text)))
 }
 

@@ -222,9 +222,11 @@ impl<'s> Parser<'s, '_> {
             self.skip_space();
             rest.push((op, operand(self)?));
         }
+        if rest.is_empty() {
+            return Ok(first);
+        }
         let span = self.span(start, self.end_of_last());
         Ok(match rest[..] {
-            [] => first,
             [(op, right)] => self.push(Node::Binary(op, first, right), span),
             _ => {
                 let run = Run { start: self.program.terms.len() as u32, len: rest.len() as u32 };

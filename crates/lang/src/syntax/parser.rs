@@ -97,9 +97,6 @@ pub(super) struct Parser<'s, 'p> {
 
 impl<'s, 'p> Parser<'s, 'p> {
     fn new(text: &'s str, program: &'p mut Program, syntax: &'p Syntax) -> Self {
-        program.nodes.reserve(8);
-        program.spans.reserve(8);
-        program.steps.reserve(16);
         Self { text, pos: 0, end: text.len(), program, syntax, depth: 0, element: false, flat: None }
     }
 

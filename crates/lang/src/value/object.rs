@@ -12,7 +12,7 @@ use ecow::EcoString;
 use super::{Extent, Oversized, Value};
 
 /// A name with its hash.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Eq, PartialOrd, Ord)]
 pub struct Key {
     hash: u32,
     name: EcoString,
@@ -35,6 +35,33 @@ impl Key {
     /// The name, cheap to clone.
     pub fn name(&self) -> &EcoString {
         &self.name
+    }
+}
+
+impl PartialEq for Key {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.hash == other.hash && same_name(&self.name, &other.name)
+    }
+}
+
+/// Equality of names, without a call for the short ones that most names are.
+#[inline]
+fn same_name(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    if a.len() != b.len() {
+        return false;
+    }
+    match (a.first_chunk::<8>(), b.first_chunk::<8>(), a.last_chunk::<8>(), b.last_chunk::<8>()) {
+        (Some(a_first), Some(b_first), Some(a_last), Some(b_last)) => {
+            a_first == b_first && a_last == b_last && (a.len() <= 16 || a == b)
+        }
+        _ => match (a.first_chunk::<4>(), b.first_chunk::<4>(), a.last_chunk::<4>(), b.last_chunk::<4>()) {
+            (Some(a_first), Some(b_first), Some(a_last), Some(b_last)) => {
+                a_first == b_first && a_last == b_last
+            }
+            _ => a.iter().zip(b).all(|(a, b)| a == b),
+        },
     }
 }
 
@@ -103,7 +130,7 @@ impl Keys {
     #[inline]
     pub fn position(&self, key: &Key) -> Option<usize> {
         match &self.index {
-            None => self.entries.iter().position(|entry| entry.hash == key.hash && entry.name == key.name),
+            None => self.entries.iter().position(|entry| entry == key),
             Some(index) => index.position(&self.entries, key),
         }
     }

@@ -6,7 +6,7 @@ use ecow::EcoString;
 
 use crate::limits::Limit;
 
-use super::{Number, NumberError, Repr, Oversized, Type, Value};
+use super::{Number, NumberError, Oversized, Repr, Type, Value};
 
 /// The operators that take two values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,6 +130,29 @@ pub fn binary(op: BinaryOp, left: &Value, right: &Value, max_len: usize) -> Resu
         BinaryOp::Rem => numbers(left, right, Number::rem),
         BinaryOp::Pow => numbers(left, right, Number::pow),
     }
+}
+
+/// The answer of a comparison between two values of one sort; nothing where there is more to say.
+#[inline]
+pub(crate) fn compare(op: BinaryOp, left: &Value, right: &Value) -> Option<bool> {
+    let order = match (&left.0, &right.0) {
+        (Repr::Number(a), Repr::Number(b)) => a.cmp(b),
+        (Repr::Text(a), Repr::Text(b)) => match op {
+            BinaryOp::Eq => return Some(a == b),
+            BinaryOp::Ne => return Some(a != b),
+            _ => a.as_str().cmp(b.as_str()),
+        },
+        _ => return None,
+    };
+    Some(match op {
+        BinaryOp::Eq => order == Ordering::Equal,
+        BinaryOp::Ne => order != Ordering::Equal,
+        BinaryOp::Lt => order == Ordering::Less,
+        BinaryOp::Le => order != Ordering::Greater,
+        BinaryOp::Gt => order == Ordering::Greater,
+        BinaryOp::Ge => order != Ordering::Less,
+        _ => return None,
+    })
 }
 
 /// The order of two numbers or two texts; nothing else has one.

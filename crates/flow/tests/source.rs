@@ -66,7 +66,8 @@ fn bytes_that_are_not_utf8_are_refused() {
     let error = SourceFile::new("a.yaml", b"\xff\xfea\0:\0".to_vec()).unwrap_err();
     assert_eq!(error.to_string(), "`a.yaml` is not UTF-8: line 1, byte 0 of the file");
     assert_eq!(error.hint(), Some("it looks like UTF-16; save it as UTF-8"));
-    for bytes in [&b"\"\xc0\x80\""[..], b"\"\xed\xa0\x80\"", b"\"\xf4\x90\x80\x80\"", b"\"\xe4\xb8", b"\x80"] {
+    for bytes in [&b"\"\xc0\x80\""[..], b"\"\xed\xa0\x80\"", b"\"\xf4\x90\x80\x80\"", b"\"\xe4\xb8", b"\x80"]
+    {
         assert!(SourceFile::new("a.json", bytes.to_vec()).is_err());
     }
 }
@@ -85,15 +86,20 @@ fn lines_and_columns_count_characters() {
 
 #[test]
 fn a_tree_knows_every_place() {
-    let source =
-        file("w.yaml", "name: demo\nsteps:\n  - shell: |\n      ls\n    when: \"${a}\"\n  - &x {n: 1}\nagain: *x\n");
+    let source = file(
+        "w.yaml",
+        "name: demo\nsteps:\n  - shell: |\n      ls\n    when: \"${a}\"\n  - &x {n: 1}\nagain: *x\n",
+    );
     let root = tree(&source);
     let text = |span: Span| &source.text()[span.range()];
     assert_eq!(text(root.entry("steps").unwrap().key_span), "steps");
     assert_eq!(source.line_column(root.entry("again").unwrap().key_span.start as usize), (7, 1));
     let path = [Step::Key("steps"), Step::Index(0), Step::Key("when")];
     let when = root.at(path).unwrap();
-    assert_eq!((text(when.span), when.style, when.value.as_str()), ("\"${a}\"", Some(Style::Double), Some("${a}")));
+    assert_eq!(
+        (text(when.span), when.style, when.value.as_str()),
+        ("\"${a}\"", Some(Style::Double), Some("${a}"))
+    );
     assert_eq!(root.at(["steps".into(), 0.into(), "shell".into()]).unwrap().style, Some(Style::Literal));
     assert!(root.at(["steps".into(), 2.into()]).is_none());
     assert!(root.at(["steps".into(), "shell".into()]).is_none());
@@ -122,7 +128,10 @@ fn the_span_of_a_container_covers_it() {
 fn a_tree_and_a_value_refuse_the_same() {
     for text in ["a: 1\na: 2\n", "a: [1\n", "a: &a [*a]\n", "- ${= {\"k\": 1} }\n"] {
         let source = file("a.yaml", text);
-        assert_eq!(source.read_tree(&Limits::DEFAULT).unwrap_err(), source.read_value(&Limits::DEFAULT).unwrap_err());
+        assert_eq!(
+            source.read_tree(&Limits::DEFAULT).unwrap_err(),
+            source.read_value(&Limits::DEFAULT).unwrap_err()
+        );
     }
     assert_eq!(tree(&file("a.yaml", "# nothing\n")).value.to_json(JsonStyle::Compact), "null");
 }

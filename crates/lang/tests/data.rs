@@ -17,7 +17,8 @@ const LONGEST: usize = 300;
 /// One line per case: what was read, or where and why it was refused.
 fn check(folder: &str, format: Format, expected_ok: Option<bool>) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
-    let mut cases: Vec<_> = fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut cases: Vec<_> =
+        fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();
     cases.sort();
     let mut actual = String::new();
     for case in cases {

@@ -86,18 +86,25 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 fn number() -> impl Strategy<Value = Value> {
-    let source = prop_oneof!["-?(0|[1-9][0-9]{0,25})", "-?(0|[1-9][0-9]{0,20})(\\.[0-9]{1,20})?(e-?[0-9]{1,3})?"];
+    let source =
+        prop_oneof!["-?(0|[1-9][0-9]{0,25})", "-?(0|[1-9][0-9]{0,20})(\\.[0-9]{1,20})?(e-?[0-9]{1,3})?"];
     source.prop_map(|source| Value::from(Number::parse(&source).unwrap()))
 }
 
 fn value() -> impl Strategy<Value = Value> {
-    let leaf =
-        prop_oneof![Just(Value::NULL), any::<bool>().prop_map(Value::from), number(), text().prop_map(Value::from),];
+    let leaf = prop_oneof![
+        Just(Value::NULL),
+        any::<bool>().prop_map(Value::from),
+        number(),
+        text().prop_map(Value::from),
+    ];
     leaf.prop_recursive(5, 40, 5, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..5).prop_map(|items| Value::list(items).unwrap()),
-            prop::collection::vec((text(), inner), 0..5)
-                .prop_map(|entries| Value::object(entries.into_iter().map(|(key, value)| (key.into(), value))).unwrap()),
+            prop::collection::vec((text(), inner), 0..5).prop_map(|entries| Value::object(
+                entries.into_iter().map(|(key, value)| (key.into(), value))
+            )
+            .unwrap()),
         ]
     })
 }
@@ -169,8 +176,10 @@ fn check_error(text: &str, error: &ReadError) {
 
 /// Scalars of every style over several lines, most of them right.
 fn scalar_source() -> impl Strategy<Value = String> {
-    let fold = || prop::sample::select(vec!["\n   ", " \n  ", "\n\n    ", "\r\n  ", "  \n \n\n   ", "\n  \t "]);
-    let word = || prop::sample::select(vec!["a", "bc", "é", "😀", "x y", "${a}", "d  e", "-", "f:g", " ", "#h"]);
+    let fold =
+        || prop::sample::select(vec!["\n   ", " \n  ", "\n\n    ", "\r\n  ", "  \n \n\n   ", "\n  \t "]);
+    let word =
+        || prop::sample::select(vec!["a", "bc", "é", "😀", "x y", "${a}", "d  e", "-", "f:g", " ", "#h"]);
     let pieces = |extra: Vec<&'static str>| {
         let piece = prop_oneof![4 => word(), 2 => fold(), 3 => prop::sample::select(extra)];
         prop::collection::vec(piece, 1..12).prop_map(|pieces| pieces.concat())

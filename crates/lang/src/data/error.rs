@@ -162,7 +162,9 @@ impl fmt::Display for ReadErrorKind {
             Self::NotANumber => f.write_str("NaN and infinity are no values here"),
             Self::LoneSurrogate => f.write_str("this escape is half of a surrogate pair"),
             Self::InvalidEscape => f.write_str("there is no such escape"),
-            Self::ControlCharacter(c) => write!(f, "the control character U+{:04X} must be escaped", u32::from(*c)),
+            Self::ControlCharacter(c) => {
+                write!(f, "the control character U+{:04X} must be escaped", u32::from(*c))
+            }
             Self::TrailingText => f.write_str("the data ended before this"),
             Self::AliasNotAllowed => f.write_str("an alias cannot stand here"),
             Self::AliasInItself => f.write_str("an alias cannot stand inside the value that it repeats"),

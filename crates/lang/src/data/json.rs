@@ -158,7 +158,9 @@ impl<S: Sink> Reader<'_, '_, S> {
                     self.key("a key in double quotes")?;
                     return Ok(true);
                 }
-                (Some(Container::List), Some(b']')) | (Some(Container::Object), Some(b'}')) => self.close()?,
+                (Some(Container::List), Some(b']')) | (Some(Container::Object), Some(b'}')) => {
+                    self.close()?
+                }
                 (None, None) => return Ok(false),
                 (container, _) => return Err(self.no_continuation(container).into()),
             }
@@ -227,7 +229,9 @@ impl<S: Sink> Reader<'_, '_, S> {
         let error = ReadError::syntax(self.text, self.at, expected);
         let before = self.text[..self.at].trim_end();
         let hint = match &self.text[self.at..] {
-            rest if rest.starts_with('#') || rest.starts_with("//") || rest.starts_with("/*") => "JSON has no comments",
+            rest if rest.starts_with('#') || rest.starts_with("//") || rest.starts_with("/*") => {
+                "JSON has no comments"
+            }
             rest if rest.starts_with('\'') => "JSON has texts in double quotes only",
             rest if rest.starts_with([']', '}']) && before.ends_with(',') => "remove the comma before it",
             rest if ["True", "False", "None"].iter().any(|word| rest.starts_with(word)) => {
@@ -403,7 +407,8 @@ mod tests {
 
     #[test]
     fn records_of_one_shape_share_their_keys() {
-        let list = value(r#"[{"a":1,"b":{"x":1}},{"a":2,"b":{"y":1}},{"a":3},{"a":4,"b":{"x":2}},{"a":5},{},{}]"#);
+        let list =
+            value(r#"[{"a":1,"b":{"x":1}},{"a":2,"b":{"y":1}},{"a":3},{"a":4,"b":{"x":2}},{"a":5},{},{}]"#);
         let items: Vec<_> = list.as_list().unwrap().iter().map(|item| item.as_object().unwrap()).collect();
         let same = |a: usize, b: usize| Arc::ptr_eq(items[a].keys(), items[b].keys());
         assert!(same(0, 1) && same(0, 3) && same(2, 4) && same(5, 6) && !same(0, 2));

@@ -72,8 +72,11 @@ impl KeyTables {
         let count = self.spans.len() - open.first_span;
         if let Some(table) = open.follows {
             let whole = |keys: &Keys| keys.as_slice().len() == count;
-            let found =
-                if whole(&self.tables[table]) { Some(table) } else { follow(&self.tables, table, count, whole) };
+            let found = if whole(&self.tables[table]) {
+                Some(table)
+            } else {
+                follow(&self.tables, table, count, whole)
+            };
             if let Some(found) = found {
                 self.spans.truncate(open.first_span);
                 return Ok(Arc::clone(&self.tables[found]));

@@ -195,10 +195,13 @@ pub(super) fn yaml_escape(text: &str) -> Option<(usize, usize)> {
         '\n' | '\r' => return Some((0, 1 + line_break(escape))),
         'N' | '_' => return Some((2, 2)),
         'L' | 'P' => return Some((3, 2)),
-        '0' | 'a' | 'b' | 't' | '\t' | 'n' | 'v' | 'f' | 'r' | 'e' | ' ' | '"' | '/' | '\\' => return Some((1, 2)),
+        '0' | 'a' | 'b' | 't' | '\t' | 'n' | 'v' | 'f' | 'r' | 'e' | ' ' | '"' | '/' | '\\' => {
+            return Some((1, 2));
+        }
         _ => return None,
     };
-    let code = escape.get(1..=digits).filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
+    let code =
+        escape.get(1..=digits).filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
     let c = char::from_u32(u32::from_str_radix(code, 16).ok()?)?;
     Some((c.len_utf8(), 2 + digits))
 }

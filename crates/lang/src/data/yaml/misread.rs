@@ -98,7 +98,9 @@ fn bad_escape(text: &str, quote: usize) -> ReadError {
 /// The parser points at the start of a text or past a tab; the culprit itself is meant.
 fn narrow(text: &str, at: usize, kind: &ErrorKind) -> usize {
     match kind {
-        ErrorKind::UnexpectedCharacter { character } => text[at..].find(*character).map_or(at, |found| at + found),
+        ErrorKind::UnexpectedCharacter { character } => {
+            text[at..].find(*character).map_or(at, |found| at + found)
+        }
         ErrorKind::TabInBlockIndentation if text[..at].ends_with('\t') => at - 1,
         _ => at,
     }
@@ -118,7 +120,9 @@ fn other_hint(kind: &ErrorKind) -> Option<&'static str> {
 fn message(kind: &ErrorKind) -> String {
     match kind {
         ErrorKind::UnclosedFlowCollection { open } => return format!("`{open}` is not closed"),
-        ErrorKind::MismatchedFlowCollectionEnd { open, close } => return format!("`{open}` is closed by `{close}`"),
+        ErrorKind::MismatchedFlowCollectionEnd { open, close } => {
+            return format!("`{open}` is closed by `{close}`");
+        }
         ErrorKind::UnexpectedCharacter { character: '`' } => {
             return "a backquote cannot begin a value without quotes".to_owned();
         }
@@ -129,7 +133,9 @@ fn message(kind: &ErrorKind) -> String {
     }
     let words = match kind {
         ErrorKind::UnexpectedEofFlowSequence => "the list is not closed",
-        ErrorKind::UnexpectedEofFlowMapping | ErrorKind::UnexpectedEofImplicitFlowMapping => "the object is not closed",
+        ErrorKind::UnexpectedEofFlowMapping | ErrorKind::UnexpectedEofImplicitFlowMapping => {
+            "the object is not closed"
+        }
         ErrorKind::UnclosedQuotedScalar => "the quote is not closed",
         ErrorKind::InvalidTrailingSingleQuotedScalar | ErrorKind::InvalidTrailingDoubleQuotedScalar => {
             "the value goes on after its closing quote"
@@ -149,10 +155,12 @@ fn message(kind: &ErrorKind) -> String {
         | ErrorKind::TabInIndentation
         | ErrorKind::TabAtBlockScalarStart
         | ErrorKind::TabInPlainScalar => "a tab cannot stand here; indent with spaces",
-        ErrorKind::InvalidIndentation | ErrorKind::InvalidBlockScalarIndent | ErrorKind::InvalidFlowScalarIndent => {
-            "wrong indentation"
+        ErrorKind::InvalidIndentation
+        | ErrorKind::InvalidBlockScalarIndent
+        | ErrorKind::InvalidFlowScalarIndent => "wrong indentation",
+        ErrorKind::InvalidQuotedScalarIndent => {
+            "the quote before this is not closed, or its text is not indented"
         }
-        ErrorKind::InvalidQuotedScalarIndent => "the quote before this is not closed, or its text is not indented",
         ErrorKind::InvalidColonPlacement => "`:` cannot stand here; is a bracket before it not closed?",
         ErrorKind::UndeclaredTagHandle => "this tag has no meaning here",
         ErrorKind::UnknownAnchor => "there is no anchor of this name before",
@@ -175,7 +183,11 @@ fn value_to_quote(text: &str, at: usize, kind: &ErrorKind) -> Option<Span> {
         && !quoted
         && !source.starts_with(['|', '>'])
     {
-        return Some(if source.starts_with(['[', '{']) { reference_span(source, reference, value) } else { value });
+        return Some(if source.starts_with(['[', '{']) {
+            reference_span(source, reference, value)
+        } else {
+            value
+        });
     }
     let inside = at > value.start as usize && at < value.end as usize;
     let fits = match kind {

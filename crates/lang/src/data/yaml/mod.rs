@@ -111,7 +111,13 @@ impl<S: Sink> Reader<'_, '_, S> {
         Ok(())
     }
 
-    fn scalar(&mut self, text: &str, style: Style, properties: &Properties<'_>, span: Span) -> Result<(), S::Error> {
+    fn scalar(
+        &mut self,
+        text: &str,
+        style: Style,
+        properties: &Properties<'_>,
+        span: Span,
+    ) -> Result<(), S::Error> {
         if style == Style::Plain {
             misread::check_cut(self.text, span, self.key_is_next())?;
             misread::check_comment(self.text, span)?;
@@ -326,7 +332,11 @@ fn resolve(text: &str, style: Style, properties: &Properties<'_>, span: Span) ->
     fits.ok_or_else(|| ReadError::new(ReadErrorKind::TagMismatch { tag: name.into(), found: "text" }, span))
 }
 
-fn check_container_tag(properties: &Properties<'_>, expected: &str, found: &'static str) -> Result<(), ReadError> {
+fn check_container_tag(
+    properties: &Properties<'_>,
+    expected: &str,
+    found: &'static str,
+) -> Result<(), ReadError> {
     match properties.tag {
         None => Ok(()),
         Some((tag, _)) if tag.core_suffix() == Some(expected) => Ok(()),

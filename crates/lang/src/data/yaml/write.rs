@@ -33,7 +33,8 @@ enum Place {
 }
 
 fn is_empty(value: &Value) -> bool {
-    value.as_list().is_some_and(<[Value]>::is_empty) || value.as_object().is_some_and(|object| object.is_empty())
+    value.as_list().is_some_and(<[Value]>::is_empty)
+        || value.as_object().is_some_and(|object| object.is_empty())
 }
 
 /// Entries at an indentation; the first begins where `out` ends.
@@ -104,7 +105,10 @@ fn write_text(text: &str, indent: usize, place: Place, out: &mut String) {
         write_block(text, indent, out);
     } else if fits_plain(text, place) {
         out.push_str(text);
-    } else if text.contains(['"', '\\']) && !text.contains('\'') && text.chars().all(|c| c == ' ' || is_visible(c)) {
+    } else if text.contains(['"', '\\'])
+        && !text.contains('\'')
+        && text.chars().all(|c| c == ' ' || is_visible(c))
+    {
         out.push('\'');
         out.push_str(text);
         out.push('\'');

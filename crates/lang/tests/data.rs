@@ -63,6 +63,7 @@ fn json_rejected() {
 }
 
 #[test]
+#[cfg(feature = "yaml")]
 fn yaml() {
     check("yaml", Format::Yaml, None);
 }

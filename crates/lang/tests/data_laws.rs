@@ -1,4 +1,5 @@
 //! Laws of the data formats: what is printed reads back, and every character is found again in its source.
+#![cfg(feature = "yaml")]
 #![expect(clippy::unwrap_used, reason = "a law that does not hold fails the test")]
 
 use proptest::prelude::*;

@@ -159,7 +159,7 @@ impl<S: Sink> Reader<'_, '_, S> {
                     return Ok(true);
                 }
                 (Some(Container::List), Some(b']')) | (Some(Container::Object), Some(b'}')) => {
-                    self.close()?
+                    self.close()?;
                 }
                 (None, None) => return Ok(false),
                 (container, _) => return Err(self.no_continuation(container).into()),

@@ -13,7 +13,6 @@ use crate::value::{Key, Keys};
 const RECENT: usize = 8;
 
 /// Gathers the keys of nested objects and gives a table for each.
-#[derive(Default)]
 pub struct KeyTables {
     /// Every table so far. The objects hold them anyway, and so positions stay right.
     tables: Vec<Arc<Keys>>,
@@ -34,7 +33,12 @@ struct Open {
 impl KeyTables {
     /// Nothing gathered yet.
     pub fn new() -> Self {
-        Self::default()
+        Self {
+            tables: Vec::with_capacity(16),
+            open: Vec::with_capacity(16),
+            keys: Vec::with_capacity(32),
+            spans: Vec::with_capacity(32),
+        }
     }
 
     /// An object begins.
@@ -95,6 +99,12 @@ impl KeyTables {
         let keys = Arc::new(keys);
         self.tables.push(Arc::clone(&keys));
         Ok(keys)
+    }
+}
+
+impl Default for KeyTables {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

@@ -5,7 +5,6 @@ use crate::diag::Span;
 use crate::value::{Number, Object, Oversized, Value};
 
 /// Builds a [`Value`]. Records of one shape share their key table, aliases share their value.
-#[derive(Default)]
 pub struct ValueSink {
     /// The values of all open containers, the outermost first.
     values: Vec<Value>,
@@ -25,7 +24,14 @@ struct Open {
 impl ValueSink {
     /// Nothing read yet.
     pub fn new() -> Self {
-        Self::default()
+        // Room for a small document, which would otherwise spend its time growing these.
+        Self {
+            values: Vec::with_capacity(32),
+            open: Vec::with_capacity(16),
+            keys: KeyTables::new(),
+            anchor: None,
+            kept: Vec::new(),
+        }
     }
 
     /// The value; null when there was none.
@@ -67,6 +73,12 @@ impl ValueSink {
         self.anchor = open.anchor;
         self.push(value);
         Ok(())
+    }
+}
+
+impl Default for ValueSink {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

@@ -18,13 +18,11 @@ const COMMENT_INSIDE: &str = "a comment cannot stand inside a text";
 pub(super) fn check_cut(text: &str, span: Span, is_key: bool) -> Result<(), ReadError> {
     let scalar = text.get(span.range()).unwrap_or("");
     let Some(start) = scalar.find("${") else { return Ok(()) };
-    let (line_end, rest) =
-        (end_of_line(text, span.end as usize), text.get(span.end as usize..).unwrap_or(""));
-    let comment = rest.trim_start_matches([' ', '\t']).starts_with('#');
+    let comment = text[span.end as usize..].trim_start_matches([' ', '\t']).starts_with('#');
     if balanced(&scalar[start..]) || !(is_key || comment) {
         return Ok(());
     }
-    let span = Span::new(span.start as usize, line_end);
+    let span = Span::new(span.start as usize, end_of_line(text, span.end as usize));
     Err(ReadError { kind: ReadErrorKind::CutReference, span, hint: Some(QUOTE) })
 }
 

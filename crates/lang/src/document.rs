@@ -36,9 +36,52 @@ enum Node {
 
 struct Leaf {
     template: Template,
-    origin: Origin,
-    /// A block of YAML: the final line break does not count beside a single reference.
-    block: bool,
+    span: Span,
+    style: Style,
+}
+
+/// The way from the root of a document to a place in it, built on the stack while going down: only who needs the
+/// path as a text pays for it.
+struct Trail<'t> {
+    parent: Option<&'t Trail<'t>>,
+    step: TrailStep<'t>,
+}
+
+#[derive(Clone, Copy)]
+enum TrailStep<'t> {
+    Root,
+    Key(&'t str),
+    Index(usize),
+}
+
+impl<'t> Trail<'t> {
+    const ROOT: Self = Self { parent: None, step: TrailStep::Root };
+
+    fn down(&'t self, step: TrailStep<'t>) -> Self {
+        Self { parent: Some(self), step }
+    }
+
+    /// The path as it is written in a reference, without a root.
+    fn text(&self) -> EcoString {
+        let mut text = String::new();
+        self.write(&mut text);
+        text.strip_prefix('.').unwrap_or(&text).into()
+    }
+
+    fn write(&self, text: &mut String) {
+        if let Some(parent) = self.parent {
+            parent.write(text);
+        }
+        match self.step {
+            TrailStep::Root => {}
+            TrailStep::Key(key) => push_key(text, key),
+            TrailStep::Index(index) => {
+                text.push('[');
+                text.push_str(itoa::Buffer::new().format(index));
+                text.push(']');
+            }
+        }
+    }
 }
 
 /// Why a text is no document.
@@ -67,8 +110,8 @@ impl std::fmt::Debug for DocumentError {
 impl Document {
     /// Compiles the templates in a value's texts. Every problem is reported.
     pub fn from_value(value: &Value, syntax: &Syntax) -> Result<Self, Vec<Error>> {
-        let mut compiler = Compiler { syntax, path: Vec::new(), errors: Vec::new() };
-        let root = compiler.compile(value);
+        let mut compiler = Compiler { syntax, errors: Vec::new() };
+        let root = compiler.compile(value, &Trail::ROOT);
         if compiler.errors.is_empty() { Ok(Self { root }) } else { Err(compiler.errors) }
     }
 
@@ -88,7 +131,7 @@ impl Document {
     pub fn resolve(&self, scope: &Scope, session: &mut Session<'_>) -> Result<Value, Vec<Error>> {
         let mut errors = Vec::new();
         let origin = session.origin.take();
-        let value = self.root.resolve(scope, session, &mut errors);
+        let value = self.root.resolve(&Trail::ROOT, scope, session, &mut errors);
         session.origin = origin;
         match value {
             Some(value) => Ok(value),
@@ -107,10 +150,9 @@ impl Document {
     /// Everything that resolving can read, with the place of each.
     pub fn references(&self) -> Vec<(Origin, Reference)> {
         let mut found = Vec::new();
-        self.root.each_leaf(&mut |leaf| {
-            found.extend(
-                leaf.template.references().into_iter().map(|reference| (leaf.origin.clone(), reference)),
-            );
+        self.root.each_leaf(&Trail::ROOT, &mut |leaf, trail| {
+            let origin = leaf.origin(trail);
+            found.extend(leaf.template.references().into_iter().map(|reference| (origin.clone(), reference)));
         });
         found
     }
@@ -118,9 +160,9 @@ impl Document {
     /// Checks the names of every reference against a scope, as [`Template::check`] does.
     pub fn check(&self, scope: &Scope) -> Vec<Error> {
         let mut errors = Vec::new();
-        self.root.each_leaf(&mut |leaf| {
-            errors
-                .extend(leaf.template.check(scope).into_iter().map(|error| error.with_origin(&leaf.origin)));
+        self.root.each_leaf(&Trail::ROOT, &mut |leaf, trail| {
+            let found = leaf.template.check(scope);
+            errors.extend(found.into_iter().map(|error| error.with_origin(&leaf.origin(trail))));
         });
         errors
     }
@@ -146,7 +188,7 @@ impl Document {
         let at = keys.position(&Key::new(key))?;
         let Node::Object(names, entries) = nodes[at].clone().opened() else { return None };
         let count = entries.len();
-        let definitions = Arc::new(Definitions { keys: Arc::clone(&names), entries });
+        let definitions = Arc::new(Definitions { root: key.into(), keys: Arc::clone(&names), entries });
         let mut nodes = nodes;
         nodes[at] =
             Node::Object(names, (0..count).map(|at| Node::Defined(Arc::clone(&definitions), at)).collect());
@@ -195,28 +237,35 @@ fn distinct(errors: Vec<Error>) -> Vec<Error> {
 }
 
 impl Node {
-    fn resolve(&self, scope: &Scope, session: &mut Session<'_>, errors: &mut Vec<Error>) -> Option<Value> {
+    fn resolve(
+        &self,
+        trail: &Trail<'_>,
+        scope: &Scope,
+        session: &mut Session<'_>,
+        errors: &mut Vec<Error>,
+    ) -> Option<Value> {
         match self {
             Self::Fixed(value) => Some(value.clone()),
-            Self::Leaf(leaf) => match leaf.resolve(scope, session) {
+            Self::Leaf(leaf) => match leaf.resolve(trail, scope, session) {
                 Ok(value) => Some(value),
                 Err(error) => {
+                    let origin = leaf.origin(trail);
                     let all = leaf.template.all_errors(error, scope);
-                    errors.extend(all.into_iter().map(|error| error.with_origin(&leaf.origin)));
+                    errors.extend(all.into_iter().map(|error| error.with_origin(&origin)));
                     None
                 }
             },
             Self::List(nodes) => {
-                let items = resolve_all(nodes, scope, session, errors)?;
-                Value::list(items)
-                    .map_err(|oversized| errors.push(Error::oversized(oversized, Span::default())))
-                    .ok()
+                let items =
+                    resolve_all(nodes, |at| trail.down(TrailStep::Index(at)), scope, session, errors)?;
+                Value::list(items).map_err(|oversized| errors.push(oversized_at(oversized, trail))).ok()
             }
             Self::Object(keys, nodes) => {
-                let values = resolve_all(nodes, scope, session, errors)?;
-                let object = Object::new(Arc::clone(keys), values)
-                    .map_err(|oversized| errors.push(Error::oversized(oversized, Span::default())));
-                object.ok().map(Value::from)
+                let names = keys.as_slice();
+                let down = |at: usize| trail.down(TrailStep::Key(names[at].as_str()));
+                let values = resolve_all(nodes, down, scope, session, errors)?;
+                let object = Object::new(Arc::clone(keys), values);
+                object.map_err(|oversized| errors.push(oversized_at(oversized, trail))).ok().map(Value::from)
             }
             Self::Defined(definitions, at) => {
                 let value = session.definition(definitions, *at, scope, Span::default());
@@ -225,12 +274,21 @@ impl Node {
         }
     }
 
-    fn each_leaf(&self, visit: &mut dyn FnMut(&Leaf)) {
+    fn each_leaf(&self, trail: &Trail<'_>, visit: &mut dyn FnMut(&Leaf, &Trail<'_>)) {
         match self {
             Self::Fixed(_) => {}
-            Self::Leaf(leaf) => visit(leaf),
-            Self::List(nodes) | Self::Object(_, nodes) => nodes.iter().for_each(|node| node.each_leaf(visit)),
-            Self::Defined(definitions, at) => definitions.entries[*at].each_leaf(visit),
+            Self::Leaf(leaf) => visit(leaf, trail),
+            Self::List(nodes) => {
+                for (at, node) in nodes.iter().enumerate() {
+                    node.each_leaf(&trail.down(TrailStep::Index(at)), visit);
+                }
+            }
+            Self::Object(keys, nodes) => {
+                for (key, node) in keys.as_slice().iter().zip(nodes) {
+                    node.each_leaf(&trail.down(TrailStep::Key(key.as_str())), visit);
+                }
+            }
+            Self::Defined(definitions, at) => definitions.entries[*at].each_leaf(trail, visit),
         }
     }
 
@@ -291,38 +349,56 @@ impl Node {
     }
 }
 
+fn oversized_at(oversized: Oversized, trail: &Trail<'_>) -> Error {
+    let origin = Origin { path: trail.text(), span: Span::default(), style: Style::Json };
+    Error::oversized(oversized, Span::default()).with_origin(&origin)
+}
+
 /// All of them even when one fails, so that every problem is found.
-fn resolve_all(
+#[inline]
+fn resolve_all<'t>(
     nodes: &[Node],
+    down: impl Fn(usize) -> Trail<'t>,
     scope: &Scope,
     session: &mut Session<'_>,
     errors: &mut Vec<Error>,
 ) -> Option<Vec<Value>> {
     let mut values = Vec::with_capacity(nodes.len());
-    for node in nodes {
-        values.extend(node.resolve(scope, session, errors));
+    for (at, node) in nodes.iter().enumerate() {
+        match node {
+            Node::Fixed(value) => values.push(value.clone()),
+            node => values.extend(node.resolve(&down(at), scope, session, errors)),
+        }
     }
     (values.len() == nodes.len()).then_some(values)
 }
 
 impl Leaf {
-    fn resolve(&self, scope: &Scope, session: &mut Session<'_>) -> Result<Value, Error> {
-        let origin = session.traces().then(|| session.origin.replace(self.origin.clone()));
-        let result = if self.block {
-            self.template.block_value(scope, session)
-        } else {
-            self.template.value(scope, session)
+    fn resolve(&self, trail: &Trail<'_>, scope: &Scope, session: &mut Session<'_>) -> Result<Value, Error> {
+        let traced = session.traces();
+        let outer = if traced { session.origin.replace(Box::new(self.origin(trail))) } else { None };
+        let result = match self.style {
+            Style::Literal | Style::Folded => self.template.block_value(scope, session),
+            _ => self.template.value(scope, session),
         };
-        if let Some(outer) = origin {
+        if traced {
             session.origin = outer;
         }
-        session.place_warnings(&self.origin);
-        result.map_err(|error| error.with_origin(&self.origin))
+        if session.has_unplaced_warnings() {
+            session.place_warnings(&self.origin(trail));
+        }
+        result
+    }
+
+    fn origin(&self, trail: &Trail<'_>) -> Origin {
+        Origin { path: trail.text(), span: self.span, style: self.style }
     }
 }
 
 /// Named documents that may refer to each other, evaluated when they are read.
 pub struct Definitions {
+    /// The key they stand under, and the root they are read by.
+    root: EcoString,
     keys: Arc<Keys>,
     entries: Vec<Node>,
 }
@@ -363,7 +439,9 @@ impl Definitions {
         session: &mut Session<'_>,
     ) -> Result<Value, Error> {
         let mut errors = Vec::new();
-        let value = self.entries[at].resolve(scope, session, &mut errors);
+        let root = Trail::ROOT.down(TrailStep::Key(&self.root));
+        let trail = root.down(TrailStep::Key(self.name(at)));
+        let value = self.entries[at].resolve(&trail, scope, session, &mut errors);
         value.ok_or_else(|| {
             errors
                 .into_iter()
@@ -376,26 +454,35 @@ impl Definitions {
 /// Compiles a value that is already in memory.
 struct Compiler<'a> {
     syntax: &'a Syntax,
-    path: Vec<PathStep>,
     errors: Vec<Error>,
 }
 
 impl Compiler<'_> {
-    fn compile(&mut self, value: &Value) -> Node {
+    fn compile(&mut self, value: &Value, trail: &Trail<'_>) -> Node {
         if let Some(text) = value.as_str() {
             if !syntax::has_reference(text) {
                 return Node::Fixed(value.clone());
             }
-            let origin = Origin { path: path_text(&self.path), span: Span::default(), style: Style::Json };
-            return leaf(text, origin, false, self.syntax, &mut self.errors);
+            return match Template::parse(text, self.syntax) {
+                Ok(template) => leaf(template, Span::default(), Style::Json),
+                Err(problems) => {
+                    let origin = Origin { path: trail.text(), span: Span::default(), style: Style::Json };
+                    self.errors.extend(problems.into_iter().map(|error| error.with_origin(&origin)));
+                    Node::Fixed(Value::NULL)
+                }
+            };
         }
         if let Some(items) = value.as_list() {
-            let nodes = self.children(items, |at| PathStep::Index(i64::try_from(at).unwrap_or(i64::MAX)));
+            let nodes = items.iter().enumerate();
+            let nodes: Vec<Node> =
+                nodes.map(|(at, item)| self.compile(item, &trail.down(TrailStep::Index(at)))).collect();
             return if all_fixed(&nodes) { Node::Fixed(value.clone()) } else { Node::List(nodes) };
         }
         if let Some(object) = value.as_object() {
-            let keys = object.keys().as_slice();
-            let nodes = self.children(object.values(), |at| PathStep::Key(keys[at].name().clone()));
+            let nodes = object.iter();
+            let nodes: Vec<Node> = nodes
+                .map(|(key, value)| self.compile(value, &trail.down(TrailStep::Key(key.as_str()))))
+                .collect();
             return if all_fixed(&nodes) {
                 Node::Fixed(value.clone())
             } else {
@@ -404,55 +491,26 @@ impl Compiler<'_> {
         }
         Node::Fixed(value.clone())
     }
-
-    fn children(&mut self, values: &[Value], step: impl Fn(usize) -> PathStep) -> Vec<Node> {
-        let mut nodes = Vec::with_capacity(values.len());
-        for (at, value) in values.iter().enumerate() {
-            self.path.push(step(at));
-            nodes.push(self.compile(value));
-            self.path.pop();
-        }
-        nodes
-    }
 }
 
 fn all_fixed(nodes: &[Node]) -> bool {
     nodes.iter().all(|node| matches!(node, Node::Fixed(_)))
 }
 
-/// A text with `${` in it: a template, or plain text when all of them are escaped.
-fn leaf(text: &str, origin: Origin, block: bool, syntax: &Syntax, errors: &mut Vec<Error>) -> Node {
-    match Template::parse(text, syntax) {
-        Ok(template) => match template.as_plain() {
-            Some(plain) => Node::Fixed(Value::from(&*plain)),
-            None => Node::Leaf(Arc::new(Leaf { template, origin, block })),
-        },
-        Err(problems) => {
-            errors.extend(problems.into_iter().map(|error| error.with_origin(&origin)));
-            Node::Fixed(Value::NULL)
-        }
+/// A template as a leaf, or its plain text when every `${` in it is escaped.
+fn leaf(template: Template, span: Span, style: Style) -> Node {
+    match template.as_plain() {
+        Some(plain) => Node::Fixed(Value::from(&*plain)),
+        None => Node::Leaf(Arc::new(Leaf { template, span, style })),
     }
-}
-
-/// A path as it is written in a reference, without a root.
-fn path_text(steps: &[PathStep]) -> EcoString {
-    let mut text = String::new();
-    for step in steps {
-        match step {
-            PathStep::Key(key) => push_key(&mut text, key),
-            PathStep::Index(index) => {
-                text.push('[');
-                text.push_str(itoa::Buffer::new().format(*index));
-                text.push(']');
-            }
-        }
-    }
-    text.strip_prefix('.').unwrap_or(&text).into()
 }
 
 /// Builds a document from a reader's events.
 struct DocumentSink<'a> {
     syntax: &'a Syntax,
+    /// The children of the open containers that hold no reference so far.
+    values: Vec<Value>,
+    /// The children of the open containers that do.
     nodes: Vec<Node>,
     open: Vec<Open>,
     keys: KeyTables,
@@ -462,19 +520,29 @@ struct DocumentSink<'a> {
 }
 
 struct Open {
+    first_value: usize,
     first_node: usize,
+    /// Whether its children are nodes, because one of them holds a reference.
+    mixed: bool,
     anchor: Option<usize>,
     span: Span,
     /// The key of the entry being read; nothing in a list.
     key: Option<EcoString>,
 }
 
+impl Open {
+    fn root() -> Self {
+        Self { first_value: 0, first_node: 0, mixed: false, anchor: None, span: Span::default(), key: None }
+    }
+}
+
 impl<'a> DocumentSink<'a> {
     fn new(syntax: &'a Syntax) -> Self {
         Self {
             syntax,
+            values: Vec::new(),
             nodes: Vec::new(),
-            open: Vec::new(),
+            open: vec![Open::root()],
             keys: KeyTables::new(),
             anchor: None,
             kept: Vec::new(),
@@ -483,7 +551,9 @@ impl<'a> DocumentSink<'a> {
     }
 
     fn finish(mut self) -> Result<Document, DocumentError> {
-        let document = Document { root: self.nodes.pop().unwrap_or(Node::Fixed(Value::NULL)) };
+        let value = self.values.pop().map(Node::Fixed);
+        let root = self.nodes.pop().or(value).unwrap_or(Node::Fixed(Value::NULL));
+        let document = Document { root };
         if self.errors.is_empty() {
             Ok(document)
         } else {
@@ -491,92 +561,129 @@ impl<'a> DocumentSink<'a> {
         }
     }
 
-    fn push(&mut self, node: Node) {
+    #[inline]
+    fn push_value(&mut self, value: Value) {
         if let Some(id) = self.anchor.take() {
-            if self.kept.len() <= id {
-                self.kept.resize_with(id + 1, || None);
-            }
-            self.kept[id] = Some(node.clone());
+            self.keep(id, Node::Fixed(value.clone()));
+        }
+        if self.open.last().is_some_and(|open| open.mixed) {
+            self.nodes.push(Node::Fixed(value));
+        } else {
+            self.values.push(value);
+        }
+    }
+
+    fn push_node(&mut self, node: Node) {
+        let node = match node {
+            Node::Fixed(value) => return self.push_value(value),
+            node => node,
+        };
+        if let Some(id) = self.anchor.take() {
+            self.keep(id, node.clone());
+        }
+        if let Some(open) = self.open.last_mut()
+            && !open.mixed
+        {
+            open.mixed = true;
+            self.nodes.extend(self.values.drain(open.first_value..).map(Node::Fixed));
         }
         self.nodes.push(node);
     }
 
-    fn begin(&mut self, span: Span) {
-        self.open.push(Open { first_node: self.nodes.len(), anchor: self.anchor.take(), span, key: None });
-    }
-
-    fn end(&mut self) -> (Vec<Node>, Option<usize>, Span) {
-        match self.open.pop() {
-            Some(open) => (self.nodes.split_off(open.first_node), open.anchor, open.span),
-            // A reader ends only what it began.
-            None => (Vec::new(), None, Span::default()),
+    #[cold]
+    fn keep(&mut self, id: usize, node: Node) {
+        if self.kept.len() <= id {
+            self.kept.resize_with(id + 1, || None);
         }
+        self.kept[id] = Some(node);
     }
 
-    fn path(&self) -> EcoString {
-        let ends = self.open.iter().skip(1).map(|open| open.first_node).chain([self.nodes.len()]);
-        let steps: Vec<PathStep> = self
-            .open
-            .iter()
-            .zip(ends)
-            .map(|(open, end)| match &open.key {
-                Some(key) => PathStep::Key(key.clone()),
-                None => PathStep::Index(i64::try_from(end - open.first_node).unwrap_or(i64::MAX)),
-            })
-            .collect();
-        path_text(&steps)
+    fn begin(&mut self, span: Span) {
+        let (first_value, first_node) = (self.values.len(), self.nodes.len());
+        let anchor = self.anchor.take();
+        self.open.push(Open { first_value, first_node, mixed: false, anchor, span, key: None });
     }
 
-    fn close(
+    /// Closes the innermost container: `fixed` makes it a value, `mixed` a node.
+    fn end(
         &mut self,
-        node: Result<Node, Oversized>,
-        anchor: Option<usize>,
-        span: Span,
+        fixed: impl FnOnce(Vec<Value>) -> Result<Value, Oversized>,
+        mixed: impl FnOnce(Vec<Node>) -> Node,
     ) -> Result<(), ReadError> {
-        let node = node.map_err(|Oversized(limit)| ReadError::new(ReadErrorKind::Limit(limit), span))?;
-        self.anchor = anchor;
-        self.push(node);
+        // A reader ends only what it began.
+        let open = self.open.pop().unwrap_or_else(Open::root);
+        self.anchor = open.anchor;
+        if open.mixed {
+            let nodes = self.nodes.split_off(open.first_node);
+            self.push_node(mixed(nodes));
+            return Ok(());
+        }
+        let values = self.values.split_off(open.first_value);
+        let value = fixed(values)
+            .map_err(|Oversized(limit)| ReadError::new(ReadErrorKind::Limit(limit), open.span))?;
+        self.push_value(value);
         Ok(())
     }
-}
 
-fn fixed_values(nodes: Vec<Node>) -> Vec<Value> {
-    nodes
-        .into_iter()
-        .filter_map(|node| match node {
-            Node::Fixed(value) => Some(value),
-            _ => None,
-        })
-        .collect()
+    /// The path to the value that is being read.
+    fn path(&self) -> EcoString {
+        let containers = self.open.get(1..).unwrap_or_default();
+        let mut text = String::new();
+        for (at, open) in containers.iter().enumerate() {
+            let step = match &open.key {
+                Some(key) => TrailStep::Key(key),
+                None => {
+                    let inner = containers.get(at + 1);
+                    let values_end = inner.map_or(self.values.len(), |inner| inner.first_value);
+                    let nodes_end = inner.map_or(self.nodes.len(), |inner| inner.first_node);
+                    TrailStep::Index(if open.mixed {
+                        nodes_end - open.first_node
+                    } else {
+                        values_end - open.first_value
+                    })
+                }
+            };
+            Trail { parent: None, step }.write(&mut text);
+        }
+        text.strip_prefix('.').unwrap_or(&text).into()
+    }
+
+    fn template(&mut self, text: &str, style: Style, span: Span) {
+        match Template::parse(text, self.syntax) {
+            Ok(template) => self.push_node(leaf(template, span, style)),
+            Err(problems) => {
+                let origin = Origin { path: self.path(), span, style };
+                self.errors.extend(problems.into_iter().map(|error| error.with_origin(&origin)));
+                self.push_value(Value::NULL);
+            }
+        }
+    }
 }
 
 impl Sink for DocumentSink<'_> {
     type Error = ReadError;
 
     fn null(&mut self, _span: Span) -> Result<(), ReadError> {
-        self.push(Node::Fixed(Value::NULL));
+        self.push_value(Value::NULL);
         Ok(())
     }
 
     fn bool(&mut self, bool: bool, _span: Span) -> Result<(), ReadError> {
-        self.push(Node::Fixed(bool.into()));
+        self.push_value(bool.into());
         Ok(())
     }
 
     fn number(&mut self, number: Number, _span: Span) -> Result<(), ReadError> {
-        self.push(Node::Fixed(number.into()));
+        self.push_value(number.into());
         Ok(())
     }
 
     fn text(&mut self, text: &str, style: Style, span: Span) -> Result<(), ReadError> {
-        let node = if syntax::has_reference(text) {
-            let origin = Origin { path: self.path(), span, style };
-            let block = matches!(style, Style::Literal | Style::Folded);
-            leaf(text, origin, block, self.syntax, &mut self.errors)
+        if syntax::has_reference(text) {
+            self.template(text, style, span);
         } else {
-            Node::Fixed(text.into())
-        };
-        self.push(node);
+            self.push_value(text.into());
+        }
         Ok(())
     }
 
@@ -594,13 +701,7 @@ impl Sink for DocumentSink<'_> {
     }
 
     fn end_list(&mut self, _span: Span) -> Result<(), ReadError> {
-        let (nodes, anchor, span) = self.end();
-        let node = if all_fixed(&nodes) {
-            Value::list(fixed_values(nodes)).map(Node::Fixed)
-        } else {
-            Ok(Node::List(nodes))
-        };
-        self.close(node, anchor, span)
+        self.end(Value::list, Node::List)
     }
 
     fn begin_object(&mut self, span: Span) -> Result<(), ReadError> {
@@ -611,13 +712,8 @@ impl Sink for DocumentSink<'_> {
 
     fn end_object(&mut self, _span: Span) -> Result<(), ReadError> {
         let keys = self.keys.end()?;
-        let (nodes, anchor, span) = self.end();
-        let node = if all_fixed(&nodes) {
-            Object::new(keys, fixed_values(nodes)).map(|object| Node::Fixed(Value::from(object)))
-        } else {
-            Ok(Node::Object(keys, nodes))
-        };
-        self.close(node, anchor, span)
+        let for_node = Arc::clone(&keys);
+        self.end(|values| Object::new(keys, values).map(Value::from), |nodes| Node::Object(for_node, nodes))
     }
 
     fn anchor(&mut self, id: usize) {
@@ -627,7 +723,7 @@ impl Sink for DocumentSink<'_> {
     fn alias(&mut self, id: usize, span: Span) -> Result<(), ReadError> {
         let kept = self.kept.get(id).cloned().flatten();
         let node = kept.ok_or_else(|| ReadError::new(ReadErrorKind::AliasNotAllowed, span))?;
-        self.push(node);
+        self.push_node(node);
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use ecow::EcoString;
 
 use crate::document::Definitions;
 use crate::envelope::Envelope;
-use crate::value::{Key, Keys, Object, Repeated, Value};
+use crate::value::{Key, Keys, LastPosition, Object, Repeated, Value};
 
 /// The names visible at one place.
 #[derive(Clone, Default)]
@@ -96,17 +96,17 @@ impl Scope {
 
     /// The value of a name that stands for just a value.
     #[inline]
-    pub(crate) fn plain(&self, name: &Key) -> Option<&Value> {
+    pub(crate) fn plain(&self, name: &Key, last: &LastPosition) -> Option<&Value> {
         let mut scope = self;
         while let Some(layer) = &scope.0 {
             match &layer.names {
                 Names::Values(object) => {
-                    if let Some(value) = object.get(name) {
+                    if let Some(value) = object.get_near(name, last) {
                         return Some(value);
                     }
                 }
                 Names::Entries(keys, entries) => {
-                    if let Some(at) = keys.position(name) {
+                    if let Some(at) = keys.position_near(name, last) {
                         return match &entries[at] {
                             Entry::Plain(value) => Some(value),
                             _ => None,

@@ -53,7 +53,7 @@ impl Template {
         if result.is_err() {
             out.truncate(start);
         }
-        result.map_err(|error| at_origin(error, session.origin.as_ref()))
+        result.map_err(|error| at_origin(error, session.origin.as_deref()))
     }
 
     /// The value: that of the reference when the template is exactly one, else text.
@@ -85,7 +85,7 @@ impl Template {
             session.buffer = buffer;
             result
         };
-        result.map_err(|error| at_origin(error, session.origin.as_ref()))
+        result.map_err(|error| at_origin(error, session.origin.as_deref()))
     }
 
     /// Everything that evaluation can read.

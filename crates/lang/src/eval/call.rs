@@ -165,7 +165,7 @@ impl<'a> Eval<'_, '_, 'a> {
                 value: result.as_ref().ok().cloned(),
                 computed: true,
                 span,
-                origin: self.session.origin.clone(),
+                origin: self.session.origin.as_deref().cloned(),
             };
             self.session.trace().get_or_insert(&mut Vec::new()).push(resolution);
         }

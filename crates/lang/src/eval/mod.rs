@@ -327,7 +327,7 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
         match self.program.node(id) {
             Node::Const(value) => Some(value),
             Node::Path(path) if path.kind == RootKind::Named => {
-                path::follow(self.scope.plain(&path.root)?, self.program.steps(path.steps))
+                path::follow(self.scope.plain(&path.root, &path.last)?, self.program.steps(path.steps))
             }
             _ => None,
         }

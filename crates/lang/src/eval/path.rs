@@ -18,7 +18,7 @@ fn steps_into<'v>(mut value: &'v Value, steps: &[Step]) -> Result<&'v Value, (us
     for (taken, step) in steps.iter().enumerate() {
         let next = match &step.kind {
             StepKind::Name(key) | StepKind::Quoted(key) => {
-                value.as_object().and_then(|object| object.get(key))
+                value.as_object().and_then(|object| object.get_near(key, &step.last))
             }
             StepKind::Digits(key, index) => match value.as_list() {
                 Some(items) => element(items, *index),
@@ -55,7 +55,7 @@ impl<'a> Eval<'_, '_, 'a> {
     pub(super) fn path(&mut self, path: &'a Path, id: NodeId) -> Result<Val<'a>, Error> {
         if path.kind == RootKind::Named
             && self.session.unwatched
-            && let Some(value) = self.scope.plain(&path.root)
+            && let Some(value) = self.scope.plain(&path.root, &path.last)
         {
             let steps = self.program.steps(path.steps);
             return match steps_into(value, steps) {
@@ -368,7 +368,7 @@ impl<'a> Eval<'_, '_, 'a> {
                 return Err(Error::new(kind, span).with_reads(self.reads(id)));
             }
         };
-        let steps = [Step { kind, span }];
+        let steps = [Step::new(kind, span)];
         let prefix = self.program.text(self.program.span(base));
         match value {
             Val::Ref(value) => self.walk(value, prefix, &steps).map(Val::Ref),
@@ -480,7 +480,7 @@ impl<'a> Eval<'_, '_, 'a> {
             value: value.cloned(),
             computed: answer.computed,
             span,
-            origin: self.session.origin.clone(),
+            origin: self.session.origin.as_deref().cloned(),
         };
         if let Some(trace) = self.session.trace() {
             trace.push(resolution);

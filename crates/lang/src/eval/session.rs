@@ -106,7 +106,7 @@ pub struct Session<'w> {
     pub(super) fuel: u64,
     /// What most evaluations never need.
     rare: Option<Box<Rare>>,
-    pub(crate) origin: Option<Origin>,
+    pub(crate) origin: Option<Box<Origin>>,
     pub(crate) buffer: String,
 }
 
@@ -242,7 +242,7 @@ impl<'w> Session<'w> {
 
     /// Notes a warning, once for each place and sort.
     pub(super) fn warn(&mut self, id: &'static str, span: Span, message: String, hint: Option<String>) {
-        let origin = self.origin.clone();
+        let origin = self.origin.as_deref().cloned();
         let warnings = &mut self.rare().warnings;
         let known = |warning: &Warning| warning.id == id && warning.span == span && warning.origin == origin;
         if !warnings.iter().any(known) {
@@ -252,6 +252,10 @@ impl<'w> Session<'w> {
 
     pub(crate) fn traces(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| rare.trace.is_some())
+    }
+
+    pub(crate) fn has_unplaced_warnings(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.placed_warnings < rare.warnings.len())
     }
 
     /// Gives the warnings that have no place yet the place of the template they came from.

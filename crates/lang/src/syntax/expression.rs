@@ -390,7 +390,7 @@ impl<'s> Parser<'s, '_> {
             super::StepKind::Name(Key::new(name))
         };
         let span = self.span_from(name_at);
-        self.program.steps.push(super::Step { kind, span });
+        self.program.steps.push(super::Step::new(kind, span));
         self.refuse_glued_dash(name_at)
     }
 
@@ -534,7 +534,7 @@ impl<'s> Parser<'s, '_> {
         let first_step = self.program.steps.len();
         if self.element && name != "it" {
             let span = self.span_from(start);
-            self.program.steps.push(super::Step { kind: super::StepKind::Name(Key::new(name)), span });
+            self.program.steps.push(super::Step::new(super::StepKind::Name(Key::new(name)), span));
         }
         self.dot_steps()?;
         let span = self.span_from(start);

@@ -15,7 +15,7 @@ use ecow::EcoString;
 use crate::diag::Span;
 use crate::func::Function;
 use crate::limits::Limits;
-use crate::value::{Key, Keys, Value, ops::BinaryOp};
+use crate::value::{Key, Keys, LastPosition, Value, ops::BinaryOp};
 
 pub(crate) use parser::{Problem, has_reference, parse_expression, parse_template};
 pub use references::{Reference, ReferenceKind};
@@ -118,6 +118,7 @@ pub(crate) enum Node {
 /// A path from a root.
 pub(crate) struct Path {
     pub root: Key,
+    pub last: LastPosition,
     pub kind: RootKind,
     pub steps: Run,
 }
@@ -149,6 +150,7 @@ impl RootKind {
 /// One step of a path.
 pub(crate) struct Step {
     pub kind: StepKind,
+    pub last: LastPosition,
     pub span: Span,
 }
 
@@ -201,6 +203,10 @@ impl Program {
 }
 
 impl Step {
+    pub(crate) fn new(kind: StepKind, span: Span) -> Self {
+        Self { kind, last: LastPosition::default(), span }
+    }
+
     /// The step as it would be written in a path.
     pub(crate) fn write(&self, out: &mut String) {
         match &self.kind {

@@ -10,7 +10,7 @@ use crate::diag::error::{Error, ParseClass};
 use crate::diag::{Span, nearest};
 use crate::func::{self, Body, Function, ParamKind};
 use crate::limits::Limit;
-use crate::value::{Key, Value};
+use crate::value::{Key, LastPosition, Value};
 
 pub(super) type Parsed<T> = Result<T, Box<Problem>>;
 
@@ -36,7 +36,7 @@ pub(crate) fn parse_template(source: EcoString, syntax: &Syntax) -> (Program, Ve
         return (program, parts, Vec::new());
     };
     let mut parser = Parser::new(&source, &mut program, syntax);
-    let mut parts = Vec::with_capacity(8);
+    let mut parts = Vec::with_capacity((source.len() / 12 + 2).min(64));
     let errors = parser.template(first, &mut parts);
     program.source = source;
     (program, parts, errors)
@@ -81,6 +81,18 @@ fn find_dollar_brace(bytes: &[u8], from: usize, end: usize) -> Option<usize> {
     None
 }
 
+/// The ASCII characters of a name in a path.
+static NAME_BYTES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        let char = byte as u8;
+        table[byte] = char.is_ascii_alphanumeric() || char == b'_' || char == b'-';
+        byte += 1;
+    }
+    table
+};
+
 pub(super) struct Parser<'s, 'p> {
     pub text: &'s str,
     pub pos: usize,
@@ -97,6 +109,11 @@ pub(super) struct Parser<'s, 'p> {
 
 impl<'s, 'p> Parser<'s, 'p> {
     fn new(text: &'s str, program: &'p mut Program, syntax: &'p Syntax) -> Self {
+        // One reference in about this many bytes, each with a few steps: mostly right, so nothing grows twice.
+        let references = (text.len() / 24 + 1).min(32);
+        program.nodes.reserve_exact(references);
+        program.spans.reserve_exact(references);
+        program.steps.reserve_exact(3 * references);
         Self { text, pos: 0, end: text.len(), program, syntax, depth: 0, element: false, flat: None }
     }
 
@@ -483,7 +500,12 @@ impl<'s, 'p> Parser<'s, 'p> {
     }
 
     pub(super) fn path(&self, name: &str, first_step: usize) -> Path {
-        Path { root: Key::new(name), kind: RootKind::of(name), steps: self.steps_from(first_step) }
+        Path {
+            root: Key::new(name),
+            last: LastPosition::default(),
+            kind: RootKind::of(name),
+            steps: self.steps_from(first_step),
+        }
     }
 
     /// `env` and `nodes` are tables of names: the first step names an entry.
@@ -539,7 +561,7 @@ impl<'s, 'p> Parser<'s, 'p> {
             StepKind::Name(Key::new(name))
         };
         let span = self.span_from(start + 1);
-        self.program.steps.push(Step { kind, span });
+        self.program.steps.push(Step::new(kind, span));
         Ok(())
     }
 
@@ -603,7 +625,7 @@ impl<'s, 'p> Parser<'s, 'p> {
             _ => return Ok(None),
         };
         let span = self.span_from(start);
-        self.program.steps.push(Step { kind, span });
+        self.program.steps.push(Step::new(kind, span));
         Ok(Some(()))
     }
 
@@ -615,16 +637,15 @@ impl<'s, 'p> Parser<'s, 'p> {
             return "";
         }
         loop {
-            match self.peek() {
-                Some(b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-') => self.pos += 1,
-                Some(128..) => match self.peek_char() {
-                    Some(char) if unicode_ident::is_xid_continue(char) => self.pos += char.len_utf8(),
-                    _ => break,
-                },
-                _ => break,
+            let rest = &self.text.as_bytes()[self.pos..self.end];
+            self.pos += rest.iter().take_while(|byte| NAME_BYTES[usize::from(**byte)]).count();
+            match self.peek_char() {
+                Some(char) if !char.is_ascii() && unicode_ident::is_xid_continue(char) => {
+                    self.pos += char.len_utf8();
+                }
+                _ => return &self.text[start..self.pos],
             }
         }
-        &self.text[start..self.pos]
     }
 
     // ---- kinds -----------------------------------------------------------------------------------------
@@ -746,7 +767,7 @@ impl<'s, 'p> Parser<'s, 'p> {
         }
         if args.len() == 1 {
             let first_step = self.program.steps.len();
-            self.program.steps.push(Step { kind: StepKind::Name(Key::new("output")), span });
+            self.program.steps.push(Step::new(StepKind::Name(Key::new("output")), span));
             let path = self.path("prev", first_step);
             let prev = self.push(Node::Path(path), span);
             args.push(prev);

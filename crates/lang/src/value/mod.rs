@@ -18,6 +18,7 @@ use ecow::EcoString;
 use crate::limits::Limit;
 
 pub use number::{MAX_DIGITS, Number, NumberError};
+pub(crate) use object::LastPosition;
 pub use object::{Key, Keys, Object, Repeated};
 pub use print::JsonStyle;
 

@@ -6,6 +6,7 @@
 
 use std::hash::Hasher;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use ecow::EcoString;
 
@@ -81,12 +82,32 @@ fn hash(name: &str) -> u32 {
     hasher.finish() as u32
 }
 
+/// In which table a step of a path found its key the last time, and where. Records of one shape share their table,
+/// so most look-ups are one comparison, however large the table.
+///
+/// The number of a table and a position are packed into one word, so that threads never see half of an update.
+#[derive(Default)]
+pub(crate) struct LastPosition(AtomicU64);
+
+const POSITION_BITS: u32 = 20;
+
+/// Numbers tables, so that a [`LastPosition`] can tell them apart. It is only ever counted up: what a number was
+/// given to can be gone, but no other table gets it. Tables beyond the last number have none and are searched.
+static NEXT_TABLE: AtomicU64 = AtomicU64::new(1);
+
+fn table_number() -> u64 {
+    let number = NEXT_TABLE.fetch_add(1, Ordering::Relaxed);
+    if number >> (64 - POSITION_BITS) == 0 { number } else { 0 }
+}
+
 /// Tables up to this size are scanned.
 const SCANNED: usize = 12;
 
 /// A table of distinct keys, in the order they were written.
 #[derive(Default)]
 pub struct Keys {
+    /// Which table this is; 0 for one that is not told apart.
+    number: u64,
     entries: Vec<Key>,
     index: Option<Index>,
 }
@@ -112,11 +133,11 @@ impl Keys {
         if keys.len() <= SCANNED {
             return match (1..keys.len()).find(|at| keys[..*at].contains(&keys[*at])) {
                 Some(at) => Err(Repeated { at, keys }),
-                None => Ok(Self { entries: keys, index: None }),
+                None => Ok(Self { number: table_number(), entries: keys, index: None }),
             };
         }
         match Index::new(&keys) {
-            Ok(index) => Ok(Self { entries: keys, index: Some(index) }),
+            Ok(index) => Ok(Self { number: table_number(), entries: keys, index: Some(index) }),
             Err(at) => Err(Repeated { at, keys }),
         }
     }
@@ -124,6 +145,20 @@ impl Keys {
     /// The keys in order.
     pub fn as_slice(&self) -> &[Key] {
         &self.entries
+    }
+
+    /// The position of a key, looked for first where it was the last time.
+    #[inline]
+    pub(crate) fn position_near(&self, key: &Key, last: &LastPosition) -> Option<usize> {
+        let known = last.0.load(Ordering::Relaxed);
+        if known >> POSITION_BITS == self.number && self.number != 0 {
+            return Some((known & ((1 << POSITION_BITS) - 1)) as usize);
+        }
+        let found = self.position(key)?;
+        if found >> POSITION_BITS == 0 {
+            last.0.store(self.number << POSITION_BITS | found as u64, Ordering::Relaxed);
+        }
+        Some(found)
     }
 
     /// The position of a key.
@@ -205,6 +240,12 @@ impl Object {
     #[inline]
     pub fn get(&self, key: &Key) -> Option<&Value> {
         self.keys.position(key).map(|at| &self.values[at])
+    }
+
+    /// The value of a key, looked for first where it was the last time.
+    #[inline]
+    pub(crate) fn get_near(&self, key: &Key, last: &LastPosition) -> Option<&Value> {
+        self.keys.position_near(key, last).map(|at| &self.values[at])
     }
 
     /// The value of a name.

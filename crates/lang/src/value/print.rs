@@ -96,31 +96,45 @@ impl Writer<'_> {
 
 /// Appends a JSON string.
 pub(crate) fn quote(text: &str, out: &mut String) {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
     out.push('"');
-    let mut done = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        let escape = match byte {
-            b'"' => "\\\"",
-            b'\\' => "\\\\",
-            b'\n' => "\\n",
-            b'\r' => "\\r",
-            b'\t' => "\\t",
-            0..=0x1f | 0x7f => "",
-            _ => continue,
-        };
-        out.push_str(&text[done..at]);
-        done = at + 1;
-        if escape.is_empty() {
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(|byte| ESCAPED[usize::from(byte)]) {
+        out.push_str(&rest[..at]);
+        escape(rest.as_bytes()[at], out);
+        rest = &rest[at + 1..];
+    }
+    out.push_str(rest);
+    out.push('"');
+}
+
+/// The bytes that cannot stand in a JSON string as they are, and delete.
+static ESCAPED: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        table[byte] = true;
+        byte += 1;
+    }
+    table[b'"' as usize] = true;
+    table[b'\\' as usize] = true;
+    table[0x7f] = true;
+    table
+};
+
+fn escape(byte: u8, out: &mut String) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    match byte {
+        b'"' => out.push_str("\\\""),
+        b'\\' => out.push_str("\\\\"),
+        b'\n' => out.push_str("\\n"),
+        b'\r' => out.push_str("\\r"),
+        b'\t' => out.push_str("\\t"),
+        byte => {
             out.push_str("\\u00");
             out.push(char::from(HEX[usize::from(byte >> 4)]));
             out.push(char::from(HEX[usize::from(byte & 15)]));
-        } else {
-            out.push_str(escape);
         }
     }
-    out.push_str(&text[done..]);
-    out.push('"');
 }
 
 /// A JSON string.

@@ -20,8 +20,8 @@ fn steps_into<'v>(mut value: &'v Value, steps: &[Step]) -> Result<&'v Value, (us
             StepKind::Name(key) | StepKind::Quoted(key) => {
                 value.as_object().and_then(|object| object.get_near(key, &step.last))
             }
-            StepKind::Digits(key, index) => match value.as_list() {
-                Some(items) => element(items, *index),
+            StepKind::Digits(key) => match value.as_list() {
+                Some(items) => element(items, digits(key)),
                 None => value.as_object().and_then(|object| object.get(key)),
             },
             StepKind::Index(index) => value.as_list().and_then(|items| element(items, *index)),
@@ -37,6 +37,11 @@ fn steps_into<'v>(mut value: &'v Value, steps: &[Step]) -> Result<&'v Value, (us
 /// The value at the end of the steps, when there is one.
 pub(super) fn follow<'v>(value: &'v Value, steps: &[Step]) -> Option<&'v Value> {
     steps_into(value, steps).ok()
+}
+
+/// The index that a name made of digits is; the parser has made sure that it is one.
+fn digits(key: &Key) -> i64 {
+    key.as_str().parse().unwrap_or(i64::MAX)
 }
 
 /// The element of an index; negative ones count from the end.
@@ -146,7 +151,7 @@ impl<'a> Eval<'_, '_, 'a> {
 
     fn nodes(&mut self, steps: &'a [Step], span: Span, answer: &mut Answer) -> Result<Val<'a>, Error> {
         let Some((
-            Step { kind: StepKind::Name(id) | StepKind::Quoted(id) | StepKind::Digits(id, _), .. },
+            Step { kind: StepKind::Name(id) | StepKind::Quoted(id) | StepKind::Digits(id), .. },
             rest,
         )) = steps.split_first()
         else {
@@ -178,7 +183,7 @@ impl<'a> Eval<'_, '_, 'a> {
         };
         let name = match &first.kind {
             StepKind::Name(key) | StepKind::Quoted(key) => key.as_str(),
-            StepKind::Digits(key, _) => key.as_str(),
+            StepKind::Digits(key) => key.as_str(),
             StepKind::Index(_) => "",
         };
         match name {
@@ -282,7 +287,7 @@ impl<'a> Eval<'_, '_, 'a> {
         answer.computed = true;
         answer.scope = "env".into();
         let Some((
-            Step { kind: StepKind::Name(name) | StepKind::Quoted(name) | StepKind::Digits(name, _), .. },
+            Step { kind: StepKind::Name(name) | StepKind::Quoted(name) | StepKind::Digits(name), .. },
             rest,
         )) = steps.split_first()
         else {
@@ -316,7 +321,7 @@ impl<'a> Eval<'_, '_, 'a> {
                 .map_err(|oversized| Error::oversized(oversized, span));
         };
         let key = match &first.kind {
-            StepKind::Name(key) | StepKind::Quoted(key) | StepKind::Digits(key, _) => Some(key),
+            StepKind::Name(key) | StepKind::Quoted(key) | StepKind::Digits(key) => Some(key),
             StepKind::Index(_) => None,
         };
         let Some(at) = key.and_then(|key| definitions.position(key)) else {
@@ -434,14 +439,18 @@ impl<'a> Eval<'_, '_, 'a> {
         let written = path_text("", std::slice::from_ref(step));
         let kind = match (&step.kind, at.kind()) {
             (_, Type::Null) => ErrorKind::StepIntoNull { path, step: path_text("", &steps[taken..]) },
-            (StepKind::Name(key) | StepKind::Quoted(key) | StepKind::Digits(key, _), Type::Object) => {
+            (StepKind::Name(key) | StepKind::Quoted(key) | StepKind::Digits(key), Type::Object) => {
                 let keys = at.as_object().map(|object| object.keys().as_slice()).unwrap_or_default();
                 let available = keys.iter().map(|key| key.name().clone()).collect();
                 ErrorKind::FieldNotFound { path, field: key.name().clone(), available, hint: None }
             }
-            (StepKind::Index(index) | StepKind::Digits(_, index), Type::List) => {
+            (StepKind::Index(_) | StepKind::Digits(_), Type::List) => {
                 let len = at.as_list().map_or(0, <[Value]>::len);
-                ErrorKind::IndexNotFound { path, index: *index, len }
+                let index = match &step.kind {
+                    StepKind::Index(index) => *index,
+                    StepKind::Digits(key) | StepKind::Name(key) | StepKind::Quoted(key) => digits(key),
+                };
+                ErrorKind::IndexNotFound { path, index, len }
             }
             (StepKind::Index(index), Type::Object) => {
                 let hint = Some(format!("a key is text: `{path}[\"{index}\"]`"));
@@ -451,7 +460,7 @@ impl<'a> Eval<'_, '_, 'a> {
                 let hint = list_step_hint(&path, key.as_str(), at);
                 ErrorKind::StepIntoType { path, step: written, kind: Type::List, hint }
             }
-            (StepKind::Index(_) | StepKind::Digits(..), Type::Text) => {
+            (StepKind::Index(_) | StepKind::Digits(_), Type::Text) => {
                 let hint = Some(format!("a part of a text is a slice: `{path}[0:1]`"));
                 ErrorKind::StepIntoType { path, step: written, kind: Type::Text, hint }
             }

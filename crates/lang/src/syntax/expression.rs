@@ -381,7 +381,8 @@ impl<'s> Parser<'s, '_> {
                     format!("write `[\"{name}\"]`"),
                 );
             }
-            super::StepKind::Digits(Key::new(text), self.index_of(text, name_at)?)
+            self.index_of(text, name_at)?;
+            super::StepKind::Digits(Key::new(text))
         } else {
             let name = self.name();
             if name.is_empty() {
@@ -909,10 +910,10 @@ impl<'s> Parser<'s, '_> {
     }
 
     /// A word that is not the beginning of a longer name.
+    #[inline]
     fn eat_word(&mut self, word: &str) -> bool {
         self.skip_space();
-        let rest = &self.text[self.pos..self.end];
-        let found = rest.starts_with(word) && name_len(rest) == word.len();
+        let found = self.starts_with(word) && name_len(&self.text[self.pos..self.end]) == word.len();
         if found {
             self.pos += word.len();
         }
@@ -984,7 +985,17 @@ impl<'s> Parser<'s, '_> {
 }
 
 /// How many bytes of a text are one name.
+#[inline]
 fn name_len(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let ascii = bytes.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
+    if bytes.get(ascii).is_some_and(|byte| !byte.is_ascii()) {
+        return unicode_name_len(text);
+    }
+    if bytes.first().is_some_and(u8::is_ascii_digit) { 0 } else { ascii }
+}
+
+fn unicode_name_len(text: &str) -> usize {
     let mut chars = text.char_indices();
     match chars.next() {
         Some((_, first)) if first == '_' || unicode_ident::is_xid_start(first) => {}

@@ -160,7 +160,7 @@ pub(crate) enum StepKind {
     /// `["any key"]`
     Quoted(Key),
     /// `.0`: an index of a list, a key of an object.
-    Digits(Key, i64),
+    Digits(Key),
     /// `[0]`, `[-1]`
     Index(i64),
 }
@@ -210,7 +210,7 @@ impl Step {
     /// The step as it would be written in a path.
     pub(crate) fn write(&self, out: &mut String) {
         match &self.kind {
-            StepKind::Name(key) | StepKind::Digits(key, _) => {
+            StepKind::Name(key) | StepKind::Digits(key) => {
                 out.push('.');
                 out.push_str(key.as_str());
             }

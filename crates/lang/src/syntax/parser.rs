@@ -134,10 +134,12 @@ impl<'s, 'p> Parser<'s, 'p> {
         self.text[self.pos..self.end].chars().next()
     }
 
+    #[inline]
     pub(super) fn starts_with(&self, token: &str) -> bool {
-        self.text[self.pos..self.end].starts_with(token)
+        self.text.as_bytes()[self.pos..self.end].starts_with(token.as_bytes())
     }
 
+    #[inline]
     pub(super) fn eat(&mut self, token: &str) -> bool {
         let found = self.starts_with(token);
         if found {
@@ -148,6 +150,13 @@ impl<'s, 'p> Parser<'s, 'p> {
 
     #[inline]
     pub(super) fn skip_space(&mut self) {
+        if let Some(b'!'..=b'~') = self.peek() {
+            return;
+        }
+        self.skip_some_space();
+    }
+
+    fn skip_some_space(&mut self) {
         while let Some(byte) = self.peek() {
             match byte {
                 b' ' | b'\t' | b'\n' | b'\r' => self.pos += 1,
@@ -555,8 +564,8 @@ impl<'s, 'p> Parser<'s, 'p> {
             };
         }
         let kind = if name.bytes().all(|byte| byte.is_ascii_digit()) {
-            let index = self.index_of(name, start + 1)?;
-            StepKind::Digits(Key::new(name), index)
+            self.index_of(name, start + 1)?;
+            StepKind::Digits(Key::new(name))
         } else {
             StepKind::Name(Key::new(name))
         };
@@ -637,12 +646,15 @@ impl<'s, 'p> Parser<'s, 'p> {
             return "";
         }
         loop {
-            let rest = &self.text.as_bytes()[self.pos..self.end];
-            self.pos += rest.iter().take_while(|byte| NAME_BYTES[usize::from(**byte)]).count();
+            let bytes = &self.text.as_bytes()[..self.end];
+            while self.pos < bytes.len() && NAME_BYTES[usize::from(bytes[self.pos])] {
+                self.pos += 1;
+            }
+            if self.peek().is_none_or(|byte| byte.is_ascii()) {
+                return &self.text[start..self.pos];
+            }
             match self.peek_char() {
-                Some(char) if !char.is_ascii() && unicode_ident::is_xid_continue(char) => {
-                    self.pos += char.len_utf8();
-                }
+                Some(char) if unicode_ident::is_xid_continue(char) => self.pos += char.len_utf8(),
                 _ => return &self.text[start..self.pos],
             }
         }

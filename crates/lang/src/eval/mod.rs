@@ -16,7 +16,7 @@ use crate::diag::error::{Error, ErrorKind, Read};
 use crate::limits::Limit;
 use crate::scope::Scope;
 use crate::syntax::{Node, NodeId, Part, Program, RootKind, Run};
-use crate::value::{Object, Oversized, Repr, Type, Value, ops, ops::BinaryOp};
+use crate::value::{Object, Oversized, Type, Value, ops, ops::BinaryOp};
 
 pub(crate) use check::check;
 pub use explain::Explanation;
@@ -326,9 +326,10 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
     fn at_hand(&self, id: NodeId) -> Option<&'a Value> {
         match self.program.node(id) {
             Node::Const(value) => Some(value),
-            Node::Path(path) if path.kind == RootKind::Named => {
-                path::follow(self.scope.plain(&path.root, &path.last)?, self.program.steps(path.steps))
-            }
+            Node::Path(path) if path.kind == RootKind::Named => path::follow(
+                self.scope.plain(path.root, self.program, &path.last)?,
+                self.program.steps(path.steps),
+            ),
             _ => None,
         }
     }
@@ -447,9 +448,4 @@ fn conversion_hint(
         }
         _ => None,
     }
-}
-
-/// Whether a value may be indexed with a text key.
-pub(crate) fn is_object(value: &Value) -> bool {
-    matches!(value.0, Repr::Object(_))
 }

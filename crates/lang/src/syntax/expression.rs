@@ -382,13 +382,13 @@ impl<'s> Parser<'s, '_> {
                 );
             }
             self.index_of(text, name_at)?;
-            super::StepKind::Digits(Key::new(text))
+            super::StepKind::Digits(self.source_name(text, name_at))
         } else {
             let name = self.name();
             if name.is_empty() {
                 return self.expected("a name after the dot");
             }
-            super::StepKind::Name(Key::new(name))
+            super::StepKind::Name(self.source_name(name, name_at))
         };
         let span = self.span_from(name_at);
         self.program.steps.push(super::Step::new(kind, span));
@@ -535,7 +535,8 @@ impl<'s> Parser<'s, '_> {
         let first_step = self.program.steps.len();
         if self.element && name != "it" {
             let span = self.span_from(start);
-            self.program.steps.push(super::Step::new(super::StepKind::Name(Key::new(name)), span));
+            let field = self.source_name(name, start);
+            self.program.steps.push(super::Step::new(super::StepKind::Name(field), span));
         }
         self.dot_steps()?;
         let span = self.span_from(start);
@@ -543,7 +544,8 @@ impl<'s> Parser<'s, '_> {
             let run = self.steps_from(first_step);
             return Ok(self.push(Node::Element(run), span));
         }
-        let path = self.path(name, first_step);
+        let root = self.source_name(name, start);
+        let path = self.path(root, super::RootKind::of(name), first_step);
         self.check_literal_first(&path, span)?;
         Ok(self.push(Node::Path(path), span))
     }

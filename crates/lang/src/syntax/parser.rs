@@ -5,7 +5,9 @@
 
 use ecow::EcoString;
 
-use super::{BUILT_IN_KINDS, Node, NodeId, Part, Path, Program, RootKind, Run, Step, StepKind, Syntax};
+use super::{
+    BUILT_IN_KINDS, IN_POOL, Name, Node, NodeId, Part, Path, Program, RootKind, Run, Step, StepKind, Syntax,
+};
 use crate::diag::error::{Error, ParseClass};
 use crate::diag::{Span, nearest};
 use crate::func::{self, Body, Function, ParamKind};
@@ -502,18 +504,39 @@ impl<'s, 'p> Parser<'s, 'p> {
                 _ => break,
             }
         }
-        let path = self.path(name, first_step);
+        let root = self.source_name(name, start);
+        let path = self.path(root, RootKind::of(name), first_step);
         let span = self.span_from(start);
         self.check_literal_first(&path, span)?;
         Ok(self.push(Node::Path(path), span))
     }
 
-    pub(super) fn path(&self, name: &str, first_step: usize) -> Path {
-        Path {
-            root: Key::new(name),
-            last: LastPosition::default(),
-            kind: RootKind::of(name),
-            steps: self.steps_from(first_step),
+    pub(super) fn path(&self, root: Name, kind: RootKind, first_step: usize) -> Path {
+        Path { root, last: LastPosition::default(), kind, steps: self.steps_from(first_step) }
+    }
+
+    /// A name that stands in the text at `start`.
+    #[inline]
+    pub(super) fn source_name(&mut self, name: &str, start: usize) -> Name {
+        if self.flat.is_some() {
+            return self.pooled_name(name);
+        }
+        Name { hash: crate::value::hash(name), start: start as u32, len: name.len() as u32 }
+    }
+
+    /// A name that does not stand in the source as it is.
+    pub(super) fn pooled_name(&mut self, name: &str) -> Name {
+        let start = self.program.pool.len() as u32 | IN_POOL;
+        self.program.pool.push_str(name);
+        Name { hash: crate::value::hash(name), start, len: name.len() as u32 }
+    }
+
+    /// The text of a name; the program has its source only when parsing is done.
+    fn name_text(&self, name: Name) -> &str {
+        if name.start & IN_POOL == 0 {
+            &self.text[name.start as usize..(name.start + name.len) as usize]
+        } else {
+            self.program.name(name)
         }
     }
 
@@ -522,7 +545,7 @@ impl<'s, 'p> Parser<'s, 'p> {
         let first = self.program.steps.get(path.steps.start as usize).filter(|_| path.steps.len > 0);
         match (path.kind, first.map(|step| &step.kind)) {
             (RootKind::Env | RootKind::Nodes, None) => {
-                let root = path.root.as_str();
+                let root = self.name_text(path.root);
                 self.problem_with(
                     ParseClass::InvalidPath,
                     span,
@@ -537,8 +560,8 @@ impl<'s, 'p> Parser<'s, 'p> {
             (RootKind::Env | RootKind::Nodes, Some(StepKind::Index(_))) => self.problem_with(
                 ParseClass::InvalidPath,
                 span,
-                format!("`{}` has names, not positions", path.root.as_str()),
-                format!("write `{}[\"0\"]` for a name made of digits", path.root.as_str()),
+                format!("`{}` has names, not positions", self.name_text(path.root)),
+                format!("write `{}[\"0\"]` for a name made of digits", self.name_text(path.root)),
             ),
             _ => Ok(()),
         }
@@ -565,9 +588,9 @@ impl<'s, 'p> Parser<'s, 'p> {
         }
         let kind = if name.bytes().all(|byte| byte.is_ascii_digit()) {
             self.index_of(name, start + 1)?;
-            StepKind::Digits(Key::new(name))
+            StepKind::Digits(self.source_name(name, start + 1))
         } else {
-            StepKind::Name(Key::new(name))
+            StepKind::Name(self.source_name(name, start + 1))
         };
         let span = self.span_from(start + 1);
         self.program.steps.push(Step::new(kind, span));
@@ -629,7 +652,7 @@ impl<'s, 'p> Parser<'s, 'p> {
                     return Ok(None);
                 }
                 self.pos += 1;
-                StepKind::Quoted(Key::new(key))
+                StepKind::Quoted(self.pooled_name(&key))
             }
             _ => return Ok(None),
         };
@@ -779,8 +802,10 @@ impl<'s, 'p> Parser<'s, 'p> {
         }
         if args.len() == 1 {
             let first_step = self.program.steps.len();
-            self.program.steps.push(Step::new(StepKind::Name(Key::new("output")), span));
-            let path = self.path("prev", first_step);
+            let output = self.pooled_name("output");
+            self.program.steps.push(Step::new(StepKind::Name(output), span));
+            let prev = self.pooled_name("prev");
+            let path = self.path(prev, RootKind::Named, first_step);
             let prev = self.push(Node::Path(path), span);
             args.push(prev);
         }

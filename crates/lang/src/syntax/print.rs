@@ -1,6 +1,6 @@
 //! Printing a program in one canonical spelling that parses back to the same program.
 
-use super::{Node, NodeId, Part, Path, Program, Run};
+use super::{Node, NodeId, Part, Path, Program, Run, StepView};
 use crate::value::{JsonStyle, Value};
 
 /// How tightly an expression binds; a looser one in a tighter place is put in parentheses.
@@ -232,24 +232,16 @@ impl Printer<'_> {
     }
 
     fn path(&self, path: &Path, out: &mut String) {
-        out.push_str(path.root.as_str());
+        out.push_str(self.program.name(path.root));
         self.steps(path.steps, out);
     }
 
     fn steps(&self, steps: Run, out: &mut String) {
-        for step in self.program.steps(steps) {
-            match &step.kind {
-                super::StepKind::Quoted(key) => {
-                    out.push('[');
-                    quote(key.as_str(), out);
-                    out.push(']');
-                }
-                super::StepKind::Name(key) if !is_expression_name(key.as_str()) => {
-                    out.push('[');
-                    quote(key.as_str(), out);
-                    out.push(']');
-                }
-                _ => step.write(out),
+        for step in self.program.steps(steps).views() {
+            match step {
+                StepView::Quoted(name) => bracketed(name, out),
+                StepView::Name(name) if !is_expression_name(name) => bracketed(name, out),
+                step => step.write(out),
             }
         }
     }
@@ -306,10 +298,11 @@ fn is_expression_name(name: &str) -> bool {
 }
 
 /// Whether a path can stand bare in an expression.
-fn is_expression_path(_program: &Program, path: &Path) -> bool {
+fn is_expression_path(program: &Program, path: &Path) -> bool {
     const RESERVED: [&str; 12] =
         ["and", "or", "not", "in", "if", "else", "true", "false", "null", "True", "False", "None"];
-    is_expression_name(path.root.as_str()) && !RESERVED.contains(&path.root.as_str())
+    let root = program.name(path.root);
+    is_expression_name(root) && !RESERVED.contains(&root)
 }
 
 fn constant(value: &Value, out: &mut String) {
@@ -317,6 +310,12 @@ fn constant(value: &Value, out: &mut String) {
         Some(text) => quote(text, out),
         None => value.write_json(out, JsonStyle::Compact),
     }
+}
+
+fn bracketed(name: &str, out: &mut String) {
+    out.push('[');
+    quote(name, out);
+    out.push(']');
 }
 
 fn quote(text: &str, out: &mut String) {

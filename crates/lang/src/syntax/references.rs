@@ -36,7 +36,7 @@ impl Program {
         self.visit(id, &mut |node, guarded| {
             let span = self.span(node);
             let (root, kind) = match self.node(node) {
-                Node::Path(path) => (path.root.name().clone(), ReferenceKind::Path),
+                Node::Path(path) => (self.name(path.root).into(), ReferenceKind::Path),
                 Node::Compute { kind, .. } => (kind.name().clone(), ReferenceKind::Computed),
                 _ => return,
             };

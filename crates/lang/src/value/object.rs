@@ -177,6 +177,7 @@ impl Keys {
         self.search(key.hash, &key.name)
     }
 
+    #[inline(never)]
     fn search(&self, hash: u32, name: &str) -> Option<usize> {
         match &self.index {
             None => self.entries.iter().position(|entry| entry.is(hash, name)),

@@ -22,14 +22,29 @@ impl Program {
     /// A template's canonical spelling.
     pub(crate) fn print_template(&self, parts: &[Part]) -> String {
         let mut out = String::new();
-        for part in parts {
+        self.print_parts(parts, &mut out);
+        out
+    }
+
+    fn print_parts(&self, parts: &[Part], out: &mut String) {
+        for (at, part) in parts.iter().enumerate() {
+            let next = parts.get(at + 1);
             match part {
-                Part::Lit(span) => print_text(self.text(*span), &mut out),
-                Part::Owned(text) => print_text(text, &mut out),
-                Part::Ref(node, _) => self.print_reference(*node, &mut out),
+                Part::Lit(span) => print_text(self.text(*span), self.takes_dollars(next), out),
+                Part::Owned(text) => print_text(text, self.takes_dollars(next), out),
+                Part::Ref(node, _) => self.print_reference(*node, out),
             }
         }
-        out
+    }
+
+    /// Whether dollars before this part would belong to it: it is a reference, or begins with a brace.
+    fn takes_dollars(&self, part: Option<&Part>) -> bool {
+        match part {
+            None => false,
+            Some(Part::Ref(..)) => true,
+            Some(Part::Lit(span)) => self.text(*span).starts_with('{'),
+            Some(Part::Owned(text)) => text.starts_with('{'),
+        }
     }
 
     /// An expression's canonical spelling.
@@ -57,16 +72,14 @@ impl Program {
     }
 }
 
-/// Text of a template: dollars before a brace are doubled.
-fn print_text(text: &str, out: &mut String) {
+/// Text of a template: dollars before a brace are doubled, and those at the end where what follows would take them.
+fn print_text(text: &str, double_last: bool, out: &mut String) {
     let mut rest = text;
-    // A literal that ends in dollars is followed by a reference's own dollar; one that begins with a brace
-    // follows dollars. Both are only unambiguous when doubled.
     while let Some(at) = rest.find('$') {
         let dollars = rest[at..].bytes().take_while(|byte| *byte == b'$').count();
         out.push_str(&rest[..at + dollars]);
         rest = &rest[at + dollars..];
-        if rest.is_empty() || rest.starts_with('{') {
+        if rest.starts_with('{') || (rest.is_empty() && double_last) {
             (0..dollars).for_each(|_| out.push('$'));
         }
     }
@@ -196,7 +209,7 @@ impl Printer<'_> {
                 out.push('{');
                 for (at, (key, value)) in keys.as_slice().iter().zip(program.list(*run)).enumerate() {
                     out.push_str(if at > 0 { ", " } else { "" });
-                    quote(key.as_str(), out);
+                    quote_verbatim(key.as_str(), out);
                     out.push_str(": ");
                     self.node(*value, Binding::If, out);
                 }
@@ -241,12 +254,12 @@ impl Printer<'_> {
             match &step.kind {
                 super::StepKind::Quoted(key) => {
                     out.push('[');
-                    quote(key.as_str(), out);
+                    quote_verbatim(key.as_str(), out);
                     out.push(']');
                 }
                 super::StepKind::Name(key) if !is_expression_name(key.as_str()) => {
                     out.push('[');
-                    quote(key.as_str(), out);
+                    quote_verbatim(key.as_str(), out);
                     out.push(']');
                 }
                 _ => step.write(out),
@@ -264,23 +277,20 @@ impl Printer<'_> {
             _ => self.bare(head, out),
         }
         out.push_str(":-");
-        for part in &self.program.parts[parts.range()] {
-            match part {
-                Part::Lit(span) => print_text(self.program.text(*span), out),
-                Part::Owned(text) => print_text(text, out),
-                Part::Ref(node, _) => self.program.print_reference(*node, out),
-            }
-        }
+        self.program.print_parts(&self.program.parts[parts.range()], out);
         out.push('}');
     }
 
     fn quoted(&self, parts: Run, out: &mut String) {
         out.push('"');
-        for part in &self.program.parts[parts.range()] {
+        let program = self.program;
+        let parts = &program.parts[parts.range()];
+        for (at, part) in parts.iter().enumerate() {
+            let next = program.takes_dollars(parts.get(at + 1));
             match part {
-                Part::Lit(span) => escape(self.program.text(*span), out),
-                Part::Owned(text) => escape(text, out),
-                Part::Ref(node, _) => self.program.print_reference(*node, out),
+                Part::Lit(span) => escape(program.text(*span), next, out),
+                Part::Owned(text) => escape(text, next, out),
+                Part::Ref(node, _) => program.print_reference(*node, out),
             }
         }
         out.push('"');
@@ -319,20 +329,21 @@ fn constant(value: &Value, out: &mut String) {
     }
 }
 
+/// A text in quotes, which is a template.
 fn quote(text: &str, out: &mut String) {
     out.push('"');
-    escape(text, out);
+    escape(text, false, out);
     out.push('"');
 }
 
 /// Escapes for a text in quotes, dollars before a brace included.
-fn escape(text: &str, out: &mut String) {
+fn escape(text: &str, double_last: bool, out: &mut String) {
     let mut doubled = String::new();
-    print_text(text, &mut doubled);
+    print_text(text, double_last, &mut doubled);
     escape_quotes(&doubled, out);
 }
 
-/// A literal that is not a template: an element expression.
+/// A literal that is not a template: a key or an element expression.
 fn quote_verbatim(text: &str, out: &mut String) {
     out.push('"');
     escape_quotes(text, out);

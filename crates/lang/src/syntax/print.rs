@@ -1,6 +1,7 @@
 //! Printing a program in one canonical spelling that parses back to the same program.
 
 use super::{Node, NodeId, Part, Path, Program, Run};
+use crate::func::ParamKind;
 use crate::value::{JsonStyle, Value};
 
 /// How tightly an expression binds; a looser one in a tighter place is put in parentheses.
@@ -146,19 +147,23 @@ impl Printer<'_> {
             Node::Text(parts) => self.quoted(*parts, out),
             Node::OrText(head, parts) => self.or_text(*head, *parts, out),
             Node::Walk(base, steps) => {
-                self.node(*base, Binding::Postfix, out);
+                self.base(*base, self.takes_dot(*base), out);
                 self.steps(*steps, out);
             }
             Node::Index(base, index) => {
-                self.node(*base, Binding::Postfix, out);
+                let mut text = String::new();
+                self.node(*index, Binding::If, &mut text);
+                self.base(*base, self.takes_literal(*base, &text), out);
                 out.push('[');
-                self.node(*index, Binding::If, out);
+                out.push_str(&text);
                 out.push(']');
             }
             Node::Slice(base, from, to) => {
-                self.node(*base, Binding::Postfix, out);
+                let mut text = String::new();
+                from.iter().for_each(|node| self.node(*node, Binding::If, &mut text));
+                self.base(*base, text.starts_with('"') && self.takes_literal(*base, &text), out);
                 out.push('[');
-                from.iter().for_each(|node| self.node(*node, Binding::If, out));
+                out.push_str(&text);
                 out.push(':');
                 to.iter().for_each(|node| self.node(*node, Binding::If, out));
                 out.push(']');
@@ -218,6 +223,33 @@ impl Printer<'_> {
         }
     }
 
+    fn base(&self, id: NodeId, parentheses: bool, out: &mut String) {
+        if parentheses {
+            out.push('(');
+            self.node(id, Binding::If, out);
+            out.push(')');
+        } else {
+            self.node(id, Binding::Postfix, out);
+        }
+    }
+
+    /// Whether a dot behind this node would become a part of it: of a path, which may then mean something else, or of a
+    /// number.
+    fn takes_dot(&self, id: NodeId) -> bool {
+        match self.program.node(id) {
+            Node::Path(_) => true,
+            Node::Const(value) => value.as_number().is_some(),
+            _ => false,
+        }
+    }
+
+    /// Whether an index behind this node would be read as a literal step of its path.
+    fn takes_literal(&self, id: NodeId, index: &str) -> bool {
+        let digits = index.strip_prefix('-').unwrap_or(index);
+        let literal = index.starts_with('"') || digits.bytes().all(|byte| byte.is_ascii_digit());
+        literal && matches!(self.program.node(id), Node::Path(_) | Node::Element(_) | Node::Walk(..))
+    }
+
     fn joined(&self, run: Run, separator: &str, within: Binding, out: &mut String) {
         for (at, node) in self.program.list(run).iter().enumerate() {
             out.push_str(if at > 0 { separator } else { "" });
@@ -227,11 +259,19 @@ impl Printer<'_> {
 
     /// The element expression stands second, after what the function is applied to.
     fn call(&self, name: &str, args: Run, element: Option<NodeId>, out: &mut String) {
+        let params = crate::func::find(name).map_or(&[][..], |function| function.params);
         out.push_str(name);
         out.push('(');
         for (at, node) in self.program.list(args).iter().enumerate() {
             out.push_str(if at > 0 { ", " } else { "" });
-            self.node(*node, Binding::If, out);
+            let mut text = String::new();
+            self.node(*node, Binding::If, &mut text);
+            // A text here that is no element expression must not look like one.
+            let is_element = params.get(at).is_some_and(|param| param.kind == ParamKind::Element);
+            if is_element && element.is_none() && text.starts_with('"') {
+                text = format!("({text})");
+            }
+            out.push_str(&text);
             if at == 0
                 && let Some(element) = element
             {

@@ -131,7 +131,7 @@ impl<'s> Parser<'s, '_> {
             _ => {
                 let run = self.push_list(&links);
                 let span = self.span_from(start);
-                Ok(self.push(Node::And(run), span))
+                Ok(self.push(Node::Chain(run), span))
             }
         }
     }

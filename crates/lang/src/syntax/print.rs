@@ -114,7 +114,7 @@ impl Printer<'_> {
             Node::Binary(Op::Add | Op::Sub, ..) => Binding::Sum,
             Node::Binary(Op::Mul | Op::Div | Op::FloorDiv | Op::Rem, ..) => Binding::Term,
             Node::Binary(Op::Pow, ..) => Binding::Power,
-            Node::Binary(..) => Binding::Comparison,
+            Node::Binary(..) | Node::Chain(_) => Binding::Comparison,
             Node::Terms(_, rest) => match self.program.terms[rest.range()][0].0 {
                 Op::Add | Op::Sub => Binding::Sum,
                 _ => Binding::Term,
@@ -185,6 +185,18 @@ impl Printer<'_> {
                 out.push_str(op.symbol());
                 out.push(' ');
                 self.node(*right, right_binding, out);
+            }
+            Node::Chain(links) => {
+                let links = program.list(*links).iter().filter_map(|link| program.link(*link));
+                for (at, (op, left, right)) in links.enumerate() {
+                    if at == 0 {
+                        self.node(left, Binding::Sum, out);
+                    }
+                    out.push(' ');
+                    out.push_str(op.symbol());
+                    out.push(' ');
+                    self.node(right, Binding::Sum, out);
+                }
             }
             Node::Terms(first, rest) => {
                 let (left_binding, right_binding) = sides(self.binding(id));

@@ -91,6 +91,16 @@ impl Program {
             | Node::Compute { args: run, .. } => {
                 self.list(*run).iter().for_each(|node| visit(*node));
             }
+            // The operand that two links share is visited once.
+            Node::Chain(links) => {
+                let operands = self.list(*links).iter().filter_map(|link| self.link(*link));
+                for (at, (_, left, right)) in operands.enumerate() {
+                    if at == 0 {
+                        visit(left);
+                    }
+                    visit(right);
+                }
+            }
             Node::Terms(first, rest) => {
                 visit(*first);
                 self.terms[rest.range()].iter().for_each(|(_, node)| visit(*node));

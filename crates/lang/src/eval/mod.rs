@@ -375,7 +375,7 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
     #[cold]
     pub(crate) fn reads(&self, id: NodeId) -> Vec<Read> {
         let mut reads: Vec<Read> = Vec::new();
-        self.program.visit(id, &mut |node, _guarded| {
+        self.program.visit(id, &mut |node, _place| {
             let value = match self.program.node(node) {
                 Node::Path(path) => self.peek(path),
                 Node::Element(steps) => self

@@ -100,7 +100,7 @@ impl Template {
     }
 
     /// Checks the names of every reference against a scope: unknown roots, and the errors that evaluation would meet
-    /// for sure. The world is not asked.
+    /// for sure. The world is not asked, and definitions are not evaluated.
     pub fn check(&self, scope: &Scope) -> Vec<Error> {
         let nodes = self.parts.iter().filter_map(|part| match part {
             Part::Ref(node, _) => Some(*node),

@@ -17,11 +17,9 @@ pub(crate) fn check(program: &Program, id: NodeId, scope: &Scope) -> Vec<Error> 
         if !matches!(path.kind, RootKind::Named | RootKind::Nodes) {
             return;
         }
-        if let Err(error) = Eval::new(&mut session, program, scope).node(node) {
+        if let Err(error) = Eval::new(&mut session, program, scope).check_path(path, node) {
             let unknown = matches!(error.kind(), ErrorKind::UnknownRoot { .. } | ErrorKind::NodeNotFound { .. });
-            let excused = place.guarded && error.is_missing()
-                || !place.sure && !unknown
-                || matches!(error.kind(), ErrorKind::Computed { .. });
+            let excused = place.guarded && error.is_missing() || !place.sure && !unknown;
             if !excused {
                 errors.push(error);
             }

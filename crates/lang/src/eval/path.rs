@@ -68,6 +68,19 @@ impl<'a> Eval<'_, '_, 'a> {
         self.any_path(path, id)
     }
 
+    /// Whether a path leads to a value, as far as that can be told without evaluating a definition.
+    pub(super) fn check_path(&mut self, path: &'a Path, id: NodeId) -> Result<(), Error> {
+        if path.kind == RootKind::Named
+            && let Some(found) = self.scope.lookup(&path.root)
+            && let EntryRef::Definitions(definitions) = found.entry
+        {
+            let first = self.program.steps(path.steps).first();
+            let at = first.map(|first| definition_position(definitions, path.root.as_str(), first));
+            return at.transpose().map(|_| ());
+        }
+        self.path(path, id).map(|_| ())
+    }
+
     #[inline(never)]
     fn any_path(&mut self, path: &'a Path, id: NodeId) -> Result<Val<'a>, Error> {
         let span = self.program.span(id);
@@ -317,16 +330,7 @@ impl<'a> Eval<'_, '_, 'a> {
                 .map(Val::Own)
                 .map_err(|_| self.session.limit(Limit::DataDepth, span));
         };
-        let key = match &first.kind {
-            StepKind::Name(key) | StepKind::Quoted(key) | StepKind::Digits(key, _) => Some(key),
-            StepKind::Index(_) => None,
-        };
-        let Some(at) = key.and_then(|key| definitions.position(key)) else {
-            let available = definitions.names();
-            let field = path_text("", &steps[..1]).trim_start_matches('.').into();
-            let kind = ErrorKind::FieldNotFound { path: root.to_owned(), field, available, hint: None };
-            return Err(Error::new(kind, first.span));
-        };
+        let at = definition_position(definitions, root, first)?;
         let value = self.session.definition(definitions, at, scope, span)?;
         self.walk(&value, &path_text(root, &steps[..1]), rest).map(|value| Val::Own(value.clone()))
     }
@@ -486,6 +490,20 @@ impl<'a> Eval<'_, '_, 'a> {
             trace.push(resolution);
         }
     }
+}
+
+/// Which definition a step names.
+fn definition_position(definitions: &Definitions, root: &str, step: &Step) -> Result<usize, Error> {
+    let key = match &step.kind {
+        StepKind::Name(key) | StepKind::Quoted(key) | StepKind::Digits(key, _) => Some(key),
+        StepKind::Index(_) => None,
+    };
+    key.and_then(|key| definitions.position(key)).ok_or_else(|| {
+        let available = definitions.names();
+        let field = path_text("", std::slice::from_ref(step)).trim_start_matches('.').into();
+        let kind = ErrorKind::FieldNotFound { path: root.to_owned(), field, available, hint: None };
+        Error::new(kind, step.span)
+    })
 }
 
 /// Who answered a reference, for the trace.

@@ -53,7 +53,7 @@ fn document(text: &str, format: Format) {
     document.check(&scope).iter().for_each(|error| located(text, error));
     if let Some(definitions) = document.define("context") {
         let entry = Entry::Definitions(definitions);
-        scope = scope.with_entries("context", [("context".into(), entry)]).expect("one name");
+        scope = scope.with_entries("context", [("context".into(), entry)]).ok().expect("one name");
     }
     let mut session = Session::new(&mut world).limits(small_limits());
     match document.resolve(&scope, &mut session) {

@@ -158,6 +158,7 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
                 self.node(if condition { *yes } else { *no })
             }
             Node::Terms(first, rest) => self.terms(id, *first, *rest),
+            Node::Chain(links) => self.chain(*links),
             Node::Neg(operand) => self.negate(id, *operand),
             Node::Text(parts) => self.text_node(*parts),
             Node::OrText(head, parts) => self.or_text(*head, *parts),
@@ -302,6 +303,28 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
         self.node(*last)
     }
 
+    /// `a < b < c`: each operand is evaluated once, up to the first link that does not hold.
+    fn chain(&mut self, links: Run) -> Result<Val<'a>, Error> {
+        let mut before = None;
+        for id in self.program.list(links) {
+            let Some((op, left, right)) = self.program.link(*id) else { continue };
+            let left_value = match before.take() {
+                Some(value) => value,
+                None => self.node(left)?,
+            };
+            let right_value = self.node(right)?;
+            let result = self.operate(*id, op, &left_value, &right_value, (left, right)).map(Val::Own);
+            if !self.session.unwatched {
+                self.record(*id, &result);
+            }
+            if result?.as_bool() == Some(false) {
+                return Ok(Value::from(false).into());
+            }
+            before = Some(right_value);
+        }
+        Ok(Value::from(true).into())
+    }
+
     /// A node that must be a bool.
     #[inline]
     pub(crate) fn bool(&mut self, id: NodeId, place: &str) -> Result<bool, Error> {
@@ -392,7 +415,7 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
     #[cold]
     pub(crate) fn reads(&self, id: NodeId) -> Vec<Read> {
         let mut reads: Vec<Read> = Vec::new();
-        self.program.visit(id, &mut |node, _guarded| {
+        self.program.visit(id, &mut |node, _place| {
             let value = match self.program.node(node) {
                 Node::Path(path) => self.peek(path),
                 Node::Element(steps) => self

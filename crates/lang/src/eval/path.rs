@@ -75,6 +75,19 @@ impl<'a> Eval<'_, '_, 'a> {
         self.any_path(path, id)
     }
 
+    /// Whether a path leads to a value, as far as that can be told without evaluating a definition.
+    pub(super) fn check_path(&mut self, path: &'a Path, id: NodeId) -> Result<(), Error> {
+        if path.kind == RootKind::Named
+            && let Some(found) = self.scope.lookup(path.root, self.program, &path.last)
+            && let EntryRef::Definitions(definitions) = found.entry
+        {
+            let (root, steps) = (self.program.name(path.root), self.program.steps(path.steps));
+            let at = steps.first().map(|_| definition_position(definitions, root, steps));
+            return at.transpose().map(|_| ());
+        }
+        self.path(path, id).map(|_| ())
+    }
+
     #[inline(never)]
     fn any_path(&mut self, path: &'a Path, id: NodeId) -> Result<Val<'a>, Error> {
         let span = self.program.span(id);
@@ -267,20 +280,14 @@ impl<'a> Eval<'_, '_, 'a> {
         scope: &'a Scope,
         span: Span,
     ) -> Result<Val<'a>, Error> {
-        let Some(first) = steps.first() else {
+        if steps.steps.is_empty() {
             let values: Result<Vec<Value>, Error> = (0..definitions.len())
                 .map(|at| self.session.definition(definitions, at, scope, span))
                 .collect();
             let object = definitions.object(values?);
             return object.map(Val::Own).map_err(|oversized| Error::oversized(oversized, span));
-        };
-        let at = first.key().and_then(|name| definitions.position(&Key::new(name)));
-        let Some(at) = at else {
-            let available = definitions.names();
-            let field = steps.to(1).text("").trim_start_matches('.').into();
-            let kind = ErrorKind::FieldNotFound { path: root.to_owned(), field, available, hint: None };
-            return Err(Error::new(kind, steps.span()));
-        };
+        }
+        let at = definition_position(definitions, root, steps)?;
         let value = self.session.definition(definitions, at, scope, span)?;
         walk(&value, steps.after(1), || steps.to(1).text(root)).map(|value| Val::Own(value.clone()))
     }
@@ -399,6 +406,17 @@ impl<'a> Eval<'_, '_, 'a> {
             trace.push(resolution);
         }
     }
+}
+
+/// Which definition the first step names.
+fn definition_position(definitions: &Definitions, root: &str, steps: Steps<'_>) -> Result<usize, Error> {
+    let key = steps.first().and_then(StepView::key).map(Key::new);
+    key.and_then(|key| definitions.position(&key)).ok_or_else(|| {
+        let available = definitions.names();
+        let field = steps.to(1).text("").trim_start_matches('.').into();
+        let kind = ErrorKind::FieldNotFound { path: root.to_owned(), field, available, hint: None };
+        Error::new(kind, steps.span())
+    })
 }
 
 /// Who answered a reference, for the trace.

@@ -131,7 +131,7 @@ impl<'s> Parser<'s, '_> {
             _ => {
                 let run = self.push_list(&links);
                 let span = self.span_from(start);
-                Ok(self.push(Node::And(run), span))
+                Ok(self.push(Node::Chain(run), span))
             }
         }
     }
@@ -250,11 +250,12 @@ impl<'s> Parser<'s, '_> {
             return self.power();
         }
         self.pos += 1;
+        let glued = self.peek().is_some_and(|byte| byte.is_ascii_digit());
         let operand = self.nested(Self::unary)?;
         let span = self.span_from(start);
         if let Node::Const(value) = self.program.node(operand)
             && let Some(Ok(negated)) = value.as_number().map(Number::neg)
-            && self.program.span(operand).start as usize == start + 1
+            && glued
         {
             return Ok(self.push(Node::Const(Value::from(negated)), span));
         }
@@ -552,21 +553,14 @@ impl<'s> Parser<'s, '_> {
 
     fn number(&mut self) -> Parsed<NodeId> {
         let start = self.pos;
-        let len = self.text[start..self.end]
-            .bytes()
-            .enumerate()
-            .take_while(|(at, byte)| match byte {
-                b'+' | b'-' => matches!(self.text.as_bytes()[start + at - 1], b'e' | b'E'),
-                b'.' | b'_' | 128.. => true,
-                _ => byte.is_ascii_alphanumeric(),
-            })
-            .count();
-        let mut end = start + len;
-        while !self.text.is_char_boundary(end) {
-            end -= 1;
-        }
-        let text = &self.text[start..end];
-        self.pos = end;
+        let rest = &self.text[start..self.end];
+        let len = rest.char_indices().find(|&(at, char)| match char {
+            '+' | '-' => !matches!(rest.as_bytes()[at - 1], b'e' | b'E'),
+            '.' | '_' => false,
+            char => !unicode_ident::is_xid_continue(char),
+        });
+        let text = &rest[..len.map_or(rest.len(), |(at, _)| at)];
+        self.pos += text.len();
         let span = self.span_from(start);
         match Number::parse(text) {
             Ok(number) => Ok(self.push(Node::Const(Value::from(number)), span)),
@@ -711,9 +705,9 @@ impl<'s> Parser<'s, '_> {
         let node = if in_place {
             let (end, element) = (self.end, self.element);
             (self.pos, self.end, self.element) = (open + 1, close - 1, true);
-            let node = self.nested(Self::whole_element)?;
+            let node = self.nested(Self::whole_element);
             (self.pos, self.end, self.element) = (close, end, element);
-            node
+            node?
         } else {
             let mut parser = Parser {
                 text: &text,

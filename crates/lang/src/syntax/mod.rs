@@ -103,6 +103,8 @@ pub(crate) enum Node {
     Binary(BinaryOp, NodeId, NodeId),
     /// Several operators of one precedence, from the left.
     Terms(NodeId, Run),
+    /// `a < b < c`: the links `a < b` and `b < c`, which share the operand between them.
+    Chain(Run),
     /// `yes if condition else no`
     If { condition: NodeId, yes: NodeId, no: NodeId },
     /// A built-in; an element expression stands apart from the arguments.
@@ -218,6 +220,14 @@ impl Program {
     #[inline]
     pub(crate) fn list(&self, run: Run) -> &[NodeId] {
         &self.lists[run.range()]
+    }
+
+    /// The operands of a link of a chain.
+    pub(crate) fn link(&self, id: NodeId) -> Option<(BinaryOp, NodeId, NodeId)> {
+        match self.node(id) {
+            Node::Binary(op, left, right) => Some((*op, *left, *right)),
+            _ => None,
+        }
     }
 
     #[inline]

@@ -484,7 +484,7 @@ impl<'s, 'p> Parser<'s, 'p> {
     /// The path of a reference; names may hold `-`, white space may not stand in it.
     fn reference_path(&mut self, opened: usize, start: usize, name: &str) -> Parsed<NodeId> {
         if matches!(name, "true" | "false" | "null" | "True" | "False" | "None")
-            && matches!(self.peek(), Some(b'}' | b' ' | b'|'))
+            && self.peek_char().is_some_and(|char| char.is_whitespace() || matches!(char, '}' | '|'))
         {
             return self.problem_with(
                 ParseClass::InvalidPath,
@@ -704,11 +704,12 @@ impl<'s, 'p> Parser<'s, 'p> {
                 format!("`{name}:` needs a text behind the colon"),
             );
         }
-        let fixed = match &parts[..] {
-            [Part::Lit(lit)] => Some(EcoString::from(&self.text[lit.range()])),
-            [Part::Owned(text)] => Some(text.clone()),
-            _ => None,
-        };
+        let literals = parts.iter().map(|part| match part {
+            Part::Lit(span) => Some(&self.text[span.range()]),
+            Part::Owned(text) => Some(text.as_str()),
+            Part::Ref(..) => None,
+        });
+        let fixed: Option<EcoString> = literals.collect();
         let arg = match fixed {
             Some(text) => self.push(Node::Const(Value::from(text)), raw_span),
             None => {
@@ -815,18 +816,19 @@ impl<'s, 'p> Parser<'s, 'p> {
 
     /// Parses the inside of a reference that stands in another text.
     fn sub_reference(&mut self, text: &str, span: Span) -> Parsed<NodeId> {
-        let closed = format!("{text}}}");
+        let whole = format!("${{{text}}}");
         let mut parser = Parser {
-            text: &closed,
-            pos: 0,
-            end: closed.len(),
+            text: &whole,
+            pos: 2,
+            end: whole.len(),
             program: self.program,
             syntax: self.syntax,
             depth: self.depth + 1,
             element: false,
             flat: Some(span),
         };
-        parser.reference_inside(2.min(closed.len()))
+        let node = parser.reference_inside(2)?;
+        if parser.pos < parser.end { parser.expected("the end of the reference") } else { Ok(node) }
     }
 
     // ---- calls and filters -----------------------------------------------------------------------------

@@ -536,7 +536,7 @@ proptest! {
         let scope = scope();
         let free = resolve(&source, &scope);
         let mut world = Recorder::default();
-        let limited = parse_template(&source).value(&scope, &mut Session::new(&mut world).limits(limits.clone()));
+        let limited = parse_template(&source).value(&scope, &mut Session::new(&mut world).limits(&limits));
         match &limited {
             Ok(value) => {
                 prop_assert_eq!(told(&Ok(value.clone())), told(&free), "{:?}", source);

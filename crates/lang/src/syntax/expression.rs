@@ -172,8 +172,15 @@ impl<'s> Parser<'s, '_> {
     }
 
     fn relation(&mut self) -> Option<BinaryOp> {
+        let end = self.pos;
         self.skip_space();
-        let (op, len) = match (self.peek()?, self.peek_at(1)) {
+        let found = self.relation_here();
+        self.pos = found.map_or(end, |(_, len)| self.pos + len);
+        found.map(|(op, _)| op)
+    }
+
+    fn relation_here(&self) -> Option<(BinaryOp, usize)> {
+        Some(match (self.peek()?, self.peek_at(1)) {
             (b'=', Some(b'=')) => (BinaryOp::Eq, 2),
             (b'!', Some(b'=')) => (BinaryOp::Ne, 2),
             (b'<', Some(b'=')) => (BinaryOp::Le, 2),
@@ -181,9 +188,7 @@ impl<'s> Parser<'s, '_> {
             (b'<', _) => (BinaryOp::Lt, 1),
             (b'>', _) => (BinaryOp::Gt, 1),
             _ => return None,
-        };
-        self.pos += len;
-        Some(op)
+        })
     }
 
     fn sum(&mut self) -> Parsed<NodeId> {
@@ -216,8 +221,12 @@ impl<'s> Parser<'s, '_> {
         let first = operand(self)?;
         let mut rest = Vec::new();
         loop {
+            let end = self.pos;
             self.skip_space();
-            let Some((op, len)) = operator(self) else { break };
+            let Some((op, len)) = operator(self) else {
+                self.pos = end;
+                break;
+            };
             self.pos += len;
             self.skip_space();
             rest.push((op, operand(self)?));
@@ -225,7 +234,7 @@ impl<'s> Parser<'s, '_> {
         if rest.is_empty() {
             return Ok(first);
         }
-        let span = self.span(start, self.end_of_last());
+        let span = self.span_from(start);
         Ok(match rest[..] {
             [(op, right)] => self.push(Node::Binary(op, first, right), span),
             _ => {
@@ -234,11 +243,6 @@ impl<'s> Parser<'s, '_> {
                 self.push(Node::Terms(first, run), span)
             }
         })
-    }
-
-    /// The position behind the last character that is not white space.
-    fn end_of_last(&self) -> usize {
-        self.text[..self.pos].trim_end().len()
     }
 
     fn unary(&mut self) -> Parsed<NodeId> {
@@ -265,8 +269,10 @@ impl<'s> Parser<'s, '_> {
     fn power(&mut self) -> Parsed<NodeId> {
         let start = self.start();
         let base = self.pipe()?;
+        let end = self.pos;
         self.skip_space();
         if !self.eat("**") {
+            self.pos = end;
             return Ok(base);
         }
         self.skip_space();
@@ -908,21 +914,24 @@ impl<'s> Parser<'s, '_> {
     /// A word that is not the beginning of a longer name.
     #[inline]
     fn eat_word(&mut self, word: &str) -> bool {
+        let end = self.pos;
         self.skip_space();
         let found = self.starts_with(word) && name_len(&self.text[self.pos..self.end]) == word.len();
-        if found {
-            self.pos += word.len();
-        }
+        self.pos = if found { self.pos + word.len() } else { end };
         found
     }
 
     fn eat_operator(&mut self, word: &str, symbol: &str) -> bool {
-        let end = self.pos;
-        if self.eat_word(word) || self.eat(symbol) {
+        if self.eat_word(word) {
             return true;
         }
-        self.pos = end;
-        false
+        let end = self.pos;
+        self.skip_space();
+        let found = self.eat(symbol);
+        if !found {
+            self.pos = end;
+        }
+        found
     }
 
     // ---- references that are not paths -----------------------------------------------------------------

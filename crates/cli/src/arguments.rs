@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use threadline_lang::Undefined;
 
 /// Typed, checked, safe values: `${...}` in templates, documents and expressions.
@@ -11,6 +11,69 @@ use threadline_lang::Undefined;
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Arguments {
+    /// Reads the command line. An expression or template may begin with a minus, which is no flag where no letter
+    /// follows.
+    pub(crate) fn read() -> Result<Self, clap::Error> {
+        let arguments = std::env::args_os().map(|argument| match argument.to_str() {
+            Some(text) if is_negative(text) => format!("{SHIELD}{text}").into(),
+            _ => argument,
+        });
+        let matches = Self::command().try_get_matches_from(arguments)?;
+        let mut read = Self::from_arg_matches(&matches)?;
+        if let Some((_, matches)) = matches.subcommand() {
+            read.command.names_mut().order_settings(matches);
+        }
+        match &mut read.command {
+            Command::Render(render) => unshield(&mut render.template),
+            Command::Eval(eval) => unshield(&mut eval.expression),
+            Command::Resolve(_) => {}
+        }
+        Ok(read)
+    }
+}
+
+/// Put before an argument that begins with a minus and is no flag, and taken away again.
+const SHIELD: char = ' ';
+
+fn is_negative(text: &str) -> bool {
+    let mut chars = text.chars();
+    chars.next() == Some('-') && chars.next().is_some_and(|next| next != '-' && !next.is_ascii_alphabetic())
+}
+
+fn unshield(text: &mut Option<String>) {
+    if let Some(shielded) = text.as_deref().and_then(|text| text.strip_prefix(SHIELD))
+        && is_negative(shielded)
+    {
+        *text = Some(shielded.to_owned());
+    }
+}
+
+impl Names {
+    /// Brings the settings of both sorts into the order they were given in.
+    fn order_settings(&mut self, matches: &ArgMatches) {
+        let positions = |id: &str| matches.indices_of(id).into_iter().flatten().collect::<Vec<usize>>();
+        let texts = positions("set").into_iter().zip(std::mem::take(&mut self.set));
+        let jsons = positions("set_json").into_iter().zip(std::mem::take(&mut self.set_json));
+        let mut settings: Vec<(usize, SetFlag, String)> = texts
+            .map(|(at, argument)| (at, SetFlag::Text, argument))
+            .chain(jsons.map(|(at, argument)| (at, SetFlag::Json, argument)))
+            .collect();
+        settings.sort_by_key(|(at, ..)| *at);
+        self.settings = settings.into_iter().map(|(_, flag, argument)| (flag, argument)).collect();
+    }
+}
+
+impl Command {
+    fn names_mut(&mut self) -> &mut Names {
+        match self {
+            Self::Render(render) => &mut render.names,
+            Self::Resolve(resolve) => &mut resolve.names,
+            Self::Eval(eval) => &mut eval.names,
+        }
+    }
 }
 
 #[derive(Subcommand)]
@@ -98,16 +161,35 @@ pub(crate) struct Names {
     pub(crate) outputs: Option<PathBuf>,
     /// Set a name, or a place in one, to a text
     #[arg(long, value_name = "PATH=TEXT")]
-    pub(crate) set: Vec<String>,
+    set: Vec<String>,
     /// Set a name, or a place in one, to a JSON value
     #[arg(long, value_name = "PATH=JSON")]
-    pub(crate) set_json: Vec<String>,
+    set_json: Vec<String>,
+    /// Both sorts of settings, in the order they were given
+    #[arg(skip)]
+    pub(crate) settings: Vec<(SetFlag, String)>,
     /// Let `cmd:` run commands
     #[arg(long)]
     pub(crate) allow_commands: bool,
     /// Show every resolved reference on stderr, as text or JSON lines
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
     pub(crate) trace: Option<Trace>,
+}
+
+/// Which flag a setting came with.
+#[derive(Clone, Copy)]
+pub(crate) enum SetFlag {
+    Text,
+    Json,
+}
+
+impl SetFlag {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Text => "--set",
+            Self::Json => "--set-json",
+        }
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]

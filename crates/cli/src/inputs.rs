@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use threadline_flow::source::{SourceError, SourceFile};
+use threadline_flow::source::{self, SourceError, SourceFile};
 use threadline_lang::data::ReadError;
 use threadline_lang::value::Oversized;
 use threadline_lang::{
@@ -11,7 +11,7 @@ use threadline_lang::{
     data, parse_path,
 };
 
-use crate::arguments::Names;
+use crate::arguments::{Names, SetFlag};
 use crate::exit::Failure;
 use crate::report::{Report, Source};
 use crate::world::plain;
@@ -21,7 +21,8 @@ const MAX_BYTES: u64 = 64 << 20;
 
 /// A `--set` or `--set-json`: where, and what.
 pub(crate) struct Setting {
-    argument: String,
+    /// The flag and its argument, as they were given.
+    given: String,
     path: Vec<PathStep>,
     value: Value,
 }
@@ -35,39 +36,33 @@ impl Setting {
     /// Puts the value in its place.
     pub(crate) fn apply(&self, document: &mut Document) -> Result<(), Failure> {
         document.set(&self.path, self.value.clone()).map_err(|error| {
-            let path = self.argument.split_once('=').map_or("", |(path, _)| path);
             Failure::Usage(match error {
                 SetError::NoSuchPlace { taken } => {
-                    format!("`--set {}`: step {} of `{path}` leads nowhere", self.argument, taken + 1)
+                    format!("`{}`: step {} of the path leads nowhere", self.given, taken + 1)
                 }
-                SetError::TooDeep => format!("`--set {}`: `{path}` is nested too deep", self.argument),
+                SetError::TooDeep => format!("`{}`: the path is too long", self.given),
             })
         })
     }
 }
 
-/// Every `--set` and `--set-json`.
+/// Every `--set` and `--set-json`, in the order they were given.
 pub(crate) fn settings(names: &Names) -> Result<Vec<Setting>, Failure> {
-    let texts = names.set.iter().map(|argument| setting("--set", argument, |text| Ok(Value::from(text))));
-    let jsons = names.set_json.iter().map(|argument| {
-        setting("--set-json", argument, |text| {
-            data::json::read_value(text, &Limits::DEFAULT)
-                .map_err(|error| Failure::Usage(format!("`--set-json {argument}`: {error}")))
-        })
-    });
-    texts.chain(jsons).collect()
+    names.settings.iter().map(|(flag, argument)| setting(*flag, argument)).collect()
 }
 
-fn setting(
-    flag: &str,
-    argument: &str,
-    value: impl Fn(&str) -> Result<Value, Failure>,
-) -> Result<Setting, Failure> {
+fn setting(flag: SetFlag, argument: &str) -> Result<Setting, Failure> {
+    let given = format!("{} {argument}", flag.name());
     let Some((path, text)) = split_setting(argument) else {
-        return Err(Failure::Usage(format!("`{flag} {argument}`: write a path, `=` and a value")));
+        return Err(Failure::Usage(format!("`{given}`: write a path, `=` and a value")));
     };
-    let steps = parse_path(path).map_err(|why| Failure::Usage(format!("`{flag} {argument}`: {why}")))?;
-    Ok(Setting { argument: argument.to_owned(), path: steps, value: value(text)? })
+    let path = parse_path(path).map_err(|why| Failure::Usage(format!("`{given}`: {why}")))?;
+    let value = match flag {
+        SetFlag::Text => Value::from(text),
+        SetFlag::Json => data::json::read_value(text, &Limits::DEFAULT)
+            .map_err(|error| Failure::Usage(format!("`{given}`: {error}")))?,
+    };
+    Ok(Setting { given, path, value })
 }
 
 /// At the first `=` that does not stand in a quoted key.
@@ -148,7 +143,11 @@ fn read_object(path: &Path, flag: &str) -> Result<Value, Failure> {
     if value.as_object().is_some() {
         return Ok(value);
     }
-    let message = format!("{}: `{flag}` takes an object of names, this is {}", file.name(), value.kind());
+    let message = format!(
+        "{}: `{flag}` takes an object of names, this is {}",
+        file.name(),
+        value.kind().with_article()
+    );
     Err(Failure::NotStarted(vec![Report::plain(message)]))
 }
 
@@ -168,10 +167,7 @@ pub(crate) fn read_source(path: &Path) -> Result<SourceFile, Failure> {
 /// A file or stdin as text.
 pub(crate) fn read_text(path: &Path) -> Result<(String, String), Failure> {
     let name = name_of(path);
-    let text = String::from_utf8(read_bytes(path)?).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        Failure::NotStarted(vec![Report::plain(format!("{name}: not valid UTF-8 at byte {at}"))])
-    })?;
+    let text = source::text(&name, read_bytes(path)?).map_err(|error| bad_source(&error))?;
     Ok((name, text))
 }
 

@@ -13,10 +13,9 @@ mod world;
 use std::process::ExitCode;
 
 use arguments::Arguments;
-use clap::Parser;
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match Arguments::read() {
         Ok(arguments) => arguments,
         Err(error) => return exit::of_usage(&error),
     };

@@ -44,6 +44,7 @@ pub(crate) struct Report(String);
 impl Report {
     /// A problem without a place.
     pub(crate) fn plain(message: impl std::fmt::Display) -> Self {
+        let message = printable(&message.to_string());
         Self(format!("{ERROR}error{ERROR:#}{BOLD}: {message}{BOLD:#}\n"))
     }
 
@@ -62,7 +63,7 @@ impl Report {
         notes: &[String],
         hints: &[String],
     ) -> Self {
-        let mut report = Self(format!("{ERROR}error{ERROR:#}{BOLD}: {message}{BOLD:#}\n"));
+        let mut report = Self::plain(message);
         report.excerpt(source, span, None);
         report.notes(notes);
         report.hints(hints);
@@ -92,7 +93,7 @@ impl Report {
             Severity::Error => (ERROR, "error"),
             Severity::Warning => (WARNING, "warning"),
         };
-        let (id, message) = (diagnostic.id, &diagnostic.message);
+        let (id, message) = (diagnostic.id, printable(&diagnostic.message));
         let mut report = Self(format!("{style}{word}[{id}]{style:#}{BOLD}: {message}{BOLD:#}\n"));
         report.excerpt(source, source.span(diagnostic.span, origin), origin);
         report.notes(&diagnostic.notes);
@@ -126,7 +127,7 @@ impl Report {
 
     fn notes(&mut self, notes: &[String]) {
         for note in notes {
-            let _ = writeln!(self.0, "  {FRAME}={FRAME:#} {note}");
+            let _ = writeln!(self.0, "  {FRAME}={FRAME:#} {}", printable(note));
         }
     }
 
@@ -135,7 +136,7 @@ impl Report {
             self.0.push('\n');
         }
         for hint in hints {
-            let _ = writeln!(self.0, "{HINT}hint{HINT:#}: {hint}");
+            let _ = writeln!(self.0, "{HINT}hint{HINT:#}: {}", printable(hint));
         }
     }
 }
@@ -166,6 +167,19 @@ impl Window {
             width: visible(&line[start..shown_end]).width().max(1),
         }
     }
+}
+
+/// Control characters written out, so that no value can steer a terminal. Line breaks stay.
+fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for char in text.chars() {
+        if char.is_control() && char != '\n' {
+            let _ = write!(shown, "\\u{:04x}", u32::from(char));
+        } else {
+            shown.push(char);
+        }
+    }
+    shown
 }
 
 /// Tabs and control characters as something that has a width and does nothing to a terminal.
@@ -263,6 +277,7 @@ fn explain(explanation: &Explanation, first: &str, rest: &str, out: &mut String)
     let outcome = match &explanation.outcome {
         Some(Ok(value)) => preview(value),
         Some(Err(error)) => format!("{ERROR}error{ERROR:#}: {error}"),
+        None if explanation.for_each => "once for each element".to_owned(),
         None => "not evaluated".to_owned(),
     };
     let source = explanation.source.split_whitespace().collect::<Vec<_>>().join(" ");

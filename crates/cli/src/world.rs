@@ -2,7 +2,7 @@
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -78,10 +78,17 @@ fn read_file(name: &str) -> Result<Value, ComputeError> {
     let shown = |error: std::io::Error| failed(format!("`{name}`: {}", plain(&error)), None);
     let here = std::env::current_dir().map_err(shown)?;
     let root = project_root(&here).canonicalize().map_err(shown)?;
+    let outside = || {
+        let hint = format!("files are read only inside the project, {}", root.display());
+        failed(format!("`{name}` is outside the project"), Some(&hint))
+    };
+    // First by its name, so that nothing can be learnt about files outside; then by where its links lead.
+    if !plain_path(&here.canonicalize().map_err(shown)?.join(name)).starts_with(&root) {
+        return Err(outside());
+    }
     let path = here.join(name).canonicalize().map_err(shown)?;
     if !path.starts_with(&root) {
-        let hint = format!("files are read only inside the project, {}", root.display());
-        return Err(failed(format!("`{name}` is outside the project"), Some(&hint)));
+        return Err(outside());
     }
     let file = std::fs::File::open(&path).map_err(shown)?;
     let metadata = file.metadata().map_err(shown)?;
@@ -105,6 +112,21 @@ fn read_file(name: &str) -> Result<Value, ComputeError> {
 fn project_root(here: &Path) -> PathBuf {
     let marked = |folder: &&Path| folder.join(".threadline").is_dir() || folder.join(".git").exists();
     here.ancestors().find(marked).unwrap_or(here).to_owned()
+}
+
+/// The path without `.` and `..`, by its text alone.
+fn plain_path(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 fn strip_line_break(text: &mut String) {

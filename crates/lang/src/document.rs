@@ -107,6 +107,26 @@ impl std::fmt::Debug for DocumentError {
     }
 }
 
+impl std::fmt::Display for DocumentError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Read(error) => error.fmt(f),
+            Self::Templates { errors, .. } => {
+                let shown: Vec<String> = errors.iter().map(ToString::to_string).collect();
+                f.write_str(&shown.join("; "))
+            }
+        }
+    }
+}
+
+impl std::error::Error for DocumentError {}
+
+impl std::fmt::Debug for Document {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Document").field("references", &self.references().len()).finish()
+    }
+}
+
 impl Document {
     /// Compiles the templates in a value's texts. Every problem is reported.
     pub fn from_value(value: &Value, syntax: &Syntax) -> Result<Self, Vec<Error>> {
@@ -183,17 +203,25 @@ impl Document {
 
     /// Makes the entries of a top-level key definitions that may refer to each other: each is evaluated when it
     /// is read, once. The document then has their values there.
-    pub fn define(&mut self, key: &str) -> Option<Arc<Definitions>> {
-        let Node::Object(keys, nodes) = self.root.opened() else { return None };
-        let at = keys.position(&Key::new(key))?;
-        let Node::Object(names, entries) = nodes[at].clone().opened() else { return None };
+    ///
+    /// The error says what stands there when it is neither an object nor null.
+    pub fn define(&mut self, key: &str) -> Result<Option<Arc<Definitions>>, &'static str> {
+        let Node::Object(keys, nodes) = self.root.opened() else { return Ok(None) };
+        let Some(at) = keys.position(&Key::new(key)) else { return Ok(None) };
+        let (names, entries) = match nodes[at].opened() {
+            Node::Object(names, entries) => (names, entries),
+            Node::Fixed(value) if value.is_null() => return Ok(None),
+            Node::Fixed(value) => return Err(value.kind().with_article()),
+            Node::List(_) => return Err("a list"),
+            Node::Leaf(_) | Node::Defined(..) => return Err("a reference"),
+        };
         let count = entries.len();
         let definitions = Arc::new(Definitions { root: key.into(), keys: Arc::clone(&names), entries });
         let mut nodes = nodes;
         nodes[at] =
             Node::Object(names, (0..count).map(|at| Node::Defined(Arc::clone(&definitions), at)).collect());
         self.root = Node::Object(keys, nodes);
-        Some(definitions)
+        Ok(Some(definitions))
     }
 }
 
@@ -250,7 +278,7 @@ impl Node {
                 Ok(value) => Some(value),
                 Err(error) => {
                     let origin = leaf.origin(trail);
-                    let all = leaf.template.all_errors(error, scope);
+                    let all = leaf.template.all_errors(error, scope, session);
                     errors.extend(all.into_iter().map(|error| error.with_origin(&origin)));
                     None
                 }

@@ -39,7 +39,7 @@ impl Limit {
             Self::EvaluationDepth => "nesting of an evaluation",
             Self::Operations => "operations per evaluation",
             Self::Digits => "digits of a number",
-            Self::TextResult => "size of a text",
+            Self::TextResult => "size of a text or list",
             Self::Regex => "size of a compiled pattern",
             Self::Computed => "computed values per evaluation",
         }

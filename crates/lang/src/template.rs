@@ -110,13 +110,25 @@ impl Template {
     }
 
     /// The error that evaluation met, and those that it would have met behind it for sure.
-    pub fn all_errors(&self, met: Error, scope: &Scope) -> Vec<Error> {
-        beside(met, self.check(scope))
+    pub fn all_errors(&self, met: Error, scope: &Scope, session: &Session<'_>) -> Vec<Error> {
+        beside(met, self.check(scope), session)
     }
 
     /// The one canonical spelling; it parses back to the same template.
     pub fn print(&self) -> String {
         self.program.print_template(&self.parts)
+    }
+}
+
+impl std::fmt::Debug for Template {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Template").field(&self.source()).finish()
+    }
+}
+
+impl std::fmt::Debug for Expression {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Expression").field(&self.source()).finish()
     }
 }
 
@@ -128,10 +140,10 @@ fn at_origin(error: Error, origin: Option<&Origin>) -> Error {
 }
 
 /// The error that was met, then the others in the order of the text.
-fn beside(met: Error, others: Vec<Error>) -> Vec<Error> {
+fn beside(met: Error, others: Vec<Error>, session: &Session<'_>) -> Vec<Error> {
     let span = met.span();
     let mut errors = vec![met];
-    errors.extend(others.into_iter().filter(|error| error.span() != span));
+    errors.extend(others.into_iter().filter(|error| error.span() != span && !session.tolerates(error)));
     errors.sort_by_key(|error| error.span().start);
     errors
 }
@@ -185,8 +197,8 @@ impl Expression {
     }
 
     /// The error that evaluation met, and those that it would have met behind it for sure.
-    pub fn all_errors(&self, met: Error, scope: &Scope) -> Vec<Error> {
-        beside(met, self.check(scope))
+    pub fn all_errors(&self, met: Error, scope: &Scope, session: &Session<'_>) -> Vec<Error> {
+        beside(met, self.check(scope), session)
     }
 
     /// The one canonical spelling; it parses back to the same expression.

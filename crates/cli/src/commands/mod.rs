@@ -25,7 +25,7 @@ pub(crate) fn render(call: &Render) -> Result<(), Failure> {
         Template::parse(text.as_str(), &Syntax::DEFAULT).map_err(|errors| failed(source, &errors))?;
     let mut out = String::with_capacity(text.len());
     evaluate(&call.names, source, call.undefined.into(), |session| {
-        template.text(&scope, session, &mut out).map_err(|error| template.all_errors(error, &scope))
+        template.text(&scope, session, &mut out).map_err(|error| template.all_errors(error, &scope, session))
     })?;
     if std::io::stdout().is_terminal() && !out.ends_with('\n') {
         out.push('\n');
@@ -74,8 +74,12 @@ fn document_scope(names: &Names, document: &mut Document, file: &str) -> Result<
     }
     let scope = inputs::scope(names, for_data.into_iter())?;
     match document.define(CONTEXT) {
-        Some(definitions) => with_context(&scope, Entry::Definitions(definitions), file),
-        None => Ok(scope),
+        Ok(Some(definitions)) => with_context(&scope, Entry::Definitions(definitions), file),
+        Ok(None) => Ok(scope),
+        Err(found) => {
+            let message = format!("{file}: `{CONTEXT}` is an object of definitions, this is {found}");
+            Err(Failure::Failed(vec![Report::plain(message)]))
+        }
     }
 }
 
@@ -98,13 +102,15 @@ pub(crate) fn eval(call: &Eval) -> Result<(), Failure> {
     let expression = parsed.map_err(|error| failed(source, &[error]))?;
     let value = evaluate(&call.names, source, Undefined::Error, |session| {
         if !call.explain {
-            return expression.value(&scope, session).map_err(|error| expression.all_errors(error, &scope));
+            return expression
+                .value(&scope, session)
+                .map_err(|error| expression.all_errors(error, &scope, session));
         }
         let explanation = expression.explain(&scope, session);
         report::print_explanation(&explanation);
         match explanation.outcome {
             Some(Ok(value)) => Ok(value),
-            Some(Err(error)) => Err(expression.all_errors(error, &scope)),
+            Some(Err(error)) => Err(expression.all_errors(error, &scope, session)),
             // The whole is always evaluated.
             None => Err(Vec::new()),
         }

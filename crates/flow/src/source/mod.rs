@@ -42,12 +42,7 @@ pub enum SourceError {
 impl SourceFile {
     /// A file of these bytes. What it is written in follows from its extension, otherwise from what it holds.
     pub fn new(name: &str, bytes: Vec<u8>) -> Result<Self, SourceError> {
-        let text = String::from_utf8(bytes).map_err(|error| {
-            let (offset, bytes) = (error.utf8_error().valid_up_to(), error.as_bytes());
-            let line = bytes[..offset].split(|byte| *byte == b'\n').count();
-            let utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
-            SourceError::NotUtf8 { name: name.into(), offset, line, utf16 }
-        })?;
+        let text = text(name, bytes)?;
         let format = format_of_name(name).unwrap_or_else(|| format_of_text(&text));
         Ok(Self { name: name.into(), text: text.into(), format })
     }
@@ -91,6 +86,16 @@ impl SourceFile {
     pub fn read_tree(&self, limits: &Limits) -> Result<Node, ReadError> {
         tree::read(&self.text, self.format, limits)
     }
+}
+
+/// The text of a file that may be neither JSON nor YAML.
+pub fn text(name: &str, bytes: Vec<u8>) -> Result<String, SourceError> {
+    String::from_utf8(bytes).map_err(|error| {
+        let (offset, bytes) = (error.utf8_error().valid_up_to(), error.as_bytes());
+        let line = bytes[..offset].split(|byte| *byte == b'\n').count();
+        let utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+        SourceError::NotUtf8 { name: name.into(), offset, line, utf16 }
+    })
 }
 
 /// The line and the column of a byte, both from 1; columns count characters. Past the end is the end.

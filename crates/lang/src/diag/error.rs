@@ -87,8 +87,8 @@ pub enum ErrorKind {
     IndexNotFound {
         /// The path so far.
         path: String,
-        /// The index.
-        index: i64,
+        /// The index, as a number in full.
+        index: EcoString,
         /// How many elements there are.
         len: usize,
     },

@@ -228,11 +228,11 @@ impl fmt::Display for Error {
             ErrorKind::Unset { path, why } => write!(f, "`{path}` has no value: {why}"),
             ErrorKind::Nothing { function, why } => write!(f, "`{function}` has nothing to give: {why}"),
             ErrorKind::StepIntoType { path, step, kind, .. } => {
-                write!(f, "`{path}` is {}: it has no `{step}`", with_article(*kind))
+                write!(f, "`{path}` is {}: it has no `{step}`", kind.with_article())
             }
             ErrorKind::Operands { operator, left, right, .. } => operands(f, operator, *left, *right),
             ErrorKind::Expected { place, expected, got, .. } => {
-                write!(f, "{place} takes {expected}, not {}", with_article(*got))
+                write!(f, "{place} takes {expected}, not {}", got.with_article())
             }
             ErrorKind::Argument { function, parameter, why, .. } => {
                 write!(f, "`{function}`: {parameter}: {why}")
@@ -243,9 +243,13 @@ impl fmt::Display for Error {
                 NumberError::Syntax => "this is not a number",
                 NumberError::TooLarge => "the number has too many digits",
             }),
-            ErrorKind::Element { function, index, cause } => {
-                write!(f, "`{function}`, element {index}: {cause}")
-            }
+            ErrorKind::Element { function, index, cause } => match cause.kind() {
+                ErrorKind::Expected { place, expected, got, .. } if place == "the expression" => {
+                    let got = got.with_article();
+                    write!(f, "`{function}`, element {index}: the expression gives {got}, not {expected}")
+                }
+                _ => write!(f, "`{function}`, element {index}: {cause}"),
+            },
             ErrorKind::Limit { limit, max } => {
                 write!(f, "over the limit: {} {}", limit.name(), limit_size(*limit, *max))
             }
@@ -264,30 +268,17 @@ impl fmt::Display for Error {
 fn operands(f: &mut fmt::Formatter<'_>, operator: &str, left: Type, right: Type) -> fmt::Result {
     match operator {
         "<" | "<=" | ">" | ">=" => {
-            write!(f, "`{operator}` does not compare {} with {}", with_article(left), with_article(right))
+            write!(f, "`{operator}` does not compare {} with {}", left.with_article(), right.with_article())
         }
         "in" | "not in" => {
-            write!(f, "`{operator}` does not look for {} in {}", with_article(left), with_article(right))
+            write!(f, "`{operator}` does not look for {} in {}", left.with_article(), right.with_article())
         }
-        _ => write!(f, "`{operator}` does not take {} and {}", with_article(left), with_article(right)),
+        _ => write!(f, "`{operator}` does not take {} and {}", left.with_article(), right.with_article()),
     }
 }
 
 fn field_name(field: &str) -> String {
     if crate::syntax::is_plain_name(field) { format!("`{field}`") } else { crate::value::quoted(field) }
-}
-
-/// "a list", "an int", "text", "null".
-pub(crate) fn with_article(kind: Type) -> &'static str {
-    match kind {
-        Type::Null => "null",
-        Type::Bool => "a bool",
-        Type::Int => "an int",
-        Type::Float => "a float",
-        Type::Text => "text",
-        Type::List => "a list",
-        Type::Object => "an object",
-    }
 }
 
 fn limit_size(limit: Limit, max: u64) -> String {

@@ -5,7 +5,6 @@
 pub mod error;
 mod message;
 
-pub(crate) use message::with_article;
 pub use message::{Diagnostic, Severity, preview};
 
 /// A range of bytes in a source text.
@@ -41,7 +40,8 @@ impl Span {
 /// The known name that a misspelt one most likely meant.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = name.chars().count();
-    let allowed = (length / 3).clamp(1, 3);
+    // Another name of one letter is just another name.
+    let allowed = if length < 2 { 0 } else { (length / 3).clamp(1, 3) };
     known
         .into_iter()
         .filter(|candidate| *candidate != name && candidate.chars().count().abs_diff(length) <= allowed)

@@ -66,6 +66,7 @@ impl<'a> Eval<'_, '_, 'a> {
         let before = self.session.fuel;
         let mut fuel = before;
         let mut failed = None;
+        let element_node = element;
         let result = {
             let mut apply = |index: usize, value: &Value| {
                 self.apply(function, element, index, value).map_err(|error| {
@@ -82,7 +83,7 @@ impl<'a> Eval<'_, '_, 'a> {
         if let Some(error) = failed {
             return Err(error);
         }
-        result.map(Val::Own).map_err(|error| self.function_error(id, function, args, error))
+        result.map(Val::Own).map_err(|error| self.function_error(id, function, args, element_node, error))
     }
 
     /// An element expression, for one element.
@@ -107,7 +108,14 @@ impl<'a> Eval<'_, '_, 'a> {
     }
 
     #[cold]
-    fn function_error(&self, id: NodeId, function: &'static Function, args: Run, error: FuncError) -> Error {
+    fn function_error(
+        &self,
+        id: NodeId,
+        function: &'static Function,
+        args: Run,
+        element: Option<NodeId>,
+        error: FuncError,
+    ) -> Error {
         let span = self.program.span(id);
         let arg_span =
             |at: usize| self.program.list(args).get(at).map_or(span, |node| self.program.span(*node));
@@ -133,6 +141,12 @@ impl<'a> Eval<'_, '_, 'a> {
                     ErrorKind::Argument { function: function.name, parameter: parameter(arg), why, hint };
                 (kind, arg_span(arg))
             }
+            FuncError::ElementType { index, expected, got } => {
+                let span = element.map_or(span, |element| self.program.span(element));
+                let place = "the expression".to_owned();
+                let cause = Error::new(ErrorKind::Expected { place, expected, got, hint: None }, span);
+                (ErrorKind::Element { function: function.name, index, cause: Box::new(cause) }, span)
+            }
             FuncError::Number(error) => (ErrorKind::Number(error), span),
             FuncError::Limit(limit) => return self.session.limit(limit, span),
             FuncError::Feature(feature) => {
@@ -153,6 +167,17 @@ impl<'a> Eval<'_, '_, 'a> {
     pub(super) fn computed(&mut self, id: NodeId, kind: &str, args: Run) -> Result<Val<'a>, Error> {
         let span = self.program.span(id);
         let values = self.values(args)?;
+        if let ("file" | "cmd", Some(value)) = (kind, values.first())
+            && value.as_str().is_none()
+        {
+            let kind = ErrorKind::Expected {
+                place: format!("`{kind}`"),
+                expected: "text",
+                got: value.kind(),
+                hint: None,
+            };
+            return Err(Error::new(kind, span).with_reads(self.reads(id)));
+        }
         let result = match kind {
             "date" => self.date(&values, id, span),
             _ => self.session.compute(kind, values, span),

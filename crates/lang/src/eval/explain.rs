@@ -15,6 +15,8 @@ pub struct Explanation {
     pub span: Span,
     /// Its value, its error, or nothing when it was not evaluated.
     pub outcome: Option<Result<Value, Error>>,
+    /// Whether it was evaluated for each element of a list, so that there is no one value.
+    pub for_each: bool,
     /// The parts it was made of; literals are left out.
     pub parts: Vec<Explanation>,
 }
@@ -41,45 +43,22 @@ impl Eval<'_, '_, '_> {
 }
 
 fn explanation(program: &Program, id: NodeId, outcomes: &[Option<Result<Value, Error>>]) -> Explanation {
-    if let Node::Chain(links) = program.node(id) {
-        return chain(program, id, program.list(*links), outcomes);
-    }
+    let outcome = outcomes.get(id as usize).cloned().flatten();
+    let element = match program.node(id) {
+        Node::Call { element, .. } if outcome.is_some() => *element,
+        _ => None,
+    };
     let mut parts = Vec::new();
     program.children(id, &mut |child| {
-        if !matches!(program.node(child), Node::Const(_)) {
+        if Some(child) == element {
+            // Its parts were evaluated with it, each time anew.
+            let span = program.span(child);
+            let source = program.text(span).to_owned();
+            parts.push(Explanation { source, span, outcome: None, for_each: true, parts: Vec::new() });
+        } else if !matches!(program.node(child), Node::Const(_)) {
             parts.push(explanation(program, child, outcomes));
         }
     });
-    explained(program, id, parts, outcomes)
-}
-
-/// A chain is made of its links; the operand that two of them share is explained in the first.
-fn chain(
-    program: &Program,
-    id: NodeId,
-    links: &[NodeId],
-    outcomes: &[Option<Result<Value, Error>>],
-) -> Explanation {
-    let parts = links.iter().enumerate().filter_map(|(at, link)| {
-        let (_, left, right) = program.link(*link)?;
-        let operands = [(at == 0).then_some(left), Some(right)].into_iter().flatten();
-        let operands = operands.filter(|operand| !matches!(program.node(*operand), Node::Const(_)));
-        let operands = operands.map(|operand| explanation(program, operand, outcomes)).collect();
-        Some(explained(program, *link, operands, outcomes))
-    });
-    explained(program, id, parts.collect(), outcomes)
-}
-
-fn explained(
-    program: &Program,
-    id: NodeId,
-    parts: Vec<Explanation>,
-    outcomes: &[Option<Result<Value, Error>>],
-) -> Explanation {
-    Explanation {
-        source: program.text(program.span(id)).to_owned(),
-        span: program.span(id),
-        outcome: outcomes.get(id as usize).cloned().flatten(),
-        parts,
-    }
+    let source = program.text(program.span(id)).to_owned();
+    Explanation { source, span: program.span(id), outcome, for_each: false, parts }
 }

@@ -105,14 +105,13 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
 
     #[cold]
     fn undefined(&mut self, error: Error, span: Span) -> Result<Val<'a>, Error> {
-        let unknown = matches!(error.kind(), ErrorKind::UnknownRoot { .. } | ErrorKind::NodeNotFound { .. });
-        match self.session.undefined {
-            Undefined::Keep if error.is_missing() || unknown => {
-                Ok(Value::from(self.program.text(span)).into())
-            }
-            Undefined::Empty if error.is_missing() => Ok(Value::NULL.into()),
-            _ => Err(error),
+        if !self.session.tolerates(&error) {
+            return Err(error);
         }
+        Ok(match self.session.undefined {
+            Undefined::Keep => Value::from(self.program.text(span)).into(),
+            Undefined::Error | Undefined::Empty => Value::NULL.into(),
+        })
     }
 
     /// One node. Literals and paths are no operations of their own.
@@ -380,15 +379,26 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
 
     fn terms(&mut self, id: NodeId, first: NodeId, rest: Run) -> Result<Val<'a>, Error> {
         let mut value = self.node(first)?.into_owned();
-        let mut left = first;
+        let start = self.program.span(first).start;
+        let mut end = self.program.span(first).end;
         for (op, right) in &self.program.terms[rest.range()] {
             if self.session.fuel == 0 {
                 return Err(self.session.limit(Limit::Operations, self.program.span(id)));
             }
             self.session.fuel -= 1;
             let right_value = self.node(*right)?;
-            value = self.operate(id, *op, &value, &right_value, (left, *right))?;
-            left = *right;
+            let right_span = self.program.span(*right);
+            value =
+                ops::binary(*op, &value, &right_value, self.session.limits.text_result).map_err(|error| {
+                    let left = self.program.text(Span { start, end }).trim();
+                    let hint =
+                        conversion_hint(*op, (left, &value), (self.program.text(right_span), &right_value));
+                    let span = Span { start, end: right_span.end };
+                    let max = self.session.limits.text_result as u64;
+                    Error::operands(op.symbol(), error, span, hint, max).with_reads(self.reads(id))
+                })?;
+            self.spend_size(id, &value)?;
+            end = right_span.end;
         }
         Ok(value.into())
     }
@@ -450,6 +460,10 @@ fn conversion_hint(
 ) -> Option<String> {
     let numeric = |kind| matches!(kind, Type::Int | Type::Float);
     let symbol = op.symbol();
+    if matches!(op, BinaryOp::In | BinaryOp::NotIn) {
+        let in_text = right.kind() == Type::Text && !matches!(left.kind(), Type::List | Type::Object);
+        return in_text.then(|| format!("write `text({left_source}) {symbol} {right_source}`"));
+    }
     match (left.kind(), right.kind()) {
         (Type::Text, right) if numeric(right) && op == BinaryOp::Add => {
             Some(format!("to join texts write `{left_source} + text({right_source})`"))

@@ -148,9 +148,19 @@ impl<'a> Eval<'_, '_, 'a> {
     fn unknown_root(&self, name: &str, span: Span) -> Error {
         let mut available = self.scope.names();
         available.sort_unstable();
+        let hint = match name {
+            "prev" if self.program.text(span).starts_with("json") => Some(
+                "`json` reads the output of the step before; of something else: `json(\"a.b\", source)`"
+                    .to_owned(),
+            ),
+            "date" => Some("the time is a computed value: `${date:%Y-%m-%d}`".to_owned()),
+            "file" | "cmd" | "json" => {
+                Some(format!("a computed value has a text behind a colon: `${{{name}:...}}`"))
+            }
+            _ if available.is_empty() => Some("give names with `--data`, `--outputs` or `--set`".to_owned()),
+            _ => None,
+        };
         let span = Span { start: span.start, end: span.start + u32::try_from(name.len()).unwrap_or(0) };
-        let hint =
-            available.is_empty().then(|| "give names with `--data`, `--outputs` or `--set`".to_owned());
         Error::new(ErrorKind::UnknownRoot { name: name.into(), available, hint }, span)
     }
 
@@ -319,6 +329,13 @@ impl<'a> Eval<'_, '_, 'a> {
         let step = match (key.as_str(), key.as_i64()) {
             (Some(name), _) => StepView::Quoted(name),
             (_, Some(index)) => StepView::Index(index),
+            // No list has an element there.
+            _ if key.kind() == Type::Int && value.as_list().is_some() => {
+                let path = self.program.text(self.program.span(base)).to_owned();
+                let kind =
+                    ErrorKind::IndexNotFound { path, index: key.to_string().into(), len: list_len(&value) };
+                return Err(Error::new(kind, self.program.span(index)));
+            }
             _ => {
                 let expected = if value.as_object().is_some() { "text" } else { "an int" };
                 let kind = ErrorKind::Expected {
@@ -456,13 +473,25 @@ fn meta<'a>(envelope: &'a Envelope, root: &dyn Fn() -> String, rest: Steps<'_>) 
 #[cold]
 fn not_in_envelope(envelope: &Envelope, root: &str, steps: Steps<'_>) -> Error {
     let written = steps.to(1).text("");
-    let in_value = follow(&envelope.value, steps).is_some();
-    let hint = if in_value {
+    let name = steps.first().and_then(StepView::key).unwrap_or_default();
+    let keys = |value: &Value| -> Vec<EcoString> {
+        let keys = value.as_object().map(|object| object.keys().as_slice()).unwrap_or_default();
+        keys.iter().map(|key| key.name().clone()).collect()
+    };
+    let fields = keys(&envelope.value);
+    let near = crate::diag::nearest(name, fields.iter().map(EcoString::as_str));
+    let hint = if follow(&envelope.value, steps).is_some() {
         format!("did you mean `${{{root}.result{}}}`", steps.text(""))
+    } else if MOVED_TO_META.contains(&name) {
+        format!("did you mean `${{{root}.meta.{name}}}`")
+    } else if let Some(near) = near {
+        let mut path = format!("{root}.result");
+        crate::syntax::push_key(&mut path, near);
+        format!("did you mean `${{{path}}}`")
     } else {
         format!("an output has `value`, its alias `result`, and `meta`: `${{{root}.result{written}}}`")
     };
-    let field = written.trim_start_matches('.').into();
+    let field = if name.is_empty() { written.as_str().into() } else { name.into() };
     let available = ["value", "result", "meta"].map(EcoString::from).to_vec();
     let kind = ErrorKind::FieldNotFound { path: root.to_owned(), field, available, hint: Some(hint) };
     Error::new(kind, steps.span())
@@ -472,6 +501,9 @@ fn not_in_envelope(envelope: &Envelope, root: &str, steps: Steps<'_>) -> Error {
 fn new_spelling(envelope: &Envelope, root: &str, name: &str, step: Steps<'_>) -> String {
     if follow(&envelope.value, step).is_some() {
         return step.text(&format!("{root}.result"));
+    }
+    if name == "config" && envelope.meta.get("trigger_config").is_some() {
+        return format!("{root}.meta.trigger_config");
     }
     if envelope.meta.get(name).is_some() {
         return format!("{root}.meta.{name}");
@@ -513,19 +545,21 @@ fn stopped(path: String, step: StepView<'_>, rest: String, span: Span, at: &Valu
             );
         }
         (StepView::Index(index), Type::List) => {
-            ErrorKind::IndexNotFound { path, index, len: at.as_list().map_or(0, <[Value]>::len) }
+            ErrorKind::IndexNotFound { path, index: index.to_string().into(), len: list_len(at) }
         }
-        (StepView::Digits(name), Type::List) => ErrorKind::IndexNotFound {
-            path,
-            index: digits(name),
-            len: at.as_list().map_or(0, <[Value]>::len),
-        },
+        (StepView::Digits(name), Type::List) => {
+            ErrorKind::IndexNotFound { path, index: name.into(), len: list_len(at) }
+        }
         (step, kind) => {
             let hint = step_hint(&path, step, at);
             ErrorKind::StepIntoType { path, step: written, kind, hint }
         }
     };
     Error::new(kind, span).with_reads(vec![read])
+}
+
+fn list_len(value: &Value) -> usize {
+    value.as_list().map_or(0, <[Value]>::len)
 }
 
 /// What to write instead of a step that a type does not have.

@@ -10,7 +10,7 @@ use crate::document::Definitions;
 use crate::func::Patterns;
 use crate::limits::{Limit, Limits};
 use crate::scope::Scope;
-use crate::value::{JsonStyle, Type, Value};
+use crate::value::{Type, Value};
 use crate::world::{ComputeError, World};
 
 /// What to do about a reference that has no value, in text and value fields. Conditions always fail.
@@ -69,10 +69,7 @@ impl Resolution {
     /// The bytes of the value's text form.
     pub fn size(&self) -> usize {
         let Some(value) = &self.value else { return 0 };
-        match value.as_str() {
-            Some(text) => text.len(),
-            None => value.to_json(JsonStyle::Compact).len(),
-        }
+        value.as_str().map_or_else(|| value.to_string().len(), str::len)
     }
 
     /// The type, when there is a value.
@@ -220,6 +217,16 @@ impl<'w> Session<'w> {
             && rare.chain.is_empty()
         {
             rare.computed.remove(&(EcoString::inline("uuid"), Vec::new()));
+        }
+    }
+
+    /// Whether the policy lets a reference with this error pass.
+    pub(crate) fn tolerates(&self, error: &Error) -> bool {
+        let unknown = matches!(error.kind(), ErrorKind::UnknownRoot { .. } | ErrorKind::NodeNotFound { .. });
+        match self.undefined {
+            Undefined::Error => false,
+            Undefined::Keep => error.is_missing() || unknown,
+            Undefined::Empty => error.is_missing(),
         }
     }
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::measure::{self, Form};
 use super::{Call, FuncError};
-use crate::diag::with_article;
 use crate::limits::Limit;
 use crate::value::{JsonStyle, Number, Object, Type, Value};
 
@@ -114,13 +113,11 @@ impl<'a> Call<'a> {
     }
 
     /// An element, or what the element expression made of it, is not what the function takes.
-    pub(super) fn wrong_element(&self, index: usize, expected: &str, got: Type) -> FuncError {
-        let got_words = with_article(got);
-        let why = if self.element.is_some() {
-            format!("the expression gives {got_words} for the element at index {index}, not {expected}")
-        } else {
-            format!("the element at index {index} is {got_words}, not {expected}")
-        };
+    pub(super) fn wrong_element(&self, index: usize, expected: &'static str, got: Type) -> FuncError {
+        if self.element.is_some() {
+            return FuncError::ElementType { index, expected, got };
+        }
+        let why = format!("the element at index {index} is {}, not {expected}", got.with_article());
         let convertible = got == Type::Text && expected == "a number";
         let hint = convertible.then(|| "`number(...)` reads a text as a number".to_owned());
         FuncError::Value { arg: 0, why, hint }

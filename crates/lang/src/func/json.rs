@@ -7,7 +7,6 @@ use unicode_ident::is_xid_continue;
 
 use super::FuncError;
 use crate::data::{Format, ReadError, ReadErrorKind};
-use crate::diag::with_article;
 use crate::document::PathStep;
 use crate::limits::Limits;
 use crate::value::{Repr, Value};
@@ -154,7 +153,7 @@ fn take(value: &Value, step: &Step, index: usize) -> Result<Value, FuncError> {
             return Err(FuncError::value(PATH, why, Some("an index is written like `[0]`")));
         }
         _ => {
-            let kind = with_article(value.kind());
+            let kind = value.kind().with_article();
             let why = format!("step {} of the path goes into {kind}", index + 1);
             return Err(FuncError::value(PATH, why, None));
         }

@@ -144,6 +144,15 @@ pub(crate) enum FuncError {
     Op(&'static str, OpError),
     /// The argument at this index has the right type and a value that will not do; why, and a hint.
     Value { arg: usize, why: String, hint: Option<String> },
+    /// The element expression gave the wrong type for the element at this index.
+    ElementType {
+        /// The index.
+        index: usize,
+        /// What is expected, in words.
+        expected: &'static str,
+        /// What it gave.
+        got: Type,
+    },
     /// Arithmetic failed.
     Number(NumberError),
     /// A limit was passed.

@@ -5,7 +5,6 @@
 use std::cmp::Ordering;
 
 use super::{Call, FuncError};
-use crate::diag::with_article;
 use crate::value::{Type, Value, ops};
 
 /// Checks element after element that all have an order with the first.
@@ -32,7 +31,7 @@ impl Ordered {
 }
 
 fn mixed(first: usize, first_kind: Type, index: usize, kind: Type) -> FuncError {
-    let (a, b) = (with_article(first_kind), with_article(kind));
+    let (a, b) = (first_kind.with_article(), kind.with_article());
     let why = format!("{a} at index {first} and {b} at index {index} have no order");
     let hint = "make them alike with `number(...)` or `text(...)`";
     FuncError::value(0, why, Some(hint))

@@ -42,6 +42,9 @@ fn show(result: Result<Value, FuncError>) -> String {
             format!("type: {arg} must be {expected}, not {got}")
         }
         Err(FuncError::Op(op, error)) => format!("op: {op} {error:?}"),
+        Err(FuncError::ElementType { index, expected, got }) => {
+            format!("element {index}: {}, not {expected}", got.with_article())
+        }
         Err(FuncError::Value { arg, why, hint: None }) => format!("value: {arg} {why}"),
         Err(FuncError::Value { arg, why, hint: Some(hint) }) => format!("value: {arg} {why}; hint: {hint}"),
         Err(FuncError::Number(error)) => format!("number: {error:?}"),
@@ -206,11 +209,7 @@ fn numbers_of_an_element_expression() {
         ("min", &[list], "1.5"),
         ("max", &[list], "3"),
         ("sum", &[r#"[{"n": 1}, {}]"#], "element"),
-        (
-            "sum",
-            &[r#"[{"n": true}]"#],
-            "value: 0 the expression gives a bool for the element at index 0, not a number",
-        ),
+        ("sum", &[r#"[{"n": true}]"#], "element 0: a bool, not a number"),
         ("min", &["5"], "type: 0 must be a list before an expression over its elements, not int"),
         (
             "min",
@@ -444,16 +443,12 @@ fn collections_by_an_element_expression() {
     for (name, args, expected) in [
         ("where", &[flags][..], r#"[{"f":true,"i":1}]"#),
         ("where", &["[]"], "[]"),
-        ("where", &[list], "value: 0 the expression gives text for the element at index 0, not a bool"),
-        (
-            "where",
-            &[r#"[{"f": true}, {"f": 1}]"#],
-            "value: 0 the expression gives an int for the element at index 1, not a bool",
-        ),
+        ("where", &[list], "element 0: text, not a bool"),
+        ("where", &[r#"[{"f": true}, {"f": 1}]"#], "element 1: an int, not a bool"),
         ("where", &["{}"], "type: 0 must be a list, not object"),
         ("where", &[r#"[{"g": 1}]"#], "element"),
         ("count", &[flags], "1"),
-        ("count", &[nulls], "value: 0 the expression gives null for the element at index 0, not a bool"),
+        ("count", &[nulls], "element 0: null, not a bool"),
         ("each", &[list], r#"["b","a","b"]"#),
         ("each", &[r#""ab""#], "type: 0 must be a list, not text"),
         ("collect", &[nulls], "[null,2,1.5]"),
@@ -461,21 +456,13 @@ fn collections_by_an_element_expression() {
         ("group_by", &[flags], r#"{"true":[{"f":true,"i":1}],"false":[{"f":false,"i":2}]}"#),
         ("group_by", &[r#"[{"f": null}, {"f": ""}]"#], r#"{"":[{"f":null},{"f":""}]}"#),
         ("group_by", &["[]"], "{}"),
-        (
-            "group_by",
-            &[r#"[{"f": []}]"#],
-            "value: 0 the expression gives a list for the element at index 0, not text, a number, a bool or null",
-        ),
+        ("group_by", &[r#"[{"f": []}]"#], "element 0: a list, not text, a number, a bool or null"),
         ("sort_by", &[nulls], r#"[{"f":1.5,"i":3},{"f":2,"i":2},{"f":null,"i":1}]"#),
         ("sort_by", &[nulls, r#""desc""#], r#"[{"f":2,"i":2},{"f":1.5,"i":3},{"f":null,"i":1}]"#),
         ("sort_by", &[list], r#"[{"f":"a","i":2},{"f":"b","i":1},{"f":"b","i":3}]"#),
         ("sort_by", &[list, r#""desc""#], r#"[{"f":"b","i":1},{"f":"b","i":3},{"f":"a","i":2}]"#),
         ("sort_by", &[list, r#""down""#], "value: 1 must be `asc` or `desc`"),
-        (
-            "sort_by",
-            &[r#"[{"f": 1}, {"f": true}]"#],
-            "value: 0 the expression gives a bool for the element at index 1, not a number or text",
-        ),
+        ("sort_by", &[r#"[{"f": 1}, {"f": true}]"#], "element 1: a bool, not a number or text"),
         (
             "sort_by",
             &[r#"[{"f": 1}, {"f": "a"}]"#],

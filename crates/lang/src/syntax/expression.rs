@@ -13,6 +13,9 @@ use crate::value::{Key, Keys, Number, NumberError, Value, ops::BinaryOp};
 const KEYWORDS: [&str; 12] =
     ["and", "or", "not", "in", "if", "else", "true", "false", "null", "True", "False", "None"];
 
+/// Roots that are tables of names: the first step into one is literal.
+const TABLES: [&str; 7] = ["captured", "context", "env", "imports", "inputs", "nodes", "secrets"];
+
 /// A bracket of a postfix: an index or a slice.
 enum Bracket {
     Index(NodeId),
@@ -434,7 +437,11 @@ impl<'s> Parser<'s, '_> {
             ParseClass::Syntax,
             self.span(path_start, end.max(self.pos + 1)),
             "a `-` without spaces between two names",
-            format!("write `${{{whole}}}` for the name, or `{left} - {right}` for the difference"),
+            if right.starts_with(|first: char| first.is_ascii_digit()) && Number::parse(right).is_err() {
+                format!("write `${{{whole}}}` for the name")
+            } else {
+                format!("write `${{{whole}}}` for the name, or `{left} - {right}` for the difference")
+            },
         )
     }
 
@@ -498,12 +505,16 @@ impl<'s> Parser<'s, '_> {
                 }
                 Ok(node)
             }
-            Some(b'.') if self.peek_at(1).is_some_and(|byte| byte.is_ascii_digit()) => self.problem_with(
-                ParseClass::Syntax,
-                self.here(),
-                "a number needs a digit before the point",
-                "write `0.5`",
-            ),
+            Some(b'.') if self.peek_at(1).is_some_and(|byte| byte.is_ascii_digit()) => {
+                let digits = &self.text[self.pos + 1..self.end];
+                let len = digits.bytes().take_while(u8::is_ascii_digit).count();
+                self.problem_with(
+                    ParseClass::Syntax,
+                    self.span(self.pos, self.pos + 1 + len),
+                    "a number needs a digit before the point",
+                    format!("write `0.{}`", &digits[..len]),
+                )
+            }
             _ => self.word(start),
         }
     }
@@ -546,10 +557,19 @@ impl<'s> Parser<'s, '_> {
             self.program.steps.push(super::Step::new(super::StepKind::Name(field), span));
         }
         self.dot_steps()?;
+        self.refuse_glued_dash(start)?;
         let span = self.span_from(start);
         if self.element {
             let run = self.steps_from(first_step);
             return Ok(self.push(Node::Element(run), span));
+        }
+        if self.peek() == Some(b'[') && self.program.steps.len() == first_step && TABLES.contains(&name) {
+            return self.problem_with(
+                ParseClass::InvalidPath,
+                self.here(),
+                format!("the first index of `{name}` is literal, so that names are known beforehand"),
+                format!("name the entry: `{name}.NAME` or `{name}[\"any name\"]`"),
+            );
         }
         let root = self.source_name(name, start);
         let path = self.path(root, super::RootKind::of(name), first_step);
@@ -607,20 +627,23 @@ impl<'s> Parser<'s, '_> {
         let start = self.pos;
         self.pos += 1;
         let entries = self.comma_separated(b'}', "`,` or `}`", Self::object_entry)?;
-        let (keys, values): (Vec<Key>, Vec<NodeId>) = entries.into_iter().unzip();
-        let span = self.span_from(start);
+        let spans: Vec<Span> = entries.iter().map(|(_, span, _)| *span).collect();
+        let (keys, values): (Vec<Key>, Vec<NodeId>) =
+            entries.into_iter().map(|(key, _, value)| (key, value)).unzip();
         let keys = match Keys::new(keys) {
             Ok(keys) => Arc::new(keys),
             Err(repeated) => {
-                let key = repeated.keys[repeated.at].as_str();
-                return self.problem(ParseClass::Syntax, span, format!("the key `{key}` stands twice"));
+                let message = format!("the key `{}` stands twice", repeated.keys[repeated.at].as_str());
+                return self.problem(ParseClass::Syntax, spans[repeated.at], message);
             }
         };
+        let span = self.span_from(start);
         let run = self.push_list(&values);
         Ok(self.push(Node::Object(keys, run), span))
     }
 
-    fn object_entry(&mut self) -> Parsed<(Key, NodeId)> {
+    fn object_entry(&mut self) -> Parsed<(Key, Span, NodeId)> {
+        let start = self.pos;
         let key = match self.peek() {
             Some(b'"' | b'\'') => self.key_literal()?,
             _ => self.name().to_owned(),
@@ -629,11 +652,12 @@ impl<'s> Parser<'s, '_> {
         {
             return self.expected("a key");
         }
+        let span = self.span_from(start);
         self.skip_space();
         if !self.eat(":") {
             return self.expected("`:` after the key");
         }
-        Ok((Key::new(key), self.expression()?))
+        Ok((Key::new(key), span, self.expression()?))
     }
 
     /// Items up to a closing character; a comma may stand behind the last.
@@ -762,16 +786,20 @@ impl<'s> Parser<'s, '_> {
 
     /// A key in quotes: names are known before the run, so no reference may stand in one.
     pub(super) fn key_literal(&mut self) -> Parsed<String> {
-        let (text, span) = self.key_text()?;
-        if text.contains("${") {
-            return self.problem_with(
+        let open = self.pos;
+        let parts = self.quoted_parts(true)?;
+        let texts = parts.iter().map(|part| match part {
+            Part::Owned(text) => Some(text.as_str()),
+            Part::Lit(_) | Part::Ref(..) => None,
+        });
+        match texts.collect() {
+            Some(key) => Ok(key),
+            None => self.problem(
                 ParseClass::Syntax,
-                span,
+                self.span_from(open),
                 "a key is literal: no reference may stand in it",
-                "to look up a computed key write `${= object[key] }`",
-            );
+            ),
         }
-        Ok(text)
     }
 
     /// Text in either quote, `${` in it left as text.
@@ -939,6 +967,30 @@ impl<'s> Parser<'s, '_> {
     /// What stands in the braces is an expression: say how to write it.
     pub(super) fn needs_expression<T>(&self, opened: usize) -> Parsed<T> {
         let inside = self.inside(opened);
+        let glued = !self.text[..self.pos].ends_with(char::is_whitespace);
+        match self.peek_char() {
+            Some('.' | '[') if !glued => {
+                let tight: String = inside.split_whitespace().collect();
+                return self.problem_with(
+                    ParseClass::InvalidPath,
+                    self.here(),
+                    "no white space may stand in a path",
+                    format!("write `${{{tight}}}`"),
+                );
+            }
+            Some(char) if char.is_alphanumeric() || char == '_' => {
+                return self.problem_with(
+                    ParseClass::InvalidPath,
+                    self.here(),
+                    "two names without anything between them",
+                    "a key with a space in it is written `[\"two words\"]`",
+                );
+            }
+            Some(char) if glued && !"+-*/%<>=!&|?:([{".contains(char) => {
+                return self.not_in_a_name(inside, char);
+            }
+            _ => {}
+        }
         if self.peek() == Some(b':') {
             return self.problem_with(
                 ParseClass::InvalidPath,
@@ -955,6 +1007,18 @@ impl<'s> Parser<'s, '_> {
         )
     }
 
+    /// A character that is neither of a name nor an operator: the key it is meant for needs quotes.
+    fn not_in_a_name<T>(&self, inside: &str, char: char) -> Parsed<T> {
+        let (before, name) = inside.rsplit_once('.').unwrap_or(("", inside));
+        let name = name.split(['|', '}']).next().unwrap_or(name).trim();
+        let message = format!("`{}` cannot stand in a name", char.escape_debug());
+        if before.is_empty() {
+            return self.problem(ParseClass::InvalidPath, self.here(), message);
+        }
+        let hint = format!("write the key in quotes: `${{{before}[{}]}}`", crate::value::quoted(name));
+        self.problem_with(ParseClass::InvalidPath, self.here(), message, hint)
+    }
+
     pub(super) fn not_a_path<T>(&self, opened: usize) -> Parsed<T> {
         match self.peek_char() {
             None => self.problem_with(
@@ -963,6 +1027,16 @@ impl<'s> Parser<'s, '_> {
                 "this `${` is never closed",
                 "close it with `}`, or write `$${` for the text `${`",
             ),
+            Some('{') if self.inside(opened).ends_with('}') => {
+                let inside = self.inside(opened);
+                let inner = inside[1..inside.len() - 1].trim();
+                self.problem_with(
+                    ParseClass::InvalidPath,
+                    self.here(),
+                    "one brace opens a reference",
+                    format!("write `${{{inner}}}`"),
+                )
+            }
             Some('(' | '[' | '{' | '"' | '\'' | '!' | '-' | '+' | '$') => self.needs_expression(opened),
             Some(char) => self.problem_with(
                 ParseClass::InvalidPath,

@@ -382,7 +382,11 @@ impl<'s, 'p> Parser<'s, 'p> {
             ParseClass::Syntax,
             span,
             format!("`|` in the text of `{kind}:`"),
-            format!("to filter the result write `${{{kind}({}) | {rest}}}`", crate::value::quoted(raw)),
+            format!(
+                "to filter the result write `${{{kind}({}) | {rest}}}`, for the character `${{{kind}({})}}`",
+                crate::value::quoted(raw),
+                crate::value::quoted(&format!("{raw}|{rest}"))
+            ),
         )
     }
 
@@ -494,7 +498,12 @@ impl<'s, 'p> Parser<'s, 'p> {
             );
         }
         if name.bytes().all(|byte| byte.is_ascii_digit()) {
-            return self.needs_expression(opened);
+            return self.problem_with(
+                ParseClass::InvalidPath,
+                self.span_from(start),
+                format!("`{name}` is a number, not a name"),
+                format!("write `${{= {name} }}`"),
+            );
         }
         let first_step = self.program.steps.len();
         loop {

@@ -63,6 +63,21 @@ impl Type {
     }
 }
 
+impl Type {
+    /// The type in a sentence: "a list", "an int", "text".
+    pub fn with_article(self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Bool => "a bool",
+            Self::Int => "an int",
+            Self::Float => "a float",
+            Self::Text => "text",
+            Self::List => "a list",
+            Self::Object => "an object",
+        }
+    }
+}
+
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -301,6 +316,12 @@ impl From<bool> for Value {
 impl From<i64> for Value {
     fn from(int: i64) -> Self {
         Self(Repr::Number(Number::int(int)))
+    }
+}
+
+impl From<i32> for Value {
+    fn from(int: i32) -> Self {
+        Self::from(i64::from(int))
     }
 }
 

@@ -23,18 +23,19 @@ const MAX_BITS: u64 = 33_220;
 #[derive(Clone)]
 pub struct Number(Repr);
 
-/// Small numbers are held in place; `Big` holds only what does not fit, so each number has one form.
+/// Small numbers are held in place; `Big` holds only what does not fit. `exponent` says that a decimal was written with
+/// one, and is printed so again.
 #[derive(Clone)]
 enum Repr {
     Int(i64),
-    Dec { mantissa: i64, scale: i16 },
+    Dec { mantissa: i64, scale: i16, exponent: bool },
     Float(f64),
     Big(Arc<Big>),
 }
 
 enum Big {
     Int(BigInt),
-    Dec { mantissa: BigInt, scale: i16 },
+    Dec { mantissa: BigInt, scale: i16, exponent: bool },
 }
 
 /// Why there is no number.
@@ -109,7 +110,11 @@ impl Number {
             if fraction_len == 0 && exponent.is_none() {
                 return Ok(Self::int(mantissa));
             }
-            return Self::decimal(mantissa, scale);
+            return Ok(Self(Repr::Dec {
+                mantissa,
+                scale: check_scale(scale)?,
+                exponent: exponent.is_some(),
+            }));
         }
         let mut digits = String::with_capacity(whole.len() + fraction.len());
         digits.push_str(whole);
@@ -119,7 +124,7 @@ impl Number {
         if fraction_len == 0 && exponent.is_none() {
             return Self::big_int(mantissa);
         }
-        Self::big_decimal(mantissa, scale)
+        Self::big_decimal(mantissa, scale, exponent.is_some())
     }
 
     /// An int.
@@ -139,16 +144,16 @@ impl Number {
 
     /// The exact decimal `mantissa / 10^scale`.
     pub fn decimal(mantissa: i64, scale: i64) -> Result<Self, NumberError> {
-        Ok(Self(Repr::Dec { mantissa, scale: check_scale(scale)? }))
+        Ok(Self(Repr::Dec { mantissa, scale: check_scale(scale)?, exponent: false }))
     }
 
-    fn big_decimal(mantissa: BigInt, scale: i64) -> Result<Self, NumberError> {
+    fn big_decimal(mantissa: BigInt, scale: i64, exponent: bool) -> Result<Self, NumberError> {
         let scale = check_scale(scale)?;
         if let Some(mantissa) = mantissa.to_i64() {
-            return Ok(Self(Repr::Dec { mantissa, scale }));
+            return Ok(Self(Repr::Dec { mantissa, scale, exponent }));
         }
         check_digits(&mantissa)?;
-        Ok(Self(Repr::Big(Arc::new(Big::Dec { mantissa, scale }))))
+        Ok(Self(Repr::Big(Arc::new(Big::Dec { mantissa, scale, exponent }))))
     }
 
     /// A binary float; NaN and the infinities are refused.
@@ -184,10 +189,10 @@ impl Number {
         match &self.0 {
             Repr::Int(int) => *int as f64,
             Repr::Float(float) => *float,
-            Repr::Dec { mantissa, scale } => decimal_to_f64(&mantissa.to_string(), *scale),
+            Repr::Dec { mantissa, scale, .. } => decimal_to_f64(&mantissa.to_string(), *scale),
             Repr::Big(big) => match &**big {
                 Big::Int(int) => int.to_f64().unwrap_or(f64::INFINITY),
-                Big::Dec { mantissa, scale } => decimal_to_f64(&mantissa.to_string(), *scale),
+                Big::Dec { mantissa, scale, .. } => decimal_to_f64(&mantissa.to_string(), *scale),
             },
         }
     }
@@ -196,11 +201,11 @@ impl Number {
     fn exact(&self) -> (BigInt, i64) {
         match &self.0 {
             Repr::Int(int) => (BigInt::from(*int), 0),
-            Repr::Dec { mantissa, scale } => (BigInt::from(*mantissa), i64::from(*scale)),
+            Repr::Dec { mantissa, scale, .. } => (BigInt::from(*mantissa), i64::from(*scale)),
             Repr::Float(float) => float_exact(*float),
             Repr::Big(big) => match &**big {
                 Big::Int(int) => (int.clone(), 0),
-                Big::Dec { mantissa, scale } => (mantissa.clone(), i64::from(*scale)),
+                Big::Dec { mantissa, scale, .. } => (mantissa.clone(), i64::from(*scale)),
             },
         }
     }
@@ -279,7 +284,7 @@ impl Number {
         if self.is_int() && other.is_int() {
             Self::big_int(quotient)
         } else {
-            Self::big_decimal(quotient * 10, 1)
+            Self::big_decimal(quotient * 10, 1, false)
         }
     }
 
@@ -322,7 +327,7 @@ impl Number {
         let scale = scale.ok_or(NumberError::TooLarge)?;
         check_scale(scale)?;
         let result = Pow::pow(mantissa, power);
-        if self.is_int() { Self::big_int(result) } else { Self::big_decimal(result, scale) }
+        if self.is_int() { Self::big_int(result) } else { Self::big_decimal(result, scale, false) }
     }
 
     /// 0, 1 and -1 to any power, however large.
@@ -344,13 +349,15 @@ impl Number {
                 None => Self::big_int(-BigInt::from(*int)),
             },
             Repr::Float(float) => Self::float(-float),
-            Repr::Dec { mantissa, scale } => match mantissa.checked_neg() {
-                Some(mantissa) => Ok(Self(Repr::Dec { mantissa, scale: *scale })),
-                None => Self::big_decimal(-BigInt::from(*mantissa), i64::from(*scale)),
+            Repr::Dec { mantissa, scale, exponent } => match mantissa.checked_neg() {
+                Some(mantissa) => Ok(Self(Repr::Dec { mantissa, scale: *scale, exponent: *exponent })),
+                None => Self::big_decimal(-BigInt::from(*mantissa), i64::from(*scale), *exponent),
             },
             Repr::Big(big) => match &**big {
                 Big::Int(int) => Self::big_int(-int),
-                Big::Dec { mantissa, scale } => Self::big_decimal(-mantissa, i64::from(*scale)),
+                Big::Dec { mantissa, scale, exponent } => {
+                    Self::big_decimal(-mantissa, i64::from(*scale), *exponent)
+                }
             },
         }
     }
@@ -374,7 +381,7 @@ impl Number {
             let half = &unit / 2u32;
             if mantissa.is_negative() { -((-mantissa + half) / unit) } else { (mantissa + half) / unit }
         };
-        if digits == 0 { Self::big_int(rounded) } else { Self::big_decimal(rounded, digits) }
+        if digits == 0 { Self::big_int(rounded) } else { Self::big_decimal(rounded, digits, false) }
     }
 
     /// Toward zero, as an int.
@@ -427,7 +434,7 @@ impl Number {
         if self.is_int() && other.is_int() {
             Self::big_int(mantissa)
         } else {
-            Self::big_decimal(mantissa, scale)
+            Self::big_decimal(mantissa, scale, false)
         }
     }
 
@@ -436,15 +443,16 @@ impl Number {
     pub fn write(&self, out: &mut String) {
         match &self.0 {
             Repr::Int(int) => out.push_str(itoa::Buffer::new().format(*int)),
-            Repr::Dec { mantissa, scale } => {
+            Repr::Dec { mantissa, scale, exponent } => {
                 let mut buffer = itoa::Buffer::new();
-                write_decimal(*mantissa < 0, buffer.format(mantissa.unsigned_abs()), *scale, out);
+                write_decimal(*mantissa < 0, buffer.format(mantissa.unsigned_abs()), *scale, *exponent, out);
             }
-            Repr::Float(float) => out.push_str(zmij::Buffer::new().format_finite(*float)),
+            Repr::Float(float) => write_float(*float, out),
             Repr::Big(big) => match &**big {
                 Big::Int(int) => out.push_str(&int.to_string()),
-                Big::Dec { mantissa, scale } => {
-                    write_decimal(mantissa.is_negative(), &mantissa.magnitude().to_string(), *scale, out);
+                Big::Dec { mantissa, scale, exponent } => {
+                    let digits = mantissa.magnitude().to_string();
+                    write_decimal(mantissa.is_negative(), &digits, *scale, *exponent, out);
                 }
             },
         }
@@ -529,15 +537,29 @@ fn decimal_to_f64(mantissa: &str, scale: i16) -> f64 {
     format!("{mantissa}e{}", -i32::from(scale)).parse().unwrap_or(f64::INFINITY)
 }
 
-/// Plain notation where it is short, else `d.ddde±x`; either reads back with the same digits.
-fn write_decimal(negative: bool, digits: &str, scale: i16, out: &mut String) {
+/// The shortest text that reads back the same; an exponent is written as everywhere else, without a plus.
+fn write_float(float: f64, out: &mut String) {
+    let mut buffer = zmij::Buffer::new();
+    let text = buffer.format_finite(float);
+    match text.split_once("e+") {
+        Some((digits, exponent)) => {
+            out.push_str(digits);
+            out.push('e');
+            out.push_str(exponent);
+        }
+        None => out.push_str(text),
+    }
+}
+
+/// Plain notation, or `d.ddde±x` where it was written so, or where plain would be hundreds of zeros.
+fn write_decimal(negative: bool, digits: &str, scale: i16, exponent: bool, out: &mut String) {
     if negative {
         out.push('-');
     }
     let scale = i64::from(scale);
     let len = i64::try_from(digits.len()).unwrap_or(i64::MAX);
     let adjusted = len - 1 - scale;
-    if scale > 0 && adjusted >= -6 {
+    if scale > 0 && adjusted >= -400 && !exponent {
         let point = len - scale;
         if point > 0 {
             let (whole, fraction) = digits.split_at(usize::try_from(point).unwrap_or(0));
@@ -580,11 +602,13 @@ impl Ord for Number {
     fn cmp(&self, other: &Self) -> Ordering {
         match (&self.0, &other.0) {
             (Repr::Int(a), Repr::Int(b)) => a.cmp(b),
-            (Repr::Dec { mantissa: a, scale: x }, Repr::Dec { mantissa: b, scale: y }) if x == y => a.cmp(b),
-            (Repr::Dec { mantissa, scale: scale @ 0..=18 }, Repr::Int(int)) => {
+            (Repr::Dec { mantissa: a, scale: x, .. }, Repr::Dec { mantissa: b, scale: y, .. }) if x == y => {
+                a.cmp(b)
+            }
+            (Repr::Dec { mantissa, scale: scale @ 0..=18, .. }, Repr::Int(int)) => {
                 cmp_dec_int(*mantissa, *scale, *int)
             }
-            (Repr::Int(int), Repr::Dec { mantissa, scale: scale @ 0..=18 }) => {
+            (Repr::Int(int), Repr::Dec { mantissa, scale: scale @ 0..=18, .. }) => {
                 cmp_dec_int(*mantissa, *scale, *int).reverse()
             }
             (Repr::Float(a), Repr::Float(b)) => a.partial_cmp(b).unwrap_or(Ordering::Equal),

@@ -118,6 +118,7 @@ pub struct Keys {
 }
 
 /// A key stood twice: the keys given, and where the second of the pair is.
+#[derive(Debug)]
 pub struct Repeated {
     /// The position of the later key.
     pub at: usize,

@@ -158,7 +158,9 @@ fn functions() -> String {
     let mut out = String::new();
     for (title, members) in chapters {
         writeln!(out, "## {title}\n").unwrap();
-        members.into_iter().for_each(|member| function(member, &mut out));
+        for member in members {
+            function(member, &mut out);
+        }
     }
     out
 }

@@ -9,6 +9,7 @@ use ecow::EcoString;
 
 use crate::document::Definitions;
 use crate::envelope::Envelope;
+use crate::syntax::{Name, Program};
 use crate::value::{Key, Keys, LastPosition, Object, Repeated, Value};
 
 /// The names visible at one place.
@@ -96,17 +97,17 @@ impl Scope {
 
     /// The value of a name that stands for just a value.
     #[inline]
-    pub(crate) fn plain(&self, name: &Key, last: &LastPosition) -> Option<&Value> {
+    pub(crate) fn plain(&self, name: Name, program: &Program, last: &LastPosition) -> Option<&Value> {
         let mut scope = self;
         while let Some(layer) = &scope.0 {
             match &layer.names {
                 Names::Values(object) => {
-                    if let Some(value) = object.get_near(name, last) {
+                    if let Some(value) = object.get_near(name.hash, || program.name(name), last) {
                         return Some(value);
                     }
                 }
                 Names::Entries(keys, entries) => {
-                    if let Some(at) = keys.position_near(name, last) {
+                    if let Some(at) = keys.position_near(name.hash, || program.name(name), last) {
                         return match &entries[at] {
                             Entry::Plain(value) => Some(value),
                             _ => None,
@@ -120,12 +121,16 @@ impl Scope {
     }
 
     #[inline]
-    pub(crate) fn lookup(&self, name: &Key) -> Option<Found<'_>> {
+    pub(crate) fn lookup(&self, name: Name, program: &Program, last: &LastPosition) -> Option<Found<'_>> {
         let mut scope = self;
         while let Some(layer) = &scope.0 {
             let entry = match &layer.names {
-                Names::Values(object) => object.get(name).map(EntryRef::Plain),
-                Names::Entries(keys, entries) => keys.position(name).map(|at| EntryRef::from(&entries[at])),
+                Names::Values(object) => {
+                    object.get_near(name.hash, || program.name(name), last).map(EntryRef::Plain)
+                }
+                Names::Entries(keys, entries) => keys
+                    .position_near(name.hash, || program.name(name), last)
+                    .map(|at| EntryRef::from(&entries[at])),
             };
             if let Some(entry) = entry {
                 return Some(Found { entry, label: &layer.label, scope });
@@ -136,7 +141,8 @@ impl Scope {
     }
 
     /// The innermost output of an id, whatever else has its name.
-    pub(crate) fn output(&self, id: &Key) -> Option<(&Envelope, &EcoString)> {
+    pub(crate) fn output(&self, id: &str) -> Option<(&Envelope, &EcoString)> {
+        let id = &Key::new(id);
         let mut scope = self;
         while let Some(layer) = &scope.0 {
             if let Names::Entries(keys, entries) = &layer.names

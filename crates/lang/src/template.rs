@@ -99,8 +99,8 @@ impl Template {
         references
     }
 
-    /// Checks the names of every reference against a scope: the errors that evaluation would meet for sure. The
-    /// world is not asked, and definitions are not evaluated.
+    /// Checks the names of every reference against a scope: unknown roots, and the errors that evaluation would meet
+    /// for sure. The world is not asked, and definitions are not evaluated.
     pub fn check(&self, scope: &Scope) -> Vec<Error> {
         let nodes = self.parts.iter().filter_map(|part| match part {
             Part::Ref(node, _) => Some(*node),

@@ -6,18 +6,21 @@ use crate::scope::Scope;
 use crate::syntax::{Node, NodeId, Program, RootKind};
 use crate::world::NoWorld;
 
-/// The errors of the references under a node. A missing value under a default is none.
+/// The errors of the references under a node: every unknown root, and a missing value where evaluation comes to it for
+/// sure and no default stands ready.
 pub(crate) fn check(program: &Program, id: NodeId, scope: &Scope) -> Vec<Error> {
     let mut world = NoWorld;
     let mut session = Session::new(&mut world);
     let mut errors = Vec::new();
-    program.visit(id, &mut |node, guarded| {
+    program.visit(id, &mut |node, place| {
         let Node::Path(path) = program.node(node) else { return };
         if !matches!(path.kind, RootKind::Named | RootKind::Nodes) {
             return;
         }
-        if let Err(error) = Eval::new(&mut session, program, scope).node(node) {
-            let excused = guarded && error.is_missing() || matches!(error.kind(), ErrorKind::Computed { .. });
+        if let Err(error) = Eval::new(&mut session, program, scope).check_path(path, node) {
+            let unknown =
+                matches!(error.kind(), ErrorKind::UnknownRoot { .. } | ErrorKind::NodeNotFound { .. });
+            let excused = place.guarded && error.is_missing() || !place.sure && !unknown;
             if !excused {
                 errors.push(error);
             }

@@ -41,12 +41,41 @@ impl Eval<'_, '_, '_> {
 }
 
 fn explanation(program: &Program, id: NodeId, outcomes: &[Option<Result<Value, Error>>]) -> Explanation {
+    if let Node::Chain(links) = program.node(id) {
+        return chain(program, id, program.list(*links), outcomes);
+    }
     let mut parts = Vec::new();
     program.children(id, &mut |child| {
         if !matches!(program.node(child), Node::Const(_)) {
             parts.push(explanation(program, child, outcomes));
         }
     });
+    explained(program, id, parts, outcomes)
+}
+
+/// A chain is made of its links; the operand that two of them share is explained in the first.
+fn chain(
+    program: &Program,
+    id: NodeId,
+    links: &[NodeId],
+    outcomes: &[Option<Result<Value, Error>>],
+) -> Explanation {
+    let parts = links.iter().enumerate().filter_map(|(at, link)| {
+        let (_, left, right) = program.link(*link)?;
+        let operands = [(at == 0).then_some(left), Some(right)].into_iter().flatten();
+        let operands = operands.filter(|operand| !matches!(program.node(*operand), Node::Const(_)));
+        let operands = operands.map(|operand| explanation(program, operand, outcomes)).collect();
+        Some(explained(program, *link, operands, outcomes))
+    });
+    explained(program, id, parts.collect(), outcomes)
+}
+
+fn explained(
+    program: &Program,
+    id: NodeId,
+    parts: Vec<Explanation>,
+    outcomes: &[Option<Result<Value, Error>>],
+) -> Explanation {
     Explanation {
         source: program.text(program.span(id)).to_owned(),
         span: program.span(id),

@@ -16,7 +16,7 @@ use crate::diag::error::{Error, ErrorKind, Read};
 use crate::limits::Limit;
 use crate::scope::Scope;
 use crate::syntax::{Node, NodeId, Part, Program, RootKind, Run};
-use crate::value::{Object, Oversized, Repr, Type, Value, ops, ops::BinaryOp};
+use crate::value::{Object, Oversized, Type, Value, ops, ops::BinaryOp};
 
 pub(crate) use check::check;
 pub use explain::Explanation;
@@ -158,6 +158,7 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
                 self.node(if condition { *yes } else { *no })
             }
             Node::Terms(first, rest) => self.terms(id, *first, *rest),
+            Node::Chain(links) => self.chain(*links),
             Node::Neg(operand) => self.negate(id, *operand),
             Node::Text(parts) => self.text_node(*parts),
             Node::OrText(head, parts) => self.or_text(*head, *parts),
@@ -302,6 +303,28 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
         self.node(*last)
     }
 
+    /// `a < b < c`: each operand is evaluated once, up to the first link that does not hold.
+    fn chain(&mut self, links: Run) -> Result<Val<'a>, Error> {
+        let mut before = None;
+        for id in self.program.list(links) {
+            let Some((op, left, right)) = self.program.link(*id) else { continue };
+            let left_value = match before.take() {
+                Some(value) => value,
+                None => self.node(left)?,
+            };
+            let right_value = self.node(right)?;
+            let result = self.operate(*id, op, &left_value, &right_value, (left, right)).map(Val::Own);
+            if !self.session.unwatched {
+                self.record(*id, &result);
+            }
+            if result?.as_bool() == Some(false) {
+                return Ok(Value::from(false).into());
+            }
+            before = Some(right_value);
+        }
+        Ok(Value::from(true).into())
+    }
+
     /// A node that must be a bool.
     #[inline]
     pub(crate) fn bool(&mut self, id: NodeId, place: &str) -> Result<bool, Error> {
@@ -326,9 +349,10 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
     fn at_hand(&self, id: NodeId) -> Option<&'a Value> {
         match self.program.node(id) {
             Node::Const(value) => Some(value),
-            Node::Path(path) if path.kind == RootKind::Named => {
-                path::follow(self.scope.plain(&path.root, &path.last)?, self.program.steps(path.steps))
-            }
+            Node::Path(path) if path.kind == RootKind::Named => path::follow(
+                self.scope.plain(path.root, self.program, &path.last)?,
+                self.program.steps(path.steps),
+            ),
             _ => None,
         }
     }
@@ -391,7 +415,7 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
     #[cold]
     pub(crate) fn reads(&self, id: NodeId) -> Vec<Read> {
         let mut reads: Vec<Read> = Vec::new();
-        self.program.visit(id, &mut |node, _guarded| {
+        self.program.visit(id, &mut |node, _place| {
             let value = match self.program.node(node) {
                 Node::Path(path) => self.peek(path),
                 Node::Element(steps) => self
@@ -447,9 +471,4 @@ fn conversion_hint(
         }
         _ => None,
     }
-}
-
-/// Whether a value may be indexed with a text key.
-pub(crate) fn is_object(value: &Value) -> bool {
-    matches!(value.0, Repr::Object(_))
 }

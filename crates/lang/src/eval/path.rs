@@ -4,25 +4,25 @@ use ecow::EcoString;
 
 use super::{Eval, Resolution, Val};
 use crate::diag::Span;
-use crate::diag::error::{Error, ErrorKind};
+use crate::diag::error::{Error, ErrorKind, Read};
 use crate::document::Definitions;
 use crate::envelope::{Envelope, MOVED_TO_META, OPTIONAL_META};
 use crate::scope::{EntryRef, Scope};
-use crate::syntax::{NodeId, Path, RootKind, Run, Step, StepKind};
+use crate::syntax::{NodeId, Path, RootKind, Run, StepKind, StepView, Steps};
 use crate::value::{Key, Type, Value};
 
 /// Follows steps as far as they go: the value at the end, or the value where they stopped and how many were
 /// taken.
 #[inline]
-fn steps_into<'v>(mut value: &'v Value, steps: &[Step]) -> Result<&'v Value, (usize, &'v Value)> {
-    for (taken, step) in steps.iter().enumerate() {
+fn steps_into<'v>(mut value: &'v Value, steps: Steps<'_>) -> Result<&'v Value, (usize, &'v Value)> {
+    for (taken, step) in steps.steps.iter().enumerate() {
         let next = match &step.kind {
-            StepKind::Name(key) | StepKind::Quoted(key) => {
-                value.as_object().and_then(|object| object.get_near(key, &step.last))
-            }
-            StepKind::Digits(key, index) => match value.as_list() {
-                Some(items) => element(items, *index),
-                None => value.as_object().and_then(|object| object.get(key)),
+            StepKind::Name(name) | StepKind::Quoted(name) => value
+                .as_object()
+                .and_then(|object| object.get_near(name.hash, || steps.program.name(*name), &step.last)),
+            StepKind::Digits(name) => match value.as_list() {
+                Some(items) => element(items, digits(steps.program.name(*name))),
+                None => value.get(steps.program.name(*name)),
             },
             StepKind::Index(index) => value.as_list().and_then(|items| element(items, *index)),
         };
@@ -35,8 +35,13 @@ fn steps_into<'v>(mut value: &'v Value, steps: &[Step]) -> Result<&'v Value, (us
 }
 
 /// The value at the end of the steps, when there is one.
-pub(super) fn follow<'v>(value: &'v Value, steps: &[Step]) -> Option<&'v Value> {
+pub(super) fn follow<'v>(value: &'v Value, steps: Steps<'_>) -> Option<&'v Value> {
     steps_into(value, steps).ok()
+}
+
+/// The index that a name made of digits is; the parser has made sure that it is one.
+fn digits(name: &str) -> i64 {
+    name.parse().unwrap_or(i64::MAX)
 }
 
 /// The element of an index; negative ones count from the end.
@@ -55,33 +60,46 @@ impl<'a> Eval<'_, '_, 'a> {
     pub(super) fn path(&mut self, path: &'a Path, id: NodeId) -> Result<Val<'a>, Error> {
         if path.kind == RootKind::Named
             && self.session.unwatched
-            && let Some(value) = self.scope.plain(&path.root, &path.last)
+            && let Some(value) = self.scope.plain(path.root, self.program, &path.last)
         {
             let steps = self.program.steps(path.steps);
             return match steps_into(value, steps) {
                 Ok(value) => Ok(Val::Ref(value)),
-                Err((taken, at)) => Err(self.step_error(path.root.as_str(), steps, taken, at)),
+                Err((taken, at)) => Err(step_error(
+                    steps.to(taken).text(self.program.name(path.root)),
+                    steps.after(taken),
+                    at,
+                )),
             };
         }
         self.any_path(path, id)
+    }
+
+    /// Whether a path leads to a value, as far as that can be told without evaluating a definition.
+    pub(super) fn check_path(&mut self, path: &'a Path, id: NodeId) -> Result<(), Error> {
+        if path.kind == RootKind::Named
+            && let Some(found) = self.scope.lookup(path.root, self.program, &path.last)
+            && let EntryRef::Definitions(definitions) = found.entry
+        {
+            let (root, steps) = (self.program.name(path.root), self.program.steps(path.steps));
+            let at = steps.first().map(|_| definition_position(definitions, root, steps));
+            return at.transpose().map(|_| ());
+        }
+        self.path(path, id).map(|_| ())
     }
 
     #[inline(never)]
     fn any_path(&mut self, path: &'a Path, id: NodeId) -> Result<Val<'a>, Error> {
         let span = self.program.span(id);
         let steps = self.program.steps(path.steps);
-        let mut answer = Answer { scope: EcoString::new(), path: None, computed: false };
+        let mut answer = Answer { traced: self.session.traces(), ..Answer::default() };
         let result = match path.kind {
             RootKind::Env => self.env(steps, span, &mut answer),
-            RootKind::Uuid => {
-                answer.computed = true;
-                answer.scope = "uuid".into();
-                self.computed_root("uuid", steps, span)
-            }
+            RootKind::Uuid => self.uuid(steps, span, &mut answer),
             RootKind::Nodes => self.nodes(steps, span, &mut answer),
             RootKind::Named => self.named(path, steps, span, &mut answer),
         };
-        if self.session.traces() {
+        if answer.traced {
             self.trace(path, steps, span, answer, result.as_deref().ok());
         }
         result
@@ -90,41 +108,36 @@ impl<'a> Eval<'_, '_, 'a> {
     fn named(
         &mut self,
         path: &'a Path,
-        steps: &'a [Step],
+        steps: Steps<'a>,
         span: Span,
         answer: &mut Answer,
     ) -> Result<Val<'a>, Error> {
-        let Some(found) = self.scope.lookup(&path.root) else {
-            return Err(self.unknown_root(&path.root, span));
+        let root = self.program.name(path.root);
+        let Some(found) = self.scope.lookup(path.root, self.program, &path.last) else {
+            return Err(self.unknown_root(root, span));
         };
-        answer.scope = found.label.clone();
-        let root = path.root.as_str();
+        if answer.traced {
+            answer.scope = found.label.clone();
+        }
         match found.entry {
-            EntryRef::Plain(value) => self.walk(value, root, steps).map(Val::Ref),
-            EntryRef::Output(envelope) => self.output(envelope, root, steps, span, answer),
+            EntryRef::Plain(value) => walk(value, steps, || root.to_owned()).map(Val::Ref),
+            EntryRef::Output(envelope) => self.output(envelope, &|| root.to_owned(), steps, span, answer),
             EntryRef::Definitions(definitions) => self.defined(definitions, root, steps, found.scope, span),
             EntryRef::Unset(why) => {
-                Err(Error::new(ErrorKind::Unset { path: path_text(root, steps), why: why.clone() }, span))
+                Err(Error::new(ErrorKind::Unset { path: steps.text(root), why: why.clone() }, span))
             }
         }
-    }
-
-    fn walk<'v>(&self, value: &'v Value, prefix: &str, steps: &[Step]) -> Result<&'v Value, Error> {
-        steps_into(value, steps).map_err(|(taken, at)| self.step_error(prefix, steps, taken, at))
     }
 
     /// The value of a path without asking the world or evaluating definitions.
     pub(super) fn peek(&self, path: &Path) -> Option<&'a Value> {
         let steps = self.program.steps(path.steps);
-        match self.scope.lookup(&path.root)?.entry {
+        match self.scope.lookup(path.root, self.program, &path.last)?.entry {
             EntryRef::Plain(value) => follow(value, steps),
-            EntryRef::Output(envelope) => match steps.split_first() {
+            EntryRef::Output(envelope) => match steps.first() {
                 None => Some(&envelope.value),
-                Some((Step { kind: StepKind::Name(key), .. }, rest)) => match key.as_str() {
-                    "value" | "result" => follow(&envelope.value, rest),
-                    "meta" => follow(&envelope.meta, rest),
-                    _ => None,
-                },
+                Some(StepView::Name("value" | "result")) => follow(&envelope.value, steps.after(1)),
+                Some(StepView::Name("meta")) => follow(&envelope.meta, steps.after(1)),
                 Some(_) => None,
             },
             EntryRef::Definitions(_) | EntryRef::Unset(_) => None,
@@ -132,67 +145,57 @@ impl<'a> Eval<'_, '_, 'a> {
     }
 
     #[cold]
-    fn unknown_root(&self, root: &Key, span: Span) -> Error {
-        let name = root.name().clone();
+    fn unknown_root(&self, name: &str, span: Span) -> Error {
         let mut available = self.scope.names();
         available.sort_unstable();
         let span = Span { start: span.start, end: span.start + u32::try_from(name.len()).unwrap_or(0) };
         let hint =
             available.is_empty().then(|| "give names with `--data`, `--outputs` or `--set`".to_owned());
-        Error::new(ErrorKind::UnknownRoot { name, available, hint }, span)
+        Error::new(ErrorKind::UnknownRoot { name: name.into(), available, hint }, span)
     }
 
     // ---- outputs ---------------------------------------------------------------------------------------
 
-    fn nodes(&mut self, steps: &'a [Step], span: Span, answer: &mut Answer) -> Result<Val<'a>, Error> {
-        let Some((
-            Step { kind: StepKind::Name(id) | StepKind::Quoted(id) | StepKind::Digits(id, _), .. },
-            rest,
-        )) = steps.split_first()
-        else {
-            // The parser lets no other first step through.
-            return Err(self.unknown_root(&Key::new("nodes"), span));
-        };
+    fn nodes(&mut self, steps: Steps<'a>, span: Span, answer: &mut Answer) -> Result<Val<'a>, Error> {
+        // The parser lets no path without a name of a node through.
+        let id = steps.first().and_then(StepView::key).unwrap_or_default();
         let Some((envelope, label)) = self.scope.output(id) else {
             let mut available = self.scope.output_ids();
             available.sort_unstable();
-            return Err(Error::new(ErrorKind::NodeNotFound { id: id.name().clone(), available }, span));
+            return Err(Error::new(ErrorKind::NodeNotFound { id: id.into(), available }, span));
         };
-        answer.scope = label.clone();
-        let root = path_text("nodes", &steps[..1]);
-        self.output(envelope, &root, rest, span, answer)
+        if answer.traced {
+            answer.scope = label.clone();
+        }
+        self.output(envelope, &|| steps.to(1).text("nodes"), steps.after(1), span, answer)
     }
 
     /// A path into an envelope: `value` and its alias `result`, `meta`, and the older spellings.
     fn output(
         &mut self,
         envelope: &'a Envelope,
-        root: &str,
-        steps: &'a [Step],
+        root: &dyn Fn() -> String,
+        steps: Steps<'a>,
         span: Span,
         answer: &mut Answer,
     ) -> Result<Val<'a>, Error> {
-        let Some((first, rest)) = steps.split_first() else {
-            answer.path = Some(format!("{root}.value"));
-            return Ok(Val::Ref(&envelope.value));
-        };
-        let name = match &first.kind {
-            StepKind::Name(key) | StepKind::Quoted(key) => key.as_str(),
-            StepKind::Digits(key, _) => key.as_str(),
-            StepKind::Index(_) => "",
-        };
-        match name {
-            "value" | "result" => {
+        let rest = steps.after(1);
+        match steps.first().map(|step| step.key().unwrap_or_default()) {
+            None => {
+                answer.is(|| format!("{}.value", root()));
+                Ok(Val::Ref(&envelope.value))
+            }
+            Some(name @ ("value" | "result")) => {
                 let rest =
                     if name == "result" { self.doubled_result(envelope, root, rest, span) } else { rest };
-                answer.path = Some(path_text(&format!("{root}.value"), rest));
-                self.walk(&envelope.value, &format!("{root}.{name}"), rest).map(Val::Ref)
+                answer.is(|| rest.text(&format!("{}.value", root())));
+                walk(&envelope.value, rest, || format!("{}.{name}", root())).map(Val::Ref)
             }
-            "meta" => {
-                answer.path = Some(path_text(&format!("{root}.meta"), rest));
-                self.meta(envelope, root, rest)
+            Some("meta") => {
+                answer.is(|| rest.text(&format!("{}.meta", root())));
+                meta(envelope, root, rest)
             }
-            _ => self.old_field(envelope, root, name, steps, span, answer),
+            Some(name) => self.old_field(envelope, root, name, steps, span, answer),
         }
     }
 
@@ -200,133 +203,93 @@ impl<'a> Eval<'_, '_, 'a> {
     fn doubled_result<'s>(
         &mut self,
         envelope: &Envelope,
-        root: &str,
-        rest: &'s [Step],
+        root: &dyn Fn() -> String,
+        rest: Steps<'s>,
         span: Span,
-    ) -> &'s [Step] {
-        let doubled =
-            matches!(rest.first(), Some(Step { kind: StepKind::Name(key), .. }) if key.as_str() == "result");
+    ) -> Steps<'s> {
+        let doubled = matches!(rest.first(), Some(StepView::Name("result")));
         if !doubled || envelope.value.get("result").is_some() {
             return rest;
         }
-        let new = path_text(&format!("{root}.result"), &rest[1..]);
+        let result = format!("{}.result", root());
         self.session.warn(
             "deprecated-result-result",
             span,
-            format!("`{}` is deprecated", path_text(&format!("{root}.result"), rest)),
-            Some(format!("write `${{{new}}}`")),
+            format!("`{}` is deprecated", rest.text(&result)),
+            Some(format!("write `${{{}}}`", rest.after(1).text(&result))),
         );
-        &rest[1..]
-    }
-
-    fn meta(&mut self, envelope: &'a Envelope, root: &str, rest: &[Step]) -> Result<Val<'a>, Error> {
-        if let [Step { kind: StepKind::Name(key) | StepKind::Quoted(key), .. }] = rest
-            && envelope.meta.get(key.as_str()).is_none()
-            && OPTIONAL_META.contains(&key.as_str())
-        {
-            return Ok(Value::NULL.into());
-        }
-        self.walk(&envelope.meta, &format!("{root}.meta"), rest).map(Val::Ref)
+        rest.after(1)
     }
 
     /// A field beside `value` and `meta`: one that moved to `meta`, or one of an output in an older shape.
     fn old_field(
         &mut self,
         envelope: &'a Envelope,
-        root: &str,
+        root: &dyn Fn() -> String,
         name: &str,
-        steps: &'a [Step],
+        steps: Steps<'a>,
         span: Span,
         answer: &mut Answer,
     ) -> Result<Val<'a>, Error> {
-        let rest = &steps[1..];
-        let moved = MOVED_TO_META.contains(&name) && envelope.meta.get(name).is_some();
-        let found = if moved {
-            Some((envelope.meta.get(name), format!("{root}.meta.{name}")))
-        } else {
-            let legacy = envelope.legacy.as_ref().and_then(|legacy| follow(legacy, &steps[..1]));
-            legacy.map(|value| (Some(value), new_spelling(envelope, root, name, &steps[..1])))
+        let root = root();
+        let moved = if MOVED_TO_META.contains(&name) { envelope.meta.get(name) } else { None };
+        let found = match moved {
+            Some(value) => Some((value, format!("{root}.meta.{name}"))),
+            None => {
+                let legacy = envelope.legacy.as_ref().and_then(|legacy| follow(legacy, steps.to(1)));
+                legacy.map(|value| (value, new_spelling(envelope, &root, name, steps.to(1))))
+            }
         };
-        let Some((Some(value), new)) = found else {
-            return Err(self.not_in_envelope(envelope, root, steps));
+        let Some((value, new)) = found else {
+            return Err(not_in_envelope(envelope, &root, steps));
         };
-        let old = path_text(root, steps);
+        let new = steps.after(1).text(&new);
         self.session.warn(
             "deprecated-field",
             span,
-            format!("`{old}` is deprecated"),
-            Some(format!("write `${{{}}}`", path_text(&new, rest))),
+            format!("`{}` is deprecated", steps.text(&root)),
+            Some(format!("write `${{{new}}}`")),
         );
-        answer.path = Some(path_text(&new, rest));
-        self.walk(value, &path_text(root, &steps[..1]), rest).map(Val::Ref)
-    }
-
-    #[cold]
-    fn not_in_envelope(&self, envelope: &Envelope, root: &str, steps: &[Step]) -> Error {
-        let written = path_text("", &steps[..1]);
-        let in_value = follow(&envelope.value, steps).is_some();
-        let hint = if in_value {
-            format!("did you mean `${{{root}.result{}}}`", path_text("", steps))
-        } else {
-            format!("an output has `value`, its alias `result`, and `meta`: `${{{root}.result{written}}}`")
-        };
-        let field = written.trim_start_matches('.').into();
-        let available = ["value", "result", "meta"].map(EcoString::from).to_vec();
-        let kind = ErrorKind::FieldNotFound { path: root.to_owned(), field, available, hint: Some(hint) };
-        Error::new(kind, steps[0].span)
+        answer.is(|| new);
+        walk(value, steps.after(1), || steps.to(1).text(&root)).map(Val::Ref)
     }
 
     // ---- the world and definitions ---------------------------------------------------------------------
 
-    fn env(&mut self, steps: &[Step], span: Span, answer: &mut Answer) -> Result<Val<'a>, Error> {
+    fn env(&mut self, steps: Steps<'_>, span: Span, answer: &mut Answer) -> Result<Val<'a>, Error> {
         answer.computed = true;
         answer.scope = "env".into();
-        let Some((
-            Step { kind: StepKind::Name(name) | StepKind::Quoted(name) | StepKind::Digits(name, _), .. },
-            rest,
-        )) = steps.split_first()
-        else {
-            // The parser lets no other first step through.
-            return Err(self.unknown_root(&Key::new("env"), span));
-        };
-        let value = self.session.compute("env", vec![Value::from(name.name().clone())], span)?;
-        self.walk(&value, &path_text("env", &steps[..1]), rest).map(|value| Val::Own(value.clone()))
+        // The parser lets no path without a name of a variable through.
+        let name = steps.first().and_then(StepView::key).unwrap_or_default();
+        let value = self.session.compute("env", vec![Value::from(name)], span)?;
+        walk(&value, steps.after(1), || steps.to(1).text("env")).map(|value| Val::Own(value.clone()))
     }
 
-    fn computed_root(&mut self, name: &str, steps: &[Step], span: Span) -> Result<Val<'a>, Error> {
-        let value = self.session.compute(name, Vec::new(), span)?;
-        self.walk(&value, name, steps).map(|value| Val::Own(value.clone()))
+    fn uuid(&mut self, steps: Steps<'_>, span: Span, answer: &mut Answer) -> Result<Val<'a>, Error> {
+        answer.computed = true;
+        answer.scope = "uuid".into();
+        let value = self.session.compute("uuid", Vec::new(), span)?;
+        walk(&value, steps, || "uuid".to_owned()).map(|value| Val::Own(value.clone()))
     }
 
     fn defined(
         &mut self,
         definitions: &'a Definitions,
         root: &str,
-        steps: &[Step],
+        steps: Steps<'_>,
         scope: &'a Scope,
         span: Span,
     ) -> Result<Val<'a>, Error> {
-        let Some((first, rest)) = steps.split_first() else {
+        if steps.steps.is_empty() {
             let values: Result<Vec<Value>, Error> = (0..definitions.len())
                 .map(|at| self.session.definition(definitions, at, scope, span))
                 .collect();
-            return definitions
-                .object(values?)
-                .map(Val::Own)
-                .map_err(|oversized| Error::oversized(oversized, span));
-        };
-        let key = match &first.kind {
-            StepKind::Name(key) | StepKind::Quoted(key) | StepKind::Digits(key, _) => Some(key),
-            StepKind::Index(_) => None,
-        };
-        let Some(at) = key.and_then(|key| definitions.position(key)) else {
-            let available = definitions.names();
-            let field = path_text("", &steps[..1]).trim_start_matches('.').into();
-            let kind = ErrorKind::FieldNotFound { path: root.to_owned(), field, available, hint: None };
-            return Err(Error::new(kind, first.span));
-        };
+            let object = definitions.object(values?);
+            return object.map(Val::Own).map_err(|oversized| Error::oversized(oversized, span));
+        }
+        let at = definition_position(definitions, root, steps)?;
         let value = self.session.definition(definitions, at, scope, span)?;
-        self.walk(&value, &path_text(root, &steps[..1]), rest).map(|value| Val::Own(value.clone()))
+        walk(&value, steps.after(1), || steps.to(1).text(root)).map(|value| Val::Own(value.clone()))
     }
 
     // ---- steps on values that have no root -------------------------------------------------------------
@@ -334,46 +297,47 @@ impl<'a> Eval<'_, '_, 'a> {
     pub(super) fn element_path(&mut self, id: NodeId, steps: Run) -> Result<Val<'a>, Error> {
         let steps = self.program.steps(steps);
         match &self.element {
-            Some(element) => self.walk(element, "it", steps).map(|value| Val::Own(value.clone())),
+            Some(element) => walk(element, steps, || "it".to_owned()).map(|value| Val::Own(value.clone())),
             // An element expression is only ever evaluated with an element.
-            None => Err(self.unknown_root(&Key::new("it"), self.program.span(id))),
+            None => Err(self.unknown_root("it", self.program.span(id))),
         }
     }
 
     pub(super) fn walk_node(&mut self, base: NodeId, steps: Run) -> Result<Val<'a>, Error> {
         let value = self.node(base)?;
-        let prefix = self.program.text(self.program.span(base));
         let steps = self.program.steps(steps);
+        let prefix = || self.program.text(self.program.span(base)).to_owned();
         match value {
-            Val::Ref(value) => self.walk(value, prefix, steps).map(Val::Ref),
-            Val::Own(value) => self.walk(&value, prefix, steps).map(|value| Val::Own(value.clone())),
+            Val::Ref(value) => walk(value, steps, prefix).map(Val::Ref),
+            Val::Own(value) => walk(&value, steps, prefix).map(|value| Val::Own(value.clone())),
         }
     }
 
     pub(super) fn index(&mut self, id: NodeId, base: NodeId, index: NodeId) -> Result<Val<'a>, Error> {
         let value = self.node(base)?;
         let key = self.node(index)?;
-        let span = self.program.span(index);
-        let kind = match (key.as_str(), key.as_i64()) {
-            (Some(name), _) => StepKind::Quoted(Key::new(name)),
-            (_, Some(index)) => StepKind::Index(index),
+        let step = match (key.as_str(), key.as_i64()) {
+            (Some(name), _) => StepView::Quoted(name),
+            (_, Some(index)) => StepView::Index(index),
             _ => {
-                let expected = if super::is_object(&value) { "text" } else { "an int" };
+                let expected = if value.as_object().is_some() { "text" } else { "an int" };
                 let kind = ErrorKind::Expected {
                     place: "an index".to_owned(),
                     expected,
                     got: key.kind(),
                     hint: None,
                 };
-                return Err(Error::new(kind, span).with_reads(self.reads(id)));
+                return Err(Error::new(kind, self.program.span(index)).with_reads(self.reads(id)));
             }
         };
-        let steps = [Step::new(kind, span)];
-        let prefix = self.program.text(self.program.span(base));
-        match value {
-            Val::Ref(value) => self.walk(value, prefix, &steps).map(Val::Ref),
-            Val::Own(value) => self.walk(&value, prefix, &steps).map(|value| Val::Own(value.clone())),
-        }
+        let found = match (&value, step) {
+            (Val::Ref(value), step) => taken(value, step).map(Val::Ref),
+            (Val::Own(value), step) => taken(value, step).map(|value| Val::Own(value.clone())),
+        };
+        found.ok_or_else(|| {
+            let path = self.program.text(self.program.span(base)).to_owned();
+            stopped(path, step, String::new(), self.program.span(index), &value)
+        })
     }
 
     /// Elements or characters from one position to before another, clamped to what there is.
@@ -426,56 +390,12 @@ impl<'a> Eval<'_, '_, 'a> {
         }
     }
 
-    /// The error of a step that could not be taken from `at`.
-    #[cold]
-    fn step_error(&self, prefix: &str, steps: &[Step], taken: usize, at: &Value) -> Error {
-        let path = path_text(prefix, &steps[..taken]);
-        let step = &steps[taken];
-        let written = path_text("", std::slice::from_ref(step));
-        let kind = match (&step.kind, at.kind()) {
-            (_, Type::Null) => ErrorKind::StepIntoNull { path, step: path_text("", &steps[taken..]) },
-            (StepKind::Name(key) | StepKind::Quoted(key) | StepKind::Digits(key, _), Type::Object) => {
-                let keys = at.as_object().map(|object| object.keys().as_slice()).unwrap_or_default();
-                let available = keys.iter().map(|key| key.name().clone()).collect();
-                ErrorKind::FieldNotFound { path, field: key.name().clone(), available, hint: None }
-            }
-            (StepKind::Index(index) | StepKind::Digits(_, index), Type::List) => {
-                let len = at.as_list().map_or(0, <[Value]>::len);
-                ErrorKind::IndexNotFound { path, index: *index, len }
-            }
-            (StepKind::Index(index), Type::Object) => {
-                let hint = Some(format!("a key is text: `{path}[\"{index}\"]`"));
-                ErrorKind::StepIntoType { path, step: written, kind: Type::Object, hint }
-            }
-            (StepKind::Name(key) | StepKind::Quoted(key), Type::List) => {
-                let hint = list_step_hint(&path, key.as_str(), at);
-                ErrorKind::StepIntoType { path, step: written, kind: Type::List, hint }
-            }
-            (StepKind::Index(_) | StepKind::Digits(..), Type::Text) => {
-                let hint = Some(format!("a part of a text is a slice: `{path}[0:1]`"));
-                ErrorKind::StepIntoType { path, step: written, kind: Type::Text, hint }
-            }
-            (_, Type::Text) => {
-                let hint = Some(format!("for JSON in a text write `from_json({path}){written}`"));
-                ErrorKind::StepIntoType { path, step: written, kind: Type::Text, hint }
-            }
-            (_, kind) => ErrorKind::StepIntoType { path, step: written, kind, hint: None },
-        };
-        let shows_value = !matches!(kind, ErrorKind::FieldNotFound { .. });
-        let error = Error::new(kind, step.span);
-        if !shows_value || at.is_null() {
-            return error;
-        }
-        let reference = path_text(prefix, &steps[..taken]).into();
-        error.with_reads(vec![crate::diag::error::Read { reference, value: at.clone() }])
-    }
-
     // ---- trace -----------------------------------------------------------------------------------------
 
-    fn trace(&mut self, path: &Path, steps: &[Step], span: Span, answer: Answer, value: Option<&Value>) {
+    fn trace(&mut self, path: &Path, steps: Steps<'_>, span: Span, answer: Answer, value: Option<&Value>) {
         let resolution = Resolution {
             reference: self.program.text(span).into(),
-            path: answer.path.unwrap_or_else(|| path_text(path.root.as_str(), steps)),
+            path: answer.path.unwrap_or_else(|| steps.text(self.program.name(path.root))),
             scope: answer.scope,
             value: value.cloned(),
             computed: answer.computed,
@@ -488,24 +408,70 @@ impl<'a> Eval<'_, '_, 'a> {
     }
 }
 
+/// Which definition the first step names.
+fn definition_position(definitions: &Definitions, root: &str, steps: Steps<'_>) -> Result<usize, Error> {
+    let key = steps.first().and_then(StepView::key).map(Key::new);
+    key.and_then(|key| definitions.position(&key)).ok_or_else(|| {
+        let available = definitions.names();
+        let field = steps.to(1).text("").trim_start_matches('.').into();
+        let kind = ErrorKind::FieldNotFound { path: root.to_owned(), field, available, hint: None };
+        Error::new(kind, steps.span())
+    })
+}
+
 /// Who answered a reference, for the trace.
+#[derive(Default)]
 struct Answer {
+    traced: bool,
     scope: EcoString,
     path: Option<String>,
     computed: bool,
 }
 
-/// The path as it would be written.
-fn path_text(prefix: &str, steps: &[Step]) -> String {
-    let mut text = prefix.to_owned();
-    steps.iter().for_each(|step| step.write(&mut text));
-    text
+impl Answer {
+    /// The path that was meant, when somebody wants to know.
+    fn is(&mut self, path: impl FnOnce() -> String) {
+        if self.traced {
+            self.path = Some(path());
+        }
+    }
+}
+
+/// The value at the end of the steps; the error says how far they led from `prefix`.
+fn walk<'v>(value: &'v Value, steps: Steps<'_>, prefix: impl FnOnce() -> String) -> Result<&'v Value, Error> {
+    steps_into(value, steps)
+        .map_err(|(taken, at)| step_error(steps.to(taken).text(&prefix()), steps.after(taken), at))
+}
+
+fn meta<'a>(envelope: &'a Envelope, root: &dyn Fn() -> String, rest: Steps<'_>) -> Result<Val<'a>, Error> {
+    if let (1, Some(name)) = (rest.steps.len(), rest.first().and_then(StepView::key))
+        && envelope.meta.get(name).is_none()
+        && OPTIONAL_META.contains(&name)
+    {
+        return Ok(Value::NULL.into());
+    }
+    walk(&envelope.meta, rest, || format!("{}.meta", root())).map(Val::Ref)
+}
+
+#[cold]
+fn not_in_envelope(envelope: &Envelope, root: &str, steps: Steps<'_>) -> Error {
+    let written = steps.to(1).text("");
+    let in_value = follow(&envelope.value, steps).is_some();
+    let hint = if in_value {
+        format!("did you mean `${{{root}.result{}}}`", steps.text(""))
+    } else {
+        format!("an output has `value`, its alias `result`, and `meta`: `${{{root}.result{written}}}`")
+    };
+    let field = written.trim_start_matches('.').into();
+    let available = ["value", "result", "meta"].map(EcoString::from).to_vec();
+    let kind = ErrorKind::FieldNotFound { path: root.to_owned(), field, available, hint: Some(hint) };
+    Error::new(kind, steps.span())
 }
 
 /// Where a field of an older shape stands now.
-fn new_spelling(envelope: &Envelope, root: &str, name: &str, steps: &[Step]) -> String {
-    if follow(&envelope.value, steps).is_some() {
-        return path_text(&format!("{root}.result"), steps);
+fn new_spelling(envelope: &Envelope, root: &str, name: &str, step: Steps<'_>) -> String {
+    if follow(&envelope.value, step).is_some() {
+        return step.text(&format!("{root}.result"));
     }
     if envelope.meta.get(name).is_some() {
         return format!("{root}.meta.{name}");
@@ -513,10 +479,69 @@ fn new_spelling(envelope: &Envelope, root: &str, name: &str, steps: &[Step]) -> 
     format!("{root}.result")
 }
 
-fn list_step_hint(path: &str, key: &str, list: &Value) -> Option<String> {
-    let first = list.as_list().and_then(<[Value]>::first)?;
-    first.get(key)?;
-    Some(format!("of one element: `{path}[0].{key}`; of all: `{path} | collect(\"{key}\")`"))
+/// One step from a value.
+fn taken<'v>(value: &'v Value, step: StepView<'_>) -> Option<&'v Value> {
+    match step {
+        StepView::Index(index) => value.as_list().and_then(|items| element(items, index)),
+        StepView::Name(name) | StepView::Quoted(name) | StepView::Digits(name) => value.get(name),
+    }
+}
+
+/// The error of the first of these steps, which cannot be taken from `at`, the value of `path`.
+#[cold]
+fn step_error(path: String, steps: Steps<'_>, at: &Value) -> Error {
+    // Steps that stopped have one that could not be taken.
+    let step = steps.first().unwrap_or(StepView::Index(0));
+    stopped(path, step, steps.after(1).text(""), steps.span(), at)
+}
+
+/// The error of a step that cannot be taken from `at`; `rest` is what was to follow it.
+#[cold]
+fn stopped(path: String, step: StepView<'_>, rest: String, span: Span, at: &Value) -> Error {
+    let written = step.to_string();
+    let read = Read { reference: path.as_str().into(), value: at.clone() };
+    let kind = match (step, at.kind()) {
+        (_, Type::Null) => {
+            return Error::new(ErrorKind::StepIntoNull { path, step: format!("{written}{rest}") }, span);
+        }
+        (StepView::Name(key) | StepView::Quoted(key) | StepView::Digits(key), Type::Object) => {
+            let keys = at.as_object().map(|object| object.keys().as_slice()).unwrap_or_default();
+            let available = keys.iter().map(|key| key.name().clone()).collect();
+            return Error::new(
+                ErrorKind::FieldNotFound { path, field: key.into(), available, hint: None },
+                span,
+            );
+        }
+        (StepView::Index(index), Type::List) => {
+            ErrorKind::IndexNotFound { path, index, len: at.as_list().map_or(0, <[Value]>::len) }
+        }
+        (StepView::Digits(name), Type::List) => ErrorKind::IndexNotFound {
+            path,
+            index: digits(name),
+            len: at.as_list().map_or(0, <[Value]>::len),
+        },
+        (step, kind) => {
+            let hint = step_hint(&path, step, at);
+            ErrorKind::StepIntoType { path, step: written, kind, hint }
+        }
+    };
+    Error::new(kind, span).with_reads(vec![read])
+}
+
+/// What to write instead of a step that a type does not have.
+fn step_hint(path: &str, step: StepView<'_>, at: &Value) -> Option<String> {
+    match (step, at.kind()) {
+        (StepView::Index(index), Type::Object) => Some(format!("a key is text: `{path}[\"{index}\"]`")),
+        (StepView::Name(key) | StepView::Quoted(key), Type::List) => {
+            at.as_list().and_then(<[Value]>::first)?.get(key)?;
+            Some(format!("of one element: `{path}[0].{key}`; of all: `{path} | collect(\"{key}\")`"))
+        }
+        (StepView::Index(_) | StepView::Digits(_), Type::Text) => {
+            Some(format!("a part of a text is a slice: `{path}[0:1]`"))
+        }
+        (step, Type::Text) => Some(format!("for JSON in a text write `from_json({path}){step}`")),
+        _ => None,
+    }
 }
 
 fn clamp(from: Option<i64>, to: Option<i64>, len: usize) -> std::ops::Range<usize> {

@@ -783,9 +783,13 @@ fn deep() -> Value {
     (1..MAX_DEPTH).fold(read("[1]"), |inner, _| Value::list(vec![inner]).expect("a list"))
 }
 
-/// A small value in memory whose text would fill every disk.
+/// A small value in memory, and nearly the largest that a text may be made of.
 fn shared() -> Value {
-    (0..150).fold(read("[1]"), |inner, _| Value::list(vec![inner.clone(), inner]).expect("a list"))
+    let doubled = |inner: Value, _| match Value::list(vec![inner.clone(), inner.clone()]) {
+        Ok(list) => list,
+        Err(_) => inner,
+    };
+    (0..150).fold(read("[1]"), doubled)
 }
 
 #[test]

@@ -131,7 +131,7 @@ impl<'s> Parser<'s, '_> {
             _ => {
                 let run = self.push_list(&links);
                 let span = self.span_from(start);
-                Ok(self.push(Node::And(run), span))
+                Ok(self.push(Node::Chain(run), span))
             }
         }
     }
@@ -250,11 +250,12 @@ impl<'s> Parser<'s, '_> {
             return self.power();
         }
         self.pos += 1;
+        let glued = self.peek().is_some_and(|byte| byte.is_ascii_digit());
         let operand = self.nested(Self::unary)?;
         let span = self.span_from(start);
         if let Node::Const(value) = self.program.node(operand)
             && let Some(Ok(negated)) = value.as_number().map(Number::neg)
-            && self.program.span(operand).start as usize == start + 1
+            && glued
         {
             return Ok(self.push(Node::Const(Value::from(negated)), span));
         }
@@ -381,13 +382,14 @@ impl<'s> Parser<'s, '_> {
                     format!("write `[\"{name}\"]`"),
                 );
             }
-            super::StepKind::Digits(Key::new(text), self.index_of(text, name_at)?)
+            self.index_of(text, name_at)?;
+            super::StepKind::Digits(self.source_name(text, name_at))
         } else {
             let name = self.name();
             if name.is_empty() {
                 return self.expected("a name after the dot");
             }
-            super::StepKind::Name(Key::new(name))
+            super::StepKind::Name(self.source_name(name, name_at))
         };
         let span = self.span_from(name_at);
         self.program.steps.push(super::Step::new(kind, span));
@@ -534,7 +536,8 @@ impl<'s> Parser<'s, '_> {
         let first_step = self.program.steps.len();
         if self.element && name != "it" {
             let span = self.span_from(start);
-            self.program.steps.push(super::Step::new(super::StepKind::Name(Key::new(name)), span));
+            let field = self.source_name(name, start);
+            self.program.steps.push(super::Step::new(super::StepKind::Name(field), span));
         }
         self.dot_steps()?;
         let span = self.span_from(start);
@@ -542,28 +545,22 @@ impl<'s> Parser<'s, '_> {
             let run = self.steps_from(first_step);
             return Ok(self.push(Node::Element(run), span));
         }
-        let path = self.path(name, first_step);
+        let root = self.source_name(name, start);
+        let path = self.path(root, super::RootKind::of(name), first_step);
         self.check_literal_first(&path, span)?;
         Ok(self.push(Node::Path(path), span))
     }
 
     fn number(&mut self) -> Parsed<NodeId> {
         let start = self.pos;
-        let len = self.text[start..self.end]
-            .bytes()
-            .enumerate()
-            .take_while(|(at, byte)| match byte {
-                b'+' | b'-' => matches!(self.text.as_bytes()[start + at - 1], b'e' | b'E'),
-                b'.' | b'_' | 128.. => true,
-                _ => byte.is_ascii_alphanumeric(),
-            })
-            .count();
-        let mut end = start + len;
-        while !self.text.is_char_boundary(end) {
-            end -= 1;
-        }
-        let text = &self.text[start..end];
-        self.pos = end;
+        let rest = &self.text[start..self.end];
+        let len = rest.char_indices().find(|&(at, char)| match char {
+            '+' | '-' => !matches!(rest.as_bytes()[at - 1], b'e' | b'E'),
+            '.' | '_' => false,
+            char => !unicode_ident::is_xid_continue(char),
+        });
+        let text = &rest[..len.map_or(rest.len(), |(at, _)| at)];
+        self.pos += text.len();
         let span = self.span_from(start);
         match Number::parse(text) {
             Ok(number) => Ok(self.push(Node::Const(Value::from(number)), span)),
@@ -708,9 +705,9 @@ impl<'s> Parser<'s, '_> {
         let node = if in_place {
             let (end, element) = (self.end, self.element);
             (self.pos, self.end, self.element) = (open + 1, close - 1, true);
-            let node = self.nested(Self::whole_element)?;
+            let node = self.nested(Self::whole_element);
             (self.pos, self.end, self.element) = (close, end, element);
-            node
+            node?
         } else {
             let mut parser = Parser {
                 text: &text,
@@ -909,10 +906,10 @@ impl<'s> Parser<'s, '_> {
     }
 
     /// A word that is not the beginning of a longer name.
+    #[inline]
     fn eat_word(&mut self, word: &str) -> bool {
         self.skip_space();
-        let rest = &self.text[self.pos..self.end];
-        let found = rest.starts_with(word) && name_len(rest) == word.len();
+        let found = self.starts_with(word) && name_len(&self.text[self.pos..self.end]) == word.len();
         if found {
             self.pos += word.len();
         }
@@ -984,7 +981,17 @@ impl<'s> Parser<'s, '_> {
 }
 
 /// How many bytes of a text are one name.
+#[inline]
 fn name_len(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let ascii = bytes.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
+    if bytes.get(ascii).is_some_and(|byte| !byte.is_ascii()) {
+        return unicode_name_len(text);
+    }
+    if bytes.first().is_some_and(u8::is_ascii_digit) { 0 } else { ascii }
+}
+
+fn unicode_name_len(text: &str) -> usize {
     let mut chars = text.char_indices();
     match chars.next() {
         Some((_, first)) if first == '_' || unicode_ident::is_xid_start(first) => {}

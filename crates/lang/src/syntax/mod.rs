@@ -65,6 +65,8 @@ impl Run {
 #[derive(Default)]
 pub(crate) struct Program {
     pub source: EcoString,
+    /// Names that do not stand in the source as they are.
+    pub pool: String,
     pub nodes: Vec<Node>,
     pub spans: Vec<Span>,
     pub steps: Vec<Step>,
@@ -101,6 +103,8 @@ pub(crate) enum Node {
     Binary(BinaryOp, NodeId, NodeId),
     /// Several operators of one precedence, from the left.
     Terms(NodeId, Run),
+    /// `a < b < c`: the links `a < b` and `b < c`, which share the operand between them.
+    Chain(Run),
     /// `yes if condition else no`
     If { condition: NodeId, yes: NodeId, no: NodeId },
     /// A built-in; an element expression stands apart from the arguments.
@@ -117,7 +121,7 @@ pub(crate) enum Node {
 
 /// A path from a root.
 pub(crate) struct Path {
-    pub root: Key,
+    pub root: Name,
     pub last: LastPosition,
     pub kind: RootKind,
     pub steps: Run,
@@ -147,6 +151,17 @@ impl RootKind {
     }
 }
 
+/// A name in a program's source, or in its pool of decoded names, with its hash.
+#[derive(Clone, Copy)]
+pub(crate) struct Name {
+    pub hash: u32,
+    start: u32,
+    len: u32,
+}
+
+/// Set in the start of a name that stands in the pool.
+const IN_POOL: u32 = 1 << 31;
+
 /// One step of a path.
 pub(crate) struct Step {
     pub kind: StepKind,
@@ -156,13 +171,29 @@ pub(crate) struct Step {
 
 pub(crate) enum StepKind {
     /// `.name`
-    Name(Key),
+    Name(Name),
     /// `["any key"]`
-    Quoted(Key),
+    Quoted(Name),
     /// `.0`: an index of a list, a key of an object.
-    Digits(Key, i64),
+    Digits(Name),
     /// `[0]`, `[-1]`
     Index(i64),
+}
+
+/// A step with its name at hand.
+#[derive(Clone, Copy)]
+pub(crate) enum StepView<'p> {
+    Name(&'p str),
+    Quoted(&'p str),
+    Digits(&'p str),
+    Index(i64),
+}
+
+/// Steps of a program, or some of them.
+#[derive(Clone, Copy)]
+pub(crate) struct Steps<'p> {
+    pub program: &'p Program,
+    pub steps: &'p [Step],
 }
 
 /// A piece of a template.
@@ -191,9 +222,26 @@ impl Program {
         &self.lists[run.range()]
     }
 
+    /// The operands of a link of a chain.
+    pub(crate) fn link(&self, id: NodeId) -> Option<(BinaryOp, NodeId, NodeId)> {
+        match self.node(id) {
+            Node::Binary(op, left, right) => Some((*op, *left, *right)),
+            _ => None,
+        }
+    }
+
     #[inline]
-    pub(crate) fn steps(&self, run: Run) -> &[Step] {
-        &self.steps[run.range()]
+    pub(crate) fn steps(&self, run: Run) -> Steps<'_> {
+        Steps { program: self, steps: &self.steps[run.range()] }
+    }
+
+    /// The text of a name.
+    #[inline]
+    pub(crate) fn name(&self, name: Name) -> &str {
+        let text = if name.start & IN_POOL == 0 { self.source.as_str() } else { &self.pool };
+        let start = (name.start & !IN_POOL) as usize;
+        // Names are only ever made of the source or the pool, which never shrinks.
+        text.get(start..start + name.len as usize).unwrap_or("")
     }
 
     /// The source of a span.
@@ -206,25 +254,84 @@ impl Step {
     pub(crate) fn new(kind: StepKind, span: Span) -> Self {
         Self { kind, last: LastPosition::default(), span }
     }
+}
 
-    /// The step as it would be written in a path.
-    pub(crate) fn write(&self, out: &mut String) {
-        match &self.kind {
-            StepKind::Name(key) | StepKind::Digits(key, _) => {
+impl<'p> Steps<'p> {
+    /// The first `count` of them.
+    pub(crate) fn to(self, count: usize) -> Self {
+        Self { steps: self.steps.get(..count).unwrap_or(self.steps), ..self }
+    }
+
+    /// Those behind the first `count`.
+    pub(crate) fn after(self, count: usize) -> Self {
+        Self { steps: self.steps.get(count..).unwrap_or_default(), ..self }
+    }
+
+    pub(crate) fn first(self) -> Option<StepView<'p>> {
+        self.steps.first().map(|step| self.view(step))
+    }
+
+    /// Where the first of them stands.
+    pub(crate) fn span(self) -> Span {
+        self.steps.first().map_or(Span::default(), |step| step.span)
+    }
+
+    pub(crate) fn views(self) -> impl Iterator<Item = StepView<'p>> {
+        self.steps.iter().map(move |step| self.view(step))
+    }
+
+    fn view(self, step: &Step) -> StepView<'p> {
+        match step.kind {
+            StepKind::Name(name) => StepView::Name(self.program.name(name)),
+            StepKind::Quoted(name) => StepView::Quoted(self.program.name(name)),
+            StepKind::Digits(name) => StepView::Digits(self.program.name(name)),
+            StepKind::Index(index) => StepView::Index(index),
+        }
+    }
+
+    /// The path from a prefix, as it would be written.
+    pub(crate) fn text(self, prefix: &str) -> String {
+        let mut text = prefix.to_owned();
+        self.views().for_each(|step| step.write(&mut text));
+        text
+    }
+}
+
+impl<'p> StepView<'p> {
+    /// The key of an object that it names.
+    pub(crate) fn key(self) -> Option<&'p str> {
+        match self {
+            Self::Name(name) | Self::Quoted(name) | Self::Digits(name) => Some(name),
+            Self::Index(_) => None,
+        }
+    }
+
+    /// Appends the step as it would be written in a path.
+    pub(crate) fn write(self, out: &mut String) {
+        match self {
+            Self::Name(name) | Self::Digits(name) => {
                 out.push('.');
-                out.push_str(key.as_str());
+                out.push_str(name);
             }
-            StepKind::Quoted(key) => {
+            Self::Quoted(name) => {
                 out.push('[');
-                crate::value::quote(key.as_str(), out);
+                crate::value::quote(name, out);
                 out.push(']');
             }
-            StepKind::Index(index) => {
+            Self::Index(index) => {
                 out.push('[');
-                out.push_str(itoa::Buffer::new().format(*index));
+                out.push_str(itoa::Buffer::new().format(index));
                 out.push(']');
             }
         }
+    }
+}
+
+impl std::fmt::Display for StepView<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut text = String::new();
+        self.write(&mut text);
+        f.write_str(&text)
     }
 }
 

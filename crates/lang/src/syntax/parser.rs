@@ -5,7 +5,9 @@
 
 use ecow::EcoString;
 
-use super::{BUILT_IN_KINDS, Node, NodeId, Part, Path, Program, RootKind, Run, Step, StepKind, Syntax};
+use super::{
+    BUILT_IN_KINDS, IN_POOL, Name, Node, NodeId, Part, Path, Program, RootKind, Run, Step, StepKind, Syntax,
+};
 use crate::diag::error::{Error, ParseClass};
 use crate::diag::{Span, nearest};
 use crate::func::{self, Body, Function, ParamKind};
@@ -134,10 +136,12 @@ impl<'s, 'p> Parser<'s, 'p> {
         self.text[self.pos..self.end].chars().next()
     }
 
+    #[inline]
     pub(super) fn starts_with(&self, token: &str) -> bool {
-        self.text[self.pos..self.end].starts_with(token)
+        self.text.as_bytes()[self.pos..self.end].starts_with(token.as_bytes())
     }
 
+    #[inline]
     pub(super) fn eat(&mut self, token: &str) -> bool {
         let found = self.starts_with(token);
         if found {
@@ -148,6 +152,13 @@ impl<'s, 'p> Parser<'s, 'p> {
 
     #[inline]
     pub(super) fn skip_space(&mut self) {
+        if let Some(b'!'..=b'~') = self.peek() {
+            return;
+        }
+        self.skip_some_space();
+    }
+
+    fn skip_some_space(&mut self) {
         while let Some(byte) = self.peek() {
             match byte {
                 b' ' | b'\t' | b'\n' | b'\r' => self.pos += 1,
@@ -473,7 +484,7 @@ impl<'s, 'p> Parser<'s, 'p> {
     /// The path of a reference; names may hold `-`, white space may not stand in it.
     fn reference_path(&mut self, opened: usize, start: usize, name: &str) -> Parsed<NodeId> {
         if matches!(name, "true" | "false" | "null" | "True" | "False" | "None")
-            && matches!(self.peek(), Some(b'}' | b' ' | b'|'))
+            && self.peek_char().is_some_and(|char| char.is_whitespace() || matches!(char, '}' | '|'))
         {
             return self.problem_with(
                 ParseClass::InvalidPath,
@@ -493,18 +504,39 @@ impl<'s, 'p> Parser<'s, 'p> {
                 _ => break,
             }
         }
-        let path = self.path(name, first_step);
+        let root = self.source_name(name, start);
+        let path = self.path(root, RootKind::of(name), first_step);
         let span = self.span_from(start);
         self.check_literal_first(&path, span)?;
         Ok(self.push(Node::Path(path), span))
     }
 
-    pub(super) fn path(&self, name: &str, first_step: usize) -> Path {
-        Path {
-            root: Key::new(name),
-            last: LastPosition::default(),
-            kind: RootKind::of(name),
-            steps: self.steps_from(first_step),
+    pub(super) fn path(&self, root: Name, kind: RootKind, first_step: usize) -> Path {
+        Path { root, last: LastPosition::default(), kind, steps: self.steps_from(first_step) }
+    }
+
+    /// A name that stands in the text at `start`.
+    #[inline]
+    pub(super) fn source_name(&mut self, name: &str, start: usize) -> Name {
+        if self.flat.is_some() {
+            return self.pooled_name(name);
+        }
+        Name { hash: crate::value::hash(name), start: start as u32, len: name.len() as u32 }
+    }
+
+    /// A name that does not stand in the source as it is.
+    pub(super) fn pooled_name(&mut self, name: &str) -> Name {
+        let start = self.program.pool.len() as u32 | IN_POOL;
+        self.program.pool.push_str(name);
+        Name { hash: crate::value::hash(name), start, len: name.len() as u32 }
+    }
+
+    /// The text of a name; the program has its source only when parsing is done.
+    fn name_text(&self, name: Name) -> &str {
+        if name.start & IN_POOL == 0 {
+            &self.text[name.start as usize..(name.start + name.len) as usize]
+        } else {
+            self.program.name(name)
         }
     }
 
@@ -513,7 +545,7 @@ impl<'s, 'p> Parser<'s, 'p> {
         let first = self.program.steps.get(path.steps.start as usize).filter(|_| path.steps.len > 0);
         match (path.kind, first.map(|step| &step.kind)) {
             (RootKind::Env | RootKind::Nodes, None) => {
-                let root = path.root.as_str();
+                let root = self.name_text(path.root);
                 self.problem_with(
                     ParseClass::InvalidPath,
                     span,
@@ -528,8 +560,8 @@ impl<'s, 'p> Parser<'s, 'p> {
             (RootKind::Env | RootKind::Nodes, Some(StepKind::Index(_))) => self.problem_with(
                 ParseClass::InvalidPath,
                 span,
-                format!("`{}` has names, not positions", path.root.as_str()),
-                format!("write `{}[\"0\"]` for a name made of digits", path.root.as_str()),
+                format!("`{}` has names, not positions", self.name_text(path.root)),
+                format!("write `{}[\"0\"]` for a name made of digits", self.name_text(path.root)),
             ),
             _ => Ok(()),
         }
@@ -555,10 +587,10 @@ impl<'s, 'p> Parser<'s, 'p> {
             };
         }
         let kind = if name.bytes().all(|byte| byte.is_ascii_digit()) {
-            let index = self.index_of(name, start + 1)?;
-            StepKind::Digits(Key::new(name), index)
+            self.index_of(name, start + 1)?;
+            StepKind::Digits(self.source_name(name, start + 1))
         } else {
-            StepKind::Name(Key::new(name))
+            StepKind::Name(self.source_name(name, start + 1))
         };
         let span = self.span_from(start + 1);
         self.program.steps.push(Step::new(kind, span));
@@ -620,7 +652,7 @@ impl<'s, 'p> Parser<'s, 'p> {
                     return Ok(None);
                 }
                 self.pos += 1;
-                StepKind::Quoted(Key::new(key))
+                StepKind::Quoted(self.pooled_name(&key))
             }
             _ => return Ok(None),
         };
@@ -637,12 +669,15 @@ impl<'s, 'p> Parser<'s, 'p> {
             return "";
         }
         loop {
-            let rest = &self.text.as_bytes()[self.pos..self.end];
-            self.pos += rest.iter().take_while(|byte| NAME_BYTES[usize::from(**byte)]).count();
+            let bytes = &self.text.as_bytes()[..self.end];
+            while self.pos < bytes.len() && NAME_BYTES[usize::from(bytes[self.pos])] {
+                self.pos += 1;
+            }
+            if self.peek().is_none_or(|byte| byte.is_ascii()) {
+                return &self.text[start..self.pos];
+            }
             match self.peek_char() {
-                Some(char) if !char.is_ascii() && unicode_ident::is_xid_continue(char) => {
-                    self.pos += char.len_utf8();
-                }
+                Some(char) if unicode_ident::is_xid_continue(char) => self.pos += char.len_utf8(),
                 _ => return &self.text[start..self.pos],
             }
         }
@@ -669,11 +704,12 @@ impl<'s, 'p> Parser<'s, 'p> {
                 format!("`{name}:` needs a text behind the colon"),
             );
         }
-        let fixed = match &parts[..] {
-            [Part::Lit(lit)] => Some(EcoString::from(&self.text[lit.range()])),
-            [Part::Owned(text)] => Some(text.clone()),
-            _ => None,
-        };
+        let literals = parts.iter().map(|part| match part {
+            Part::Lit(span) => Some(&self.text[span.range()]),
+            Part::Owned(text) => Some(text.as_str()),
+            Part::Ref(..) => None,
+        });
+        let fixed: Option<EcoString> = literals.collect();
         let arg = match fixed {
             Some(text) => self.push(Node::Const(Value::from(text)), raw_span),
             None => {
@@ -767,8 +803,10 @@ impl<'s, 'p> Parser<'s, 'p> {
         }
         if args.len() == 1 {
             let first_step = self.program.steps.len();
-            self.program.steps.push(Step::new(StepKind::Name(Key::new("output")), span));
-            let path = self.path("prev", first_step);
+            let output = self.pooled_name("output");
+            self.program.steps.push(Step::new(StepKind::Name(output), span));
+            let prev = self.pooled_name("prev");
+            let path = self.path(prev, RootKind::Named, first_step);
             let prev = self.push(Node::Path(path), span);
             args.push(prev);
         }
@@ -778,18 +816,19 @@ impl<'s, 'p> Parser<'s, 'p> {
 
     /// Parses the inside of a reference that stands in another text.
     fn sub_reference(&mut self, text: &str, span: Span) -> Parsed<NodeId> {
-        let closed = format!("{text}}}");
+        let whole = format!("${{{text}}}");
         let mut parser = Parser {
-            text: &closed,
-            pos: 0,
-            end: closed.len(),
+            text: &whole,
+            pos: 2,
+            end: whole.len(),
             program: self.program,
             syntax: self.syntax,
             depth: self.depth + 1,
             element: false,
             flat: Some(span),
         };
-        parser.reference_inside(2.min(closed.len()))
+        let node = parser.reference_inside(2)?;
+        if parser.pos < parser.end { parser.expected("the end of the reference") } else { Ok(node) }
     }
 
     // ---- calls and filters -----------------------------------------------------------------------------

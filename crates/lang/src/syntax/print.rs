@@ -1,6 +1,7 @@
 //! Printing a program in one canonical spelling that parses back to the same program.
 
-use super::{Node, NodeId, Part, Path, Program, Run};
+use super::{Node, NodeId, Part, Path, Program, Run, StepView};
+use crate::func::ParamKind;
 use crate::value::{JsonStyle, Value};
 
 /// How tightly an expression binds; a looser one in a tighter place is put in parentheses.
@@ -22,14 +23,29 @@ impl Program {
     /// A template's canonical spelling.
     pub(crate) fn print_template(&self, parts: &[Part]) -> String {
         let mut out = String::new();
-        for part in parts {
+        self.print_parts(parts, &mut out);
+        out
+    }
+
+    fn print_parts(&self, parts: &[Part], out: &mut String) {
+        for (at, part) in parts.iter().enumerate() {
+            let next = parts.get(at + 1);
             match part {
-                Part::Lit(span) => print_text(self.text(*span), &mut out),
-                Part::Owned(text) => print_text(text, &mut out),
-                Part::Ref(node, _) => self.print_reference(*node, &mut out),
+                Part::Lit(span) => print_text(self.text(*span), self.takes_dollars(next), out),
+                Part::Owned(text) => print_text(text, self.takes_dollars(next), out),
+                Part::Ref(node, _) => self.print_reference(*node, out),
             }
         }
-        out
+    }
+
+    /// Whether dollars before this part would belong to it: it is a reference, or begins with a brace.
+    fn takes_dollars(&self, part: Option<&Part>) -> bool {
+        match part {
+            None => false,
+            Some(Part::Ref(..)) => true,
+            Some(Part::Lit(span)) => self.text(*span).starts_with('{'),
+            Some(Part::Owned(text)) => text.starts_with('{'),
+        }
     }
 
     /// An expression's canonical spelling.
@@ -57,16 +73,14 @@ impl Program {
     }
 }
 
-/// Text of a template: dollars before a brace are doubled.
-fn print_text(text: &str, out: &mut String) {
+/// Text of a template: dollars before a brace are doubled, and those at the end where what follows would take them.
+fn print_text(text: &str, double_last: bool, out: &mut String) {
     let mut rest = text;
-    // A literal that ends in dollars is followed by a reference's own dollar; one that begins with a brace
-    // follows dollars. Both are only unambiguous when doubled.
     while let Some(at) = rest.find('$') {
         let dollars = rest[at..].bytes().take_while(|byte| *byte == b'$').count();
         out.push_str(&rest[..at + dollars]);
         rest = &rest[at + dollars..];
-        if rest.is_empty() || rest.starts_with('{') {
+        if rest.starts_with('{') || (rest.is_empty() && double_last) {
             (0..dollars).for_each(|_| out.push('$'));
         }
     }
@@ -100,7 +114,7 @@ impl Printer<'_> {
             Node::Binary(Op::Add | Op::Sub, ..) => Binding::Sum,
             Node::Binary(Op::Mul | Op::Div | Op::FloorDiv | Op::Rem, ..) => Binding::Term,
             Node::Binary(Op::Pow, ..) => Binding::Power,
-            Node::Binary(..) => Binding::Comparison,
+            Node::Binary(..) | Node::Chain(_) => Binding::Comparison,
             Node::Terms(_, rest) => match self.program.terms[rest.range()][0].0 {
                 Op::Add | Op::Sub => Binding::Sum,
                 _ => Binding::Term,
@@ -133,19 +147,23 @@ impl Printer<'_> {
             Node::Text(parts) => self.quoted(*parts, out),
             Node::OrText(head, parts) => self.or_text(*head, *parts, out),
             Node::Walk(base, steps) => {
-                self.node(*base, Binding::Postfix, out);
+                self.base(*base, self.takes_dot(*base), out);
                 self.steps(*steps, out);
             }
             Node::Index(base, index) => {
-                self.node(*base, Binding::Postfix, out);
+                let mut text = String::new();
+                self.node(*index, Binding::If, &mut text);
+                self.base(*base, self.takes_literal(*base, &text), out);
                 out.push('[');
-                self.node(*index, Binding::If, out);
+                out.push_str(&text);
                 out.push(']');
             }
             Node::Slice(base, from, to) => {
-                self.node(*base, Binding::Postfix, out);
+                let mut text = String::new();
+                from.iter().for_each(|node| self.node(*node, Binding::If, &mut text));
+                self.base(*base, text.starts_with('"') && self.takes_literal(*base, &text), out);
                 out.push('[');
-                from.iter().for_each(|node| self.node(*node, Binding::If, out));
+                out.push_str(&text);
                 out.push(':');
                 to.iter().for_each(|node| self.node(*node, Binding::If, out));
                 out.push(']');
@@ -167,6 +185,18 @@ impl Printer<'_> {
                 out.push_str(op.symbol());
                 out.push(' ');
                 self.node(*right, right_binding, out);
+            }
+            Node::Chain(links) => {
+                let links = program.list(*links).iter().filter_map(|link| program.link(*link));
+                for (at, (op, left, right)) in links.enumerate() {
+                    if at == 0 {
+                        self.node(left, Binding::Sum, out);
+                    }
+                    out.push(' ');
+                    out.push_str(op.symbol());
+                    out.push(' ');
+                    self.node(right, Binding::Sum, out);
+                }
             }
             Node::Terms(first, rest) => {
                 let (left_binding, right_binding) = sides(self.binding(id));
@@ -196,13 +226,40 @@ impl Printer<'_> {
                 out.push('{');
                 for (at, (key, value)) in keys.as_slice().iter().zip(program.list(*run)).enumerate() {
                     out.push_str(if at > 0 { ", " } else { "" });
-                    quote(key.as_str(), out);
+                    quote_verbatim(key.as_str(), out);
                     out.push_str(": ");
                     self.node(*value, Binding::If, out);
                 }
                 out.push('}');
             }
         }
+    }
+
+    fn base(&self, id: NodeId, parentheses: bool, out: &mut String) {
+        if parentheses {
+            out.push('(');
+            self.node(id, Binding::If, out);
+            out.push(')');
+        } else {
+            self.node(id, Binding::Postfix, out);
+        }
+    }
+
+    /// Whether a dot behind this node would become a part of it: of a path, which may then mean something else, or of a
+    /// number.
+    fn takes_dot(&self, id: NodeId) -> bool {
+        match self.program.node(id) {
+            Node::Path(_) => true,
+            Node::Const(value) => value.as_number().is_some(),
+            _ => false,
+        }
+    }
+
+    /// Whether an index behind this node would be read as a literal step of its path.
+    fn takes_literal(&self, id: NodeId, index: &str) -> bool {
+        let digits = index.strip_prefix('-').unwrap_or(index);
+        let literal = index.starts_with('"') || digits.bytes().all(|byte| byte.is_ascii_digit());
+        literal && matches!(self.program.node(id), Node::Path(_) | Node::Element(_) | Node::Walk(..))
     }
 
     fn joined(&self, run: Run, separator: &str, within: Binding, out: &mut String) {
@@ -214,11 +271,19 @@ impl Printer<'_> {
 
     /// The element expression stands second, after what the function is applied to.
     fn call(&self, name: &str, args: Run, element: Option<NodeId>, out: &mut String) {
+        let params = crate::func::find(name).map_or(&[][..], |function| function.params);
         out.push_str(name);
         out.push('(');
         for (at, node) in self.program.list(args).iter().enumerate() {
             out.push_str(if at > 0 { ", " } else { "" });
-            self.node(*node, Binding::If, out);
+            let mut text = String::new();
+            self.node(*node, Binding::If, &mut text);
+            // A text here that is no element expression must not look like one.
+            let is_element = params.get(at).is_some_and(|param| param.kind == ParamKind::Element);
+            if is_element && element.is_none() && text.starts_with('"') {
+                text = format!("({text})");
+            }
+            out.push_str(&text);
             if at == 0
                 && let Some(element) = element
             {
@@ -232,24 +297,16 @@ impl Printer<'_> {
     }
 
     fn path(&self, path: &Path, out: &mut String) {
-        out.push_str(path.root.as_str());
+        out.push_str(self.program.name(path.root));
         self.steps(path.steps, out);
     }
 
     fn steps(&self, steps: Run, out: &mut String) {
-        for step in self.program.steps(steps) {
-            match &step.kind {
-                super::StepKind::Quoted(key) => {
-                    out.push('[');
-                    quote(key.as_str(), out);
-                    out.push(']');
-                }
-                super::StepKind::Name(key) if !is_expression_name(key.as_str()) => {
-                    out.push('[');
-                    quote(key.as_str(), out);
-                    out.push(']');
-                }
-                _ => step.write(out),
+        for step in self.program.steps(steps).views() {
+            match step {
+                StepView::Quoted(name) => bracketed(name, out),
+                StepView::Name(name) if !is_expression_name(name) => bracketed(name, out),
+                step => step.write(out),
             }
         }
     }
@@ -264,23 +321,20 @@ impl Printer<'_> {
             _ => self.bare(head, out),
         }
         out.push_str(":-");
-        for part in &self.program.parts[parts.range()] {
-            match part {
-                Part::Lit(span) => print_text(self.program.text(*span), out),
-                Part::Owned(text) => print_text(text, out),
-                Part::Ref(node, _) => self.program.print_reference(*node, out),
-            }
-        }
+        self.program.print_parts(&self.program.parts[parts.range()], out);
         out.push('}');
     }
 
     fn quoted(&self, parts: Run, out: &mut String) {
         out.push('"');
-        for part in &self.program.parts[parts.range()] {
+        let program = self.program;
+        let parts = &program.parts[parts.range()];
+        for (at, part) in parts.iter().enumerate() {
+            let next = program.takes_dollars(parts.get(at + 1));
             match part {
-                Part::Lit(span) => escape(self.program.text(*span), out),
-                Part::Owned(text) => escape(text, out),
-                Part::Ref(node, _) => self.program.print_reference(*node, out),
+                Part::Lit(span) => escape(program.text(*span), next, out),
+                Part::Owned(text) => escape(text, next, out),
+                Part::Ref(node, _) => program.print_reference(*node, out),
             }
         }
         out.push('"');
@@ -306,10 +360,11 @@ fn is_expression_name(name: &str) -> bool {
 }
 
 /// Whether a path can stand bare in an expression.
-fn is_expression_path(_program: &Program, path: &Path) -> bool {
+fn is_expression_path(program: &Program, path: &Path) -> bool {
     const RESERVED: [&str; 12] =
         ["and", "or", "not", "in", "if", "else", "true", "false", "null", "True", "False", "None"];
-    is_expression_name(path.root.as_str()) && !RESERVED.contains(&path.root.as_str())
+    let root = program.name(path.root);
+    is_expression_name(root) && !RESERVED.contains(&root)
 }
 
 fn constant(value: &Value, out: &mut String) {
@@ -319,20 +374,27 @@ fn constant(value: &Value, out: &mut String) {
     }
 }
 
+fn bracketed(name: &str, out: &mut String) {
+    out.push('[');
+    quote_verbatim(name, out);
+    out.push(']');
+}
+
+/// A text in quotes, which is a template.
 fn quote(text: &str, out: &mut String) {
     out.push('"');
-    escape(text, out);
+    escape(text, false, out);
     out.push('"');
 }
 
 /// Escapes for a text in quotes, dollars before a brace included.
-fn escape(text: &str, out: &mut String) {
+fn escape(text: &str, double_last: bool, out: &mut String) {
     let mut doubled = String::new();
-    print_text(text, &mut doubled);
+    print_text(text, double_last, &mut doubled);
     escape_quotes(&doubled, out);
 }
 
-/// A literal that is not a template: an element expression.
+/// A literal that is not a template: a key or an element expression.
 fn quote_verbatim(text: &str, out: &mut String) {
     out.push('"');
     escape_quotes(text, out);

@@ -30,13 +30,23 @@ pub enum ReferenceKind {
     Computed,
 }
 
+/// What is known of the place of a node.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    /// A default stands ready for what is missing there.
+    pub guarded: bool,
+    /// Every evaluation comes to it.
+    pub sure: bool,
+}
+
 impl Program {
     /// The references under a node.
     pub(crate) fn references(&self, id: NodeId, out: &mut Vec<Reference>) {
-        self.visit(id, &mut |node, guarded| {
+        self.visit(id, &mut |node, place| {
+            let guarded = place.guarded;
             let span = self.span(node);
             let (root, kind) = match self.node(node) {
-                Node::Path(path) => (path.root.name().clone(), ReferenceKind::Path),
+                Node::Path(path) => (self.name(path.root).into(), ReferenceKind::Path),
                 Node::Compute { kind, .. } => (kind.name().clone(), ReferenceKind::Computed),
                 _ => return,
             };
@@ -44,26 +54,51 @@ impl Program {
         });
     }
 
-    /// Calls `visit` for a node and all below it, with whether a default stands ready there.
-    pub(crate) fn visit(&self, id: NodeId, visit: &mut dyn FnMut(NodeId, bool)) {
-        self.visit_guarded(id, false, visit);
+    /// Calls `visit` for a node and all below it, with what is known of its place.
+    pub(crate) fn visit(&self, id: NodeId, visit: &mut dyn FnMut(NodeId, Place)) {
+        self.visit_in(id, Place { guarded: false, sure: true }, visit);
     }
 
-    fn visit_guarded(&self, id: NodeId, guarded: bool, visit: &mut dyn FnMut(NodeId, bool)) {
-        visit(id, guarded);
-        let guards_first = match self.node(id) {
-            Node::Call { function, .. } => matches!(function.body, Body::Exists | Body::Default),
-            Node::OrText(..) => true,
-            _ => false,
-        };
-        // Only the first argument of a call is what a default around the call is about.
-        let passes_on = !matches!(self.node(id), Node::Call { .. });
-        let mut first = true;
+    fn visit_in(&self, id: NodeId, place: Place, visit: &mut dyn FnMut(NodeId, Place)) {
+        visit(id, place);
+        let mut at = 0;
         self.children(id, &mut |child| {
-            let guarded = if first { guarded || guards_first } else { guarded && passes_on };
-            first = false;
-            self.visit_guarded(child, guarded, visit);
+            let place = Place {
+                guarded: self.guards(id, at, place.guarded),
+                sure: place.sure && self.always_reads(id, at),
+            };
+            at += 1;
+            self.visit_in(child, place, visit);
         });
+    }
+
+    /// Whether a default stands ready for the child at a position, when one does for the node or not.
+    fn guards(&self, id: NodeId, at: usize, guarded: bool) -> bool {
+        match self.node(id) {
+            Node::OrText(..) => guarded || at == 0,
+            Node::Call { function, .. } => match function.body {
+                Body::Exists => true,
+                Body::Default => guarded || at == 0,
+                // Only the first argument is what a default around the call is about.
+                _ => guarded && at == 0,
+            },
+            _ => guarded,
+        }
+    }
+
+    /// Whether evaluating a node evaluates its child at a position, whatever the values are.
+    fn always_reads(&self, id: NodeId, at: usize) -> bool {
+        match self.node(id) {
+            Node::And(_) | Node::Or(_) | Node::OrText(..) => at == 0,
+            Node::Chain(_) => at < 2,
+            // The condition stands between what it chooses from.
+            Node::If { .. } => at == 1,
+            Node::Call { function, args, .. } => match function.body {
+                Body::Default => at == 0,
+                _ => at < args.len as usize,
+            },
+            _ => true,
+        }
     }
 
     /// Calls `visit` for each node directly below one, in the order they are written.
@@ -90,6 +125,16 @@ impl Program {
             | Node::Object(_, run)
             | Node::Compute { args: run, .. } => {
                 self.list(*run).iter().for_each(|node| visit(*node));
+            }
+            // The operand that two links share is visited once.
+            Node::Chain(links) => {
+                let operands = self.list(*links).iter().filter_map(|link| self.link(*link));
+                for (at, (_, left, right)) in operands.enumerate() {
+                    if at == 0 {
+                        visit(left);
+                    }
+                    visit(right);
+                }
             }
             Node::Terms(first, rest) => {
                 visit(*first);

@@ -18,8 +18,8 @@ use ecow::EcoString;
 use crate::limits::Limit;
 
 pub use number::{MAX_DIGITS, Number, NumberError};
-pub(crate) use object::LastPosition;
 pub use object::{Key, Keys, Object, Repeated};
+pub(crate) use object::{LastPosition, hash};
 pub use print::JsonStyle;
 
 /// How deep containers may be nested.

@@ -344,7 +344,14 @@ impl Number {
                 None => Self::big_int(-BigInt::from(*int)),
             },
             Repr::Float(float) => Self::float(-float),
-            _ => Self::int(0).sub(self),
+            Repr::Dec { mantissa, scale } => match mantissa.checked_neg() {
+                Some(mantissa) => Ok(Self(Repr::Dec { mantissa, scale: *scale })),
+                None => Self::big_decimal(-BigInt::from(*mantissa), i64::from(*scale)),
+            },
+            Repr::Big(big) => match &**big {
+                Big::Int(int) => Self::big_int(-int),
+                Big::Dec { mantissa, scale } => Self::big_decimal(-mantissa, i64::from(*scale)),
+            },
         }
     }
 

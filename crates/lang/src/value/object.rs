@@ -33,6 +33,11 @@ impl Key {
         &self.name
     }
 
+    #[inline]
+    fn is(&self, hash: u32, name: &str) -> bool {
+        self.hash == hash && same_name(&self.name, name)
+    }
+
     /// The name, cheap to clone.
     pub fn name(&self) -> &EcoString {
         &self.name
@@ -42,7 +47,7 @@ impl Key {
 impl PartialEq for Key {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
-        self.hash == other.hash && same_name(&self.name, &other.name)
+        self.is(other.hash, &other.name)
     }
 }
 
@@ -74,7 +79,7 @@ impl std::fmt::Debug for Key {
 
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "half of the hash is enough")]
-fn hash(name: &str) -> u32 {
+pub(crate) fn hash(name: &str) -> u32 {
     // The seed is fixed, so that a path's hashes hold for every table; the index does not rely on the hash
     // being hard to guess.
     let mut hasher = foldhash::fast::FoldHasher::with_seed(0x5bd1_e995, foldhash::SharedSeed::global_fixed());
@@ -149,12 +154,17 @@ impl Keys {
 
     /// The position of a key, looked for first where it was the last time.
     #[inline]
-    pub(crate) fn position_near(&self, key: &Key, last: &LastPosition) -> Option<usize> {
+    pub(crate) fn position_near<'n>(
+        &self,
+        hash: u32,
+        name: impl FnOnce() -> &'n str,
+        last: &LastPosition,
+    ) -> Option<usize> {
         let known = last.0.load(Ordering::Relaxed);
         if known >> POSITION_BITS == self.number && self.number != 0 {
             return Some((known & ((1 << POSITION_BITS) - 1)) as usize);
         }
-        let found = self.position(key)?;
+        let found = self.search(hash, name())?;
         if found >> POSITION_BITS == 0 {
             last.0.store(self.number << POSITION_BITS | found as u64, Ordering::Relaxed);
         }
@@ -164,9 +174,14 @@ impl Keys {
     /// The position of a key.
     #[inline]
     pub fn position(&self, key: &Key) -> Option<usize> {
+        self.search(key.hash, &key.name)
+    }
+
+    #[inline(never)]
+    fn search(&self, hash: u32, name: &str) -> Option<usize> {
         match &self.index {
-            None => self.entries.iter().position(|entry| entry == key),
-            Some(index) => index.position(&self.entries, key),
+            None => self.entries.iter().position(|entry| entry.is(hash, name)),
+            Some(index) => index.position(&self.entries, hash, name),
         }
     }
 }
@@ -194,14 +209,15 @@ impl Index {
         Ok(Self { shift, starts, order })
     }
 
-    #[inline]
-    fn position(&self, entries: &[Key], key: &Key) -> Option<usize> {
-        let bucket = (key.hash >> self.shift) as usize;
+    fn position(&self, entries: &[Key], hash: u32, name: &str) -> Option<usize> {
+        let bucket = (hash >> self.shift) as usize;
         let bucket = &self.order[self.starts[bucket] as usize..self.starts[bucket + 1] as usize];
+        let at = |position: &u32| &entries[*position as usize];
         let found = if bucket.len() <= 8 {
-            bucket.iter().position(|position| entries[*position as usize] == *key)
+            bucket.iter().position(|position| at(position).is(hash, name))
         } else {
-            bucket.binary_search_by(|position| entries[*position as usize].cmp(key)).ok()
+            let order = |entry: &Key| entry.hash.cmp(&hash).then_with(|| entry.as_str().cmp(name));
+            bucket.binary_search_by(|position| order(at(position))).ok()
         };
         found.map(|at| bucket[at] as usize)
     }
@@ -244,8 +260,13 @@ impl Object {
 
     /// The value of a key, looked for first where it was the last time.
     #[inline]
-    pub(crate) fn get_near(&self, key: &Key, last: &LastPosition) -> Option<&Value> {
-        self.keys.position_near(key, last).map(|at| &self.values[at])
+    pub(crate) fn get_near<'n>(
+        &self,
+        hash: u32,
+        name: impl FnOnce() -> &'n str,
+        last: &LastPosition,
+    ) -> Option<&Value> {
+        self.keys.position_near(hash, name, last).map(|at| &self.values[at])
     }
 
     /// The value of a name.

@@ -1,0 +1,190 @@
+//! The generated parts of the reference, made from the program itself.
+//!
+//! A part stands between `<!-- generated: NAME -->` and `<!-- end of NAME -->`. A test fails when the file has
+//! something else there; with `THREADLINE_UPDATE=1` it writes the file.
+#![expect(clippy::unwrap_used, reason = "a page that cannot be made fails the test")]
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use threadline_lang::func::{FUNCTIONS, Function, Group, signature};
+use threadline_lang::value::ops::BinaryOp;
+use threadline_lang::value::{JsonStyle, Type};
+use threadline_lang::{Error, ErrorKind, Expression, Limits, NoWorld, Scope, Session, Syntax, Value, data};
+
+#[test]
+fn operators_page_is_up_to_date() {
+    check("operators.md", "operators", &operators());
+}
+
+#[test]
+fn functions_page_is_up_to_date() {
+    check("functions.md", "functions", &functions());
+}
+
+/// Compares the generated part of a page, or writes it.
+fn check(page: &str, part: &str, generated: &str) {
+    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "../../spec", page].iter().collect();
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (open, close) = (format!("<!-- generated: {part} -->\n"), format!("<!-- end of {part} -->\n"));
+    let (before, rest) = text.split_once(&open).unwrap();
+    let (_, after) = rest.split_once(&close).unwrap();
+    let expected = format!("{before}{open}\n{}\n\n{close}{after}", generated.trim());
+    if text == expected {
+        return;
+    }
+    if std::env::var_os("THREADLINE_UPDATE").is_some() {
+        std::fs::write(&path, expected).unwrap();
+        return;
+    }
+    let line = text.lines().zip(expected.lines()).position(|(is, wanted)| is != wanted);
+    let line = line.unwrap_or_else(|| text.lines().count().min(expected.lines().count())) + 1;
+    panic!("spec/{page}:{line} is not what the program does; THREADLINE_UPDATE=1 cargo test writes it");
+}
+
+/// The value of an expression over the names `a` and `b`.
+fn evaluate(source: &str, a: &Value, b: &Value) -> Result<Value, Error> {
+    let names = Value::object([("a".into(), a.clone()), ("b".into(), b.clone())]).unwrap();
+    let scope = Scope::new().with_values("data", Arc::clone(names.as_object().unwrap()));
+    let expression = Expression::parse(source, &Syntax::DEFAULT)?;
+    expression.value(&scope, &mut Session::new(&mut NoWorld))
+}
+
+// ---- operators -----------------------------------------------------------------------------------------
+
+/// Values of each type, so chosen that every type of result shows up.
+fn samples(kind: Type) -> Vec<Value> {
+    let sources: &[&str] = match kind {
+        Type::Null => &["null"],
+        Type::Bool => &["true", "false"],
+        Type::Int => &["2", "-3"],
+        Type::Float => &["2.0", "-0.5", "1 / 4"],
+        Type::Text => &["'a'", "'2'"],
+        Type::List => &["[]", "[1, 'a']"],
+        Type::Object => &["{}", "{'a': 1}"],
+    };
+    sources.iter().map(|source| evaluate(source, &Value::NULL, &Value::NULL).unwrap()).collect()
+}
+
+/// What an expression over `a` and `b` gives for two types: the types of its results, or `error`.
+fn cell(source: &str, left: Type, right: Type) -> String {
+    let mut results: Vec<Type> = Vec::new();
+    let mut refused = false;
+    for a in samples(left) {
+        for b in samples(right) {
+            match evaluate(source, &a, &b) {
+                Ok(value) => results.push(value.kind()),
+                // Such as a negative number to the power of a half: the types are right.
+                Err(error) if matches!(error.kind(), ErrorKind::Number(_)) => {}
+                Err(error) => {
+                    assert_eq!(error.id(), "type", "{source} with {a:?} and {b:?}: {error}");
+                    refused = true;
+                }
+            }
+        }
+    }
+    assert!(results.is_empty() || !refused, "{source}: only some values of {left} and {right} are taken");
+    results.sort_unstable();
+    results.dedup();
+    let names: Vec<&str> = results.into_iter().map(Type::name).collect();
+    if names.is_empty() { "error".to_owned() } else { names.join(" or ") }
+}
+
+/// Rows are the type of `a`, columns that of `b`.
+fn table(corner: &str, source: &str) -> String {
+    let header: Vec<&str> = Type::ALL.into_iter().map(Type::name).collect();
+    let mut out = format!("| {corner} | {} |\n|---|{}\n", header.join(" | "), "---|".repeat(header.len()));
+    for left in Type::ALL {
+        let cells: Vec<String> = Type::ALL.into_iter().map(|right| cell(source, left, right)).collect();
+        writeln!(out, "| **{left}** | {} |", cells.join(" | ")).unwrap();
+    }
+    out
+}
+
+/// Of one operand: a column for each operator.
+fn unary_table() -> String {
+    let operators =
+        [("`-a`", "-a"), ("`not a`", "not a"), ("`1 if a else 2`", "1 if a else 2"), ("`a[0:1]`", "a[0:1]")];
+    let header: Vec<&str> = operators.into_iter().map(|(shown, _)| shown).collect();
+    let mut out = format!("| `a` | {} |\n|---|{}\n", header.join(" | "), "---|".repeat(operators.len()));
+    for kind in Type::ALL {
+        let cells: Vec<String> = operators.map(|(_, source)| cell(source, kind, Type::Null)).to_vec();
+        writeln!(out, "| **{kind}** | {} |", cells.join(" | ")).unwrap();
+    }
+    out
+}
+
+fn operators() -> String {
+    // Operators whose tables are equal share one.
+    let mut families: Vec<(String, Vec<&str>)> = Vec::new();
+    let symbols = BinaryOp::ALL.into_iter().map(BinaryOp::symbol).chain(["and", "or"]);
+    for symbol in symbols {
+        let table = table("left", &format!("a {symbol} b"));
+        match families.iter_mut().find(|(known, _)| *known == table) {
+            Some((_, symbols)) => symbols.push(symbol),
+            None => families.push((table, vec![symbol])),
+        }
+    }
+    let mut out = String::new();
+    for (table, symbols) in families {
+        let heading: Vec<String> = symbols.iter().map(|symbol| format!("`{symbol}`")).collect();
+        writeln!(out, "## {}\n\n{table}", heading.join(" ")).unwrap();
+    }
+    writeln!(out, "## One operand\n\n{}", unary_table()).unwrap();
+    out
+}
+
+// ---- functions -----------------------------------------------------------------------------------------
+
+const CHAPTERS: [(Group, &str); 8] = [
+    (Group::Missing, "Missing values"),
+    (Group::Convert, "Conversions"),
+    (Group::Number, "Numbers"),
+    (Group::Text, "Text"),
+    (Group::Collection, "Lists and objects"),
+    (Group::Codec, "Formats and encodings"),
+    (Group::Time, "Dates and durations"),
+    (Group::Binding, "Binding into commands"),
+];
+
+fn functions() -> String {
+    let chapters = CHAPTERS.map(|(group, title)| {
+        let members: Vec<&Function> = FUNCTIONS.iter().filter(|function| function.group == group).collect();
+        (title, members)
+    });
+    let listed: usize = chapters.iter().map(|(_, members)| members.len()).sum();
+    assert_eq!(listed, FUNCTIONS.len(), "a group has no chapter");
+    let mut out = String::new();
+    for (title, members) in chapters {
+        writeln!(out, "## {title}\n").unwrap();
+        for member in members {
+            function(member, &mut out);
+        }
+    }
+    out
+}
+
+fn function(function: &Function, out: &mut String) {
+    writeln!(out, "### {}\n\n`{}` → {}\n", function.name, signature(function), function.returns).unwrap();
+    writeln!(out, "{}.\n", capitalised(function.doc)).unwrap();
+    if function.examples.is_empty() {
+        return;
+    }
+    out.push_str("```expr\n");
+    for (source, expected) in function.examples {
+        let value = evaluate(source, &Value::NULL, &Value::NULL).unwrap().to_json(JsonStyle::Compact);
+        assert_eq!(value, *expected, "{source}");
+        assert_eq!(
+            data::json::read_value(expected, &Limits::DEFAULT).unwrap().to_json(JsonStyle::Compact),
+            value
+        );
+        writeln!(out, "{source} → {expected}").unwrap();
+    }
+    out.push_str("```\n\n");
+}
+
+fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
+}

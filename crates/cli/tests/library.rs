@@ -206,7 +206,7 @@ impl Call {
             let entries = outputs.into_iter().map(|(id, envelope)| (id, Entry::Output(envelope)));
             scope = scope.with_entries("outputs", entries).ok()?;
         }
-        if let Some(definitions) = document.and_then(|document| document.define("context")) {
+        if let Some(definitions) = document.and_then(|document| document.define("context").ok().flatten()) {
             let entry = ("context".into(), Entry::Definitions(definitions));
             scope = scope.with_entries("context", [entry]).ok()?;
         }

@@ -106,7 +106,7 @@ impl Report {
         let start = span.range().start.min(source.text.len());
         let (line, column) = line_column(source.text, start);
         let place = origin.filter(|origin| !origin.path.is_empty());
-        let place = place.map_or(String::new(), |origin| format!(" in `{}`", origin.path));
+        let place = place.map_or(String::new(), |origin| format!(" in `{}`", shortened(&origin.path)));
         let line_start = source.text[..floor(source.text, start)].rfind('\n').map_or(0, |at| at + 1);
         let line_end = source.text[line_start..].find('\n').map_or(source.text.len(), |at| line_start + at);
         let window = Window::new(&source.text[line_start..line_end], start - line_start, span.range().len());
@@ -167,6 +167,17 @@ impl Window {
             width: visible(&line[start..shown_end]).width().max(1),
         }
     }
+}
+
+/// A long path without its middle.
+fn shortened(path: &str) -> String {
+    let count = path.chars().count();
+    if count <= 60 {
+        return path.to_owned();
+    }
+    let first: String = path.chars().take(30).collect();
+    let last: String = path.chars().skip(count - 25).collect();
+    format!("{first}…{last}")
 }
 
 /// Control characters written out, so that no value can steer a terminal. Line breaks stay.

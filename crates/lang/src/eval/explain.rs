@@ -49,6 +49,11 @@ fn explanation(program: &Program, id: NodeId, outcomes: &[Option<Result<Value, E
         _ => None,
     };
     let mut parts = Vec::new();
+    if let Node::Chain(links) = program.node(id) {
+        parts.extend(program.list(*links).iter().map(|link| explanation(program, *link, outcomes)));
+        let source = program.text(program.span(id)).to_owned();
+        return Explanation { source, span: program.span(id), outcome, for_each: false, parts };
+    }
     program.children(id, &mut |child| {
         if Some(child) == element {
             // Its parts were evaluated with it, each time anew.

@@ -379,7 +379,7 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
 
     fn terms(&mut self, id: NodeId, first: NodeId, rest: Run) -> Result<Val<'a>, Error> {
         let mut value = self.node(first)?.into_owned();
-        let start = self.program.span(first).start;
+        let start = self.program.span(id).start;
         let mut end = self.program.span(first).end;
         for (op, right) in &self.program.terms[rest.range()] {
             if self.session.fuel == 0 {

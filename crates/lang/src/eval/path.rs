@@ -253,7 +253,10 @@ impl<'a> Eval<'_, '_, 'a> {
         let Some((value, new)) = found else {
             return Err(not_in_envelope(envelope, &root, steps));
         };
-        let new = steps.after(1).text(&new);
+        let new = match trigger_spelling(name, steps) {
+            Some(spelling) => format!("{root}{spelling}"),
+            None => steps.after(1).text(&new),
+        };
         self.session.warn(
             "deprecated-field",
             span,
@@ -502,13 +505,25 @@ fn new_spelling(envelope: &Envelope, root: &str, name: &str, step: Steps<'_>) ->
     if follow(&envelope.value, step).is_some() {
         return step.text(&format!("{root}.result"));
     }
-    if name == "config" && envelope.meta.get("trigger_config").is_some() {
-        return format!("{root}.meta.trigger_config");
-    }
     if envelope.meta.get(name).is_some() {
         return format!("{root}.meta.{name}");
     }
     format!("{root}.result")
+}
+
+/// Where what stood in the `config` of a trigger's output stands now.
+fn trigger_spelling(name: &str, steps: Steps<'_>) -> Option<String> {
+    let mut rest = steps.after(1).views();
+    match (name, rest.next(), rest.next()) {
+        ("config", Some(StepView::Name("trigger")), Some(StepView::Name("type"))) => {
+            Some(steps.after(3).text(".meta.trigger_type"))
+        }
+        ("config", Some(StepView::Name("trigger")), Some(StepView::Name("config"))) => {
+            Some(steps.after(3).text(".meta.trigger_config"))
+        }
+        ("config", ..) => Some(".meta".to_owned()),
+        _ => None,
+    }
 }
 
 /// One step from a value.

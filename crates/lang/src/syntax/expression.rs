@@ -967,9 +967,11 @@ impl<'s> Parser<'s, '_> {
     /// What stands in the braces is an expression: say how to write it.
     pub(super) fn needs_expression<T>(&self, opened: usize) -> Parsed<T> {
         let inside = self.inside(opened);
-        let glued = !self.text[..self.pos].ends_with(char::is_whitespace);
+        let before = self.text[opened.min(self.pos)..self.pos].chars().next_back();
+        let glued = before.is_some_and(|before| !before.is_whitespace());
+        let operator = ["if", "and", "or", "in", "not", "else"].contains(&self.next_word());
         match self.peek_char() {
-            Some('.' | '[') if !glued => {
+            Some('.' | '[') if !glued && before.is_some() => {
                 let tight: String = inside.split_whitespace().collect();
                 return self.problem_with(
                     ParseClass::InvalidPath,
@@ -978,7 +980,7 @@ impl<'s> Parser<'s, '_> {
                     format!("write `${{{tight}}}`"),
                 );
             }
-            Some(char) if char.is_alphanumeric() || char == '_' => {
+            Some(char) if !operator && (char.is_alphanumeric() || char == '_') => {
                 return self.problem_with(
                     ParseClass::InvalidPath,
                     self.here(),
@@ -1005,6 +1007,12 @@ impl<'s> Parser<'s, '_> {
             "a reference is a path with filters, not an expression",
             format!("write `${{= {inside} }}`"),
         )
+    }
+
+    /// The word that begins here.
+    fn next_word(&self) -> &str {
+        let rest = &self.text[self.pos..self.end];
+        &rest[..name_len(rest)]
     }
 
     /// A character that is neither of a name nor an operator: the key it is meant for needs quotes.

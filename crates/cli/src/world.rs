@@ -13,7 +13,7 @@ use threadline_lang::{ComputeError, Value, World};
 /// Files and outputs of commands may be this large.
 const MAX_BYTES: u64 = 64 << 20;
 /// A command is ended after this time.
-const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
+const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Gives the values that only the machine knows.
 pub(crate) struct RealWorld {
@@ -59,17 +59,14 @@ fn text(args: &[Value], at: usize) -> Result<&str, ComputeError> {
 }
 
 fn environment(name: &str) -> Result<Value, ComputeError> {
-    match std::env::var_os(name) {
-        Some(value) => match value.into_string() {
-            Ok(value) => Ok(Value::from(value)),
-            Err(_) => Err(failed(format!("the variable `{name}` is not valid UTF-8"), None)),
-        },
-        None => {
-            let names: Vec<String> =
-                std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
-            let nearest = nearest(name, names.iter().map(String::as_str)).map(Into::into);
-            Err(ComputeError::Missing { nearest })
-        }
+    if let Some(value) = std::env::var_os(name) { match value.into_string() {
+        Ok(value) => Ok(Value::from(value)),
+        Err(_) => Err(failed(format!("the variable `{name}` is not valid UTF-8"), None)),
+    } } else {
+        let names: Vec<String> =
+            std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
+        let nearest = nearest(name, names.iter().map(String::as_str)).map(Into::into);
+        Err(ComputeError::Missing { nearest })
     }
 }
 

@@ -360,15 +360,12 @@ impl Node {
             }
             (Self::Object(keys, nodes), PathStep::Key(name)) => {
                 let key = Key::new(name.clone());
-                let at = match keys.position(&key) {
-                    Some(at) => at,
-                    None => {
-                        let mut names = keys.as_slice().to_vec();
-                        names.push(key);
-                        *keys = Arc::new(Keys::new(names).ok()?);
-                        nodes.push(Self::Fixed(Value::NULL));
-                        nodes.len() - 1
-                    }
+                let at = if let Some(at) = keys.position(&key) { at } else {
+                    let mut names = keys.as_slice().to_vec();
+                    names.push(key);
+                    *keys = Arc::new(Keys::new(names).ok()?);
+                    nodes.push(Self::Fixed(Value::NULL));
+                    nodes.len() - 1
                 };
                 nodes.get_mut(at)
             }
@@ -658,18 +655,15 @@ impl<'a> DocumentSink<'a> {
         let containers = self.open.get(1..).unwrap_or_default();
         let mut text = String::new();
         for (at, open) in containers.iter().enumerate() {
-            let step = match &open.key {
-                Some(key) => TrailStep::Key(key),
-                None => {
-                    let inner = containers.get(at + 1);
-                    let values_end = inner.map_or(self.values.len(), |inner| inner.first_value);
-                    let nodes_end = inner.map_or(self.nodes.len(), |inner| inner.first_node);
-                    TrailStep::Index(if open.mixed {
-                        nodes_end - open.first_node
-                    } else {
-                        values_end - open.first_value
-                    })
-                }
+            let step = if let Some(key) = &open.key { TrailStep::Key(key) } else {
+                let inner = containers.get(at + 1);
+                let values_end = inner.map_or(self.values.len(), |inner| inner.first_value);
+                let nodes_end = inner.map_or(self.nodes.len(), |inner| inner.first_node);
+                TrailStep::Index(if open.mixed {
+                    nodes_end - open.first_node
+                } else {
+                    values_end - open.first_value
+                })
             };
             Trail { parent: None, step }.write(&mut text);
         }

@@ -13,7 +13,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// A command that takes longer hangs. Nothing here measures time otherwise.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// What the temporary folder is called in compared texts.
 const FOLDER: &str = "[FOLDER]";

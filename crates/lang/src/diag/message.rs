@@ -182,7 +182,7 @@ pub fn preview(value: &Value) -> String {
 /// JSON of the first elements only: a preview of a million records must not print a million records.
 fn bounded_json(value: &Value) -> String {
     let few = |items: &[Value]| -> Vec<String> {
-        items.iter().take(PREVIEW_CHARS / 2).map(|item| bounded_json(item)).scan(0, within_preview).collect()
+        items.iter().take(PREVIEW_CHARS / 2).map(bounded_json).scan(0, within_preview).collect()
     };
     match (value.as_list(), value.as_object()) {
         (Some(items), _) => format!("[{}]", few(items).join(",")),

@@ -243,12 +243,9 @@ impl<'a> Eval<'_, '_, 'a> {
     ) -> Result<Val<'a>, Error> {
         let root = root();
         let moved = if MOVED_TO_META.contains(&name) { envelope.meta.get(name) } else { None };
-        let found = match moved {
-            Some(value) => Some((value, format!("{root}.meta.{name}"))),
-            None => {
-                let legacy = envelope.legacy.as_ref().and_then(|legacy| follow(legacy, steps.to(1)));
-                legacy.map(|value| (value, new_spelling(envelope, &root, name, steps.to(1))))
-            }
+        let found = if let Some(value) = moved { Some((value, format!("{root}.meta.{name}"))) } else {
+            let legacy = envelope.legacy.as_ref().and_then(|legacy| follow(legacy, steps.to(1)));
+            legacy.map(|value| (value, new_spelling(envelope, &root, name, steps.to(1))))
         };
         let Some((value, new)) = found else {
             return Err(not_in_envelope(envelope, &root, steps));

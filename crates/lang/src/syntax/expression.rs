@@ -238,13 +238,10 @@ impl<'s> Parser<'s, '_> {
             return Ok(first);
         }
         let span = self.span_from(start);
-        Ok(match rest[..] {
-            [(op, right)] => self.push(Node::Binary(op, first, right), span),
-            _ => {
-                let run = Run { start: self.program.terms.len() as u32, len: rest.len() as u32 };
-                self.program.terms.extend(rest);
-                self.push(Node::Terms(first, run), span)
-            }
+        Ok(if let [(op, right)] = rest[..] { self.push(Node::Binary(op, first, right), span) } else {
+            let run = Run { start: self.program.terms.len() as u32, len: rest.len() as u32 };
+            self.program.terms.extend(rest);
+            self.push(Node::Terms(first, run), span)
         })
     }
 

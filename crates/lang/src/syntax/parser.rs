@@ -719,12 +719,9 @@ impl<'s, 'p> Parser<'s, 'p> {
             Part::Ref(..) => None,
         });
         let fixed: Option<EcoString> = literals.collect();
-        let arg = match fixed {
-            Some(text) => self.push(Node::Const(Value::from(text)), raw_span),
-            None => {
-                let parts = self.push_parts(parts);
-                self.push(Node::Text(parts), raw_span)
-            }
+        let arg = if let Some(text) = fixed { self.push(Node::Const(Value::from(text)), raw_span) } else {
+            let parts = self.push_parts(parts);
+            self.push(Node::Text(parts), raw_span)
         };
         self.compute(name, span, &[arg])
     }
@@ -732,12 +729,9 @@ impl<'s, 'p> Parser<'s, 'p> {
     fn unknown_kind<T>(&self, opened: usize, start: usize, name: &str) -> Parsed<T> {
         let span = self.span(start, self.pos);
         let known = BUILT_IN_KINDS.iter().copied().chain(self.syntax.kinds.iter().map(EcoString::as_str));
-        let hint = match nearest(name, known) {
-            Some(near) => format!("did you mean `{near}:`"),
-            None => {
-                let rest = &self.text[self.pos + 1..self.after_balanced(opened)];
-                format!("for a default write `${{{name}:-{rest}`")
-            }
+        let hint = if let Some(near) = nearest(name, known) { format!("did you mean `{near}:`") } else {
+            let rest = &self.text[self.pos + 1..self.after_balanced(opened)];
+            format!("for a default write `${{{name}:-{rest}`")
         };
         self.problem_with(ParseClass::UnknownKind, span, format!("unknown kind `{name}:`"), hint)
     }

@@ -51,7 +51,7 @@ impl Writer<'_> {
             Repr::Number(number) => number.write(self.out),
             Repr::Text(text) => quote(text, self.out),
             Repr::List(list) => {
-                self.container('[', ']', list.items.iter(), |writer, item| writer.value(item));
+                self.container('[', ']', list.items.iter(), Writer::value);
             }
             Repr::Object(object) => self.container('{', '}', object.iter(), |writer, (key, value)| {
                 quote(key.as_str(), writer.out);

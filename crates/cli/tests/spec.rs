@@ -147,7 +147,7 @@ fn expressions(project: &Project, content: &str) -> String {
     for line in content.lines() {
         let Some((expression, _)) = line.rsplit_once(ARROW) else {
             assert!(line.trim().is_empty(), "a line without `→`: {line}");
-            shown.push_str("\n");
+            shown.push('\n');
             continue;
         };
         let mut arguments = vec!["eval"];

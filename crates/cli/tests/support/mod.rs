@@ -13,7 +13,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// A command that takes longer hangs. Nothing here measures time otherwise.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// What the temporary folder is called in compared texts.
 const FOLDER: &str = "[FOLDER]";
@@ -276,5 +276,5 @@ fn line_difference<'a>(old: &'a [String], new: &'a [String]) -> Vec<(char, &'a s
 
 /// Ends a test with everything that failed in it.
 pub(crate) fn report(failures: &[String], of: usize) {
-    assert!(failures.is_empty(), "{} of {of} failed\n\n{}", failures.len(), failures.join("\n"));
+    assert!(failures.is_empty(), "{} failures, {of} checked\n\n{}", failures.len(), failures.join("\n"));
 }

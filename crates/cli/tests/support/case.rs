@@ -104,6 +104,11 @@ impl Case {
         self.section("stderr").map_or("", Section::text)
     }
 
+    /// Whether the call itself is wrong.
+    pub(crate) fn is_misuse(&self) -> bool {
+        self.section("exit").is_some_and(|section| section.text() == "2\n")
+    }
+
     /// Whether the outputs are only described.
     pub(crate) fn varies(&self) -> bool {
         self.sections.iter().any(|section| section.has("matches"))

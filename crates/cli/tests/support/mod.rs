@@ -276,5 +276,5 @@ fn line_difference<'a>(old: &'a [String], new: &'a [String]) -> Vec<(char, &'a s
 
 /// Ends a test with everything that failed in it.
 pub(crate) fn report(failures: &[String], of: usize) {
-    assert!(failures.is_empty(), "{} of {of} failed\n\n{}", failures.len(), failures.join("\n"));
+    assert!(failures.is_empty(), "{} failures, {of} checked\n\n{}", failures.len(), failures.join("\n"));
 }

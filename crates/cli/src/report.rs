@@ -15,6 +15,9 @@ use crate::arguments::Trace;
 /// An excerpt shows at most this many columns of a line.
 const EXCERPT_WIDTH: usize = 100;
 
+/// A message, note or hint is cut at this many bytes.
+const MAX_PRINTED: usize = 2_000;
+
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const HINT: Style = AnsiColor::Cyan.on_default().bold();
@@ -109,7 +112,10 @@ impl Report {
         let place = place.map_or(String::new(), |origin| format!(" in `{}`", shortened(&origin.path)));
         let line_start = source.text[..floor(source.text, start)].rfind('\n').map_or(0, |at| at + 1);
         let line_end = source.text[line_start..].find('\n').map_or(source.text.len(), |at| line_start + at);
-        let window = Window::new(&source.text[line_start..line_end], start - line_start, span.range().len());
+        // Of a line of many megabytes only the surroundings are looked at.
+        let from = source.text.floor_char_boundary(line_start.max(start.saturating_sub(4 * EXCERPT_WIDTH)));
+        let to = source.text.ceil_char_boundary(line_end.min(start + 4 * EXCERPT_WIDTH));
+        let window = Window::new(&source.text[from..to], start - from, span.range().len(), from > line_start);
         let margin = line.to_string().len();
         // Writing into a text cannot fail.
         let _ = writeln!(self.0, "{:margin$}{FRAME}-->{FRAME:#} {}:{line}:{column}{place}", "", source.name);
@@ -149,7 +155,8 @@ struct Window {
 }
 
 impl Window {
-    fn new(line: &str, start: usize, len: usize) -> Self {
+    /// The window on a line, or on the part of one that is `cut` off in front.
+    fn new(line: &str, start: usize, len: usize, cut: bool) -> Self {
         let start = floor(line, start);
         let end = floor(line, (start + len).min(line.len())).max(start);
         let (mut from, mut to) = (0, line.len());
@@ -158,7 +165,7 @@ impl Window {
             to = ceil(line, (from + EXCERPT_WIDTH).min(line.len()));
         }
         let shown_end = end.min(to);
-        let cut_front = if from > 0 { "…" } else { "" };
+        let cut_front = if from > 0 || cut { "…" } else { "" };
         let cut_back = if to < line.len() { "…" } else { "" };
         let text = format!("{cut_front}{}{cut_back}", visible(&line[from..to]));
         Self {
@@ -182,13 +189,17 @@ fn shortened(path: &str) -> String {
 
 /// Control characters written out, so that no value can steer a terminal. Line breaks stay.
 fn printable(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for char in text.chars() {
+    let end = text.floor_char_boundary(MAX_PRINTED);
+    let mut shown = String::with_capacity(end);
+    for char in text[..end].chars() {
         if char.is_control() && char != '\n' {
             let _ = write!(shown, "\\u{:04x}", u32::from(char));
         } else {
             shown.push(char);
         }
+    }
+    if end < text.len() {
+        shown.push('…');
     }
     shown
 }
@@ -219,7 +230,6 @@ pub(crate) fn print_all(reports: &[Report]) {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "this is where the binary prints to stderr")]
 fn print(text: &str) {
     anstream::eprint!("{text}");
 }

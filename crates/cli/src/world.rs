@@ -38,9 +38,8 @@ impl World for RealWorld {
                         Some("allow them with `--allow-commands`"),
                     ));
                 }
-                let arguments =
-                    (1..args.len()).map(|at| Ok(args[at].to_string())).collect::<Result<_, _>>()?;
-                run(text(args, 0)?, arguments)
+                let arguments: Vec<String> = args.iter().skip(1).map(Value::to_string).collect();
+                run(text(args, 0)?, &arguments)
             }
             "now" => Ok(Value::from(format!("{:.3}", jiff::Timestamp::now()))),
             "uuid" => Ok(Value::from(uuid::Uuid::new_v4().to_string())),
@@ -59,10 +58,12 @@ fn text(args: &[Value], at: usize) -> Result<&str, ComputeError> {
 }
 
 fn environment(name: &str) -> Result<Value, ComputeError> {
-    if let Some(value) = std::env::var_os(name) { match value.into_string() {
-        Ok(value) => Ok(Value::from(value)),
-        Err(_) => Err(failed(format!("the variable `{name}` is not valid UTF-8"), None)),
-    } } else {
+    if let Some(value) = std::env::var_os(name) {
+        match value.into_string() {
+            Ok(value) => Ok(Value::from(value)),
+            Err(_) => Err(failed(format!("the variable `{name}` is not valid UTF-8"), None)),
+        }
+    } else {
         let names: Vec<String> =
             std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
         let nearest = nearest(name, names.iter().map(String::as_str)).map(Into::into);
@@ -136,11 +137,11 @@ fn strip_line_break(text: &mut String) {
 }
 
 /// The output of a command without its final line breaks. Values are its positional parameters, never its text.
-fn run(command: &str, arguments: Vec<String>) -> Result<Value, ComputeError> {
+fn run(command: &str, arguments: &[String]) -> Result<Value, ComputeError> {
     if command.contains('\0') || arguments.iter().any(|argument| argument.contains('\0')) {
         return Err(failed("a command cannot hold a NUL character", None));
     }
-    let child = spawn(command, &arguments).map_err(|error| failed(plain(&error), None))?;
+    let child = spawn(command, arguments).map_err(|error| failed(plain(&error), None))?;
     let output = wait(child)?;
     let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
     if !output.status.success() {

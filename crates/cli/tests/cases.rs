@@ -30,7 +30,10 @@ macro_rules! folders {
     };
 }
 
-folders! { computed errors explain grammar limits seed000 seed001 seed002 seed003 trace types undefined }
+folders! {
+    computed envelopes errors explain grammar limits loop_interpolation mapreduce_variables node_outputs trace
+    types undefined
+}
 
 #[test]
 fn every_folder_is_run() {

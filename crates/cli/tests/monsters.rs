@@ -113,7 +113,7 @@ fn numbers() {
 
 #[test]
 fn texts() {
-    let size = "error[limit]: over the limit: size of a text 64 MiB";
+    let size = "error[limit]: over the limit: size of a text or list 64 MiB";
     failed(&eval("\"a\"*10**10"), size, 1);
     failed(&eval("\"a\"*10**100"), size, 1);
     // 60 MB each, made of few repetitions.
@@ -308,14 +308,12 @@ fn invalid_utf8_everywhere() {
 }
 
 #[test]
-#[ignore = "the whole expression is parsed, in 2 GB, before its size is looked at"]
 fn an_expression_of_many_megabytes_in_a_template() {
     failed(&render(format!("${{= {}1 }}", "1+".repeat(30_000_000)).as_bytes()), EXPRESSION, 1);
     failed(&render(format!("${{= [{}1] }}", "a,".repeat(30_000_000)).as_bytes()), EXPRESSION, 1);
 }
 
 #[test]
-#[ignore = "hints repeat the text up to its end, however long it is"]
 fn messages_are_short() {
     for template in ["${n ", "${", "${a:b", "${file:x|", "${1"] {
         let outcome = render(template.repeat(1_000_000).as_bytes());
@@ -327,7 +325,6 @@ fn messages_are_short() {
 }
 
 #[test]
-#[ignore = "every error looks for its line from the start of the text: 100,000 of them take minutes"]
 fn many_errors_in_one_line() {
     assert_eq!(render("${}".repeat(1_000_000).as_bytes()).exit, 1);
     let project = Project::new();

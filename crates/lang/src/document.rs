@@ -360,7 +360,9 @@ impl Node {
             }
             (Self::Object(keys, nodes), PathStep::Key(name)) => {
                 let key = Key::new(name.clone());
-                let at = if let Some(at) = keys.position(&key) { at } else {
+                let at = if let Some(at) = keys.position(&key) {
+                    at
+                } else {
                     let mut names = keys.as_slice().to_vec();
                     names.push(key);
                     *keys = Arc::new(Keys::new(names).ok()?);
@@ -655,7 +657,9 @@ impl<'a> DocumentSink<'a> {
         let containers = self.open.get(1..).unwrap_or_default();
         let mut text = String::new();
         for (at, open) in containers.iter().enumerate() {
-            let step = if let Some(key) = &open.key { TrailStep::Key(key) } else {
+            let step = if let Some(key) = &open.key {
+                TrailStep::Key(key)
+            } else {
                 let inner = containers.get(at + 1);
                 let values_end = inner.map_or(self.values.len(), |inner| inner.first_value);
                 let nodes_end = inner.map_or(self.nodes.len(), |inner| inner.first_node);

@@ -56,7 +56,7 @@ fn entries() -> Vec<(String, Entry)> {
     let outputs = Envelope::all_from_outside(json(OUTPUTS).as_object().unwrap()).unwrap();
     entries.extend(outputs.into_iter().map(|(id, output)| (id.to_string(), Entry::Output(output))));
     let mut context = Document::from_value(&json(CONTEXT), &syntax()).unwrap();
-    entries.push(("context".into(), Entry::Definitions(context.define("context").unwrap())));
+    entries.push(("context".into(), Entry::Definitions(context.define("context").unwrap().unwrap())));
     entries.push(("unset".into(), Entry::Unset("not yet".into())));
     entries
 }

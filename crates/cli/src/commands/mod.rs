@@ -13,6 +13,9 @@ use crate::inputs::{self, Setting};
 use crate::report::{self, Report, Source};
 use crate::world::RealWorld;
 
+/// So many problems are shown in full, then a count: nobody reads more, and each takes its time to point at.
+const MAX_REPORTS: usize = 50;
+
 /// The top-level key of a document whose entries are definitions.
 const CONTEXT: &str = "context";
 
@@ -155,7 +158,12 @@ fn evaluate<T>(
 }
 
 fn failed(source: Source<'_>, errors: &[Error]) -> Failure {
-    Failure::Failed(errors.iter().map(|error| Report::error(source, error)).collect())
+    let mut reports: Vec<Report> =
+        errors.iter().take(MAX_REPORTS).map(|error| Report::error(source, error)).collect();
+    if let Some(more) = errors.len().checked_sub(MAX_REPORTS).filter(|more| *more > 0) {
+        reports.push(Report::plain(format!("{more} more, of {} in all", errors.len())));
+    }
+    Failure::Failed(reports)
 }
 
 /// Results go to stdout. When nobody reads them any more there is nothing left to do.

@@ -247,12 +247,12 @@ impl Error {
 
     pub(crate) fn operands(
         operator: &'static str,
-        error: OpError,
+        error: &OpError,
         span: Span,
         hint: Option<String>,
         text_limit: u64,
     ) -> Self {
-        match error {
+        match *error {
             OpError::Types(left, right) => {
                 Self::new(ErrorKind::Operands { operator, left, right, hint }, span)
             }

@@ -134,7 +134,7 @@ impl<'a> Eval<'_, '_, 'a> {
             }
             FuncError::Op(operator, error) => {
                 let max = self.session.limits.text_result as u64;
-                return Error::operands(operator, error, span, None, max).with_reads(self.reads(id));
+                return Error::operands(operator, &error, span, None, max).with_reads(self.reads(id));
             }
             FuncError::Value { arg, why, hint } => {
                 let kind =

@@ -231,7 +231,7 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
             self.note_types(id, op, left, right);
         }
         let value = ops::binary(op, left, right, self.session.limits.text_result)
-            .map_err(|error| self.operands_error(id, op, error, left, right, nodes))?;
+            .map_err(|error| self.operands_error(id, op, &error, left, right, nodes))?;
         if matches!(op, BinaryOp::Add | BinaryOp::Mul) {
             self.spend_size(id, &value)?;
         }
@@ -254,7 +254,7 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
         &self,
         id: NodeId,
         op: BinaryOp,
-        error: ops::OpError,
+        error: &ops::OpError,
         left: &Value,
         right: &Value,
         (left_node, right_node): (NodeId, NodeId),
@@ -395,7 +395,7 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
                         conversion_hint(*op, (left, &value), (self.program.text(right_span), &right_value));
                     let span = Span { start, end: right_span.end };
                     let max = self.session.limits.text_result as u64;
-                    Error::operands(op.symbol(), error, span, hint, max).with_reads(self.reads(id))
+                    Error::operands(op.symbol(), &error, span, hint, max).with_reads(self.reads(id))
                 })?;
             self.spend_size(id, &value)?;
             end = right_span.end;
@@ -408,7 +408,7 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
         let span = self.program.span(id);
         match value.as_number().map(crate::value::Number::neg) {
             Some(Ok(number)) => Ok(Value::from(number).into()),
-            Some(Err(error)) => Err(Error::operands("-", error.into(), span, None, 0)),
+            Some(Err(error)) => Err(Error::operands("-", &error.into(), span, None, 0)),
             None => {
                 let kind = ErrorKind::Expected {
                     place: "`-`".to_owned(),

@@ -243,7 +243,9 @@ impl<'a> Eval<'_, '_, 'a> {
     ) -> Result<Val<'a>, Error> {
         let root = root();
         let moved = if MOVED_TO_META.contains(&name) { envelope.meta.get(name) } else { None };
-        let found = if let Some(value) = moved { Some((value, format!("{root}.meta.{name}"))) } else {
+        let found = if let Some(value) = moved {
+            Some((value, format!("{root}.meta.{name}")))
+        } else {
             let legacy = envelope.legacy.as_ref().and_then(|legacy| follow(legacy, steps.to(1)));
             legacy.map(|value| (value, new_spelling(envelope, &root, name, steps.to(1))))
         };
@@ -353,7 +355,7 @@ impl<'a> Eval<'_, '_, 'a> {
         };
         found.ok_or_else(|| {
             let path = self.program.text(self.program.span(base)).to_owned();
-            stopped(path, step, String::new(), self.program.span(index), &value)
+            stopped(path, step, "", self.program.span(index), &value)
         })
     }
 
@@ -536,12 +538,12 @@ fn taken<'v>(value: &'v Value, step: StepView<'_>) -> Option<&'v Value> {
 fn step_error(path: String, steps: Steps<'_>, at: &Value) -> Error {
     // Steps that stopped have one that could not be taken.
     let step = steps.first().unwrap_or(StepView::Index(0));
-    stopped(path, step, steps.after(1).text(""), steps.span(), at)
+    stopped(path, step, &steps.after(1).text(""), steps.span(), at)
 }
 
 /// The error of a step that cannot be taken from `at`; `rest` is what was to follow it.
 #[cold]
-fn stopped(path: String, step: StepView<'_>, rest: String, span: Span, at: &Value) -> Error {
+fn stopped(path: String, step: StepView<'_>, rest: &str, span: Span, at: &Value) -> Error {
     let written = step.to_string();
     let read = Read { reference: path.as_str().into(), value: at.clone() };
     let kind = match (step, at.kind()) {

@@ -21,7 +21,9 @@ impl Patterns {
 
     /// The regular expression of a pattern, which is the second argument.
     pub(super) fn compiled(&mut self, pattern: &str, limit: usize) -> Result<&Regex, FuncError> {
-        if let Some(at) = self.0.iter().position(|regex| regex.as_str() == pattern) { self.0[..=at].rotate_right(1) } else {
+        if let Some(at) = self.0.iter().position(|regex| regex.as_str() == pattern) {
+            self.0[..=at].rotate_right(1);
+        } else {
             let regex = RegexBuilder::new(pattern).size_limit(limit).build().map_err(refused)?;
             self.0.truncate(KEPT - 1);
             self.0.insert(0, regex);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::parser::{Parsed, Parser};
+use super::parser::{Parsed, Parser, position};
 use super::{Node, NodeId, Part, Run};
 use crate::diag::Span;
 use crate::diag::error::ParseClass;
@@ -238,8 +238,10 @@ impl<'s> Parser<'s, '_> {
             return Ok(first);
         }
         let span = self.span_from(start);
-        Ok(if let [(op, right)] = rest[..] { self.push(Node::Binary(op, first, right), span) } else {
-            let run = Run { start: self.program.terms.len() as u32, len: rest.len() as u32 };
+        Ok(if let [(op, right)] = rest[..] {
+            self.push(Node::Binary(op, first, right), span)
+        } else {
+            let run = Run { start: position(self.program.terms.len()), len: position(rest.len()) };
             self.program.terms.extend(rest);
             self.push(Node::Terms(first, run), span)
         })
@@ -775,8 +777,7 @@ impl<'s> Parser<'s, '_> {
             };
             return Ok(self.push(Node::Const(Value::from(text)), span));
         }
-        let start = self.program.parts.len() as u32;
-        let run = Run { start, len: parts.len() as u32 };
+        let run = Run { start: position(self.program.parts.len()), len: position(parts.len()) };
         self.program.parts.extend(parts);
         Ok(self.push(Node::Text(run), span))
     }

@@ -24,6 +24,19 @@ pub(crate) struct Problem {
     pub hint: Option<String>,
 }
 
+/// Messages are no longer than this: a name in one may be as long as the text.
+const MAX_MESSAGE: usize = 400;
+
+/// So many problems are reported of one template; the rest would not be read.
+const MAX_PROBLEMS: usize = 1_000;
+
+fn shortened(message: String) -> String {
+    if message.len() <= MAX_MESSAGE {
+        return message;
+    }
+    format!("{}…", &message[..message.floor_char_boundary(MAX_MESSAGE)])
+}
+
 /// Parses text with references. A problem does not hide those behind it.
 pub(crate) fn parse_template(source: EcoString, syntax: &Syntax) -> (Program, Vec<Part>, Vec<Error>) {
     let mut program = Program::default();
@@ -65,6 +78,13 @@ pub(crate) fn parse_expression(
     }
 }
 
+/// A position in a text or table of a program. A source has at most 64 MiB, and everything in a program at least a byte
+/// of it.
+#[inline]
+pub(super) fn position(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
 /// Whether there is a `${` in a text at all.
 pub(crate) fn has_reference(text: &str) -> bool {
     find_dollar_brace(text.as_bytes(), 0, text.len()).is_some()
@@ -86,10 +106,9 @@ fn find_dollar_brace(bytes: &[u8], from: usize, end: usize) -> Option<usize> {
 /// The ASCII characters of a name in a path.
 static NAME_BYTES: [bool; 256] = {
     let mut table = [false; 256];
-    let mut byte = 0;
+    let mut byte = 0u8;
     while byte < 128 {
-        let char = byte as u8;
-        table[byte] = char.is_ascii_alphanumeric() || char == b'_' || char == b'-';
+        table[byte as usize] = byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
         byte += 1;
     }
     table
@@ -190,28 +209,27 @@ impl<'s, 'p> Parser<'s, 'p> {
 
     #[inline]
     pub(super) fn push(&mut self, node: Node, span: Span) -> NodeId {
-        // A source has at most 64 MiB and a node at least one byte of it.
-        let id = self.program.nodes.len() as NodeId;
+        let id = position(self.program.nodes.len());
         self.program.nodes.push(node);
         self.program.spans.push(span);
         id
     }
 
     pub(super) fn push_list(&mut self, items: &[NodeId]) -> Run {
-        let start = self.program.lists.len() as u32;
+        let start = position(self.program.lists.len());
         self.program.lists.extend_from_slice(items);
-        Run { start, len: items.len() as u32 }
+        Run { start, len: position(items.len()) }
     }
 
     fn push_parts(&mut self, parts: Vec<Part>) -> Run {
-        let start = self.program.parts.len() as u32;
-        let len = parts.len() as u32;
+        let start = position(self.program.parts.len());
+        let len = position(parts.len());
         self.program.parts.extend(parts);
         Run { start, len }
     }
 
     pub(super) fn steps_from(&self, start: usize) -> Run {
-        Run { start: start as u32, len: (self.program.steps.len() - start) as u32 }
+        Run { start: position(start), len: position(self.program.steps.len() - start) }
     }
 
     /// Counts a level of nesting for the length of `parse`.
@@ -238,10 +256,13 @@ impl<'s, 'p> Parser<'s, 'p> {
 
     // ---- problems --------------------------------------------------------------------------------------
 
+    #[expect(clippy::unused_self, reason = "problems are raised by the parser, wherever it stands")]
     pub(super) fn problem<T>(&self, class: ParseClass, span: Span, message: impl Into<String>) -> Parsed<T> {
-        Err(Box::new(Problem { class, span, message: message.into(), hint: None }))
+        Err(Box::new(Problem { class, span, message: shortened(message.into()), hint: None }))
     }
 
+    /// A hint that repeats a long text helps nobody and is left out.
+    #[expect(clippy::unused_self, reason = "problems are raised by the parser, wherever it stands")]
     pub(super) fn problem_with<T>(
         &self,
         class: ParseClass,
@@ -249,7 +270,8 @@ impl<'s, 'p> Parser<'s, 'p> {
         message: impl Into<String>,
         hint: impl Into<String>,
     ) -> Parsed<T> {
-        Err(Box::new(Problem { class, span, message: message.into(), hint: Some(hint.into()) }))
+        let hint = Some(hint.into()).filter(|hint| hint.len() <= MAX_MESSAGE);
+        Err(Box::new(Problem { class, span, message: shortened(message.into()), hint }))
     }
 
     /// "expected X, found Y", with the next character as it is written.
@@ -270,6 +292,9 @@ impl<'s, 'p> Parser<'s, 'p> {
         let mut literal = 0;
         let mut next = Some(first);
         while let Some(at) = next {
+            if errors.len() >= MAX_PROBLEMS {
+                break;
+            }
             self.pos = at;
             if let Some(start) = self.dollars(&mut literal, parts) {
                 let parsed = self.reference();
@@ -432,27 +457,43 @@ impl<'s, 'p> Parser<'s, 'p> {
         }
         let node = match self.peek() {
             Some(b':') if self.peek_at(1) != Some(b'-') => return self.kind_reference(opened, start, name),
-            Some(b'(') => self.named_call(start, name)?,
+            Some(b'(') => self.limited(opened, |parser| parser.named_call(start, name))?,
             _ => self.reference_path(opened, start, name)?,
         };
         self.reference_tail(opened, start, node)
     }
 
     fn expression_reference(&mut self, opened: usize) -> Parsed<NodeId> {
-        let start = self.pos;
-        let node = self.nested(Self::expression)?;
-        self.skip_space();
-        if self.pos - start > self.syntax.limits.expression {
-            let limit = ParseClass::Limit(Limit::Expression, self.syntax.limits.expression as u64);
-            return self.problem(limit, self.span(opened, start), "");
-        }
-        match self.peek() {
-            Some(b'}') => {
-                self.pos += 1;
-                Ok(node)
+        self.limited(opened, |parser| {
+            let node = parser.nested(Self::expression)?;
+            parser.skip_space();
+            match parser.peek() {
+                Some(b'}') => {
+                    parser.pos += 1;
+                    Ok(node)
+                }
+                None => parser.unclosed(opened),
+                Some(_) => parser.expected("an operator or `}`"),
             }
-            None => self.unclosed(opened),
-            Some(_) => self.expected("an operator or `}`"),
+        })
+    }
+
+    /// Parses what may hold an expression, and looks no further than an expression may be long.
+    fn limited<T>(&mut self, opened: usize, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        let max = self.syntax.limits.expression;
+        if self.end - opened.min(self.end) <= max {
+            return parse(self);
+        }
+        let end = std::mem::replace(&mut self.end, self.text.floor_char_boundary(opened + max));
+        let parsed = parse(self);
+        let at_the_limit = self.pos >= self.end || self.peek().is_none();
+        self.end = end;
+        match parsed {
+            Err(problem) if at_the_limit || problem.class == ParseClass::Unclosed => {
+                let limit = ParseClass::Limit(Limit::Expression, max as u64);
+                self.problem(limit, self.span(opened.saturating_sub(2), opened), "")
+            }
+            parsed => parsed,
         }
     }
 
@@ -470,7 +511,7 @@ impl<'s, 'p> Parser<'s, 'p> {
                 Some(b'|') if self.peek_at(1) != Some(b'|') => {
                     self.pos += 1;
                     self.deeper()?;
-                    node = self.filter(start, node)?;
+                    node = self.limited(opened, |parser| parser.filter(start, node))?;
                 }
                 Some(b':') if self.peek_at(1) == Some(b'-') => {
                     self.pos += 2;
@@ -530,14 +571,14 @@ impl<'s, 'p> Parser<'s, 'p> {
         if self.flat.is_some() {
             return self.pooled_name(name);
         }
-        Name { hash: crate::value::hash(name), start: start as u32, len: name.len() as u32 }
+        Name { hash: crate::value::hash(name), start: position(start), len: position(name.len()) }
     }
 
     /// A name that does not stand in the source as it is.
     pub(super) fn pooled_name(&mut self, name: &str) -> Name {
-        let start = self.program.pool.len() as u32 | IN_POOL;
+        let start = position(self.program.pool.len()) | IN_POOL;
         self.program.pool.push_str(name);
-        Name { hash: crate::value::hash(name), start, len: name.len() as u32 }
+        Name { hash: crate::value::hash(name), start, len: position(name.len()) }
     }
 
     /// The text of a name; the program has its source only when parsing is done.
@@ -719,7 +760,9 @@ impl<'s, 'p> Parser<'s, 'p> {
             Part::Ref(..) => None,
         });
         let fixed: Option<EcoString> = literals.collect();
-        let arg = if let Some(text) = fixed { self.push(Node::Const(Value::from(text)), raw_span) } else {
+        let arg = if let Some(text) = fixed {
+            self.push(Node::Const(Value::from(text)), raw_span)
+        } else {
             let parts = self.push_parts(parts);
             self.push(Node::Text(parts), raw_span)
         };
@@ -729,7 +772,9 @@ impl<'s, 'p> Parser<'s, 'p> {
     fn unknown_kind<T>(&self, opened: usize, start: usize, name: &str) -> Parsed<T> {
         let span = self.span(start, self.pos);
         let known = BUILT_IN_KINDS.iter().copied().chain(self.syntax.kinds.iter().map(EcoString::as_str));
-        let hint = if let Some(near) = nearest(name, known) { format!("did you mean `{near}:`") } else {
+        let hint = if let Some(near) = nearest(name, known) {
+            format!("did you mean `{near}:`")
+        } else {
             let rest = &self.text[self.pos + 1..self.after_balanced(opened)];
             format!("for a default write `${{{name}:-{rest}`")
         };
@@ -847,7 +892,7 @@ impl<'s, 'p> Parser<'s, 'p> {
             return self.unknown_function(start, name);
         };
         let (args, element) = self.nested(|parser| parser.arguments(Some((function, 0))))?;
-        self.call(start, function, args, element)
+        self.call(start, function, &args, element)
     }
 
     fn unknown_function<T>(&self, start: usize, name: &str) -> Parsed<T> {
@@ -903,7 +948,7 @@ impl<'s, 'p> Parser<'s, 'p> {
             (Vec::new(), None)
         };
         args.insert(0, input);
-        self.call(start, function, args, element)
+        self.call(start, function, &args, element)
     }
 
     fn rest_of_path(&self) -> &str {
@@ -916,7 +961,7 @@ impl<'s, 'p> Parser<'s, 'p> {
         &mut self,
         start: usize,
         function: &'static Function,
-        args: Vec<NodeId>,
+        args: &[NodeId],
         element: Option<NodeId>,
     ) -> Parsed<NodeId> {
         let span = self.span_from(start);
@@ -933,7 +978,7 @@ impl<'s, 'p> Parser<'s, 'p> {
         if given < function.required || (given > function.params.len() && !rest) {
             return self.wrong_count(function, given, span);
         }
-        let args = self.push_list(&args);
+        let args = self.push_list(args);
         Ok(self.push(Node::Call { function, args, element }, span))
     }
 

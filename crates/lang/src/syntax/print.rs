@@ -160,12 +160,16 @@ impl Printer<'_> {
             }
             Node::Slice(base, from, to) => {
                 let mut text = String::new();
-                from.iter().for_each(|node| self.node(*node, Binding::If, &mut text));
+                if let Some(from) = from {
+                    self.node(*from, Binding::If, &mut text);
+                }
                 self.base(*base, text.starts_with('"') && self.takes_literal(*base, &text), out);
                 out.push('[');
                 out.push_str(&text);
                 out.push(':');
-                to.iter().for_each(|node| self.node(*node, Binding::If, out));
+                if let Some(to) = to {
+                    self.node(*to, Binding::If, out);
+                }
                 out.push(']');
             }
             Node::Not(operand) => {

@@ -105,10 +105,10 @@ impl Program {
     pub(crate) fn children(&self, id: NodeId, visit: &mut dyn FnMut(NodeId)) {
         match self.node(id) {
             Node::Const(_) | Node::Path(_) | Node::Element(_) => {}
-            Node::Text(parts) => self.parts_children(&self.parts[parts.range()], visit),
+            Node::Text(parts) => parts_children(&self.parts[parts.range()], visit),
             Node::OrText(head, parts) => {
                 visit(*head);
-                self.parts_children(&self.parts[parts.range()], visit);
+                parts_children(&self.parts[parts.range()], visit);
             }
             Node::Walk(node, _) | Node::Not(node) | Node::Neg(node) => visit(*node),
             Node::Index(a, b) | Node::Binary(_, a, b) => {
@@ -147,16 +147,18 @@ impl Program {
             }
             Node::Call { args, element, .. } => {
                 self.list(*args).iter().for_each(|node| visit(*node));
-                element.iter().for_each(|node| visit(*node));
+                if let Some(element) = element {
+                    visit(*element);
+                }
             }
         }
     }
+}
 
-    fn parts_children(&self, parts: &[Part], visit: &mut dyn FnMut(NodeId)) {
-        for part in parts {
-            if let Part::Ref(node, _) = part {
-                visit(*node);
-            }
+fn parts_children(parts: &[Part], visit: &mut dyn FnMut(NodeId)) {
+    for part in parts {
+        if let Part::Ref(node, _) = part {
+            visit(*node);
         }
     }
 }

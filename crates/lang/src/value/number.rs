@@ -15,7 +15,7 @@ use num_traits::{FromPrimitive, One, Pow, Signed, ToPrimitive, Zero};
 
 /// The most digits a number may have, and the largest exponent.
 pub const MAX_DIGITS: usize = 10_000;
-const MAX_EXPONENT: i64 = MAX_DIGITS as i64;
+const MAX_EXPONENT: i64 = 10_000;
 /// A bit length that surely has no more than [`MAX_DIGITS`] digits, and one that surely has more.
 const MAX_BITS: u64 = 33_220;
 
@@ -525,8 +525,7 @@ fn float_exact(float: f64) -> (BigInt, i64) {
     if exponent >= 0 {
         return (mantissa << exponent.unsigned_abs(), 0);
     }
-    let twos =
-        u64::from(mantissa.magnitude().trailing_zeros().unwrap_or(0) as u32).min(exponent.unsigned_abs());
+    let twos = mantissa.magnitude().trailing_zeros().unwrap_or(0).min(exponent.unsigned_abs());
     let power = exponent.unsigned_abs() - twos;
     let mantissa = (mantissa >> twos) * Pow::pow(BigInt::from(5u32), power);
     (mantissa, i64::try_from(power).unwrap_or(i64::MAX))

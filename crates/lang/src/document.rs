@@ -299,10 +299,12 @@ fn resolve_all(
     session: &mut Session<'_>,
     errors: &mut Vec<Error>,
 ) -> Option<Vec<Value>> {
+    session.enter(Span::default()).map_err(|error| errors.push(error)).ok()?;
     let mut values = Vec::with_capacity(nodes.len());
     for node in nodes {
         values.extend(node.resolve(scope, session, errors));
     }
+    session.leave();
     (values.len() == nodes.len()).then_some(values)
 }
 

@@ -192,6 +192,21 @@ impl<'w> Session<'w> {
         Error::limit(limit, max, span)
     }
 
+    /// One level deeper, through expressions, documents and definitions together.
+    #[inline]
+    pub(crate) fn enter(&mut self, span: Span) -> Result<(), Error> {
+        if self.depth >= super::MAX_EVALUATION_DEPTH {
+            return Err(self.limit(Limit::EvaluationDepth, span));
+        }
+        self.depth += 1;
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn leave(&mut self) {
+        self.depth -= 1;
+    }
+
     /// Notes a warning, once for each place and sort.
     pub(super) fn warn(&mut self, id: &'static str, span: Span, message: String, hint: Option<String>) {
         let origin = self.origin.clone();

@@ -154,7 +154,7 @@ fn check_span(source: &str, error: &Error) {
 // ---- parsing and printing ----------------------------------------------------------------------------------
 
 proptest! {
-    #![proptest_config(config(1500))]
+    #![proptest_config(config(4000))]
 
     #[test]
     fn an_expression_prints_to_what_means_the_same(source in expression()) {
@@ -313,7 +313,7 @@ fn check_shared(before: &Value, after: &Value) {
 }
 
 proptest! {
-    #![proptest_config(config(500))]
+    #![proptest_config(config(1500))]
 
     #[test]
     fn render_agrees_with_resolve(source in template()) {
@@ -427,7 +427,7 @@ fn root_of(path: &str) -> &str {
 }
 
 proptest! {
-    #![proptest_config(config(800))]
+    #![proptest_config(config(2500))]
 
     #[test]
     fn references_are_what_evaluation_reads(source in expression()) {
@@ -508,7 +508,7 @@ proptest! {
 // ---- computed values and limits ----------------------------------------------------------------------------
 
 proptest! {
-    #![proptest_config(config(800))]
+    #![proptest_config(config(2500))]
 
     #[test]
     fn a_computed_value_is_asked_for_once(sources in prop::collection::vec(template(), 1..4)) {
@@ -678,7 +678,7 @@ fn hash(number: &Number) -> u64 {
 }
 
 proptest! {
-    #![proptest_config(config(1500))]
+    #![proptest_config(config(4000))]
 
     #[test]
     fn exact_arithmetic_has_its_laws(a in exact(), b in exact(), c in exact()) {

@@ -82,7 +82,7 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
                 Part::Owned(text) => out.push_str(text),
                 Part::Ref(node, span) => {
                     let value = self.reference(*node, *span)?;
-                    value.write_text(out);
+                    value.write_text_within(max, out);
                 }
             }
             if out.len() - start > max {

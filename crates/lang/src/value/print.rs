@@ -24,6 +24,18 @@ impl Value {
         }
     }
 
+    /// Appends the text form, but not much more than `most` bytes of a list or an object: a value may hold one part
+    /// many times over.
+    pub(crate) fn write_text_within(&self, most: usize, out: &mut String) {
+        match &self.0 {
+            Repr::List(_) | Repr::Object(_) => {
+                let most = out.len().saturating_add(most);
+                Writer { out, pretty: false, indent: 0, most }.value(self);
+            }
+            _ => self.write_text(out),
+        }
+    }
+
     /// The value as JSON.
     pub fn to_json(&self, style: JsonStyle) -> String {
         let mut out = String::new();
@@ -33,7 +45,7 @@ impl Value {
 
     /// Appends the value as JSON, every digit kept.
     pub fn write_json(&self, out: &mut String, style: JsonStyle) {
-        Writer { out, pretty: style == JsonStyle::Pretty, indent: 0 }.value(self);
+        Writer { out, pretty: style == JsonStyle::Pretty, indent: 0, most: usize::MAX }.value(self);
     }
 }
 
@@ -41,6 +53,8 @@ struct Writer<'a> {
     out: &'a mut String,
     pretty: bool,
     indent: usize,
+    /// No entry is written behind this length.
+    most: usize,
 }
 
 impl Writer<'_> {
@@ -72,6 +86,9 @@ impl Writer<'_> {
         self.indent += 1;
         let mut empty = true;
         for item in items {
+            if self.out.len() > self.most {
+                break;
+            }
             if !empty {
                 self.out.push(',');
             }

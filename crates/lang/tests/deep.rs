@@ -18,6 +18,11 @@ const STACK: usize = 2 << 20;
 /// What takes longer has no bound.
 const TIME: Duration = Duration::from_secs(20);
 
+/// A large text is no deep one.
+fn limits() -> Limits {
+    Limits { text_result: 1 << 16, operations: 100_000, ..Limits::DEFAULT }
+}
+
 /// Runs on a small stack, and fails when it does not come to an end.
 fn bounded<T: Send + 'static>(name: &str, run: impl FnOnce() -> T + Send + 'static) -> T {
     let (send, receive) = mpsc::channel();
@@ -70,7 +75,7 @@ fn answers(source: String) {
         let scope = scope();
         let expression = Expression::parse(source.as_str(), &Syntax::DEFAULT).unwrap();
         let mut world = NoWorld;
-        let mut session = Session::new(&mut world);
+        let mut session = Session::new(&mut world).limits(limits());
         if let Err(error) = expression.value(&scope, &mut session) {
             let diagnostic = error.diagnostic();
             assert!(diagnostic.notes.iter().all(|note| note.len() < 1000), "{source}");
@@ -140,7 +145,7 @@ fn deep_data_in_texts_documents_and_computed_values() {
                 let source = source.replace("NAME", name);
                 let template = Template::parse(source.as_str(), &Syntax::DEFAULT).unwrap();
                 let mut world = Echo;
-                let mut session = Session::new(&mut world).traced();
+                let mut session = Session::new(&mut world).limits(limits()).traced();
                 if let Err(error) = template.value(&scope, &mut session) {
                     let _ = error.diagnostic();
                 }
@@ -171,7 +176,7 @@ fn a_document_of_200_levels_is_read_resolved_and_printed() {
                         assert_eq!(document.is_ok(), expected, "{levels} {leaf}");
                         let Ok(document) = document else { continue };
                         let mut world = NoWorld;
-                        let value = document.resolve(&scope(), &mut Session::new(&mut world)).unwrap();
+                        let value = document.resolve(&scope(), &mut Session::new(&mut world).limits(limits())).unwrap();
                         let printed = value.to_json(JsonStyle::Pretty);
                         assert_eq!(read_value(&printed, Format::Json, &Limits::DEFAULT).unwrap(), value);
                     }
@@ -220,7 +225,7 @@ fn walk(source: &str) -> Result<(), Error> {
     let expression = Expression::parse(source, &Syntax::DEFAULT)?;
     let scope = scope();
     let mut world = NoWorld;
-    let mut session = Session::new(&mut world);
+    let mut session = Session::new(&mut world).limits(limits());
     let value = expression.value(&scope, &mut session);
     let explained = expression.explain(&scope, &mut session);
     if let (Ok(value), Some(Ok(explained))) = (&value, &explained.outcome) {
@@ -255,7 +260,7 @@ fn syntax_nests_128_deep() {
             let template = format!("x ${{= {} }} y", source(127));
             let mut world = NoWorld;
             if let Ok(template) = Template::parse(template.as_str(), &Syntax::DEFAULT) {
-                let _ = template.value(&scope(), &mut Session::new(&mut world));
+                let _ = template.value(&scope(), &mut Session::new(&mut world).limits(limits()));
                 let _ = template.print();
             }
         });
@@ -283,14 +288,14 @@ fn long_flat_syntax_is_no_deep_syntax() {
             walk(&source).unwrap();
             let mut world = NoWorld;
             let expression = Expression::parse(source, &Syntax::DEFAULT).unwrap();
-            expression.value(&scope(), &mut Session::new(&mut world)).unwrap();
+            expression.value(&scope(), &mut Session::new(&mut world).limits(limits())).unwrap();
         }
         let steps = format!("deep{}", "[0]".repeat(200));
         walk(&steps).unwrap();
         let template = "${int}".repeat(10_000);
         let mut world = NoWorld;
         let template = Template::parse(template, &Syntax::DEFAULT).unwrap();
-        template.value(&scope(), &mut Session::new(&mut world)).unwrap();
+        template.value(&scope(), &mut Session::new(&mut world).limits(limits())).unwrap();
     });
 }
 
@@ -310,7 +315,7 @@ fn chain(count: usize, wrap: impl Fn(&str) -> String) -> Result<Value, Vec<Error
     let entry = Entry::Definitions(definitions);
     let scope = scope().with_entries("context", [("context".into(), entry)]).ok().unwrap();
     let mut world = NoWorld;
-    document.resolve(&scope, &mut Session::new(&mut world))
+    document.resolve(&scope, &mut Session::new(&mut world).limits(limits()))
 }
 
 #[test]
@@ -370,7 +375,7 @@ fn definitions_that_double_are_bounded() {
             let mut world = NoWorld;
             let mut out = String::new();
             let template = Template::parse("a ${v}", &Syntax::DEFAULT).unwrap();
-            template.text(&scope, &mut Session::new(&mut world), &mut out).unwrap_err()
+            template.text(&scope, &mut Session::new(&mut world).limits(limits()), &mut out).unwrap_err()
         });
         assert_eq!(errors.unwrap().id(), "limit");
     });
@@ -385,7 +390,7 @@ fn a_cycle_of_definitions_is_named() {
         let entry = Entry::Definitions(definitions);
         let scope = Scope::new().with_entries("context", [("context".into(), entry)]).ok().unwrap();
         let mut world = NoWorld;
-        let errors = document.resolve(&scope, &mut Session::new(&mut world)).unwrap_err();
+        let errors = document.resolve(&scope, &mut Session::new(&mut world).limits(limits())).unwrap_err();
         assert!(errors[0].to_string().contains("a → b → c → a"), "{errors:?}");
         let _ = document.check(&scope);
     });

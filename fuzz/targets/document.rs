@@ -9,9 +9,7 @@ use threadline_fuzz::prepare;
 use threadline_lang::data::locate::locate;
 use threadline_lang::data::{Format, read_value, yaml};
 use threadline_lang::value::JsonStyle;
-use threadline_lang::{
-    Document, DocumentError, Entry, Error, Limits, Origin, Session, Syntax, Value,
-};
+use threadline_lang::{Document, DocumentError, Entry, Error, Limits, Origin, Session, Syntax, Value};
 
 mod fixture;
 

@@ -11,7 +11,8 @@ use threadline_lang::data::{Format, read_value};
 use threadline_lang::func::{FUNCTIONS, Group, ParamKind};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{
-    ComputeError, Document, Entry, Error, Expression, Limits, NoWorld, Scope, Session, Syntax, Template, Value, World,
+    ComputeError, Document, Entry, Error, Expression, Limits, NoWorld, Scope, Session, Syntax, Template,
+    Value, World,
 };
 
 const STACK: usize = 2 << 20;
@@ -89,7 +90,8 @@ fn every_operator_takes_deep_data() {
     let names: Vec<&str> = values().iter().map(|(name, _)| *name).collect();
     for left in &names {
         for right in &names {
-            for op in ["+", "-", "*", "/", "//", "%", "**", "==", "!=", "<", "<=", ">", ">=", "in", "not in"] {
+            for op in ["+", "-", "*", "/", "//", "%", "**", "==", "!=", "<", "<=", ">", ">=", "in", "not in"]
+            {
                 answers(format!("{left} {op} {right}"));
             }
             answers(format!("{left}[{right}]"));
@@ -98,7 +100,16 @@ fn every_operator_takes_deep_data() {
             answers(format!("{left} if {right} else {left}"));
             answers(format!("{left} and {right}"));
         }
-        for source in ["not NAME", "- NAME", "[NAME, NAME]", "{\"k\": NAME}", "'-${NAME}-'", "NAME[0:1]", "NAME.k", "${NAME:-x}"] {
+        for source in [
+            "not NAME",
+            "- NAME",
+            "[NAME, NAME]",
+            "{\"k\": NAME}",
+            "'-${NAME}-'",
+            "NAME[0:1]",
+            "NAME.k",
+            "${NAME:-x}",
+        ] {
             answers(source.replace("NAME", left));
         }
     }
@@ -141,7 +152,9 @@ fn deep_data_in_texts_documents_and_computed_values() {
     for (name, value) in values() {
         bounded(name, move || {
             let scope = scope();
-            for source in ["${NAME}", "a ${NAME} b", "${= [NAME] }", "${NAME.x:-y}", "${file(NAME)}", "${= '${NAME}' }"] {
+            for source in
+                ["${NAME}", "a ${NAME} b", "${= [NAME] }", "${NAME.x:-y}", "${file(NAME)}", "${= '${NAME}' }"]
+            {
                 let source = source.replace("NAME", name);
                 let template = Template::parse(source.as_str(), &Syntax::DEFAULT).unwrap();
                 let mut world = Echo;
@@ -156,7 +169,8 @@ fn deep_data_in_texts_documents_and_computed_values() {
                 }
                 let _ = template.check(&scope);
             }
-            let document = Document::from_value(&list(vec![Value::from("${int}"), Value::NULL]), &Syntax::DEFAULT);
+            let document =
+                Document::from_value(&list(vec![Value::from("${int}"), Value::NULL]), &Syntax::DEFAULT);
             let _ = document.unwrap().references();
             let _ = threadline_lang::diag::preview(&value);
         });
@@ -176,7 +190,9 @@ fn a_document_of_200_levels_is_read_resolved_and_printed() {
                         assert_eq!(document.is_ok(), expected, "{levels} {leaf}");
                         let Ok(document) = document else { continue };
                         let mut world = NoWorld;
-                        let value = document.resolve(&scope(), &mut Session::new(&mut world).limits(limits())).unwrap();
+                        let value = document
+                            .resolve(&scope(), &mut Session::new(&mut world).limits(limits()))
+                            .unwrap();
                         let printed = value.to_json(JsonStyle::Pretty);
                         assert_eq!(read_value(&printed, Format::Json, &Limits::DEFAULT).unwrap(), value);
                     }
@@ -192,8 +208,11 @@ fn wrapped(levels: usize, before: &str, inside: &str, after: &str) -> String {
     format!("{}{inside}{}", before.repeat(levels), after.repeat(levels))
 }
 
-/// Each construct that nests, as an expression of so many levels.
-fn constructs() -> Vec<(&'static str, fn(usize) -> String)> {
+/// An expression of so many levels.
+type Levels = fn(usize) -> String;
+
+/// Each construct that nests.
+fn constructs() -> Vec<(&'static str, Levels)> {
     vec![
         ("parentheses", |n| wrapped(n, "(", "1", ")")),
         ("lists", |n| wrapped(n, "[", "1", "]")),
@@ -233,12 +252,13 @@ fn walk(source: &str) -> Result<(), Error> {
     }
     let _ = expression.check(&scope);
     let _ = expression.references();
-    let _ = Expression::parse(expression.print(), &Syntax::DEFAULT).map_err(|error| assert_eq!(error.id(), "limit"));
+    let _ = Expression::parse(expression.print(), &Syntax::DEFAULT)
+        .map_err(|error| assert_eq!(error.id(), "limit"));
     Ok(())
 }
 
 /// The largest number of levels that parses.
-fn most_levels(source: fn(usize) -> String) -> usize {
+fn most_levels(source: Levels) -> usize {
     let parses = |levels: usize| Expression::parse(source(levels), &Syntax::DEFAULT).is_ok();
     (1..=200).take_while(|levels| parses(*levels)).last().unwrap_or(0)
 }
@@ -248,7 +268,9 @@ fn syntax_nests_128_deep() {
     for (name, source) in constructs() {
         bounded(name, move || {
             let most = most_levels(source);
-            assert!((60..=128).contains(&most), "{name}: {most} levels parse");
+            // A reference and the expression in it are two levels, as are a filter and its arguments.
+            let two = ["references", "references in texts", "filters in arguments"].contains(&name);
+            assert_eq!(most, if two { 64 } else { 128 }, "{name}");
             for levels in [most, 128] {
                 let _ = walk(&source(levels));
             }
@@ -282,7 +304,8 @@ fn element_expressions_nest() {
 #[test]
 fn long_flat_syntax_is_no_deep_syntax() {
     bounded("flat", || {
-        for (first, more) in [("1", " + 1"), ("true", " and true"), ("true", " or false"), ("1", " == 1"), ("2", " * 1")]
+        for (first, more) in
+            [("1", " + 1"), ("true", " and true"), ("true", " or false"), ("1", " == 1"), ("2", " * 1")]
         {
             let source = format!("{first}{}", more.repeat(5000));
             walk(&source).unwrap();
@@ -338,7 +361,11 @@ fn definitions_chain_through_deep_expressions() {
                     let expression = source(levels).replacen('1', &format!("({next})"), 1);
                     let text = Value::from(format!("${{= {expression} }}"));
                     // Where a construct has its operand elsewhere, the chain is still read.
-                    let text = if Template::parse(text.to_string(), &Syntax::DEFAULT).is_ok() { text } else { Value::from(next) };
+                    let text = if Template::parse(text.to_string(), &Syntax::DEFAULT).is_ok() {
+                        text
+                    } else {
+                        Value::from(next)
+                    };
                     text.to_json(JsonStyle::Compact)
                 });
             }
@@ -368,15 +395,16 @@ fn definitions_that_double_are_bounded() {
         assert!(errors.iter().any(|error| error.id() == "limit"), "{errors:?}");
     });
     bounded("doubling in a text", || {
-        let errors = chain(60, |next| format!("\"${{= [{next}, {next}] }}\"").replace("1, 1", "\\\"1\\\"")).map(|value| {
-            // The whole has a value; as a text it is over the limit.
-            let first = value.get("first").unwrap().clone();
-            let scope = Scope::new().with_entries("x", [("v".into(), Entry::Plain(first))]).ok().unwrap();
-            let mut world = NoWorld;
-            let mut out = String::new();
-            let template = Template::parse("a ${v}", &Syntax::DEFAULT).unwrap();
-            template.text(&scope, &mut Session::new(&mut world).limits(limits()), &mut out).unwrap_err()
-        });
+        let errors = chain(60, |next| format!("\"${{= [{next}, {next}] }}\"").replace("1, 1", "\\\"1\\\""))
+            .map(|value| {
+                // The whole has a value; as a text it is over the limit.
+                let first = value.get("first").unwrap().clone();
+                let scope = Scope::new().with_entries("x", [("v".into(), Entry::Plain(first))]).ok().unwrap();
+                let mut world = NoWorld;
+                let mut out = String::new();
+                let template = Template::parse("a ${v}", &Syntax::DEFAULT).unwrap();
+                template.text(&scope, &mut Session::new(&mut world).limits(limits()), &mut out).unwrap_err()
+            });
         assert_eq!(errors.unwrap().id(), "limit");
     });
 }
@@ -384,7 +412,8 @@ fn definitions_that_double_are_bounded() {
 #[test]
 fn a_cycle_of_definitions_is_named() {
     bounded("cycle", || {
-        let text = r#"{"context": {"a": "${context.b}", "b": ["x ${context.c.k}"], "c": {"k": "${= context.a }"}}}"#;
+        let text =
+            r#"{"context": {"a": "${context.b}", "b": ["x ${context.c.k}"], "c": {"k": "${= context.a }"}}}"#;
         let mut document = Document::read(text, Format::Json, &Syntax::DEFAULT).unwrap();
         let definitions = document.define("context").unwrap();
         let entry = Entry::Definitions(definitions);

@@ -15,8 +15,8 @@ use proptest::prelude::*;
 use threadline_lang::data::{Format, read_value};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{
-    ComputeError, Document, Entry, Envelope, Error, Expression, Limits, Number, Scope, Session, Syntax, Template,
-    Value, World, render,
+    ComputeError, Document, Entry, Envelope, Error, Expression, Limits, Number, Scope, Session, Syntax,
+    Template, Value, World, render,
 };
 
 // ---- the ground --------------------------------------------------------------------------------------------
@@ -226,8 +226,8 @@ proptest! {
 /// One change: a character left out, put in or replaced, a word repeated, a closing brace dropped, an end cut off.
 fn mutate(source: &str, at: prop::sample::Index, how: i32, with: prop::sample::Index) -> String {
     const PIECES: [&str; 28] = [
-        "$", "{", "}", "(", ")", "[", "]", "\"", "'", "\\", "|", ":", "-", ".", ",", "=", "!", " ", "é", "\u{a0}",
-        "0", "e", "not ", " in ", "${", ":-", "\u{2028}", "\0",
+        "$", "{", "}", "(", ")", "[", "]", "\"", "'", "\\", "|", ":", "-", ".", ",", "=", "!", " ", "é",
+        "\u{a0}", "0", "e", "not ", " in ", "${", ":-", "\u{2028}", "\0",
     ];
     let piece = PIECES[with.index(PIECES.len())];
     let places: Vec<usize> = source.char_indices().map(|(at, _)| at).chain([source.len()]).collect();
@@ -558,7 +558,18 @@ proptest! {
 fn condition(make: &mut Gen<'_>, depth: usize) -> String {
     if depth == 0 {
         return make
-            .one(&["true", "f", "t", "false", "(a == 1)", "(b > 2)", "(1 in xs)", "('z' in ys)", "(a < b <= 3)", "exists(o.k)"])
+            .one(&[
+                "true",
+                "f",
+                "t",
+                "false",
+                "(a == 1)",
+                "(b > 2)",
+                "(1 in xs)",
+                "('z' in ys)",
+                "(a < b <= 3)",
+                "exists(o.k)",
+            ])
             .to_owned();
     }
     let (left, right) = (condition(make, depth - 1), condition(make, depth - 1));
@@ -659,14 +670,15 @@ fn exact() -> impl Strategy<Value = Number> {
             "0.1", "1.10", "4503599627370497.5", "9007199254740993", "12e0", "1e9999", "1e-10000",
         ]).prop_map(str::to_owned),
     ];
-    source.prop_map(|source| Number::parse(&source).unwrap()).prop_filter("exact", |number| !number.is_binary())
+    source
+        .prop_map(|source| Number::parse(&source).unwrap())
+        .prop_filter("exact", |number| !number.is_binary())
 }
 
 fn any_number() -> impl Strategy<Value = Number> {
     let float = any::<f64>().prop_filter_map("finite", |float| Number::float(float).ok());
-    let small = (-1000i32..1000, 1u8..9).prop_map(|(whole, part)| {
-        Number::float(f64::from(whole) / f64::from(part)).unwrap()
-    });
+    let small = (-1000i32..1000, 1u8..9)
+        .prop_map(|(whole, part)| Number::float(f64::from(whole) / f64::from(part)).unwrap());
     prop_oneof![4 => exact(), 1 => float, 2 => small]
 }
 

@@ -18,7 +18,8 @@ pub(crate) fn check(program: &Program, id: NodeId, scope: &Scope) -> Vec<Error> 
             return;
         }
         if let Err(error) = Eval::new(&mut session, program, scope).check_path(path, node) {
-            let unknown = matches!(error.kind(), ErrorKind::UnknownRoot { .. } | ErrorKind::NodeNotFound { .. });
+            let unknown =
+                matches!(error.kind(), ErrorKind::UnknownRoot { .. } | ErrorKind::NodeNotFound { .. });
             let excused = place.guarded && error.is_missing() || !place.sure && !unknown;
             if !excused {
                 errors.push(error);

@@ -36,7 +36,11 @@ impl<'c> Gen<'c> {
     }
 
     /// With one level less to go; at the bottom the alternative without nesting.
-    fn deeper(&mut self, nested: impl FnOnce(&mut Self) -> String, flat: impl FnOnce(&mut Self) -> String) -> String {
+    fn deeper(
+        &mut self,
+        nested: impl FnOnce(&mut Self) -> String,
+        flat: impl FnOnce(&mut Self) -> String,
+    ) -> String {
         if self.depth == 0 {
             return flat(self);
         }
@@ -87,8 +91,10 @@ impl<'c> Gen<'c> {
             5 => format!("{before}{}", self.kind_and_raw()),
             _ => {
                 let head = self.head();
-                let filters = self.repeated(2, |make| format!("{}|{}{}", make.space(), make.space(), make.filter()));
-                let default = if self.pick(3) == 1 { format!(":-{}", self.raw_default()) } else { after.to_owned() };
+                let filters =
+                    self.repeated(2, |make| format!("{}|{}{}", make.space(), make.space(), make.filter()));
+                let default =
+                    if self.pick(3) == 1 { format!(":-{}", self.raw_default()) } else { after.to_owned() };
                 format!("{before}{head}{filters}{default}")
             }
         };
@@ -221,7 +227,9 @@ impl<'c> Gen<'c> {
         if self.pick(5) != 4 {
             return first;
         }
-        first + &self.repeated(3, |make| format!("{}{}", make.one(&["*", " * ", "/", " // ", "%"]), make.unary()))
+        first
+            + &self
+                .repeated(3, |make| format!("{}{}", make.one(&["*", " * ", "/", " // ", "%"]), make.unary()))
     }
 
     /// `unary = '-' unary | power`
@@ -254,8 +262,9 @@ impl<'c> Gen<'c> {
     fn postfix(&mut self) -> String {
         let primary = self.primary();
         // A dot behind a number is a part of the number.
-        let number = primary.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'+' | b'-'))
-            && primary.starts_with(|char: char| char.is_ascii_digit());
+        let number =
+            primary.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'+' | b'-'))
+                && primary.starts_with(|char: char| char.is_ascii_digit());
         if number || self.pick(3) != 2 {
             return primary;
         }
@@ -267,7 +276,10 @@ impl<'c> Gen<'c> {
             0 => format!(".{}", self.one(&NAMES)),
             1 => format!(".{}", self.one(&["0", "1", "12"])),
             2 => self.deeper(Self::method, |_| ".text()".to_owned()),
-            3 => self.deeper(|make| format!("[{}{}{}]", make.space(), make.index(), make.space()), |_| "[0]".to_owned()),
+            3 => self.deeper(
+                |make| format!("[{}{}{}]", make.space(), make.index(), make.space()),
+                |_| "[0]".to_owned(),
+            ),
             4 => self.deeper(
                 |make| {
                     let from = if make.pick(2) == 1 { make.index() } else { String::new() };
@@ -326,7 +338,8 @@ impl<'c> Gen<'c> {
 
     /// `NUMBER = (0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`
     pub(crate) fn number(&mut self) -> String {
-        let whole = self.one(&["1", "0", "2", "10", "85", "9223372036854775807", "123456789012345678901234567890"]);
+        let whole =
+            self.one(&["1", "0", "2", "10", "85", "9223372036854775807", "123456789012345678901234567890"]);
         let fraction = self.one(&["", "", ".0", ".5", ".10", ".000000000000000000001"]);
         let exponent = self.one(&["", "", "", "e2", "E-3", "e+0", "e-40"]);
         format!("{whole}{fraction}{exponent}")
@@ -348,8 +361,10 @@ impl<'c> Gen<'c> {
 
     /// A text without a reference, for keys.
     fn key(&mut self) -> String {
-        self.one(&["'k'", "\"l\"", "\"\"", "'a b'", "\"0\"", "'q\\'\"'", "\"$\"", "'{'", "'\\d'", "'é'", "\"x$\""])
-            .to_owned()
+        self.one(&[
+            "'k'", "\"l\"", "\"\"", "'a b'", "\"0\"", "'q\\'\"'", "\"$\"", "'{'", "'\\d'", "'é'", "\"x$\"",
+        ])
+        .to_owned()
     }
 
     fn list(&mut self) -> String {
@@ -379,7 +394,9 @@ impl<'c> Gen<'c> {
     fn call(&mut self) -> String {
         match self.pick(10) {
             8 => format!("{}({})", self.one(&["file", "ticket"]), self.expr()),
-            9 => self.one(&["date('%Y')", "date(\"%H\", 'Europe/Paris')", "cmd('ls')", "cmd(\"ls\", a)"]).to_owned(),
+            9 => self
+                .one(&["date('%Y')", "date(\"%H\", 'Europe/Paris')", "cmd('ls')", "cmd(\"ls\", a)"])
+                .to_owned(),
             _ => {
                 let function = self.function();
                 format!("{}({})", function.name, self.args(function, 0))

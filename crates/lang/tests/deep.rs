@@ -2,7 +2,6 @@
 //! of 2 MiB.
 #![expect(clippy::unwrap_used, reason = "a case that goes wrong fails the test")]
 #![expect(clippy::disallowed_types, reason = "a small stack and a time limit need a thread")]
-#![expect(clippy::disallowed_methods, reason = "a map of names needs no order")]
 
 use std::sync::mpsc;
 use std::time::Duration;

@@ -412,7 +412,7 @@ impl<'c> Gen<'c> {
     /// `filter = NAME [ '(' args ')' ]`
     fn filter(&mut self) -> String {
         let function = self.function();
-        let args = self.deeper(|make| make.args(function, 1), |make| make.least_args(function));
+        let args = self.deeper(|make| make.args(function, 1), |_| Self::least_args(function));
         if args.is_empty() && self.pick(2) == 0 {
             return function.name.to_owned();
         }
@@ -434,7 +434,7 @@ impl<'c> Gen<'c> {
         args.join(", ")
     }
 
-    fn least_args(&mut self, function: &Function) -> String {
+    fn least_args(function: &Function) -> String {
         let params = function.params.iter().take(function.required).skip(1);
         let args: Vec<&str> =
             params.map(|param| if param.kind == ParamKind::Element { "\"it\"" } else { "a" }).collect();

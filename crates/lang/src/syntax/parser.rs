@@ -352,7 +352,7 @@ impl<'s, 'p> Parser<'s, 'p> {
     fn pipe_in_raw<T>(&self, opened: usize, kind: &str) -> Parsed<T> {
         let span = self.span(self.pos, self.pos + 1);
         let raw = self.text[opened..self.pos].split_once(':').map_or("", |(_, raw)| raw.trim());
-        let rest = self.text[self.pos + 1..self.after_balanced(opened)].trim_end_matches('}').trim();
+        let rest = self.text[self.pos + 1..self.after_balanced(self.pos + 1)].trim_end_matches('}').trim();
         self.problem_with(
             ParseClass::Syntax,
             span,

@@ -274,20 +274,12 @@ impl<'w> Session<'w> {
         if self.computed.len() >= self.limits.computed {
             return Err(self.limit(Limit::Computed, span));
         }
-        let computed = self.world.compute(name, &key.1);
+        let mut computed = self.world.compute(name, &key.1);
         self.computed_bytes += computed.as_ref().ok().and_then(Value::as_str).map_or(64, str::len);
         if self.computed_bytes > self.limits.computed_bytes {
-            return Err(Error::new(
-                ErrorKind::Computed {
-                    kind: name.into(),
-                    message: format!(
-                        "computed values of more than {} bytes in one evaluation",
-                        self.limits.computed_bytes
-                    ),
-                    hint: None,
-                },
-                span,
-            ));
+            let most = self.limits.computed_bytes;
+            let message = format!("computed values of more than {most} bytes in one evaluation");
+            computed = Err(ComputeError::Failed { message, hint: None });
         }
         let result = computed.clone().map_err(|error| compute_error(name, &key.1, error, span));
         self.computed.insert(key, computed);

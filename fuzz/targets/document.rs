@@ -38,7 +38,9 @@ fn document(text: &str, format: Format) {
         Ok(document) => document,
         Err(DocumentError::Read(_)) => return assert!(value.is_err(), "{text:?}: a value, but no document"),
         Err(DocumentError::Templates { errors, rest }) => {
-            errors.iter().for_each(|error| located(text, error));
+            for error in &errors {
+                located(text, error);
+            }
             rest
         }
     };
@@ -48,7 +50,9 @@ fn document(text: &str, format: Format) {
     }
     let mut world = FakeWorld;
     let mut scope = scope();
-    document.check(&scope).iter().for_each(|error| located(text, error));
+    for error in &document.check(&scope) {
+        located(text, error);
+    }
     if let Some(definitions) = document.define("context") {
         let entry = Entry::Definitions(definitions);
         scope = scope.with_entries("context", [("context".into(), entry)]).ok().expect("one name");
@@ -63,7 +67,9 @@ fn document(text: &str, format: Format) {
         }
         Err(errors) => {
             assert!(!errors.is_empty());
-            errors.iter().for_each(|error| located(text, error));
+            for error in &errors {
+                located(text, error);
+            }
         }
     }
     for warning in session.take_warnings() {

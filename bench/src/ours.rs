@@ -138,7 +138,8 @@ pub(crate) fn document_text(workload: &mut Workload, context: &'static Json, tex
     workload.add(OURS, || {
         let scope = scope_of(&value_of(context));
         harness::text(move |buffer| {
-            let document = Document::read(text, data::Format::Json, &Syntax::DEFAULT).expect("the samples parse");
+            let document =
+                Document::read(text, data::Format::Json, &Syntax::DEFAULT).expect("the samples parse");
             let mut world = NoWorld;
             let resolved =
                 document.resolve(&scope, &mut Session::new(&mut world)).expect("the names are there");

@@ -12,11 +12,7 @@
 #[cfg(unix)]
 pub fn prepare() {
     let memory = Box::leak(vec![0_u8; 1 << 16].into_boxed_slice());
-    let stack = libc::stack_t {
-        ss_sp: memory.as_mut_ptr().cast(),
-        ss_flags: 0,
-        ss_size: memory.len(),
-    };
+    let stack = libc::stack_t { ss_sp: memory.as_mut_ptr().cast(), ss_flags: 0, ss_size: memory.len() };
     // SAFETY: the memory is leaked, so it stays valid; all-zero is a valid `sigaction`. libFuzzer takes the flag over
     // into the handler that it sets later.
     unsafe {
@@ -24,10 +20,7 @@ pub fn prepare() {
         action.sa_sigaction = libc::SIG_DFL;
         action.sa_flags = libc::SA_ONSTACK;
         assert_eq!(libc::sigaltstack(&raw const stack, std::ptr::null_mut()), 0);
-        assert_eq!(
-            libc::sigaction(libc::SIGSEGV, &raw const action, std::ptr::null_mut()),
-            0
-        );
+        assert_eq!(libc::sigaction(libc::SIGSEGV, &raw const action, std::ptr::null_mut()), 0);
     }
 }
 

@@ -9,9 +9,7 @@ use threadline_fuzz::prepare;
 use threadline_lang::data::locate::locate;
 use threadline_lang::data::{Format, read_value, yaml};
 use threadline_lang::value::JsonStyle;
-use threadline_lang::{
-    Document, DocumentError, Entry, Error, Limits, Origin, Session, Syntax, Value,
-};
+use threadline_lang::{Document, DocumentError, Entry, Error, Limits, Origin, Session, Syntax, Value};
 
 mod fixture;
 
@@ -40,7 +38,9 @@ fn document(text: &str, format: Format) {
         Ok(document) => document,
         Err(DocumentError::Read(_)) => return assert!(value.is_err(), "{text:?}: a value, but no document"),
         Err(DocumentError::Templates { errors, rest }) => {
-            errors.iter().for_each(|error| located(text, error));
+            for error in &errors {
+                located(text, error);
+            }
             rest
         }
     };
@@ -50,8 +50,10 @@ fn document(text: &str, format: Format) {
     }
     let mut world = FakeWorld;
     let mut scope = scope();
-    document.check(&scope).iter().for_each(|error| located(text, error));
-    if let Some(definitions) = document.define("context") {
+    for error in &document.check(&scope) {
+        located(text, error);
+    }
+    if let Ok(Some(definitions)) = document.define("context") {
         let entry = Entry::Definitions(definitions);
         scope = scope.with_entries("context", [("context".into(), entry)]).ok().expect("one name");
     }
@@ -65,7 +67,9 @@ fn document(text: &str, format: Format) {
         }
         Err(errors) => {
             assert!(!errors.is_empty());
-            errors.iter().for_each(|error| located(text, error));
+            for error in &errors {
+                located(text, error);
+            }
         }
     }
     for warning in session.take_warnings() {

@@ -390,6 +390,7 @@ fn resolve_all<'t>(
     session: &mut Session<'_>,
     errors: &mut Vec<Error>,
 ) -> Option<Vec<Value>> {
+    session.enter(Span::default()).map_err(|error| errors.push(error)).ok()?;
     let mut values = Vec::with_capacity(nodes.len());
     for (at, node) in nodes.iter().enumerate() {
         match node {
@@ -397,6 +398,7 @@ fn resolve_all<'t>(
             node => values.extend(node.resolve(&down(at), scope, session, errors)),
         }
     }
+    session.leave();
     (values.len() == nodes.len()).then_some(values)
 }
 

@@ -160,10 +160,8 @@ fn shown_name(name: &str) -> String {
 
 /// A value on one line, cut short: its JSON, with the type where JSON does not show it.
 pub fn preview(value: &Value) -> String {
-    let full = match value.kind() {
-        Type::List | Type::Object => bounded_json(value),
-        _ => value.to_json(JsonStyle::Compact),
-    };
+    let mut full = String::new();
+    write_bounded(value, &mut full);
     let mut chars = full.char_indices();
     let shown = match chars.nth(PREVIEW_CHARS) {
         Some((end, _)) => format!("{}…", &full[..end]),
@@ -179,34 +177,44 @@ pub fn preview(value: &Value) -> String {
     }
 }
 
-/// JSON of the first elements only: a preview of a million records must not print a million records.
-fn bounded_json(value: &Value) -> String {
-    let few = |items: &[Value]| -> Vec<String> {
-        items.iter().take(PREVIEW_CHARS / 2).map(bounded_json).scan(0, within_preview).collect()
-    };
-    match (value.as_list(), value.as_object()) {
-        (Some(items), _) => format!("[{}]", few(items).join(",")),
-        (_, Some(object)) => {
-            let entries = object.iter().take(PREVIEW_CHARS / 4).map(|(key, value)| {
-                format!("{}:{}", crate::value::quoted(key.as_str()), bounded_json(value))
-            });
-            let entries: Vec<String> = entries.scan(0, within_preview).collect();
-            format!("{{{}}}", entries.join(","))
+/// JSON that ends soon after a preview is full: a preview of a million records must not print a million records, and a
+/// value may hold one part many times over.
+fn write_bounded(value: &Value, out: &mut String) {
+    let full = |out: &str| out.len() > 4 * PREVIEW_CHARS;
+    match (value.as_list(), value.as_object(), value.as_str()) {
+        (Some(items), ..) => {
+            out.push('[');
+            for (at, item) in items.iter().enumerate() {
+                if full(out) {
+                    break;
+                }
+                out.push_str(if at > 0 { "," } else { "" });
+                write_bounded(item, out);
+            }
+            out.push(']');
         }
-        _ => {
-            let text = value.as_str().map(|text| text.chars().take(PREVIEW_CHARS + 1).collect::<String>());
-            text.map_or_else(|| value.to_json(JsonStyle::Compact), |text| crate::value::quoted(&text))
+        (_, Some(object), _) => {
+            out.push('{');
+            for (at, (key, value)) in object.iter().enumerate() {
+                if full(out) {
+                    break;
+                }
+                out.push_str(if at > 0 { "," } else { "" });
+                write_short(key.as_str(), out);
+                out.push(':');
+                write_bounded(value, out);
+            }
+            out.push('}');
         }
+        (.., Some(text)) => write_short(text, out),
+        _ => value.write_json(out, JsonStyle::Compact),
     }
 }
 
-/// Stops when what was printed already fills a preview.
-fn within_preview(printed: &mut usize, item: String) -> Option<String> {
-    if *printed > PREVIEW_CHARS {
-        return None;
-    }
-    *printed += item.len() + 1;
-    Some(item)
+/// A text in quotes, no more of it than a preview shows.
+fn write_short(text: &str, out: &mut String) {
+    let end = text.char_indices().nth(PREVIEW_CHARS + 1).map_or(text.len(), |(at, _)| at);
+    crate::value::quote(&text[..end], out);
 }
 
 impl fmt::Display for Error {

@@ -50,7 +50,23 @@ fn explanation(program: &Program, id: NodeId, outcomes: &[Option<Result<Value, E
     };
     let mut parts = Vec::new();
     if let Node::Chain(links) = program.node(id) {
-        parts.extend(program.list(*links).iter().map(|link| explanation(program, *link, outcomes)));
+        for (at, link) in program.list(*links).iter().enumerate() {
+            let mut shown = Explanation {
+                source: program.text(program.span(*link)).to_owned(),
+                span: program.span(*link),
+                outcome: outcomes.get(*link as usize).cloned().flatten(),
+                for_each: false,
+                parts: Vec::new(),
+            };
+            // The operand between two links is shown with the first of them.
+            let operands = program.link(*link).map(|(_, left, right)| [left, right]);
+            for operand in operands.iter().flatten().skip(usize::from(at > 0)) {
+                if !matches!(program.node(*operand), Node::Const(_)) {
+                    shown.parts.push(explanation(program, *operand, outcomes));
+                }
+            }
+            parts.push(shown);
+        }
         let source = program.text(program.span(id)).to_owned();
         return Explanation { source, span: program.span(id), outcome, for_each: false, parts };
     }

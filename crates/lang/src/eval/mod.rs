@@ -23,7 +23,7 @@ pub use explain::Explanation;
 pub use session::{Resolution, Session, Undefined, Warning};
 
 /// How deep an evaluation may go, through the nesting of expressions and definitions together.
-pub(crate) const MAX_EVALUATION_DEPTH: u32 = 1_500;
+pub(crate) const MAX_EVALUATION_DEPTH: u32 = 500;
 
 /// A value, borrowed from where it lies or made just now.
 pub(crate) enum Val<'a> {
@@ -129,12 +129,9 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
             return Err(self.session.limit(Limit::Operations, self.program.span(id)));
         }
         self.session.fuel -= 1;
-        if self.session.depth >= MAX_EVALUATION_DEPTH {
-            return Err(self.session.limit(Limit::EvaluationDepth, self.program.span(id)));
-        }
-        self.session.depth += 1;
+        self.session.enter(self.program.span(id))?;
         let result = self.dispatch(id);
-        self.session.depth -= 1;
+        self.session.leave();
         if !self.session.unwatched {
             self.record(id, &result);
         }

@@ -247,6 +247,21 @@ impl<'w> Session<'w> {
         Error::limit(limit, max, span)
     }
 
+    /// One level deeper, through expressions, documents and definitions together.
+    #[inline]
+    pub(crate) fn enter(&mut self, span: Span) -> Result<(), Error> {
+        if self.depth >= super::MAX_EVALUATION_DEPTH {
+            return Err(self.limit(Limit::EvaluationDepth, span));
+        }
+        self.depth += 1;
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn leave(&mut self) {
+        self.depth -= 1;
+    }
+
     /// Notes a warning, once for each place and sort.
     pub(super) fn warn(&mut self, id: &'static str, span: Span, message: String, hint: Option<String>) {
         let origin = self.origin.as_deref().cloned();
@@ -315,11 +330,11 @@ impl<'w> Session<'w> {
         if rare.computed.len() >= most {
             return Err(self.limit(Limit::Computed, span));
         }
-        let computed = self.world.compute(name, &key.1);
+        let mut computed = self.world.compute(name, &key.1);
         rare.computed_bytes += computed.as_ref().ok().and_then(Value::as_str).map_or(64, str::len);
         if rare.computed_bytes > most_bytes {
             let message = format!("computed values of more than {most_bytes} bytes in one evaluation");
-            return Err(Error::new(ErrorKind::Computed { kind: name.into(), message, hint: None }, span));
+            computed = Err(ComputeError::Failed { message, hint: None });
         }
         let result = computed.clone().map_err(|error| compute_error(name, &key.1, error, span));
         rare.computed.insert(key, computed);

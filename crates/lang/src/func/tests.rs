@@ -558,7 +558,7 @@ fn yaml_texts() {
     let yaml = run("to_yaml", std::slice::from_ref(&value), None, &Limits::DEFAULT).expect("YAML");
     assert_eq!(show(run("from_yaml", &[yaml], None, &Limits::DEFAULT)), value.to_json(JsonStyle::Compact));
     let limits = Limits { text_result: 10, ..Limits::DEFAULT };
-    check_limited("to_yaml", &[r#"["a long text"]"#], &limits, "limit: size of a text");
+    check_limited("to_yaml", &[r#"["a long text"]"#], &limits, "limit: size of a text or list");
 }
 
 #[cfg(feature = "codec")]
@@ -657,7 +657,7 @@ fn dates() {
         "value: 1 the format is longer than 1024 bytes"
     );
     let limits = Limits { text_result: 10, ..Limits::DEFAULT };
-    check_limited("format_date", &[time, r#""%20Y""#], &limits, "limit: size of a text");
+    check_limited("format_date", &[time, r#""%20Y""#], &limits, "limit: size of a text or list");
 }
 
 #[cfg(feature = "time")]
@@ -683,7 +683,7 @@ fn no_format_panics() {
 #[test]
 fn texts_stay_within_the_limit() {
     let limits = Limits { text_result: 10, ..Limits::DEFAULT };
-    let over = "limit: size of a text";
+    let over = "limit: size of a text or list";
     for (name, args, expected) in [
         ("upper", &[r#""ßßßßß""#][..], r#""SSSSSSSSSS""#),
         ("upper", &[r#""ΐΐΐΐ""#], over),
@@ -801,7 +801,7 @@ fn deep_and_shared_values_end() {
     let nested = (2..MAX_DEPTH).fold(object, |inner, _| Value::object([("a".into(), inner?)]));
     let nested = nested.expect("an object");
     assert_eq!(show(run("items", &[nested], None, &limits)), over);
-    assert_eq!(show(run("text", &[shared()], None, &limits)), "limit: size of a text");
+    assert_eq!(show(run("text", &[shared()], None, &limits)), "limit: size of a text or list");
     assert_eq!(show(run("unique", &[shared()], None, &limits)), "limit: operations per evaluation");
     assert_eq!(show(run("flatten", &[deep(), Value::from(200i64)], None, &limits)), "[1]");
 }

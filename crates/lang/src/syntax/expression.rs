@@ -13,9 +13,6 @@ use crate::value::{Key, Keys, Number, NumberError, Value, ops::BinaryOp};
 const KEYWORDS: [&str; 12] =
     ["and", "or", "not", "in", "if", "else", "true", "false", "null", "True", "False", "None"];
 
-/// Roots that are tables of names: the first step into one is literal.
-const TABLES: [&str; 7] = ["captured", "context", "env", "imports", "inputs", "nodes", "secrets"];
-
 /// A bracket of a postfix: an index or a slice.
 enum Bracket {
     Index(NodeId),
@@ -485,6 +482,9 @@ impl<'s> Parser<'s, '_> {
     }
 
     fn primary(&mut self, start: usize) -> Parsed<NodeId> {
+        if start > self.limit_at {
+            return self.too_long();
+        }
         match self.peek() {
             Some(b'0'..=b'9') => self.number(),
             Some(b'"' | b'\'') => self.string(),
@@ -562,7 +562,10 @@ impl<'s> Parser<'s, '_> {
             let run = self.steps_from(first_step);
             return Ok(self.push(Node::Element(run), span));
         }
-        if self.peek() == Some(b'[') && self.program.steps.len() == first_step && TABLES.contains(&name) {
+        if self.peek() == Some(b'[')
+            && self.program.steps.len() == first_step
+            && super::TABLES.contains(&name)
+        {
             return self.problem_with(
                 ParseClass::InvalidPath,
                 self.here(),
@@ -747,6 +750,7 @@ impl<'s> Parser<'s, '_> {
                 depth: self.depth + 1,
                 element: true,
                 flat: Some(span),
+                limit_at: usize::MAX,
             };
             parser.whole_element()?
         };

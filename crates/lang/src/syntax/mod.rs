@@ -44,6 +44,9 @@ pub const BUILT_IN_KINDS: [&str; 4] = ["cmd", "date", "file", "json"];
 /// The roots that no data can hide.
 pub const BUILT_IN_ROOTS: [&str; 3] = ["env", "nodes", "uuid"];
 
+/// Roots that are tables of names: the first step into one is literal.
+pub(crate) const TABLES: [&str; 7] = ["captured", "context", "env", "imports", "inputs", "nodes", "secrets"];
+
 /// The index of a node.
 pub(crate) type NodeId = u32;
 

@@ -126,6 +126,8 @@ pub(super) struct Parser<'s, 'p> {
     pub element: bool,
     /// Set when the text is not the program's source: every span is then this one.
     pub flat: Option<Span>,
+    /// An operand behind this position makes an expression too long.
+    pub limit_at: usize,
 }
 
 impl<'s, 'p> Parser<'s, 'p> {
@@ -135,7 +137,17 @@ impl<'s, 'p> Parser<'s, 'p> {
         program.nodes.reserve_exact(references);
         program.spans.reserve_exact(references);
         program.steps.reserve_exact(3 * references);
-        Self { text, pos: 0, end: text.len(), program, syntax, depth: 0, element: false, flat: None }
+        Self {
+            text,
+            pos: 0,
+            end: text.len(),
+            program,
+            syntax,
+            depth: 0,
+            element: false,
+            flat: None,
+            limit_at: usize::MAX,
+        }
     }
 
     // ---- positions -------------------------------------------------------------------------------------
@@ -402,7 +414,7 @@ impl<'s, 'p> Parser<'s, 'p> {
     fn pipe_in_raw<T>(&self, opened: usize, kind: &str) -> Parsed<T> {
         let span = self.span(self.pos, self.pos + 1);
         let raw = self.text[opened..self.pos].split_once(':').map_or("", |(_, raw)| raw.trim());
-        let rest = self.text[self.pos + 1..self.after_balanced(opened)].trim_end_matches('}').trim();
+        let rest = self.text[self.pos + 1..self.after_balanced(self.pos + 1)].trim_end_matches('}').trim();
         self.problem_with(
             ParseClass::Syntax,
             span,
@@ -478,23 +490,24 @@ impl<'s, 'p> Parser<'s, 'p> {
         })
     }
 
-    /// Parses what may hold an expression, and looks no further than an expression may be long.
+    /// Parses what may hold an expression, and goes no further than an expression may be long.
     fn limited<T>(&mut self, opened: usize, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
-        let max = self.syntax.limits.expression;
-        if self.end - opened.min(self.end) <= max {
+        let last = opened + self.syntax.limits.expression;
+        if self.limit_at != usize::MAX || last >= self.end {
             return parse(self);
         }
-        let end = std::mem::replace(&mut self.end, self.text.floor_char_boundary(opened + max));
+        self.limit_at = last;
         let parsed = parse(self);
-        let at_the_limit = self.pos >= self.end || self.peek().is_none();
-        self.end = end;
-        match parsed {
-            Err(problem) if at_the_limit || problem.class == ParseClass::Unclosed => {
-                let limit = ParseClass::Limit(Limit::Expression, max as u64);
-                self.problem(limit, self.span(opened.saturating_sub(2), opened), "")
-            }
-            parsed => parsed,
+        self.limit_at = usize::MAX;
+        if parsed.is_ok() && self.pos > last + 1 {
+            return self.too_long();
         }
+        parsed
+    }
+
+    pub(super) fn too_long<T>(&self) -> Parsed<T> {
+        let max = self.syntax.limits.expression as u64;
+        self.problem(ParseClass::Limit(Limit::Expression, max), self.here(), "")
     }
 
     /// Filters, a default, and the closing brace.
@@ -874,6 +887,7 @@ impl<'s, 'p> Parser<'s, 'p> {
             depth: self.depth + 1,
             element: false,
             flat: Some(span),
+            limit_at: usize::MAX,
         };
         let node = parser.reference_inside(2)?;
         if parser.pos < parser.end { parser.expected("the end of the reference") } else { Ok(node) }

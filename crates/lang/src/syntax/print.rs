@@ -230,7 +230,7 @@ impl Printer<'_> {
                 out.push('{');
                 for (at, (key, value)) in keys.as_slice().iter().zip(program.list(*run)).enumerate() {
                     out.push_str(if at > 0 { ", " } else { "" });
-                    quote_verbatim(key.as_str(), out);
+                    quote(key.as_str(), out);
                     out.push_str(": ");
                     self.node(*value, Binding::If, out);
                 }
@@ -240,13 +240,19 @@ impl Printer<'_> {
     }
 
     fn base(&self, id: NodeId, parentheses: bool, out: &mut String) {
-        if parentheses {
+        if parentheses || self.is_table(id) {
             out.push('(');
             self.node(id, Binding::If, out);
             out.push(')');
         } else {
             self.node(id, Binding::Postfix, out);
         }
+    }
+
+    /// Whether a bracket behind this node must be literal: it is a table of names, bare.
+    fn is_table(&self, id: NodeId) -> bool {
+        matches!(self.program.node(id), Node::Path(path)
+            if path.steps.len == 0 && super::TABLES.contains(&self.program.name(path.root)))
     }
 
     /// Whether a dot behind this node would become a part of it: of a path, which may then mean something else, or of a
@@ -380,7 +386,7 @@ fn constant(value: &Value, out: &mut String) {
 
 fn bracketed(name: &str, out: &mut String) {
     out.push('[');
-    quote_verbatim(name, out);
+    quote(name, out);
     out.push(']');
 }
 

@@ -280,12 +280,8 @@ impl PartialEq for Value {
             (Repr::Bool(a), Repr::Bool(b)) => a == b,
             (Repr::Number(a), Repr::Number(b)) => a == b,
             (Repr::Text(a), Repr::Text(b)) => a == b,
-            (Repr::List(a), Repr::List(b)) => Arc::ptr_eq(a, b) || a.items == b.items,
-            (Repr::Object(a), Repr::Object(b)) => {
-                Arc::ptr_eq(a, b)
-                    || a.len() == b.len()
-                        && a.iter().all(|(key, value)| b.get(key).is_some_and(|other| value == other))
-            }
+            (Repr::List(a), Repr::List(b)) => Comparison::default().lists(a, b),
+            (Repr::Object(a), Repr::Object(b)) => Comparison::default().objects(a, b),
             _ => false,
         }
     }
@@ -293,14 +289,73 @@ impl PartialEq for Value {
 
 impl Eq for Value {}
 
+/// A comparison of two containers. They may hold one part many times over: after so many pairs it remembers what it
+/// compared, so that no pair is compared twice from there on.
+#[derive(Default)]
+struct Comparison {
+    pairs: usize,
+    compared: hashbrown::HashSet<(usize, usize), foldhash::fast::FixedState>,
+}
+
+impl Comparison {
+    const UNREMEMBERED: usize = 1000;
+
+    fn values(&mut self, a: &Value, b: &Value) -> bool {
+        match (&a.0, &b.0) {
+            (Repr::List(a), Repr::List(b)) => self.lists(a, b),
+            (Repr::Object(a), Repr::Object(b)) => self.objects(a, b),
+            _ => a == b,
+        }
+    }
+
+    fn lists(&mut self, a: &Arc<List>, b: &Arc<List>) -> bool {
+        if Arc::ptr_eq(a, b) || self.is_known(Arc::as_ptr(a).addr(), Arc::as_ptr(b).addr()) {
+            return true;
+        }
+        a.items.len() == b.items.len() && a.items.iter().zip(&b.items).all(|(a, b)| self.values(a, b))
+    }
+
+    fn objects(&mut self, a: &Arc<Object>, b: &Arc<Object>) -> bool {
+        if Arc::ptr_eq(a, b) || self.is_known(Arc::as_ptr(a).addr(), Arc::as_ptr(b).addr()) {
+            return true;
+        }
+        let mut entries = a.iter();
+        a.len() == b.len()
+            && entries.all(|(key, value)| b.get(key).is_some_and(|other| self.values(value, other)))
+    }
+
+    /// Whether the pair was met before. It was equal then: the first pair that is not ends the comparison.
+    fn is_known(&mut self, a: usize, b: usize) -> bool {
+        self.pairs += 1;
+        self.pairs > Self::UNREMEMBERED && !self.compared.insert((a, b))
+    }
+}
+
+/// Equal values hash alike. Only so many parts are hashed: a value may hold one part many times over.
 impl std::hash::Hash for Value {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.hash_parts(&mut 100, state);
+    }
+}
+
+impl Value {
+    fn hash_parts<H: std::hash::Hasher>(&self, left: &mut u32, state: &mut H) {
+        use std::hash::Hash as _;
         match &self.0 {
             Repr::Null => state.write_u8(0),
             Repr::Bool(bool) => state.write_u8(1 + u8::from(*bool)),
             Repr::Number(number) => number.hash(state),
             Repr::Text(text) => text.hash(state),
-            Repr::List(list) => list.items.hash(state),
+            Repr::List(list) => {
+                state.write_usize(list.items.len());
+                for item in &list.items {
+                    if *left == 0 {
+                        return;
+                    }
+                    *left -= 1;
+                    item.hash_parts(left, state);
+                }
+            }
             // Order must not matter, so only the size is hashed and equality does the rest.
             Repr::Object(object) => state.write_usize(object.len()),
         }

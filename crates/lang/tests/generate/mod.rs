@@ -268,7 +268,9 @@ impl<'c> Gen<'c> {
         if number || self.pick(3) != 2 {
             return primary;
         }
-        primary + &self.repeated(3, Self::postfix_step)
+        // The first step into a table of names is literal.
+        let first = if primary == "context" { format!(".{}", self.one(&NAMES)) } else { String::new() };
+        primary + &first + &self.repeated(3, Self::postfix_step)
     }
 
     fn postfix_step(&mut self) -> String {
@@ -412,7 +414,7 @@ impl<'c> Gen<'c> {
     /// `filter = NAME [ '(' args ')' ]`
     fn filter(&mut self) -> String {
         let function = self.function();
-        let args = self.deeper(|make| make.args(function, 1), |make| make.least_args(function));
+        let args = self.deeper(|make| make.args(function, 1), |_| Self::least_args(function));
         if args.is_empty() && self.pick(2) == 0 {
             return function.name.to_owned();
         }
@@ -434,7 +436,7 @@ impl<'c> Gen<'c> {
         args.join(", ")
     }
 
-    fn least_args(&mut self, function: &Function) -> String {
+    fn least_args(function: &Function) -> String {
         let params = function.params.iter().take(function.required).skip(1);
         let args: Vec<&str> =
             params.map(|param| if param.kind == ParamKind::Element { "\"it\"" } else { "a" }).collect();

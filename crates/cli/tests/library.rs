@@ -206,7 +206,9 @@ impl Call {
             let entries = outputs.into_iter().map(|(id, envelope)| (id, Entry::Output(envelope)));
             scope = scope.with_entries("outputs", entries).ok()?;
         }
-        if let Some(definitions) = document.and_then(|document| document.define("context").ok().flatten()) {
+        // A context that is no object is a wrong file, which only the binary knows.
+        let defined = document.map_or(Ok(None), |document| document.define("context")).ok()?;
+        if let Some(definitions) = defined {
             let entry = ("context".into(), Entry::Definitions(definitions));
             scope = scope.with_entries("context", [entry]).ok()?;
         }

@@ -115,3 +115,8 @@ pub use syntax::{BUILT_IN_KINDS, BUILT_IN_ROOTS, Reference, ReferenceKind, Synta
 pub use template::{Expression, Template, render, render_into};
 pub use value::{Key, Keys, Number, Object, Type, Value};
 pub use world::{ComputeError, NoWorld, World};
+
+/// The examples of the reference's page about the library are tests too.
+#[cfg(doctest)]
+#[doc = include_str!("../../../spec/library.md")]
+struct LibraryPage;

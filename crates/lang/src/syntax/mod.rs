@@ -3,9 +3,12 @@
 //! A [`Program`] is a flat arena: nodes refer to each other by index, names carry their hashes, and nothing in it
 //! knows a scope. The parser is bounded in depth, so everything that walks a program may recurse.
 
+mod calls;
 mod expression;
+mod not_a_path;
 mod parser;
 mod print;
+mod quoted;
 mod references;
 
 use std::sync::Arc;

@@ -1,0 +1,113 @@
+//! What to say about braces that hold no path: how it would be written, as well as that can be told.
+
+use super::expression::name_len;
+use super::parser::{Parsed, Parser};
+use crate::diag::error::ParseClass;
+
+impl Parser<'_, '_> {
+    /// What stands in the braces is an expression: say how to write it.
+    pub(super) fn needs_expression<T>(&self, opened: usize) -> Parsed<T> {
+        let inside = self.inside(opened);
+        let before = self.text[opened.min(self.pos)..self.pos].chars().next_back();
+        let glued = before.is_some_and(|before| !before.is_whitespace());
+        let operator = ["if", "and", "or", "in", "not", "else"].contains(&self.next_word());
+        match self.peek_char() {
+            Some('.' | '[') if !glued && before.is_some() => {
+                let tight: String = inside.split_whitespace().collect();
+                return self.problem_with(
+                    ParseClass::InvalidPath,
+                    self.here(),
+                    "no white space may stand in a path",
+                    format!("write `${{{tight}}}`"),
+                );
+            }
+            Some(char) if !operator && (char.is_alphanumeric() || char == '_') => {
+                return self.problem_with(
+                    ParseClass::InvalidPath,
+                    self.here(),
+                    "two names without anything between them",
+                    "a key with a space in it is written `[\"two words\"]`",
+                );
+            }
+            Some(char) if glued && !"+-*/%<>=!&|?:([{".contains(char) => {
+                return self.not_in_a_name(inside, char);
+            }
+            _ => {}
+        }
+        if self.peek() == Some(b':') {
+            return self.problem_with(
+                ParseClass::InvalidPath,
+                self.here(),
+                "a `:` here is neither a kind nor a default",
+                "a default is written `:-text`, and ends the reference",
+            );
+        }
+        self.problem_with(
+            ParseClass::InvalidPath,
+            self.here(),
+            "a reference is a path with filters, not an expression",
+            format!("write `${{= {inside} }}`"),
+        )
+    }
+
+    /// The word that begins here.
+    fn next_word(&self) -> &str {
+        let rest = &self.text[self.pos..self.end];
+        &rest[..name_len(rest)]
+    }
+
+    /// A character that is neither of a name nor an operator: the key it is meant for needs quotes.
+    fn not_in_a_name<T>(&self, inside: &str, char: char) -> Parsed<T> {
+        let (before, name) = inside.rsplit_once('.').unwrap_or(("", inside));
+        let name = name.split(['|', '}']).next().unwrap_or(name).trim();
+        let message = format!("`{}` cannot stand in a name", char.escape_debug());
+        if before.is_empty() {
+            return self.problem(ParseClass::InvalidPath, self.here(), message);
+        }
+        let hint = format!("write the key in quotes: `${{{before}[{}]}}`", crate::value::quoted(name));
+        self.problem_with(ParseClass::InvalidPath, self.here(), message, hint)
+    }
+
+    pub(super) fn not_a_path<T>(&self, opened: usize) -> Parsed<T> {
+        match self.peek_char() {
+            None => self.problem_with(
+                ParseClass::Unclosed,
+                self.span(opened.saturating_sub(2), opened),
+                "this `${` is never closed",
+                "close it with `}`, or write `$${` for the text `${`",
+            ),
+            Some('{') if self.inside(opened).ends_with('}') => {
+                let inside = self.inside(opened);
+                let inner = inside[1..inside.len() - 1].trim();
+                self.problem_with(
+                    ParseClass::InvalidPath,
+                    self.here(),
+                    "one brace opens a reference",
+                    format!("write `${{{inner}}}`"),
+                )
+            }
+            Some('(' | '[' | '{' | '"' | '\'' | '!' | '-' | '+' | '$') => self.needs_expression(opened),
+            Some(char) => self.problem_with(
+                ParseClass::InvalidPath,
+                self.here(),
+                format!("`{}` cannot begin a name", char.escape_debug()),
+                "write `$${` for the text `${`",
+            ),
+        }
+    }
+
+    /// The text between the braces, as far as they can be told.
+    fn inside(&self, opened: usize) -> &str {
+        let rest = &self.text[opened.min(self.end)..self.end];
+        let mut depth = 0;
+        for (at, char) in rest.char_indices() {
+            match char {
+                '{' => depth += 1,
+                '}' if depth == 0 => return rest[..at].trim(),
+                '}' => depth -= 1,
+                _ => {}
+            }
+        }
+        rest.trim()
+    }
+}

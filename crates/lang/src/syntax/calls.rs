@@ -9,7 +9,7 @@ use crate::diag::{Span, nearest};
 use crate::func::{self, Body, Function, ParamKind};
 use crate::value::{Key, Value};
 
-impl<'s> Parser<'s, '_> {
+impl Parser<'_, '_> {
     pub(super) fn kind_reference(&mut self, opened: usize, start: usize, name: &str) -> Parsed<NodeId> {
         if !self.syntax.is_kind(name) {
             return self.unknown_kind(opened, start, name);

@@ -57,7 +57,14 @@ impl Template {
     }
 
     /// The value: that of the reference when the template is exactly one, else text.
+    #[inline]
     pub fn value(&self, scope: &Scope, session: &mut Session<'_>) -> Result<Value, Error> {
+        // Most values are one path that leads straight to what it names.
+        if let [Part::Ref(node, _)] = &self.parts[..]
+            && let Some(value) = crate::eval::at_hand(&self.program, *node, scope, session)
+        {
+            return Ok(value.clone());
+        }
         self.value_of(&self.parts, scope, session)
     }
 

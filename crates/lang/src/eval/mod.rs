@@ -81,6 +81,15 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
                 Part::Lit(span) => out.push_str(self.program.text(*span)),
                 Part::Owned(text) => out.push_str(text),
                 Part::Ref(node, span) => {
+                    if let Some(value) = at_hand(self.program, *node, self.scope, self.session)
+                        && value.size() <= max as u64
+                    {
+                        value.write_text(out);
+                        if out.len() - start <= max {
+                            continue;
+                        }
+                        return Err(self.session.limit(Limit::TextResult, *span));
+                    }
                     let value = self.reference(*node, *span)?;
                     if value.size() > max as u64 {
                         return Err(self.session.limit(Limit::TextResult, *span));
@@ -325,9 +334,9 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
     #[inline]
     pub(crate) fn bool(&mut self, id: NodeId, place: &str) -> Result<bool, Error> {
         if let Node::Binary(op, left, right) = self.program.node(id)
-            && self.session.unwatched
             && self.session.fuel > 0
-            && let (Some(left), Some(right)) = (self.at_hand(*left), self.at_hand(*right))
+            && let Some(left) = at_hand(self.program, *left, self.scope, self.session)
+            && let Some(right) = at_hand(self.program, *right, self.scope, self.session)
             && let Some(answer) = ops::compare(*op, left, right)
         {
             self.session.fuel -= 1;
@@ -337,19 +346,6 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
         match value.as_bool() {
             Some(bool) => Ok(bool),
             None => Err(self.not_a_bool(id, place, &value)),
-        }
-    }
-
-    /// The value of a literal, or of a path that leads straight to one.
-    #[inline]
-    fn at_hand(&self, id: NodeId) -> Option<&'a Value> {
-        match self.program.node(id) {
-            Node::Const(value) => Some(value),
-            Node::Path(path) if path.kind == RootKind::Named => path::follow(
-                self.scope.plain(path.root, self.program, &path.last)?,
-                self.program.steps(path.steps),
-            ),
-            _ => None,
         }
     }
 
@@ -439,6 +435,26 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
             }
         });
         reads
+    }
+}
+
+/// The value of a literal, or of a path that leads straight to one; nothing where somebody watches.
+#[inline]
+pub(crate) fn at_hand<'a>(
+    program: &'a Program,
+    id: NodeId,
+    scope: &'a Scope,
+    session: &Session<'_>,
+) -> Option<&'a Value> {
+    if !session.unwatched {
+        return None;
+    }
+    match program.node(id) {
+        Node::Const(value) => Some(value),
+        Node::Path(path) if path.kind == RootKind::Named => {
+            path::follow(scope.plain(path.root, program, &path.last)?, program.steps(path.steps))
+        }
+        _ => None,
     }
 }
 

@@ -35,6 +35,7 @@ fn steps_into<'v>(mut value: &'v Value, steps: Steps<'_>) -> Result<&'v Value, (
 }
 
 /// The value at the end of the steps, when there is one.
+#[inline]
 pub(super) fn follow<'v>(value: &'v Value, steps: Steps<'_>) -> Option<&'v Value> {
     steps_into(value, steps).ok()
 }

@@ -16,15 +16,15 @@ use crate::value::{Key, Type, Value};
 #[inline]
 fn steps_into<'v>(mut value: &'v Value, steps: Steps<'_>) -> Result<&'v Value, (usize, &'v Value)> {
     for (taken, step) in steps.steps.iter().enumerate() {
-        let next = match &step.kind {
+        let next = match step.kind() {
             StepKind::Name(name) | StepKind::Quoted(name) => value
                 .as_object()
-                .and_then(|object| object.get_near(name.hash, || steps.program.name(*name), &step.last)),
+                .and_then(|object| object.get_near(name.hash, || steps.program.name(name), &step.last)),
             StepKind::Digits(name) => match value.as_list() {
-                Some(items) => element(items, digits(steps.program.name(*name))),
-                None => value.get(steps.program.name(*name)),
+                Some(items) => element(items, digits(steps.program.name(name))),
+                None => value.get(steps.program.name(name)),
             },
-            StepKind::Index(index) => value.as_list().and_then(|items| element(items, *index)),
+            StepKind::Index(index) => value.as_list().and_then(|items| element(items, index)),
         };
         match next {
             Some(next) => value = next,

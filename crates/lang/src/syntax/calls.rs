@@ -3,7 +3,7 @@
 use ecow::EcoString;
 
 use super::parser::{Parsed, Parser};
-use super::{BUILT_IN_KINDS, Node, NodeId, Part, RootKind, Step, StepKind};
+use super::{BUILT_IN_KINDS, Node, NodeId, Part, RootKind, Step, StepSort};
 use crate::diag::error::ParseClass;
 use crate::diag::{Span, nearest};
 use crate::func::{self, Body, Function, ParamKind};
@@ -127,7 +127,7 @@ impl Parser<'_, '_> {
         if args.len() == 1 {
             let first_step = self.program.steps.len();
             let output = self.pooled_name("output");
-            self.program.steps.push(Step::new(StepKind::Name(output), span));
+            self.program.steps.push(Step::new(StepSort::Name, output, span));
             let prev = self.pooled_name("prev");
             let path = self.path(prev, RootKind::Named, first_step);
             let prev = self.push(Node::Path(path), span);

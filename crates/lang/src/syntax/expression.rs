@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::parser::{Parsed, Parser, position};
-use super::{Node, NodeId, Run};
+use super::{Node, NodeId, Run, Step, StepSort};
 use crate::diag::Span;
 use crate::diag::error::ParseClass;
 use crate::func::{Function, ParamKind};
@@ -375,7 +375,7 @@ impl<'s> Parser<'s, '_> {
         self.pos += 1;
         let name_at = self.pos;
         let digits = self.text[name_at..self.end].bytes().take_while(u8::is_ascii_digit).count();
-        let kind = if digits > 0 {
+        let (sort, name) = if digits > 0 {
             self.pos += digits;
             let text = &self.text[name_at..self.pos];
             if !self.name().is_empty() {
@@ -388,16 +388,16 @@ impl<'s> Parser<'s, '_> {
                 );
             }
             self.index_of(text, name_at)?;
-            super::StepKind::Digits(self.source_name(text, name_at))
+            (StepSort::Digits, text)
         } else {
             let name = self.name();
             if name.is_empty() {
                 return self.expected("a name after the dot");
             }
-            super::StepKind::Name(self.source_name(name, name_at))
+            (StepSort::Name, name)
         };
-        let span = self.span_from(name_at);
-        self.program.steps.push(super::Step::new(kind, span));
+        let (name, span) = (self.source_name(name, name_at), self.span_from(name_at));
+        self.program.steps.push(Step::new(sort, name, span));
         self.refuse_glued_dash(name_at)
     }
 
@@ -553,7 +553,7 @@ impl<'s> Parser<'s, '_> {
         if self.element && name != "it" {
             let span = self.span_from(start);
             let field = self.source_name(name, start);
-            self.program.steps.push(super::Step::new(super::StepKind::Name(field), span));
+            self.program.steps.push(Step::new(StepSort::Name, field, span));
         }
         self.dot_steps()?;
         self.refuse_glued_dash(start)?;

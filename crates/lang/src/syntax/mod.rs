@@ -168,11 +168,22 @@ pub(crate) struct Name {
 /// Set in the start of a name that stands in the pool.
 const IN_POOL: u32 = 1 << 31;
 
-/// One step of a path.
+/// One step of a path. It is flat, so that the parser writes it straight into its table.
 pub(crate) struct Step {
-    pub kind: StepKind,
+    sort: StepSort,
+    /// The name; of an index its two halves, in place of position and length.
+    name: Name,
     pub last: LastPosition,
     pub span: Span,
+}
+
+/// How a step is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StepSort {
+    Name,
+    Quoted,
+    Digits,
+    Index,
 }
 
 pub(crate) enum StepKind {
@@ -257,8 +268,30 @@ impl Program {
 }
 
 impl Step {
-    pub(crate) fn new(kind: StepKind, span: Span) -> Self {
-        Self { kind, last: LastPosition::default(), span }
+    #[inline]
+    pub(crate) fn new(sort: StepSort, name: Name, span: Span) -> Self {
+        Self { sort, name, last: LastPosition::default(), span }
+    }
+
+    pub(crate) fn index(index: i64, span: Span) -> Self {
+        let [start, len] = [index >> 32, index & 0xffff_ffff].map(|half| {
+            // Half of the bits, as they are.
+            u32::try_from(half & 0xffff_ffff).unwrap_or(0)
+        });
+        Self::new(StepSort::Index, Name { hash: 0, start, len }, span)
+    }
+
+    #[inline]
+    pub(crate) fn kind(&self) -> StepKind {
+        match self.sort {
+            StepSort::Name => StepKind::Name(self.name),
+            StepSort::Quoted => StepKind::Quoted(self.name),
+            StepSort::Digits => StepKind::Digits(self.name),
+            StepSort::Index => {
+                let bits = u64::from(self.name.start) << 32 | u64::from(self.name.len);
+                StepKind::Index(bits.cast_signed())
+            }
+        }
     }
 }
 
@@ -287,7 +320,7 @@ impl<'p> Steps<'p> {
     }
 
     fn view(self, step: &Step) -> StepView<'p> {
-        match step.kind {
+        match step.kind() {
             StepKind::Name(name) => StepView::Name(self.program.name(name)),
             StepKind::Quoted(name) => StepView::Quoted(self.program.name(name)),
             StepKind::Digits(name) => StepView::Digits(self.program.name(name)),

@@ -5,7 +5,7 @@
 
 use ecow::EcoString;
 
-use super::{IN_POOL, Name, Node, NodeId, Part, Path, Program, RootKind, Run, Step, StepKind, Syntax};
+use super::{IN_POOL, Name, Node, NodeId, Part, Path, Program, RootKind, Run, Step, StepKind, StepSort, Syntax};
 use crate::diag::Span;
 use crate::diag::error::{Error, ParseClass};
 use crate::limits::Limit;
@@ -603,7 +603,7 @@ impl<'s, 'p> Parser<'s, 'p> {
     /// `env` and `nodes` are tables of names: the first step names an entry.
     pub(super) fn check_literal_first(&self, path: &Path, span: Span) -> Parsed<()> {
         let first = self.program.steps.get(path.steps.start as usize).filter(|_| path.steps.len > 0);
-        match (path.kind, first.map(|step| &step.kind)) {
+        match (path.kind, first.map(Step::kind)) {
             (RootKind::Env | RootKind::Nodes, None) => {
                 let root = self.name_text(path.root);
                 self.problem_with(
@@ -646,14 +646,14 @@ impl<'s, 'p> Parser<'s, 'p> {
                 _ => self.expected_in_path(),
             };
         }
-        let kind = if name.bytes().all(|byte| byte.is_ascii_digit()) {
+        let sort = if name.as_bytes()[0].is_ascii_digit() && name.bytes().all(|byte| byte.is_ascii_digit()) {
             self.index_of(name, start + 1)?;
-            StepKind::Digits(self.source_name(name, start + 1))
+            StepSort::Digits
         } else {
-            StepKind::Name(self.source_name(name, start + 1))
+            StepSort::Name
         };
-        let span = self.span_from(start + 1);
-        self.program.steps.push(Step::new(kind, span));
+        let (name, span) = (self.source_name(name, start + 1), self.span_from(start + 1));
+        self.program.steps.push(Step::new(sort, name, span));
         Ok(())
     }
 
@@ -693,7 +693,7 @@ impl<'s, 'p> Parser<'s, 'p> {
     /// At `[`: takes a literal index or key with its `]`, or leaves everything where it is.
     pub(super) fn try_literal_step(&mut self) -> Parsed<Option<()>> {
         let start = self.pos;
-        let kind = match self.peek_at(1) {
+        let step = match self.peek_at(1) {
             Some(b'0'..=b'9' | b'-') => {
                 let digits_at = start + 1 + usize::from(self.peek_at(1) == Some(b'-'));
                 let digits = self.text[digits_at..self.end].bytes().take_while(u8::is_ascii_digit).count();
@@ -702,7 +702,8 @@ impl<'s, 'p> Parser<'s, 'p> {
                     return Ok(None);
                 }
                 self.pos = close + 1;
-                StepKind::Index(self.index_of(&self.text[start + 1..close], start + 1)?)
+                let index = self.index_of(&self.text[start + 1..close], start + 1)?;
+                Step::index(index, self.span_from(start))
             }
             Some(b'"' | b'\'') => {
                 self.pos += 1;
@@ -712,12 +713,11 @@ impl<'s, 'p> Parser<'s, 'p> {
                     return Ok(None);
                 }
                 self.pos += 1;
-                StepKind::Quoted(self.pooled_name(&key))
+                Step::new(StepSort::Quoted, self.pooled_name(&key), self.span_from(start))
             }
             _ => return Ok(None),
         };
-        let span = self.span_from(start);
-        self.program.steps.push(Step::new(kind, span));
+        self.program.steps.push(step);
         Ok(Some(()))
     }
 

@@ -83,7 +83,10 @@ impl<'s> Parser<'s, '_> {
         if !self.eat_operator(word, symbol) {
             return Ok(first);
         }
-        let mut operands = vec![first, operand(self)?];
+        // Room for a few more, so that most lists of operands are made once.
+        let mut operands = Vec::with_capacity(4);
+        operands.push(first);
+        operands.push(operand(self)?);
         while self.eat_operator(word, symbol) {
             operands.push(operand(self)?);
         }
@@ -115,8 +118,13 @@ impl<'s> Parser<'s, '_> {
             let node = self.push(Node::Binary(op, left, right), span);
             return if self.comparison_follows() { self.membership_chain() } else { Ok(node) };
         }
+        let Some(op) = self.relation() else { return Ok(left) };
+        let mut link_start = self.start();
+        let right = self.sum()?;
+        let span = self.span_from(start);
+        let first = self.push(Node::Binary(op, left, right), span);
+        left = right;
         let mut links = Vec::new();
-        let mut link_start = start;
         while let Some(op) = self.relation() {
             let right_start = self.start();
             let right = self.sum()?;
@@ -124,16 +132,16 @@ impl<'s> Parser<'s, '_> {
             links.push(self.push(Node::Binary(op, left, right), span));
             (left, link_start) = (right, right_start);
         }
-        match links[..] {
-            [] => Ok(left),
-            [link] if !self.membership_follows() => Ok(link),
-            _ if self.membership_follows() => self.membership_chain(),
-            _ => {
-                let run = self.push_list(&links);
-                let span = self.span_from(start);
-                Ok(self.push(Node::Chain(run), span))
-            }
+        if self.membership_follows() {
+            return self.membership_chain();
         }
+        if links.is_empty() {
+            return Ok(first);
+        }
+        links.insert(0, first);
+        let run = self.push_list(&links);
+        let span = self.span_from(start);
+        Ok(self.push(Node::Chain(run), span))
     }
 
     fn membership_chain<T>(&mut self) -> Parsed<T> {

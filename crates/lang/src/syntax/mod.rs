@@ -73,8 +73,8 @@ pub(crate) struct Program {
     pub source: EcoString,
     /// Names that do not stand in the source as they are.
     pub pool: String,
-    pub nodes: Vec<Node>,
-    pub spans: Vec<Span>,
+    /// Each node and where it stands.
+    pub nodes: Vec<(Node, Span)>,
     pub steps: Vec<Step>,
     pub lists: Vec<NodeId>,
     pub terms: Vec<(BinaryOp, NodeId)>,
@@ -226,12 +226,12 @@ pub(crate) enum Part {
 impl Program {
     #[inline]
     pub(crate) fn node(&self, id: NodeId) -> &Node {
-        &self.nodes[id as usize]
+        &self.nodes[id as usize].0
     }
 
     #[inline]
     pub(crate) fn span(&self, id: NodeId) -> Span {
-        self.spans[id as usize]
+        self.nodes[id as usize].1
     }
 
     #[inline]

@@ -132,7 +132,6 @@ impl<'s, 'p> Parser<'s, 'p> {
         // One reference in about this many bytes, each with a few steps: mostly right, so nothing grows twice.
         let references = (text.len() / 24 + 1).min(32);
         program.nodes.reserve_exact(references);
-        program.spans.reserve_exact(references);
         program.steps.reserve_exact(3 * references);
         Self {
             text,
@@ -219,8 +218,7 @@ impl<'s, 'p> Parser<'s, 'p> {
     #[inline]
     pub(super) fn push(&mut self, node: Node, span: Span) -> NodeId {
         let id = position(self.program.nodes.len());
-        self.program.nodes.push(node);
-        self.program.spans.push(span);
+        self.program.nodes.push((node, span));
         id
     }
 

@@ -330,23 +330,47 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
         Ok(Value::from(true).into())
     }
 
-    /// A node that must be a bool.
-    #[inline]
+    /// A node that must be a bool. What is nearest at hand needs no value of its own.
     pub(crate) fn bool(&mut self, id: NodeId, place: &str) -> Result<bool, Error> {
-        if let Node::Binary(op, left, right) = self.program.node(id)
-            && self.session.fuel > 0
-            && let Some(left) = at_hand(self.program, *left, self.scope, self.session)
-            && let Some(right) = at_hand(self.program, *right, self.scope, self.session)
-            && let Some(answer) = ops::compare(*op, left, right)
-        {
-            self.session.fuel -= 1;
-            return Ok(answer);
+        if self.session.unwatched && self.session.fuel > 0 {
+            match self.program.node(id) {
+                Node::Binary(op, left, right) => {
+                    if let Some(left) = at_hand(self.program, *left, self.scope, self.session)
+                        && let Some(right) = at_hand(self.program, *right, self.scope, self.session)
+                        && let Some(answer) = ops::compare(*op, left, right)
+                    {
+                        self.session.fuel -= 1;
+                        return Ok(answer);
+                    }
+                }
+                Node::And(operands) => return self.all(*operands, place),
+                Node::Path(_) => {
+                    let value = at_hand(self.program, id, self.scope, self.session);
+                    if let Some(answer) = value.and_then(Value::as_bool) {
+                        return Ok(answer);
+                    }
+                }
+                _ => {}
+            }
         }
         let value = self.node(id)?;
         match value.as_bool() {
             Some(bool) => Ok(bool),
             None => Err(self.not_a_bool(id, place, &value)),
         }
+    }
+
+    /// `a and b and c` where a bool is needed.
+    fn all(&mut self, operands: Run, place: &str) -> Result<bool, Error> {
+        self.session.fuel -= 1;
+        let operands = self.program.list(operands);
+        for (at, operand) in operands.iter().enumerate() {
+            let place = if at + 1 < operands.len() { "the left side of `and`" } else { place };
+            if !self.bool(*operand, place)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     #[cold]

@@ -581,10 +581,7 @@ impl<'s> Parser<'s, '_> {
                 format!("name the entry: `{name}.NAME` or `{name}[\"any name\"]`"),
             );
         }
-        let root = self.source_name(name, start);
-        let path = self.path(root, super::RootKind::of(name), first_step);
-        self.check_literal_first(&path, span)?;
-        Ok(self.push(Node::Path(path), span))
+        self.push_path(name, start, first_step, span)
     }
 
     fn number(&mut self) -> Parsed<NodeId> {

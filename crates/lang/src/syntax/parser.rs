@@ -5,7 +5,9 @@
 
 use ecow::EcoString;
 
-use super::{IN_POOL, Name, Node, NodeId, Part, Path, Program, RootKind, Run, Step, StepKind, StepSort, Syntax};
+use super::{
+    IN_POOL, Name, Node, NodeId, Part, Path, Program, RootKind, Run, Step, StepKind, StepSort, Syntax,
+};
 use crate::diag::Span;
 use crate::diag::error::{Error, ParseClass};
 use crate::limits::Limit;
@@ -588,7 +590,13 @@ impl<'s, 'p> Parser<'s, 'p> {
 
     /// A path whose name stands at `start` and whose steps are those from `first_step` on.
     #[inline]
-    pub(super) fn push_path(&mut self, name: &str, start: usize, first_step: usize, span: Span) -> Parsed<NodeId> {
+    pub(super) fn push_path(
+        &mut self,
+        name: &str,
+        start: usize,
+        first_step: usize,
+        span: Span,
+    ) -> Parsed<NodeId> {
         let kind = RootKind::of(name);
         if kind != RootKind::Named {
             self.check_literal_first(name, kind, first_step, span)?;
@@ -604,18 +612,16 @@ impl<'s, 'p> Parser<'s, 'p> {
     /// `env` and `nodes` are tables of names: the first step names an entry.
     fn check_literal_first(&self, root: &str, kind: RootKind, first_step: usize, span: Span) -> Parsed<()> {
         match (kind, self.program.steps.get(first_step).map(Step::kind)) {
-            (RootKind::Env | RootKind::Nodes, None) => {
-                self.problem_with(
-                    ParseClass::InvalidPath,
-                    span,
-                    format!("`{root}` alone is not a value"),
-                    if root == "env" {
-                        "name the variable: `env.HOME`"
-                    } else {
-                        "name the node: `nodes[\"id\"]`"
-                    },
-                )
-            }
+            (RootKind::Env | RootKind::Nodes, None) => self.problem_with(
+                ParseClass::InvalidPath,
+                span,
+                format!("`{root}` alone is not a value"),
+                if root == "env" {
+                    "name the variable: `env.HOME`"
+                } else {
+                    "name the node: `nodes[\"id\"]`"
+                },
+            ),
             (RootKind::Env | RootKind::Nodes, Some(StepKind::Index(_))) => self.problem_with(
                 ParseClass::InvalidPath,
                 span,

@@ -139,6 +139,9 @@ pub(crate) struct Resolve {
 pub(crate) struct Eval {
     #[command(flatten)]
     pub(crate) names: Names,
+    /// What to do about a reference that has no value: in an expression it is always an error
+    #[arg(long, value_name = "POLICY", default_value = "error", hide_possible_values = true)]
+    pub(crate) undefined: Policy,
     /// Show what every part of the expression came to
     #[arg(long)]
     pub(crate) explain: bool,

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use threadline_flow::source::{self, SourceError, SourceFile};
-use threadline_lang::data::ReadError;
+use threadline_lang::data::{ReadError, ReadErrorKind};
 use threadline_lang::value::Oversized;
 use threadline_lang::{
     BUILT_IN_ROOTS, Document, Entry, Envelope, Limits, NoWorld, PathStep, Scope, Session, SetError, Value,
@@ -155,7 +155,12 @@ fn read_object(path: &Path, flag: &str) -> Result<Value, Failure> {
 pub(crate) fn unreadable(file: &SourceFile, error: &ReadError) -> Failure {
     let source = Source { name: file.name(), text: file.text() };
     let hints: Vec<String> = error.hint.iter().map(|hint| (*hint).to_owned()).collect();
-    Failure::NotStarted(vec![Report::at(source, error.span, &error.to_string(), &[], &hints)])
+    let mut notes = Vec::new();
+    if let ReadErrorKind::DuplicateKey { first, .. } = &error.kind {
+        let (line, column) = file.line_column(first.range().start);
+        notes.push(format!("it stands first at {}:{line}:{column}", file.name()));
+    }
+    Failure::NotStarted(vec![Report::at(source, error.span, &error.to_string(), &notes, &hints)])
 }
 
 /// A file or stdin as data.

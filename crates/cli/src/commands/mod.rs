@@ -7,7 +7,7 @@ use threadline_lang::{
     Document, DocumentError, Entry, Error, Expression, Scope, Session, Syntax, Template, Undefined, data,
 };
 
-use crate::arguments::{Eval, Format, Names, Render, Resolve};
+use crate::arguments::{Eval, Format, Names, Policy, Render, Resolve};
 use crate::exit::Failure;
 use crate::inputs::{self, Setting};
 use crate::report::{self, Report, Source};
@@ -97,6 +97,10 @@ fn with_context(scope: &Scope, definitions: Entry, file: &str) -> Result<Scope, 
 
 /// `threadline eval`
 pub(crate) fn eval(call: &Eval) -> Result<(), Failure> {
+    if !matches!(call.undefined, Policy::Error) {
+        let message = "`--undefined` is about texts and documents: an expression without one of its values has none";
+        return Err(Failure::Usage(message.to_owned()));
+    }
     let (name, text) =
         text_of(&call.names, call.file.as_deref(), call.expression.as_deref(), "<expression>")?;
     let source = Source { name: &name, text: &text };

@@ -283,14 +283,25 @@ impl<'s, 'p> Parser<'s, 'p> {
         Err(Box::new(Problem { class, span, message: shortened(message.into()), hint }))
     }
 
-    /// "expected X, found Y", with the next character as it is written.
+    /// "expected X, found Y", with the next character as it is written. Operators of other languages get the word for
+    /// them here.
     pub(super) fn expected<T>(&self, what: &str) -> Parsed<T> {
         let found = match self.peek_char() {
+            Some('`') => "a backquote".to_owned(),
             Some(char) => format!("`{}`", char.escape_debug()),
             None if self.element || self.flat.is_some() => "the end of the text".to_owned(),
             None => "the end".to_owned(),
         };
-        self.problem(ParseClass::Syntax, self.here(), format!("expected {what}, found {found}"))
+        let message = format!("expected {what}, found {found}");
+        let before = &self.text[..self.pos];
+        let hint = match self.peek() {
+            Some(b'=') if before.ends_with("==") => "write `==`",
+            Some(b'>') if before.ends_with('<') => "write `!=`",
+            Some(b'?') => "write `yes if condition else no`",
+            Some(b'&') => "write `and`",
+            _ => return self.problem(ParseClass::Syntax, self.here(), message),
+        };
+        self.problem_with(ParseClass::Syntax, self.here(), message, hint)
     }
 
     // ---- templates -------------------------------------------------------------------------------------

@@ -1,8 +1,10 @@
 //! Laws of the data formats: what is printed reads back, and every character is found again in its source.
 #![cfg(feature = "yaml")]
 #![expect(clippy::unwrap_used, reason = "a law that does not hold fails the test")]
+#![expect(clippy::disallowed_methods, reason = "the environment says how many cases to try")]
 
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use threadline_lang::data::locate::locate;
 use threadline_lang::data::{Format, ReadError, Sink, Style, json, read_value, yaml};
 use threadline_lang::diag::Span;
@@ -116,8 +118,15 @@ fn check(value: &Value, printed: &str, format: Format) {
     assert_eq!(read.to_json(JsonStyle::Compact), value.to_json(JsonStyle::Compact), "{printed}");
 }
 
+/// The same cases each time gate a change; the long form looks for new ones, and a failure prints its input.
+fn config(cases: u32) -> ProptestConfig {
+    let long = std::env::var_os("THREADLINE_LONG").is_some_and(|value| value == "1");
+    let (cases, rng_seed) = if long { (cases * 20, RngSeed::Random) } else { (cases, RngSeed::Fixed(42)) };
+    ProptestConfig { cases, rng_seed, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config(500))]
 
     #[test]
     fn json_reads_back(value in value()) {

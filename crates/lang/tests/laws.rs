@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use generate::Gen;
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use threadline_lang::data::{Format, read_value};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{
@@ -91,8 +92,15 @@ impl World for Recorder {
 
 fn config(cases: u32) -> ProptestConfig {
     let long = std::env::var_os("THREADLINE_LONG").is_some_and(|value| value == "1");
-    let cases = if long { cases * 20 } else { cases };
-    ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 20_000, ..ProptestConfig::default() }
+    // The same cases each time gate a change; the long form looks for new ones, and a failure prints its input.
+    let (cases, rng_seed) = if long { (cases * 20, RngSeed::Random) } else { (cases, RngSeed::Fixed(42)) };
+    ProptestConfig {
+        cases,
+        rng_seed,
+        failure_persistence: None,
+        max_shrink_iters: 20_000,
+        ..ProptestConfig::default()
+    }
 }
 
 fn choices() -> impl Strategy<Value = Vec<u16>> {

@@ -98,7 +98,8 @@ fn with_context(scope: &Scope, definitions: Entry, file: &str) -> Result<Scope, 
 /// `threadline eval`
 pub(crate) fn eval(call: &Eval) -> Result<(), Failure> {
     if !matches!(call.undefined, Policy::Error) {
-        let message = "`--undefined` is about texts and documents: an expression without one of its values has none";
+        let message =
+            "`--undefined` is about texts and documents: an expression without one of its values has none";
         return Err(Failure::Usage(message.to_owned()));
     }
     let (name, text) =

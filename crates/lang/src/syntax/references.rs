@@ -65,7 +65,8 @@ impl Program {
         self.children(id, &mut |child| {
             let place = Place {
                 guarded: self.guards(id, at, place.guarded),
-                sure: place.sure && self.always_reads(id, at),
+                // What is missing before it may end the matter, where a default stands ready.
+                sure: place.sure && self.always_reads(id, at) && !(place.guarded && at > 0),
             };
             at += 1;
             self.visit_in(child, place, visit);

@@ -470,7 +470,9 @@ proptest! {
             prop_assert!(context || listed(root), "{source:?} read {root}");
             let without = scope_where(|name| name != root);
             let result = evaluate(&source, &without);
-            prop_assert_eq!(told(&result), "error: unknown-root", "{:?} without {}", source, root);
+            // An output may have been read by `nodes` as well, which then misses it first.
+            let missed = ["error: unknown-root", "error: node-not-found"].contains(&told(&result).as_str());
+            prop_assert!(missed, "{source:?} without {root}: {result:?}");
             let checked = expression.check(&without);
             prop_assert!(
                 context || checked.iter().any(|error| error.id() == "unknown-root"),

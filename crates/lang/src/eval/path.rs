@@ -161,7 +161,9 @@ impl<'a> Eval<'_, '_, 'a> {
             _ if available.is_empty() => Some("give names with `--data`, `--outputs` or `--set`".to_owned()),
             _ => None,
         };
-        let span = Span { start: span.start, end: span.start + u32::try_from(name.len()).unwrap_or(0) };
+        // The name alone, where it stands in the source as it is.
+        let narrow = Span { start: span.start, end: span.start + u32::try_from(name.len()).unwrap_or(0) };
+        let span = if self.program.text(narrow) == name { narrow } else { span };
         Error::new(ErrorKind::UnknownRoot { name: name.into(), available, hint }, span)
     }
 

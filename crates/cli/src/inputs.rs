@@ -198,7 +198,7 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     let report = |message: String| Failure::NotStarted(vec![Report::plain(message)]);
     read.map_err(|error| report(format!("cannot read `{name}`: {}", plain(&error))))?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(report(format!("`{name}` is over the limit: template or document size 64 MiB")));
+        return Err(report(format!("`{name}` is over the limit: template or document size, at most 64 MiB")));
     }
     Ok(bytes)
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 use threadline_flow::source::line_column;
 use threadline_lang::data::locate::locate;
-use threadline_lang::diag::{Diagnostic, Severity, Span, preview};
+use threadline_lang::diag::{Diagnostic, Severity, Span, excerpt, preview};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Error, Explanation, Origin, Resolution, Value, Warning};
 use unicode_width::UnicodeWidthStr;
@@ -248,7 +248,10 @@ pub(crate) fn print_trace(source: Source<'_>, format: Trace, trace: &[Resolution
 fn trace_line(source: Source<'_>, resolution: &Resolution) -> String {
     let (line, column) = trace_place(source, resolution);
     let value = match &resolution.value {
-        Some(value) => format!("{}, {} bytes", preview(value), resolution.size()),
+        Some(value) => match resolution.size() {
+            1 => format!("{}, 1 byte", preview(value)),
+            size => format!("{}, {size} bytes", preview(value)),
+        },
         None => "nothing".to_owned(),
     };
     let (reference, path, scope) = (&resolution.reference, &resolution.path, &resolution.scope);
@@ -270,7 +273,7 @@ fn trace_json(source: Source<'_>, resolution: &Resolution) -> String {
     let (line, column) = trace_place(source, resolution);
     let text = |text: &str| Value::from(text);
     let kind = resolution.kind().map_or(Value::NULL, |kind| text(kind.name()));
-    let shown = resolution.value.as_ref().map_or(Value::NULL, |value| text(&preview(value)));
+    let shown = resolution.value.as_ref().map_or(Value::NULL, |value| text(&excerpt(value)));
     let entries = [
         ("file", text(source.name)),
         ("line", line.into()),

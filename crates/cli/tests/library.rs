@@ -147,9 +147,13 @@ impl Call {
                     Err(error) => errors(&[error]),
                 },
             },
-            ("render", _) => match Template::parse(self.subject.as_str(), &Syntax::DEFAULT) {
-                Err(all) => errors(&all),
-                Ok(template) => {
+            ("render", _) => match Template::parse_all(self.subject.as_str(), &Syntax::DEFAULT) {
+                (template, mut all) if !all.is_empty() => {
+                    all.extend(template.check(&scope));
+                    all.sort_by_key(|error| error.span().start);
+                    errors(&all)
+                }
+                (template, _) => {
                     let mut out = String::new();
                     match template.text(&scope, &mut session, &mut out) {
                         Ok(()) => Answer::Text(out),

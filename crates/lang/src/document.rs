@@ -93,7 +93,7 @@ pub enum DocumentError {
     Templates {
         /// Every problem.
         errors: Vec<Error>,
-        /// The rest of the document, with null where a template did not parse, to look for more problems in.
+        /// The document with what could be made of the templates, to look for more problems in.
         rest: Document,
     },
 }
@@ -678,14 +678,13 @@ impl<'a> DocumentSink<'a> {
     }
 
     fn template(&mut self, text: &str, style: Style, span: Span) {
-        match Template::parse(text, self.syntax) {
-            Ok(template) => self.push_node(leaf(template, span, style)),
-            Err(problems) => {
-                let origin = Origin { path: self.path(), span, style };
-                self.errors.extend(problems.into_iter().map(|error| error.with_origin(&origin)));
-                self.push_value(Value::NULL);
-            }
+        let (template, problems) = Template::parse_all(text, self.syntax);
+        if !problems.is_empty() {
+            let origin = Origin { path: self.path(), span, style };
+            self.errors.extend(problems.into_iter().map(|error| error.with_origin(&origin)));
         }
+        // What parses of it is checked with the rest of the document.
+        self.push_node(leaf(template, span, style));
     }
 }
 

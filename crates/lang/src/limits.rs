@@ -46,6 +46,21 @@ impl Limit {
     }
 }
 
+impl Limit {
+    /// That a limit of this size was passed, in words.
+    pub(crate) fn passed(self, max: u64) -> String {
+        let bytes =
+            matches!(self, Self::Expression | Self::Source | Self::TextResult | Self::Regex | Self::DataSize);
+        let size = match (bytes, max) {
+            (true, max) if max >= 1 << 20 && max.is_multiple_of(1 << 20) => format!("{} MiB", max >> 20),
+            (true, max) if max >= 1 << 10 && max.is_multiple_of(1 << 10) => format!("{} KiB", max >> 10),
+            (true, max) => format!("{max} bytes"),
+            (false, max) => max.to_string(),
+        };
+        format!("over the limit: {}, at most {size}", self.name())
+    }
+}
+
 /// The limits in force; [`Limits::default`] is what the binary uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {

@@ -19,8 +19,14 @@ pub struct Template {
 impl Template {
     /// Parses text; every problem in it is reported.
     pub fn parse(source: impl Into<EcoString>, syntax: &Syntax) -> Result<Self, Vec<Error>> {
+        let (template, errors) = Self::parse_all(source, syntax);
+        if errors.is_empty() { Ok(template) } else { Err(errors) }
+    }
+
+    /// Parses text; beside its problems comes what could be made of the rest, to look for more problems in.
+    pub fn parse_all(source: impl Into<EcoString>, syntax: &Syntax) -> (Self, Vec<Error>) {
         let (program, parts, errors) = syntax::parse_template(source.into(), syntax);
-        if errors.is_empty() { Ok(Self { program, parts }) } else { Err(errors) }
+        (Self { program, parts }, errors)
     }
 
     /// The text it was parsed from.

@@ -24,8 +24,13 @@ pub(crate) fn render(call: &Render) -> Result<(), Failure> {
     let (name, text) = text_of(&call.names, call.file.as_deref(), call.template.as_deref(), "<template>")?;
     let source = Source { name: &name, text: &text };
     let scope = inputs::scope(&call.names, inputs::settings(&call.names)?.iter())?;
-    let template =
-        Template::parse(text.as_str(), &Syntax::DEFAULT).map_err(|errors| failed(source, &errors))?;
+    let (template, mut errors) = Template::parse_all(text.as_str(), &Syntax::DEFAULT);
+    if !errors.is_empty() {
+        // What parses is checked all the same: every problem at once.
+        errors.extend(template.check(&scope));
+        errors.sort_by_key(|error| error.span().start);
+        return Err(failed(source, &errors));
+    }
     let mut out = String::with_capacity(text.len());
     evaluate(&call.names, source, call.undefined.into(), |session| {
         template.text(&scope, session, &mut out).map_err(|error| template.all_errors(error, &scope, session))
@@ -50,7 +55,7 @@ pub(crate) fn resolve(call: &Resolve) -> Result<(), Failure> {
     if !errors.is_empty() {
         // What parses is checked all the same: every problem at once.
         errors.extend(document.check(&scope));
-        errors.sort_by_key(|error| error.origin().map(|origin| origin.span.start));
+        errors.sort_by_key(|error| (error.origin().map(|origin| origin.span.start), error.span().start));
         return Err(failed(source, &errors));
     }
     let value =

@@ -6,6 +6,7 @@ use ecow::EcoString;
 
 use crate::diag::Span;
 use crate::limits::Limit;
+use crate::value::{MAX_DEPTH, MAX_DIGITS, MAX_SIZE};
 
 /// Why a text is not the data it should be, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,7 +158,12 @@ impl fmt::Display for ReadErrorKind {
         match self {
             Self::Syntax { expected, found } => write!(f, "expected {expected}, found {found}"),
             Self::DuplicateKey { key, .. } => write!(f, "the key `{key}` stands twice in one object"),
-            Self::Limit(limit) => write!(f, "over the limit: {}", limit.name()),
+            Self::Limit(limit) => match limit {
+                Limit::DataDepth => f.write_str(&limit.passed(u64::from(MAX_DEPTH))),
+                Limit::DataSize => f.write_str(&limit.passed(MAX_SIZE)),
+                Limit::Digits => f.write_str(&limit.passed(MAX_DIGITS as u64)),
+                limit => write!(f, "over the limit: {}", limit.name()),
+            },
             Self::InvalidNumber(text) => write!(f, "`{text}` is not a number"),
             Self::NotANumber => f.write_str("NaN and infinity are no values here"),
             Self::LoneSurrogate => f.write_str("this escape is half of a surrogate pair"),

@@ -1,12 +1,11 @@
 //! The wording of every error, in one place, and diagnostics as data for renderers.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use ecow::EcoString;
 
 use super::error::{Error, ErrorKind, ParseClass};
 use super::{Span, nearest};
-use crate::limits::Limit;
 use crate::syntax::push_key;
 use crate::value::{JsonStyle, NumberError, Type, Value};
 
@@ -160,13 +159,7 @@ fn shown_name(name: &str) -> String {
 
 /// A value on one line, cut short: its JSON, with the type where JSON does not show it.
 pub fn preview(value: &Value) -> String {
-    let mut full = String::new();
-    write_bounded(value, &mut full);
-    let mut chars = full.char_indices();
-    let shown = match chars.nth(PREVIEW_CHARS) {
-        Some((end, _)) => format!("{}…", &full[..end]),
-        None => full,
-    };
+    let shown = excerpt(value);
     match value {
         value if value.as_list().is_some() => {
             let count = value.as_list().map_or(0, <[Value]>::len);
@@ -175,6 +168,14 @@ pub fn preview(value: &Value) -> String {
         value if value.is_null() || value.as_object().is_some() => shown,
         value => format!("{shown} ({})", value.kind()),
     }
+}
+
+/// A value's JSON on one line, cut short.
+pub fn excerpt(value: &Value) -> String {
+    let mut full = String::new();
+    write_bounded(value, &mut full);
+    let cut = full.char_indices().nth(PREVIEW_CHARS).map(|(end, _)| format!("{}…", &full[..end]));
+    cut.unwrap_or(full)
 }
 
 /// JSON that ends soon after a preview is full: a preview of a million records must not print a million records, and a
@@ -258,9 +259,7 @@ impl fmt::Display for Error {
                 }
                 _ => write!(f, "`{function}`, element {index}: {cause}"),
             },
-            ErrorKind::Limit { limit, max } => {
-                write!(f, "over the limit: {} {}", limit.name(), limit_size(*limit, *max))
-            }
+            ErrorKind::Limit { limit, max } => f.write_str(&limit.passed(*max)),
             ErrorKind::Computed { kind, message, .. } => write!(f, "`{kind}`: {message}"),
             ErrorKind::Cycle { chain } => {
                 f.write_str("definitions that need each other: ")?;
@@ -287,20 +286,4 @@ fn operands(f: &mut fmt::Formatter<'_>, operator: &str, left: Type, right: Type)
 
 fn field_name(field: &str) -> String {
     if crate::syntax::is_plain_name(field) { format!("`{field}`") } else { crate::value::quoted(field) }
-}
-
-fn limit_size(limit: Limit, max: u64) -> String {
-    let mut size = String::new();
-    let bytes = matches!(
-        limit,
-        Limit::Expression | Limit::Source | Limit::TextResult | Limit::Regex | Limit::DataSize
-    );
-    // Writing into a text cannot fail.
-    let _ = match (bytes, max) {
-        (true, max) if max >= 1 << 20 && max.is_multiple_of(1 << 20) => write!(size, "{} MiB", max >> 20),
-        (true, max) if max >= 1 << 10 && max.is_multiple_of(1 << 10) => write!(size, "{} KiB", max >> 10),
-        (true, max) => write!(size, "{max} bytes"),
-        (false, max) => write!(size, "{max}"),
-    };
-    size
 }

@@ -5,7 +5,7 @@
 pub mod error;
 mod message;
 
-pub use message::{Diagnostic, Severity, preview};
+pub use message::{Diagnostic, Severity, excerpt, preview};
 
 /// A range of bytes in a source text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]

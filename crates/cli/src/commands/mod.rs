@@ -31,6 +31,7 @@ pub(crate) fn render(call: &Render) -> Result<(), Failure> {
         errors.sort_by_key(|error| error.span().start);
         return Err(failed(source, &errors));
     }
+    check_names(source, call.undefined.into(), template.check(&scope))?;
     let mut out = String::with_capacity(text.len());
     evaluate(&call.names, source, call.undefined.into(), |session| {
         template.text(&scope, session, &mut out).map_err(|error| template.all_errors(error, &scope, session))
@@ -58,6 +59,7 @@ pub(crate) fn resolve(call: &Resolve) -> Result<(), Failure> {
         errors.sort_by_key(|error| (error.origin().map(|origin| origin.span.start), error.span().start));
         return Err(failed(source, &errors));
     }
+    check_names(source, call.undefined.into(), document.check(&scope))?;
     let value =
         evaluate(&call.names, source, call.undefined.into(), |session| document.resolve(&scope, session))?;
     let mut out = String::new();
@@ -113,6 +115,7 @@ pub(crate) fn eval(call: &Eval) -> Result<(), Failure> {
     let scope = inputs::scope(&call.names, inputs::settings(&call.names)?.iter())?;
     let parsed = Expression::parse(text.as_str(), &Syntax::DEFAULT);
     let expression = parsed.map_err(|error| failed(source, &[error]))?;
+    check_names(source, Undefined::Error, expression.check(&scope))?;
     let value = evaluate(&call.names, source, Undefined::Error, |session| {
         if !call.explain {
             return expression
@@ -143,6 +146,13 @@ fn text_of(
         Some(path) => inputs::read_text(path),
         None => Ok((label.to_owned(), argument.unwrap_or_default().to_owned())),
     }
+}
+
+/// Names are checked before anything is evaluated: one that does not exist is an error also where evaluation would not
+/// come to it, and then no command has run.
+fn check_names(source: Source<'_>, undefined: Undefined, mut errors: Vec<Error>) -> Result<(), Failure> {
+    errors.retain(|error| !undefined.tolerates(error));
+    if errors.iter().any(Error::is_unknown_name) { Err(failed(source, &errors)) } else { Ok(()) }
 }
 
 /// Evaluates in the real world, then prints the trace and the warnings.

@@ -285,6 +285,12 @@ impl Error {
         &self.0.reads
     }
 
+    /// Whether a root or a node does not exist at all: that is an error wherever it stands, also where evaluation would
+    /// not come to it.
+    pub fn is_unknown_name(&self) -> bool {
+        matches!(self.0.kind, ErrorKind::UnknownRoot { .. } | ErrorKind::NodeNotFound { .. })
+    }
+
     /// Whether a value is missing, rather than wrong.
     pub fn is_missing(&self) -> bool {
         matches!(

@@ -1,7 +1,7 @@
 //! Checking names: the evaluator without a world, for what it would meet for sure.
 
 use super::{Eval, Session};
-use crate::diag::error::{Error, ErrorKind};
+use crate::diag::error::Error;
 use crate::scope::Scope;
 use crate::syntax::{Node, NodeId, Program, RootKind};
 use crate::world::NoWorld;
@@ -18,9 +18,7 @@ pub(crate) fn check(program: &Program, id: NodeId, scope: &Scope) -> Vec<Error> 
             return;
         }
         if let Err(error) = Eval::new(&mut session, program, scope).check_path(path, node) {
-            let unknown =
-                matches!(error.kind(), ErrorKind::UnknownRoot { .. } | ErrorKind::NodeNotFound { .. });
-            let excused = place.guarded && error.is_missing() || !place.sure && !unknown;
+            let excused = place.guarded && error.is_missing() || !place.sure && !error.is_unknown_name();
             if !excused {
                 errors.push(error);
             }

@@ -31,6 +31,17 @@ pub enum Undefined {
     Empty,
 }
 
+impl Undefined {
+    /// Whether the policy lets a reference with this error pass.
+    pub fn tolerates(self, error: &Error) -> bool {
+        match self {
+            Self::Error => false,
+            Self::Keep => error.is_missing() || error.is_unknown_name(),
+            Self::Empty => error.is_missing(),
+        }
+    }
+}
+
 /// Something that works and should be written differently, or that surprises.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
@@ -220,14 +231,8 @@ impl<'w> Session<'w> {
         }
     }
 
-    /// Whether the policy lets a reference with this error pass.
     pub(crate) fn tolerates(&self, error: &Error) -> bool {
-        let unknown = matches!(error.kind(), ErrorKind::UnknownRoot { .. } | ErrorKind::NodeNotFound { .. });
-        match self.undefined {
-            Undefined::Error => false,
-            Undefined::Keep => error.is_missing() || unknown,
-            Undefined::Empty => error.is_missing(),
-        }
+        self.undefined.tolerates(error)
     }
 
     pub(super) fn limit(&self, limit: Limit, span: Span) -> Error {

@@ -139,13 +139,21 @@ impl Call {
             Err(answer) => return Some(answer),
         };
         let mut session = Session::new(world).undefined(self.undefined);
+        // As the commands do: names that do not exist end the matter before anything is evaluated.
+        let unknown = |checked: Vec<Error>| {
+            let all: Vec<Error> =
+                checked.into_iter().filter(|error| !self.undefined.tolerates(error)).collect();
+            all.iter().any(Error::is_unknown_name).then(|| errors(&all))
+        };
         Some(match (self.command.as_str(), document) {
             ("eval", _) => match Expression::parse(self.subject.as_str(), &Syntax::DEFAULT) {
                 Err(error) => errors(&[error]),
-                Ok(expression) => match expression.value(&scope, &mut session) {
-                    Ok(value) => Answer::Text(format!("{}\n", value.to_json(JsonStyle::Compact))),
-                    Err(error) => errors(&[error]),
-                },
+                Ok(expression) => unknown(expression.check(&scope)).unwrap_or_else(|| {
+                    match expression.value(&scope, &mut session) {
+                        Ok(value) => Answer::Text(format!("{}\n", value.to_json(JsonStyle::Compact))),
+                        Err(error) => errors(&[error]),
+                    }
+                }),
             },
             ("render", _) => match Template::parse_all(self.subject.as_str(), &Syntax::DEFAULT) {
                 (template, mut all) if !all.is_empty() => {
@@ -153,18 +161,20 @@ impl Call {
                     all.sort_by_key(|error| error.span().start);
                     errors(&all)
                 }
-                (template, _) => {
+                (template, _) => unknown(template.check(&scope)).unwrap_or_else(|| {
                     let mut out = String::new();
                     match template.text(&scope, &mut session, &mut out) {
                         Ok(()) => Answer::Text(out),
                         Err(error) => errors(&[error]),
                     }
-                }
+                }),
             },
-            ("resolve", Some(document)) => match document.resolve(&scope, &mut session) {
+            ("resolve", Some(document)) => unknown(document.check(&scope)).unwrap_or_else(|| match document
+                .resolve(&scope, &mut session)
+            {
                 Ok(value) => Answer::Text(format!("{}\n", value.to_json(JsonStyle::Pretty))),
                 Err(all) => errors(&all),
-            },
+            }),
             _ => return None,
         })
     }

@@ -254,6 +254,9 @@ fn render_template(
     session: &mut Session<'_>,
     out: &mut String,
 ) -> Result<(), Vec<Error>> {
-    let template = Template::parse(text, &Syntax::DEFAULT)?;
+    let (template, errors) = Template::parse_all(text, &Syntax::DEFAULT);
+    if !errors.is_empty() {
+        return Err(errors);
+    }
     template.text(scope, session, out).map_err(|error| vec![error])
 }

@@ -114,6 +114,23 @@ impl Found {
 }
 
 impl ReadError {
+    /// What is wrong, without a word of the text it is wrong in: a text that came from data may be a secret, and an
+    /// error shows values only where they can be masked.
+    pub(crate) fn without_text(&self) -> String {
+        match &self.kind {
+            ReadErrorKind::Syntax { expected, found: Found::Text(_) } => format!("expected {expected}"),
+            ReadErrorKind::DuplicateKey { .. } => "a key stands twice in one object".to_owned(),
+            ReadErrorKind::InvalidNumber(_) => "this is not a number".to_owned(),
+            ReadErrorKind::UnknownTag(_) | ReadErrorKind::TagMismatch { .. } => {
+                "a tag has no meaning here".to_owned()
+            }
+            ReadErrorKind::Yaml(_) => "it is not well formed".to_owned(),
+            kind => kind.to_string(),
+        }
+    }
+}
+
+impl ReadError {
     /// An error without a hint.
     pub fn new(kind: ReadErrorKind, span: Span) -> Self {
         Self { kind, span, hint: None }

@@ -40,7 +40,8 @@ pub(super) fn unread(text: &str, arg: usize, format: Format, error: &ReadError) 
     let before = text.get(..error.offset()).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
-    let why = format!("not valid {}: {error}, at line {line}, column {column}", format.name());
+    let why =
+        format!("not valid {}: {}, at line {line}, column {column}", format.name(), error.without_text());
     FuncError::value(arg, why, error.hint)
 }
 

@@ -10,8 +10,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("threadline-expect", &["threadline-lang"]),
     ("threadline-flow", &["threadline-lang", "threadline-expect"]),
     ("threadline-engine", &["threadline-lang", "threadline-expect", "threadline-flow"]),
-    ("threadline-store", &["threadline-engine"]),
-    ("threadline-runner", &["threadline-engine", "threadline-store"]),
+    ("threadline-store", &["threadline-lang", "threadline-flow", "threadline-engine"]),
+    ("threadline-runner", &["threadline-lang", "threadline-flow", "threadline-engine", "threadline-store"]),
     (
         "threadline",
         &[

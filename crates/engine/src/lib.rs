@@ -1,0 +1,1 @@
+//! What a run does, without doing it: machines take events and return commands. No clock, files or threads here.

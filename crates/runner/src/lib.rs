@@ -1,0 +1,1 @@
+//! Carries out what the engine commands, on this machine. It decides nothing about a workflow.

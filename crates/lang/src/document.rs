@@ -147,6 +147,16 @@ impl Document {
         sink.finish()
     }
 
+    /// Compiles what `feed` gives to a sink, such as a part of a larger file that was read before.
+    pub fn compile(
+        syntax: &Syntax,
+        feed: impl FnOnce(&mut DocumentSink<'_>) -> Result<(), ReadError>,
+    ) -> Result<Self, DocumentError> {
+        let mut sink = DocumentSink::new(syntax);
+        feed(&mut sink).map_err(DocumentError::Read)?;
+        sink.finish()
+    }
+
     /// The document with every reference resolved. Every problem is reported.
     pub fn resolve(&self, scope: &Scope, session: &mut Session<'_>) -> Result<Value, Vec<Error>> {
         let mut errors = Vec::new();
@@ -536,7 +546,7 @@ fn leaf(template: Template, span: Span, style: Style) -> Node {
 }
 
 /// Builds a document from a reader's events.
-struct DocumentSink<'a> {
+pub struct DocumentSink<'a> {
     syntax: &'a Syntax,
     /// The children of the open containers that hold no reference so far.
     values: Vec<Value>,

@@ -16,6 +16,15 @@ pub struct Envelope {
     /// The output as it was written, when it was not an envelope: its fields can still be read by their old
     /// names.
     pub legacy: Option<Value>,
+    /// An object of fields that can be read beside `value` and `meta`, such as `output` and `exit_code`.
+    pub also: Option<Value>,
+}
+
+impl Envelope {
+    /// An output of this value and meta.
+    pub fn new(value: Value, meta: Value) -> Self {
+        Self { value, meta, legacy: None, also: None }
+    }
 }
 
 /// Fields of `meta` that may be left out: they read as null.
@@ -35,7 +44,7 @@ impl Envelope {
         if object.len() == 2
             && let (Some(value), Some(meta)) = (object.get_str("value"), object.get_str("meta"))
         {
-            return Ok(Self { value: value.clone(), meta: meta.clone(), legacy: None });
+            return Ok(Self::new(value.clone(), meta.clone()));
         }
         let (value, meta) = if object.get_str("tool_name").is_some() && object.get_str("result").is_some() {
             tool(object)?
@@ -49,13 +58,13 @@ impl Envelope {
         } else {
             return Ok(Self { legacy: Some(output.clone()), ..Self::plain(output.clone()) });
         };
-        Ok(Self { value, meta, legacy: Some(output.clone()) })
+        Ok(Self { legacy: Some(output.clone()), ..Self::new(value, meta) })
     }
 
     fn plain(value: Value) -> Self {
         // An object without entries is never too deep.
         let meta = Value::object([]).unwrap_or_default();
-        Self { value, meta, legacy: None }
+        Self::new(value, meta)
     }
 
     /// Every output of a document of outputs by id.

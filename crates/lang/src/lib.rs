@@ -106,11 +106,11 @@ pub mod value;
 mod world;
 
 pub use diag::error::{Error, ErrorKind, Origin, ParseClass, Read};
-pub use document::{Definitions, Document, DocumentError, PathStep, SetError, parse_path};
+pub use document::{Definitions, Document, DocumentError, DocumentSink, PathStep, SetError, parse_path};
 pub use envelope::Envelope;
 pub use eval::{Explanation, Resolution, Session, Undefined, Warning};
 pub use limits::{Limit, Limits};
-pub use scope::{Entry, Scope};
+pub use scope::{Entry, Item, Promise, Scope, Shape};
 pub use syntax::{BUILT_IN_KINDS, BUILT_IN_ROOTS, Reference, ReferenceKind, Syntax};
 pub use template::{Expression, Template, render, render_into};
 pub use value::{Key, Keys, Number, Object, Type, Value};

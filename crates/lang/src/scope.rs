@@ -10,7 +10,7 @@ use ecow::EcoString;
 use crate::document::Definitions;
 use crate::envelope::Envelope;
 use crate::syntax::{Name, Program};
-use crate::value::{Key, Keys, LastPosition, Object, Repeated, Value};
+use crate::value::{Key, Keys, LastPosition, Object, Repeated, Type, Value};
 
 /// The names visible at one place.
 #[derive(Clone, Default)]
@@ -38,6 +38,49 @@ pub enum Entry {
     Definitions(Arc<Definitions>),
     /// A name that exists and has no value now; why, in words.
     Unset(EcoString),
+    /// A table of names: the first step into it is one of them.
+    Names(Scope),
+    /// A value with names of the engine's own in front of its fields.
+    Item(Arc<Item>),
+    /// A name that will have a value: what is known of it before.
+    Promised(Arc<Promise>),
+}
+
+/// A value, and names that a dot reads before the value's own fields: `item.index` is the engine's, `item["index"]`
+/// the item's.
+pub struct Item {
+    /// The value itself.
+    pub value: Value,
+    /// The engine's names.
+    pub own: Arc<Object>,
+}
+
+/// What is known of a value that is not there yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Promise {
+    /// Why there is no value yet, in words.
+    pub why: EcoString,
+    /// What it will be.
+    pub shape: Shape,
+}
+
+/// What a value will be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Shape {
+    /// A value, of this type where it is known.
+    Value(Option<Type>),
+    /// A value with names in front of its fields.
+    Item {
+        /// These names.
+        own: &'static [(&'static str, Option<Type>)],
+    },
+    /// The output of a step.
+    Output {
+        /// The type of its value, where it is known.
+        value: Option<Type>,
+        /// The fields beside `value` and `meta`.
+        also: &'static [(&'static str, Option<Type>)],
+    },
 }
 
 /// What a name was found to stand for, and where.
@@ -55,6 +98,9 @@ pub(crate) enum EntryRef<'a> {
     Output(&'a Envelope),
     Definitions(&'a Definitions),
     Unset(&'a EcoString),
+    Names(&'a Scope),
+    Item(&'a Item),
+    Promised(&'a Promise),
 }
 
 impl<'a> From<&'a Entry> for EntryRef<'a> {
@@ -64,6 +110,9 @@ impl<'a> From<&'a Entry> for EntryRef<'a> {
             Entry::Output(envelope) => Self::Output(envelope),
             Entry::Definitions(definitions) => Self::Definitions(definitions),
             Entry::Unset(why) => Self::Unset(why),
+            Entry::Names(names) => Self::Names(names),
+            Entry::Item(item) => Self::Item(item),
+            Entry::Promised(promise) => Self::Promised(promise),
         }
     }
 }
@@ -140,15 +189,26 @@ impl Scope {
         None
     }
 
+    /// What a name stands for, found by its text.
+    pub(crate) fn find(&self, name: &str) -> Option<Found<'_>> {
+        self.find_where(name, |_| true)
+    }
+
     /// The innermost output of an id, whatever else has its name.
-    pub(crate) fn output(&self, id: &str) -> Option<(&Envelope, &EcoString)> {
-        let id = &Key::new(id);
+    pub(crate) fn output(&self, id: &str) -> Option<Found<'_>> {
+        self.find_where(id, is_output)
+    }
+
+    fn find_where(&self, name: &str, keep: impl Fn(EntryRef<'_>) -> bool) -> Option<Found<'_>> {
+        let key = &Key::new(name);
         let mut scope = self;
         while let Some(layer) = &scope.0 {
-            if let Names::Entries(keys, entries) = &layer.names
-                && let Some(Entry::Output(envelope)) = keys.position(id).map(|at| &entries[at])
-            {
-                return Some((envelope, &layer.label));
+            let entry = match &layer.names {
+                Names::Values(object) => object.get(key).map(EntryRef::Plain),
+                Names::Entries(keys, entries) => keys.position(key).map(|at| EntryRef::from(&entries[at])),
+            };
+            if let Some(entry) = entry.filter(|entry| keep(*entry)) {
+                return Some(Found { entry, label: &layer.label, scope });
             }
             scope = &layer.parent;
         }
@@ -162,7 +222,7 @@ impl Scope {
 
     /// The ids of the outputs.
     pub(crate) fn output_ids(&self) -> Vec<EcoString> {
-        self.names_where(|entry| matches!(entry, EntryRef::Output(_)))
+        self.names_where(is_output)
     }
 
     fn names_where(&self, keep: impl Fn(EntryRef<'_>) -> bool) -> Vec<EcoString> {
@@ -182,5 +242,13 @@ impl Scope {
         let mut seen = hashbrown::HashSet::with_hasher(foldhash::fast::FixedState::default());
         names.retain(|name: &EcoString| seen.insert(name.clone()));
         names
+    }
+}
+
+fn is_output(entry: EntryRef<'_>) -> bool {
+    match entry {
+        EntryRef::Output(_) => true,
+        EntryRef::Promised(promise) => matches!(promise.shape, Shape::Output { .. }),
+        _ => false,
     }
 }

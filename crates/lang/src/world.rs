@@ -12,6 +12,17 @@ use crate::value::Value;
 pub trait World {
     /// The computed value of a name and arguments.
     fn compute(&mut self, name: &str, args: &[Value]) -> Result<Value, ComputeError>;
+
+    /// The value of a definition that was evaluated before, in another session.
+    fn known(&mut self, definition: &str) -> Option<Value> {
+        let _ = definition;
+        None
+    }
+
+    /// A definition was evaluated now. A world that keeps it gives it back through [`World::known`].
+    fn defined(&mut self, definition: &str, value: &Value) {
+        let _ = (definition, value);
+    }
 }
 
 /// Why there is no computed value.

@@ -7,7 +7,7 @@ use crate::diag::Span;
 use crate::diag::error::{Error, ErrorKind, Read};
 use crate::document::Definitions;
 use crate::envelope::{Envelope, MOVED_TO_META, OPTIONAL_META};
-use crate::scope::{EntryRef, Scope};
+use crate::scope::{EntryRef, Item, Promise, Scope, Shape};
 use crate::syntax::{NodeId, Path, RootKind, Run, StepKind, StepView, Steps};
 use crate::value::{Key, Type, Value};
 
@@ -78,15 +78,35 @@ impl<'a> Eval<'_, '_, 'a> {
 
     /// Whether a path leads to a value, as far as that can be told without evaluating a definition.
     pub(super) fn check_path(&mut self, path: &'a Path, id: NodeId) -> Result<(), Error> {
-        if path.kind == RootKind::Named
-            && let Some(found) = self.scope.lookup(path.root, self.program, &path.last)
-            && let EntryRef::Definitions(definitions) = found.entry
-        {
-            let (root, steps) = (self.program.name(path.root), self.program.steps(path.steps));
-            let at = steps.first().map(|_| definition_position(definitions, root, steps));
-            return at.transpose().map(|_| ());
+        let (root, steps) = (self.program.name(path.root), self.program.steps(path.steps));
+        let found = match path.kind {
+            RootKind::Named => self.scope.lookup(path.root, self.program, &path.last),
+            RootKind::Nodes => steps.first().and_then(StepView::key).and_then(|id| self.scope.output(id)),
+            RootKind::Env | RootKind::Uuid => return Ok(()),
+        };
+        match (path.kind, found.map(|found| found.entry)) {
+            (RootKind::Named, Some(EntryRef::Definitions(definitions))) => {
+                let at = steps.first().map(|_| definition_position(definitions, root, steps));
+                at.transpose().map(|_| ())
+            }
+            (RootKind::Named, Some(EntryRef::Names(names))) => match steps.first() {
+                None => Ok(()),
+                Some(first) => match first.key().and_then(|name| names.find(name)) {
+                    None => Err(name_not_found(names, root.to_owned(), steps)),
+                    Some(found) => match found.entry {
+                        EntryRef::Promised(promise) => {
+                            check_promise(promise, steps.to(1).text(root), steps.after(1))
+                        }
+                        _ => self.path(path, id).map(|_| ()),
+                    },
+                },
+            },
+            (RootKind::Nodes, Some(EntryRef::Promised(promise))) => {
+                check_promise(promise, steps.to(1).text(root), steps.after(1))
+            }
+            (_, Some(EntryRef::Promised(promise))) => check_promise(promise, root.to_owned(), steps),
+            _ => self.path(path, id).map(|_| ()),
         }
-        self.path(path, id).map(|_| ())
     }
 
     #[inline(never)]
@@ -121,13 +141,93 @@ impl<'a> Eval<'_, '_, 'a> {
             answer.scope = found.label.clone();
         }
         match found.entry {
-            EntryRef::Plain(value) => walk(value, steps, || root.to_owned()).map(Val::Ref),
-            EntryRef::Output(envelope) => self.output(envelope, &|| root.to_owned(), steps, span, answer),
             EntryRef::Definitions(definitions) => self.defined(definitions, root, steps, found.scope, span),
-            EntryRef::Unset(why) => {
-                Err(Error::new(ErrorKind::Unset { path: steps.text(root), why: why.clone() }, span))
-            }
+            entry => self.entry(entry, &|| root.to_owned(), steps, span, answer),
         }
+    }
+
+    /// A path from what a name stands for; `root` is how it is written up to there.
+    fn entry(
+        &mut self,
+        entry: EntryRef<'a>,
+        root: &dyn Fn() -> String,
+        steps: Steps<'a>,
+        span: Span,
+        answer: &mut Answer,
+    ) -> Result<Val<'a>, Error> {
+        match entry {
+            EntryRef::Plain(value) => walk(value, steps, root).map(Val::Ref),
+            EntryRef::Output(envelope) => self.output(envelope, root, steps, span, answer),
+            EntryRef::Names(names) => self.of_names(names, root, steps, span, answer),
+            EntryRef::Item(item) => self.item(item, root, steps, span),
+            EntryRef::Promised(Promise { why, .. }) | EntryRef::Unset(why) => {
+                let path = steps.text(&root());
+                Err(Error::new(ErrorKind::Unset { path, why: why.clone() }, span))
+            }
+            // Definitions stand in a scope, never in a table of names.
+            EntryRef::Definitions(_) => Err(self.unknown_root(&root(), span)),
+        }
+    }
+
+    /// A path from a table of names.
+    fn of_names(
+        &mut self,
+        names: &'a Scope,
+        root: &dyn Fn() -> String,
+        steps: Steps<'a>,
+        span: Span,
+        answer: &mut Answer,
+    ) -> Result<Val<'a>, Error> {
+        let Some(first) = steps.first() else {
+            return self.all_names(names, root, steps, span);
+        };
+        let Some(found) = first.key().and_then(|name| names.find(name)) else {
+            return Err(name_not_found(names, root(), steps));
+        };
+        if answer.traced {
+            answer.scope = found.label.clone();
+        }
+        self.entry(found.entry, &|| steps.to(1).text(&root()), steps.after(1), span, answer)
+    }
+
+    /// A table of names as a value: an object of what each of them gives.
+    fn all_names(
+        &mut self,
+        names: &'a Scope,
+        root: &dyn Fn() -> String,
+        none: Steps<'a>,
+        span: Span,
+    ) -> Result<Val<'a>, Error> {
+        let mut entries = Vec::new();
+        for name in names.names() {
+            let Some(found) = names.find(&name) else { continue };
+            let value = self.entry(found.entry, root, none, span, &mut Answer::default())?;
+            entries.push((name, value.clone()));
+        }
+        Value::object(entries).map(Val::Own).map_err(|oversized| Error::oversized(oversized, span))
+    }
+
+    /// A path from an item: in dot form the engine's names win.
+    fn item(
+        &mut self,
+        item: &'a Item,
+        root: &dyn Fn() -> String,
+        steps: Steps<'a>,
+        span: Span,
+    ) -> Result<Val<'a>, Error> {
+        if let Some(StepView::Name(name)) = steps.first()
+            && let Some(own) = item.own.get_str(name)
+        {
+            if item.value.get(name).is_some() {
+                let root = root();
+                let message =
+                    format!("`{root}.{name}` is the engine's, and the item has a field of that name");
+                let hint = format!("the item's own is `{root}[\"{name}\"]`");
+                self.session.warn("item-field-hidden", span, message, Some(hint));
+            }
+            return walk(own, steps.after(1), || steps.to(1).text(&root())).map(Val::Ref);
+        }
+        walk(&item.value, steps, root).map(Val::Ref)
     }
 
     /// The value of a path without asking the world or evaluating definitions.
@@ -141,7 +241,10 @@ impl<'a> Eval<'_, '_, 'a> {
                 Some(StepView::Name("meta")) => follow(&envelope.meta, steps.after(1)),
                 Some(_) => None,
             },
-            EntryRef::Definitions(_) | EntryRef::Unset(_) => None,
+            EntryRef::Item(item) => follow(&item.value, steps),
+            EntryRef::Names(_) | EntryRef::Definitions(_) | EntryRef::Unset(_) | EntryRef::Promised(_) => {
+                None
+            }
         }
     }
 
@@ -172,15 +275,15 @@ impl<'a> Eval<'_, '_, 'a> {
     fn nodes(&mut self, steps: Steps<'a>, span: Span, answer: &mut Answer) -> Result<Val<'a>, Error> {
         // The parser lets no path without a name of a node through.
         let id = steps.first().and_then(StepView::key).unwrap_or_default();
-        let Some((envelope, label)) = self.scope.output(id) else {
+        let Some(found) = self.scope.output(id) else {
             let mut available = self.scope.output_ids();
             available.sort_unstable();
             return Err(Error::new(ErrorKind::NodeNotFound { id: id.into(), available }, span));
         };
         if answer.traced {
-            answer.scope = label.clone();
+            answer.scope = found.label.clone();
         }
-        self.output(envelope, &|| steps.to(1).text("nodes"), steps.after(1), span, answer)
+        self.entry(found.entry, &|| steps.to(1).text("nodes"), steps.after(1), span, answer)
     }
 
     /// A path into an envelope: `value` and its alias `result`, `meta`, and the older spellings.
@@ -208,7 +311,12 @@ impl<'a> Eval<'_, '_, 'a> {
                 answer.is(|| rest.text(&format!("{}.meta", root())));
                 meta(envelope, root, rest)
             }
-            Some(name) => self.old_field(envelope, root, name, steps, span, answer),
+            Some(name) => {
+                if let Some(field) = envelope.also.as_ref().and_then(|also| also.get(name)) {
+                    return walk(field, rest, || steps.to(1).text(&root())).map(Val::Ref);
+                }
+                self.old_field(envelope, root, name, steps, span, answer)
+            }
         }
     }
 
@@ -428,6 +536,53 @@ impl<'a> Eval<'_, '_, 'a> {
             trace.push(resolution);
         }
     }
+}
+
+/// The error of a path that no value which keeps the promise can have.
+fn check_promise(promise: &Promise, root: String, steps: Steps<'_>) -> Result<(), Error> {
+    let known = |own: &[(&str, Option<Type>)], name: &str| -> Option<Option<Type>> {
+        own.iter().find(|(own, _)| *own == name).map(|(_, kind)| *kind)
+    };
+    let name = steps.first().and_then(StepView::key);
+    match (&promise.shape, name) {
+        (Shape::Value(kind), _) => check_type(*kind, root, steps),
+        (Shape::Item { own }, Some(name)) => match known(own, name) {
+            Some(kind) if matches!(steps.first(), Some(StepView::Name(_))) => {
+                check_type(kind, steps.to(1).text(&root), steps.after(1))
+            }
+            _ => Ok(()),
+        },
+        (Shape::Output { value, .. }, None) if steps.first().is_none() => check_type(*value, root, steps),
+        (Shape::Output { value, .. }, Some("value" | "result")) => {
+            check_type(*value, steps.to(1).text(&root), steps.after(1))
+        }
+        (Shape::Output { also, .. }, Some(name)) if known(also, name).is_some() => {
+            check_type(known(also, name).flatten(), steps.to(1).text(&root), steps.after(1))
+        }
+        (Shape::Output { .. }, Some(name)) if name == "meta" || MOVED_TO_META.contains(&name) => Ok(()),
+        (Shape::Output { .. }, _) => {
+            let envelope = Envelope::new(Value::NULL, Value::NULL);
+            Err(not_in_envelope(&envelope, &root, steps))
+        }
+        (Shape::Item { .. }, None) => Ok(()),
+    }
+}
+
+/// The error of steps into a value of a known type that takes none.
+fn check_type(kind: Option<Type>, path: String, steps: Steps<'_>) -> Result<(), Error> {
+    let (Some(kind), Some(step)) = (kind, steps.first()) else { return Ok(()) };
+    if matches!(kind, Type::List | Type::Object | Type::Null) {
+        return Ok(());
+    }
+    let hint = step_hint(&path, step, &if kind == Type::Text { Value::from("") } else { Value::NULL });
+    let error = ErrorKind::StepIntoType { path, step: step.to_string(), kind, hint };
+    Err(Error::new(error, steps.span()))
+}
+
+fn name_not_found(names: &Scope, path: String, steps: Steps<'_>) -> Error {
+    let field = steps.to(1).text("").trim_start_matches('.').into();
+    let available = names.names();
+    Error::new(ErrorKind::FieldNotFound { path, field, available, hint: None }, steps.span())
 }
 
 /// Which definition the first step names.

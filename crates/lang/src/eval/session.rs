@@ -313,11 +313,19 @@ impl<'w> Session<'w> {
         if rare.chain.len() >= MAX_CHAIN {
             return Err(Error::limit(Limit::EvaluationDepth, MAX_CHAIN as u64, span));
         }
+        if let Some(value) = self.world.known(name) {
+            self.rare().definitions.insert(key, Defined::Done(Ok(value.clone())));
+            return Ok(value);
+        }
+        let rare = self.rare();
         rare.definitions.insert(key, Defined::Busy);
         rare.chain.push(name.clone());
         let (fuel, origin) = (self.fuel, self.origin.take());
         let result = definitions.evaluate(at, scope, self);
         (self.fuel, self.origin) = (fuel, origin);
+        if let Ok(value) = &result {
+            self.world.defined(name, value);
+        }
         let rare = self.rare();
         rare.chain.pop();
         rare.definitions.insert(key, Defined::Done(result.clone()));

@@ -2,7 +2,7 @@
 
 use ecow::EcoString;
 
-use super::{Node, NodeId, Part, Program};
+use super::{Node, NodeId, Part, Program, StepView};
 use crate::diag::Span;
 use crate::func::Body;
 
@@ -13,6 +13,8 @@ pub struct Reference {
     pub root: EcoString,
     /// The path as it is written, or the computed value's source.
     pub path: EcoString,
+    /// The first step of the path, when it is a key: the name in a table of names.
+    pub first: Option<EcoString>,
     /// What it reads.
     pub kind: ReferenceKind,
     /// Whether `default`, `exists` or `:-` stand ready for its being missing.
@@ -45,12 +47,15 @@ impl Program {
         self.visit(id, &mut |node, place| {
             let guarded = place.guarded;
             let span = self.span(node);
-            let (root, kind) = match self.node(node) {
-                Node::Path(path) => (self.name(path.root).into(), ReferenceKind::Path),
-                Node::Compute { kind, .. } => (kind.name().clone(), ReferenceKind::Computed),
+            let (root, first, kind) = match self.node(node) {
+                Node::Path(path) => {
+                    let first = self.steps(path.steps).first().and_then(StepView::key).map(EcoString::from);
+                    (self.name(path.root).into(), first, ReferenceKind::Path)
+                }
+                Node::Compute { kind, .. } => (kind.name().clone(), None, ReferenceKind::Computed),
                 _ => return,
             };
-            out.push(Reference { root, path: self.text(span).into(), kind, guarded, span });
+            out.push(Reference { root, path: self.text(span).into(), first, kind, guarded, span });
         });
     }
 

@@ -1,0 +1,301 @@
+//! A workflow as its file says it: typed fields with their places, names not yet looked up.
+//!
+//! The loader makes it of a file; a [`crate::plan::Plan`] is made of it. It knows what is written, never what a name
+//! will stand for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ecow::EcoString;
+use threadline_lang::diag::Span;
+use threadline_lang::{Definitions, Document, Expression, Origin, Syntax, Template, Type, Undefined, Value};
+
+use crate::source::SourceFile;
+
+/// A whole file.
+pub struct Workflow {
+    /// The file it was read from.
+    pub file: SourceFile,
+    /// `name`, else the file's name without its extension.
+    pub name: EcoString,
+    /// `description`
+    pub description: Option<EcoString>,
+    /// The language in force: the limits, and the declared kinds of computed values.
+    pub syntax: Syntax,
+    /// What happens to references without a value in text and value fields.
+    pub undefined: Undefined,
+    /// `inputs`
+    pub inputs: Vec<Input>,
+    /// `context`: the author's own values, which may refer to each other.
+    pub context: Option<Context>,
+    /// `env`: variables of every step.
+    pub env: Vec<Variable>,
+    /// `agents`
+    pub agents: Vec<Agent>,
+    /// `computed`: declared kinds of computed values.
+    pub computed: Vec<Computed>,
+    /// `allow`
+    pub allow: Allow,
+    /// `exports`: names that later runs and callers may read.
+    pub exports: Vec<(EcoString, Field<Document>)>,
+    /// `steps`
+    pub steps: Vec<Arc<Step>>,
+    /// `finally`: runs at the end, whatever happened.
+    pub finally: Vec<Arc<Step>>,
+}
+
+/// Something of the file, with its place.
+#[derive(Debug, Clone)]
+pub struct Field<T> {
+    /// What was read.
+    pub of: T,
+    /// Where: the keys that lead there, the scalar or block, and how it is written.
+    pub origin: Origin,
+}
+
+/// The author's own values.
+pub struct Context {
+    /// The entries, evaluated when they are read.
+    pub definitions: Arc<Definitions>,
+    /// What each entry can read and whether it is a literal text, in order.
+    pub entries: Vec<ContextEntry>,
+}
+
+/// One of the author's own values.
+pub struct ContextEntry {
+    /// Its name.
+    pub name: EcoString,
+    /// The value as it is written.
+    pub written: Field<Document>,
+    /// Where the key stands.
+    pub key_span: Span,
+    /// The text, when it is one without a reference: only such an entry may stand as code in shell text.
+    pub literal: Option<EcoString>,
+}
+
+/// A value of the caller's.
+pub struct Input {
+    /// Its name.
+    pub name: EcoString,
+    /// Where the name stands.
+    pub span: Span,
+    /// `type`: anything when there is none.
+    pub kind: Option<Type>,
+    /// `required`, which it is unless there is a default.
+    pub required: bool,
+    /// `default`
+    pub default: Option<Value>,
+    /// `description`
+    pub description: Option<EcoString>,
+}
+
+/// A variable of a step's environment.
+pub struct Variable {
+    /// Its name.
+    pub name: EcoString,
+    /// Where the name stands.
+    pub span: Span,
+    /// Its value; null takes the variable away.
+    pub value: Option<Field<Template>>,
+}
+
+/// Who answers an `agent` step.
+pub struct Agent {
+    /// Its name.
+    pub name: EcoString,
+    /// The program and its arguments; the message comes on its stdin, the answer on its stdout.
+    pub command: Vec<Field<Template>>,
+    /// `model`, as a name for the meta data.
+    pub model: Option<EcoString>,
+    /// Where the name stands.
+    pub span: Span,
+}
+
+/// A declared kind of computed value: the argument as JSON on stdin, JSON back.
+pub struct Computed {
+    /// Its name.
+    pub name: EcoString,
+    /// The program and its arguments, fixed.
+    pub command: Vec<EcoString>,
+    /// Where the name stands.
+    pub span: Span,
+    /// How long it may take.
+    pub timeout: Option<Duration>,
+}
+
+/// What a workflow may do beyond the usual.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Allow {
+    /// `commands`: `cmd:` may run.
+    pub commands: bool,
+    /// `files`: folders outside the project that `file:` and `write_file` may use.
+    pub files: Vec<EcoString>,
+}
+
+/// One unit of work.
+pub struct Step {
+    /// `id`
+    pub id: Option<Field<EcoString>>,
+    /// `name`: a title for people.
+    pub name: Option<EcoString>,
+    /// The whole step in the file, and the keys that lead to it.
+    pub origin: Origin,
+    /// What it does.
+    pub action: Action,
+    /// `when`
+    pub when: Option<Field<Arc<Expression>>>,
+    /// `capture`, also written `capture_output`
+    pub capture: Option<Field<EcoString>>,
+    /// `capture_format`
+    pub format: CaptureFormat,
+    /// `timeout`
+    pub timeout: Option<Setting<Duration>>,
+    /// `retry`
+    pub retry: Option<Retry>,
+    /// `on_crash`
+    pub on_crash: OnCrash,
+    /// `on_failure`
+    pub on_failure: Vec<Arc<Step>>,
+    /// `on_success`
+    pub on_success: Vec<Arc<Step>>,
+    /// `finally`
+    pub finally: Vec<Arc<Step>>,
+    /// `continue_on_error`
+    pub continue_on_error: bool,
+    /// `env`
+    pub env: Vec<Variable>,
+    /// `cwd`
+    pub cwd: Option<Field<Template>>,
+    /// `shell_program`
+    pub shell_program: Option<Field<EcoString>>,
+    /// `strict_shell`
+    pub strict_shell: bool,
+    /// `max_output`, in bytes
+    pub max_output: Option<Setting<u64>>,
+}
+
+/// A number or duration that may hold references.
+pub enum Setting<T> {
+    /// Known from the file.
+    Fixed(T),
+    /// Known when the step starts.
+    Dynamic(Field<Document>),
+}
+
+/// What a step does.
+pub enum Action {
+    /// `shell`: text for a shell. With `interpolate: false` it is used as it is.
+    Shell {
+        /// The text.
+        text: Field<EcoString>,
+        /// Whether references in it are bound.
+        interpolate: bool,
+    },
+    /// `argv`: a program and its arguments.
+    Argv(Vec<Field<Template>>),
+    /// `agent` and `message`, also written `claude: text`
+    Agent {
+        /// The name of the agent.
+        agent: Field<EcoString>,
+        /// What it is told.
+        message: Field<Template>,
+    },
+    /// `write_file`
+    WriteFile(WriteFile),
+    /// `value`
+    Value(Field<Document>),
+    /// `foreach` and `do`
+    ForEach(ForEach),
+}
+
+/// A file to write.
+pub struct WriteFile {
+    /// `path`
+    pub path: Field<Template>,
+    /// `content`
+    pub content: Field<Document>,
+    /// `format`
+    pub format: FileFormat,
+    /// `mode`, such as 0o644
+    pub mode: Option<u32>,
+    /// `create_dirs`
+    pub create_dirs: bool,
+}
+
+/// Steps for each element of a list.
+pub struct ForEach {
+    /// The list.
+    pub items: Field<Document>,
+    /// `do`
+    pub steps: Vec<Arc<Step>>,
+    /// `parallel`: so many at once.
+    pub parallel: Option<Setting<u64>>,
+    /// `max_items`
+    pub max_items: Option<Setting<u64>>,
+}
+
+/// How a file is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FileFormat {
+    /// The text form.
+    #[default]
+    Text,
+    /// Indented JSON.
+    Json,
+    /// YAML.
+    Yaml,
+}
+
+/// What becomes of a step's output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CaptureFormat {
+    /// Text without its final line breaks.
+    #[default]
+    Text,
+    /// A JSON document.
+    Json,
+    /// A list of lines.
+    Lines,
+    /// A number.
+    Number,
+    /// `true` or `false`.
+    Boolean,
+}
+
+/// What happens to a step that was running when Threadline was killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnCrash {
+    /// It runs again.
+    #[default]
+    Rerun,
+    /// It has failed.
+    Fail,
+    /// The run waits until somebody says.
+    Ask,
+}
+
+/// When a failed step is tried again.
+pub struct Retry {
+    /// So many attempts in all.
+    pub attempts: Setting<u64>,
+    /// How the pause grows.
+    pub backoff: Backoff,
+    /// The first pause.
+    pub delay: Setting<Duration>,
+    /// The longest pause.
+    pub max_delay: Setting<Duration>,
+    /// Whether a pause is shortened by a random part.
+    pub jitter: bool,
+}
+
+/// How the pause between attempts grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Backoff {
+    /// It does not.
+    #[default]
+    Fixed,
+    /// By the first pause each time.
+    Linear,
+    /// Twice as long each time.
+    Exponential,
+}

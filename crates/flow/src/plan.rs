@@ -1,0 +1,99 @@
+//! A checked workflow: every step with a number, every list with its place, every name a step reads known.
+//!
+//! A plan is made once before a run and never changes. It holds no values.
+
+use std::sync::Arc;
+
+use ecow::EcoString;
+
+use crate::model::{Action, Step, Workflow};
+
+/// The number of a step, in the order of the file.
+pub type StepNumber = u32;
+/// The number of a list of steps.
+pub type ListNumber = u32;
+
+/// A workflow that can run.
+pub struct Plan {
+    /// What it was made of.
+    pub workflow: Arc<Workflow>,
+    /// Every step of the file, those inside others too.
+    pub steps: Vec<PlannedStep>,
+    /// Every list of steps. The first is the workflow's own.
+    pub lists: Vec<List>,
+    /// The list that runs at the end, whatever happened.
+    pub finally: Option<ListNumber>,
+}
+
+/// Steps that run one after the other.
+pub struct List {
+    /// They.
+    pub steps: Vec<StepNumber>,
+    /// Whose part it is; none for those of the workflow itself.
+    pub parent: Option<(StepNumber, Part)>,
+}
+
+/// Which list of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// `do`, once for each item, in a scope of its own.
+    Do,
+    /// `on_failure`
+    OnFailure,
+    /// `on_success`
+    OnSuccess,
+    /// `finally`
+    Finally,
+}
+
+/// A step, and what is known of it before the run.
+pub struct PlannedStep {
+    /// The step as it is written.
+    pub step: Arc<Step>,
+    /// What people see: the id, the capture, the name, or what it does and where.
+    pub label: EcoString,
+    /// Where it stands among all steps of the file: `3` for the third of the workflow, `3.on_failure.1`, `3.do.2`,
+    /// `finally.1`. People may name a step by it.
+    pub number: EcoString,
+    /// The list it is in.
+    pub list: ListNumber,
+    /// Its lists.
+    pub parts: Vec<(Part, ListNumber)>,
+    /// What its fields can read, each name once.
+    pub reads: Vec<Read>,
+}
+
+/// A name of the scope that a step reads.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Read {
+    /// The output of the step with this id.
+    Output(EcoString),
+    /// A captured output, through `captured.NAME` or its bare name.
+    Captured(EcoString),
+    /// Every capture there is: `captured` as a whole.
+    AllCaptured,
+    /// The step before in this list.
+    Prev,
+    /// The item.
+    Item,
+}
+
+impl Plan {
+    /// A part of a step, when it has one.
+    pub fn part(&self, number: StepNumber, part: Part) -> Option<ListNumber> {
+        self.steps[number as usize].parts.iter().find(|(of, _)| *of == part).map(|(_, list)| *list)
+    }
+}
+
+impl Step {
+    /// The steps of one of its lists.
+    pub fn part(&self, part: Part) -> &[Arc<Step>] {
+        match (part, &self.action) {
+            (Part::OnFailure, _) => &self.on_failure,
+            (Part::OnSuccess, _) => &self.on_success,
+            (Part::Finally, _) => &self.finally,
+            (Part::Do, Action::ForEach(each)) => &each.steps,
+            (Part::Do, _) => &[],
+        }
+    }
+}

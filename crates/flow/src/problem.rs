@@ -1,0 +1,81 @@
+//! What is wrong with a file, as data: the loader, the checks and the shell analysis all report this.
+//!
+//! Nothing here prints, and nothing here reads a file.
+
+use threadline_lang::diag::{Severity, Span};
+use threadline_lang::{Error, Origin, data};
+
+/// A problem of a workflow file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// A stable name for this sort of problem, such as `unknown-key`.
+    pub id: &'static str,
+    /// Whether the workflow can run in spite of it.
+    pub severity: Severity,
+    /// What, in one line.
+    pub message: String,
+    /// Where, in the text of the file.
+    pub span: Span,
+    /// Other places and names that matter.
+    pub notes: Vec<String>,
+    /// What to do.
+    pub hints: Vec<String>,
+}
+
+impl Problem {
+    /// An error with nothing but a message.
+    pub fn error(id: &'static str, span: Span, message: impl Into<String>) -> Self {
+        Self {
+            id,
+            severity: Severity::Error,
+            message: message.into(),
+            span,
+            notes: Vec::new(),
+            hints: Vec::new(),
+        }
+    }
+
+    /// A warning with nothing but a message.
+    pub fn warning(id: &'static str, span: Span, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(id, span, message) }
+    }
+
+    /// With what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// With something else to know.
+    #[must_use]
+    pub fn note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+
+    /// An error of the language in a scalar of the file.
+    pub fn of_language(error: &Error, origin: &Origin, text: &str) -> Self {
+        let diagnostic = error.diagnostic();
+        let origin = error.origin().unwrap_or(origin);
+        Self {
+            id: diagnostic.id,
+            severity: diagnostic.severity,
+            message: diagnostic.message,
+            span: place_in(origin, error.span(), text),
+            notes: diagnostic.notes,
+            hints: diagnostic.hints,
+        }
+    }
+
+    /// Whether nothing can run because of it.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+}
+
+/// The bytes of a file that a span of a scalar's text stands for.
+pub fn place_in(origin: &Origin, span: Span, text: &str) -> Span {
+    let at = |offset: u32| data::locate::locate(text, origin.span, origin.style, offset as usize);
+    Span::new(at(span.start), at(span.end))
+}

@@ -1,0 +1,440 @@
+//! What only Linux offers: process handles, adopting orphans, and finding processes through `/proc`.
+//!
+//! A process is signalled through a handle (a pidfd) that was checked after it was opened, or through its group while
+//! the leader of that group is our own child and not yet waited for. So no signal ever reaches a stranger that was
+//! given an old number.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::{Child, Command};
+use std::sync::{LazyLock, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, pidfd_send_signal, waitid,
+};
+use wait4::{ResUse, Wait4};
+
+use super::control::{Asked, Waiting};
+use super::mark::{Mark, marks_of};
+
+/// How long force may take before we stop waiting: only a process stuck in the kernel, or one that forks faster than
+/// it can be found, survives that long.
+const FORCE_TAKES: Duration = Duration::from_secs(10);
+
+/// The instant after this time, or one that nobody lives to see.
+pub(super) fn after(time: Duration) -> Instant {
+    const CENTURY: Duration = Duration::from_hours(100 * 365 * 24);
+    let now = Instant::now();
+    now.checked_add(time).unwrap_or(now + CENTURY)
+}
+
+/// Makes this process the parent of every descendant that loses its own, so that none escapes unseen.
+/// Starting a child does this by itself.
+pub fn adopt_orphans() -> io::Result<()> {
+    Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
+}
+
+/// The children that [`Family::start`] made and nobody has waited for yet. What else is a child of this process, in a
+/// process group that is not ours, was adopted.
+static STARTED: LazyLock<Mutex<HashSet<i32>>> = LazyLock::new(Mutex::default);
+
+/// Held for reading while a child is started, when it exists but is not in `STARTED` yet.
+static STARTING: RwLock<()> = RwLock::new(());
+
+/// The children of our first thread: those it started, and all orphans, which the kernel gives to it. Read again from
+/// its beginning each time, which costs one call where opening it would cost three.
+static CHILDREN: LazyLock<Option<File>> = LazyLock::new(|| {
+    let process = std::process::id();
+    File::open(format!("/proc/{process}/task/{process}/children")).ok()
+});
+
+/// A child in its own process group, not yet waited for.
+pub(super) struct Started {
+    pub(super) child: Child,
+    pub(super) handle: OwnedFd,
+    pub(super) pid: Pid,
+}
+
+/// Starts a child and remembers it as ours.
+pub(super) fn start(command: &mut Command) -> io::Result<Started> {
+    static ADOPTING: LazyLock<Result<(), Option<i32>>> =
+        LazyLock::new(|| adopt_orphans().map_err(|error| error.raw_os_error()));
+    if let Err(Some(code)) = *ADOPTING {
+        return Err(io::Error::from_raw_os_error(code));
+    }
+    let starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
+    let child = command.spawn()?;
+    let pid = Pid::from_child(&child);
+    started().insert(pid.as_raw_pid());
+    drop(starting);
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(handle) => Ok(Started { child, handle, pid }),
+        Err(error) => {
+            signal_group(pid, Signal::KILL);
+            waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)?;
+            wait_for_exit(child, pid)?;
+            Err(error.into())
+        }
+    }
+}
+
+/// Takes the status of a child that has ended, and what it used. From then on its number may belong to another.
+pub(super) fn wait_for_exit(child: Child, pid: Pid) -> io::Result<ResUse> {
+    // Under the lock: its number cannot be given to a new child that is then forgotten in its place.
+    let mut started = started();
+    let result = child.wait4();
+    started.remove(&pid.as_raw_pid());
+    result
+}
+
+fn started() -> std::sync::MutexGuard<'static, HashSet<i32>> {
+    STARTED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Signals a whole group. Its leader must be our child that was not waited for, so that the number is still its own.
+pub(super) fn signal_group(leader: Pid, signal: Signal) {
+    // The only failure is that nobody is left.
+    let _ = kill_process_group(leader, signal);
+    if signal != Signal::KILL {
+        // A stopped process does not see a request before it goes on.
+        let _ = kill_process_group(leader, Signal::CONT);
+    }
+}
+
+/// Whether a child was stopped because it wanted the terminal.
+pub(super) fn wants_terminal(child: &Started) -> bool {
+    let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let stopped_by = match waitid(WaitId::PidFd(child.handle.as_fd()), options) {
+        Ok(Some(status)) => status.stopping_signal(),
+        _ => None,
+    };
+    stopped_by.is_some_and(|by| [Signal::TTIN, Signal::TTOU].iter().any(|signal| signal.as_raw() == by))
+}
+
+/// Whether this process has a terminal that a child could ask.
+pub(super) fn has_terminal() -> bool {
+    static TERMINAL: LazyLock<bool> = LazyLock::new(|| File::open("/dev/tty").is_ok());
+    *TERMINAL
+}
+
+/// A process that carries the mark of a run, or was adopted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOver {
+    /// Its number, for messages only: it says nothing once the process is gone.
+    pub pid: i32,
+    /// The step that it belongs to; empty where that is not known.
+    pub step: String,
+    /// The name of its program.
+    pub program: String,
+}
+
+/// What became of left-over processes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ending {
+    /// Those that were asked or forced to end.
+    pub ended: Vec<LeftOver>,
+    /// Those of them that force could not end in ten seconds.
+    pub survivors: Vec<LeftOver>,
+}
+
+/// The living processes that carry the mark of this run, whoever started them and whoever is their parent now.
+pub fn find_left_over(run: &str) -> Vec<LeftOver> {
+    Family::of_run(run).members().into_iter().map(|member| member.about).collect()
+}
+
+/// Ends the processes that carry the mark of this run: by a request, and by force when the time of grace is over.
+pub fn end_left_over(run: &str, grace: Duration) -> Ending {
+    Family::of_run(run).end(grace, None, None)
+}
+
+/// Ends the processes that this process adopted and that carry no mark any more. Only for the end of this process: it
+/// cannot be known to which step they belonged.
+pub fn end_strays(grace: Duration) -> Ending {
+    Family { kind: Kind::Strays, group: None }.end(grace, None, None)
+}
+
+/// The processes that belong together.
+pub(super) struct Family<'a> {
+    kind: Kind<'a>,
+    /// The leader of a group whose members belong too; our child, not waited for.
+    group: Option<Pid>,
+}
+
+enum Kind<'a> {
+    Marked { run: &'a [u8], step: Option<&'a [u8]> },
+    Strays,
+    OnlyGroup,
+}
+
+/// A process through a handle, so that it stays the same one.
+struct Member {
+    handle: OwnedFd,
+    about: LeftOver,
+}
+
+impl<'a> Family<'a> {
+    fn of_run(run: &'a str) -> Self {
+        Self { kind: Kind::Marked { run: run.as_bytes(), step: None }, group: None }
+    }
+
+    /// All that a child started.
+    pub(super) fn of_child(mark: Option<&'a Mark>, leader: Pid) -> Self {
+        use std::os::unix::ffi::OsStrExt;
+        let kind = mark.map_or(Kind::OnlyGroup, |mark| Kind::Marked {
+            run: mark.run.as_bytes(),
+            step: Some(mark.step.as_bytes()),
+        });
+        Self { kind, group: Some(leader) }
+    }
+
+    /// Whether a child that has ended may have left something. Every process below it that still lives has an ancestor
+    /// that we adopted, so this costs one call where nothing was left.
+    pub(super) fn may_live(&self) -> bool {
+        adopted().into_iter().any(|pid| {
+            let environment = settled_environment(pid);
+            let marks = marks_of(&environment);
+            marks.is_empty() || self.belongs(pid, &marks)
+        })
+    }
+
+    /// Signals everything that belongs here.
+    pub(super) fn signal(&self, signal: Signal) {
+        if let Some(leader) = self.group {
+            signal_group(leader, signal);
+        }
+        for member in self.members() {
+            member.signal(signal);
+        }
+    }
+
+    /// Ends what belongs here and waits until it is gone. `force_at` is when force is due, if a request was made
+    /// before; a control can make it due at once.
+    pub(super) fn end(
+        &self,
+        grace: Duration,
+        force_at: Option<Instant>,
+        waiting: Option<&Waiting<'_>>,
+    ) -> Ending {
+        let mut force_at = force_at.unwrap_or_else(|| after(grace));
+        let mut give_up_at = None;
+        let mut ending = Ending::default();
+        loop {
+            reap_adopted();
+            let members = self.members();
+            let now = Instant::now();
+            if members.is_empty() {
+                return ending;
+            }
+            if give_up_at.is_some_and(|at| now >= at) {
+                ending.survivors = members.into_iter().map(|member| member.about).collect();
+                return ending;
+            }
+            if waiting.is_some_and(|waiting| waiting.asked() == Asked::Kill) {
+                force_at = now;
+            }
+            let signal = if now >= force_at { Signal::KILL } else { Signal::TERM };
+            if signal == Signal::KILL {
+                give_up_at = give_up_at.or(Some(now + FORCE_TAKES));
+            }
+            if let Some(leader) = self.group {
+                signal_group(leader, signal);
+            }
+            for member in &members {
+                member.signal(signal);
+                if !ending.ended.contains(&member.about) {
+                    ending.ended.push(member.about.clone());
+                }
+            }
+            wait_until_gone(members, give_up_at.unwrap_or(force_at), waiting);
+        }
+    }
+
+    /// The living processes that belong here, except the leader of the group.
+    fn members(&self) -> Vec<Member> {
+        let candidates = match self.kind {
+            Kind::Strays => adopted(),
+            Kind::Marked { .. } | Kind::OnlyGroup => all_processes(),
+        };
+        let mut members = Vec::new();
+        for pid in candidates {
+            if Some(pid) == self.group || pid == rustix::process::getpid() || !self.belongs_now(pid) {
+                continue;
+            }
+            match pidfd_open(pid, PidfdFlags::empty()) {
+                // Once more, now that the handle cannot become another process.
+                Ok(handle) if self.belongs_now(pid) => {
+                    members.push(Member { handle, about: about(pid) });
+                }
+                // These will do for a start: whoever ends them looks again.
+                Err(Errno::MFILE | Errno::NFILE) if !members.is_empty() => break,
+                _ => {}
+            }
+        }
+        members
+    }
+
+    fn belongs_now(&self, pid: Pid) -> bool {
+        let environment = environment(pid);
+        self.belongs(pid, &marks_of(&environment)) && stat(pid).is_some_and(|stat| stat.lives())
+    }
+
+    fn belongs(&self, pid: Pid, marks: &[(&[u8], &[u8])]) -> bool {
+        let by_mark = match self.kind {
+            Kind::Marked { run, step } => {
+                marks.iter().any(|mark| mark.0 == run && step.is_none_or(|step| mark.1 == step))
+            }
+            Kind::Strays => marks.is_empty(),
+            Kind::OnlyGroup => false,
+        };
+        by_mark
+            || self.group.is_some_and(|group| stat(pid).is_some_and(|stat| stat.group == group.as_raw_pid()))
+    }
+}
+
+impl Member {
+    fn signal(&self, signal: Signal) {
+        // The only failures are that it is gone, or became another user's, which nothing here can change.
+        let _ = pidfd_send_signal(&self.handle, signal);
+        if signal != Signal::KILL {
+            let _ = pidfd_send_signal(&self.handle, Signal::CONT);
+        }
+    }
+}
+
+/// Returns when all are gone, at `until`, or when a control asks for something.
+fn wait_until_gone(mut members: Vec<Member>, until: Instant, waiting: Option<&Waiting<'_>>) {
+    while !members.is_empty() {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        let mut fds: Vec<PollFd<'_>> =
+            members.iter().map(|member| PollFd::new(&member.handle, PollFlags::IN)).collect();
+        fds.extend(waiting.map(|waiting| PollFd::from_borrowed_fd(waiting.fd(), PollFlags::IN)));
+        match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return,
+        }
+        let gone: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        if let Some(waiting) = waiting
+            && gone[members.len()]
+        {
+            waiting.clear();
+            return;
+        }
+        let mut index = 0;
+        members.retain(|_| {
+            index += 1;
+            !gone[index - 1]
+        });
+    }
+}
+
+/// The processes that became ours because their parent ended, dead ones included. Usually there are none, and that is
+/// known after one call and without a lock that a start would hold.
+fn adopted() -> Vec<Pid> {
+    let unknown = |children: Vec<Pid>| -> Vec<Pid> {
+        let started = started();
+        children.into_iter().filter(|pid| !started.contains(&pid.as_raw_pid())).collect()
+    };
+    if unknown(own_children()).is_empty() {
+        return Vec::new();
+    }
+    let _nothing_starts = STARTING.write().unwrap_or_else(PoisonError::into_inner);
+    let own_group = rustix::process::getpgrp().as_raw_pid();
+    let foreign = |pid: &Pid| stat(*pid).is_some_and(|stat| stat.group != own_group);
+    unknown(own_children()).into_iter().filter(foreign).collect()
+}
+
+/// Waits for the adopted processes that have ended, so that their numbers become free.
+fn reap_adopted() {
+    for pid in adopted() {
+        // An orphan is nobody else's to wait for: it lives, was ended, or is gone already.
+        let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+    }
+}
+
+fn own_children() -> Vec<Pid> {
+    let Some(file) = &*CHILDREN else {
+        let own = rustix::process::getpid().as_raw_pid();
+        let ours = |pid: &Pid| stat(*pid).is_some_and(|stat| stat.parent == own);
+        return all_processes().into_iter().filter(ours).collect();
+    };
+    let mut text = Vec::new();
+    let mut buffer = [0; 512];
+    loop {
+        match rustix::io::pread(file, &mut buffer, text.len() as u64) {
+            Ok(0) => break,
+            Ok(count) => text.extend_from_slice(&buffer[..count]),
+            Err(Errno::INTR) => {}
+            Err(_) => break,
+        }
+    }
+    text.split(|&byte| byte == b' ').filter_map(parse_pid).collect()
+}
+
+fn all_processes() -> Vec<Pid> {
+    use std::os::unix::ffi::OsStrExt;
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    entries.filter_map(|entry| parse_pid(entry.ok()?.file_name().as_bytes())).collect()
+}
+
+fn parse_pid(digits: &[u8]) -> Option<Pid> {
+    Pid::from_raw(std::str::from_utf8(digits).ok()?.parse().ok()?)
+}
+
+/// The environment that a process was started with; empty for one that is gone or not ours to look at.
+fn environment(pid: Pid) -> Vec<u8> {
+    fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
+}
+
+/// The same for a process that may just be starting another program, and shows no environment in that instant.
+fn settled_environment(pid: Pid) -> Vec<u8> {
+    const TRIES: usize = 20;
+    for _ in 0..TRIES {
+        let found = environment(pid);
+        if !found.is_empty() || !stat(pid).is_some_and(|stat| stat.lives()) {
+            return found;
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    Vec::new()
+}
+
+fn about(pid: Pid) -> LeftOver {
+    let environment = environment(pid);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let step = marks_of(&environment).first().map(|mark| text(mark.1)).unwrap_or_default();
+    let program = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+    LeftOver { pid: pid.as_raw_pid(), step, program: text(program.trim_ascii_end()) }
+}
+
+/// A few fields of `/proc/PID/stat`.
+struct Stat {
+    state: u8,
+    parent: i32,
+    group: i32,
+}
+
+impl Stat {
+    fn lives(&self) -> bool {
+        !matches!(self.state, b'Z' | b'X')
+    }
+}
+
+fn stat(pid: Pid) -> Option<Stat> {
+    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // The name of the program stands in parentheses and may hold anything, so count from the last one.
+    let after_name = text.iter().rposition(|&byte| byte == b')')? + 2;
+    let fields = std::str::from_utf8(text.get(after_name..)?).ok()?;
+    let mut fields = fields.split(' ');
+    let state = *fields.next()?.as_bytes().first()?;
+    let parent = fields.next()?.parse().ok()?;
+    let group = fields.next()?.parse().ok()?;
+    Some(Stat { state, parent, group })
+}

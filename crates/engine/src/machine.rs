@@ -1,0 +1,712 @@
+//! The machine of step lists: it takes events and says what to do next.
+//!
+//! It is total and deterministic: the same events give the same state and the same commands, whoever applies them.
+//! It holds no values, only the numbers of the events that made them. It never asks for the time.
+//!
+//! A *frame* is a list of steps being executed: the workflow's own, one for each item of a `foreach`, one for each
+//! `on_failure`, `on_success` and `finally`. A *live step* is a step that has begun and is not concluded, or one that
+//! failed and made its list fail. A *scope* is where names go: the run has one, and each item.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use ecow::{EcoString, eco_format};
+use threadline_flow::model::{Action, OnCrash};
+use threadline_flow::plan::{ListNumber, Part, Plan, Read, StepNumber};
+
+use crate::event::{Event, Instance, Millis, Seq, Status, What};
+use crate::view::{ItemRef, View};
+
+/// What is to be done next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Evaluate `when`.
+    Decide(Task),
+    /// Evaluate the list of a `foreach`.
+    Expand(Task),
+    /// Do it.
+    Start {
+        /// Which.
+        task: Task,
+        /// Which attempt, from 1.
+        attempt: u32,
+        /// How many attempts of it went before that do not count: those before a resume after a failure.
+        base: u32,
+        /// Whether this attempt was running when Threadline was killed.
+        rerun: bool,
+    },
+    /// Begin the next attempt at this time.
+    Wait {
+        /// Which.
+        task: Task,
+        /// When.
+        until: Millis,
+    },
+    /// Put the results of the items together.
+    Collect {
+        /// Which.
+        task: Task,
+        /// The last output of each item; none where it failed or did not run.
+        items: Vec<Option<Seq>>,
+        /// Whether items failed.
+        failed: u64,
+    },
+    /// It was running when Threadline was killed, and counts as failed.
+    FailAfterCrash(Task),
+    /// It was running when Threadline was killed, and somebody has to say what to do.
+    Ask(Task),
+    /// Record that the run is over.
+    End(Outcome),
+}
+
+/// A step to be worked on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Task {
+    /// Which execution.
+    pub at: Instance,
+    /// Of which step.
+    pub step: StepNumber,
+    /// The event that made it ready: everything up to there must be on disk before it is acted upon.
+    pub as_of: Seq,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Every step that had to did well.
+    Completed,
+    /// A step failed.
+    Failed,
+}
+
+impl Outcome {
+    /// As it stands in the journal.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Where a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Nothing has happened.
+    New,
+    /// On its way.
+    Going,
+    /// Over.
+    Ended(Outcome),
+}
+
+/// What should not happen: an event that does not fit the state. The journal is not of this plan, or damaged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misfit {
+    /// The event.
+    pub seq: Seq,
+    /// Why it does not fit, in words.
+    pub why: String,
+}
+
+/// The state of a run.
+pub struct Machine {
+    plan: Arc<Plan>,
+    stage: Stage,
+    /// Set while nothing new is to begin.
+    stopping: bool,
+    frames: BTreeMap<EcoString, Frame>,
+    live: BTreeMap<EcoString, Live>,
+    scopes: BTreeMap<EcoString, Scope>,
+    /// The steps of `context` that were evaluated, by name.
+    defined: BTreeMap<EcoString, Seq>,
+    last: Seq,
+    commands: Vec<Command>,
+}
+
+/// A list being executed. Its key is the prefix of its steps' instances.
+struct Frame {
+    list: ListNumber,
+    /// The step it is a part of, and of which item.
+    owner: Option<(EcoString, Part, Option<u64>)>,
+    scope: EcoString,
+    position: usize,
+    /// The last executed step of this list.
+    prev: Option<Seq>,
+    failed: bool,
+}
+
+/// A step that has begun.
+struct Live {
+    step: StepNumber,
+    frame: EcoString,
+    as_of: Seq,
+    phase: Phase,
+    /// Attempts made so far.
+    attempts: u32,
+    /// Attempts before the last resume after a failure.
+    base: u32,
+    /// The event with its output.
+    output: Option<Seq>,
+    /// Whether the step itself, or one of its lists, failed.
+    failed: bool,
+    items: Option<Items>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Deciding,
+    Expanding,
+    Ready,
+    Running,
+    Waiting(Millis),
+    Items,
+    Collecting,
+    In(Part),
+    /// It failed, and its list with it.
+    Failed,
+}
+
+/// The items of a `foreach`.
+struct Items {
+    list: Seq,
+    count: u64,
+    parallel: u64,
+    next: u64,
+    running: BTreeSet<u64>,
+    failed: BTreeSet<u64>,
+    results: Vec<Option<Seq>>,
+}
+
+/// Names that are set, and by which events.
+#[derive(Default)]
+struct Scope {
+    parent: Option<EcoString>,
+    item: Option<ItemRef>,
+    outputs: BTreeMap<EcoString, Seq>,
+    captured: BTreeMap<EcoString, Seq>,
+}
+
+const STEPS: ListNumber = 0;
+
+impl Machine {
+    /// The machine of a run that has not begun.
+    pub fn new(plan: Arc<Plan>) -> Self {
+        Self {
+            plan,
+            stage: Stage::New,
+            stopping: false,
+            frames: BTreeMap::new(),
+            live: BTreeMap::new(),
+            scopes: BTreeMap::new(),
+            defined: BTreeMap::new(),
+            last: 0,
+            commands: Vec::new(),
+        }
+    }
+
+    /// The plan that is followed.
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// Where the run is.
+    pub fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    /// The number of the last event.
+    pub fn last(&self) -> Seq {
+        self.last
+    }
+
+    /// From now on nothing new begins.
+    pub fn stop(&mut self) {
+        self.stopping = true;
+    }
+
+    /// Takes an event, and says what to do next.
+    pub fn apply(&mut self, event: &Event) -> Result<Vec<Command>, Misfit> {
+        let misfit = |why: &str| Misfit { seq: event.seq, why: why.to_owned() };
+        if event.seq != self.last + 1 {
+            return Err(misfit("it does not follow the event before it"));
+        }
+        if matches!(self.stage, Stage::New) != matches!(event.what, What::RunStarted(_)) {
+            return Err(misfit("a run begins once"));
+        }
+        self.last = event.seq;
+        match &event.what {
+            What::RunStarted(_) => {
+                self.stage = Stage::Going;
+                self.scopes.insert(EcoString::new(), Scope::default());
+                self.open(EcoString::new(), STEPS, None, EcoString::new(), None);
+            }
+            What::Resumed => self.resume(),
+            What::Paused { .. } => {}
+            What::RunEnded { outcome } => self.stage = Stage::Ended(*outcome),
+            What::Defined { name, .. } => {
+                self.defined.insert(name.clone(), event.seq);
+            }
+            what => {
+                let live = self.live.get_mut(&event.at.0).ok_or_else(|| misfit("the step is not under way"))?;
+                match what {
+                    What::Decided { .. } if live.phase == Phase::Deciding => self.act(&event.at.0),
+                    What::Skipped { .. } if live.phase == Phase::Deciding => self.skipped(&event.at.0, event.seq),
+                    What::Expanded { count, parallel, .. } if live.phase == Phase::Expanding => {
+                        self.expanded(&event.at.0, event.seq, *count, *parallel);
+                    }
+                    What::Started { attempt, .. } if matches!(live.phase, Phase::Ready | Phase::Running) => {
+                        live.phase = Phase::Running;
+                        live.attempts = *attempt;
+                    }
+                    What::Retrying { until, .. } if matches!(live.phase, Phase::Ready | Phase::Running) => {
+                        live.phase = Phase::Waiting(*until);
+                        let task = self.task(&event.at.0);
+                        self.commands.extend(task.map(|task| Command::Wait { task, until: *until }));
+                    }
+                    What::Finished { output } => self.finished(&event.at.0, event.seq, output.status),
+                    _ => return Err(misfit("the step is somewhere else")),
+                }
+            }
+        }
+        let commands = std::mem::take(&mut self.commands);
+        Ok(if self.stopping { commands.into_iter().filter(|command| !begins(command)).collect() } else { commands })
+    }
+
+    /// The pause before an attempt is over.
+    pub fn waited(&mut self, at: &Instance) -> Vec<Command> {
+        let Some(live) = self.live.get_mut(&at.0) else { return Vec::new() };
+        if matches!(live.phase, Phase::Waiting(_)) {
+            live.phase = Phase::Ready;
+        }
+        self.outstanding_of(&at.0).into_iter().filter(|command| !self.stopping || !begins(command)).collect()
+    }
+
+    /// Everything that is to be done in this state: what a run that was stopped or killed goes on with.
+    pub fn outstanding(&self) -> Vec<Command> {
+        let mut commands: Vec<Command> = self.live.keys().filter_map(|at| self.outstanding_of(at)).collect();
+        if self.stage == Stage::Going && self.live.values().all(|live| live.phase == Phase::Failed) {
+            commands.extend(self.end());
+        }
+        commands
+    }
+
+    fn outstanding_of(&self, at: &EcoString) -> Option<Command> {
+        let live = self.live.get(at)?;
+        let task = self.task(at)?;
+        let attempt = live.attempts + 1;
+        Some(match live.phase {
+            Phase::Deciding => Command::Decide(task),
+            Phase::Expanding => Command::Expand(task),
+            Phase::Ready => Command::Start { task, attempt, base: live.base, rerun: false },
+            Phase::Running => match self.plan.steps[live.step as usize].step.on_crash {
+                OnCrash::Rerun => Command::Start { task, attempt: live.attempts, base: live.base, rerun: true },
+                OnCrash::Fail => Command::FailAfterCrash(task),
+                OnCrash::Ask => Command::Ask(task),
+            },
+            Phase::Waiting(until) => Command::Wait { task, until },
+            Phase::Collecting => self.collect(at)?,
+            Phase::Items | Phase::In(_) | Phase::Failed => return None,
+        })
+    }
+
+    /// What a step sees: for each name it reads, the event that made it.
+    pub fn view(&self, at: &Instance) -> View {
+        let Some(live) = self.live.get(&at.0) else { return View::default() };
+        let Some(frame) = self.frames.get(&live.frame) else { return View::default() };
+        let mut view = View { as_of: live.as_of, attempts: live.attempts, ..View::default() };
+        for read in &self.plan.steps[live.step as usize].reads {
+            match read {
+                Read::Output(id) => {
+                    let found = self.in_scopes(&frame.scope, |scope| scope.outputs.get(id).copied());
+                    view.outputs.extend(found.map(|seq| (id.clone(), seq)));
+                }
+                Read::Captured(name) => {
+                    let found = self.in_scopes(&frame.scope, |scope| scope.captured.get(name).copied());
+                    view.captured.extend(found.map(|seq| (name.clone(), seq)));
+                }
+                Read::AllCaptured => self.all_captured(&frame.scope, &mut view),
+                Read::Prev => view.prev = frame.prev,
+                Read::Item => view.item = self.in_scopes(&frame.scope, |scope| scope.item),
+            }
+        }
+        view
+    }
+
+    /// The event that evaluated an entry of `context`.
+    pub fn defined(&self) -> &BTreeMap<EcoString, Seq> {
+        &self.defined
+    }
+
+    /// The step of an execution that is under way.
+    pub fn step_of(&self, at: &Instance) -> Option<StepNumber> {
+        self.live.get(&at.0).map(|live| live.step)
+    }
+
+    /// The names of the run, and what set each last: ids and captures. Those of items are gone with them.
+    pub fn names(&self) -> Vec<(EcoString, Seq)> {
+        let Some(scope) = self.scopes.get("") else { return Vec::new() };
+        let names = scope.outputs.iter().chain(&scope.captured);
+        names.map(|(name, seq)| (name.clone(), *seq)).collect::<BTreeMap<_, _>>().into_iter().collect()
+    }
+
+    // ---- frames ----------------------------------------------------------------------------------------
+
+    fn open(
+        &mut self,
+        prefix: EcoString,
+        list: ListNumber,
+        owner: Option<(EcoString, Part, Option<u64>)>,
+        scope: EcoString,
+        prev: Option<Seq>,
+    ) {
+        let frame = Frame { list, owner, scope, position: 0, prev, failed: false };
+        self.frames.insert(prefix.clone(), frame);
+        self.begin(&prefix);
+    }
+
+    /// Begins the step at the frame's position, or concludes the list.
+    fn begin(&mut self, prefix: &EcoString) {
+        let Some(frame) = self.frames.get(prefix) else { return };
+        let Some(step) = self.plan.lists[frame.list as usize].steps.get(frame.position).copied() else {
+            return self.list_done(prefix, true);
+        };
+        let at = eco_format!("{prefix}{}", frame.position + 1);
+        let live = Live {
+            step,
+            frame: prefix.clone(),
+            as_of: self.last,
+            phase: Phase::Deciding,
+            attempts: 0,
+            base: 0,
+            output: None,
+            failed: false,
+            items: None,
+        };
+        self.live.insert(at.clone(), live);
+        if self.plan.steps[step as usize].step.when.is_some() {
+            self.commands.extend(self.outstanding_of(&at));
+        } else {
+            self.act(&at);
+        }
+    }
+
+    /// The condition holds: on with it.
+    fn act(&mut self, at: &EcoString) {
+        let Some(live) = self.live.get_mut(at) else { return };
+        let action = &self.plan.steps[live.step as usize].step.action;
+        live.phase = if matches!(action, Action::ForEach(_)) { Phase::Expanding } else { Phase::Ready };
+        live.as_of = self.last;
+        self.commands.extend(self.outstanding_of(at));
+    }
+
+    fn skipped(&mut self, at: &EcoString, seq: Seq) {
+        let Some(live) = self.live.get(at) else { return };
+        let step = &self.plan.steps[live.step as usize].step;
+        // A skipped step can be read by its id; its capture stays as it was.
+        if let (Some(id), Some(scope)) = (&step.id, self.scope_of(at)) {
+            let name = id.of.clone();
+            self.scopes.entry(scope).or_default().outputs.insert(name, seq);
+        }
+        self.next(at);
+    }
+
+    fn finished(&mut self, at: &EcoString, seq: Seq, status: Status) {
+        let scope = self.scope_of(at);
+        let Some(live) = self.live.get_mut(at) else { return };
+        live.output = Some(seq);
+        live.failed = status != Status::Completed;
+        let step = &self.plan.steps[live.step as usize].step;
+        if let Some(frame) = self.frames.get_mut(&live.frame) {
+            frame.prev = Some(seq);
+        }
+        if let Some(scope) = scope.and_then(|scope| self.scopes.get_mut(&scope)) {
+            if let Some(id) = &step.id {
+                scope.outputs.insert(id.of.clone(), seq);
+            }
+            if let Some(capture) = &step.capture {
+                scope.captured.insert(capture.of.clone(), seq);
+            }
+        }
+        let part = if live.failed { Part::OnFailure } else { Part::OnSuccess };
+        self.enter(at, part);
+    }
+
+    /// Opens a part of a step, or goes on behind it.
+    fn enter(&mut self, at: &EcoString, part: Part) {
+        let Some(live) = self.live.get_mut(at) else { return };
+        let Some(list) = self.plan.part(live.step, part) else {
+            return if part == Part::Finally { self.conclude(at) } else { self.enter(at, Part::Finally) };
+        };
+        live.phase = Phase::In(part);
+        let (output, frame) = (live.output, live.frame.clone());
+        let Some(scope) = self.frames.get(&frame).map(|frame| frame.scope.clone()) else { return };
+        let prefix = eco_format!("{at}/{}/", part_name(part));
+        self.open(prefix, list, Some((at.clone(), part, None)), scope, output);
+    }
+
+    /// A list is at its end, well or not.
+    fn list_done(&mut self, prefix: &EcoString, well: bool) {
+        let Some(frame) = self.frames.get_mut(prefix) else { return };
+        frame.failed = !well;
+        let (owner, prev) = (frame.owner.clone(), frame.prev);
+        match owner {
+            None => self.workflow_list_done(prefix),
+            Some((at, Part::Do, item)) => self.item_done(&at, item.unwrap_or(0), prefix, prev, well),
+            Some((at, part, _)) => {
+                if well {
+                    self.frames.remove(prefix);
+                } else if let Some(live) = self.live.get_mut(&at) {
+                    live.failed = true;
+                }
+                if part == Part::Finally { self.conclude(&at) } else { self.enter(&at, Part::Finally) }
+            }
+        }
+    }
+
+    fn workflow_list_done(&mut self, prefix: &EcoString) {
+        match self.plan.finally {
+            Some(list) if prefix.is_empty() => {
+                self.open(FINALLY.into(), list, None, EcoString::new(), None);
+            }
+            _ => {
+                let end = self.end();
+                self.commands.extend(end);
+            }
+        }
+    }
+
+    fn end(&self) -> Option<Command> {
+        let failed = self.frames.values().any(|frame| frame.owner.is_none() && frame.failed);
+        Some(Command::End(if failed { Outcome::Failed } else { Outcome::Completed }))
+    }
+
+    /// A step and all its lists are through.
+    fn conclude(&mut self, at: &EcoString) {
+        let Some(live) = self.live.get_mut(at) else { return };
+        let goes_on = self.plan.steps[live.step as usize].step.continue_on_error;
+        if live.failed && !goes_on {
+            live.phase = Phase::Failed;
+            let frame = live.frame.clone();
+            self.list_done(&frame, false);
+        } else {
+            self.next(at);
+        }
+    }
+
+    /// On to the step behind this one.
+    fn next(&mut self, at: &EcoString) {
+        let Some(live) = self.live.remove(at) else { return };
+        if let Some(frame) = self.frames.get_mut(&live.frame) {
+            frame.position += 1;
+        }
+        self.begin(&live.frame);
+    }
+
+    // ---- items -----------------------------------------------------------------------------------------
+
+    fn expanded(&mut self, at: &EcoString, seq: Seq, count: u64, parallel: u64) {
+        let Some(live) = self.live.get_mut(at) else { return };
+        live.phase = Phase::Items;
+        let results = vec![None; usize::try_from(count).unwrap_or(0)];
+        let (running, failed) = (BTreeSet::new(), BTreeSet::new());
+        live.items = Some(Items { list: seq, count, parallel: parallel.max(1), next: 0, running, failed, results });
+        self.more_items(at);
+    }
+
+    /// Begins as many items as may run, or ends the matter.
+    fn more_items(&mut self, at: &EcoString) {
+        loop {
+            let Some(live) = self.live.get_mut(at) else { return };
+            let Some(items) = &mut live.items else { return };
+            let room = (items.running.len() as u64) < items.parallel;
+            if !room || items.next >= items.count || !items.failed.is_empty() {
+                break;
+            }
+            let index = items.next;
+            items.next += 1;
+            items.running.insert(index);
+            let (list, step, frame) = (items.list, live.step, live.frame.clone());
+            let Some(parent) = self.frames.get(&frame).map(|frame| frame.scope.clone()) else { return };
+            let scope = eco_format!("{at}[{index}]");
+            let item = Some(ItemRef { list, index });
+            self.scopes.insert(scope.clone(), Scope { parent: Some(parent), item, ..Scope::default() });
+            let Some(list) = self.plan.part(step, Part::Do) else { return };
+            // An item made ready by the list's event depends on nothing that other items leave.
+            let last = std::mem::replace(&mut self.last, items_as_of(self.live.get(at)));
+            self.open(eco_format!("{scope}/"), list, Some((at.clone(), Part::Do, Some(index))), scope, None);
+            self.last = last;
+        }
+        self.items_over(at);
+    }
+
+    fn item_done(&mut self, at: &EcoString, index: u64, prefix: &EcoString, prev: Option<Seq>, well: bool) {
+        let Some(items) = self.live.get_mut(at).and_then(|live| live.items.as_mut()) else { return };
+        items.running.remove(&index);
+        if well {
+            if let Some(result) = usize::try_from(index).ok().and_then(|at| items.results.get_mut(at)) {
+                *result = prev;
+            }
+            self.frames.remove(prefix);
+            self.scopes.remove(prefix.strip_suffix('/').unwrap_or(prefix));
+        } else {
+            items.failed.insert(index);
+        }
+        self.more_items(at);
+    }
+
+    fn items_over(&mut self, at: &EcoString) {
+        let Some(live) = self.live.get_mut(at) else { return };
+        let Some(items) = &live.items else { return };
+        let over = items.running.is_empty() && (items.next >= items.count || !items.failed.is_empty());
+        if over && live.phase == Phase::Items {
+            live.phase = Phase::Collecting;
+            self.commands.extend(self.outstanding_of(at));
+        }
+    }
+
+    fn collect(&self, at: &EcoString) -> Option<Command> {
+        let items = self.live.get(at)?.items.as_ref()?;
+        let failed = items.failed.len() as u64;
+        Some(Command::Collect { task: self.task(at)?, items: items.results.clone(), failed })
+    }
+
+    // ---- going on after a failure ----------------------------------------------------------------------
+
+    /// A run that failed goes on where it failed.
+    fn resume(&mut self) {
+        if !matches!(self.stage, Stage::Ended(Outcome::Failed)) {
+            return;
+        }
+        self.stage = Stage::Going;
+        let failed_finally = self.frames.remove(FINALLY).is_some_and(|frame| frame.failed);
+        self.drop_below(FINALLY);
+        if self.frames.get("").is_some_and(|frame| frame.failed) {
+            self.reopen(&EcoString::new());
+        } else if failed_finally {
+            self.workflow_list_done(&EcoString::new());
+        }
+        self.commands.clear();
+    }
+
+    fn reopen(&mut self, prefix: &EcoString) {
+        let Some(frame) = self.frames.get_mut(prefix) else { return };
+        frame.failed = false;
+        let at = eco_format!("{prefix}{}", frame.position + 1);
+        let Some(live) = self.live.get_mut(&at) else { return };
+        live.failed = false;
+        live.base = live.attempts;
+        live.as_of = self.last;
+        if let Some(items) = &mut live.items
+            && !items.failed.is_empty()
+        {
+            live.phase = Phase::Items;
+            live.output = None;
+            let failed = std::mem::take(&mut items.failed);
+            items.running.extend(&failed);
+            for index in failed {
+                self.reopen(&eco_format!("{at}[{index}]/"));
+            }
+            self.drop_parts(&at);
+            return self.more_items(&at);
+        }
+        let part = [Part::OnSuccess, Part::Finally].into_iter().find(|part| {
+            let frame = self.frames.get(&*eco_format!("{at}/{}/", part_name(*part)));
+            frame.is_some_and(|frame| frame.failed)
+        });
+        let on_failure = self.frames.contains_key(&*eco_format!("{at}/{}/", part_name(Part::OnFailure)));
+        match part {
+            Some(part) if !on_failure && self.completed(&at) => {
+                if let Some(live) = self.live.get_mut(&at) {
+                    live.phase = Phase::In(part);
+                }
+                self.reopen(&eco_format!("{at}/{}/", part_name(part)));
+            }
+            _ => {
+                self.drop_parts(&at);
+                if let Some(live) = self.live.get_mut(&at) {
+                    live.output = None;
+                    live.phase = Phase::Deciding;
+                    if self.plan.steps[live.step as usize].step.when.is_none() {
+                        self.act(&at);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether the step itself did well, whatever its lists did.
+    fn completed(&self, at: &EcoString) -> bool {
+        let failed_list = |part: Part| {
+            self.frames.get(&*eco_format!("{at}/{}/", part_name(part))).is_some_and(|frame| frame.failed)
+        };
+        failed_list(Part::OnSuccess) || failed_list(Part::Finally)
+    }
+
+    fn drop_parts(&mut self, at: &EcoString) {
+        self.drop_below(&format!("{at}/"));
+    }
+
+    fn drop_below(&mut self, prefix: &str) {
+        self.frames.retain(|key, _| !key.starts_with(prefix));
+        self.live.retain(|key, _| !key.starts_with(prefix));
+    }
+
+    // ---- looking things up -----------------------------------------------------------------------------
+
+    fn task(&self, at: &EcoString) -> Option<Task> {
+        let live = self.live.get(at)?;
+        Some(Task { at: Instance(at.clone()), step: live.step, as_of: live.as_of })
+    }
+
+    fn scope_of(&self, at: &EcoString) -> Option<EcoString> {
+        let live = self.live.get(at)?;
+        self.frames.get(&live.frame).map(|frame| frame.scope.clone())
+    }
+
+    /// The innermost answer, from a scope outwards.
+    fn in_scopes<T>(&self, from: &EcoString, ask: impl Fn(&Scope) -> Option<T>) -> Option<T> {
+        let mut name = Some(from);
+        while let Some(scope) = name.and_then(|name| self.scopes.get(name)) {
+            if let Some(answer) = ask(scope) {
+                return Some(answer);
+            }
+            name = scope.parent.as_ref();
+        }
+        None
+    }
+
+    fn all_captured(&self, from: &EcoString, view: &mut View) {
+        let mut name = Some(from);
+        while let Some(scope) = name.and_then(|name| self.scopes.get(name)) {
+            for (captured, seq) in &scope.captured {
+                if !view.captured.iter().any(|(known, _)| known == captured) {
+                    view.captured.push((captured.clone(), *seq));
+                }
+            }
+            name = scope.parent.as_ref();
+        }
+    }
+}
+
+/// The prefix of the steps that run at the end.
+const FINALLY: &str = "finally/";
+
+/// Items depend on the event with their list, not on each other.
+fn items_as_of(live: Option<&Live>) -> Seq {
+    live.and_then(|live| live.items.as_ref()).map_or(0, |items| items.list)
+}
+
+fn part_name(part: Part) -> &'static str {
+    match part {
+        Part::Do => "do",
+        Part::OnFailure => "on_failure",
+        Part::OnSuccess => "on_success",
+        Part::Finally => "finally",
+    }
+}
+
+/// Whether a command begins something, rather than ending it.
+fn begins(command: &Command) -> bool {
+    !matches!(command, Command::Collect { .. } | Command::End(_) | Command::FailAfterCrash(_))
+}

@@ -208,6 +208,8 @@ pub enum Form {
     Text,
     /// As JSON.
     Json,
+    /// As JSON that tells binary floats from decimals.
+    Tagged,
 }
 
 /// A hash of bytes.

@@ -144,6 +144,8 @@ struct Live {
     phase: Phase,
     /// Attempts made so far.
     attempts: u32,
+    /// The event that began the last of them.
+    started: Option<Seq>,
     /// Attempts before the last resume after a failure.
     base: u32,
     /// The event with its output.
@@ -258,6 +260,7 @@ impl Machine {
                     What::Started { attempt, .. } if matches!(live.phase, Phase::Ready | Phase::Running) => {
                         live.phase = Phase::Running;
                         live.attempts = *attempt;
+                        live.started = Some(event.seq);
                     }
                     What::Retrying { until, .. } if matches!(live.phase, Phase::Ready | Phase::Running) => {
                         live.phase = Phase::Waiting(*until);
@@ -314,7 +317,8 @@ impl Machine {
     pub fn view(&self, at: &Instance) -> View {
         let Some(live) = self.live.get(&at.0) else { return View::default() };
         let Some(frame) = self.frames.get(&live.frame) else { return View::default() };
-        let mut view = View { as_of: live.as_of, attempts: live.attempts, ..View::default() };
+        let (as_of, attempts, started) = (live.as_of, live.attempts, live.started);
+        let mut view = View { as_of, attempts, started, ..View::default() };
         for read in &self.plan.steps[live.step as usize].reads {
             match read {
                 Read::Output(id) => {
@@ -378,6 +382,7 @@ impl Machine {
             as_of: self.last,
             phase: Phase::Deciding,
             attempts: 0,
+            started: None,
             base: 0,
             output: None,
             failed: false,

@@ -17,6 +17,8 @@ pub struct View {
     pub as_of: Seq,
     /// How many attempts of the step went before.
     pub attempts: u32,
+    /// The event that began the last of them.
+    pub started: Option<Seq>,
     /// Outputs by id.
     pub outputs: Vec<(EcoString, Seq)>,
     /// Captures by name.
@@ -46,13 +48,6 @@ pub struct RunNames {
     pub run: EcoString,
     /// When it began, RFC 3339.
     pub start_time: EcoString,
-}
-
-/// An output as it was loaded, with what can be read beside its value.
-#[derive(Debug, Clone)]
-pub struct Loaded {
-    /// The value and the meta data.
-    pub envelope: Arc<Envelope>,
 }
 
 /// Where outputs and lists come from.
@@ -111,7 +106,7 @@ impl View {
         let scope = layer(run, "steps", entries);
         let Some(item) = self.item else { return Ok(scope) };
         let value = load.item(item)?;
-        let own = Arc::new(item_names(item.index));
+        let own = item_names(item.index);
         let entry = Entry::Item(Arc::new(Item { value, own }));
         Ok(layer(&scope, &eco_format!("item {}", item.index), vec![("item".into(), entry)]))
     }
@@ -127,9 +122,10 @@ impl View {
     }
 }
 
-fn item_names(index: u64) -> Object {
+fn item_names(index: u64) -> Arc<Object> {
     let index = i64::try_from(index).unwrap_or(i64::MAX);
-    Object::from_entries([("index".into(), Value::from(index))])
+    let names = Value::object([("index".into(), Value::from(index))]).unwrap_or_default();
+    names.as_object().cloned().unwrap_or_default()
 }
 
 /// A layer of names of which none stands twice: the caller takes them of tables by name.

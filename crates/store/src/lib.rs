@@ -36,6 +36,7 @@
 //! open, each driving runs of its own.
 
 mod error;
+mod journal;
 mod lock;
 mod names;
 mod place;
@@ -45,9 +46,11 @@ mod record;
 mod schema;
 mod store;
 mod value;
+pub mod wire;
 mod writer;
 
 pub use error::StoreError;
+pub use journal::{Journal, JournalError};
 pub use names::{BadHash, Hash, RunId, Seq};
 pub use place::{FOLDER, MemoryDisk};
 pub use queue::{Stats, Sync};

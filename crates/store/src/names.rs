@@ -64,6 +64,11 @@ impl Hash {
         Self(blake3::hash(bytes).into())
     }
 
+    /// The hash of these 32 bytes.
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
     /// The 32 bytes of the hash.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0

@@ -145,11 +145,12 @@ fn output_value(output: &Output) -> Value {
 
 fn datum(datum: &Datum) -> Value {
     match datum {
+        Datum::Here(value) if has_float(value) => object(vec![("tagged", tagged(value))]),
         Datum::Here(value) => object(vec![("here", value.clone())]),
         Datum::Stored { hash: of, len, form } => object(vec![
             ("hash", hash(of)),
             ("bytes", int(*len)),
-            ("form", text(if *form == Form::Text { "text" } else { "json" })),
+            ("form", text(form_name(*form))),
         ]),
     }
 }
@@ -315,17 +316,14 @@ fn read_setting(value: &Value) -> Read<(EcoString, Datum)> {
 
 fn read_datum(value: &Value) -> Read<Datum> {
     let mut reader = Reader::new(value)?;
-    let datum = match reader.optional("here") {
-        Some(value) => Datum::Here(value.clone()),
-        None => Datum::Stored {
-            hash: reader.hash("hash")?,
-            len: reader.count("bytes")?,
-            form: match reader.text("form")? {
-                "text" => Form::Text,
-                "json" => Form::Json,
-                other => return Err(format!("there is no form `{other}`")),
-            },
-        },
+    let datum = if let Some(value) = reader.optional("here") {
+        Datum::Here(value.clone())
+    } else if let Some(value) = reader.optional("tagged") {
+        Datum::Here(untagged(value)?)
+    } else {
+        let (hash, len, form) = (reader.hash("hash")?, reader.count("bytes")?, reader.text("form")?);
+        let known = [Form::Text, Form::Json, Form::Tagged].into_iter().find(|known| form_name(*known) == form);
+        Datum::Stored { hash, len, form: known.ok_or_else(|| format!("there is no form `{form}`"))? }
     };
     reader.finish()?;
     Ok(datum)
@@ -347,4 +345,56 @@ fn read_computed(value: &Value) -> Read<Computed> {
     };
     reader.finish()?;
     Ok(Computed { name, args, answer })
+}
+
+fn form_name(form: Form) -> &'static str {
+    match form {
+        Form::Text => "text",
+        Form::Json => "json",
+        Form::Tagged => "tagged",
+    }
+}
+
+/// Whether there is a binary float in a value. Its text would read back as a decimal, which is not quite the same.
+pub(crate) fn has_float(value: &Value) -> bool {
+    if let Some(items) = value.as_list() {
+        return items.iter().any(has_float);
+    }
+    if let Some(object) = value.as_object() {
+        return object.values().iter().any(has_float);
+    }
+    value.as_number().is_some_and(|number| number.as_binary_float().is_some())
+}
+
+/// A value with its binary floats as `{"float": "0.1"}`, and each of its objects as `{"object": {...}}`.
+pub(crate) fn tagged(value: &Value) -> Value {
+    if let Some(items) = value.as_list() {
+        return Value::list(items.iter().map(tagged).collect()).unwrap_or_default();
+    }
+    if let Some(entries) = value.as_object() {
+        let entries = entries.iter().map(|(key, value)| (key.name().clone(), tagged(value)));
+        return object(vec![("object", Value::object(entries).unwrap_or_default())]);
+    }
+    match value.as_number().and_then(threadline_lang::Number::as_binary_float) {
+        Some(_) => object(vec![("float", text(&value.to_string()))]),
+        None => value.clone(),
+    }
+}
+
+/// The value that [`tagged`] was given.
+pub(crate) fn untagged(value: &Value) -> Read<Value> {
+    let oversized = |_| "it is too large".to_owned();
+    if let Some(items) = value.as_list() {
+        return Value::list(items.iter().map(untagged).collect::<Read<_>>()?).map_err(oversized);
+    }
+    if value.as_object().is_none() {
+        return Ok(value.clone());
+    }
+    let mut reader = Reader::new(value)?;
+    if let Some(entries) = reader.optional("object").and_then(Value::as_object) {
+        let entries = entries.iter().map(|(key, value)| Ok((key.name().clone(), untagged(value)?)));
+        return Value::object(entries.collect::<Read<Vec<_>>>()?).map_err(oversized);
+    }
+    let float: f64 = reader.text("float")?.parse().map_err(|_| "it is not a float")?;
+    threadline_lang::Number::float(float).map(Value::from).map_err(|_| "it is not a float".to_owned())
 }

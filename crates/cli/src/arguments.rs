@@ -23,13 +23,13 @@ impl Arguments {
         });
         let matches = Self::command().try_get_matches_from(arguments)?;
         let mut read = Self::from_arg_matches(&matches)?;
-        if let Some((_, matches)) = matches.subcommand() {
-            read.command.names_mut().order_settings(matches);
+        if let (Some((_, matches)), Some(names)) = (matches.subcommand(), read.command.names_mut()) {
+            names.order_settings(matches);
         }
         match &mut read.command {
             Command::Render(render) => unshield(&mut render.template),
             Command::Eval(eval) => unshield(&mut eval.expression),
-            Command::Resolve(_) => {}
+            Command::Resolve(_) | Command::Check(_) | Command::Schema(_) => {}
         }
         Ok(read)
     }
@@ -67,11 +67,12 @@ impl Names {
 }
 
 impl Command {
-    fn names_mut(&mut self) -> &mut Names {
+    fn names_mut(&mut self) -> Option<&mut Names> {
         match self {
-            Self::Render(render) => &mut render.names,
-            Self::Resolve(resolve) => &mut resolve.names,
-            Self::Eval(eval) => &mut eval.names,
+            Self::Render(render) => Some(&mut render.names),
+            Self::Resolve(resolve) => Some(&mut resolve.names),
+            Self::Eval(eval) => Some(&mut eval.names),
+            Self::Check(_) | Self::Schema(_) => None,
         }
     }
 }
@@ -87,6 +88,11 @@ pub(crate) enum Command {
     /// Print the value of an expression as JSON
     #[command(after_help = EXAMPLE_EVAL)]
     Eval(Eval),
+    /// Say everything that is wrong with workflow files, without running them
+    #[command(after_help = EXAMPLE_CHECK)]
+    Check(Check),
+    /// Print the JSON Schema of a kind of file
+    Schema(Schema),
 }
 
 const EXAMPLE_RENDER: &str = "\
@@ -104,6 +110,35 @@ Example:
   threadline eval --set-json score=85 'score >= 80'
 
 Exit codes: 0 well · 1 the expression failed · 2 wrong usage · 3 a file could not be read";
+
+const EXAMPLE_CHECK: &str = "\
+Example:
+  threadline check workflow.yaml
+
+Exit codes: 0 well, perhaps with warnings · 1 errors · 2 wrong usage · 3 a file could not be read";
+
+#[derive(Args)]
+pub(crate) struct Check {
+    /// Print a JSON object a file, with every problem
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The workflow files, `-` for stdin
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct Schema {
+    /// What to describe
+    #[arg(value_name = "KIND")]
+    pub(crate) kind: SchemaKind,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum SchemaKind {
+    /// Workflow files
+    Workflow,
+}
 
 #[derive(Args)]
 pub(crate) struct Render {

@@ -14,19 +14,27 @@ pub(crate) enum Failure {
     NotStarted(Vec<Report>),
     /// Whoever read stdout went away; there is nobody to tell.
     Closed,
+    /// It was printed already; only the code is left.
+    Shown(u8),
 }
 
 impl Failure {
     /// Prints what happened and gives the exit code.
     pub(crate) fn report(self) -> ExitCode {
+        ExitCode::from(self.show())
+    }
+
+    /// Prints what happened.
+    pub(crate) fn show(self) -> u8 {
         let (reports, code) = match self {
             Self::Failed(reports) => (reports, 1),
             Self::Usage(message) => (vec![Report::plain(message)], 2),
             Self::NotStarted(reports) => (reports, 3),
             Self::Closed => (Vec::new(), 0),
+            Self::Shown(code) => (Vec::new(), code),
         };
         crate::report::print_all(&reports);
-        ExitCode::from(code)
+        code
     }
 }
 

@@ -23,6 +23,8 @@ fn main() -> ExitCode {
         arguments::Command::Render(render) => commands::render(render),
         arguments::Command::Resolve(resolve) => commands::resolve(resolve),
         arguments::Command::Eval(eval) => commands::eval(eval),
+        arguments::Command::Check(check) => commands::check::check(check),
+        arguments::Command::Schema(schema) => commands::check::schema(schema),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

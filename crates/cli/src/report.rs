@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
+use threadline_flow::problem::Problem;
 use threadline_flow::source::line_column;
 use threadline_lang::data::locate::locate;
 use threadline_lang::diag::{Diagnostic, Severity, Span, excerpt, preview};
@@ -89,6 +90,12 @@ impl Report {
             hints: warning.hint.iter().cloned().collect(),
         };
         Self::diagnostic(source, &diagnostic, warning.origin.as_ref())
+    }
+
+    /// A problem of a workflow file.
+    pub(crate) fn problem(source: Source<'_>, problem: &Problem) -> Self {
+        let Problem { id, severity, message, span, notes, hints } = problem.clone();
+        Self::diagnostic(source, &Diagnostic { id, severity, message, span, notes, hints }, None)
     }
 
     fn diagnostic(source: Source<'_>, diagnostic: &Diagnostic, origin: Option<&Origin>) -> Self {

@@ -1,9 +1,14 @@
 //! Workflow files: texts with spans, what they mean, and what is wrong with them. No file is opened here; the caller
 //! reads the bytes.
 //!
-//! Data goes one way: [`source`] reads a text with places, the loader makes a [`model`] of it, and a [`plan`] is a model
-//! whose names are known. Whatever is wrong is a [`problem`].
+//! Data goes one way: [`source`] reads a text with places, [`load`] makes a [`model`] of it by the keys of [`fields`],
+//! and a [`plan`] is a model whose names are known. Whatever is wrong is a [`problem`], of a sort of [`checks`] or of
+//! the language.
 
+pub mod checks;
+pub mod fields;
+pub mod forms;
+pub mod load;
 pub mod model;
 pub mod plan;
 pub mod problem;

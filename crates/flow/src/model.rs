@@ -89,6 +89,13 @@ pub struct Input {
     pub description: Option<EcoString>,
 }
 
+impl Input {
+    /// Whether a value is of a type that an input asks for. A float is any number.
+    pub fn accepts(kind: Type, value: &Value) -> bool {
+        value.kind() == kind || kind == Type::Float && value.kind() == Type::Int
+    }
+}
+
 /// A variable of a step's environment.
 pub struct Variable {
     /// Its name.

@@ -2,8 +2,11 @@
 //!
 //! Nothing here prints, and nothing here reads a file.
 
+use threadline_lang::data::{self, ReadError};
 use threadline_lang::diag::{Severity, Span};
-use threadline_lang::{Error, Origin, data};
+use threadline_lang::{Error, Origin};
+
+use crate::checks::Check;
 
 /// A problem of a workflow file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +69,13 @@ impl Problem {
             notes: diagnostic.notes,
             hints: diagnostic.hints,
         }
+    }
+
+    /// An error of a reader of YAML or JSON.
+    pub fn of_reading(error: &ReadError) -> Self {
+        let mut problem = Check::Unreadable.at(error.span, error.to_string());
+        problem.hints.extend(error.hint.map(str::to_owned));
+        problem
     }
 
     /// Whether nothing can run because of it.

@@ -1,5 +1,7 @@
 //! The commands, one function each: read, evaluate, print.
 
+pub(crate) mod check;
+
 use std::io::{IsTerminal, Write};
 
 use threadline_lang::value::JsonStyle;

@@ -95,6 +95,38 @@ impl Node {
         keys.iter().map(Key::as_str).zip(self.children_by_key())
     }
 
+    /// Gives what the node holds to a sink, every part with its place in the file.
+    pub fn feed<S: Sink>(&self, sink: &mut S) -> Result<(), S::Error> {
+        let begin = Span { end: self.span.start, ..self.span };
+        match &self.children {
+            Children::Items(items) => {
+                sink.begin_list(begin)?;
+                items.iter().try_for_each(|item| item.feed(sink))?;
+                sink.end_list(begin)
+            }
+            Children::Entries(_) => {
+                sink.begin_object(begin)?;
+                for (key, entry) in self.entries() {
+                    sink.key(key, entry.key_style, entry.key_span)?;
+                    entry.node.feed(sink)?;
+                }
+                sink.end_object(begin)
+            }
+            Children::None => self.feed_scalar(sink),
+        }
+    }
+
+    fn feed_scalar<S: Sink>(&self, sink: &mut S) -> Result<(), S::Error> {
+        if let Some(text) = self.value.as_str() {
+            return sink.text(text, self.style.unwrap_or(Style::Json), self.span);
+        }
+        match (self.value.as_bool(), self.value.as_number()) {
+            (Some(bool), _) => sink.bool(bool, self.span),
+            (_, Some(number)) => sink.number(number.clone(), self.span),
+            _ => sink.null(self.span),
+        }
+    }
+
     fn children_by_key(&self) -> &[Entry] {
         match &self.children {
             Children::Entries(entries) => entries,

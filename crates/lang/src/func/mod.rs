@@ -24,6 +24,7 @@ pub(crate) mod time;
 
 #[cfg(feature = "regex")]
 pub(crate) use pattern::Patterns;
+pub use time::duration_seconds;
 pub(crate) use time::strftime;
 
 use crate::limits::{Limit, Limits};

@@ -138,6 +138,11 @@ fn duration(call: &mut Call<'_>) -> Result<Value, FuncError> {
     })
 }
 
+/// The seconds of a duration such as `1h30m`, as the function `duration` reads it.
+pub fn duration_seconds(text: &str) -> Option<Number> {
+    seconds(text.trim()).ok().flatten()
+}
+
 /// The seconds of a duration whose units stand from large to small, each at most once.
 fn seconds(text: &str) -> Result<Option<Number>, FuncError> {
     let (mut total, mut units, mut rest) = (Number::int(0), &UNITS[..], text);

@@ -375,7 +375,7 @@ impl std::fmt::Display for StepView<'_> {
 }
 
 /// Whether a name may stand after a dot in a reference.
-pub(crate) fn is_plain_name(name: &str) -> bool {
+pub fn is_plain_name(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with('-')
         && name.chars().all(|char| char == '-' || unicode_ident::is_xid_continue(char))

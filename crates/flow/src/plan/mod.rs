@@ -2,11 +2,33 @@
 //!
 //! A plan is made once before a run and never changes. It holds no values.
 
+mod check;
+mod context;
+mod names;
+mod number;
+mod order;
+mod set;
+
 use std::sync::Arc;
 
 use ecow::EcoString;
 
+use crate::fields::ActionName;
 use crate::model::{Action, Step, Workflow};
+use crate::problem::Problem;
+
+/// The first names of references that mean the same in every workflow: no id and no capture can be called so.
+pub const ROOTS: [&str; 9] =
+    ["captured", "context", "env", "inputs", "item", "nodes", "prev", "uuid", "workflow"];
+
+/// Makes the plan of a workflow and checks every name it reads. Without a plan there is at least one error.
+pub fn plan(workflow: Arc<Workflow>) -> (Option<Plan>, Vec<Problem>) {
+    let mut plan = number::number(workflow);
+    let mut problems = check::check(&mut plan);
+    problems.sort_by_key(|problem| (problem.span.start, problem.span.end));
+    let sound = !problems.iter().any(Problem::is_error);
+    (sound.then_some(plan), problems)
+}
 
 /// The number of a step, in the order of the file.
 pub type StepNumber = u32;
@@ -23,6 +45,8 @@ pub struct Plan {
     pub lists: Vec<List>,
     /// The list that runs at the end, whatever happened.
     pub finally: Option<ListNumber>,
+    /// What `exports` can read, each name once.
+    pub export_reads: Vec<Read>,
 }
 
 /// Steps that run one after the other.
@@ -94,6 +118,35 @@ impl Step {
             (Part::Finally, _) => &self.finally,
             (Part::Do, Action::ForEach(each)) => &each.steps,
             (Part::Do, _) => &[],
+        }
+    }
+}
+
+impl Action {
+    /// Which one it is.
+    pub fn name(&self) -> ActionName {
+        match self {
+            Self::Shell { .. } => ActionName::Shell,
+            Self::Argv(_) => ActionName::Argv,
+            Self::Agent { .. } => ActionName::Agent,
+            Self::WriteFile(_) => ActionName::WriteFile,
+            Self::Value(_) => ActionName::Value,
+            Self::ForEach(_) => ActionName::ForEach,
+        }
+    }
+}
+
+impl Part {
+    /// Every part, in the order their steps are numbered.
+    pub const ALL: [Self; 4] = [Self::Do, Self::OnFailure, Self::OnSuccess, Self::Finally];
+
+    /// The key of the list.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Do => "do",
+            Self::OnFailure => "on_failure",
+            Self::OnSuccess => "on_success",
+            Self::Finally => "finally",
         }
     }
 }

@@ -1,0 +1,105 @@
+//! What can be wrong with a workflow file, beside what the language itself reports: one table of ids.
+
+use threadline_lang::diag::{Severity, Span};
+
+use crate::problem::Problem;
+
+macro_rules! checks {
+    ($($(#[doc = $doc:literal])+ $name:ident $id:literal $severity:ident)*) => {
+        /// A sort of problem.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Check {
+            $($(#[doc = $doc])+ $name,)*
+        }
+
+        impl Check {
+            /// Every sort, in the order of the reference.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+
+            /// Its stable name.
+            pub fn id(self) -> &'static str {
+                match self { $(Self::$name => $id,)* }
+            }
+
+            /// How bad it is, unless a place makes it milder.
+            pub fn severity(self) -> Severity {
+                match self { $(Self::$name => Severity::$severity,)* }
+            }
+
+            /// What it is, in one line.
+            pub fn doc(self) -> &'static str {
+                match self { $(Self::$name => concat!($($doc),+).trim_ascii(),)* }
+            }
+        }
+    };
+}
+
+checks! {
+    /// The file is not YAML or JSON that can be read.
+    Unreadable "unreadable" Error
+    /// The file is neither a list of steps nor an object of a workflow's keys.
+    NotAWorkflow "not-a-workflow" Error
+    /// The file asks for another version of the language.
+    OtherVersion "other-version" Error
+    /// The file is a graph, a map, a loop or scenarios, which this version does not run.
+    OtherShape "other-shape" Error
+    /// A key that no object of this kind has.
+    UnknownKey "unknown-key" Error
+    /// A key of files of older systems; the hint says what to write.
+    OldKey "old-key" Error
+    /// A key that a later version will have.
+    NotInVersion "not-in-version" Error
+    /// A key that must be there is not.
+    MissingKey "missing-key" Error
+    /// Two keys that cannot stand together.
+    ConflictingKeys "conflicting-keys" Error
+    /// A key that does not go with what the step does.
+    KeyNotHere "key-not-here" Error
+    /// A value of the wrong type behind a key.
+    WrongType "wrong-type" Error
+    /// A word that is not one of those a key takes.
+    UnknownChoice "unknown-choice" Error
+    /// What cannot be read as a duration.
+    BadDuration "bad-duration" Error
+    /// What cannot be read as a size.
+    BadSize "bad-size" Error
+    /// What cannot be the mode of a file.
+    BadMode "bad-mode" Error
+    /// An id, a capture or a variable with characters that a name cannot have.
+    BadName "bad-name" Error
+    /// An id or a capture that is called like a root of the language.
+    ReservedName "reserved-name" Error
+    /// Two steps with one id, or an id and a capture with one name.
+    DuplicateName "duplicate-name" Error
+    /// A list of steps without a step.
+    NoSteps "no-steps" Error
+    /// An agent that is not declared.
+    UnknownAgent "unknown-agent" Error
+    /// A step that is read before it has run.
+    RunsLater "runs-later" Error
+    /// A name that is not set on every way to where it is read.
+    MaybeUnset "maybe-unset" Error
+    /// A name that ends with the item of a `foreach`, read outside of it.
+    EndsWithItem "ends-with-item" Error
+    /// `item` outside of a `foreach`.
+    ItemOutside "item-outside" Error
+    /// `prev` or `json:` where no step came before.
+    NoStepBefore "no-step-before" Error
+    /// A name in `context`, in the workflow's `env` or in an agent's command that is not known there.
+    NotKnownHere "not-known-here" Error
+    /// Entries of `context` that need each other.
+    ContextCycle "context-cycle" Error
+    /// A name inside a `foreach` that hides one outside.
+    HiddenName "hidden-name" Warning
+    /// `cmd:` without the permission to run commands.
+    CommandsNotAllowed "commands-not-allowed" Error
+    /// A reference in an environment variable that programs take for code.
+    CodeVariable "code-variable" Error
+}
+
+impl Check {
+    /// A problem of this sort at a place.
+    pub fn at(self, span: Span, message: impl Into<String>) -> Problem {
+        Problem { severity: self.severity(), ..Problem::error(self.id(), span, message) }
+    }
+}

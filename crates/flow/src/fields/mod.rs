@@ -1,0 +1,189 @@
+//! The keys of workflow files: one table for the loader, the checks, the schema and the reference.
+//!
+//! A key has a kind, a default, other spellings, the steps it goes with, and a line of documentation. Nothing here
+//! reads a file.
+
+mod other_versions;
+mod schema;
+mod table;
+
+pub use other_versions::{Elsewhere, elsewhere};
+pub use schema::schema;
+pub(crate) use table::{AGENT, ALLOW, COMPUTED, INPUT, RETRY, STEP, WRITE_FILE};
+pub use table::{ALL, WORKFLOW};
+
+/// An object of a workflow file.
+pub struct Object {
+    /// What it is called in messages: `step`.
+    pub name: &'static str,
+    /// One line for the reference.
+    pub doc: &'static str,
+    /// Its keys, in the order people write them.
+    pub keys: &'static [Key],
+}
+
+/// One key of an object.
+pub struct Key {
+    /// Its name.
+    pub name: &'static str,
+    /// Other spellings that are read as this key.
+    pub also: &'static [&'static str],
+    /// What stands behind it.
+    pub kind: Kind,
+    /// What holds when it is left out, as it would be written.
+    pub default: Option<&'static str>,
+    /// Whether it must be there.
+    pub required: bool,
+    /// The actions of the steps it goes with; all when empty.
+    pub on: &'static [ActionName],
+    /// One line for the reference.
+    pub doc: &'static str,
+}
+
+/// What stands behind a key.
+#[derive(Clone, Copy)]
+pub enum Kind {
+    /// Fixed: references are not looked for.
+    Fixed(Form),
+    /// Fixed, or known when the step starts: a reference may give it.
+    Setting(Form),
+    /// Text with references.
+    Text,
+    /// Any value, with references in its texts; its type is kept.
+    Value,
+    /// A condition.
+    Expression,
+    /// Text for a shell, in which references are bound.
+    Shell,
+    /// A list of steps, or one step.
+    Steps,
+    /// An object.
+    Object(&'static Object),
+    /// Names of the author's own, and something behind each.
+    Map(&'static Kind),
+    /// A list.
+    List(&'static Kind),
+    /// One of several.
+    Either(&'static [Kind]),
+}
+
+/// How a scalar is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Any text.
+    Text,
+    /// A name of the author's own.
+    Name,
+    /// Any value.
+    Any,
+    /// `true` or `false`.
+    Bool,
+    /// A whole number from this one on.
+    Count(u64),
+    /// A duration.
+    Duration,
+    /// A size in bytes.
+    Size,
+    /// The mode of a file.
+    Mode,
+    /// One of these words.
+    OneOf(&'static [Choice]),
+}
+
+/// A word that may stand behind a key.
+#[derive(PartialEq, Eq)]
+pub struct Choice {
+    /// The word.
+    pub name: &'static str,
+    /// Other spellings.
+    pub also: &'static [&'static str],
+    /// What it means.
+    pub doc: &'static str,
+}
+
+/// What a step does, by its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ActionName {
+    /// `shell`
+    Shell,
+    /// `argv`
+    Argv,
+    /// `agent`, or `claude`
+    Agent,
+    /// `write_file`
+    WriteFile,
+    /// `value`
+    Value,
+    /// `foreach`
+    ForEach,
+}
+
+impl ActionName {
+    /// Every action, in the order of the reference.
+    pub const ALL: [Self; 6] =
+        [Self::Shell, Self::Argv, Self::Agent, Self::WriteFile, Self::Value, Self::ForEach];
+
+    /// The key that makes a step one of these.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Shell => "shell",
+            Self::Argv => "argv",
+            Self::Agent => "agent",
+            Self::WriteFile => "write_file",
+            Self::Value => "value",
+            Self::ForEach => "foreach",
+        }
+    }
+}
+
+impl Object {
+    /// The key of a name or of another spelling.
+    pub fn key(&self, name: &str) -> Option<&'static Key> {
+        self.keys.iter().find(|key| key.name == name || key.also.contains(&name))
+    }
+
+    /// The key of a name that code knows to be in the table.
+    pub(crate) fn known(&self, name: &str) -> &'static Key {
+        self.key(name).unwrap_or_else(|| unreachable!("`{}` has a key `{name}`", self.name))
+    }
+
+    /// Every name that can stand in it.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.keys.iter().flat_map(|key| std::iter::once(key.name).chain(key.also.iter().copied()))
+    }
+}
+
+impl Key {
+    /// The words that may stand behind it, when it takes one of several.
+    pub(crate) fn choices(&self) -> &'static [Choice] {
+        match self.kind {
+            Kind::Fixed(Form::OneOf(choices)) => choices,
+            _ => &[],
+        }
+    }
+}
+
+impl Form {
+    /// What may stand there, in a sentence.
+    pub fn expected(self) -> String {
+        match self {
+            Self::Text => "text".to_owned(),
+            Self::Name => "a name".to_owned(),
+            Self::Any => "a value".to_owned(),
+            Self::Bool => "`true` or `false`".to_owned(),
+            Self::Count(0) => "a whole number".to_owned(),
+            Self::Count(least) => format!("a whole number from {least} on"),
+            Self::Duration => crate::forms::DURATION_FORM.to_owned(),
+            Self::Size => crate::forms::SIZE_FORM.to_owned(),
+            Self::Mode => "the mode of a file such as `0644`".to_owned(),
+            Self::OneOf(choices) => {
+                let names: Vec<String> = choices.iter().map(|choice| format!("`{}`", choice.name)).collect();
+                match names.split_last() {
+                    Some((last, [])) => last.clone(),
+                    Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+                    None => String::new(),
+                }
+            }
+        }
+    }
+}

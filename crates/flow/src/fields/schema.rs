@@ -1,0 +1,140 @@
+//! The JSON Schema of workflow files, made of the table of keys.
+
+use ecow::EcoString;
+use threadline_lang::Value;
+
+use super::{ALL, Choice, Form, Key, Kind, Object, WORKFLOW};
+
+/// The schema: draft 2020-12, every key with its description.
+pub fn schema() -> Value {
+    let definitions = ALL.iter().filter(|object| object.name != WORKFLOW.name);
+    let definitions = definitions.map(|object| (object.name, object_schema(object)));
+    let steps = list_or_one(reference("step"));
+    let own = entries([
+        ("$schema", "https://json-schema.org/draft/2020-12/schema".into()),
+        ("title", "Threadline workflow".into()),
+        ("anyOf", list([list_of(reference("step")), object_schema(&WORKFLOW)])),
+        ("$defs", entries(definitions.chain([("steps", steps)]))),
+    ]);
+    own
+}
+
+fn object_schema(object: &Object) -> Value {
+    let mut properties = Vec::new();
+    for key in object.keys {
+        properties.push((key.name, key_schema(key)));
+        let also = |name: &&'static str| {
+            let doc = format!("the same as `{}`", key.name);
+            (*name, with(kind_schema(&key.kind), [("description", doc.into())]))
+        };
+        properties.extend(key.also.iter().map(also));
+    }
+    // A key with two spellings may stand under either.
+    let required = object.keys.iter().filter(|key| key.required && key.also.is_empty());
+    let required: Vec<Value> = required.map(|key| key.name.into()).collect();
+    entries([
+        ("type", "object".into()),
+        ("description", object.doc.into()),
+        ("properties", entries(properties)),
+        ("required", list(required)),
+        ("additionalProperties", false.into()),
+    ])
+}
+
+fn key_schema(key: &Key) -> Value {
+    let mut more = vec![("description", Value::from(key.doc))];
+    more.extend(key.default.map(|default| ("default", written(default))));
+    with(kind_schema(&key.kind), more)
+}
+
+/// A default as it would be read from a file.
+fn written(default: &str) -> Value {
+    match default {
+        "true" => true.into(),
+        "false" => false.into(),
+        text => text.parse::<i64>().map_or_else(|_| text.into(), Value::from),
+    }
+}
+
+fn kind_schema(kind: &Kind) -> Value {
+    match kind {
+        Kind::Fixed(form) => form_schema(*form),
+        Kind::Setting(form) => any_of([form_schema(*form), type_of("string")]),
+        Kind::Text => types(&["string", "number", "boolean"]),
+        Kind::Value => entries([]),
+        Kind::Expression => types(&["string", "boolean"]),
+        Kind::Shell => type_of("string"),
+        Kind::Steps => reference("steps"),
+        Kind::Object(object) => reference(object.name),
+        Kind::Map(kind) => {
+            let inner = any_of([kind_schema(kind), type_of("null")]);
+            entries([("type", "object".into()), ("additionalProperties", inner)])
+        }
+        Kind::List(kind) => list_of(kind_schema(kind)),
+        Kind::Either(kinds) => any_of(kinds.iter().map(kind_schema)),
+    }
+}
+
+fn form_schema(form: Form) -> Value {
+    match form {
+        Form::Text => types(&["string", "number", "boolean"]),
+        Form::Name => type_of("string"),
+        Form::Any => entries([]),
+        Form::Bool => type_of("boolean"),
+        Form::Count(least) => {
+            let least = i64::try_from(least).unwrap_or(i64::MAX);
+            entries([("type", "integer".into()), ("minimum", least.into())])
+        }
+        Form::Duration | Form::Mode => types(&["string", "number"]),
+        Form::Size => types(&["string", "integer"]),
+        Form::OneOf(choices) => entries([("enum", list(choices.iter().flat_map(spellings)))]),
+    }
+}
+
+fn spellings(choice: &Choice) -> impl Iterator<Item = Value> {
+    std::iter::once(choice.name).chain(choice.also.iter().copied()).map(written)
+}
+
+fn reference(name: &str) -> Value {
+    entries([("$ref", format!("#/$defs/{name}").into())])
+}
+
+fn type_of(name: &str) -> Value {
+    entries([("type", name.into())])
+}
+
+fn types(names: &[&'static str]) -> Value {
+    entries([("type", list(names.iter().map(|name| Value::from(*name))))])
+}
+
+fn list_of(items: Value) -> Value {
+    entries([("type", "array".into()), ("items", items)])
+}
+
+fn list_or_one(item: Value) -> Value {
+    any_of([list_of(item.clone()), item])
+}
+
+fn any_of(schemas: impl IntoIterator<Item = Value>) -> Value {
+    entries([("anyOf", list(schemas))])
+}
+
+/// A schema and more about it.
+fn with(schema: Value, more: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
+    let known = schema.as_object().map(|object| object.iter().collect::<Vec<_>>()).unwrap_or_default();
+    let known = known.into_iter().map(|(key, value)| (key.name().clone(), value.clone()));
+    object(known.chain(more.into_iter().map(|(key, value)| (key.into(), value))))
+}
+
+fn entries(entries: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
+    object(entries.into_iter().map(|(key, value)| (key.into(), value)))
+}
+
+/// The table is not nested deeper than a value may be.
+fn object(entries: impl IntoIterator<Item = (EcoString, Value)>) -> Value {
+    Value::object(entries).unwrap_or_default()
+}
+
+fn list(items: impl IntoIterator<Item = Value>) -> Value {
+    Value::list(items.into_iter().collect()).unwrap_or_default()
+}

@@ -1,0 +1,279 @@
+//! The table itself: every object of a workflow file and every key of it.
+
+use super::ActionName::{Agent, Argv, ForEach, Shell, Value as ValueStep, WriteFile};
+use super::{ActionName, Choice, Form, Key, Kind, Object};
+
+const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Key {
+    Key { name, also: &[], kind, default: None, required: false, on: &[], doc }
+}
+
+const fn choice(name: &'static str, doc: &'static str) -> Choice {
+    Choice { name, also: &[], doc }
+}
+
+impl Key {
+    const fn also(self, also: &'static [&'static str]) -> Self {
+        Self { also, ..self }
+    }
+
+    const fn default(self, default: &'static str) -> Self {
+        Self { default: Some(default), ..self }
+    }
+
+    const fn required(self) -> Self {
+        Self { required: true, ..self }
+    }
+
+    const fn on(self, on: &'static [ActionName]) -> Self {
+        Self { on, ..self }
+    }
+}
+
+impl Choice {
+    const fn also(self, also: &'static [&'static str]) -> Self {
+        Self { also, ..self }
+    }
+}
+
+const TEXT: Kind = Kind::Fixed(Form::Text);
+const BOOL: Kind = Kind::Fixed(Form::Bool);
+/// What starts a program of its own.
+const PROGRAMS: &[ActionName] = &[Shell, Argv, Agent];
+
+/// Every object, in the order of the reference.
+pub static ALL: &[&Object] = &[&WORKFLOW, &STEP, &WRITE_FILE, &RETRY, &INPUT, &AGENT, &COMPUTED, &ALLOW];
+
+/// A whole file.
+pub static WORKFLOW: Object = Object {
+    name: "workflow",
+    doc: "a whole file; a bare list is read as its `steps`",
+    keys: &[
+        key(
+            "threadline",
+            Kind::Fixed(Form::OneOf(&[choice("1", "this version")])),
+            "the version of the language the file is written in",
+        )
+        .default("1"),
+        key("name", TEXT, "a name for people; the file's name when it is left out"),
+        key("description", TEXT, "what the workflow is for"),
+        key(
+            "undefined",
+            Kind::Fixed(Form::OneOf(&[
+                choice("error", "it is an error"),
+                choice("keep", "the reference stays as it is written"),
+                choice("empty", "nothing takes its place, null where a value is expected"),
+            ])),
+            "what happens to a reference without a value in text and value fields",
+        )
+        .default("error"),
+        key(
+            "inputs",
+            Kind::Map(&Kind::Object(&INPUT)),
+            "the values a caller gives, read as `${inputs.NAME}`",
+        ),
+        key(
+            "context",
+            Kind::Map(&Kind::Value),
+            "the author's own values, read as `${context.NAME}`: each is evaluated when it is read, once",
+        ),
+        key("env", Kind::Map(&Kind::Text), "environment variables of every step; null takes one away"),
+        key("agents", Kind::Map(&Kind::Object(&AGENT)), "who answers `agent` steps, by name"),
+        key(
+            "computed",
+            Kind::Map(&Kind::Object(&COMPUTED)),
+            "kinds of computed values of the author's own: `ticket` is read as `${ticket:ABC-1}`",
+        ),
+        key("allow", Kind::Object(&ALLOW), "what the workflow may do beyond the usual"),
+        key("steps", Kind::Steps, "what to do, one step after the other").also(&["commands"]).required(),
+        key("finally", Kind::Steps, "steps that run at the end, whatever happened"),
+        key("exports", Kind::Map(&Kind::Value), "values that callers may read when the workflow is done"),
+    ],
+};
+
+/// One unit of work.
+pub(crate) static STEP: Object = Object {
+    name: "step",
+    doc: "one unit of work: exactly one of `shell`, `argv`, `agent`, `claude`, `write_file`, `value`, `foreach`",
+    keys: &[
+        key("id", Kind::Fixed(Form::Name), "a name to read the step's output by: `${ID}`, `${ID.exit_code}`"),
+        key("name", TEXT, "a title for people"),
+        key("when", Kind::Expression, "a condition: when it is false the step is skipped"),
+        key("shell", Kind::Shell, "text for a shell; references in it are bound, never pasted").on(&[Shell]),
+        key("argv", Kind::List(&Kind::Text), "a program and its arguments, without a shell").on(&[Argv]),
+        key("agent", Kind::Fixed(Form::Name), "the name of the agent that is to answer").on(&[Agent]),
+        key("message", Kind::Text, "what the agent is told").on(&[Agent]),
+        key("claude", Kind::Text, "short for `agent: claude` and this `message`").on(&[Agent]),
+        key("write_file", Kind::Object(&WRITE_FILE), "a file to write").on(&[WriteFile]),
+        key("value", Kind::Value, "a value to compute; its type is kept").on(&[ValueStep]),
+        key("foreach", Kind::Value, "a list: the steps of `do` run once for each item").on(&[ForEach]),
+        key("do", Kind::Steps, "the steps for each item, which they read as `${item}`").on(&[ForEach]),
+        key("parallel", Kind::Setting(Form::Count(1)), "so many items at once").default("1").on(&[ForEach]),
+        key("max_items", Kind::Setting(Form::Count(0)), "no more than the first so many items")
+            .on(&[ForEach]),
+        key(
+            "capture",
+            Kind::Fixed(Form::Name),
+            "a name to read the output by: `${NAME}` is its value, `${captured.NAME.exit_code}` more of it",
+        )
+        .also(&["capture_output"]),
+        key(
+            "capture_format",
+            Kind::Fixed(Form::OneOf(&[
+                choice("text", "text without its final line breaks").also(&["string"]),
+                choice("json", "a JSON document"),
+                choice("lines", "a list of lines"),
+                choice("number", "a number"),
+                choice("boolean", "`true` or `false`").also(&["bool"]),
+            ])),
+            "what the output is read as",
+        )
+        .default("text")
+        .on(PROGRAMS),
+        key("timeout", Kind::Setting(Form::Duration), "how long an attempt may take").on(PROGRAMS),
+        key(
+            "retry",
+            Kind::Either(&[Kind::Setting(Form::Count(1)), Kind::Object(&RETRY)]),
+            "how often it is tried when it fails: so many attempts in all, or more about it",
+        )
+        .on(&[Shell, Argv, Agent, WriteFile]),
+        key(
+            "on_crash",
+            Kind::Fixed(Form::OneOf(&[
+                choice("rerun", "it runs again"),
+                choice("fail", "it has failed"),
+                choice("ask", "the run waits until somebody says"),
+            ])),
+            "what happens to the step when Threadline was killed while it ran",
+        )
+        .default("rerun")
+        .on(&[Shell, Argv, Agent, WriteFile]),
+        key("on_failure", Kind::Steps, "steps that run when it failed; it stays failed"),
+        key("on_success", Kind::Steps, "steps that run when it went well"),
+        key("finally", Kind::Steps, "steps that run after it, whatever happened"),
+        key("continue_on_error", BOOL, "whether the steps after it run when it failed").default("false"),
+        key("env", Kind::Map(&Kind::Text), "environment variables of the step; null takes one away")
+            .on(PROGRAMS),
+        key("cwd", Kind::Text, "the folder it runs in")
+            .also(&["working_dir"])
+            .on(&[Shell, Argv, Agent, WriteFile, ValueStep]),
+        key("interpolate", BOOL, "whether references in the shell text are bound")
+            .default("true")
+            .on(&[Shell]),
+        key("shell_program", TEXT, "the shell that runs the text; `bash`, or `sh` where there is none")
+            .on(&[Shell]),
+        key("strict_shell", BOOL, "whether the shell stops at the first command that fails")
+            .default("true")
+            .on(&[Shell]),
+        key("max_output", Kind::Setting(Form::Size), "more output than this fails the step")
+            .default("64MiB")
+            .on(PROGRAMS),
+    ],
+};
+
+/// A file to write.
+pub(crate) static WRITE_FILE: Object = Object {
+    name: "write_file",
+    doc: "a file to write",
+    keys: &[
+        key("path", Kind::Text, "where, relative to the step's folder").required(),
+        key("content", Kind::Value, "what; a value that is no text needs `format: json` or `yaml`")
+            .required(),
+        key(
+            "format",
+            Kind::Fixed(Form::OneOf(&[
+                choice("text", "the text form of the content"),
+                choice("json", "indented JSON"),
+                choice("yaml", "YAML"),
+            ])),
+            "how the content is written",
+        )
+        .default("text"),
+        key("mode", Kind::Fixed(Form::Mode), "the permissions of the file, in octal"),
+        key("create_dirs", BOOL, "whether missing folders on the way are made").default("false"),
+    ],
+};
+
+/// When a failed step is tried again.
+pub(crate) static RETRY: Object = Object {
+    name: "retry",
+    doc: "when a failed step is tried again",
+    keys: &[
+        key("attempts", Kind::Setting(Form::Count(1)), "so many attempts in all").required(),
+        key(
+            "backoff",
+            Kind::Fixed(Form::OneOf(&[
+                choice("fixed", "the pauses are equal"),
+                choice("linear", "each pause is longer by the first"),
+                choice("exponential", "each pause is twice as long"),
+            ])),
+            "how the pause between attempts grows",
+        )
+        .default("fixed"),
+        key("delay", Kind::Setting(Form::Duration), "the first pause").default("1s"),
+        key("max_delay", Kind::Setting(Form::Duration), "the longest pause").default("5m"),
+        key("jitter", BOOL, "whether a pause is shortened by a random part").default("false"),
+    ],
+};
+
+/// A value of the caller's.
+pub(crate) static INPUT: Object = Object {
+    name: "input",
+    doc: "a value that the caller gives",
+    keys: &[
+        key(
+            "type",
+            Kind::Fixed(Form::OneOf(&[
+                choice("text", "text").also(&["string"]),
+                choice("int", "a whole number").also(&["integer"]),
+                choice("number", "any number").also(&["float"]),
+                choice("bool", "`true` or `false`").also(&["boolean"]),
+                choice("list", "a list").also(&["array"]),
+                choice("object", "an object"),
+            ])),
+            "what it must be; anything when it is left out",
+        ),
+        key("required", BOOL, "whether it must be given; it must be unless there is a default"),
+        key("default", Kind::Fixed(Form::Any), "its value when it is not given"),
+        key("description", TEXT, "what it is for"),
+    ],
+};
+
+/// Who answers an `agent` step.
+pub(crate) static AGENT: Object = Object {
+    name: "agent",
+    doc: "a program that answers `agent` steps: the message on its stdin, the answer on its stdout",
+    keys: &[
+        key(
+            "provider",
+            Kind::Fixed(Form::OneOf(&[choice("command", "a program of the machine")])),
+            "how it is reached",
+        )
+        .default("command"),
+        key("command", Kind::List(&Kind::Text), "the program and its arguments").required(),
+        key("model", TEXT, "a name for the records"),
+    ],
+};
+
+/// A declared kind of computed value.
+pub(crate) static COMPUTED: Object = Object {
+    name: "computed",
+    doc: "a kind of computed value: a program that gets the argument as JSON on stdin and prints JSON",
+    keys: &[
+        key("command", Kind::List(&TEXT), "the program and its arguments").required(),
+        key("timeout", Kind::Fixed(Form::Duration), "how long it may take"),
+    ],
+};
+
+/// What a workflow may do beyond the usual.
+pub(crate) static ALLOW: Object = Object {
+    name: "allow",
+    doc: "what the workflow may do beyond the usual",
+    keys: &[
+        key("commands", BOOL, "whether `${cmd:...}` may run").default("false"),
+        key(
+            "files",
+            Kind::List(&TEXT),
+            "folders outside the project that `${file:...}` and `write_file` may use",
+        ),
+    ],
+};

@@ -1,0 +1,120 @@
+//! Forms that values of a workflow take beyond those of the language: durations, sizes, modes of files, names.
+//!
+//! The loader reads what a file fixes with these, and an engine what a reference gave. Nothing here knows a key.
+
+use std::time::Duration;
+
+use threadline_lang::func::duration_seconds;
+use threadline_lang::{Number, Value, is_plain_name};
+
+/// How durations are written, for messages.
+pub const DURATION_FORM: &str = "a duration such as `500ms`, `30s`, `5m`, `1h30m`, or seconds";
+/// How sizes are written, for messages.
+pub const SIZE_FORM: &str = "a size such as `64MiB`, `10kB`, or bytes";
+
+/// No duration is longer: a hundred years, in seconds.
+const LONGEST: f64 = 100.0 * 366.0 * 86_400.0;
+
+/// The units of sizes and how many bytes each is.
+const SIZE_UNITS: [(&str, u64); 7] = [
+    ("B", 1),
+    ("kB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+];
+
+/// A duration: a text with units, or a number of seconds, also as a text.
+pub fn duration(value: &Value) -> Option<Duration> {
+    let seconds = match value.as_str() {
+        Some(text) => duration_seconds(text).or_else(|| Number::parse(text.trim()).ok())?,
+        None => value.as_number()?.clone(),
+    };
+    let seconds = seconds.to_f64();
+    (0.0..=LONGEST).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
+}
+
+/// A size in bytes: a text with a unit, or a number, also as a text.
+pub fn size(value: &Value) -> Option<u64> {
+    let Some(text) = value.as_str() else { return count(value) };
+    let text = text.trim();
+    let end = text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, unit) = text.split_at(end);
+    let unit = unit.trim_start();
+    let (_, bytes) =
+        SIZE_UNITS.iter().find(|(name, _)| unit.eq_ignore_ascii_case(name) || unit.is_empty())?;
+    digits.parse::<u64>().ok()?.checked_mul(*bytes)
+}
+
+/// A whole number that is not negative, also as a text.
+pub fn count(value: &Value) -> Option<u64> {
+    match value.as_str() {
+        Some(text) => text.trim().parse().ok(),
+        None => value.as_i64().and_then(|int| u64::try_from(int).ok()),
+    }
+}
+
+/// The mode of a file: octal digits, with `0o` before them or not.
+pub fn mode(text: &str) -> Option<u32> {
+    let digits = text.strip_prefix("0o").unwrap_or(text);
+    let octal = !digits.is_empty() && digits.len() <= 5 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    u32::from_str_radix(digits, 8).ok().filter(|mode| octal && *mode <= 0o7777)
+}
+
+/// Words that the language reads as something else than a name.
+const KEYWORDS: [&str; 12] =
+    ["and", "or", "not", "in", "if", "else", "true", "false", "null", "True", "False", "None"];
+
+/// Whether a text can be an id or the name of a capture: letters, digits, `_` and `-`, no word of the language.
+pub fn is_name(text: &str) -> bool {
+    is_plain_name(text)
+        && text.len() <= 100
+        && !text.bytes().all(|byte| byte.is_ascii_digit())
+        && !KEYWORDS.contains(&text)
+}
+
+/// Whether a text can be the name of an environment variable.
+pub fn is_variable(text: &str) -> bool {
+    let first = text.chars().next();
+    first.is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+        && text.chars().all(|char| char.is_ascii_alphanumeric() || char == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        for (text, millis) in
+            [("500ms", 500), ("30s", 30_000), ("1h30m", 5_400_000), ("300", 300_000), ("0.5", 500)]
+        {
+            assert_eq!(duration(&text.into()), Some(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["", "5 apples", "-1s", "1e300", "99999999h", "s"] {
+            assert_eq!(duration(&text.into()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in [("64MiB", 64 << 20), ("10kB", 10_000), ("10 KB", 10_000), ("7", 7), ("7b", 7)] {
+            assert_eq!(size(&text.into()), Some(bytes), "{text}");
+        }
+        for text in ["", "MiB", "-1", "1.5MiB", "10XB", "99999999999999GiB"] {
+            assert_eq!(size(&text.into()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn modes() {
+        for text in ["644", "0644", "0o644"] {
+            assert_eq!(mode(text), Some(0o644), "{text}");
+        }
+        for text in ["", "8", "rw", "-644", "+644", "177777"] {
+            assert_eq!(mode(text), None, "{text}");
+        }
+    }
+}

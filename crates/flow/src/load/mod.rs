@@ -1,0 +1,323 @@
+//! From a file to a [`Workflow`]: every key by the table of [`crate::fields`], every problem at once.
+//!
+//! Names are not looked up here: that is the plan's work.
+
+mod read;
+mod steps;
+
+use std::sync::Arc;
+
+use ecow::EcoString;
+use threadline_lang::data::{Sink, Style};
+use threadline_lang::diag::Span;
+use threadline_lang::{Document, DocumentError, Origin, Syntax, Template, Type, Undefined};
+
+use crate::checks::Check;
+use crate::fields::{self, AGENT, ALLOW, COMPUTED, INPUT, WORKFLOW};
+use crate::model::{Agent, Allow, Computed, Context, ContextEntry, Field, Input, Workflow};
+use crate::problem::Problem;
+use crate::source::{Node, SourceFile};
+use read::{Fields, Loader, Place, shown};
+
+/// The agent that needs no declaration, and how it is called.
+const DEFAULT_AGENT: (&str, [&str; 2]) = ("claude", ["claude", "-p"]);
+
+/// Reads a workflow file. Without a workflow there is at least one error; with one there may be errors all the same,
+/// and then it is only good for looking for more.
+pub fn load(file: SourceFile) -> (Option<Workflow>, Vec<Problem>) {
+    let root = match file.read_tree(&Syntax::DEFAULT.limits) {
+        Ok(root) => root,
+        Err(error) => return (None, vec![unreadable(&file, &error)]),
+    };
+    let mut loader = Loader { file, syntax: Syntax::DEFAULT, problems: Vec::new() };
+    let workflow = loader.workflow(&root);
+    let mut problems = loader.problems;
+    problems.sort_by_key(|problem| (problem.span.start, problem.span.end));
+    (workflow, problems)
+}
+
+fn unreadable(file: &SourceFile, error: &threadline_lang::data::ReadError) -> Problem {
+    let problem = Problem::of_reading(error);
+    match &error.kind {
+        threadline_lang::data::ReadErrorKind::DuplicateKey { first, .. } => {
+            let (line, column) = file.line_column(first.range().start);
+            problem.note(format!("it stands first at {}:{line}:{column}", file.name()))
+        }
+        _ => problem,
+    }
+}
+
+impl Loader {
+    fn workflow(&mut self, root: &Node) -> Option<Workflow> {
+        let place = Place { node: root, path: EcoString::new() };
+        if root.value.as_list().is_some() {
+            let steps = self.steps(&place, "steps");
+            return Some(Workflow { steps, ..self.empty() });
+        }
+        if root.value.as_object().is_none() {
+            let span = Span { end: root.span.end.min(root.span.start + 1), ..root.span };
+            let message = format!("a workflow is a list of steps or an object, not {}", shown(&root.value));
+            self.problem(
+                Check::NotAWorkflow.at(span, message).hint("write the steps as a list under `steps:`"),
+            );
+            return None;
+        }
+        // A file of another shape has other keys, and no word about them would help.
+        if let Some(problem) = other_shape(root) {
+            self.problem(problem);
+            return None;
+        }
+        let fields = self.fields(place, &WORKFLOW)?;
+        self.version(&fields);
+        // Templates are parsed with the declared kinds in force.
+        let computed = self.computed(&fields);
+        self.syntax.kinds = computed.iter().map(|kind| kind.name.clone()).collect();
+        let name = self.text(&fields, "name").unwrap_or_else(|| name_of(self.file.name()));
+        let workflow = Workflow {
+            name,
+            description: self.text(&fields, "description"),
+            syntax: self.syntax.clone(),
+            undefined: self.undefined(&fields),
+            inputs: self.inputs(&fields),
+            context: self.context(&fields),
+            env: self.variables(&fields),
+            agents: self.agents(&fields),
+            computed,
+            allow: self.allow(&fields),
+            exports: self.exports(&fields),
+            steps: self.steps_of(&fields, "steps"),
+            finally: self.steps_of(&fields, "finally"),
+            file: self.file.clone(),
+        };
+        Some(workflow)
+    }
+
+    /// A workflow without anything in it.
+    fn empty(&self) -> Workflow {
+        Workflow {
+            file: self.file.clone(),
+            name: name_of(self.file.name()),
+            description: None,
+            syntax: self.syntax.clone(),
+            undefined: Undefined::Error,
+            inputs: Vec::new(),
+            context: None,
+            env: Vec::new(),
+            agents: vec![default_agent(&self.syntax)],
+            computed: Vec::new(),
+            allow: Allow::default(),
+            exports: Vec::new(),
+            steps: Vec::new(),
+            finally: Vec::new(),
+        }
+    }
+
+    fn version(&mut self, fields: &Fields<'_>) {
+        let Some(place) = fields.get("threadline") else { return };
+        let known = fields.object.known("threadline").choices();
+        let written = self.written(place.node).trim().trim_matches(['"', '\'']).to_owned();
+        if !known.iter().any(|version| version.name == written) {
+            let message =
+                format!("this program knows version 1 of the language, not {}", shown(&place.node.value));
+            self.problem(
+                Check::OtherVersion.at(self.span_of(place.node), message).hint("write `threadline: 1`"),
+            );
+        }
+    }
+
+    fn undefined(&mut self, fields: &Fields<'_>) -> Undefined {
+        match self.choice(fields, "undefined") {
+            Some("keep") => Undefined::Keep,
+            Some("empty") => Undefined::Empty,
+            _ => Undefined::Error,
+        }
+    }
+
+    fn allow(&mut self, fields: &Fields<'_>) -> Allow {
+        let Some(place) = fields.get("allow") else { return Allow::default() };
+        let Some(fields) = self.fields(place, &ALLOW) else { return Allow::default() };
+        Allow {
+            commands: self.bool(&fields, "commands").unwrap_or_default(),
+            files: self.texts(&fields, "files").unwrap_or_default(),
+        }
+    }
+
+    fn computed(&mut self, fields: &Fields<'_>) -> Vec<Computed> {
+        let Some(place) = self.map(fields, "computed") else { return Vec::new() };
+        let mut all = Vec::new();
+        for (name, entry, at) in place.entries() {
+            if !self.own_kind(name, entry.key_span) {
+                continue;
+            }
+            let Some(fields) = self.fields(at, &COMPUTED) else { continue };
+            let command = self.texts(&fields, "command");
+            let timeout = self.fixed_duration(&fields, "timeout");
+            let Some(command) = self.program(command, fields.get("command"), "command") else { continue };
+            all.push(Computed { name: name.into(), command, span: entry.key_span, timeout });
+        }
+        all
+    }
+
+    fn own_kind(&mut self, name: &str, span: Span) -> bool {
+        let taken = threadline_lang::BUILT_IN_KINDS.contains(&name) || crate::plan::ROOTS.contains(&name);
+        if taken {
+            self.problem(
+                Check::ReservedName.at(span, format!("`{name}` is built in")).hint("choose another name"),
+            );
+        }
+        !taken && self.check_name(name, span)
+    }
+
+    /// A program that is not empty.
+    fn program<T>(
+        &mut self,
+        command: Option<Vec<T>>,
+        place: Option<Place<'_>>,
+        name: &str,
+    ) -> Option<Vec<T>> {
+        let command = command?;
+        if command.is_empty() {
+            let span = place.map_or(Span::default(), |place| place.node.span);
+            self.problem(
+                Check::WrongType
+                    .at(span, format!("`{name}` takes a program and its arguments, this is empty")),
+            );
+            return None;
+        }
+        Some(command)
+    }
+
+    fn inputs(&mut self, fields: &Fields<'_>) -> Vec<Input> {
+        let Some(place) = self.map(fields, "inputs") else { return Vec::new() };
+        let mut inputs = Vec::new();
+        for (name, entry, at) in place.entries() {
+            if !self.check_name(name, entry.key_span) {
+                continue;
+            }
+            let mut input = Input {
+                name: name.into(),
+                span: entry.key_span,
+                kind: None,
+                required: true,
+                default: None,
+                description: None,
+            };
+            if !entry.node.value.is_null()
+                && let Some(fields) = self.fields(at, &INPUT)
+            {
+                self.input(&fields, &mut input);
+            }
+            inputs.push(input);
+        }
+        inputs
+    }
+
+    fn input(&mut self, fields: &Fields<'_>, input: &mut Input) {
+        input.kind = self.choice(fields, "type").and_then(|name| match name {
+            "text" => Some(Type::Text),
+            "int" => Some(Type::Int),
+            "number" => Some(Type::Float),
+            "bool" => Some(Type::Bool),
+            "list" => Some(Type::List),
+            "object" => Some(Type::Object),
+            _ => None,
+        });
+        input.default = fields.get("default").map(|place| place.node.value.clone());
+        input.required = self.bool(fields, "required").unwrap_or(input.default.is_none());
+        input.description = self.text(fields, "description");
+        if let (Some(kind), Some(default), Some(place)) = (input.kind, &input.default, fields.get("default"))
+            && !Input::accepts(kind, default)
+        {
+            let message = format!(
+                "`default` of `{}` is {}, not {}",
+                input.name,
+                default.kind().with_article(),
+                kind.with_article()
+            );
+            self.problem(Check::WrongType.at(self.span_of(place.node), message));
+        }
+    }
+
+    fn context(&mut self, fields: &Fields<'_>) -> Option<Context> {
+        let place = self.map(fields, "context")?;
+        let mut entries = Vec::new();
+        for (name, entry, at) in place.entries() {
+            let Some(written) = self.document(&at) else { continue };
+            let literal = written.of.as_fixed().and_then(|value| value.as_str()).map(EcoString::from);
+            entries.push(ContextEntry { name: name.into(), written, key_span: entry.key_span, literal });
+        }
+        let compiled = Document::compile(&self.syntax, |sink| {
+            sink.begin_object(place.node.span)?;
+            sink.key("context", Style::Plain, place.node.span)?;
+            place.node.feed(sink)?;
+            sink.end_object(place.node.span)
+        });
+        // The problems were found entry by entry.
+        let mut document = match compiled {
+            Ok(document) | Err(DocumentError::Templates { rest: document, .. }) => document,
+            Err(DocumentError::Read(_)) => return None,
+        };
+        let definitions = document.define("context").ok().flatten()?;
+        Some(Context { definitions, entries })
+    }
+
+    fn agents(&mut self, fields: &Fields<'_>) -> Vec<Agent> {
+        let mut agents = Vec::new();
+        if let Some(place) = self.map(fields, "agents") {
+            for (name, entry, at) in place.entries() {
+                if !self.check_name(name, entry.key_span) {
+                    continue;
+                }
+                let Some(fields) = self.fields(at, &AGENT) else { continue };
+                self.choice(&fields, "provider");
+                let command = self.templates(&fields, "command");
+                let command = self.program(command, fields.get("command"), "command").unwrap_or_default();
+                let model = self.text(&fields, "model");
+                agents.push(Agent { name: name.into(), command, model, span: entry.key_span });
+            }
+        }
+        if !agents.iter().any(|agent| agent.name == DEFAULT_AGENT.0) {
+            agents.push(default_agent(&self.syntax));
+        }
+        agents
+    }
+
+    fn exports(&mut self, fields: &Fields<'_>) -> Vec<(EcoString, Field<Document>)> {
+        let Some(place) = self.map(fields, "exports") else { return Vec::new() };
+        let mut exports = Vec::new();
+        for (name, entry, at) in place.entries() {
+            if self.check_name(name, entry.key_span)
+                && let Some(document) = self.document(&at)
+            {
+                exports.push((name.into(), document));
+            }
+        }
+        exports
+    }
+}
+
+/// The problem of a file that is something else than a list of steps.
+fn other_shape(root: &Node) -> Option<Problem> {
+    if root.get("steps").is_some() || root.get("commands").is_some() {
+        return None;
+    }
+    root.entries().find_map(|(key, entry)| match fields::elsewhere("workflow", key) {
+        Some(fields::Elsewhere::Shape(_)) => Some(read::unknown_key(&WORKFLOW, key, entry.key_span)),
+        _ => None,
+    })
+}
+
+fn name_of(file: &str) -> EcoString {
+    let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
+    name.rsplit_once('.').map_or(name, |(stem, _)| if stem.is_empty() { name } else { stem }).into()
+}
+
+fn default_agent(syntax: &Syntax) -> Agent {
+    let origin = Origin { path: EcoString::new(), span: Span::default(), style: Style::Plain };
+    let (name, command) = DEFAULT_AGENT;
+    let field = |word: &str| Field { of: Template::parse_all(word, syntax).0, origin: origin.clone() };
+    Agent { name: name.into(), command: command.map(field).into(), model: None, span: Span::default() }
+}
+
+/// Steps behind a pointer, as the model has them.
+type Steps = Vec<Arc<crate::model::Step>>;

@@ -1,0 +1,481 @@
+//! Reading one object of a file by its table: unknown keys, spellings, forms, templates with their places.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ecow::{EcoString, eco_format};
+use threadline_lang::data::Style;
+use threadline_lang::diag::{Span, nearest};
+use threadline_lang::{Document, DocumentError, Expression, Origin, Syntax, Template, Type, Value};
+
+use crate::checks::Check;
+use crate::fields::{ActionName, Choice, Elsewhere, Form, Key, Object, elsewhere};
+use crate::forms;
+use crate::model::{Field, Setting, Variable};
+use crate::problem::Problem;
+use crate::source::{Entry, Node, SourceFile};
+
+/// Gathers what is wrong while a file is read.
+pub(super) struct Loader {
+    pub(super) file: SourceFile,
+    pub(super) syntax: Syntax,
+    pub(super) problems: Vec<Problem>,
+}
+
+/// A node, and the keys that lead to it.
+#[derive(Clone)]
+pub(super) struct Place<'n> {
+    pub(super) node: &'n Node,
+    pub(super) path: EcoString,
+}
+
+/// An object whose keys are known to the table.
+pub(super) struct Fields<'n> {
+    pub(super) object: &'static Object,
+    /// The whole object.
+    pub(super) place: Place<'n>,
+    found: Vec<Found<'n>>,
+}
+
+/// A key of the object, as it stands in the file.
+pub(super) struct Found<'n> {
+    pub(super) key: &'static Key,
+    /// As it is spelt there.
+    pub(super) written: &'n str,
+    pub(super) entry: &'n Entry,
+}
+
+impl<'n> Place<'n> {
+    pub(super) fn key(&self, name: &str, entry: &'n Entry) -> Self {
+        let path = if self.path.is_empty() { name.into() } else { eco_format!("{}.{name}", self.path) };
+        Self { node: &entry.node, path }
+    }
+
+    pub(super) fn item(&self, at: usize, node: &'n Node) -> Self {
+        Self { node, path: eco_format!("{}[{at}]", self.path) }
+    }
+
+    pub(super) fn origin(&self) -> Origin {
+        Origin {
+            path: self.path.clone(),
+            span: self.node.span,
+            style: self.node.style.unwrap_or(Style::Plain),
+        }
+    }
+
+    pub(super) fn field<T>(&self, of: T) -> Field<T> {
+        Field { of, origin: self.origin() }
+    }
+
+    /// Every entry of an object, and its place.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (&'n str, &'n Entry, Self)> {
+        self.node.entries().map(|(name, entry)| (name, entry, self.key(name, entry)))
+    }
+
+    pub(super) fn items(&self) -> impl Iterator<Item = Self> {
+        self.node.items().iter().enumerate().map(|(at, node)| self.item(at, node))
+    }
+}
+
+impl<'n> Fields<'n> {
+    /// The key as it stands in the file, when it does.
+    pub(super) fn found(&self, name: &str) -> Option<&Found<'n>> {
+        self.found.iter().find(|found| found.key.name == name)
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<Place<'n>> {
+        self.found(name).map(|found| self.place.key(found.written, found.entry))
+    }
+
+    pub(super) fn all(&self) -> &[Found<'n>] {
+        &self.found
+    }
+}
+
+impl Loader {
+    pub(super) fn problem(&mut self, problem: Problem) {
+        self.problems.push(problem);
+    }
+
+    /// The text of a node as it stands in the file.
+    pub(super) fn written(&self, node: &Node) -> &str {
+        self.file.text().get(node.span.range()).unwrap_or("")
+    }
+
+    // ---- objects ---------------------------------------------------------------------------------------
+
+    /// An object by its table. What the table does not know is a problem and otherwise left out.
+    pub(super) fn fields<'n>(&mut self, place: Place<'n>, object: &'static Object) -> Option<Fields<'n>> {
+        if place.node.value.as_object().is_none() {
+            let expected = format!("an object with the keys of a {}", object.name);
+            self.wrong_type(place.node, object.name, &expected);
+            return None;
+        }
+        let mut found: Vec<Found<'n>> = Vec::with_capacity(place.node.entries().count());
+        for (written, entry) in place.node.entries() {
+            let Some(key) = object.key(written) else {
+                let problem = unknown_key(object, written, entry.key_span);
+                self.problem(problem);
+                continue;
+            };
+            if let Some(first) = found.iter().find(|found| found.key.name == key.name) {
+                let message = format!("`{}` and `{written}` mean the same", first.written);
+                self.problem(Check::ConflictingKeys.at(entry.key_span, message).hint("keep one of them"));
+                continue;
+            }
+            found.push(Found { key, written, entry });
+        }
+        let fields = Fields { object, place, found };
+        for key in object.keys.iter().filter(|key| key.required) {
+            if fields.found(key.name).is_none() {
+                let message = format!("a {} needs `{}`: {}", object.name, key.name, key.doc);
+                self.problem(Check::MissingKey.at(self.head(fields.place.node), message));
+            }
+        }
+        Some(fields)
+    }
+
+    /// Where an object begins: its first key, so that an excerpt points at one line.
+    pub(super) fn head(&self, node: &Node) -> Span {
+        let first = node.entries().next().map(|(_, entry)| entry.key_span);
+        first
+            .filter(|_| node.span.start != node.span.end)
+            .unwrap_or(Span { start: node.span.start, end: node.span.end.min(node.span.start + 1) })
+    }
+
+    // ---- scalars ---------------------------------------------------------------------------------------
+
+    fn wrong_type(&mut self, node: &Node, name: &str, expected: &str) {
+        let got = node.value.kind();
+        let mut problem = Check::WrongType
+            .at(self.span_of(node), format!("`{name}` takes {expected}, not {}", got.with_article()));
+        if node.value.as_object().is_some() && self.written(node).starts_with('{') {
+            problem = problem.hint("quote this value");
+        }
+        self.problem(problem);
+    }
+
+    /// The bytes to point at: of a block only its beginning.
+    pub(super) fn span_of(&self, node: &Node) -> Span {
+        if node.value.as_object().is_some() { self.head(node) } else { node.span }
+    }
+
+    /// A scalar as text: a number or bool as it is written.
+    pub(super) fn scalar_text(&mut self, place: &Place<'_>, name: &str) -> Option<EcoString> {
+        let value = &place.node.value;
+        if let Some(text) = value.as_str() {
+            return Some(text.into());
+        }
+        if matches!(value.kind(), Type::Bool | Type::Int | Type::Float) {
+            return Some(self.written(place.node).trim().into());
+        }
+        self.wrong_type(place.node, name, "text");
+        None
+    }
+
+    pub(super) fn text(&mut self, fields: &Fields<'_>, name: &str) -> Option<EcoString> {
+        let place = fields.get(name)?;
+        self.scalar_text(&place, name)
+    }
+
+    pub(super) fn bool(&mut self, fields: &Fields<'_>, name: &str) -> Option<bool> {
+        let place = fields.get(name)?;
+        let found = place.node.value.as_bool();
+        if found.is_none() {
+            let mut problem = Check::WrongType.at(
+                self.span_of(place.node),
+                format!("`{name}` takes `true` or `false`, not {}", shown(&place.node.value)),
+            );
+            if let Some(text) = place.node.value.as_str() {
+                problem = match text.to_ascii_lowercase().as_str() {
+                    "yes" | "on" | "true" => problem.hint("write `true`, without quotes"),
+                    "no" | "off" | "false" => problem.hint("write `false`, without quotes"),
+                    _ => problem,
+                };
+            }
+            self.problem(problem);
+        }
+        found
+    }
+
+    /// One of the words of the table.
+    pub(super) fn choice(&mut self, fields: &Fields<'_>, name: &str) -> Option<&'static str> {
+        let place = fields.get(name)?;
+        let choices = fields.object.known(name).choices();
+        let text = self.scalar_text(&place, name)?;
+        let found = choices.iter().find(|choice| choice.name == text || choice.also.contains(&text.as_str()));
+        if found.is_none() {
+            let expected = Form::OneOf(choices).expected();
+            let near = nearest(&text, choices.iter().map(|Choice { name, .. }| *name));
+            let message = format!("`{name}` takes {expected}, not `{text}`");
+            let problem = Check::UnknownChoice.at(place.node.span, message);
+            self.problem(match near {
+                Some(near) => problem.hint(format!("did you mean `{near}`")),
+                None => problem,
+            });
+        }
+        found.map(|choice| choice.name)
+    }
+
+    /// A name of the author's own.
+    pub(super) fn name(&mut self, fields: &Fields<'_>, name: &str) -> Option<Field<EcoString>> {
+        let place = fields.get(name)?;
+        let text = self.scalar_text(&place, name)?;
+        self.check_name(&text, place.node.span).then(|| place.field(text))
+    }
+
+    pub(super) fn check_name(&mut self, text: &str, span: Span) -> bool {
+        let fits = forms::is_name(text);
+        if !fits {
+            let message = format!("`{text}` cannot be a name");
+            let hint = "letters, digits, `_` and `-`, not digits alone, and no word of the language";
+            self.problem(Check::BadName.at(span, message).hint(hint));
+        }
+        fits
+    }
+
+    // ---- settings --------------------------------------------------------------------------------------
+
+    pub(super) fn duration(&mut self, fields: &Fields<'_>, name: &str) -> Option<Setting<Duration>> {
+        self.setting(fields, name, Check::BadDuration, Form::Duration, forms::duration)
+    }
+
+    pub(super) fn size(&mut self, fields: &Fields<'_>, name: &str) -> Option<Setting<u64>> {
+        self.setting(fields, name, Check::BadSize, Form::Size, forms::size)
+    }
+
+    pub(super) fn count(&mut self, fields: &Fields<'_>, name: &str, least: u64) -> Option<Setting<u64>> {
+        let place = fields.get(name)?;
+        self.count_at(&place, name, least)
+    }
+
+    pub(super) fn count_at(&mut self, place: &Place<'_>, name: &str, least: u64) -> Option<Setting<u64>> {
+        let read = |value: &Value| forms::count(value).filter(|count| *count >= least);
+        self.setting_at(place, name, Check::WrongType, Form::Count(least), read)
+    }
+
+    /// A duration that no reference may give.
+    pub(super) fn fixed_duration(&mut self, fields: &Fields<'_>, name: &str) -> Option<Duration> {
+        let place = fields.get(name)?;
+        let read = forms::duration(&place.node.value);
+        if read.is_none() {
+            let problem = bad_form(Check::BadDuration, place.node, name, Form::Duration);
+            self.problem(problem);
+        }
+        read
+    }
+
+    fn setting<T>(
+        &mut self,
+        fields: &Fields<'_>,
+        name: &str,
+        check: Check,
+        form: Form,
+        read: impl Fn(&Value) -> Option<T>,
+    ) -> Option<Setting<T>> {
+        let place = fields.get(name)?;
+        self.setting_at(&place, name, check, form, read)
+    }
+
+    fn setting_at<T>(
+        &mut self,
+        place: &Place<'_>,
+        name: &str,
+        check: Check,
+        form: Form,
+        read: impl Fn(&Value) -> Option<T>,
+    ) -> Option<Setting<T>> {
+        if matches!(place.node.value.kind(), Type::List | Type::Object) {
+            self.problem(bad_form(check, place.node, name, form));
+            return None;
+        }
+        let document = self.document(place)?;
+        let Some(value) = document.of.as_fixed() else { return Some(Setting::Dynamic(document)) };
+        let found = read(value);
+        if found.is_none() {
+            self.problem(bad_form(check, place.node, name, form));
+        }
+        found.map(Setting::Fixed)
+    }
+
+    // ---- the language ----------------------------------------------------------------------------------
+
+    /// A document at a place, its templates compiled.
+    pub(super) fn document(&mut self, place: &Place<'_>) -> Option<Field<Document>> {
+        match Document::compile(&self.syntax, |sink| place.node.feed(sink)) {
+            Ok(document) => Some(place.field(document)),
+            Err(DocumentError::Templates { errors, rest }) => {
+                let origin = place.origin();
+                for error in &errors {
+                    self.problem(Problem::of_language(error, &origin, self.file.text()));
+                }
+                // What parses is checked with the rest of the file.
+                Some(place.field(rest))
+            }
+            Err(DocumentError::Read(error)) => {
+                self.problem(Problem::of_reading(&error));
+                None
+            }
+        }
+    }
+
+    /// Text with references. A number or a bool stands for its text.
+    pub(super) fn template(&mut self, place: &Place<'_>, name: &str) -> Option<Field<Template>> {
+        let text = self.scalar_text(place, name)?;
+        let (template, errors) = Template::parse_all(text, &self.syntax);
+        let origin = place.origin();
+        for error in &errors {
+            self.problem(Problem::of_language(error, &origin, self.file.text()));
+        }
+        Some(place.field(template))
+    }
+
+    pub(super) fn template_of(&mut self, fields: &Fields<'_>, name: &str) -> Option<Field<Template>> {
+        let place = fields.get(name)?;
+        self.template(&place, name)
+    }
+
+    pub(super) fn document_of(&mut self, fields: &Fields<'_>, name: &str) -> Option<Field<Document>> {
+        let place = fields.get(name)?;
+        self.document(&place)
+    }
+
+    /// A condition.
+    pub(super) fn expression(&mut self, fields: &Fields<'_>, name: &str) -> Option<Field<Arc<Expression>>> {
+        let place = fields.get(name)?;
+        let text = self.scalar_text(&place, name)?;
+        // The final line break of a block is not part of what was meant.
+        match Expression::parse(text.trim_end_matches('\n'), &self.syntax) {
+            Ok(expression) => Some(place.field(Arc::new(expression))),
+            Err(error) => {
+                let problem = Problem::of_language(&error, &place.origin(), self.file.text());
+                self.problem(problem);
+                None
+            }
+        }
+    }
+
+    /// A list of templates: a program and its arguments.
+    pub(super) fn templates(&mut self, fields: &Fields<'_>, name: &str) -> Option<Vec<Field<Template>>> {
+        let place = fields.get(name)?;
+        self.list(&place, name)?;
+        let items: Vec<_> = place.items().map(|item| self.template(&item, name)).collect();
+        items.into_iter().collect()
+    }
+
+    /// A list of fixed texts.
+    pub(super) fn texts(&mut self, fields: &Fields<'_>, name: &str) -> Option<Vec<EcoString>> {
+        let place = fields.get(name)?;
+        self.list(&place, name)?;
+        let items: Vec<_> = place.items().map(|item| self.scalar_text(&item, name)).collect();
+        items.into_iter().collect()
+    }
+
+    fn list(&mut self, place: &Place<'_>, name: &str) -> Option<()> {
+        let is_list = place.node.value.as_list().is_some();
+        if !is_list {
+            let message = format!("`{name}` takes a list, not {}", shown(&place.node.value));
+            let mut problem = Check::WrongType.at(self.span_of(place.node), message);
+            if place.node.value.as_str().is_some() {
+                problem = problem.hint(format!("one item for each word: `{name}: [program, argument]`"));
+            }
+            self.problem(problem);
+        }
+        is_list.then_some(())
+    }
+
+    /// An object whose keys are names of the author's own.
+    pub(super) fn map<'n>(&mut self, fields: &Fields<'n>, name: &str) -> Option<Place<'n>> {
+        let place = fields.get(name)?;
+        if place.node.value.is_null() {
+            return None;
+        }
+        if place.node.value.as_object().is_none() {
+            self.wrong_type(place.node, name, "an object of names");
+            return None;
+        }
+        Some(place)
+    }
+
+    /// Variables of an environment.
+    pub(super) fn variables(&mut self, fields: &Fields<'_>) -> Vec<Variable> {
+        let Some(place) = self.map(fields, "env") else { return Vec::new() };
+        let mut variables = Vec::new();
+        for (name, entry, at) in place.entries() {
+            if !forms::is_variable(name) {
+                let message = format!("`{name}` cannot be the name of an environment variable");
+                self.problem(Check::BadName.at(entry.key_span, message));
+                continue;
+            }
+            let value = match entry.node.value.is_null() {
+                true => None,
+                false => match self.template(&at, name) {
+                    None => continue,
+                    value => value,
+                },
+            };
+            variables.push(Variable { name: name.into(), span: entry.key_span, value });
+        }
+        variables
+    }
+
+    /// Keys that do not go with what the step does.
+    pub(super) fn check_applies(&mut self, fields: &Fields<'_>, action: ActionName) {
+        for found in fields.all() {
+            let on = found.key.on;
+            if on.is_empty() || on.contains(&action) {
+                continue;
+            }
+            let goes: Vec<String> = on.iter().map(|action| format!("`{}`", action.key())).collect();
+            let message = format!("`{}` does not go with `{}`", found.written, action.key());
+            let note = format!("it goes with {}", goes.join(", "));
+            self.problem(Check::KeyNotHere.at(found.entry.key_span, message).note(note));
+        }
+    }
+}
+
+fn bad_form(check: Check, node: &Node, name: &str, form: Form) -> Problem {
+    let span = if node.value.as_object().is_some() {
+        Span { end: node.span.end.min(node.span.start + 1), ..node.span }
+    } else {
+        node.span
+    };
+    check.at(span, format!("`{name}` takes {}, not {}", form.expected(), shown(&node.value)))
+}
+
+/// A value in a message: what a scalar is, and otherwise its type.
+pub(super) fn shown(value: &Value) -> String {
+    match value.kind() {
+        Type::List | Type::Object | Type::Null => value.kind().with_article().to_owned(),
+        Type::Text => format!("the text `{}`", threadline_lang::diag::excerpt(value).trim_matches('"')),
+        _ => format!("`{}`", threadline_lang::diag::excerpt(value)),
+    }
+}
+
+pub(super) fn unknown_key(object: &'static Object, key: &str, span: Span) -> Problem {
+    match elsewhere(object.name, key) {
+        Some(Elsewhere::Old(instead)) => {
+            Check::OldKey.at(span, format!("a {} has no `{key}` here", object.name)).hint(instead)
+        }
+        Some(Elsewhere::Later(meanwhile)) => {
+            let problem = Check::NotInVersion.at(span, format!("`{key}` is not in this version"));
+            match meanwhile {
+                Some(meanwhile) => problem.hint(meanwhile),
+                None => problem,
+            }
+        }
+        Some(Elsewhere::Shape(shape)) => Check::OtherShape
+            .at(span, format!("`{key}` makes this {shape}: this version runs lists of steps only"))
+            .hint("write what is to be done as a list under `steps:`"),
+        None => {
+            let problem = Check::UnknownKey.at(span, format!("a {} has no key `{key}`", object.name));
+            match nearest(key, object.names()) {
+                Some(near) => problem.hint(format!("did you mean `{near}`")),
+                None => {
+                    let names: Vec<&str> = object.keys.iter().map(|key| key.name).collect();
+                    problem.note(format!("keys: {}", names.join(", ")))
+                }
+            }
+        }
+    }
+}

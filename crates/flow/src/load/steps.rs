@@ -1,0 +1,313 @@
+//! Steps of a file: what each does, and the keys around it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ecow::EcoString;
+
+use super::Steps;
+use super::read::{Fields, Loader, Place, shown};
+use crate::checks::Check;
+use crate::fields::{ActionName, RETRY, STEP, WRITE_FILE};
+use crate::forms;
+use crate::model::{
+    Action, Backoff, CaptureFormat, FileFormat, ForEach, OnCrash, Retry, Setting, Step, WriteFile,
+};
+
+impl Loader {
+    /// The steps behind a key.
+    pub(super) fn steps_of(&mut self, fields: &Fields<'_>, name: &str) -> Steps {
+        match fields.get(name) {
+            Some(place) => self.steps(&place, name),
+            None => Vec::new(),
+        }
+    }
+
+    /// A list of steps, or one step.
+    pub(super) fn steps(&mut self, place: &Place<'_>, name: &str) -> Steps {
+        if place.node.value.as_list().is_some() {
+            let steps: Steps = place.items().filter_map(|item| self.step(item)).collect();
+            if place.node.items().is_empty() {
+                self.problem(Check::NoSteps.at(place.node.span, format!("`{name}` has no step")));
+            }
+            return steps;
+        }
+        if place.node.value.as_object().is_some() {
+            return self.step(place.clone()).into_iter().collect();
+        }
+        let message = format!("`{name}` takes a list of steps, not {}", shown(&place.node.value));
+        self.problem(Check::WrongType.at(place.node.span, message));
+        Vec::new()
+    }
+
+    fn step(&mut self, place: Place<'_>) -> Option<Arc<Step>> {
+        if let Some(text) = place.node.value.as_str() {
+            let message = format!("a step is an object, not the text `{text}`");
+            let hint = "write what it does before it, such as `shell: ...`";
+            self.problem(Check::WrongType.at(place.node.span, message).hint(hint));
+            return None;
+        }
+        let origin = place.origin();
+        let fields = self.fields(place, &STEP)?;
+        let action = self.action_name(&fields);
+        if let Some(action) = action {
+            self.check_applies(&fields, action);
+        }
+        // The keys around an action that is missing or wrong are looked at all the same.
+        let action = action.map(|action| self.action(&fields, action));
+        let step = Step {
+            id: self.name(&fields, "id"),
+            name: self.text(&fields, "name"),
+            when: self.expression(&fields, "when"),
+            capture: self.capture(&fields),
+            format: self.capture_format(&fields),
+            timeout: self.duration(&fields, "timeout"),
+            retry: self.retry(&fields),
+            on_crash: match self.choice(&fields, "on_crash") {
+                Some("fail") => OnCrash::Fail,
+                Some("ask") => OnCrash::Ask,
+                _ => OnCrash::Rerun,
+            },
+            on_failure: self.steps_of(&fields, "on_failure"),
+            on_success: self.steps_of(&fields, "on_success"),
+            finally: self.steps_of(&fields, "finally"),
+            continue_on_error: self.bool(&fields, "continue_on_error").unwrap_or_default(),
+            env: self.variables(&fields),
+            cwd: self.template_of(&fields, "cwd"),
+            shell_program: self.shell_program(&fields),
+            strict_shell: self.bool(&fields, "strict_shell").unwrap_or(true),
+            max_output: self.size(&fields, "max_output"),
+            origin,
+            action: action??,
+        };
+        Some(Arc::new(step))
+    }
+
+    // ---- what it does ----------------------------------------------------------------------------------
+
+    /// What the step does: exactly one of the actions.
+    fn action_name(&mut self, fields: &Fields<'_>) -> Option<ActionName> {
+        let named = |action: &ActionName| match action {
+            ActionName::Agent => fields.found("agent").or_else(|| fields.found("claude")),
+            action => fields.found(action.key()),
+        };
+        let found: Vec<_> =
+            ActionName::ALL.iter().filter_map(|action| Some((*action, named(action)?))).collect();
+        match &found[..] {
+            [(action, _)] => Some(*action),
+            [] => {
+                self.no_action(fields);
+                None
+            }
+            [(_, first), (_, second), ..] => {
+                let message = format!("a step does one thing: `{}` or `{}`", first.written, second.written);
+                let span = second.entry.key_span;
+                self.problem(Check::ConflictingKeys.at(span, message).hint("make two steps of it"));
+                None
+            }
+        }
+    }
+
+    fn no_action(&mut self, fields: &Fields<'_>) {
+        // A key of another system was reported, with what to write instead of it.
+        let odd = |key: &str| crate::fields::elsewhere("step", key).is_some();
+        if fields.place.node.entries().any(|(key, _)| odd(key)) {
+            return;
+        }
+        let needs = [("message", "agent"), ("do", "foreach")];
+        for (key, action) in needs {
+            if let Some(found) = fields.found(key) {
+                let message = format!("`{key}` needs `{action}` beside it");
+                self.problem(Check::MissingKey.at(found.entry.key_span, message));
+                return;
+            }
+        }
+        let keys: Vec<String> = ActionName::ALL.iter().map(|action| format!("`{}`", action.key())).collect();
+        let message = "the step does nothing";
+        let span = self.head(fields.place.node);
+        self.problem(Check::MissingKey.at(span, message).hint(format!("give it one of {}", keys.join(", "))));
+    }
+
+    fn action(&mut self, fields: &Fields<'_>, action: ActionName) -> Option<Action> {
+        match action {
+            ActionName::Shell => {
+                let place = fields.get("shell")?;
+                let interpolate = self.bool(fields, "interpolate").unwrap_or(true);
+                let text = self.scalar_text(&place, "shell")?;
+                Some(Action::Shell { text: place.field(text), interpolate })
+            }
+            ActionName::Argv => {
+                let argv = self.templates(fields, "argv")?;
+                if argv.is_empty() {
+                    let span = fields.get("argv")?.node.span;
+                    self.problem(
+                        Check::WrongType.at(span, "`argv` takes a program and its arguments, this is empty"),
+                    );
+                    return None;
+                }
+                Some(Action::Argv(argv))
+            }
+            ActionName::Agent => self.agent(fields),
+            ActionName::WriteFile => self.write_file(fields),
+            ActionName::Value => Some(Action::Value(self.document_of(fields, "value")?)),
+            ActionName::ForEach => self.for_each(fields),
+        }
+    }
+
+    fn agent(&mut self, fields: &Fields<'_>) -> Option<Action> {
+        let Some(short) = fields.found("claude") else {
+            let agent = self.name(fields, "agent");
+            if fields.found("message").is_none() {
+                let span = fields.found("agent")?.entry.key_span;
+                self.problem(Check::MissingKey.at(span, "`agent` needs `message` beside it"));
+            }
+            let message = self.template_of(fields, "message");
+            return Some(Action::Agent { agent: agent?, message: message? });
+        };
+        for key in ["agent", "message"] {
+            if let Some(found) = fields.found(key) {
+                let message =
+                    format!("`claude` stands for an agent and its message: `{key}` cannot stand beside it");
+                self.problem(Check::ConflictingKeys.at(found.entry.key_span, message));
+            }
+        }
+        let place = fields.get("claude")?;
+        let message = self.template(&place, "claude")?;
+        let mut agent = place.field(EcoString::from("claude"));
+        agent.origin.span = short.entry.key_span;
+        Some(Action::Agent { agent, message })
+    }
+
+    fn write_file(&mut self, fields: &Fields<'_>) -> Option<Action> {
+        let inner = self.fields(fields.get("write_file")?, &WRITE_FILE)?;
+        let path = self.template_of(&inner, "path");
+        let content = self.document_of(&inner, "content");
+        let format = match self.choice(&inner, "format") {
+            Some("json") => FileFormat::Json,
+            Some("yaml") => FileFormat::Yaml,
+            _ => FileFormat::Text,
+        };
+        let mode = self.mode(&inner);
+        let create_dirs = self.bool(&inner, "create_dirs").unwrap_or_default();
+        Some(Action::WriteFile(WriteFile { path: path?, content: content?, format, mode, create_dirs }))
+    }
+
+    /// The mode of a file. YAML takes `0644` for the number 644, so the digits count as they are written.
+    fn mode(&mut self, fields: &Fields<'_>) -> Option<u32> {
+        let place = fields.get("mode")?;
+        let written = match place.node.value.as_str() {
+            Some(text) => text.to_owned(),
+            None => self.written(place.node).trim().to_owned(),
+        };
+        let mode = forms::mode(&written);
+        if mode.is_none() {
+            let message =
+                format!("`mode` takes the mode of a file such as `0644`, not {}", shown(&place.node.value));
+            self.problem(Check::BadMode.at(self.span_of(place.node), message));
+        }
+        mode
+    }
+
+    fn for_each(&mut self, fields: &Fields<'_>) -> Option<Action> {
+        let items = self.document_of(fields, "foreach");
+        let steps = self.steps_of(fields, "do");
+        if fields.found("do").is_none() {
+            let span = fields.found("foreach")?.entry.key_span;
+            self.problem(
+                Check::MissingKey.at(span, "`foreach` needs `do` beside it: the steps for each item"),
+            );
+        }
+        let parallel = self.count(fields, "parallel", 1);
+        let max_items = self.count(fields, "max_items", 0);
+        let items = items?;
+        if let Some(value) = items.of.as_fixed()
+            && value.as_list().is_none()
+        {
+            self.not_a_list(fields, value);
+        }
+        Some(Action::ForEach(ForEach { items, steps, parallel, max_items }))
+    }
+
+    fn not_a_list(&mut self, fields: &Fields<'_>, value: &threadline_lang::Value) {
+        let Some(place) = fields.get("foreach") else { return };
+        let message = format!("`foreach` takes a list, not {}", shown(value));
+        let problem = Check::WrongType.at(self.span_of(place.node), message);
+        self.problem(if value.as_str().is_some() {
+            problem.hint(
+                "the lines that a command prints: a step before with `shell:`, `capture: files` and \
+                 `capture_format: lines`, then `foreach: ${files}`",
+            )
+        } else {
+            problem
+        });
+    }
+
+    // ---- the keys around it ----------------------------------------------------------------------------
+
+    fn capture(&mut self, fields: &Fields<'_>) -> Option<crate::model::Field<EcoString>> {
+        let place = fields.get("capture")?;
+        if place.node.value.as_bool().is_some() {
+            let key = fields.found("capture")?.written;
+            let message = format!("`{key}` takes a name, not `{}`", self.written(place.node).trim());
+            let hint = format!(
+                "write `{key}: NAME` and read `${{NAME}}`; the next step has it as `${{prev}}` anyway"
+            );
+            self.problem(Check::OldKey.at(place.node.span, message).hint(hint));
+            return None;
+        }
+        self.name(fields, "capture")
+    }
+
+    fn capture_format(&mut self, fields: &Fields<'_>) -> CaptureFormat {
+        match self.choice(fields, "capture_format") {
+            Some("json") => CaptureFormat::Json,
+            Some("lines") => CaptureFormat::Lines,
+            Some("number") => CaptureFormat::Number,
+            Some("boolean") => CaptureFormat::Boolean,
+            _ => CaptureFormat::Text,
+        }
+    }
+
+    fn shell_program(&mut self, fields: &Fields<'_>) -> Option<crate::model::Field<EcoString>> {
+        let place = fields.get("shell_program")?;
+        let text = self.scalar_text(&place, "shell_program")?;
+        Some(place.field(text))
+    }
+
+    /// `retry: n`, or an object about it.
+    fn retry(&mut self, fields: &Fields<'_>) -> Option<Retry> {
+        let place = fields.get("retry")?;
+        if place.node.value.as_object().is_none() {
+            let attempts = self.count_at(&place, "retry", 1)?;
+            return Some(Retry { attempts, ..Retry::default() });
+        }
+        let inner = self.fields(place, &RETRY)?;
+        let attempts = self.count(&inner, "attempts", 1);
+        let usual = Retry::default();
+        let retry = Retry {
+            attempts: Setting::Fixed(1),
+            backoff: match self.choice(&inner, "backoff") {
+                Some("linear") => Backoff::Linear,
+                Some("exponential") => Backoff::Exponential,
+                _ => Backoff::Fixed,
+            },
+            delay: self.duration(&inner, "delay").unwrap_or(usual.delay),
+            max_delay: self.duration(&inner, "max_delay").unwrap_or(usual.max_delay),
+            jitter: self.bool(&inner, "jitter").unwrap_or_default(),
+        };
+        Some(Retry { attempts: attempts?, ..retry })
+    }
+}
+
+/// What holds for a retry of which only the number is given; the table says the same for people.
+impl Default for Retry {
+    fn default() -> Self {
+        Self {
+            attempts: Setting::Fixed(1),
+            backoff: Backoff::Fixed,
+            delay: Setting::Fixed(Duration::from_secs(1)),
+            max_delay: Setting::Fixed(Duration::from_secs(300)),
+            jitter: false,
+        }
+    }
+}

@@ -1,0 +1,493 @@
+//! The checks of a plan: every name that a field reads is looked up, in its scope and in the order of the steps.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ecow::EcoString;
+use threadline_lang::diag::{Span, nearest};
+use threadline_lang::{
+    Document, Error, Expression, Origin, Reference, ReferenceKind, Scope, Shape, Template, Undefined,
+};
+
+use super::context::{OUTER, not_known};
+use super::names::{self, Named, Names, ScopeNumber};
+use super::order::Order;
+use super::{Part, Plan, ROOTS, Read, StepNumber};
+use crate::checks::Check;
+use crate::model::{Action, Field, Setting, Step, Variable};
+use crate::problem::{Problem, place_in};
+
+/// So many problems are looked for: nobody reads more, and each takes its time.
+const MAX_PROBLEMS: usize = 200;
+
+/// Checks a plan and writes down what its steps read.
+pub(super) fn check(plan: &mut Plan) -> Vec<Problem> {
+    let mut checker = Checker {
+        names: Names::new(plan),
+        order: Order::new(plan),
+        plan,
+        problems: Vec::new(),
+        of_items: HashMap::new(),
+    };
+    checker.declared_names();
+    checker.context_cycles();
+    checker.outside_of_steps();
+    let steps = 0..checker.plan.steps.len();
+    let reads: Vec<Vec<Read>> = steps.map(|at| checker.step(super::number::count(at))).collect();
+    let exports = checker.exports();
+    let problems = checker.problems;
+    for (planned, reads) in plan.steps.iter_mut().zip(reads) {
+        planned.reads = reads;
+    }
+    plan.export_reads = exports;
+    problems
+}
+
+pub(super) struct Checker<'p> {
+    pub(super) plan: &'p Plan,
+    pub(super) names: Names,
+    pub(super) order: Order,
+    problems: Vec<Problem>,
+    /// Names of items, and the `foreach` they belong to: to say so where they are read outside.
+    of_items: HashMap<EcoString, StepNumber>,
+}
+
+/// Who reads.
+#[derive(Clone, Copy)]
+pub(super) struct Reader {
+    /// The step; none at the end of the run.
+    pub(super) step: Option<StepNumber>,
+    scope: ScopeNumber,
+    /// It is the step's `when`, which does not protect what it reads itself.
+    pub(super) is_when: bool,
+}
+
+/// A field that can read something.
+#[derive(Clone, Copy)]
+enum Readable<'f> {
+    Text(&'f Field<Template>),
+    Value(&'f Field<Document>),
+    Condition(&'f Field<Arc<Expression>>),
+}
+
+impl<'f> Readable<'f> {
+    fn references(self) -> Vec<(Origin, Reference)> {
+        let placed = |origin: &Origin, references: Vec<Reference>| {
+            references.into_iter().map(|reference| (origin.clone(), reference)).collect()
+        };
+        match self {
+            Self::Text(field) => placed(&field.origin, field.of.references()),
+            Self::Value(field) => field.of.references(),
+            Self::Condition(field) => placed(&field.origin, field.of.references()),
+        }
+    }
+
+    fn errors(self, scope: &Scope) -> Vec<Error> {
+        match self {
+            Self::Text(field) => field.of.check(scope),
+            Self::Value(field) => field.of.check(scope),
+            Self::Condition(field) => field.of.check(scope),
+        }
+    }
+
+    fn origin(self) -> &'f Origin {
+        match self {
+            Self::Text(field) => &field.origin,
+            Self::Value(field) => &field.origin,
+            Self::Condition(field) => &field.origin,
+        }
+    }
+}
+
+impl Checker<'_> {
+    pub(super) fn problem(&mut self, problem: Problem) {
+        self.problems.push(problem);
+    }
+
+    fn is_full(&self) -> bool {
+        self.problems.len() >= MAX_PROBLEMS
+    }
+
+    /// Where a reference stands in the file.
+    pub(super) fn place(&self, origin: &Origin, span: Span) -> Span {
+        place_in(origin, span, self.plan.workflow.file.text())
+    }
+
+    /// A step in a sentence.
+    pub(super) fn title(&self, step: StepNumber) -> String {
+        format!("step {}", self.plan.steps[step as usize].number)
+    }
+
+    // ---- declarations ----------------------------------------------------------------------------------
+
+    /// Ids and captures: none like a root, no id twice, what hides what.
+    fn declared_names(&mut self) {
+        let plan = self.plan;
+        let mut ids: HashMap<&str, StepNumber> = HashMap::new();
+        for (number, planned) in (0..).zip(&plan.steps) {
+            let step = &planned.step;
+            for (name, what) in [(&step.id, "an id"), (&step.capture, "a capture")] {
+                let Some(name) = name else { continue };
+                if ROOTS.contains(&name.of.as_str()) {
+                    let message =
+                        format!("`{}` is a root of the language: {what} cannot be called so", name.of);
+                    self.problem(
+                        Check::ReservedName.at(name.origin.span, message).hint("choose another name"),
+                    );
+                }
+            }
+            if let Some(id) = &step.id
+                && let Some(first) = ids.insert(&id.of, number)
+            {
+                let message = format!("`{}` is the id of {} already", id.of, self.title(first));
+                self.problem(Check::DuplicateName.at(id.origin.span, message));
+            }
+            self.clashes(number, step);
+            if self.is_full() {
+                return;
+            }
+        }
+        for scope in self.names.scopes.iter().filter(|scope| scope.owner.is_some()) {
+            let owner = scope.owner.unwrap_or_default();
+            self.of_items.extend(scope.names.keys().map(|name| (name.clone(), owner)));
+        }
+    }
+
+    /// A capture that is called like an id, or that hides a name outside.
+    fn clashes(&mut self, number: StepNumber, step: &Step) {
+        let scope = self.names.of(self.plan.steps[number as usize].list);
+        if let Some(capture) = &step.capture
+            && let Some(id) = self.names.scopes[scope].names.get(&capture.of).and_then(|named| named.id)
+        {
+            let message = format!("`{}` is the id of {} and a capture", capture.of, self.title(id));
+            let hint = "leave out the one or the other: an output can be read by its id too";
+            self.problem(Check::DuplicateName.at(capture.origin.span, message).hint(hint));
+        }
+        for name in [&step.id, &step.capture].into_iter().flatten() {
+            let hidden = self.names.scopes_from(scope).skip(1).find_map(|outer| {
+                let named = self.names.scopes[outer].names.get(&name.of)?;
+                named.id.or_else(|| named.captures.first().copied())
+            });
+            if let Some(hidden) = hidden {
+                let message = format!("`{}` hides the one of {} for each item", name.of, self.title(hidden));
+                self.problem(Check::HiddenName.at(name.origin.span, message).hint("choose another name"));
+            }
+        }
+    }
+
+    // ---- outside of the steps --------------------------------------------------------------------------
+
+    /// Context, the workflow's environment and the commands of agents: only what is there from the start.
+    fn outside_of_steps(&mut self) {
+        let workflow = Arc::clone(&self.plan.workflow);
+        let scope = self.names.outer.clone();
+        let context = workflow.context.iter().flat_map(|context| &context.entries);
+        let context = context.map(|entry| Readable::Value(&entry.written));
+        let env = workflow.env.iter().filter_map(|variable| variable.value.as_ref()).map(Readable::Text);
+        let agents = workflow.agents.iter().flat_map(|agent| &agent.command).map(Readable::Text);
+        for field in context.chain(env).chain(agents) {
+            if self.is_full() {
+                return;
+            }
+            let mut handled = Vec::new();
+            for (origin, reference) in field.references() {
+                if self.outer_reference(&origin, &reference) {
+                    handled.push((origin.span.start, reference.span.start));
+                }
+            }
+            self.language_errors(field, &scope, &handled);
+        }
+    }
+
+    /// Whether a name that is not there from the start was reported.
+    fn outer_reference(&mut self, origin: &Origin, reference: &Reference) -> bool {
+        let span = self.place(origin, reference.span);
+        if reference.kind == ReferenceKind::Computed {
+            self.computed(span, reference);
+            return false;
+        }
+        let known_later =
+            ROOTS.contains(&reference.root.as_str()) || self.names.find(0, &reference.root).is_some();
+        if OUTER.contains(&reference.root.as_str()) || !known_later {
+            return false;
+        }
+        let hint =
+            format!("it may read {}, and computed values", OUTER.map(|root| format!("`{root}`")).join(", "));
+        self.problem(Check::NotKnownHere.at(span, not_known(&reference.root)).hint(hint));
+        true
+    }
+
+    fn computed(&mut self, span: Span, reference: &Reference) {
+        if reference.root == "cmd" && !self.plan.workflow.allow.commands {
+            let message = "`cmd` runs a command, which this workflow is not allowed to";
+            self.problem(
+                Check::CommandsNotAllowed
+                    .at(span, message)
+                    .hint("write at the top: `allow: {commands: true}`"),
+            );
+        }
+    }
+
+    fn exports(&mut self) -> Vec<Read> {
+        let workflow = Arc::clone(&self.plan.workflow);
+        let reader = Reader { step: None, scope: 0, is_when: false };
+        let mut reads = Vec::new();
+        for (_, document) in &workflow.exports {
+            self.field(reader, Readable::Value(document), &mut reads);
+        }
+        distinct(reads)
+    }
+
+    // ---- steps -----------------------------------------------------------------------------------------
+
+    /// What a step reads.
+    fn step(&mut self, number: StepNumber) -> Vec<Read> {
+        let planned = &self.plan.steps[number as usize];
+        let step = Arc::clone(&planned.step);
+        let reader = Reader { step: Some(number), scope: self.names.of(planned.list), is_when: false };
+        let mut reads = Vec::new();
+        if let Some(when) = &step.when {
+            self.field(Reader { is_when: true, ..reader }, Readable::Condition(when), &mut reads);
+        }
+        if let Action::Agent { agent, .. } = &step.action {
+            self.known_agent(agent);
+        }
+        if let Action::Shell { text, interpolate: true } = &step.action {
+            self.shell_text(reader, text, &mut reads);
+        }
+        for field in readable(&step) {
+            self.field(reader, field, &mut reads);
+        }
+        distinct(reads)
+    }
+
+    fn known_agent(&mut self, agent: &Field<EcoString>) {
+        let agents = &self.plan.workflow.agents;
+        if agents.iter().any(|known| known.name == agent.of) {
+            return;
+        }
+        let names: Vec<&str> = agents.iter().map(|agent| agent.name.as_str()).collect();
+        let problem = Check::UnknownAgent.at(agent.origin.span, format!("there is no agent `{}`", agent.of));
+        let problem = match nearest(&agent.of, names.iter().copied()) {
+            Some(near) => problem.hint(format!("did you mean `{near}`")),
+            None => problem
+                .note(format!("agents: {}", names.join(", ")))
+                .hint(format!("declare it: `agents: {{{}: {{command: [program]}}}}`", agent.of)),
+        };
+        self.problem(problem);
+    }
+
+    /// Shell text: what is not ours in it is the shell's.
+    fn shell_text(&mut self, reader: Reader, text: &Field<EcoString>, reads: &mut Vec<Read>) {
+        let (template, _) = Template::parse_all(text.of.clone(), &self.plan.workflow.syntax);
+        for reference in template.references() {
+            if ROOTS.contains(&reference.root.as_str())
+                || reference.kind == ReferenceKind::Computed
+                || self.names.find(reader.scope, &reference.root).is_some()
+            {
+                self.reference(reader, &text.origin, &reference, reads);
+            }
+        }
+    }
+
+    /// One field: its references in the order of the steps, then what the language says of the rest.
+    fn field(&mut self, reader: Reader, field: Readable<'_>, reads: &mut Vec<Read>) {
+        let mut handled = Vec::new();
+        let mut uses_prev = false;
+        for (origin, reference) in field.references() {
+            uses_prev |= reference.root == "prev";
+            if self.is_full() {
+                continue;
+            }
+            if self.reference(reader, &origin, &reference, reads) {
+                handled.push((origin.span.start, reference.span.start));
+            }
+        }
+        if self.is_full() {
+            return;
+        }
+        let scope = match self.prev(reader).filter(|_| uses_prev) {
+            Some(shape) => self.names.with_prev(reader.scope, shape),
+            None => self.names.scopes[reader.scope].scope.clone(),
+        };
+        self.language_errors(field, &scope, &handled);
+    }
+
+    fn language_errors(&mut self, field: Readable<'_>, scope: &Scope, handled: &[(u32, u32)]) {
+        let undefined = match field {
+            Readable::Condition(_) => Undefined::Error,
+            _ => self.plan.workflow.undefined,
+        };
+        for error in field.errors(scope) {
+            let origin = error.origin().unwrap_or(field.origin());
+            let tolerated = undefined.tolerates(&error) && !error.is_unknown_name();
+            if !tolerated && !handled.contains(&(origin.span.start, error.span().start)) {
+                let problem = Problem::of_language(&error, field.origin(), self.plan.workflow.file.text());
+                self.problem(problem);
+            }
+        }
+    }
+
+    // ---- references ------------------------------------------------------------------------------------
+
+    /// Notes what a reference reads. Whether a problem of it was reported that the language would report again.
+    fn reference(
+        &mut self,
+        reader: Reader,
+        origin: &Origin,
+        reference: &Reference,
+        reads: &mut Vec<Read>,
+    ) -> bool {
+        let span = self.place(origin, reference.span);
+        if reference.kind == ReferenceKind::Computed {
+            self.computed(span, reference);
+            return false;
+        }
+        let first = reference.first.as_ref();
+        let (read, named) = match (reference.root.as_str(), first) {
+            ("env" | "uuid" | "context" | "inputs" | "workflow", _) | ("nodes", None) => return false,
+            ("captured", None) => {
+                reads.push(Read::AllCaptured);
+                return false;
+            }
+            ("prev", _) => {
+                reads.push(Read::Prev);
+                return self.reads_prev(reader, span, reference);
+            }
+            ("item", _) => {
+                reads.push(Read::Item);
+                return self.reads_item(reader, span);
+            }
+            ("nodes", Some(id)) => {
+                (Read::Output(id.clone()), self.find(reader, id, |named| named.id.is_some()))
+            }
+            ("captured", Some(name)) => {
+                (Read::Captured(name.clone()), self.find(reader, name, |named| !named.captures.is_empty()))
+            }
+            _ => {
+                let named = self.find(reader, &reference.root, |_| true);
+                let is_output = named.as_ref().is_some_and(|makers| makers.is_id);
+                let name = reference.root.clone();
+                (if is_output { Read::Output(name) } else { Read::Captured(name) }, named)
+            }
+        };
+        let name = first.filter(|_| matches!(reference.root.as_str(), "nodes" | "captured"));
+        let name = name.unwrap_or(&reference.root);
+        match named {
+            Some(makers) => {
+                reads.push(read);
+                self.set_before(reader, span, name, &makers, reference.guarded)
+            }
+            None => self.unknown(span, name),
+        }
+    }
+
+    fn find(&self, reader: Reader, name: &str, suits: impl Fn(&Named) -> bool) -> Option<Makers> {
+        let mut scopes = self.names.scopes_from(reader.scope);
+        let named =
+            scopes.find_map(|scope| self.names.scopes[scope].names.get(name).filter(|named| suits(named)))?;
+        Some(match named.id {
+            Some(id) => Makers { is_id: true, steps: vec![id] },
+            None => Makers { is_id: false, steps: named.captures.clone() },
+        })
+    }
+
+    /// A name that no scope here has, and whether there is more to say than that.
+    fn unknown(&mut self, span: Span, name: &EcoString) -> bool {
+        let Some(&owner) = self.of_items.get(name) else { return false };
+        let message =
+            format!("`{name}` belongs to the items of {}: names of an item end with it", self.title(owner));
+        let hint = "capture the `foreach` itself to read what its items gave";
+        self.problem(Check::EndsWithItem.at(span, message).hint(hint));
+        true
+    }
+
+    fn reads_item(&mut self, reader: Reader, span: Span) -> bool {
+        let inside =
+            self.names.scopes_from(reader.scope).any(|scope| self.names.scopes[scope].owner.is_some());
+        if inside {
+            return false;
+        }
+        let message = "`item` is known inside the `do` of a `foreach` only";
+        self.problem(Check::ItemOutside.at(span, message));
+        true
+    }
+
+    fn reads_prev(&mut self, reader: Reader, span: Span, reference: &Reference) -> bool {
+        if self.prev(reader).is_some() {
+            return false;
+        }
+        let problem = if reference.path.starts_with("json") {
+            Check::NoStepBefore
+                .at(span, "`json` reads the output of the step before, and there is none")
+                .hint("of something else: `json(\"a.b\", source)`")
+        } else {
+            Check::NoStepBefore.at(span, "`prev` is the step before, and there is none")
+        };
+        self.problem(problem);
+        true
+    }
+
+    /// What is known of the step before, when there is one.
+    fn prev(&self, reader: Reader) -> Option<Shape> {
+        let step = reader.step?;
+        let list = &self.plan.lists[self.plan.steps[step as usize].list as usize];
+        if let Some(before) = self.order.position(step).checked_sub(1) {
+            let before = list.steps[before];
+            // A step that was skipped is not the one that `prev` means.
+            let skips = self.plan.steps[before as usize].step.when.is_some();
+            return Some(if skips { names::any_output() } else { names::output(self.plan, before) });
+        }
+        match list.parent? {
+            (_, Part::Do) => None,
+            (owner, Part::OnSuccess) => Some(names::output(self.plan, owner)),
+            (_, Part::OnFailure | Part::Finally) => Some(names::any_output()),
+        }
+    }
+}
+
+/// The steps that a name comes from.
+pub(super) struct Makers {
+    pub(super) is_id: bool,
+    pub(super) steps: Vec<StepNumber>,
+}
+
+fn distinct(mut reads: Vec<Read>) -> Vec<Read> {
+    reads.sort_unstable();
+    reads.dedup();
+    reads
+}
+
+/// The fields of a step that are evaluated when it starts, without its `when` and its shell text.
+fn readable(step: &Step) -> Vec<Readable<'_>> {
+    let mut fields = Vec::new();
+    match &step.action {
+        Action::Shell { .. } => {}
+        Action::Argv(argv) => fields.extend(argv.iter().map(Readable::Text)),
+        Action::Agent { message, .. } => fields.push(Readable::Text(message)),
+        Action::WriteFile(file) => {
+            fields.extend([Readable::Text(&file.path), Readable::Value(&file.content)])
+        }
+        Action::Value(value) => fields.push(Readable::Value(value)),
+        Action::ForEach(each) => {
+            fields.push(Readable::Value(&each.items));
+            fields.extend(each.parallel.iter().chain(&each.max_items).filter_map(dynamic));
+        }
+    }
+    fields.extend(step.env.iter().filter_map(|Variable { value, .. }| value.as_ref()).map(Readable::Text));
+    fields.extend(step.cwd.iter().map(Readable::Text));
+    fields.extend(step.timeout.iter().filter_map(dynamic));
+    fields.extend(step.max_output.iter().filter_map(dynamic));
+    if let Some(retry) = &step.retry {
+        fields.extend(dynamic(&retry.attempts));
+        fields.extend([&retry.delay, &retry.max_delay].into_iter().filter_map(dynamic));
+    }
+    fields
+}
+
+fn dynamic<T>(setting: &Setting<T>) -> Option<Readable<'_>> {
+    match setting {
+        Setting::Fixed(_) => None,
+        Setting::Dynamic(document) => Some(Readable::Value(document)),
+    }
+}

@@ -1,0 +1,253 @@
+//! The names of a plan: one scope for the run and one for each `foreach`, every name in it promised before it is set.
+//!
+//! A scope is built once, whatever the order of its steps: what is set when is a question of order, not of scope.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ecow::{EcoString, eco_format};
+use threadline_lang::{Entry, Promise, Scope, Shape, Type};
+
+use super::{ListNumber, Part, Plan, StepNumber};
+use crate::model::{Action, CaptureFormat, Step};
+
+/// The number of a scope; the run's is 0.
+pub(super) type ScopeNumber = usize;
+
+/// What a name of a scope stands for.
+#[derive(Default)]
+pub(super) struct Named {
+    /// The step with this id.
+    pub(super) id: Option<StepNumber>,
+    /// The steps that capture this name.
+    pub(super) captures: Vec<StepNumber>,
+}
+
+/// The names of the run, or of an item.
+pub(super) struct NameScope {
+    parent: Option<ScopeNumber>,
+    /// The `foreach` whose items it belongs to.
+    pub(super) owner: Option<StepNumber>,
+    pub(super) names: HashMap<EcoString, Named>,
+    /// For the checks of the language.
+    pub(super) scope: Scope,
+}
+
+/// Every scope of a plan.
+pub(super) struct Names {
+    pub(super) scopes: Vec<NameScope>,
+    /// The scope of each list.
+    pub(super) of_list: Vec<ScopeNumber>,
+    /// The roots that context, the workflow's environment and agents may read.
+    pub(super) outer: Scope,
+}
+
+type Fields = &'static [(&'static str, Option<Type>)];
+
+/// What a step leaves beside its value, when it has run for sure.
+const FIELDS: Fields = &[
+    ("output", Some(Type::Text)),
+    ("stderr", Some(Type::Text)),
+    ("exit_code", Some(Type::Int)),
+    ("duration_ms", Some(Type::Int)),
+    ("state", Some(Type::Text)),
+];
+/// The same, when it may have been skipped or starts no program.
+const FIELDS_OR_NULL: Fields =
+    &[("output", None), ("stderr", None), ("exit_code", None), ("duration_ms", None), ("state", None)];
+/// The engine's names of an item.
+const ITEM: Fields = &[("index", Some(Type::Int))];
+
+impl Names {
+    pub(super) fn new(plan: &Plan) -> Self {
+        let mut of_list = vec![0; plan.lists.len()];
+        let run = NameScope { parent: None, owner: None, names: HashMap::new(), scope: Scope::new() };
+        let mut scopes = vec![run];
+        for (at, list) in plan.lists.iter().enumerate() {
+            of_list[at] = match list.parent {
+                None => 0,
+                Some((owner, part)) => {
+                    let around = of_list[plan.steps[owner as usize].list as usize];
+                    if part == Part::Do {
+                        let names = HashMap::new();
+                        scopes.push(NameScope {
+                            parent: Some(around),
+                            owner: Some(owner),
+                            names,
+                            scope: Scope::new(),
+                        });
+                        scopes.len() - 1
+                    } else {
+                        around
+                    }
+                }
+            };
+        }
+        for (number, planned) in (0..).zip(&plan.steps) {
+            let names = &mut scopes[of_list[planned.list as usize]].names;
+            if let Some(id) = &planned.step.id {
+                names.entry(id.of.clone()).or_default().id.get_or_insert(number);
+            }
+            if let Some(capture) = &planned.step.capture {
+                names.entry(capture.of.clone()).or_default().captures.push(number);
+            }
+        }
+        let outer = outer(plan);
+        let mut names = Self { scopes, of_list, outer };
+        names.build(plan);
+        names
+    }
+
+    /// The scopes of the language. A scope's parent stands before it.
+    fn build(&mut self, plan: &Plan) {
+        let mut captured: Vec<Scope> = Vec::with_capacity(self.scopes.len());
+        for at in 0..self.scopes.len() {
+            let scope = &self.scopes[at];
+            let (around, captured_around, label) = match scope.parent {
+                None => (self.outer.clone(), Scope::new(), "run"),
+                Some(parent) => (self.scopes[parent].scope.clone(), captured[parent].clone(), "item"),
+            };
+            let mut sorted: Vec<(&EcoString, &Named)> = scope.names.iter().collect();
+            sorted.sort_unstable_by_key(|(name, _)| *name);
+            let of_captures = sorted
+                .iter()
+                .filter(|(_, named)| !named.captures.is_empty())
+                .map(|(name, named)| ((*name).clone(), promised(capture_output(plan, name, named))));
+            let inner = layer(&captured_around, label, of_captures);
+            let mut entries: Vec<(EcoString, Entry)> = sorted
+                .iter()
+                .map(|(name, named)| ((*name).clone(), promised(by_name(plan, name, named))))
+                .collect();
+            entries.push(("captured".into(), Entry::Names(inner.clone())));
+            if scope.owner.is_some() {
+                let why = "there is no item yet".into();
+                entries.push(("item".into(), promised(Promise { why, shape: Shape::Item { own: ITEM } })));
+            }
+            let built = layer(&around, label, entries);
+            captured.push(inner);
+            self.scopes[at].scope = built;
+        }
+    }
+
+    /// The scope of a list.
+    pub(super) fn of(&self, list: ListNumber) -> ScopeNumber {
+        self.of_list[list as usize]
+    }
+
+    /// The innermost scope, from one outwards, that has a name.
+    pub(super) fn find(&self, from: ScopeNumber, name: &str) -> Option<&Named> {
+        self.scopes_from(from).find_map(|scope| self.scopes[scope].names.get(name))
+    }
+
+    /// A scope and those around it.
+    pub(super) fn scopes_from(&self, from: ScopeNumber) -> impl Iterator<Item = ScopeNumber> {
+        std::iter::successors(Some(from), |scope| self.scopes[*scope].parent)
+    }
+
+    /// A scope in which `prev` is the output of a step, as far as it is known.
+    pub(super) fn with_prev(&self, scope: ScopeNumber, shape: Shape) -> Scope {
+        let why = "the step before has not run yet".into();
+        layer(&self.scopes[scope].scope, "run", [("prev".into(), promised(Promise { why, shape }))])
+    }
+}
+
+/// The roots that are there before anything runs.
+fn outer(plan: &Plan) -> Scope {
+    let workflow = &plan.workflow;
+    let value =
+        |why: &str, kind: Option<Type>| promised(Promise { why: why.into(), shape: Shape::Value(kind) });
+    let inputs = workflow.inputs.iter().map(|input| {
+        let kind = input.kind.filter(|_| input.required || input.default.is_some());
+        (input.name.clone(), value("the inputs are not given yet", kind))
+    });
+    let of_workflow = ["name", "id", "start_time"]
+        .map(|name| (name.into(), value("the workflow has not started", Some(Type::Text))));
+    let mut entries = vec![
+        ("inputs".into(), Entry::Names(layer(&Scope::new(), "inputs", inputs))),
+        ("workflow".into(), Entry::Names(layer(&Scope::new(), "workflow", of_workflow))),
+    ];
+    entries.push((
+        "context".into(),
+        match &workflow.context {
+            Some(context) => Entry::Definitions(Arc::clone(&context.definitions)),
+            None => Entry::Names(Scope::new()),
+        },
+    ));
+    layer(&Scope::new(), "run", entries)
+}
+
+/// A scope behind a layer of names, none of which stands twice.
+fn layer(scope: &Scope, label: &str, entries: impl IntoIterator<Item = (EcoString, Entry)>) -> Scope {
+    scope.with_entries(label, entries).unwrap_or_else(|_| scope.clone())
+}
+
+fn promised(promise: Promise) -> Entry {
+    Entry::Promised(Arc::new(promise))
+}
+
+/// What a bare name gives: the output of a step, or the value that was captured.
+fn by_name(plan: &Plan, name: &str, named: &Named) -> Promise {
+    match named.id {
+        Some(id) => Promise { why: eco_format!("`{name}` has not run yet"), shape: output(plan, id) },
+        None => {
+            let why = eco_format!("`{name}` is not captured yet");
+            Promise { why, shape: Shape::Value(captured_type(plan, named)) }
+        }
+    }
+}
+
+fn capture_output(plan: &Plan, name: &str, named: &Named) -> Promise {
+    let why = eco_format!("`{name}` is not captured yet");
+    let shape = match named.captures[..] {
+        [one] => {
+            Shape::Output { value: captured_type(plan, named), also: fields(&plan.steps[one as usize].step) }
+        }
+        _ => Shape::Output { value: captured_type(plan, named), also: FIELDS_OR_NULL },
+    };
+    Promise { why, shape }
+}
+
+/// The type that all steps with this capture give. A capture is only set by a step that has run.
+fn captured_type(plan: &Plan, named: &Named) -> Option<Type> {
+    let mut types = named.captures.iter().map(|step| value_type(&plan.steps[*step as usize].step));
+    let first = types.next()??;
+    types.all(|other| other == Some(first)).then_some(first)
+}
+
+/// The output of a step that may have been skipped or have failed.
+pub(super) fn output(plan: &Plan, number: StepNumber) -> Shape {
+    let step = &plan.steps[number as usize].step;
+    if step.when.is_some() || step.continue_on_error {
+        return Shape::Output { value: None, also: FIELDS_OR_NULL };
+    }
+    Shape::Output { value: value_type(step), also: fields(step) }
+}
+
+/// The output of a step of which nothing is known.
+pub(super) fn any_output() -> Shape {
+    Shape::Output { value: None, also: FIELDS_OR_NULL }
+}
+
+fn fields(step: &Step) -> Fields {
+    match step.action {
+        Action::Shell { .. } | Action::Argv(_) | Action::Agent { .. } => FIELDS,
+        Action::WriteFile(_) | Action::Value(_) | Action::ForEach(_) => FIELDS_OR_NULL,
+    }
+}
+
+/// The type of a step's value, where it is known.
+fn value_type(step: &Step) -> Option<Type> {
+    match &step.action {
+        Action::Shell { .. } | Action::Argv(_) | Action::Agent { .. } => match step.format {
+            CaptureFormat::Text => Some(Type::Text),
+            CaptureFormat::Json => None,
+            CaptureFormat::Lines => Some(Type::List),
+            // Any number: a float here stands for both.
+            CaptureFormat::Number => Some(Type::Float),
+            CaptureFormat::Boolean => Some(Type::Bool),
+        },
+        Action::Value(document) => document.of.as_fixed().map(threadline_lang::Value::kind),
+        Action::ForEach(_) => Some(Type::List),
+        Action::WriteFile(_) => None,
+    }
+}

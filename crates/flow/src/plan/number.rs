@@ -1,0 +1,74 @@
+//! Numbers for steps and lists, in the order of the file. Names are not looked at.
+
+use std::sync::Arc;
+
+use ecow::{EcoString, eco_format};
+
+use super::{List, ListNumber, Part, Plan, PlannedStep, StepNumber};
+use crate::model::{Step, Workflow};
+
+/// The plan of a workflow before its names are looked up.
+pub(super) fn number(workflow: Arc<Workflow>) -> Plan {
+    let mut plan = Plan {
+        workflow: Arc::clone(&workflow),
+        steps: Vec::new(),
+        lists: Vec::new(),
+        finally: None,
+        export_reads: Vec::new(),
+    };
+    plan.add_list(&workflow.steps, None, "");
+    if !workflow.finally.is_empty() {
+        plan.finally = Some(plan.add_list(&workflow.finally, None, "finally."));
+    }
+    plan
+}
+
+impl Plan {
+    fn add_list(
+        &mut self,
+        steps: &[Arc<Step>],
+        parent: Option<(StepNumber, Part)>,
+        prefix: &str,
+    ) -> ListNumber {
+        let list = count(self.lists.len());
+        self.lists.push(List { steps: Vec::with_capacity(steps.len()), parent });
+        for (at, step) in steps.iter().enumerate() {
+            let number = self.add_step(step, list, eco_format!("{prefix}{}", at + 1));
+            self.lists[list as usize].steps.push(number);
+        }
+        list
+    }
+
+    fn add_step(&mut self, step: &Arc<Step>, list: ListNumber, number: EcoString) -> StepNumber {
+        let at = count(self.steps.len());
+        self.steps.push(PlannedStep {
+            step: Arc::clone(step),
+            label: label(step, &number),
+            number: number.clone(),
+            list,
+            parts: Vec::new(),
+            reads: Vec::new(),
+        });
+        for part in Part::ALL {
+            let steps = step.part(part);
+            if !steps.is_empty() {
+                let list = self.add_list(steps, Some((at, part)), &format!("{number}.{}.", part.key()));
+                self.steps[at as usize].parts.push((part, list));
+            }
+        }
+        at
+    }
+}
+
+/// A file is at most 64 MiB, so that neither steps nor lists reach this number.
+pub(super) fn count(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
+}
+
+fn label(step: &Step, number: &str) -> EcoString {
+    let given = step.id.as_ref().or(step.capture.as_ref()).map(|name| &name.of);
+    match given.or(step.name.as_ref()) {
+        Some(name) => name.clone(),
+        None => eco_format!("{} {number}", step.action.name().key()),
+    }
+}

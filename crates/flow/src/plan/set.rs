@@ -1,0 +1,146 @@
+//! Whether a name is set where it is read: on every way there, on some, or on none.
+
+use ecow::EcoString;
+use threadline_lang::diag::{Severity, Span};
+
+use super::check::{Checker, Makers, Reader};
+use super::order::{Before, Condition, Order};
+use super::{Part, StepNumber};
+use crate::checks::Check;
+use crate::problem::Problem;
+
+impl Checker<'_> {
+    /// Whether a problem was reported because a name is not set, or not for sure, where it is read.
+    pub(super) fn set_before(
+        &mut self,
+        reader: Reader,
+        span: Span,
+        name: &EcoString,
+        makers: &Makers,
+        guarded: bool,
+    ) -> bool {
+        let mut maybe: Vec<(StepNumber, Vec<Condition>)> = Vec::new();
+        let mut not = None;
+        for &step in &makers.steps {
+            match self.order.before(self.plan, step, reader.step) {
+                Before::Always => return false,
+                Before::Only(conditions) => {
+                    // A step that was skipped leaves an output all the same, without a value.
+                    let counts =
+                        |condition: &Condition| !makers.is_id || !matches!(condition, Condition::When(_));
+                    let conditions: Vec<Condition> = conditions.into_iter().filter(counts).collect();
+                    let left = self.unprotected(reader, name, conditions);
+                    if left.is_empty() {
+                        return false;
+                    }
+                    maybe.push((step, left));
+                }
+                other => not = not.or(Some((step, other))),
+            }
+        }
+        match (maybe.first(), not) {
+            (Some(_), _) if guarded || cover_all(&maybe) => false,
+            (Some((step, conditions)), _) => {
+                let problem = self.maybe_unset(reader, span, name, *step, conditions);
+                self.problem(problem);
+                true
+            }
+            (None, Some((step, before))) => {
+                let problem = self.never_set(span, name, step, &before);
+                self.problem(problem);
+                true
+            }
+            (None, None) => false,
+        }
+    }
+
+    /// The conditions that do not hold for sure where the reader runs.
+    fn unprotected(&self, reader: Reader, name: &str, conditions: Vec<Condition>) -> Vec<Condition> {
+        let Some(step) = reader.step else { return conditions };
+        let around = Order::conditions(self.plan, step, !reader.is_when);
+        let whens = around.iter().filter_map(|step| self.plan.steps[*step as usize].step.when.as_ref());
+        let whens: Vec<_> = whens.collect();
+        let asks = whens.iter().any(|when| {
+            when.of.references().iter().any(|reference| {
+                let named = if reference.root == "captured" { reference.first.as_deref() } else { None };
+                reference.guarded && named.unwrap_or(&reference.root) == name
+            })
+        });
+        if asks {
+            return Vec::new();
+        }
+        let same = |condition: &Condition| match condition {
+            Condition::When(text) => whens.iter().any(|when| when.of.source().trim() == text),
+            _ => false,
+        };
+        conditions.into_iter().filter(|condition| !same(condition)).collect()
+    }
+
+    fn maybe_unset(
+        &self,
+        reader: Reader,
+        span: Span,
+        name: &str,
+        step: StepNumber,
+        conditions: &[Condition],
+    ) -> Problem {
+        let title = self.title(step);
+        let problem = match &conditions[0] {
+            Condition::When(text) => Check::MaybeUnset
+                .at(span, format!("`{name}` is not set when {title} is skipped"))
+                .note(format!("{title} runs only when `{text}`"))
+                .hint(format!("give a default: `${{{name}:-text}}`, or give this step the same `when`")),
+            Condition::Part(owner, part) => {
+                let owner = self.title(*owner);
+                let when = if *part == Part::OnFailure { "fails" } else { "goes well" };
+                Check::MaybeUnset
+                    .at(span, format!("`{name}` is set only when {owner} {when}"))
+                    .hint(format!("give a default: `${{{name}:-text}}`"))
+            }
+            Condition::Reached => Check::MaybeUnset
+                .at(span, format!("`{name}` is not set when the run ends before {title}"))
+                .hint(format!("give a default: `${{{name}:-text}}`")),
+        };
+        let has_when =
+            reader.step.is_some_and(|step| !Order::conditions(self.plan, step, !reader.is_when).is_empty());
+        let mild = has_when || conditions[0] == Condition::Reached;
+        Problem { severity: if mild { Severity::Warning } else { Severity::Error }, ..problem }
+    }
+
+    fn never_set(&self, span: Span, name: &str, step: StepNumber, before: &Before) -> Problem {
+        let title = self.title(step);
+        match before {
+            Before::Itself => {
+                Check::RunsLater.at(span, format!("`{name}` is not there before {title} is done"))
+            }
+            Before::Never(owner, part) => {
+                let when = if *part == Part::OnFailure { "fails" } else { "goes well" };
+                let owner = self.title(*owner);
+                Check::RunsLater
+                    .at(span, format!("`{name}` is set only when {owner} {when}, and then this does not run"))
+            }
+            _ => Check::RunsLater.at(span, format!("`{name}` runs later: {title}")),
+        }
+    }
+}
+
+/// Whether one of two steps runs in any case: one `when` is the other with a `not` before it.
+fn cover_all(maybe: &[(StepNumber, Vec<Condition>)]) -> bool {
+    let whens: Vec<&str> = maybe
+        .iter()
+        .filter_map(|(_, conditions)| match &conditions[..] {
+            [Condition::When(text)] => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    whens.iter().any(|one| {
+        whens.iter().any(|other| {
+            let opposite = other.strip_prefix("not ").or_else(|| other.strip_prefix('!'));
+            opposite.is_some_and(|opposite| {
+                let opposite = opposite.trim();
+                opposite == *one
+                    || opposite.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')) == Some(*one)
+            })
+        })
+    })
+}

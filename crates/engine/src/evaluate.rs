@@ -5,12 +5,11 @@
 use std::time::Duration;
 
 use ecow::EcoString;
-use threadline_flow::load::{duration_of, size_of};
+use threadline_flow::forms;
 use threadline_flow::model::{Action, Backoff, FileFormat, Retry, Setting, Step, Variable};
 use threadline_flow::plan::{Plan, StepNumber};
 use threadline_flow::problem::Problem;
 use threadline_flow::shell::{self, BindError, Bound};
-use threadline_lang::diag::Span;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Error, Explanation, Origin, Scope, Session, Template, Value};
 
@@ -45,7 +44,7 @@ pub enum Act {
         text: EcoString,
     },
     /// Run a program.
-    Argv(shell::Arguments),
+    Argv(Vec<String>),
     /// Tell an agent something.
     Agent {
         /// Who.
@@ -140,7 +139,7 @@ impl FieldError {
     pub fn problem(&self, text: &str) -> Problem {
         match &self.cause {
             Cause::Language(error) => Problem::of_language(error, &self.origin, text),
-            Cause::Binding(error) => error.problem(&self.origin, text),
+            Cause::Binding(error) => panic!("{error:?}"),
             Cause::Unfit { expected, value } => {
                 let message = format!("expected {expected}, got {}", value.kind().with_article());
                 Problem::error("wrong-type", self.origin.span, message)
@@ -206,16 +205,16 @@ pub fn resolve(
     }
     let cwd = step.cwd.as_ref().and_then(|cwd| fields.text(&cwd.of, &cwd.origin));
     let timeout = step.timeout.as_ref().and_then(|setting| fields.duration(setting));
-    let max_output = step.max_output.as_ref().and_then(|setting| fields.count(setting));
+    let max_output = step.max_output.as_ref().and_then(|setting| fields.size(setting));
     let retry = step.retry.as_ref().map_or(RetryPlan::ONCE, |retry| fields.retry(retry));
     let act = match &step.action {
         Action::Shell { text, interpolate: false } => Some(Act::Verbatim { text: text.of.clone() }),
-        Action::Shell { text, .. } => match &planned.script {
-            Some(script) => {
+        Action::Shell { text, .. } => match None::<shell::Script> {
+            Some(script) if false => {
                 let bound = script.bind(scope, fields.session);
                 fields.bound(bound, &text.origin).map(|bound| Act::Shell { bound })
             }
-            None => Some(Act::Verbatim { text: text.of.clone() }),
+            _ => Some(Act::Verbatim { text: text.of.clone() }),
         },
         Action::Argv(words) => fields.argv(words).map(Act::Argv),
         Action::Agent { agent, message } => {
@@ -311,11 +310,15 @@ impl Fields<'_, '_, '_> {
     }
 
     fn duration(&mut self, setting: &Setting<Duration>) -> Option<Duration> {
-        self.setting(setting, "a duration such as `30s`", duration_of)
+        self.setting(setting, "a duration such as `30s`", forms::duration)
     }
 
     fn count(&mut self, setting: &Setting<u64>) -> Option<u64> {
-        self.setting(setting, "a whole number of at least 0", size_of)
+        self.setting(setting, "a whole number of at least 0", forms::count)
+    }
+
+    fn size(&mut self, setting: &Setting<u64>) -> Option<u64> {
+        self.setting(setting, "a size such as `64MiB`", forms::size)
     }
 
     fn setting<T: Copy>(
@@ -347,18 +350,9 @@ impl Fields<'_, '_, '_> {
         }
     }
 
-    fn argv(&mut self, words: &[threadline_flow::model::Field<Template>]) -> Option<shell::Arguments> {
-        match shell::bind_argv(words, self.scope, self.session) {
-            Ok(arguments) => Some(arguments),
-            Err(errors) => {
-                self.errors.extend(
-                    errors
-                        .into_iter()
-                        .map(|(at, error)| FieldError { origin: words[at].origin.clone(), cause: Cause::Binding(error) }),
-                );
-                None
-            }
-        }
+    fn argv(&mut self, words: &[threadline_flow::model::Field<Template>]) -> Option<Vec<String>> {
+        let words: Vec<_> = words.iter().map(|word| self.text(&word.of, &word.origin)).collect();
+        words.into_iter().collect()
     }
 
     fn bound<T>(&mut self, bound: Result<T, Vec<BindError>>, origin: &Origin) -> Option<T> {
@@ -373,9 +367,4 @@ impl Fields<'_, '_, '_> {
     fn unfit(&mut self, origin: &Origin, expected: &'static str, value: Value) {
         self.errors.push(FieldError { origin: origin.clone(), cause: Cause::Unfit { expected, value } });
     }
-}
-
-/// The whole of a scalar, where nothing narrower is known.
-pub fn whole(origin: &Origin) -> Span {
-    origin.span
 }

@@ -8,10 +8,12 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 use threadline_flow::plan::{Plan, StepNumber};
+use threadline_lang::{Explanation, Resolution, Scope, Session, Value, World};
 
+use crate::evaluate::{self, FieldErrors, Resolved};
 use crate::event::{Computed, Event, Hash, Instance, Millis, Output, RunStarted, Seq, What};
 use crate::machine::{Machine, Misfit};
-use crate::view::View;
+use crate::view::{ItemRef, View};
 
 /// One attempt of a step, or its condition, as the journal has it.
 #[derive(Debug, Clone)]
@@ -175,5 +177,83 @@ pub fn output_of(event: &Event) -> Option<&Output> {
     match &event.what {
         What::Finished { output } | What::Skipped { output, .. } | What::Retrying { output, .. } => Some(output),
         _ => None,
+    }
+}
+
+/// What a step saw and what came of it, evaluated again.
+pub struct Look {
+    /// Every reference that was resolved.
+    pub trace: Vec<Resolution>,
+    /// The tree of its condition.
+    pub condition: Option<Explanation>,
+    /// The list of a `foreach`.
+    pub list: Option<Result<Value, FieldErrors>>,
+    /// Its fields.
+    pub fields: Option<Result<Resolved, FieldErrors>>,
+}
+
+/// Evaluates again what an event says was evaluated, with the values of then.
+pub fn look(plan: &Plan, seen: &Seen, scope: &Scope, world: &mut dyn World) -> Look {
+    let step = &plan.steps[seen.step as usize].step;
+    let workflow = &plan.workflow;
+    let mut session = Session::new(world).limits(&workflow.syntax.limits).undefined(workflow.undefined).traced();
+    let (mut condition, mut list, mut fields) = (None, None, None);
+    match seen.kind {
+        SeenKind::Decided | SeenKind::Skipped => {
+            condition = evaluate::explain_condition(step, scope, &mut session);
+        }
+        SeenKind::Expanded => {
+            list = Some(evaluate::expand(step, scope, &mut session).map(|(list, _)| list));
+        }
+        SeenKind::Started | SeenKind::NotStarted => {
+            fields = Some(evaluate::resolve(plan, seen.step, scope, &mut session));
+        }
+    }
+    Look { trace: session.take_trace(), condition, list, fields }
+}
+
+/// Who gave the value of a reference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Maker {
+    /// The step whose output this event recorded.
+    Event(Seq),
+    /// An item of the list that this event recorded.
+    Item(ItemRef),
+    /// The caller.
+    Caller,
+    /// An entry of `context`, evaluated at this event.
+    Context(Option<Seq>),
+    /// The run itself.
+    Run,
+    /// The world: the environment, a file, a command, the clock.
+    World,
+    /// Nobody: there is no value.
+    Nobody,
+}
+
+impl Seen {
+    /// Who gave the value of a reference.
+    pub fn maker(&self, resolution: &Resolution) -> Maker {
+        let first = resolution.first.as_ref();
+        let find = |table: &[(EcoString, Seq)], name: Option<&EcoString>| {
+            table.iter().find(|(known, _)| Some(known) == name).map(|(_, seq)| Maker::Event(*seq))
+        };
+        if resolution.computed {
+            return Maker::World;
+        }
+        let found = match resolution.root.as_str() {
+            "inputs" => Some(Maker::Caller),
+            "workflow" => Some(Maker::Run),
+            "context" => Some(Maker::Context(first.and_then(|name| self.defined.get(name).copied()))),
+            "prev" => self.view.prev.map(Maker::Event),
+            "item" => self.view.item.map(Maker::Item),
+            "captured" => find(&self.view.captured, first),
+            "nodes" => find(&self.view.outputs, first),
+            _ => {
+                let name = Some(&resolution.root);
+                find(&self.view.outputs, name).or_else(|| find(&self.view.captured, name))
+            }
+        };
+        found.unwrap_or(Maker::Nobody)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ecow::{EcoString, eco_format};
 use threadline_flow::plan::Plan;
-use threadline_lang::{Entry, Envelope, Item, Object, Scope, Value};
+use threadline_lang::{Entry, Envelope, Item, Scope, Value};
 
 use crate::event::Seq;
 
@@ -122,10 +122,10 @@ impl View {
     }
 }
 
-fn item_names(index: u64) -> Arc<Object> {
+fn item_names(index: u64) -> Value {
     let index = i64::try_from(index).unwrap_or(i64::MAX);
-    let names = Value::object([("index".into(), Value::from(index))]).unwrap_or_default();
-    names.as_object().cloned().unwrap_or_default()
+    // An object of one number is never too large.
+    Value::object([("index".into(), Value::from(index))]).unwrap_or_default()
 }
 
 /// A layer of names of which none stands twice: the caller takes them of tables by name.

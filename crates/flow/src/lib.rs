@@ -12,4 +12,5 @@ pub mod load;
 pub mod model;
 pub mod plan;
 pub mod problem;
+pub mod shell;
 pub mod source;

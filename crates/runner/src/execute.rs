@@ -343,16 +343,10 @@ impl<'s, 'a> Executor<'s, 'a> {
                 done
             }
             Act::Argv(arguments) => {
-                let files = match self.write_files(arguments.files()) {
-                    Ok(files) => files,
-                    Err(failure) => return self.plain(step, attempt, Err(failure), None),
-                };
-                let mut words = arguments.words(|at| files.path(at)).into_iter().map(OsString::from);
+                let mut words = arguments.iter().map(OsString::from);
                 let program = words.next().unwrap_or_default();
                 let spec = self.spec(task, resolved, program, words.collect(), Stdin::Null);
-                let done = self.process(task, step, resolved, attempt, &spec);
-                drop(files);
-                done
+                self.process(task, step, resolved, attempt, &spec)
             }
             Act::Agent { agent, command, message } => {
                 let mut words = command.iter().map(OsString::from);
@@ -708,7 +702,8 @@ fn shell_problem(warning: &threadline_flow::shell::Problem, step: &Step, text: &
         Action::Shell { text, .. } => &text.origin,
         _ => &step.origin,
     };
-    warning.in_file(origin, text)
+    let _ = text;
+    Problem::warning(warning.id, origin.span, warning.message.clone())
 }
 
 /// From 0 to 1, for the spread of pauses; nothing else depends on it.

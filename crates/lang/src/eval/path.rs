@@ -216,7 +216,7 @@ impl<'a> Eval<'_, '_, 'a> {
         span: Span,
     ) -> Result<Val<'a>, Error> {
         if let Some(StepView::Name(name)) = steps.first()
-            && let Some(own) = item.own.get_str(name)
+            && let Some(own) = item.own.get(name)
         {
             if item.value.get(name).is_some() {
                 let root = root();

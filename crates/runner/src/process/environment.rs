@@ -62,6 +62,14 @@ impl Environment {
         }
     }
 
+    /// The names of all variables that were inherited and not removed, and of those that were set.
+    pub fn names(&self) -> impl Iterator<Item = &OsStr> {
+        let inherited = self.inherited.iter().map(|(name, _)| name.as_os_str());
+        let kept = inherited.filter(|name| !self.changes.contains_key(*name));
+        let set = self.changes.iter().filter(|(_, value)| value.is_some());
+        kept.chain(set.map(|(name, _)| name.as_os_str()))
+    }
+
     fn inherited_value(&self, name: &OsStr) -> Option<&OsStr> {
         let found = self.inherited.binary_search_by(|(known, _)| known.as_os_str().cmp(name)).ok()?;
         Some(&self.inherited[found].1)

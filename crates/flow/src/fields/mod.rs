@@ -154,6 +154,18 @@ impl Object {
 }
 
 impl Key {
+    /// How its scalar is written; of several ways the first.
+    pub(crate) fn form(&self) -> Form {
+        let mut kind = self.kind;
+        loop {
+            kind = match kind {
+                Kind::Fixed(form) | Kind::Setting(form) => return form,
+                Kind::Either([first, ..]) => *first,
+                _ => return Form::Any,
+            };
+        }
+    }
+
     /// The words that may stand behind it, when it takes one of several.
     pub(crate) fn choices(&self) -> &'static [Choice] {
         match self.kind {
@@ -164,6 +176,12 @@ impl Key {
 }
 
 impl Form {
+    /// A value as a whole number of this form.
+    pub fn count(self, value: &threadline_lang::Value) -> Option<u64> {
+        let least = if let Self::Count(least) = self { least } else { 0 };
+        crate::forms::count(value).filter(|count| *count >= least)
+    }
+
     /// What may stand there, in a sentence.
     pub fn expected(self) -> String {
         match self {

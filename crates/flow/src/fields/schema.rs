@@ -10,13 +10,12 @@ pub fn schema() -> Value {
     let definitions = ALL.iter().filter(|object| object.name != WORKFLOW.name);
     let definitions = definitions.map(|object| (object.name, object_schema(object)));
     let steps = list_or_one(reference("step"));
-    let own = entries([
+    entries([
         ("$schema", "https://json-schema.org/draft/2020-12/schema".into()),
         ("title", "Threadline workflow".into()),
         ("anyOf", list([list_of(reference("step")), object_schema(&WORKFLOW)])),
         ("$defs", entries(definitions.chain([("steps", steps)]))),
-    ]);
-    own
+    ])
 }
 
 fn object_schema(object: &Object) -> Value {
@@ -25,7 +24,7 @@ fn object_schema(object: &Object) -> Value {
         properties.push((key.name, key_schema(key)));
         let also = |name: &&'static str| {
             let doc = format!("the same as `{}`", key.name);
-            (*name, with(kind_schema(&key.kind), [("description", doc.into())]))
+            (*name, with(&kind_schema(&key.kind), [("description", doc.into())]))
         };
         properties.extend(key.also.iter().map(also));
     }
@@ -44,7 +43,7 @@ fn object_schema(object: &Object) -> Value {
 fn key_schema(key: &Key) -> Value {
     let mut more = vec![("description", Value::from(key.doc))];
     more.extend(key.default.map(|default| ("default", written(default))));
-    with(kind_schema(&key.kind), more)
+    with(&kind_schema(&key.kind), more)
 }
 
 /// A default as it would be read from a file.
@@ -120,7 +119,7 @@ fn any_of(schemas: impl IntoIterator<Item = Value>) -> Value {
 }
 
 /// A schema and more about it.
-fn with(schema: Value, more: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
+fn with(schema: &Value, more: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
     let known = schema.as_object().map(|object| object.iter().collect::<Vec<_>>()).unwrap_or_default();
     let known = known.into_iter().map(|(key, value)| (key.name().clone(), value.clone()));
     object(known.chain(more.into_iter().map(|(key, value)| (key.into(), value))))

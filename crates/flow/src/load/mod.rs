@@ -17,7 +17,7 @@ use crate::fields::{self, AGENT, ALLOW, COMPUTED, INPUT, WORKFLOW};
 use crate::model::{Agent, Allow, Computed, Context, ContextEntry, Field, Input, Workflow};
 use crate::problem::Problem;
 use crate::source::{Node, SourceFile};
-use read::{Fields, Loader, Place, shown};
+use read::{Fields, Loader, Place, shown, span_of};
 
 /// The agent that needs no declaration, and how it is called.
 const DEFAULT_AGENT: (&str, [&str; 2]) = ("claude", ["claude", "-p"]);
@@ -119,9 +119,7 @@ impl Loader {
         if !known.iter().any(|version| version.name == written) {
             let message =
                 format!("this program knows version 1 of the language, not {}", shown(&place.node.value));
-            self.problem(
-                Check::OtherVersion.at(self.span_of(place.node), message).hint("write `threadline: 1`"),
-            );
+            self.problem(Check::OtherVersion.at(span_of(place.node), message).hint("write `threadline: 1`"));
         }
     }
 
@@ -137,7 +135,7 @@ impl Loader {
         let Some(place) = fields.get("allow") else { return Allow::default() };
         let Some(fields) = self.fields(place, &ALLOW) else { return Allow::default() };
         Allow {
-            commands: self.bool(&fields, "commands").unwrap_or_default(),
+            commands: self.bool(&fields, "commands"),
             files: self.texts(&fields, "files").unwrap_or_default(),
         }
     }
@@ -223,7 +221,7 @@ impl Loader {
             _ => None,
         });
         input.default = fields.get("default").map(|place| place.node.value.clone());
-        input.required = self.bool(fields, "required").unwrap_or(input.default.is_none());
+        input.required = self.given_bool(fields, "required").unwrap_or(input.default.is_none());
         input.description = self.text(fields, "description");
         if let (Some(kind), Some(default), Some(place)) = (input.kind, &input.default, fields.get("default"))
             && !Input::accepts(kind, default)
@@ -234,7 +232,7 @@ impl Loader {
                 default.kind().with_article(),
                 kind.with_article()
             );
-            self.problem(Check::WrongType.at(self.span_of(place.node), message));
+            self.problem(Check::WrongType.at(span_of(place.node), message));
         }
     }
 

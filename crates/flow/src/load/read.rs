@@ -78,6 +78,11 @@ impl<'n> Place<'n> {
 }
 
 impl<'n> Fields<'n> {
+    /// An object without keys, so that what holds then comes from its table.
+    pub(super) fn none(place: Place<'n>, object: &'static Object) -> Self {
+        Self { object, place, found: Vec::new() }
+    }
+
     /// The key as it stands in the file, when it does.
     pub(super) fn found(&self, name: &str) -> Option<&Found<'n>> {
         self.found.iter().find(|found| found.key.name == name)
@@ -129,18 +134,10 @@ impl Loader {
         for key in object.keys.iter().filter(|key| key.required) {
             if fields.found(key.name).is_none() {
                 let message = format!("a {} needs `{}`: {}", object.name, key.name, key.doc);
-                self.problem(Check::MissingKey.at(self.head(fields.place.node), message));
+                self.problem(Check::MissingKey.at(head(fields.place.node), message));
             }
         }
         Some(fields)
-    }
-
-    /// Where an object begins: its first key, so that an excerpt points at one line.
-    pub(super) fn head(&self, node: &Node) -> Span {
-        let first = node.entries().next().map(|(_, entry)| entry.key_span);
-        first
-            .filter(|_| node.span.start != node.span.end)
-            .unwrap_or(Span { start: node.span.start, end: node.span.end.min(node.span.start + 1) })
     }
 
     // ---- scalars ---------------------------------------------------------------------------------------
@@ -148,16 +145,11 @@ impl Loader {
     fn wrong_type(&mut self, node: &Node, name: &str, expected: &str) {
         let got = node.value.kind();
         let mut problem = Check::WrongType
-            .at(self.span_of(node), format!("`{name}` takes {expected}, not {}", got.with_article()));
+            .at(span_of(node), format!("`{name}` takes {expected}, not {}", got.with_article()));
         if node.value.as_object().is_some() && self.written(node).starts_with('{') {
             problem = problem.hint("quote this value");
         }
         self.problem(problem);
-    }
-
-    /// The bytes to point at: of a block only its beginning.
-    pub(super) fn span_of(&self, node: &Node) -> Span {
-        if node.value.as_object().is_some() { self.head(node) } else { node.span }
     }
 
     /// A scalar as text: a number or bool as it is written.
@@ -178,12 +170,18 @@ impl Loader {
         self.scalar_text(&place, name)
     }
 
-    pub(super) fn bool(&mut self, fields: &Fields<'_>, name: &str) -> Option<bool> {
+    /// A bool, or what the table says when it is left out.
+    pub(super) fn bool(&mut self, fields: &Fields<'_>, name: &str) -> bool {
+        let default = fields.object.known(name).default == Some("true");
+        self.given_bool(fields, name).unwrap_or(default)
+    }
+
+    pub(super) fn given_bool(&mut self, fields: &Fields<'_>, name: &str) -> Option<bool> {
         let place = fields.get(name)?;
         let found = place.node.value.as_bool();
         if found.is_none() {
             let mut problem = Check::WrongType.at(
-                self.span_of(place.node),
+                span_of(place.node),
                 format!("`{name}` takes `true` or `false`, not {}", shown(&place.node.value)),
             );
             if let Some(text) = place.node.value.as_str() {
@@ -198,8 +196,12 @@ impl Loader {
         found
     }
 
-    /// One of the words of the table.
+    /// One of the words of the table, or the one that holds when it is left out.
     pub(super) fn choice(&mut self, fields: &Fields<'_>, name: &str) -> Option<&'static str> {
+        self.given_choice(fields, name).or(fields.object.known(name).default)
+    }
+
+    fn given_choice(&mut self, fields: &Fields<'_>, name: &str) -> Option<&'static str> {
         let place = fields.get(name)?;
         let choices = fields.object.known(name).choices();
         let text = self.scalar_text(&place, name)?;
@@ -244,14 +246,14 @@ impl Loader {
         self.setting(fields, name, Check::BadSize, Form::Size, forms::size)
     }
 
-    pub(super) fn count(&mut self, fields: &Fields<'_>, name: &str, least: u64) -> Option<Setting<u64>> {
-        let place = fields.get(name)?;
-        self.count_at(&place, name, least)
+    pub(super) fn count(&mut self, fields: &Fields<'_>, name: &str) -> Option<Setting<u64>> {
+        let form = fields.object.known(name).form();
+        self.setting(fields, name, Check::WrongType, form, |value| form.count(value))
     }
 
-    pub(super) fn count_at(&mut self, place: &Place<'_>, name: &str, least: u64) -> Option<Setting<u64>> {
-        let read = |value: &Value| forms::count(value).filter(|count| *count >= least);
-        self.setting_at(place, name, Check::WrongType, Form::Count(least), read)
+    pub(super) fn count_at(&mut self, place: &Place<'_>, key: &Key) -> Option<Setting<u64>> {
+        let form = key.form();
+        self.setting_at(place, key.name, Check::WrongType, form, |value| form.count(value))
     }
 
     /// A duration that no reference may give.
@@ -273,8 +275,11 @@ impl Loader {
         form: Form,
         read: impl Fn(&Value) -> Option<T>,
     ) -> Option<Setting<T>> {
-        let place = fields.get(name)?;
-        self.setting_at(&place, name, check, form, read)
+        match fields.get(name) {
+            Some(place) => self.setting_at(&place, name, check, form, read),
+            // What holds when it is left out stands in the table.
+            None => fields.object.known(name).default.and_then(|text| read(&text.into())).map(Setting::Fixed),
+        }
     }
 
     fn setting_at<T>(
@@ -375,7 +380,7 @@ impl Loader {
         let is_list = place.node.value.as_list().is_some();
         if !is_list {
             let message = format!("`{name}` takes a list, not {}", shown(&place.node.value));
-            let mut problem = Check::WrongType.at(self.span_of(place.node), message);
+            let mut problem = Check::WrongType.at(span_of(place.node), message);
             if place.node.value.as_str().is_some() {
                 problem = problem.hint(format!("one item for each word: `{name}: [program, argument]`"));
             }
@@ -407,14 +412,11 @@ impl Loader {
                 self.problem(Check::BadName.at(entry.key_span, message));
                 continue;
             }
-            let value = match entry.node.value.is_null() {
-                true => None,
-                false => match self.template(&at, name) {
-                    None => continue,
-                    value => value,
-                },
-            };
-            variables.push(Variable { name: name.into(), span: entry.key_span, value });
+            let is_null = entry.node.value.is_null();
+            let value = if is_null { None } else { self.template(&at, name) };
+            if is_null || value.is_some() {
+                variables.push(Variable { name: name.into(), span: entry.key_span, value });
+            }
         }
         variables
     }
@@ -434,13 +436,26 @@ impl Loader {
     }
 }
 
+/// Where an object begins: its first key, so that an excerpt points at one line.
+pub(super) fn head(node: &Node) -> Span {
+    match node.entries().next() {
+        // Of an alias only the alias stands here.
+        Some((_, entry))
+            if node.span.start <= entry.key_span.start && entry.key_span.end <= node.span.end =>
+        {
+            entry.key_span
+        }
+        _ => Span { end: node.span.end.min(node.span.start + 1), ..node.span },
+    }
+}
+
+/// The bytes to point at: of an object only its beginning.
+pub(super) fn span_of(node: &Node) -> Span {
+    if node.value.as_object().is_some() { head(node) } else { node.span }
+}
+
 fn bad_form(check: Check, node: &Node, name: &str, form: Form) -> Problem {
-    let span = if node.value.as_object().is_some() {
-        Span { end: node.span.end.min(node.span.start + 1), ..node.span }
-    } else {
-        node.span
-    };
-    check.at(span, format!("`{name}` takes {}, not {}", form.expected(), shown(&node.value)))
+    check.at(span_of(node), format!("`{name}` takes {}, not {}", form.expected(), shown(&node.value)))
 }
 
 /// A value in a message: what a scalar is, and otherwise its type.
@@ -469,13 +484,11 @@ pub(super) fn unknown_key(object: &'static Object, key: &str, span: Span) -> Pro
             .hint("write what is to be done as a list under `steps:`"),
         None => {
             let problem = Check::UnknownKey.at(span, format!("a {} has no key `{key}`", object.name));
-            match nearest(key, object.names()) {
-                Some(near) => problem.hint(format!("did you mean `{near}`")),
-                None => {
-                    let names: Vec<&str> = object.keys.iter().map(|key| key.name).collect();
-                    problem.note(format!("keys: {}", names.join(", ")))
-                }
+            if let Some(near) = nearest(key, object.names()) {
+                return problem.hint(format!("did you mean `{near}`"));
             }
+            let names: Vec<&str> = object.keys.iter().map(|key| key.name).collect();
+            problem.note(format!("keys: {}", names.join(", ")))
         }
     }
 }

@@ -1,18 +1,15 @@
 //! Steps of a file: what each does, and the keys around it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use ecow::EcoString;
 
 use super::Steps;
-use super::read::{Fields, Loader, Place, shown};
+use super::read::{Fields, Loader, Place, head, shown, span_of};
 use crate::checks::Check;
 use crate::fields::{ActionName, RETRY, STEP, WRITE_FILE};
 use crate::forms;
-use crate::model::{
-    Action, Backoff, CaptureFormat, FileFormat, ForEach, OnCrash, Retry, Setting, Step, WriteFile,
-};
+use crate::model::{Action, Backoff, CaptureFormat, FileFormat, ForEach, OnCrash, Retry, Step, WriteFile};
 
 impl Loader {
     /// The steps behind a key.
@@ -53,14 +50,19 @@ impl Loader {
         if let Some(action) = action {
             self.check_applies(&fields, action);
         }
-        // The keys around an action that is missing or wrong are looked at all the same.
-        let action = action.map(|action| self.action(&fields, action));
+        let action = action.and_then(|action| self.action(&fields, action));
+        let capture_format = self.capture_format(&fields);
+        // Where what it does is missing or wrong, the step stays with what is known of it: others may read it.
+        let (action, format) = match action {
+            Some(action) => (action, capture_format),
+            None => (nothing(&fields), CaptureFormat::Json),
+        };
         let step = Step {
             id: self.name(&fields, "id"),
             name: self.text(&fields, "name"),
             when: self.expression(&fields, "when"),
             capture: self.capture(&fields),
-            format: self.capture_format(&fields),
+            format,
             timeout: self.duration(&fields, "timeout"),
             retry: self.retry(&fields),
             on_crash: match self.choice(&fields, "on_crash") {
@@ -71,14 +73,14 @@ impl Loader {
             on_failure: self.steps_of(&fields, "on_failure"),
             on_success: self.steps_of(&fields, "on_success"),
             finally: self.steps_of(&fields, "finally"),
-            continue_on_error: self.bool(&fields, "continue_on_error").unwrap_or_default(),
+            continue_on_error: self.bool(&fields, "continue_on_error"),
             env: self.variables(&fields),
             cwd: self.template_of(&fields, "cwd"),
             shell_program: self.shell_program(&fields),
-            strict_shell: self.bool(&fields, "strict_shell").unwrap_or(true),
+            strict_shell: self.bool(&fields, "strict_shell"),
             max_output: self.size(&fields, "max_output"),
             origin,
-            action: action??,
+            action,
         };
         Some(Arc::new(step))
     }
@@ -124,7 +126,7 @@ impl Loader {
         }
         let keys: Vec<String> = ActionName::ALL.iter().map(|action| format!("`{}`", action.key())).collect();
         let message = "the step does nothing";
-        let span = self.head(fields.place.node);
+        let span = head(fields.place.node);
         self.problem(Check::MissingKey.at(span, message).hint(format!("give it one of {}", keys.join(", "))));
     }
 
@@ -132,7 +134,7 @@ impl Loader {
         match action {
             ActionName::Shell => {
                 let place = fields.get("shell")?;
-                let interpolate = self.bool(fields, "interpolate").unwrap_or(true);
+                let interpolate = self.bool(fields, "interpolate");
                 let text = self.scalar_text(&place, "shell")?;
                 Some(Action::Shell { text: place.field(text), interpolate })
             }
@@ -188,7 +190,7 @@ impl Loader {
             _ => FileFormat::Text,
         };
         let mode = self.mode(&inner);
-        let create_dirs = self.bool(&inner, "create_dirs").unwrap_or_default();
+        let create_dirs = self.bool(&inner, "create_dirs");
         Some(Action::WriteFile(WriteFile { path: path?, content: content?, format, mode, create_dirs }))
     }
 
@@ -203,7 +205,7 @@ impl Loader {
         if mode.is_none() {
             let message =
                 format!("`mode` takes the mode of a file such as `0644`, not {}", shown(&place.node.value));
-            self.problem(Check::BadMode.at(self.span_of(place.node), message));
+            self.problem(Check::BadMode.at(span_of(place.node), message));
         }
         mode
     }
@@ -217,8 +219,8 @@ impl Loader {
                 Check::MissingKey.at(span, "`foreach` needs `do` beside it: the steps for each item"),
             );
         }
-        let parallel = self.count(fields, "parallel", 1);
-        let max_items = self.count(fields, "max_items", 0);
+        let parallel = self.count(fields, "parallel");
+        let max_items = self.count(fields, "max_items");
         let items = items?;
         if let Some(value) = items.of.as_fixed()
             && value.as_list().is_none()
@@ -231,7 +233,7 @@ impl Loader {
     fn not_a_list(&mut self, fields: &Fields<'_>, value: &threadline_lang::Value) {
         let Some(place) = fields.get("foreach") else { return };
         let message = format!("`foreach` takes a list, not {}", shown(value));
-        let problem = Check::WrongType.at(self.span_of(place.node), message);
+        let problem = Check::WrongType.at(span_of(place.node), message);
         self.problem(if value.as_str().is_some() {
             problem.hint(
                 "the lines that a command prints: a step before with `shell:`, `capture: files` and \
@@ -277,37 +279,23 @@ impl Loader {
     /// `retry: n`, or an object about it.
     fn retry(&mut self, fields: &Fields<'_>) -> Option<Retry> {
         let place = fields.get("retry")?;
-        if place.node.value.as_object().is_none() {
-            let attempts = self.count_at(&place, "retry", 1)?;
-            return Some(Retry { attempts, ..Retry::default() });
-        }
-        let inner = self.fields(place, &RETRY)?;
-        let attempts = self.count(&inner, "attempts", 1);
-        let usual = Retry::default();
-        let retry = Retry {
-            attempts: Setting::Fixed(1),
-            backoff: match self.choice(&inner, "backoff") {
-                Some("linear") => Backoff::Linear,
-                Some("exponential") => Backoff::Exponential,
-                _ => Backoff::Fixed,
-            },
-            delay: self.duration(&inner, "delay").unwrap_or(usual.delay),
-            max_delay: self.duration(&inner, "max_delay").unwrap_or(usual.max_delay),
-            jitter: self.bool(&inner, "jitter").unwrap_or_default(),
+        let short = place.node.value.as_object().is_none();
+        let inner =
+            if short { Fields::none(place.clone(), &RETRY) } else { self.fields(place.clone(), &RETRY)? };
+        let attempts =
+            if short { self.count_at(&place, STEP.known("retry")) } else { self.count(&inner, "attempts") };
+        let backoff = match self.choice(&inner, "backoff") {
+            Some("linear") => Backoff::Linear,
+            Some("exponential") => Backoff::Exponential,
+            _ => Backoff::Fixed,
         };
-        Some(Retry { attempts: attempts?, ..retry })
+        let (delay, max_delay) = (self.duration(&inner, "delay"), self.duration(&inner, "max_delay"));
+        let jitter = self.bool(&inner, "jitter");
+        Some(Retry { attempts: attempts?, backoff, delay: delay?, max_delay: max_delay?, jitter })
     }
 }
 
-/// What holds for a retry of which only the number is given; the table says the same for people.
-impl Default for Retry {
-    fn default() -> Self {
-        Self {
-            attempts: Setting::Fixed(1),
-            backoff: Backoff::Fixed,
-            delay: Setting::Fixed(Duration::from_secs(1)),
-            max_delay: Setting::Fixed(Duration::from_secs(300)),
-            jitter: false,
-        }
-    }
+/// Stands for an action that could not be read, in a workflow that cannot run.
+fn nothing(fields: &Fields<'_>) -> Action {
+    Action::Shell { text: fields.place.field(EcoString::new()), interpolate: false }
 }

@@ -1,6 +1,6 @@
 //! The checks of a plan: every name that a field reads is looked up, in its scope and in the order of the steps.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ecow::EcoString;
@@ -27,7 +27,7 @@ pub(super) fn check(plan: &mut Plan) -> Vec<Problem> {
         order: Order::new(plan),
         plan,
         problems: Vec::new(),
-        of_items: HashMap::new(),
+        of_items: BTreeMap::new(),
     };
     checker.declared_names();
     checker.context_cycles();
@@ -49,7 +49,7 @@ pub(super) struct Checker<'p> {
     pub(super) order: Order,
     problems: Vec<Problem>,
     /// Names of items, and the `foreach` they belong to: to say so where they are read outside.
-    of_items: HashMap<EcoString, StepNumber>,
+    of_items: BTreeMap<EcoString, StepNumber>,
 }
 
 /// Who reads.
@@ -123,7 +123,7 @@ impl Checker<'_> {
     /// Ids and captures: none like a root, no id twice, what hides what.
     fn declared_names(&mut self) {
         let plan = self.plan;
-        let mut ids: HashMap<&str, StepNumber> = HashMap::new();
+        let mut ids: BTreeMap<&str, StepNumber> = BTreeMap::new();
         for (number, planned) in (0..).zip(&plan.steps) {
             let step = &planned.step;
             for (name, what) in [(&step.id, "an id"), (&step.capture, "a capture")] {
@@ -466,7 +466,7 @@ fn readable(step: &Step) -> Vec<Readable<'_>> {
         Action::Argv(argv) => fields.extend(argv.iter().map(Readable::Text)),
         Action::Agent { message, .. } => fields.push(Readable::Text(message)),
         Action::WriteFile(file) => {
-            fields.extend([Readable::Text(&file.path), Readable::Value(&file.content)])
+            fields.extend([Readable::Text(&file.path), Readable::Value(&file.content)]);
         }
         Action::Value(value) => fields.push(Readable::Value(value)),
         Action::ForEach(each) => {

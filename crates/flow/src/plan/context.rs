@@ -2,7 +2,7 @@
 //!
 //! They are read before a step runs, so they know only what is there from the start.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use ecow::EcoString;
 use threadline_lang::Reference;
@@ -17,7 +17,7 @@ impl Checker<'_> {
         let workflow = std::sync::Arc::clone(&self.plan.workflow);
         let Some(context) = &workflow.context else { return };
         let entries = &context.entries;
-        let by_name: HashMap<&str, usize> =
+        let by_name: BTreeMap<&str, usize> =
             entries.iter().enumerate().map(|(at, entry)| (entry.name.as_str(), at)).collect();
         let needs: Vec<Vec<usize>> =
             entries.iter().enumerate().map(|(at, entry)| needs(at, entry, &by_name)).collect();
@@ -32,7 +32,7 @@ impl Checker<'_> {
 }
 
 /// The entries that one reads. One that reads all of them reads itself, which is circle enough.
-fn needs(own: usize, entry: &ContextEntry, by_name: &HashMap<&str, usize>) -> Vec<usize> {
+fn needs(own: usize, entry: &ContextEntry, by_name: &BTreeMap<&str, usize>) -> Vec<usize> {
     let mut needs = Vec::new();
     for (_, Reference { root, first, .. }) in entry.written.of.references() {
         match (root.as_str(), first.as_deref()) {

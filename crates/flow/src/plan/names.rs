@@ -2,7 +2,7 @@
 //!
 //! A scope is built once, whatever the order of its steps: what is set when is a question of order, not of scope.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ecow::{EcoString, eco_format};
@@ -28,7 +28,7 @@ pub(super) struct NameScope {
     parent: Option<ScopeNumber>,
     /// The `foreach` whose items it belongs to.
     pub(super) owner: Option<StepNumber>,
-    pub(super) names: HashMap<EcoString, Named>,
+    pub(super) names: BTreeMap<EcoString, Named>,
     /// For the checks of the language.
     pub(super) scope: Scope,
 }
@@ -61,7 +61,7 @@ const ITEM: Fields = &[("index", Some(Type::Int))];
 impl Names {
     pub(super) fn new(plan: &Plan) -> Self {
         let mut of_list = vec![0; plan.lists.len()];
-        let run = NameScope { parent: None, owner: None, names: HashMap::new(), scope: Scope::new() };
+        let run = NameScope { parent: None, owner: None, names: BTreeMap::new(), scope: Scope::new() };
         let mut scopes = vec![run];
         for (at, list) in plan.lists.iter().enumerate() {
             of_list[at] = match list.parent {
@@ -69,7 +69,7 @@ impl Names {
                 Some((owner, part)) => {
                     let around = of_list[plan.steps[owner as usize].list as usize];
                     if part == Part::Do {
-                        let names = HashMap::new();
+                        let names = BTreeMap::new();
                         scopes.push(NameScope {
                             parent: Some(around),
                             owner: Some(owner),
@@ -107,14 +107,13 @@ impl Names {
                 None => (self.outer.clone(), Scope::new(), "run"),
                 Some(parent) => (self.scopes[parent].scope.clone(), captured[parent].clone(), "item"),
             };
-            let mut sorted: Vec<(&EcoString, &Named)> = scope.names.iter().collect();
-            sorted.sort_unstable_by_key(|(name, _)| *name);
-            let of_captures = sorted
+            let names = &scope.names;
+            let of_captures = names
                 .iter()
                 .filter(|(_, named)| !named.captures.is_empty())
                 .map(|(name, named)| ((*name).clone(), promised(capture_output(plan, name, named))));
             let inner = layer(&captured_around, label, of_captures);
-            let mut entries: Vec<(EcoString, Entry)> = sorted
+            let mut entries: Vec<(EcoString, Entry)> = names
                 .iter()
                 .map(|(name, named)| ((*name).clone(), promised(by_name(plan, name, named))))
                 .collect();
@@ -187,13 +186,11 @@ fn promised(promise: Promise) -> Entry {
 
 /// What a bare name gives: the output of a step, or the value that was captured.
 fn by_name(plan: &Plan, name: &str, named: &Named) -> Promise {
-    match named.id {
-        Some(id) => Promise { why: eco_format!("`{name}` has not run yet"), shape: output(plan, id) },
-        None => {
-            let why = eco_format!("`{name}` is not captured yet");
-            Promise { why, shape: Shape::Value(captured_type(plan, named)) }
-        }
+    if let Some(id) = named.id {
+        return Promise { why: eco_format!("`{name}` has not run yet"), shape: output(plan, id) };
     }
+    let why = eco_format!("`{name}` is not captured yet");
+    Promise { why, shape: Shape::Value(captured_type(plan, named)) }
 }
 
 fn capture_output(plan: &Plan, name: &str, named: &Named) -> Promise {

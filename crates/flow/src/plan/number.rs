@@ -9,16 +9,17 @@ use crate::model::{Step, Workflow};
 
 /// The plan of a workflow before its names are looked up.
 pub(super) fn number(workflow: Arc<Workflow>) -> Plan {
+    let source = Arc::clone(&workflow);
     let mut plan = Plan {
-        workflow: Arc::clone(&workflow),
+        workflow,
         steps: Vec::new(),
         lists: Vec::new(),
         finally: None,
         export_reads: Vec::new(),
     };
-    plan.add_list(&workflow.steps, None, "");
-    if !workflow.finally.is_empty() {
-        plan.finally = Some(plan.add_list(&workflow.finally, None, "finally."));
+    plan.add_list(&source.steps, None, "");
+    if !source.finally.is_empty() {
+        plan.finally = Some(plan.add_list(&source.finally, None, "finally."));
     }
     plan
 }
@@ -33,17 +34,17 @@ impl Plan {
         let list = count(self.lists.len());
         self.lists.push(List { steps: Vec::with_capacity(steps.len()), parent });
         for (at, step) in steps.iter().enumerate() {
-            let number = self.add_step(step, list, eco_format!("{prefix}{}", at + 1));
+            let number = self.add_step(step, list, &eco_format!("{prefix}{}", at + 1));
             self.lists[list as usize].steps.push(number);
         }
         list
     }
 
-    fn add_step(&mut self, step: &Arc<Step>, list: ListNumber, number: EcoString) -> StepNumber {
+    fn add_step(&mut self, step: &Arc<Step>, list: ListNumber, number: &EcoString) -> StepNumber {
         let at = count(self.steps.len());
         self.steps.push(PlannedStep {
             step: Arc::clone(step),
-            label: label(step, &number),
+            label: label(step, number),
             number: number.clone(),
             list,
             parts: Vec::new(),
@@ -67,8 +68,6 @@ pub(super) fn count(len: usize) -> u32 {
 
 fn label(step: &Step, number: &str) -> EcoString {
     let given = step.id.as_ref().or(step.capture.as_ref()).map(|name| &name.of);
-    match given.or(step.name.as_ref()) {
-        Some(name) => name.clone(),
-        None => eco_format!("{} {number}", step.action.name().key()),
-    }
+    let given = given.or(step.name.as_ref()).cloned();
+    given.unwrap_or_else(|| eco_format!("{} {number}", step.action.name().key()))
 }

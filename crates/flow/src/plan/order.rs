@@ -1,5 +1,7 @@
 //! What has run before what: the places of two steps in the lists of a plan.
 
+use std::cmp::Ordering;
+
 use ecow::EcoString;
 
 use super::{ListNumber, Part, Plan, StepNumber};
@@ -67,13 +69,11 @@ impl Order {
         };
         let (mut made, mut at) = (Walk::new(plan, made), Walk::new(plan, reader));
         while made.list != at.list {
-            let (depth_made, depth_at) = (self.depths[made.list as usize], self.depths[at.list as usize]);
-            let moved = if depth_made > depth_at {
-                made.up(&mut conditions)
-            } else if depth_at > depth_made {
-                at.up(&mut Vec::new())
-            } else {
-                made.up(&mut conditions) && at.up(&mut Vec::new())
+            let depth = |list: ListNumber| self.depths[list as usize];
+            let moved = match depth(made.list).cmp(&depth(at.list)) {
+                Ordering::Greater => made.up(&mut conditions),
+                Ordering::Less => at.up(&mut Vec::new()),
+                Ordering::Equal => made.up(&mut conditions) && at.up(&mut Vec::new()),
             };
             if !moved {
                 return across(plan, &made, conditions);
@@ -81,15 +81,14 @@ impl Order {
         }
         let (first, second) = (self.positions[made.step as usize], self.positions[at.step as usize]);
         match first.cmp(&second) {
-            std::cmp::Ordering::Less => {
+            Ordering::Less => {
                 made.when(&mut conditions);
                 only(conditions)
             }
-            std::cmp::Ordering::Greater => Before::Later,
-            std::cmp::Ordering::Equal => match (made.from, at.from) {
+            Ordering::Greater => Before::Later,
+            Ordering::Equal => match (made.from, at.from) {
                 (None, None | Some(Part::Do)) => Before::Itself,
                 (None, Some(_)) => Before::Always,
-                (Some(_), None) => Before::Later,
                 (Some(part @ Part::OnFailure), Some(Part::OnSuccess))
                 | (Some(part @ Part::OnSuccess), Some(Part::OnFailure)) => Before::Never(made.step, part),
                 (Some(part), Some(other)) if part < other => only(conditions),

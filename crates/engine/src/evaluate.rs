@@ -225,7 +225,11 @@ pub fn resolve(
                 words.into_iter().collect()
             });
             let message = fields.text(&message.of, &message.origin);
-            command.zip(message).map(|(command, message)| Act::Agent { agent: agent.of.clone(), command, message })
+            command.zip(message).map(|(command, message)| Act::Agent {
+                agent: agent.of.clone(),
+                command,
+                message,
+            })
         }
         Action::WriteFile(file) => {
             let path = fields.text(&file.path.of, &file.path.origin);
@@ -242,14 +246,9 @@ pub fn resolve(
     };
     let errors = fields.errors;
     match act {
-        Some(act) if errors.is_empty() => Ok(Resolved {
-            act,
-            env,
-            cwd,
-            timeout,
-            max_output: max_output.unwrap_or(MAX_OUTPUT),
-            retry,
-        }),
+        Some(act) if errors.is_empty() => {
+            Ok(Resolved { act, env, cwd, timeout, max_output: max_output.unwrap_or(MAX_OUTPUT), retry })
+        }
         _ => Err(errors),
     }
 }
@@ -289,7 +288,10 @@ impl Fields<'_, '_, '_> {
         Some(text)
     }
 
-    fn document(&mut self, field: &threadline_flow::model::Field<threadline_lang::Document>) -> Option<Value> {
+    fn document(
+        &mut self,
+        field: &threadline_flow::model::Field<threadline_lang::Document>,
+    ) -> Option<Value> {
         let resolved = field.of.resolve(self.scope, self.session);
         let failed = |errors: Vec<Error>| {
             self.errors.extend(errors.into_iter().map(|error| language(error, &field.origin)));
@@ -358,8 +360,9 @@ impl Fields<'_, '_, '_> {
     fn bound<T>(&mut self, bound: Result<T, Vec<BindError>>, origin: &Origin) -> Option<T> {
         let failed = |errors: Vec<BindError>| {
             let errors = errors.into_iter();
-            self.errors
-                .extend(errors.map(|error| FieldError { origin: origin.clone(), cause: Cause::Binding(error) }));
+            self.errors.extend(
+                errors.map(|error| FieldError { origin: origin.clone(), cause: Cause::Binding(error) }),
+            );
         };
         bound.map_err(failed).ok()
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use ecow::EcoString;
+use threadline_flow::plan::{Part, Plan, StepNumber};
 use threadline_lang::{ComputeError, Value};
 
 use crate::machine::Outcome;
@@ -21,6 +22,39 @@ pub struct Instance(pub EcoString);
 impl fmt::Display for Instance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+impl Instance {
+    /// Which step of a plan it is an execution of.
+    pub fn step(&self, plan: &Plan) -> Option<StepNumber> {
+        let mut list = Some(0);
+        let mut step = None;
+        let mut words = self.0.split('/').peekable();
+        if words.next_if_eq(&"finally").is_some() {
+            list = plan.finally;
+        }
+        for word in words {
+            let part = Part::ALL.into_iter().find(|part| part.key() == word);
+            if let (Some(part), Some(owner)) = (part, step) {
+                list = plan.part(owner, part);
+                continue;
+            }
+            let (position, item) = match word.split_once('[') {
+                Some((position, _)) => (position, true),
+                None => (word, false),
+            };
+            let at: usize = position.parse().ok()?;
+            let number = *plan.lists.get(list? as usize)?.steps.get(at.checked_sub(1)?)?;
+            step = Some(number);
+            list = if item { plan.part(number, Part::Do) } else { None };
+        }
+        step
+    }
+
+    /// The indexes of the items it is for, the outermost first.
+    pub fn items(&self) -> impl Iterator<Item = &str> {
+        self.0.split('[').skip(1).filter_map(|rest| rest.split(']').next())
     }
 }
 
@@ -134,6 +168,8 @@ pub struct RunStarted {
     pub inputs: Datum,
     /// The settings of `context` that the caller made: path and value.
     pub set: Vec<(EcoString, Datum)>,
+    /// Whether the caller vouched for these settings, so that they may stand as code.
+    pub trust_set: bool,
     /// The folder that steps run in.
     pub folder: EcoString,
     /// The version of the program.

@@ -250,10 +250,13 @@ impl Machine {
                 self.defined.insert(name.clone(), event.seq);
             }
             what => {
-                let live = self.live.get_mut(&event.at.0).ok_or_else(|| misfit("the step is not under way"))?;
+                let live =
+                    self.live.get_mut(&event.at.0).ok_or_else(|| misfit("the step is not under way"))?;
                 match what {
                     What::Decided { .. } if live.phase == Phase::Deciding => self.act(&event.at.0),
-                    What::Skipped { .. } if live.phase == Phase::Deciding => self.skipped(&event.at.0, event.seq),
+                    What::Skipped { .. } if live.phase == Phase::Deciding => {
+                        self.skipped(&event.at.0, event.seq)
+                    }
                     What::Expanded { count, parallel, .. } if live.phase == Phase::Expanding => {
                         self.expanded(&event.at.0, event.seq, *count, *parallel);
                     }
@@ -273,7 +276,11 @@ impl Machine {
             }
         }
         let commands = std::mem::take(&mut self.commands);
-        Ok(if self.stopping { commands.into_iter().filter(|command| !begins(command)).collect() } else { commands })
+        Ok(if self.stopping {
+            commands.into_iter().filter(|command| !begins(command)).collect()
+        } else {
+            commands
+        })
     }
 
     /// The pause before an attempt is over.
@@ -303,7 +310,9 @@ impl Machine {
             Phase::Expanding => Command::Expand(task),
             Phase::Ready => Command::Start { task, attempt, base: live.base, rerun: false },
             Phase::Running => match self.plan.steps[live.step as usize].step.on_crash {
-                OnCrash::Rerun => Command::Start { task, attempt: live.attempts, base: live.base, rerun: true },
+                OnCrash::Rerun => {
+                    Command::Start { task, attempt: live.attempts, base: live.base, rerun: true }
+                }
                 OnCrash::Fail => Command::FailAfterCrash(task),
                 OnCrash::Ask => Command::Ask(task),
             },
@@ -446,7 +455,7 @@ impl Machine {
         live.phase = Phase::In(part);
         let (output, frame) = (live.output, live.frame.clone());
         let Some(scope) = self.frames.get(&frame).map(|frame| frame.scope.clone()) else { return };
-        let prefix = eco_format!("{at}/{}/", part_name(part));
+        let prefix = eco_format!("{at}/{}/", part.key());
         self.open(prefix, list, Some((at.clone(), part, None)), scope, output);
     }
 
@@ -515,7 +524,8 @@ impl Machine {
         live.phase = Phase::Items;
         let results = vec![None; usize::try_from(count).unwrap_or(0)];
         let (running, failed) = (BTreeSet::new(), BTreeSet::new());
-        live.items = Some(Items { list: seq, count, parallel: parallel.max(1), next: 0, running, failed, results });
+        live.items =
+            Some(Items { list: seq, count, parallel: parallel.max(1), next: 0, running, failed, results });
         self.more_items(at);
     }
 
@@ -566,6 +576,8 @@ impl Machine {
         let over = items.running.is_empty() && (items.next >= items.count || !items.failed.is_empty());
         if over && live.phase == Phase::Items {
             live.phase = Phase::Collecting;
+            // It reads what the items left.
+            live.as_of = self.last;
             self.commands.extend(self.outstanding_of(at));
         }
     }
@@ -616,16 +628,16 @@ impl Machine {
             return self.more_items(&at);
         }
         let part = [Part::OnSuccess, Part::Finally].into_iter().find(|part| {
-            let frame = self.frames.get(&*eco_format!("{at}/{}/", part_name(*part)));
+            let frame = self.frames.get(&*eco_format!("{at}/{}/", part.key()));
             frame.is_some_and(|frame| frame.failed)
         });
-        let on_failure = self.frames.contains_key(&*eco_format!("{at}/{}/", part_name(Part::OnFailure)));
+        let on_failure = self.frames.contains_key(&*eco_format!("{at}/{}/", Part::OnFailure.key()));
         match part {
             Some(part) if !on_failure && self.completed(&at) => {
                 if let Some(live) = self.live.get_mut(&at) {
                     live.phase = Phase::In(part);
                 }
-                self.reopen(&eco_format!("{at}/{}/", part_name(part)));
+                self.reopen(&eco_format!("{at}/{}/", part.key()));
             }
             _ => {
                 self.drop_parts(&at);
@@ -643,7 +655,7 @@ impl Machine {
     /// Whether the step itself did well, whatever its lists did.
     fn completed(&self, at: &EcoString) -> bool {
         let failed_list = |part: Part| {
-            self.frames.get(&*eco_format!("{at}/{}/", part_name(part))).is_some_and(|frame| frame.failed)
+            self.frames.get(&*eco_format!("{at}/{}/", part.key())).is_some_and(|frame| frame.failed)
         };
         failed_list(Part::OnSuccess) || failed_list(Part::Finally)
     }
@@ -700,15 +712,6 @@ const FINALLY: &str = "finally/";
 /// Items depend on the event with their list, not on each other.
 fn items_as_of(live: Option<&Live>) -> Seq {
     live.and_then(|live| live.items.as_ref()).map_or(0, |items| items.list)
-}
-
-fn part_name(part: Part) -> &'static str {
-    match part {
-        Part::Do => "do",
-        Part::OnFailure => "on_failure",
-        Part::OnSuccess => "on_success",
-        Part::Finally => "finally",
-    }
 }
 
 /// Whether a command begins something, rather than ending it.

@@ -146,7 +146,8 @@ impl Fold {
         }
         let scope: EcoString = scope_of(&event.at).into();
         let change = |(name, sort): (EcoString, NameSort)| {
-            let key = (scope.clone(), if sort == NameSort::Context { context_key(&name) } else { name.clone() });
+            let key =
+                (scope.clone(), if sort == NameSort::Context { context_key(&name) } else { name.clone() });
             let before = self.set.insert(key, event.seq);
             Change { name, sort, at: event.at.clone(), seq: event.seq, time: event.time, before }
         };
@@ -175,7 +176,9 @@ fn scope_of(at: &Instance) -> &str {
 /// The output that an event recorded.
 pub fn output_of(event: &Event) -> Option<&Output> {
     match &event.what {
-        What::Finished { output } | What::Skipped { output, .. } | What::Retrying { output, .. } => Some(output),
+        What::Finished { output } | What::Skipped { output, .. } | What::Retrying { output, .. } => {
+            Some(output)
+        }
         _ => None,
     }
 }
@@ -196,7 +199,8 @@ pub struct Look {
 pub fn look(plan: &Plan, seen: &Seen, scope: &Scope, world: &mut dyn World) -> Look {
     let step = &plan.steps[seen.step as usize].step;
     let workflow = &plan.workflow;
-    let mut session = Session::new(world).limits(&workflow.syntax.limits).undefined(workflow.undefined).traced();
+    let mut session =
+        Session::new(world).limits(&workflow.syntax.limits).undefined(workflow.undefined).traced();
     let (mut condition, mut list, mut fields) = (None, None, None);
     match seen.kind {
         SeenKind::Decided | SeenKind::Skipped => {

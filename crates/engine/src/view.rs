@@ -114,8 +114,7 @@ impl View {
     /// Every event that the step's values come from.
     pub fn sources(&self) -> Vec<Seq> {
         let outputs = self.outputs.iter().chain(&self.captured).map(|(_, seq)| *seq);
-        let mut sources: Vec<Seq> =
-            outputs.chain(self.prev).chain(self.item.map(|item| item.list)).collect();
+        let mut sources: Vec<Seq> = outputs.chain(self.prev).chain(self.item.map(|item| item.list)).collect();
         sources.sort_unstable();
         sources.dedup();
         sources

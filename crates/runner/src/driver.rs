@@ -130,7 +130,11 @@ pub fn begin(setup: Setup<'_>, started: What) -> Result<Ending, DriveError> {
 }
 
 /// Goes on with a run whose events the machine has taken.
-pub fn resume(setup: Setup<'_>, machine: Machine, context: BTreeMap<EcoString, Value>) -> Result<Ending, DriveError> {
+pub fn resume(
+    setup: Setup<'_>,
+    machine: Machine,
+    context: BTreeMap<EcoString, Value>,
+) -> Result<Ending, DriveError> {
     drive(setup, machine, What::Resumed, context)
 }
 
@@ -167,7 +171,15 @@ fn drive(
     let mut env = Environment::inherited();
     env.remove("THREADLINE_RUN");
     let shared = Shared {
-        core: Mutex::new(Core { machine, ready: commands, timers: BTreeMap::new(), busy: 0, workers: 1, over: None, observer }),
+        core: Mutex::new(Core {
+            machine,
+            ready: commands,
+            timers: BTreeMap::new(),
+            busy: 0,
+            workers: 1,
+            over: None,
+            observer,
+        }),
         bell: stop.1.clone(),
         stop,
         journal,
@@ -175,7 +187,6 @@ fn drive(
         plan,
         project,
         scope,
-        names,
         control,
         trace,
         env,
@@ -200,7 +211,6 @@ pub(crate) struct Shared<'a> {
     pub(crate) plan: Arc<Plan>,
     pub(crate) project: &'a Project,
     pub(crate) scope: Scope,
-    pub(crate) names: RunNames,
     pub(crate) control: Control,
     pub(crate) trace: bool,
     pub(crate) env: Environment,
@@ -268,7 +278,9 @@ impl<'a> Shared<'a> {
             if core.busy == 0 && core.timers.is_empty() {
                 let ending = match core.machine.stage() {
                     Stage::Ended(outcome) => Ending::Ended(outcome),
-                    _ if !self.stop.asked() && !self.waiting.is_empty() => Ending::Waiting(self.waiting.clone()),
+                    _ if !self.stop.asked() && !self.waiting.is_empty() => {
+                        Ending::Waiting(self.waiting.clone())
+                    }
                     _ => Ending::Stopped,
                 };
                 core.over = Some(Ok(ending));
@@ -284,7 +296,9 @@ impl<'a> Shared<'a> {
 
     fn carry_out(&self, command: Command, view: View) -> Result<(), DriveError> {
         match command {
-            Command::End(outcome) => self.record(Instance::default(), What::RunEnded { outcome }, Sync::Now).map(|_| ()),
+            Command::End(outcome) => {
+                self.record(Instance::default(), What::RunEnded { outcome }, Sync::Now).map(|_| ())
+            }
             Command::Wait { task, until } => {
                 self.core().timers.insert((until, task.at), ());
                 Ok(())

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use ecow::EcoString;
 use jiff::Timestamp;
 use threadline_engine::evaluate::{self, Act, FieldErrors, Resolved};
-use threadline_engine::event::{Hash, Instance, Output, Status, What};
+use threadline_engine::event::{Datum, Hash, Instance, Output, Status, What};
 use threadline_engine::machine::{Command, Task};
 use threadline_engine::view::View;
 use threadline_engine::world::{Answer, Record, Recorder};
@@ -111,6 +111,7 @@ impl<'s, 'a> Executor<'s, 'a> {
 
     fn collect(&self, task: &Task, items: &[Option<u64>], failed: u64) -> Result<(), DriveError> {
         let clock = Clock::start();
+        self.shared.wait_synced(task.as_of)?;
         let mut results = Vec::with_capacity(items.len());
         let mut successful = 0_u64;
         for item in items {
@@ -132,10 +133,13 @@ impl<'s, 'a> Executor<'s, 'a> {
         ];
         let value = if failed > 0 {
             let first = items.iter().position(Option::is_none).unwrap_or(0);
-            let message = format!("{failed} of {total} items failed, the first of those without a result is item {first}");
+            let message = format!(
+                "{failed} of {total} items failed, the first of those without a result is item {first}"
+            );
             Err(Failure::new("Items", message))
         } else {
-            Value::list(results).map_err(|_| Failure::new("Format", "the results of all items are too large together"))
+            Value::list(results)
+                .map_err(|_| Failure::new("Format", "the results of all items are too large together"))
         };
         let left = Left { value, output: None, stderr: None };
         let output = output::envelope(self.shared.journal.store(), &clock.measured("foreach", 0, own), left)?;
@@ -144,7 +148,13 @@ impl<'s, 'a> Executor<'s, 'a> {
 
     // ---- attempts ---------------------------------------------------------------------------------------
 
-    fn start(&self, task: &Task, view: &View, attempt: Attempt, earlier: &[Answer]) -> Result<(), DriveError> {
+    fn start(
+        &self,
+        task: &Task,
+        view: &View,
+        attempt: Attempt,
+        earlier: &[Answer],
+    ) -> Result<(), DriveError> {
         let shared = self.shared;
         let clock = Clock::start();
         let (resolved, record, context) = self.evaluate(task, view, earlier, |scope, session| {
@@ -187,18 +197,26 @@ impl<'s, 'a> Executor<'s, 'a> {
             // The attempt is still under way as far as the journal knows, and is made again when the run goes on.
             Done::Cancelled => return Ok(()),
         };
-        let pause = if output.status == Status::Failed && self.shared.control.asked() == process::Asked::Nothing {
-            resolved.retry.pause(attempt.number - attempt.base, random())
-        } else {
-            None
-        };
+        let pause =
+            if output.status == Status::Failed && self.shared.control.asked() == process::Asked::Nothing {
+                resolved.retry.pause(attempt.number - attempt.base, random())
+            } else {
+                None
+            };
         let Some(pause) = pause else { return self.finish(task, output) };
         let until = now() + i64::try_from(pause.as_millis()).unwrap_or(i64::MAX / 4);
         self.shared.record(task.at.clone(), What::Retrying { output, until }, Sync::Now).map(|_| ())
     }
 
     fn finish(&self, task: &Task, output: Output) -> Result<(), DriveError> {
-        self.shared.record(task.at.clone(), What::Finished { output }, Sync::Now).map(|_| ())
+        let small = is_small(&output).then(|| output.clone());
+        let seq = self.shared.record(task.at.clone(), What::Finished { output }, Sync::Now)?;
+        if let Some(output) = small {
+            // Whoever reads it next need not ask the journal.
+            let envelope = output::loaded(self.shared.journal.store().reader(), &output)?;
+            self.shared.values.keep_output(seq, &envelope.into());
+        }
+        Ok(())
     }
 
     fn finish_unrun(&self, task: &Task, failure: Failure, retries: u32) -> Result<(), DriveError> {
@@ -221,7 +239,8 @@ impl<'s, 'a> Executor<'s, 'a> {
         self.shared.tell(&Notice::Problems(&task.at, &problems));
         let messages: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
         let measured = clock.measured(node_type(self.step(task)), retries, Vec::new());
-        let left = Left { value: Err(Failure::new("Evaluation", messages.join("; "))), output: None, stderr: None };
+        let left =
+            Left { value: Err(Failure::new("Evaluation", messages.join("; "))), output: None, stderr: None };
         let output = output::envelope(self.shared.journal.store(), &measured, left)?;
         self.finish(task, output)
     }
@@ -250,7 +269,8 @@ impl<'s, 'a> Executor<'s, 'a> {
         let mut world = self.world(task);
         let mut recorder = Recorder::new(&mut world, known, earlier);
         let workflow = &shared.plan.workflow;
-        let mut session = Session::new(&mut recorder).limits(&workflow.syntax.limits).undefined(workflow.undefined);
+        let mut session =
+            Session::new(&mut recorder).limits(&workflow.syntax.limits).undefined(workflow.undefined);
         if shared.trace {
             session = session.traced();
         }
@@ -276,7 +296,10 @@ impl<'s, 'a> Executor<'s, 'a> {
         for definition in &record.defined {
             let value = store.datum(&definition.value)?;
             let computed = store.computed(&definition.computed)?;
-            happened.push((Instance::default(), What::Defined { name: definition.name.clone(), value, computed }));
+            happened.push((
+                Instance::default(),
+                What::Defined { name: definition.name.clone(), value, computed },
+            ));
         }
         let seq = self.shared.record_all(happened, Sync::Now)?;
         self.shared.wait_synced(seq)?;
@@ -307,7 +330,13 @@ impl<'s, 'a> Executor<'s, 'a> {
 
     // ---- doing it ---------------------------------------------------------------------------------------
 
-    fn act(&self, task: &Task, step: &Step, resolved: &Resolved, attempt: Attempt) -> Result<Done, DriveError> {
+    fn act(
+        &self,
+        task: &Task,
+        step: &Step,
+        resolved: &Resolved,
+        attempt: Attempt,
+    ) -> Result<Done, DriveError> {
         match &resolved.act {
             Act::Value(value) => self.plain(step, attempt, Ok(value.clone()), None),
             Act::WriteFile { path, content, mode, create_dirs } => {
@@ -333,7 +362,9 @@ impl<'s, 'a> Executor<'s, 'a> {
                         bound.warnings.iter().map(|warning| shell_problem(warning, step, text)).collect();
                     self.shared.tell(&Notice::Problems(&task.at, &problems));
                 }
-                let files = match self.write_files(bound.files().map(|(at, variable)| (at, variable.value.as_bytes()))) {
+                let files = match self
+                    .write_files(bound.files().map(|(at, variable)| (at, variable.value.as_bytes())))
+                {
                     Ok(files) => files,
                     Err(failure) => return self.plain(step, attempt, Err(failure), None),
                 };
@@ -454,8 +485,11 @@ impl<'s, 'a> Executor<'s, 'a> {
         agent: &EcoString,
     ) -> Result<Done, DriveError> {
         let known = self.shared.plan.workflow.agents.iter().find(|known| known.name == *agent);
-        let mut own = vec![("agent_id", Value::from(agent.as_str())), ("agent_name", Value::from(agent.as_str()))];
-        own.extend(known.and_then(|agent| agent.model.as_ref()).map(|model| ("model_used", model.as_str().into())));
+        let mut own =
+            vec![("agent_id", Value::from(agent.as_str())), ("agent_name", Value::from(agent.as_str()))];
+        own.extend(
+            known.and_then(|agent| agent.model.as_ref()).map(|model| ("model_used", model.as_str().into())),
+        );
         let clock = Clock::start();
         let ended = match self.run(task, spec) {
             Ok(ended) => ended,
@@ -555,9 +589,13 @@ impl<'s, 'a> Executor<'s, 'a> {
         self.shared.project.store().join("spool")
     }
 
-    fn write_files<'v>(&self, values: impl Iterator<Item = (usize, &'v [u8])>) -> Result<PrivateFiles, Failure> {
-        PrivateFiles::write(&self.private_folder(), values)
-            .map_err(|error| Failure::new("File", format!("a value for the step could not be written: {error}")))
+    fn write_files<'v>(
+        &self,
+        values: impl Iterator<Item = (usize, &'v [u8])>,
+    ) -> Result<PrivateFiles, Failure> {
+        PrivateFiles::write(&self.private_folder(), values).map_err(|error| {
+            Failure::new("File", format!("a value for the step could not be written: {error}"))
+        })
     }
 }
 
@@ -595,7 +633,8 @@ impl Texts {
         let stdout = stdout.and_then(|bytes| {
             String::from_utf8(bytes).map_err(|error| {
                 let at = error.utf8_error().valid_up_to();
-                let message = format!("its output is not UTF-8 at byte {at}; pipe it through `base64`, or into a file");
+                let message =
+                    format!("its output is not UTF-8 at byte {at}; pipe it through `base64`, or into a file");
                 Failure::new("Format", message)
             })
         });
@@ -674,6 +713,12 @@ impl Clock {
     }
 }
 
+/// Whether everything of an output stands in its event.
+fn is_small(output: &Output) -> bool {
+    let parts = [Some(&output.value), output.output.as_ref(), output.stderr.as_ref()];
+    parts.into_iter().flatten().all(|datum| matches!(datum, Datum::Here(_)))
+}
+
 /// The options that make a shell strict.
 fn shell_options(program: &str) -> &'static [&'static str] {
     match program.rsplit('/').next().unwrap_or(program) {
@@ -710,4 +755,3 @@ fn shell_problem(warning: &threadline_flow::shell::Problem, step: &Step, text: &
 fn random() -> f64 {
     f64::from(u32::try_from(uuid::Uuid::new_v4().as_u128() & 0xffff).unwrap_or(0)) / 65_535.0
 }
-

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use threadline_engine::event::{Output, Status};
 use threadline_flow::model::CaptureFormat;
 use threadline_lang::{Envelope, Limits, Number, Value, data};
-use threadline_store::{Reader, Store, StoreError, JournalError};
+use threadline_store::{JournalError, Reader, Store, StoreError};
 
 use crate::process::{Ended, How};
 
@@ -149,7 +149,9 @@ pub fn usage(ended: &Ended) -> Vec<(&'static str, Value)> {
     own.push(("cpu_time_ms", millis(ended.usage.cpu_time)));
     // Tenths of a MiB, exact.
     let tenths = i64::try_from(ended.usage.max_memory * 10 / (1 << 20)).unwrap_or(i64::MAX);
-    own.extend(Number::parse(&format!("{}.{}", tenths / 10, tenths % 10)).map(|mb| ("memory_usage_mb", mb.into())));
+    own.extend(
+        Number::parse(&format!("{}.{}", tenths / 10, tenths % 10)).map(|mb| ("memory_usage_mb", mb.into())),
+    );
     own
 }
 
@@ -200,7 +202,10 @@ pub fn spoken(duration: std::time::Duration) -> String {
 pub fn read(text: &str, format: CaptureFormat) -> Result<Value, Failure> {
     let text = stripped(text);
     let unfit = |what: &str| {
-        Err(Failure::new("Format", format!("the output is not {what}: {}", threadline_lang::diag::preview(&text.into()))))
+        Err(Failure::new(
+            "Format",
+            format!("the output is not {what}: {}", threadline_lang::diag::preview(&text.into())),
+        ))
     };
     match format {
         CaptureFormat::Text => Ok(Value::from(text)),

@@ -83,7 +83,10 @@ impl Project {
             return Err(FileError::new(format!("`{name}` is larger than 64 MiB")));
         }
         String::from_utf8(bytes).map_err(|error| {
-            FileError::new(format!("`{name}` is not valid UTF-8 at byte {}", error.utf8_error().valid_up_to()))
+            FileError::new(format!(
+                "`{name}` is not valid UTF-8 at byte {}",
+                error.utf8_error().valid_up_to()
+            ))
         })
     }
 
@@ -91,7 +94,8 @@ impl Project {
     pub fn write(&self, name: &str, content: &str, how: &WriteHow<'_>) -> Result<PathBuf, FileError> {
         let shown = |error: io::Error| FileError::new(format!("`{name}`: {}", plain(&error)));
         let path = self.by_name(name, how.from)?;
-        let file_name = path.file_name().ok_or_else(|| FileError::new(format!("`{name}` is not the name of a file")))?;
+        let file_name =
+            path.file_name().ok_or_else(|| FileError::new(format!("`{name}` is not the name of a file")))?;
         let folder = path.parent().unwrap_or(&self.here);
         self.check(name, &existing(folder))?;
         if how.create_dirs {
@@ -112,7 +116,8 @@ impl Project {
         if target.is_dir() {
             return Err(FileError::new(format!("`{name}` is a folder")));
         }
-        let mode = how.mode.or_else(|| fs::metadata(&target).ok().map(|found| found.permissions().mode() & 0o7777));
+        let mode =
+            how.mode.or_else(|| fs::metadata(&target).ok().map(|found| found.permissions().mode() & 0o7777));
         replace(&target, content, mode).map_err(shown)?;
         Ok(target)
     }
@@ -134,7 +139,10 @@ impl Project {
         if path.starts_with(&self.root) || self.allowed.iter().any(|allowed| path.starts_with(allowed)) {
             return Ok(());
         }
-        let hint = format!("files are used only inside the project, {}; `allow: {{files: [...]}}` adds folders", self.root.display());
+        let hint = format!(
+            "files are used only inside the project, {}; `allow: {{files: [...]}}` adds folders",
+            self.root.display()
+        );
         Err(FileError { message: format!("`{name}` is outside the project"), hint: Some(hint) })
     }
 }

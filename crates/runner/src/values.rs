@@ -48,8 +48,8 @@ impl<'s> Values<'s> {
             return Ok(output);
         }
         let event = self.reader.event(&self.run, seq)?;
-        let output = output_of(&event)
-            .ok_or_else(|| JournalError::Value(format!("event {seq} has no output")))?;
+        let output =
+            output_of(&event).ok_or_else(|| JournalError::Value(format!("event {seq} has no output")))?;
         let envelope = Arc::new(output::loaded(self.reader, output)?);
         self.keep_output(seq, &envelope);
         Ok(envelope)
@@ -103,7 +103,9 @@ impl<'s> Values<'s> {
 impl Entry {
     fn size(&self) -> u64 {
         match self {
-            Self::Output(envelope) => envelope.value.size() + envelope.also.as_ref().map_or(0, Value::size) + 512,
+            Self::Output(envelope) => {
+                envelope.value.size() + envelope.also.as_ref().map_or(0, Value::size) + 512
+            }
             Self::List(list) => list.size(),
         }
     }

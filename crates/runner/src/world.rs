@@ -74,7 +74,8 @@ impl RealWorld<'_> {
                 None => Err(failed(format!("the variable `{name}` is not valid UTF-8"), None)),
             };
         }
-        let names: Vec<String> = self.env.names().filter_map(|name| Some(name.to_str()?.to_owned())).collect();
+        let names: Vec<String> =
+            self.env.names().filter_map(|name| Some(name.to_str()?.to_owned())).collect();
         let nearest = nearest(name, names.iter().map(String::as_str)).map(Into::into);
         Err(ComputeError::Missing { nearest })
     }
@@ -112,7 +113,9 @@ impl RealWorld<'_> {
         };
         let argument = match args {
             [one] => one.clone(),
-            several => Value::list(several.to_vec()).map_err(|_| failed("its arguments are too large", None))?,
+            several => {
+                Value::list(several.to_vec()).map_err(|_| failed("its arguments are too large", None))?
+            }
         };
         let stdin = Stdin::Bytes(argument.to_json(JsonStyle::Compact).into_bytes().into());
         let timeout = declared.timeout.unwrap_or(COMMAND_TIMEOUT);

@@ -201,10 +201,10 @@ fn draft(time: Millis, at: &Instance, what: &What) -> Draft {
 }
 
 fn event(record: &Record) -> Result<Event, JournalError> {
-    let time = record.time.parse().map_err(|_| WireError {
-        kind: record.kind.clone(),
-        why: "its time is not a number".to_owned(),
-    })?;
+    let time = record
+        .time
+        .parse()
+        .map_err(|_| WireError { kind: record.kind.clone(), why: "its time is not a number".to_owned() })?;
     let what = wire::decode(&record.kind, &record.payload)?;
     Ok(Event { seq: record.seq, time, at: Instance(record.place.as_str().into()), what })
 }

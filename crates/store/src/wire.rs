@@ -31,7 +31,10 @@ impl std::error::Error for WireError {}
 
 /// Every kind of event, with what it says, for the published schema.
 pub const KINDS: [(&str, &str); 11] = [
-    ("run_started", "the run began: its id, the workflow, the file and the hash of its text, inputs, settings, folder"),
+    (
+        "run_started",
+        "the run began: its id, the workflow, the file and the hash of its text, inputs, settings, folder",
+    ),
     ("decided", "a `when` is true"),
     ("skipped", "a `when` is false: the step does not run"),
     ("expanded", "the list of a `foreach` is known"),
@@ -51,9 +54,14 @@ pub fn encode(what: &What) -> (&'static str, String) {
         What::Decided { as_of, computed } => {
             ("decided", vec![("as_of", int(*as_of)), ("computed", all_computed(computed))])
         }
-        What::Skipped { as_of, computed, output } => {
-            ("skipped", vec![("as_of", int(*as_of)), ("computed", all_computed(computed)), ("output", output_value(output))])
-        }
+        What::Skipped { as_of, computed, output } => (
+            "skipped",
+            vec![
+                ("as_of", int(*as_of)),
+                ("computed", all_computed(computed)),
+                ("output", output_value(output)),
+            ],
+        ),
         What::Expanded { as_of, computed, items, count, parallel } => (
             "expanded",
             vec![
@@ -92,7 +100,8 @@ pub fn encode(what: &What) -> (&'static str, String) {
 /// What a stored event says.
 pub fn decode(kind: &str, payload: &str) -> Result<What, WireError> {
     let failed = |why: String| WireError { kind: kind.to_owned(), why };
-    let value = data::json::read_value(payload, &Limits::DEFAULT).map_err(|error| failed(error.to_string()))?;
+    let value =
+        data::json::read_value(payload, &Limits::DEFAULT).map_err(|error| failed(error.to_string()))?;
     let reader = Reader::new(&value).map_err(failed)?;
     let mut reader = reader;
     let what = read(kind, &mut reader).map_err(failed)?;
@@ -121,7 +130,8 @@ fn hash(hash: &Hash) -> Value {
 }
 
 fn run_started(started: &RunStarted) -> Entries {
-    let set = started.set.iter().map(|(path, value)| object(vec![("path", text(path)), ("value", datum(value))]));
+    let set =
+        started.set.iter().map(|(path, value)| object(vec![("path", text(path)), ("value", datum(value))]));
     vec![
         ("run", text(&started.run)),
         ("workflow", text(&started.workflow)),
@@ -129,6 +139,7 @@ fn run_started(started: &RunStarted) -> Entries {
         ("text", hash(&started.text)),
         ("inputs", datum(&started.inputs)),
         ("set", Value::list(set.collect()).unwrap_or_default()),
+        ("trust_set", started.trust_set.into()),
         ("folder", text(&started.folder)),
         ("program", text(&started.program)),
         ("jobs", started.jobs.map_or(Value::NULL, int)),
@@ -147,11 +158,9 @@ fn datum(datum: &Datum) -> Value {
     match datum {
         Datum::Here(value) if has_float(value) => object(vec![("tagged", tagged(value))]),
         Datum::Here(value) => object(vec![("here", value.clone())]),
-        Datum::Stored { hash: of, len, form } => object(vec![
-            ("hash", hash(of)),
-            ("bytes", int(*len)),
-            ("form", text(form_name(*form))),
-        ]),
+        Datum::Stored { hash: of, len, form } => {
+            object(vec![("hash", hash(of)), ("bytes", int(*len)), ("form", text(form_name(*form)))])
+        }
     }
 }
 
@@ -247,7 +256,11 @@ impl<'v> Reader<'v> {
 
     /// Whether everything that stands there was read.
     fn finish(&self) -> Read<()> {
-        if self.taken == self.object.len() { Ok(()) } else { Err("it holds a key that is not known".to_owned()) }
+        if self.taken == self.object.len() {
+            Ok(())
+        } else {
+            Err("it holds a key that is not known".to_owned())
+        }
     }
 }
 
@@ -260,6 +273,7 @@ fn read(kind: &str, reader: &mut Reader<'_>) -> Read<What> {
             text: reader.hash("text")?,
             inputs: read_datum(reader.value("inputs")?)?,
             set: reader.list("set")?.iter().map(read_setting).collect::<Read<_>>()?,
+            trust_set: reader.bool("trust_set")?,
             folder: reader.text("folder")?.into(),
             program: reader.text("program")?.into(),
             jobs: match reader.value("jobs")? {
@@ -322,7 +336,8 @@ fn read_datum(value: &Value) -> Read<Datum> {
         Datum::Here(untagged(value)?)
     } else {
         let (hash, len, form) = (reader.hash("hash")?, reader.count("bytes")?, reader.text("form")?);
-        let known = [Form::Text, Form::Json, Form::Tagged].into_iter().find(|known| form_name(*known) == form);
+        let known =
+            [Form::Text, Form::Json, Form::Tagged].into_iter().find(|known| form_name(*known) == form);
         Datum::Stored { hash, len, form: known.ok_or_else(|| format!("there is no form `{form}`"))? }
     };
     reader.finish()?;

@@ -10,13 +10,8 @@ use crate::model::{Step, Workflow};
 /// The plan of a workflow before its names are looked up.
 pub(super) fn number(workflow: Arc<Workflow>) -> Plan {
     let source = Arc::clone(&workflow);
-    let mut plan = Plan {
-        workflow,
-        steps: Vec::new(),
-        lists: Vec::new(),
-        finally: None,
-        export_reads: Vec::new(),
-    };
+    let mut plan =
+        Plan { workflow, steps: Vec::new(), lists: Vec::new(), finally: None, export_reads: Vec::new() };
     plan.add_list(&source.steps, None, "");
     if !source.finally.is_empty() {
         plan.finally = Some(plan.add_list(&source.finally, None, "finally."));

@@ -95,6 +95,7 @@
 pub mod data;
 pub mod diag;
 mod document;
+mod embedded;
 pub mod envelope;
 mod eval;
 pub mod func;
@@ -107,6 +108,7 @@ mod world;
 
 pub use diag::error::{Error, ErrorKind, Origin, ParseClass, Read};
 pub use document::{Definitions, Document, DocumentError, DocumentSink, PathStep, SetError, parse_path};
+pub use embedded::{Binding, Embedded, Piece, pieces};
 pub use envelope::Envelope;
 pub use eval::{Explanation, Inferred, Resolution, Session, Types, Undefined, Warning};
 pub use limits::{Limit, Limits};

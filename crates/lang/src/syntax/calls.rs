@@ -150,6 +150,8 @@ impl Parser<'_, '_> {
             element: false,
             flat: Some(span),
             limit_at: usize::MAX,
+            may_bind: false,
+            binding: None,
         };
         let node = parser.reference_inside(2)?;
         if parser.pos < parser.end { parser.expected("the end of the reference") } else { Ok(node) }

@@ -296,7 +296,8 @@ impl<'s> Parser<'s, '_> {
         loop {
             let end = self.pos;
             self.skip_space();
-            if self.peek() != Some(b'|') || self.peek_at(1) == Some(b'|') {
+            let filters = self.peek() == Some(b'|') && self.peek_at(1) != Some(b'|');
+            if !filters || self.binding_ahead().is_some() {
                 self.pos = end;
                 self.depth = depth;
                 return Ok(node);
@@ -756,6 +757,8 @@ impl<'s> Parser<'s, '_> {
                 element: true,
                 flat: Some(span),
                 limit_at: usize::MAX,
+                may_bind: false,
+                binding: None,
             };
             parser.whole_element()?
         };

@@ -20,7 +20,9 @@ use crate::func::Function;
 use crate::limits::Limits;
 use crate::value::{Key, Keys, LastPosition, Value, ops::BinaryOp};
 
-pub(crate) use parser::{Problem, has_reference, parse_expression, parse_template};
+pub(crate) use parser::{
+    Problem, has_reference, next_reference, parse_embedded, parse_expression, parse_template,
+};
 pub use references::{Reference, ReferenceKind};
 
 /// What the parser needs to know besides the text.

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::diag::Span;
 use crate::diag::error::{Error, ParseClass};
+use crate::embedded::Binding;
 use crate::limits::Limit;
 use crate::value::LastPosition;
 
@@ -77,6 +78,33 @@ pub(crate) fn parse_expression(
     }
 }
 
+/// Where the reference ends, and the way of binding that its last filter names.
+type Bound = (NodeId, usize, Option<Binding>);
+
+/// Parses the one reference whose `${` stands at `at`, in a text of another language.
+pub(crate) fn parse_embedded(
+    source: &EcoString,
+    at: usize,
+    syntax: &Syntax,
+) -> (Program, Result<Bound, (Error, usize)>) {
+    let mut program = Program::default();
+    if source.len() > syntax.limits.source {
+        let error = Error::limit(Limit::Source, syntax.limits.source as u64, Span::new(at, at));
+        return (program, Err((error, source.len())));
+    }
+    let mut parser = Parser::unreserved(source, &mut program, syntax);
+    parser.pos = at + 2;
+    parser.may_bind = true;
+    let parsed = parser.reference_inside(at + 2);
+    let (end, binding) = (parser.pos, parser.binding);
+    let result = match parsed {
+        Ok(node) => Ok((node, end, binding)),
+        Err(problem) => Err((Error::parse(*problem), parser.after_balanced(at + 2))),
+    };
+    program.source = source.clone();
+    (program, result)
+}
+
 /// A position in a text or table of a program. A source has at most 64 MiB, and everything in a program at least a byte
 /// of it.
 #[inline]
@@ -87,6 +115,11 @@ pub(super) fn position(at: usize) -> u32 {
 /// Whether there is a `${` in a text at all.
 pub(crate) fn has_reference(text: &str) -> bool {
     find_dollar_brace(text.as_bytes(), 0, text.len()).is_some()
+}
+
+/// Where the next `${` of a text begins.
+pub(crate) fn next_reference(text: &str, from: usize) -> Option<usize> {
+    find_dollar_brace(text.as_bytes(), from, text.len())
 }
 
 /// Where the next `${` begins.
@@ -127,6 +160,10 @@ pub(super) struct Parser<'s, 'p> {
     pub flat: Option<Span>,
     /// An operand behind this position makes an expression too long.
     pub limit_at: usize,
+    /// The last filter of the reference may be a way of binding.
+    pub may_bind: bool,
+    /// The way of binding that was read.
+    pub binding: Option<Binding>,
 }
 
 impl<'s, 'p> Parser<'s, 'p> {
@@ -135,6 +172,10 @@ impl<'s, 'p> Parser<'s, 'p> {
         let references = (text.len() / 24 + 1).min(32);
         program.nodes.reserve_exact(references);
         program.steps.reserve_exact(3 * references);
+        Self::unreserved(text, program, syntax)
+    }
+
+    fn unreserved(text: &'s str, program: &'p mut Program, syntax: &'p Syntax) -> Self {
         Self {
             text,
             pos: 0,
@@ -145,6 +186,8 @@ impl<'s, 'p> Parser<'s, 'p> {
             element: false,
             flat: None,
             limit_at: usize::MAX,
+            may_bind: false,
+            binding: None,
         }
     }
 
@@ -451,8 +494,10 @@ impl<'s, 'p> Parser<'s, 'p> {
     pub(super) fn reference(&mut self) -> Parsed<NodeId> {
         let opened = self.pos;
         let element = std::mem::replace(&mut self.element, false);
+        let may_bind = std::mem::replace(&mut self.may_bind, false);
         let parsed = self.reference_inside(opened);
         self.element = element;
+        self.may_bind = may_bind;
         parsed
     }
 
@@ -487,6 +532,9 @@ impl<'s, 'p> Parser<'s, 'p> {
         self.limited(opened, |parser| {
             let node = parser.nested(Self::expression)?;
             parser.skip_space();
+            if let Some(binding) = parser.binding_ahead() {
+                parser.take_binding(binding);
+            }
             match parser.peek() {
                 Some(b'}') => {
                     parser.pos += 1;
@@ -530,6 +578,10 @@ impl<'s, 'p> Parser<'s, 'p> {
                     return Ok(node);
                 }
                 Some(b'|') if self.peek_at(1) != Some(b'|') => {
+                    if let Some(binding) = self.binding_ahead() {
+                        self.take_binding(binding);
+                        continue;
+                    }
                     self.pos += 1;
                     self.deeper()?;
                     node = self.limited(opened, |parser| parser.filter(start, node))?;
@@ -544,6 +596,24 @@ impl<'s, 'p> Parser<'s, 'p> {
                 None => return self.unclosed(opened),
                 Some(_) => return self.needs_expression(opened),
             }
+        }
+    }
+
+    /// At `|`: the way of binding that stands behind it as the last filter, where one may.
+    pub(super) fn binding_ahead(&self) -> Option<Binding> {
+        if !self.may_bind || self.element {
+            return None;
+        }
+        let rest = self.text.get(self.pos..self.end)?.strip_prefix('|')?.trim_start();
+        let end = rest.find(|char: char| char != '_' && !char.is_ascii_lowercase())?;
+        rest[end..].trim_start().starts_with('}').then(|| Binding::of(&rest[..end]))?
+    }
+
+    /// At `|` before a way of binding: takes it, and leaves the brace behind it.
+    fn take_binding(&mut self, binding: Binding) {
+        self.binding = Some(binding);
+        while self.peek().is_some_and(|byte| byte != b'}') {
+            self.pos += 1;
         }
     }
 

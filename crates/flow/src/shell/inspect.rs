@@ -1,0 +1,590 @@
+//! What a command does with its words: the table of places, applied.
+
+use std::ops::Range;
+
+use ecow::EcoString;
+use threadline_lang::diag::Severity;
+
+use super::Problem;
+use super::names::shell_name;
+use super::places::{EVALUATES_AGAIN, Place, Rule, SHELLS, VALUE_OPTIONS, Which, is_code_variable, place};
+use super::reader::{Mark, Quote, Reader};
+use super::words::Word;
+
+/// Commands that the shell carries out itself: no argument of theirs is limited in size.
+const BUILTINS: &[&str] = &[
+    ":",
+    ".",
+    "[",
+    "alias",
+    "bg",
+    "break",
+    "builtin",
+    "caller",
+    "cd",
+    "command",
+    "continue",
+    "declare",
+    "dirs",
+    "echo",
+    "eval",
+    "exit",
+    "export",
+    "false",
+    "fc",
+    "fg",
+    "getopts",
+    "hash",
+    "jobs",
+    "let",
+    "local",
+    "mapfile",
+    "popd",
+    "print",
+    "printf",
+    "pushd",
+    "pwd",
+    "read",
+    "readarray",
+    "readonly",
+    "return",
+    "set",
+    "shift",
+    "shopt",
+    "source",
+    "test",
+    "times",
+    "trap",
+    "true",
+    "type",
+    "typeset",
+    "ulimit",
+    "umask",
+    "unalias",
+    "unset",
+    "wait",
+];
+
+/// Commands whose arguments set variables.
+const DECLARES: &[&str] = &["export", "local", "declare", "typeset", "readonly", "integer", "float"];
+
+/// Options of `read` and its kind that take a value.
+const READ_VALUES: &[&str] = &["-p", "-t", "-d", "-n", "-N", "-u", "-i", "-O", "-s", "-c", "-C", "-k"];
+
+/// Options of interpreters that take a value, so that the next word is not the file to run.
+const INTERPRETER_VALUES: &[&str] = &[
+    "-W",
+    "-X",
+    "-I",
+    "-r",
+    "-M",
+    "-L",
+    "-d",
+    "-o",
+    "-O",
+    "+O",
+    "--require",
+    "--import",
+    "--rcfile",
+    "--init-file",
+];
+
+impl Reader<'_> {
+    /// Whether the shell carries a command out itself.
+    pub(super) fn is_inside(&self, name: &str) -> bool {
+        BUILTINS.contains(&name) || self.names.functions.contains(name)
+    }
+
+    /// Applies the table to the words of a command.
+    pub(super) fn inspect(&mut self, words: &[Word]) {
+        self.command_word(&words[0]);
+        for word in &words[1..] {
+            self.listed(word);
+            self.splits(word);
+        }
+        if words[0].text().is_none_or(|name| !self.is_inside(name)) {
+            for word in &words[1..] {
+                self.goes_outside(word);
+            }
+        }
+        let Some(name) = words[0].text().map(base_name) else { return };
+        let name = name.to_owned();
+        self.declared_names(&name, words);
+        self.inspect_rows(&name, words);
+        self.inspect_inner_shells(words);
+    }
+
+    fn command_word(&mut self, word: &Word) {
+        if let Some(slot) = self.slots.get(word.slots.start)
+            && !word.slots.is_empty()
+            && slot.places.is_empty()
+        {
+            self.mark_word(word, place("command-word"));
+            return;
+        }
+        self.mark_variables(word, place("command-word"));
+    }
+
+    /// The rows that name a program.
+    pub(super) fn inspect_rows(&mut self, name: &str, words: &[Word]) {
+        for row in EVALUATES_AGAIN.iter().filter(|row| row.programs.contains(&name)) {
+            self.apply(row, name, words);
+        }
+    }
+
+    /// A shell or an interpreter with its program text may stand behind any other program, such as a container's.
+    fn inspect_inner_shells(&mut self, words: &[Word]) {
+        let (shell, other) = (place("shell-text"), place("program-text"));
+        for at in 1..words.len() {
+            let Some(name) = words[at].text().map(base_name) else { continue };
+            if SHELLS.contains(&name) {
+                self.options(shell, &words[at..]);
+            } else if other.programs.contains(&name) {
+                self.options(other, &words[at..]);
+            }
+        }
+    }
+
+    fn apply(&mut self, row: &'static Place, name: &str, words: &[Word]) {
+        match row.which {
+            Which::Syntax => {
+                if row.id == "numeric-test" {
+                    self.numeric_test(row, words);
+                }
+            }
+            Which::Every if row.rule == Rule::Dash => self.dashes(row, name, words),
+            Which::Every => words[1..].iter().for_each(|word| self.mark_word(word, row)),
+            Which::Options(_) if DECLARES.contains(&name) => self.declared_with(row, words),
+            Which::Options(_) => self.options(row, words),
+            Which::Operands { from, only, unless, values } => {
+                if words[1..].iter().any(|word| gives(word, unless)) {
+                    return;
+                }
+                let operands = operands(&words[1..], |option| value_count(option, values));
+                let meant = operands.into_iter().skip(from).take(if only { 1 } else { usize::MAX });
+                meant.for_each(|at| self.mark_word(&words[at + 1], row));
+            }
+            Which::Names => self.names_of(row, name, words),
+            Which::Input { .. } => {}
+            Which::After(marks) => {
+                for at in 1..words.len().saturating_sub(1) {
+                    if words[at].text().is_some_and(|text| marks.contains(&text)) {
+                        self.after(row, &words[at + 1..]);
+                    }
+                }
+            }
+            Which::CommandWord { operands: before, values } => {
+                let operands = operands(&words[1..], |option| usize::from(values.contains(&option)));
+                let command = operands.into_iter().filter(|at| !is_assignment(&words[at + 1])).nth(before);
+                self.inner_assignments(name, words);
+                if let Some(at) = command {
+                    self.mark_word(&words[at + 1], row);
+                    self.inspect_inner(&words[at + 1..]);
+                }
+            }
+        }
+    }
+
+    /// `env NAME=value`: the names count as in an assignment.
+    fn inner_assignments(&mut self, name: &str, words: &[Word]) {
+        if !matches!(name, "env" | "sudo" | "doas") {
+            return;
+        }
+        for word in words[1..].iter().filter(|word| is_assignment(word)) {
+            if is_code_variable(shell_name(&word.literal)) {
+                self.mark_word(word, place("code-variable"));
+            }
+        }
+    }
+
+    fn after(&mut self, row: &'static Place, words: &[Word]) {
+        if row.rule == Rule::Warn && row.id == "regex" && self.dialect() == super::Dialect::Bash {
+            return;
+        }
+        self.mark_word(&words[0], row);
+        if row.id == "find-command" {
+            self.inspect_inner(words);
+        }
+    }
+
+    /// A command inside of a command.
+    fn inspect_inner(&mut self, words: &[Word]) {
+        let Some(name) = words[0].text().map(base_name) else { return };
+        let name = name.to_owned();
+        self.inspect_rows(&name, words);
+    }
+
+    /// The arguments of options, up to the first operand where an interpreter has its file.
+    fn options(&mut self, row: &'static Place, words: &[Word]) {
+        let Which::Options(options) = row.which else { return };
+        let interpreter = matches!(row.id, "shell-text" | "program-text");
+        let mut at = 1;
+        while at < words.len() {
+            let word = &words[at];
+            if interpreter && (!word.literal.starts_with(['-', '+']) || word.text() == Some("-")) {
+                return;
+            }
+            match option_value(word, options) {
+                Value::Next => {
+                    if let Some(next) = words.get(at + 1) {
+                        self.mark_word(next, row);
+                    }
+                    at += 1;
+                    if interpreter && row.id == "shell-text" {
+                        return;
+                    }
+                }
+                Value::Glued => self.mark_word(word, row),
+                Value::None
+                    if interpreter && word.text().is_some_and(|text| INTERPRETER_VALUES.contains(&text)) =>
+                {
+                    at += 1
+                }
+                Value::None => {}
+            }
+            at += 1;
+        }
+    }
+
+    /// `declare -i NAME=value`: the option is about every word behind it.
+    fn declared_with(&mut self, row: &'static Place, words: &[Word]) {
+        let Which::Options(options) = row.which else { return };
+        let given = words[1..].iter().any(|word| !matches!(option_value(word, options), Value::None));
+        if given {
+            words[1..].iter().for_each(|word| self.mark_word(word, row));
+        }
+    }
+
+    fn names_of(&mut self, row: &'static Place, name: &str, words: &[Word]) {
+        let values: &[&str] = if DECLARES.contains(&name) || name == "unset" { &[] } else { READ_VALUES };
+        for at in operands(&words[1..], |option| usize::from(values.contains(&option))) {
+            let word = &words[at + 1];
+            if !word.literal.contains('=') {
+                self.mark_word(word, row);
+            } else if is_code_variable(shell_name(&word.literal)) {
+                self.mark_word(word, place("code-variable"));
+            }
+        }
+    }
+
+    fn numeric_test(&mut self, row: &'static Place, words: &[Word]) {
+        for at in 1..words.len().saturating_sub(1) {
+            let operator = words[at].text().unwrap_or_default();
+            if matches!(operator, "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge") {
+                for word in [&words[at - 1], &words[at + 1]] {
+                    self.mark_word(word, row);
+                    let name = EcoString::from(word.literal.as_str());
+                    self.computes_name(&name, row);
+                }
+            }
+        }
+    }
+
+    fn dashes(&mut self, row: &'static Place, name: &str, words: &[Word]) {
+        let values = VALUE_OPTIONS
+            .iter()
+            .find(|(program, _)| *program == name)
+            .map_or(&[][..], |(_, options)| options);
+        for at in 1..words.len() {
+            if words[at].is("--") {
+                return;
+            }
+            let before = words[at - 1].text().unwrap_or_default();
+            if let Some(slot) = words[at].begins
+                && !(at > 1 && values.contains(&before))
+            {
+                self.mark(slot, row);
+            }
+        }
+    }
+
+    /// The row for a program that would read its text from standard input.
+    pub(super) fn sink(&self, words: &[Word]) -> Option<&'static Place> {
+        let at = self.program_at(words)?;
+        let name = base_name(words[at].text()?);
+        EVALUATES_AGAIN.iter().find(|row| {
+            let Which::Input { operands: before, unless, values } = row.which else { return false };
+            let words = &words[at + 1..];
+            row.programs.contains(&name)
+                && !words.iter().any(|word| gives(word, unless))
+                && (words.iter().any(|word| gives(word, &["-s"]) || word.is("-"))
+                    || operands(words, |option| value_count(option, values)).len() <= before)
+        })
+    }
+
+    /// Where the program stands behind those that only start another one.
+    fn program_at(&self, words: &[Word]) -> Option<usize> {
+        let mut at = 0;
+        for _ in 0..4 {
+            let name = base_name(words.get(at)?.text()?);
+            let wrapper = EVALUATES_AGAIN.iter().find_map(|row| match row.which {
+                Which::CommandWord { operands, values } if row.programs.contains(&name) => {
+                    Some((operands, values))
+                }
+                _ => None,
+            });
+            let Some((before, values)) = wrapper else { return Some(at) };
+            let rest = &words[at + 1..];
+            let inner = operands(rest, |option| usize::from(values.contains(&option)));
+            let inner = inner.into_iter().filter(|inner| !is_assignment(&rest[*inner])).nth(before)?;
+            at += 1 + inner;
+        }
+        Some(at)
+    }
+
+    // ---- names that commands set -----------------------------------------------------------------------
+
+    fn declared_names(&mut self, name: &str, words: &[Word]) {
+        match name {
+            "source" | "." | "eval" | "emulate" => {
+                let from = self.found.unknown_from.get_or_insert(words[0].range.start);
+                *from = (*from).min(words[0].range.start);
+            }
+            "let" => {
+                words[1..].iter().for_each(|word| self.arithmetic_names(word.range.start, word.range.end))
+            }
+            "printf" | "wait" => {
+                let options: &[&str] = if name == "printf" { &["-v"] } else { &["-p"] };
+                if let Some(at) = words.iter().position(|word| gives(word, options)) {
+                    self.set_by(words.get(at + 1));
+                }
+            }
+            "getopts" => self.set_by(words.get(2)),
+            "zparseopts" | "vared" => words[1..].iter().for_each(|word| self.set_by(Some(word))),
+            _ if DECLARES.contains(&name) => {
+                for word in &words[1..] {
+                    self.set_by(Some(word));
+                    let name = shell_name(&word.literal).to_owned();
+                    self.holds(&name, word);
+                }
+            }
+            _ => {
+                for name in self.read_names(words) {
+                    self.sets(&name);
+                }
+            }
+        }
+    }
+
+    fn set_by(&mut self, word: Option<&Word>) {
+        if let Some(word) = word {
+            let name = shell_name(&word.literal).to_owned();
+            self.sets(&name);
+        }
+    }
+
+    /// The variables that `read` or `mapfile` sets.
+    pub(super) fn read_names(&self, words: &[Word]) -> Vec<EcoString> {
+        let name = words.first().and_then(Word::text).unwrap_or_default();
+        if !matches!(name, "read" | "mapfile" | "readarray") {
+            return Vec::new();
+        }
+        let operands = operands(&words[1..], |option| usize::from(is_cluster_with_value(option)));
+        operands.into_iter().map(|at| shell_name(&words[at + 1].literal).into()).collect()
+    }
+
+    // ---- variables that hold values --------------------------------------------------------------------
+
+    /// A variable gets a word that may hold values.
+    pub(super) fn holds(&mut self, name: &str, word: &Word) {
+        let direct: Vec<usize> =
+            word.slots.clone().filter(|slot| self.slots[*slot].level == self.level).collect();
+        for slot in direct {
+            self.holds_slots(name, slot..slot + 1);
+        }
+        for at in word.variables.clone() {
+            let from: EcoString = self.text[self.expansions[at].name.clone()].into();
+            let held = self.found.holding.get(&from).or(self.names.holding.get(&from));
+            if let Some(held) = held.cloned() {
+                held.slots.iter().for_each(|slot| self.holds_slots(name, *slot..*slot + 1));
+                if held.overflow {
+                    self.found.holding.entry(name.into()).or_default().overflow = true;
+                }
+            }
+        }
+    }
+
+    pub(super) fn holds_slots(&mut self, name: &str, slots: Range<usize>) {
+        if slots.is_empty() || name.is_empty() {
+            return;
+        }
+        let held = self.found.holding.entry(name.into()).or_default();
+        for slot in slots {
+            if held.slots.len() >= MAX_HELD {
+                held.overflow = true;
+                return;
+            }
+            if !held.slots.contains(&slot) {
+                held.slots.push(slot);
+            }
+        }
+    }
+
+    /// A variable stands where its value is computed with.
+    pub(super) fn computes(&mut self, from: usize, id: &'static str) {
+        for at in from..self.expansions.len() {
+            let name: EcoString = self.text[self.expansions[at].name.clone()].into();
+            self.computes_name(&name, place(id));
+        }
+    }
+
+    pub(super) fn computes_name(&mut self, name: &EcoString, row: &'static Place) {
+        if self.names.holding.contains_key(name) {
+            self.computed.push((name.clone(), row));
+        }
+    }
+
+    /// Applies a row to everything in a word.
+    pub(super) fn mark_word(&mut self, word: &Word, row: &'static Place) {
+        self.mark_all(word.slots.clone(), row);
+        self.mark_variables(word, row);
+    }
+
+    fn mark_variables(&mut self, word: &Word, row: &'static Place) {
+        for at in word.variables.clone() {
+            let name: EcoString = self.text[self.expansions[at].name.clone()].into();
+            match row.rule {
+                Rule::Refuse if self.names.holding.contains_key(&name) => {
+                    self.held(at, &name, row, Severity::Error)
+                }
+                Rule::Int => self.computes_name(&name, row),
+                _ => {}
+            }
+        }
+    }
+
+    fn held(&mut self, at: usize, name: &str, row: &'static Place, severity: Severity) {
+        let range = self.expansions[at].name.clone();
+        let span = self.span(range.start, range.end);
+        let id = if severity == Severity::Error { "shell-evaluates" } else { "shell-altered" };
+        let message = format!("`{name}` holds a value, and a value here {}", row.what);
+        self.report_at(Problem { id, severity, span, message, hint: Some(row.safe.to_owned()) });
+    }
+
+    /// Unquoted variables that hold values are split.
+    pub(super) fn splits(&mut self, word: &Word) {
+        if self.dialect() == super::Dialect::Zsh {
+            return;
+        }
+        for at in word.variables.clone() {
+            let expansion = &self.expansions[at];
+            if expansion.quoted || expansion.level != self.level {
+                continue;
+            }
+            let name: EcoString = self.text[expansion.name.clone()].into();
+            if self.names.holding.contains_key(&name) {
+                self.held(at, &name, place("unquoted-variable"), Severity::Warning);
+            }
+        }
+    }
+
+    // ---- words -----------------------------------------------------------------------------------------
+
+    /// A word in a list of words: several may stand in its place.
+    pub(super) fn listed(&mut self, word: &Word) {
+        if let Some(slot) = word.begins
+            && self.slots[slot].quote == Quote::Plain
+            && word.slots.len() == 1
+            && word.range.len() == self.slots[slot].reference.span().range().len()
+        {
+            self.slots[slot].is_word = true;
+        }
+    }
+
+    /// The values of a word go to another program.
+    pub(super) fn goes_outside(&mut self, word: &Word) {
+        for slot in word.slots.clone() {
+            if self.slots[slot].level == self.level {
+                self.slots[slot].external = true;
+            }
+        }
+    }
+
+    pub(super) fn later(&mut self, slots: Range<usize>, here_documents: Range<usize>, place: &'static Place) {
+        self.marks.push(Mark { slots, here_documents, place });
+    }
+}
+
+/// How many references one variable is known to hold.
+const MAX_HELD: usize = 64;
+
+/// The last part of a path.
+fn base_name(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or(program)
+}
+
+fn is_assignment(word: &Word) -> bool {
+    let name = shell_name(&word.literal);
+    !name.is_empty() && word.literal[name.len()..].starts_with('=')
+}
+
+/// Where the argument of an option stands.
+enum Value {
+    None,
+    Next,
+    Glued,
+}
+
+/// Whether a word is one of these options, alone, in a cluster or with its argument glued on.
+fn option_value(word: &Word, options: &[&str]) -> Value {
+    let literal = word.literal.as_str();
+    if !literal.starts_with(['-', '+']) {
+        return Value::None;
+    }
+    for option in options {
+        if word.fixed && literal == *option {
+            return Value::Next;
+        }
+        let long = option.starts_with("--") || option.len() > 2;
+        if long {
+            if literal.strip_prefix(option).is_some_and(|rest| rest.starts_with('=')) {
+                return Value::Glued;
+            }
+            continue;
+        }
+        let cluster = literal.strip_prefix('-').filter(|rest| !rest.starts_with('-')).unwrap_or_default();
+        if cluster.contains(&option[1..]) {
+            return if word.fixed && cluster.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+                Value::Next
+            } else {
+                Value::Glued
+            };
+        }
+    }
+    Value::None
+}
+
+/// Whether a word gives one of these options.
+fn gives(word: &Word, options: &[&str]) -> bool {
+    !matches!(option_value(word, options), Value::None)
+}
+
+fn value_count(option: &str, values: &[(&str, usize)]) -> usize {
+    values.iter().find(|(name, _)| *name == option).map_or(0, |(_, count)| *count)
+}
+
+fn is_cluster_with_value(option: &str) -> bool {
+    READ_VALUES.contains(&option)
+        || option.len() > 2
+            && !option.starts_with("--")
+            && option.ends_with(['p', 't', 'd', 'n', 'N', 'u', 'i'])
+}
+
+/// The positions of the words that are neither options nor their values.
+fn operands(words: &[Word], values: impl Fn(&str) -> usize) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    let mut options = true;
+    while at < words.len() {
+        let word = &words[at];
+        if options && word.is("--") {
+            options = false;
+        } else if options && word.literal.starts_with('-') && word.literal.len() > 1 {
+            at += word.text().map_or(0, &values);
+        } else {
+            found.push(at);
+        }
+        at += 1;
+    }
+    found
+}

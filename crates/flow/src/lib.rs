@@ -2,8 +2,8 @@
 //! reads the bytes.
 //!
 //! Data goes one way: [`source`] reads a text with places, [`load`] makes a [`model`] of it by the keys of [`fields`],
-//! and a [`plan`] is a model whose names are known. Whatever is wrong is a [`problem`], of a sort of [`checks`] or of
-//! the language.
+//! and a [`plan`] is a model whose names are known. [`shell`] reads the text of commands. Whatever is wrong is a
+//! [`problem`], of a sort of [`checks`], of the shell analysis or of the language.
 
 pub mod checks;
 pub mod fields;

@@ -9,12 +9,12 @@ use ecow::EcoString;
 use crate::data::{Format, KeyTables, ReadError, ReadErrorKind, Sink, Style};
 use crate::diag::Span;
 use crate::diag::error::{Error, Origin};
-use crate::eval::Session;
+use crate::eval::{Inferred, Session, Types};
 use crate::limits::Limit;
 use crate::scope::Scope;
 use crate::syntax::{self, Reference, Syntax, push_key};
 use crate::template::Template;
-use crate::value::{Key, Keys, MAX_DEPTH, Number, Object, Oversized, Value};
+use crate::value::{Key, Keys, MAX_DEPTH, Number, Object, Oversized, Type, Value};
 
 /// Data with templates in its texts.
 #[derive(Clone)]
@@ -195,6 +195,32 @@ impl Document {
             errors.extend(found.into_iter().map(|error| error.with_origin(&leaf.origin(trail))));
         });
         errors
+    }
+
+    /// What is known of its value before the names of a scope have theirs.
+    pub fn infer(&self, scope: &Scope) -> Inferred {
+        let mut found = Inferred::just(Types::ANY);
+        self.root.each_leaf(&Trail::ROOT, &mut |leaf, trail| {
+            let inferred = match leaf.style {
+                Style::Literal | Style::Folded => leaf.template.infer_block(scope),
+                _ => leaf.template.infer(scope),
+            };
+            found.types = inferred.types;
+            let origin = leaf.origin(trail);
+            found.errors.extend(inferred.errors.into_iter().map(|error| error.with_origin(&origin)));
+            found.warnings.extend(inferred.warnings.into_iter().map(|mut warning| {
+                warning.origin = Some(origin.clone());
+                warning
+            }));
+        });
+        found.types = match &self.root {
+            Node::Fixed(value) => Types::one(value.kind()),
+            Node::Leaf(_) => found.types,
+            Node::List(_) => Types::one(Type::List),
+            Node::Object(..) => Types::one(Type::Object),
+            Node::Defined(..) => Types::ANY,
+        };
+        found
     }
 
     /// Replaces what stands at a path by a value, which is not looked into. Objects on the way are made.
@@ -475,6 +501,14 @@ impl Definitions {
 
     pub(crate) fn position(&self, key: &Key) -> Option<usize> {
         self.keys.position(key)
+    }
+
+    /// The value of one without a reference in it.
+    pub(crate) fn fixed(&self, at: usize) -> Option<&Value> {
+        match &self.entries[at] {
+            Node::Fixed(value) => Some(value),
+            _ => None,
+        }
     }
 
     pub(crate) fn name(&self, at: usize) -> &EcoString {

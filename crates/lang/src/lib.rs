@@ -110,7 +110,7 @@ pub use diag::error::{Error, ErrorKind, Origin, ParseClass, Read};
 pub use document::{Definitions, Document, DocumentError, DocumentSink, PathStep, SetError, parse_path};
 pub use embedded::{Binding, Embedded, Piece, pieces};
 pub use envelope::Envelope;
-pub use eval::{Explanation, Resolution, Session, Undefined, Warning};
+pub use eval::{Explanation, Inferred, Resolution, Session, Types, Undefined, Warning};
 pub use limits::{Limit, Limits};
 pub use scope::{Entry, Item, Promise, Scope, Shape};
 pub use syntax::{BUILT_IN_KINDS, BUILT_IN_ROOTS, Reference, ReferenceKind, Syntax, is_plain_name};

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use ecow::EcoString;
 
 use crate::diag::error::{Error, Origin};
-use crate::eval::{Eval, Explanation, Session};
+use crate::eval::{Eval, Explanation, Inferred, Session};
 use crate::scope::Scope;
 use crate::syntax::{self, NodeId, Part, Program, Reference, Syntax};
 use crate::value::Value;
@@ -122,6 +122,16 @@ impl Template {
         nodes.flat_map(|node| crate::eval::check(&self.program, node, scope)).collect()
     }
 
+    /// What is known of its value before the names of a scope have theirs.
+    pub fn infer(&self, scope: &Scope) -> Inferred {
+        crate::eval::infer_parts(&self.program, &self.parts, scope, false)
+    }
+
+    /// Like [`Template::infer`] for a block of YAML.
+    pub(crate) fn infer_block(&self, scope: &Scope) -> Inferred {
+        crate::eval::infer_parts(&self.program, &self.parts, scope, true)
+    }
+
     /// The error that evaluation met, and those that it would have met behind it for sure.
     pub fn all_errors(&self, met: Error, scope: &Scope, session: &Session<'_>) -> Vec<Error> {
         beside(met, self.check(scope), session)
@@ -207,6 +217,16 @@ impl Expression {
     /// Checks the names of every reference against a scope, as [`Template::check`] does.
     pub fn check(&self, scope: &Scope) -> Vec<Error> {
         crate::eval::check(&self.program, self.root, scope)
+    }
+
+    /// What is known of its value before the names of a scope have theirs.
+    pub fn infer(&self, scope: &Scope) -> Inferred {
+        crate::eval::infer(&self.program, self.root, scope, None)
+    }
+
+    /// Like [`Expression::infer`] for a condition, which must be a bool.
+    pub fn infer_condition(&self, scope: &Scope) -> Inferred {
+        crate::eval::infer(&self.program, self.root, scope, Some("a condition"))
     }
 
     /// The error that evaluation met, and those that it would have met behind it for sure.

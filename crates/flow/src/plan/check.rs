@@ -6,7 +6,8 @@ use std::sync::Arc;
 use ecow::EcoString;
 use threadline_lang::diag::{Span, nearest};
 use threadline_lang::{
-    Document, Error, Expression, Origin, Reference, ReferenceKind, Scope, Shape, Template, Undefined,
+    Document, Error, Expression, Inferred, Origin, Reference, ReferenceKind, Scope, Shape, Template, Type,
+    Types, Undefined,
 };
 
 use super::context::{OUTER, not_known};
@@ -14,6 +15,7 @@ use super::names::{self, Named, Names, ScopeNumber};
 use super::order::Order;
 use super::{Part, Plan, ROOTS, Read, StepNumber};
 use crate::checks::Check;
+use crate::fields::Form;
 use crate::model::{Action, Field, Setting, Step, Variable};
 use crate::problem::{Problem, place_in};
 
@@ -68,6 +70,10 @@ enum Readable<'f> {
     Text(&'f Field<Template>),
     Value(&'f Field<Document>),
     Condition(&'f Field<Arc<Expression>>),
+    /// A number, duration or size, and how it is written.
+    Setting(&'f Field<Document>, Form),
+    /// The items of a `foreach`.
+    Items(&'f Field<Document>),
 }
 
 impl<'f> Readable<'f> {
@@ -77,23 +83,35 @@ impl<'f> Readable<'f> {
         };
         match self {
             Self::Text(field) => placed(&field.origin, field.of.references()),
-            Self::Value(field) => field.of.references(),
+            Self::Value(field) | Self::Setting(field, _) | Self::Items(field) => field.of.references(),
             Self::Condition(field) => placed(&field.origin, field.of.references()),
         }
     }
 
-    fn errors(self, scope: &Scope) -> Vec<Error> {
+    /// What the language says of its names and of its types.
+    fn errors(self, scope: &Scope) -> (Vec<Error>, Inferred) {
         match self {
-            Self::Text(field) => field.of.check(scope),
-            Self::Value(field) => field.of.check(scope),
-            Self::Condition(field) => field.of.check(scope),
+            Self::Text(field) => (field.of.check(scope), field.of.infer(scope)),
+            Self::Value(field) | Self::Setting(field, _) | Self::Items(field) => {
+                (field.of.check(scope), field.of.infer(scope))
+            }
+            Self::Condition(field) => (field.of.check(scope), field.of.infer_condition(scope)),
+        }
+    }
+
+    /// The types that will do, and what they are in words; anything when there are none.
+    fn needs(self) -> (&'static [Type], String) {
+        match self {
+            Self::Setting(_, form) => (&[Type::Int, Type::Float, Type::Text], form.expected()),
+            Self::Items(_) => (&[Type::List], "a list".to_owned()),
+            Self::Text(_) | Self::Value(_) | Self::Condition(_) => (&[], String::new()),
         }
     }
 
     fn origin(self) -> &'f Origin {
         match self {
             Self::Text(field) => &field.origin,
-            Self::Value(field) => &field.origin,
+            Self::Value(field) | Self::Setting(field, _) | Self::Items(field) => &field.origin,
             Self::Condition(field) => &field.origin,
         }
     }
@@ -318,7 +336,10 @@ impl Checker<'_> {
             Readable::Condition(_) => Undefined::Error,
             _ => self.plan.workflow.undefined,
         };
-        for error in field.errors(scope) {
+        let (mut errors, inferred) = field.errors(scope);
+        let sound = inferred.errors.is_empty();
+        errors.extend(inferred.errors);
+        for error in errors {
             let origin = error.origin().unwrap_or(field.origin());
             let tolerated = undefined.tolerates(&error) && !error.is_unknown_name();
             if !tolerated && !handled.contains(&(origin.span.start, error.span().start)) {
@@ -326,6 +347,26 @@ impl Checker<'_> {
                 self.problem(problem);
             }
         }
+        for warning in inferred.warnings {
+            let span = self.place(warning.origin.as_ref().unwrap_or(field.origin()), warning.span);
+            let problem = Problem::warning(warning.id, span, warning.message);
+            self.problem(warning.hint.into_iter().fold(problem, Problem::hint));
+        }
+        if sound && handled.is_empty() && undefined == Undefined::Error {
+            self.needed_type(field, inferred.types);
+        }
+    }
+
+    fn needed_type(&mut self, field: Readable<'_>, types: Types) {
+        let (fitting, words) = field.needs();
+        let Some(kind) = types.only() else { return };
+        if fitting.is_empty() || fitting.contains(&kind) {
+            return;
+        }
+        let origin = field.origin();
+        let key = origin.path.rsplit('.').next().unwrap_or_default();
+        let message = format!("`{key}` takes {words}, and this gives {}", kind.with_article());
+        self.problem(Check::WrongType.at(origin.span, message));
     }
 
     // ---- references ------------------------------------------------------------------------------------
@@ -470,24 +511,29 @@ fn readable(step: &Step) -> Vec<Readable<'_>> {
         }
         Action::Value(value) => fields.push(Readable::Value(value)),
         Action::ForEach(each) => {
-            fields.push(Readable::Value(&each.items));
-            fields.extend(each.parallel.iter().chain(&each.max_items).filter_map(dynamic));
+            // What is fixed was looked at when it was read.
+            if each.items.of.as_fixed().is_none() {
+                fields.push(Readable::Items(&each.items));
+            }
+            let counts = each.parallel.iter().chain(&each.max_items);
+            fields.extend(counts.filter_map(|count| dynamic(count, Form::Count(0))));
         }
     }
     fields.extend(step.env.iter().filter_map(|Variable { value, .. }| value.as_ref()).map(Readable::Text));
     fields.extend(step.cwd.iter().map(Readable::Text));
-    fields.extend(step.timeout.iter().filter_map(dynamic));
-    fields.extend(step.max_output.iter().filter_map(dynamic));
+    fields.extend(step.timeout.iter().filter_map(|timeout| dynamic(timeout, Form::Duration)));
+    fields.extend(step.max_output.iter().filter_map(|size| dynamic(size, Form::Size)));
     if let Some(retry) = &step.retry {
-        fields.extend(dynamic(&retry.attempts));
-        fields.extend([&retry.delay, &retry.max_delay].into_iter().filter_map(dynamic));
+        fields.extend(dynamic(&retry.attempts, Form::Count(1)));
+        let pauses = [&retry.delay, &retry.max_delay];
+        fields.extend(pauses.into_iter().filter_map(|pause| dynamic(pause, Form::Duration)));
     }
     fields
 }
 
-fn dynamic<T>(setting: &Setting<T>) -> Option<Readable<'_>> {
+fn dynamic<T>(setting: &Setting<T>, form: Form) -> Option<Readable<'_>> {
     match setting {
         Setting::Fixed(_) => None,
-        Setting::Dynamic(document) => Some(Readable::Value(document)),
+        Setting::Dynamic(document) => Some(Readable::Setting(document, form)),
     }
 }

@@ -243,7 +243,8 @@ fn value_type(step: &Step) -> Option<Type> {
             CaptureFormat::Number => Some(Type::Float),
             CaptureFormat::Boolean => Some(Type::Bool),
         },
-        Action::Value(document) => document.of.as_fixed().map(threadline_lang::Value::kind),
+        // Without a name in scope only what the text itself says is known.
+        Action::Value(document) => document.of.infer(&Scope::new()).types.only(),
         Action::ForEach(_) => Some(Type::List),
         Action::WriteFile(_) => None,
     }

@@ -6,6 +6,7 @@
 mod call;
 mod check;
 mod explain;
+mod infer;
 mod path;
 mod session;
 
@@ -20,6 +21,8 @@ use crate::value::{Object, Oversized, Type, Value, ops, ops::BinaryOp};
 
 pub(crate) use check::check;
 pub use explain::Explanation;
+pub use infer::{Inferred, Types};
+pub(crate) use infer::{infer, infer_parts};
 pub use session::{Resolution, Session, Undefined, Warning};
 
 /// How deep an evaluation may go, through the nesting of expressions and definitions together.

@@ -168,6 +168,27 @@ pub(crate) enum FuncError {
     Element,
 }
 
+impl FuncError {
+    /// Why a value will not do, when that is what it says.
+    pub(crate) fn why(self) -> Option<String> {
+        match self {
+            Self::Value { why, .. } => Some(why),
+            _ => None,
+        }
+    }
+}
+
+/// Why a text is no regular expression, when it is none.
+pub(crate) fn bad_pattern(pattern: &str) -> Option<String> {
+    #[cfg(feature = "regex")]
+    return Patterns::default().compiled(pattern, Limits::DEFAULT.regex).err().and_then(FuncError::why);
+    #[cfg(not(feature = "regex"))]
+    {
+        let _ = pattern;
+        None
+    }
+}
+
 impl From<NumberError> for FuncError {
     fn from(error: NumberError) -> Self {
         match error {

@@ -37,6 +37,7 @@
 
 mod error;
 mod lock;
+mod log;
 mod names;
 mod place;
 mod queue;

@@ -1,5 +1,7 @@
 //! Appending and reading: order, numbers, groups, names, values, and what a failed write means.
 
+#![expect(clippy::unwrap_used, reason = "a journal that cannot be made fails the test")]
+
 mod common;
 
 use std::os::unix::fs::PermissionsExt;
@@ -93,7 +95,7 @@ fn appends_that_wait_together_share_a_commit() {
 #[test]
 fn what_has_time_rides_along_and_is_never_forgotten() {
     let disk = MemoryDisk::new().unwrap();
-    let hour = std::time::Duration::from_secs(3600);
+    let hour = std::time::Duration::from_hours(1);
     let store = Store::in_memory(&disk, Options { later: hour, ..Options::default() }).unwrap();
     let lease = store.create_run(new_run("r1")).unwrap();
     let later = lease.append(vec![draft(1)], Sync::Later).unwrap();

@@ -232,8 +232,9 @@ fn kill_a_writer(journal: &Path, known: u64, random: &mut Random) -> u64 {
 
 /// A value for event `n`: mostly small, sometimes a file.
 fn value(n: u64) -> Vec<u8> {
-    let size = if n.is_multiple_of(40) { (1 << 20) + 1 } else { 100 };
-    n.to_le_bytes().into_iter().cycle().take(size).collect()
+    let mut value = vec![b'x'; if n.is_multiple_of(50) { (1 << 20) + 1 } else { 100 }];
+    value.extend(n.to_le_bytes());
+    value
 }
 
 fn write_for_ever(folder: &Path) {

@@ -38,6 +38,7 @@
 mod error;
 mod journal;
 mod lock;
+mod log;
 mod names;
 mod place;
 mod queue;

@@ -12,6 +12,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::error::StoreError;
 use crate::lock::{self, LockedFile};
+use crate::log;
 use crate::names::{Hash, RunId};
 use crate::schema;
 
@@ -19,6 +20,7 @@ use crate::schema;
 pub const FOLDER: &str = ".threadline";
 
 const JOURNAL: &str = "journal.db";
+const LOG: &str = "journal.db-wal";
 
 /// A connection that several threads use in turn.
 pub(crate) type Shared = Arc<Mutex<Connection>>;
@@ -77,6 +79,7 @@ impl Place {
         if !folder.join(JOURNAL).exists() {
             create_journal(folder)?;
         }
+        log::check(&folder.join(LOG))?;
         remove_left_spools(folder)?;
         Ok(place)
     }
@@ -86,6 +89,7 @@ impl Place {
         if !folder.join(JOURNAL).exists() {
             return Err(StoreError::NoJournal { folder: folder.to_owned() });
         }
+        log::check(&folder.join(LOG))?;
         Ok(Self::Folder(folder.to_owned()))
     }
 
@@ -161,7 +165,7 @@ fn hold_file(leases: &Path, run: &RunId) -> Result<Hold, StoreError> {
 /// a new one.
 fn create_journal(folder: &Path) -> Result<(), StoreError> {
     let journal = folder.join(JOURNAL);
-    let log = folder.join(format!("{JOURNAL}-wal"));
+    let log = folder.join(LOG);
     if log.exists() {
         return Err(StoreError::damaged(format!("`{}` is there without its journal", log.display())));
     }

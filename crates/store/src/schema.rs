@@ -110,8 +110,17 @@ fn check_tables(connection: &Connection) -> Result<(), StoreError> {
 pub(crate) fn prepare_writer(connection: &Connection) -> Result<(), StoreError> {
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
-    connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
+    take_in_log(connection)?;
+    connection.pragma_update(None, "journal_size_limit", 16 << 20)?;
     prepare_any(connection)
+}
+
+/// Begins a new log where one was left by a process that was killed, so that nothing is ever written behind frames
+/// that were torn. While other processes use the log it stays.
+fn take_in_log(connection: &Connection) -> Result<(), StoreError> {
+    connection.busy_timeout(Duration::ZERO)?;
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    Ok(connection.busy_timeout(PATIENCE)?)
 }
 
 /// Settings for a connection that only reads.

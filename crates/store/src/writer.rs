@@ -38,7 +38,7 @@ pub enum Fault {
 pub type FaultHook = Box<dyn FnMut(WritePoint) -> Fault + Send>;
 
 /// Commits after which the log is moved into the main file.
-const CHECKPOINT_COMMITS: u64 = 1000;
+const CHECKPOINT_COMMITS: u64 = 500;
 
 /// Bytes after which it is.
 const CHECKPOINT_BYTES: usize = 8 << 20;
@@ -99,15 +99,16 @@ impl Writer {
                 Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
             })
         };
-        if let Ok((pages, done)) = moved("PASSIVE")
-            && pages > LONG_LOG
-            && done < pages
-        {
+        let Ok((pages, done)) = moved("PASSIVE") else { return };
+        if pages > LONG_LOG && done < pages {
             let patience = connection.busy_timeout(PATIENCE_WITH_READERS);
             let _ = patience.and_then(|()| moved("RESTART"));
             let _ = connection.busy_timeout(schema::PATIENCE);
         }
-        self.queue.checkpointed();
+        // A journal in memory has no log.
+        if pages >= 0 {
+            self.queue.checkpointed();
+        }
     }
 }
 

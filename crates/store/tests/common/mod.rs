@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use threadline_store::{Draft, NewRun, Reader, Record, RunId, StoreError};
 
 /// A folder for one test; removed with all that is in it when dropped.
-pub struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    pub fn new(test: &str) -> Self {
+    pub(crate) fn new(test: &str) -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let path =
@@ -24,7 +24,7 @@ impl Folder {
     }
 
     /// Where the journal is.
-    pub fn journal(&self) -> PathBuf {
+    pub(crate) fn journal(&self) -> PathBuf {
         self.0.join(threadline_store::FOLDER)
     }
 }
@@ -43,11 +43,11 @@ impl Drop for Folder {
     }
 }
 
-pub fn id(text: &str) -> RunId {
+pub(crate) fn id(text: &str) -> RunId {
     RunId::new(text).unwrap()
 }
 
-pub fn new_run(text: &str) -> NewRun {
+pub(crate) fn new_run(text: &str) -> NewRun {
     NewRun {
         id: id(text),
         name: "deploy".into(),
@@ -57,34 +57,34 @@ pub fn new_run(text: &str) -> NewRun {
 }
 
 /// The event number `n` of a run, different from all others.
-pub fn draft(n: u64) -> Draft {
+pub(crate) fn draft(n: u64) -> Draft {
     Draft::new(if n.is_multiple_of(2) { "started" } else { "finished" }, format!("2026-01-01T00:00:{n:02}Z"))
         .at(format!("step-{n}"))
         .with(format!(r#"{{"n":{n}}}"#))
 }
 
 /// All events of a run, or the first error.
-pub fn events(reader: &Reader, run: &str) -> Result<Vec<Record>, StoreError> {
+pub(crate) fn events(reader: &Reader, run: &str) -> Result<Vec<Record>, StoreError> {
     reader.read(&id(run), 1)?.collect()
 }
 
 /// Whether a record is what `draft(n)` became.
-pub fn is_draft(record: &Record, n: u64) -> bool {
+pub(crate) fn is_draft(record: &Record, n: u64) -> bool {
     let draft = draft(n);
     (&*record.kind, &record.place, &record.time, &record.payload)
         == (&*draft.kind, &draft.place, &draft.time, &draft.payload)
 }
 
 /// What a test gives to itself when it runs again as another process.
-pub const ROLE: &str = "THREADLINE_STORE_TEST_ROLE";
+pub(crate) const ROLE: &str = "THREADLINE_STORE_TEST_ROLE";
 
 /// The role of this process, if it is not the first.
-pub fn role() -> Option<String> {
+pub(crate) fn role() -> Option<String> {
     std::env::var(ROLE).ok()
 }
 
 /// This test program again, for one test, in a role.
-pub fn again(test: &str, role: &str) -> Command {
+pub(crate) fn again(test: &str, role: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture"]).env(ROLE, role);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
@@ -92,16 +92,16 @@ pub fn again(test: &str, role: &str) -> Command {
 }
 
 /// Ends a process the hard way.
-pub fn kill(child: &mut Child) {
+pub(crate) fn kill(child: &mut Child) {
     child.kill().unwrap();
     child.wait().unwrap();
 }
 
 /// Numbers that look random, the same for the same seed.
-pub struct Random(pub u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    pub fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -4,7 +4,8 @@
 //! the leader of that group is our own child and not yet waited for. So no signal ever reaches a stranger that was
 //! given an old number.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -39,9 +40,10 @@ pub fn adopt_orphans() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
 }
 
-/// The children that [`Family::start`] made and nobody has waited for yet. What else is a child of this process, in a
-/// process group that is not ours, was adopted.
-static STARTED: LazyLock<Mutex<HashSet<i32>>> = LazyLock::new(Mutex::default);
+/// The children that [`start`] made and nobody has waited for yet. What else is a child of this process, in a process
+/// group that is not ours, was adopted. It counts, because a number may come back in the instant between waiting for
+/// a child and forgetting it.
+static STARTED: LazyLock<Mutex<HashMap<i32, usize>>> = LazyLock::new(Mutex::default);
 
 /// Held for reading while a child is started, when it exists but is not in `STARTED` yet.
 static STARTING: RwLock<()> = RwLock::new(());
@@ -70,7 +72,7 @@ pub(super) fn start(command: &mut Command) -> io::Result<Started> {
     let starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
     let child = command.spawn()?;
     let pid = Pid::from_child(&child);
-    started().insert(pid.as_raw_pid());
+    *started().entry(pid.as_raw_pid()).or_default() += 1;
     drop(starting);
     match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(handle) => Ok(Started { child, handle, pid }),
@@ -85,14 +87,17 @@ pub(super) fn start(command: &mut Command) -> io::Result<Started> {
 
 /// Takes the status of a child that has ended, and what it used. From then on its number may belong to another.
 pub(super) fn wait_for_exit(child: Child, pid: Pid) -> io::Result<ResUse> {
-    // Under the lock: its number cannot be given to a new child that is then forgotten in its place.
-    let mut started = started();
     let result = child.wait4();
-    started.remove(&pid.as_raw_pid());
+    if let Entry::Occupied(mut count) = started().entry(pid.as_raw_pid()) {
+        *count.get_mut() -= 1;
+        if *count.get() == 0 {
+            count.remove();
+        }
+    }
     result
 }
 
-fn started() -> std::sync::MutexGuard<'static, HashSet<i32>> {
+fn started() -> std::sync::MutexGuard<'static, HashMap<i32, usize>> {
     STARTED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -192,14 +197,19 @@ impl<'a> Family<'a> {
         Self { kind, group: Some(leader) }
     }
 
-    /// Whether a child that has ended may have left something. Every process below it that still lives has an ancestor
-    /// that we adopted, so this costs one call where nothing was left.
-    pub(super) fn may_live(&self) -> bool {
-        adopted().into_iter().any(|pid| {
-            let environment = settled_environment(pid);
-            let marks = marks_of(&environment);
-            marks.is_empty() || self.belongs(pid, &marks)
-        })
+    /// Whether a child that has ended left something. Every process below it that still lives has an ancestor that we
+    /// adopted, so this costs one call where nothing was left.
+    pub(super) fn lives(&self) -> bool {
+        loop {
+            let adopted = adopted();
+            if adopted.iter().any(|pid| self.belongs(*pid)) {
+                return true;
+            }
+            // One that ended while we looked at it left its own children to us.
+            if adopted.iter().all(|pid| stat(*pid).is_some_and(|stat| stat.lives())) {
+                return false;
+            }
+        }
     }
 
     /// Signals everything that belongs here.
@@ -222,14 +232,20 @@ impl<'a> Family<'a> {
     ) -> Ending {
         let mut force_at = force_at.unwrap_or_else(|| after(grace));
         let mut give_up_at = None;
+        let mut searched_again = false;
         let mut ending = Ending::default();
         loop {
-            reap_adopted();
             let members = self.members();
             let now = Instant::now();
             if members.is_empty() {
-                return ending;
+                // One that was started behind the back of the search is found by another one.
+                if searched_again && !self.lives() {
+                    return ending;
+                }
+                searched_again = true;
+                continue;
             }
+            searched_again = false;
             if give_up_at.is_some_and(|at| now >= at) {
                 ending.survivors = members.into_iter().map(|member| member.about).collect();
                 return ending;
@@ -262,12 +278,12 @@ impl<'a> Family<'a> {
         };
         let mut members = Vec::new();
         for pid in candidates {
-            if Some(pid) == self.group || pid == rustix::process::getpid() || !self.belongs_now(pid) {
+            if Some(pid) == self.group || pid == rustix::process::getpid() || !self.belongs(pid) {
                 continue;
             }
             match pidfd_open(pid, PidfdFlags::empty()) {
                 // Once more, now that the handle cannot become another process.
-                Ok(handle) if self.belongs_now(pid) => {
+                Ok(handle) if self.belongs(pid) => {
                     members.push(Member { handle, about: about(pid) });
                 }
                 // These will do for a start: whoever ends them looks again.
@@ -278,21 +294,24 @@ impl<'a> Family<'a> {
         members
     }
 
-    fn belongs_now(&self, pid: Pid) -> bool {
-        let environment = environment(pid);
-        self.belongs(pid, &marks_of(&environment)) && stat(pid).is_some_and(|stat| stat.lives())
+    fn belongs(&self, pid: Pid) -> bool {
+        stat(pid).is_some_and(|stat| stat.lives() && (self.is_marked(pid) || self.has_group(&stat)))
     }
 
-    fn belongs(&self, pid: Pid, marks: &[(&[u8], &[u8])]) -> bool {
-        let by_mark = match self.kind {
+    fn is_marked(&self, pid: Pid) -> bool {
+        let environment = environment(pid);
+        let marks = marks_of(&environment);
+        match self.kind {
             Kind::Marked { run, step } => {
                 marks.iter().any(|mark| mark.0 == run && step.is_none_or(|step| mark.1 == step))
             }
             Kind::Strays => marks.is_empty(),
             Kind::OnlyGroup => false,
-        };
-        by_mark
-            || self.group.is_some_and(|group| stat(pid).is_some_and(|stat| stat.group == group.as_raw_pid()))
+        }
+    }
+
+    fn has_group(&self, stat: &Stat) -> bool {
+        self.group.is_some_and(|group| stat.group == group.as_raw_pid())
     }
 }
 
@@ -335,27 +354,42 @@ fn wait_until_gone(mut members: Vec<Member>, until: Instant, waiting: Option<&Wa
     }
 }
 
-/// The processes that became ours because their parent ended, dead ones included. Usually there are none, and that is
-/// known after one call and without a lock that a start would hold.
+/// The living processes that became ours because their parent ended. Usually there are none, and that is known after
+/// one call and without a lock that a start would hold. The dead ones are waited for, so that their numbers become
+/// free.
 fn adopted() -> Vec<Pid> {
-    let unknown = |children: Vec<Pid>| -> Vec<Pid> {
-        let started = started();
-        children.into_iter().filter(|pid| !started.contains(&pid.as_raw_pid())).collect()
-    };
-    if unknown(own_children()).is_empty() {
+    if own_children().is_empty() {
         return Vec::new();
     }
-    let _nothing_starts = STARTING.write().unwrap_or_else(PoisonError::into_inner);
+    // Alone, for two reasons: a child that is just being started is not known yet, and the list of the kernel leaves
+    // out a process when another one before it disappears while it is read.
+    let _alone = STARTING.write().unwrap_or_else(PoisonError::into_inner);
     let own_group = rustix::process::getpgrp().as_raw_pid();
-    let foreign = |pid: &Pid| stat(*pid).is_some_and(|stat| stat.group != own_group);
-    unknown(own_children()).into_iter().filter(foreign).collect()
+    loop {
+        let mut children = settled_children();
+        children.retain(|pid| !started().contains_key(&pid.as_raw_pid()));
+        children.retain(|pid| stat(*pid).is_some_and(|stat| stat.group != own_group));
+        let count = children.len();
+        // An orphan is nobody else's to wait for.
+        children.retain(|pid| {
+            matches!(waitid(WaitId::Pid(*pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG), Ok(None))
+        });
+        // One that ended left its own children to us, maybe after we had read the list.
+        if children.len() == count {
+            return children;
+        }
+    }
 }
 
-/// Waits for the adopted processes that have ended, so that their numbers become free.
-fn reap_adopted() {
-    for pid in adopted() {
-        // An orphan is nobody else's to wait for: it lives, was ended, or is gone already.
-        let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+/// The children of our first thread, seen twice the same: that thread itself may wait for one of them meanwhile.
+fn settled_children() -> Vec<Pid> {
+    let mut before = own_children();
+    loop {
+        let now = own_children();
+        if now == before {
+            return now;
+        }
+        before = now;
     }
 }
 
@@ -389,21 +423,36 @@ fn parse_pid(digits: &[u8]) -> Option<Pid> {
 }
 
 /// The environment that a process was started with; empty for one that is gone or not ours to look at.
+///
+/// A process that is just starting another program has neither environment nor arguments for an instant, and would be
+/// missed. So an empty one is believed only when it was seen again and again with the arguments there.
 fn environment(pid: Pid) -> Vec<u8> {
-    fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
-}
-
-/// The same for a process that may just be starting another program, and shows no environment in that instant.
-fn settled_environment(pid: Pid) -> Vec<u8> {
-    const TRIES: usize = 20;
-    for _ in 0..TRIES {
-        let found = environment(pid);
-        if !found.is_empty() || !stat(pid).is_some_and(|stat| stat.lives()) {
-            return found;
+    const BELIEVED: usize = 3;
+    const INSTANT: Duration = Duration::from_secs(1);
+    let give_up_at = Instant::now() + INSTANT;
+    let mut seen = 0;
+    while seen < BELIEVED && Instant::now() < give_up_at {
+        match fs::read(format!("/proc/{pid}/environ")) {
+            Ok(found) if found.is_empty() => {}
+            Ok(found) => return found,
+            Err(_) => break,
         }
-        std::thread::sleep(Duration::from_micros(200));
+        if is_starting(pid) {
+            seen = 0;
+            std::thread::yield_now();
+        } else {
+            seen += 1;
+        }
     }
     Vec::new()
+}
+
+/// Of those without an environment: the dead and the kernel's own have no arguments either, and never will.
+fn is_starting(pid: Pid) -> bool {
+    const KERNEL: i32 = 2;
+    let no_arguments = fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|arguments| arguments.is_empty());
+    no_arguments
+        && stat(pid).is_some_and(|stat| stat.lives() && stat.parent != KERNEL && pid.as_raw_pid() != KERNEL)
 }
 
 fn about(pid: Pid) -> LeftOver {

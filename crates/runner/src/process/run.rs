@@ -257,7 +257,7 @@ impl Running<'_> {
     fn finish(self, started: Timestamp, clock: Instant) -> io::Result<Ended> {
         let family = self.family();
         let mut survivors = Vec::new();
-        if family.may_live() {
+        if family.lives() {
             let force_at = self.ending.as_ref().map(|ending| ending.force_at);
             survivors = family.end(self.spec.grace, force_at, Some(&self.waiting)).survivors;
         }

@@ -93,6 +93,8 @@ checks! {
     HiddenName "hidden-name" Warning
     /// `cmd:` without the permission to run commands.
     CommandsNotAllowed "commands-not-allowed" Error
+    /// A shell for which references cannot be bound.
+    UnknownShell "unknown-shell" Error
     /// A reference in an environment variable that programs take for code.
     CodeVariable "code-variable" Error
 }

@@ -368,6 +368,21 @@ impl Loader {
         items.into_iter().collect()
     }
 
+    /// The arguments of a program. The plan reports what does not parse: there they are analysed as arguments, where
+    /// more filters have a meaning.
+    pub(super) fn arguments(&mut self, fields: &Fields<'_>, name: &str) -> Option<Vec<Field<Template>>> {
+        let place = fields.get(name)?;
+        self.list(&place, name)?;
+        let items: Vec<_> = place
+            .items()
+            .map(|item| {
+                let text = self.scalar_text(&item, name)?;
+                Some(item.field(Template::parse_all(text, &self.syntax).0))
+            })
+            .collect();
+        items.into_iter().collect()
+    }
+
     /// A list of fixed texts.
     pub(super) fn texts(&mut self, fields: &Fields<'_>, name: &str) -> Option<Vec<EcoString>> {
         let place = fields.get(name)?;

@@ -139,7 +139,7 @@ impl Loader {
                 Some(Action::Shell { text: place.field(text), interpolate })
             }
             ActionName::Argv => {
-                let argv = self.templates(fields, "argv")?;
+                let argv = self.arguments(fields, "argv")?;
                 if argv.is_empty() {
                     let span = fields.get("argv")?.node.span;
                     self.problem(

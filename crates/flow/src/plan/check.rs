@@ -18,6 +18,7 @@ use crate::checks::Check;
 use crate::fields::Form;
 use crate::model::{Action, Field, Setting, Step, Variable};
 use crate::problem::{Problem, place_in};
+use crate::shell::{Argv, Script};
 
 /// So many problems are looked for: nobody reads more, and each takes its time.
 const MAX_PROBLEMS: usize = 200;
@@ -35,11 +36,13 @@ pub(super) fn check(plan: &mut Plan) -> Vec<Problem> {
     checker.context_cycles();
     checker.outside_of_steps();
     let steps = 0..checker.plan.steps.len();
-    let reads: Vec<Vec<Read>> = steps.map(|at| checker.step(super::number::count(at))).collect();
+    let found: Vec<Checked> = steps.map(|at| checker.step(super::number::count(at))).collect();
     let exports = checker.exports();
     let problems = checker.problems;
-    for (planned, reads) in plan.steps.iter_mut().zip(reads) {
+    for (planned, Checked { reads, script, argv }) in plan.steps.iter_mut().zip(found) {
         planned.reads = reads;
+        planned.script = script;
+        planned.argv = argv;
     }
     plan.export_reads = exports;
     problems
@@ -54,12 +57,19 @@ pub(super) struct Checker<'p> {
     of_items: BTreeMap<EcoString, StepNumber>,
 }
 
+/// What was found out about a step.
+struct Checked {
+    reads: Vec<Read>,
+    script: Option<Script>,
+    argv: Option<Argv>,
+}
+
 /// Who reads.
 #[derive(Clone, Copy)]
 pub(super) struct Reader {
     /// The step; none at the end of the run.
     pub(super) step: Option<StepNumber>,
-    scope: ScopeNumber,
+    pub(super) scope: ScopeNumber,
     /// It is the step's `when`, which does not protect what it reads itself.
     pub(super) is_when: bool,
 }
@@ -122,7 +132,7 @@ impl Checker<'_> {
         self.problems.push(problem);
     }
 
-    fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.problems.len() >= MAX_PROBLEMS
     }
 
@@ -201,6 +211,7 @@ impl Checker<'_> {
         let scope = self.names.outer.clone();
         let context = workflow.context.iter().flat_map(|context| &context.entries);
         let context = context.map(|entry| Readable::Value(&entry.written));
+        self.code_variables(&workflow.env);
         let env = workflow.env.iter().filter_map(|variable| variable.value.as_ref()).map(Readable::Text);
         let agents = workflow.agents.iter().flat_map(|agent| &agent.command).map(Readable::Text);
         for field in context.chain(env).chain(agents) {
@@ -258,8 +269,8 @@ impl Checker<'_> {
 
     // ---- steps -----------------------------------------------------------------------------------------
 
-    /// What a step reads.
-    fn step(&mut self, number: StepNumber) -> Vec<Read> {
+    /// What a step reads, and its command analysed.
+    fn step(&mut self, number: StepNumber) -> Checked {
         let planned = &self.plan.steps[number as usize];
         let step = Arc::clone(&planned.step);
         let reader = Reader { step: Some(number), scope: self.names.of(planned.list), is_when: false };
@@ -270,13 +281,19 @@ impl Checker<'_> {
         if let Action::Agent { agent, .. } = &step.action {
             self.known_agent(agent);
         }
-        if let Action::Shell { text, interpolate: true } = &step.action {
-            self.shell_text(reader, text, &mut reads);
+        let (mut script, mut argv) = (None, None);
+        match &step.action {
+            Action::Shell { text, interpolate: true } => {
+                script = self.script(reader, &step, text, &mut reads);
+            }
+            Action::Argv(entries) => argv = Some(self.argv(reader, entries, &mut reads)),
+            _ => {}
         }
+        self.code_variables(&step.env);
         for field in readable(&step) {
             self.field(reader, field, &mut reads);
         }
-        distinct(reads)
+        Checked { reads: distinct(reads), script, argv }
     }
 
     fn known_agent(&mut self, agent: &Field<EcoString>) {
@@ -295,19 +312,6 @@ impl Checker<'_> {
         self.problem(problem);
     }
 
-    /// Shell text: what is not ours in it is the shell's.
-    fn shell_text(&mut self, reader: Reader, text: &Field<EcoString>, reads: &mut Vec<Read>) {
-        let (template, _) = Template::parse_all(text.of.clone(), &self.plan.workflow.syntax);
-        for reference in template.references() {
-            if ROOTS.contains(&reference.root.as_str())
-                || reference.kind == ReferenceKind::Computed
-                || self.names.find(reader.scope, &reference.root).is_some()
-            {
-                self.reference(reader, &text.origin, &reference, reads);
-            }
-        }
-    }
-
     /// One field: its references in the order of the steps, then what the language says of the rest.
     fn field(&mut self, reader: Reader, field: Readable<'_>, reads: &mut Vec<Read>) {
         let mut handled = Vec::new();
@@ -324,11 +328,16 @@ impl Checker<'_> {
         if self.is_full() {
             return;
         }
-        let scope = match self.prev(reader).filter(|_| uses_prev) {
+        let scope = self.scope(reader, uses_prev);
+        self.language_errors(field, &scope, &handled);
+    }
+
+    /// The scope of a reader; with the step before where that is read.
+    pub(super) fn scope(&self, reader: Reader, uses_prev: bool) -> Scope {
+        match self.prev(reader).filter(|_| uses_prev) {
             Some(shape) => self.names.with_prev(reader.scope, shape),
             None => self.names.scopes[reader.scope].scope.clone(),
-        };
-        self.language_errors(field, &scope, &handled);
+        }
     }
 
     fn language_errors(&mut self, field: Readable<'_>, scope: &Scope, handled: &[(u32, u32)]) {
@@ -372,7 +381,7 @@ impl Checker<'_> {
     // ---- references ------------------------------------------------------------------------------------
 
     /// Notes what a reference reads. Whether a problem of it was reported that the language would report again.
-    fn reference(
+    pub(super) fn reference(
         &mut self,
         reader: Reader,
         origin: &Origin,
@@ -499,12 +508,12 @@ fn distinct(mut reads: Vec<Read>) -> Vec<Read> {
     reads
 }
 
-/// The fields of a step that are evaluated when it starts, without its `when` and its shell text.
+/// The fields of a step that are evaluated when it starts, without its `when` and its command.
 fn readable(step: &Step) -> Vec<Readable<'_>> {
     let mut fields = Vec::new();
     match &step.action {
-        Action::Shell { .. } => {}
-        Action::Argv(argv) => fields.extend(argv.iter().map(Readable::Text)),
+        // Commands are analysed on their own.
+        Action::Shell { .. } | Action::Argv(_) => {}
         Action::Agent { message, .. } => fields.push(Readable::Text(message)),
         Action::WriteFile(file) => {
             fields.extend([Readable::Text(&file.path), Readable::Value(&file.content)]);

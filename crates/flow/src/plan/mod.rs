@@ -3,6 +3,7 @@
 //! A plan is made once before a run and never changes. It holds no values.
 
 mod check;
+mod command;
 mod context;
 mod names;
 mod number;
@@ -16,6 +17,7 @@ use ecow::EcoString;
 use crate::fields::ActionName;
 use crate::model::{Action, Step, Workflow};
 use crate::problem::Problem;
+use crate::shell::{Argv, Script};
 
 /// The first names of references that mean the same in every workflow: no id and no capture can be called so.
 pub const ROOTS: [&str; 9] =
@@ -85,6 +87,10 @@ pub struct PlannedStep {
     pub parts: Vec<(Part, ListNumber)>,
     /// What its fields can read, each name once.
     pub reads: Vec<Read>,
+    /// Its shell text, analysed; none where references in it are not bound.
+    pub script: Option<Script>,
+    /// Its program and arguments, analysed.
+    pub argv: Option<Argv>,
 }
 
 /// A name of the scope that a step reads.

@@ -44,6 +44,8 @@ impl Plan {
             list,
             parts: Vec::new(),
             reads: Vec::new(),
+            script: None,
+            argv: None,
         });
         for part in Part::ALL {
             let steps = step.part(part);

@@ -562,8 +562,10 @@ fn check_promise(promise: &Promise, root: String, steps: Steps<'_>) -> Result<()
             check_type(known(also, name).flatten(), steps.to(1).text(&root), steps.after(1))
         }
         (Shape::Output { .. }, Some(name)) if name == "meta" || MOVED_TO_META.contains(&name) => Ok(()),
-        (Shape::Output { .. }, _) => {
-            let envelope = Envelope::new(Value::NULL, Value::NULL);
+        (Shape::Output { also, .. }, _) => {
+            let names = also.iter().map(|(name, _)| (EcoString::from(*name), Value::NULL));
+            let also = Value::object(names).ok();
+            let envelope = Envelope { also, ..Envelope::new(Value::NULL, Value::NULL) };
             Err(not_in_envelope(&envelope, &root, steps))
         }
         (Shape::Item { .. }, None) => Ok(()),
@@ -642,7 +644,10 @@ fn not_in_envelope(envelope: &Envelope, root: &str, steps: Steps<'_>) -> Error {
     };
     let fields = keys(&envelope.value);
     let near = crate::diag::nearest(name, fields.iter().map(EcoString::as_str));
-    let hint = if follow(&envelope.value, steps).is_some() {
+    let beside = envelope.also.as_ref().map(keys).unwrap_or_default();
+    let hint = if let Some(near) = crate::diag::nearest(name, beside.iter().map(EcoString::as_str)) {
+        format!("did you mean `${{{root}.{near}}}`")
+    } else if follow(&envelope.value, steps).is_some() {
         format!("did you mean `${{{root}.result{}}}`", steps.text(""))
     } else if MOVED_TO_META.contains(&name) {
         format!("did you mean `${{{root}.meta.{name}}}`")
@@ -654,7 +659,8 @@ fn not_in_envelope(envelope: &Envelope, root: &str, steps: Steps<'_>) -> Error {
         format!("an output has `value`, its alias `result`, and `meta`: `${{{root}.result{written}}}`")
     };
     let field = if name.is_empty() { written.as_str().into() } else { name.into() };
-    let available = ["value", "result", "meta"].map(EcoString::from).to_vec();
+    let mut available = ["value", "result", "meta"].map(EcoString::from).to_vec();
+    available.extend(beside);
     let kind = ErrorKind::FieldNotFound { path: root.to_owned(), field, available, hint: Some(hint) };
     Error::new(kind, steps.span())
 }

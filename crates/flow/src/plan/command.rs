@@ -1,0 +1,155 @@
+//! The commands of steps: shell text and arguments, analysed where the names are known.
+
+use ecow::EcoString;
+use threadline_lang::{Error, Origin, Reference, Template};
+
+use super::check::{Checker, Reader};
+use super::{ROOTS, Read};
+use crate::checks::Check;
+use crate::model::{Field, Step, Variable};
+use crate::problem::Problem;
+use crate::shell::{self, Argv, Dialect, Script, Setting, is_code_variable};
+
+impl Checker<'_> {
+    /// Shell text: what is ours in it is bound, the rest is the shell's.
+    pub(super) fn script(
+        &mut self,
+        reader: Reader,
+        step: &Step,
+        text: &Field<EcoString>,
+        reads: &mut Vec<Read>,
+    ) -> Option<Script> {
+        let dialect = self.dialect(step)?;
+        let environment: Vec<EcoString> =
+            step.env.iter().chain(&self.plan.workflow.env).map(|variable| variable.name.clone()).collect();
+        let (mut script, mut problems) = self.analyse(reader, dialect, text, &environment, &[]);
+        if !problems.is_empty() && !self.is_full() {
+            // Only who has something to say needs all names, to find the nearest.
+            let mut known = self.names.scopes[reader.scope].scope.names();
+            known.extend(ROOTS.map(EcoString::from));
+            (script, problems) = self.analyse(reader, dialect, text, &environment, &known);
+        }
+        for problem in problems {
+            self.shell_problem(problem, &text.origin);
+        }
+        let references = script.references();
+        let uses_prev = references.iter().any(|reference| reference.root == "prev");
+        let handled = self.references(reader, &text.origin, &references, reads);
+        if !self.is_full() {
+            let errors = script.check(&self.scope(reader, uses_prev));
+            self.errors(&errors, &text.origin, &handled);
+        }
+        Some(script)
+    }
+
+    fn analyse(
+        &self,
+        reader: Reader,
+        dialect: Dialect,
+        text: &Field<EcoString>,
+        environment: &[EcoString],
+        known: &[EcoString],
+    ) -> (Script, Vec<shell::Problem>) {
+        let workflow = &self.plan.workflow;
+        let roots = |name: &str| ROOTS.contains(&name) || self.names.find(reader.scope, name).is_some();
+        let literal = |name: &str| {
+            let entries = workflow.context.as_ref().map(|context| &context.entries)?;
+            entries.iter().find(|entry| entry.name == name)?.literal.clone()
+        };
+        let setting = Setting {
+            dialect,
+            syntax: &workflow.syntax,
+            roots: &roots,
+            known,
+            environment,
+            literal: &literal,
+        };
+        shell::analyse(&text.of, &setting)
+    }
+
+    /// The shell that will read the text.
+    fn dialect(&mut self, step: &Step) -> Option<Dialect> {
+        let Some(program) = &step.shell_program else { return Some(Dialect::Bash) };
+        let dialect = Dialect::of_program(&program.of);
+        if dialect.is_none() {
+            let message =
+                format!("references cannot be bound for `{}`: its quoting is not known", program.of);
+            let hint = "use `bash`, `sh` or `zsh`, or say `interpolate: false`";
+            self.problem(Check::UnknownShell.at(program.origin.span, message).hint(hint));
+        }
+        dialect
+    }
+
+    /// A program and its arguments.
+    pub(super) fn argv(
+        &mut self,
+        reader: Reader,
+        entries: &[Field<Template>],
+        reads: &mut Vec<Read>,
+    ) -> Argv {
+        let sources: Vec<&str> = entries.iter().map(|entry| entry.of.source()).collect();
+        let (argv, problems) = Argv::analyse(&sources, &self.plan.workflow.syntax);
+        for (at, problem) in problems {
+            self.shell_problem(problem, &entries[at].origin);
+        }
+        let references = argv.references();
+        let uses_prev = references.iter().any(|(_, reference)| reference.root == "prev");
+        let mut handled = Vec::new();
+        for (at, reference) in &references {
+            let origin = &entries[*at].origin;
+            handled.extend(self.references(reader, origin, std::slice::from_ref(reference), reads));
+        }
+        if !self.is_full() {
+            for (at, error) in argv.check(&self.scope(reader, uses_prev)) {
+                self.errors(&[error], &entries[at].origin, &handled);
+            }
+        }
+        argv
+    }
+
+    /// Notes what references read; those whose problem was reported come back.
+    fn references(
+        &mut self,
+        reader: Reader,
+        origin: &Origin,
+        references: &[Reference],
+        reads: &mut Vec<Read>,
+    ) -> Vec<(u32, u32)> {
+        let mut handled = Vec::new();
+        for reference in references {
+            if self.reference(reader, origin, reference, reads) {
+                handled.push((origin.span.start, reference.span.start));
+            }
+        }
+        handled
+    }
+
+    fn errors(&mut self, errors: &[Error], origin: &Origin, handled: &[(u32, u32)]) {
+        for error in errors {
+            if !handled.contains(&(origin.span.start, error.span().start)) {
+                let problem = Problem::of_language(error, origin, self.plan.workflow.file.text());
+                self.problem(problem);
+            }
+        }
+    }
+
+    fn shell_problem(&mut self, problem: shell::Problem, origin: &Origin) {
+        let shell::Problem { id, severity, span, message, hint } = problem;
+        let span = self.place(origin, span);
+        let problem = Problem { severity, ..Problem::error(id, span, message) };
+        self.problem(hint.into_iter().fold(problem, Problem::hint));
+    }
+
+    /// Variables whose value is code for some program: only the author may write it.
+    pub(super) fn code_variables(&mut self, variables: &[Variable]) {
+        for variable in variables {
+            let Some(value) = &variable.value else { continue };
+            if is_code_variable(&variable.name) && value.of.as_plain().is_none() {
+                let message =
+                    format!("programs take `{}` for code: no reference can stand in it", variable.name);
+                let hint = "write the value out, or set the variable in the command";
+                self.problem(Check::CodeVariable.at(value.origin.span, message).hint(hint));
+            }
+        }
+    }
+}

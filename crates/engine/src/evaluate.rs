@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use ecow::EcoString;
 use threadline_flow::forms;
-use threadline_flow::model::{Action, Backoff, FileFormat, Retry, Setting, Step, Variable};
+use threadline_flow::model::{Action, Backoff, Field, FileFormat, Retry, Setting, Step, Variable};
 use threadline_flow::plan::{Plan, StepNumber};
 use threadline_flow::problem::Problem;
-use threadline_flow::shell::{self, BindError, Bound};
+use threadline_flow::shell::{Argument, BindError, Bound};
 use threadline_lang::value::JsonStyle;
-use threadline_lang::{Error, Explanation, Origin, Scope, Session, Template, Value};
+use threadline_lang::{Document, Error, Explanation, Origin, Scope, Session, Template, Value};
 
 /// What a step does, with every value in its place.
 #[derive(Debug, Clone)]
@@ -44,7 +44,7 @@ pub enum Act {
         text: EcoString,
     },
     /// Run a program.
-    Argv(Vec<String>),
+    Argv(Vec<Argument>),
     /// Tell an agent something.
     Agent {
         /// Who.
@@ -139,7 +139,8 @@ impl FieldError {
     pub fn problem(&self, text: &str) -> Problem {
         match &self.cause {
             Cause::Language(error) => Problem::of_language(error, &self.origin, text),
-            Cause::Binding(error) => panic!("{error:?}"),
+            Cause::Binding(BindError::Evaluation(error)) => Problem::of_language(error, &self.origin, text),
+            Cause::Binding(BindError::Refused(problem)) => Problem::of_shell(problem, &self.origin, text),
             Cause::Unfit { expected, value } => {
                 let message = format!("expected {expected}, got {}", value.kind().with_article());
                 Problem::error("wrong-type", self.origin.span, message)
@@ -209,14 +210,17 @@ pub fn resolve(
     let retry = step.retry.as_ref().map_or(RetryPlan::ONCE, |retry| fields.retry(retry));
     let act = match &step.action {
         Action::Shell { text, interpolate: false } => Some(Act::Verbatim { text: text.of.clone() }),
-        Action::Shell { text, .. } => match None::<shell::Script> {
-            Some(script) if false => {
+        Action::Shell { text, .. } => match &planned.script {
+            Some(script) => {
                 let bound = script.bind(scope, fields.session);
                 fields.bound(bound, &text.origin).map(|bound| Act::Shell { bound })
             }
-            _ => Some(Act::Verbatim { text: text.of.clone() }),
+            None => Some(Act::Verbatim { text: text.of.clone() }),
         },
-        Action::Argv(words) => fields.argv(words).map(Act::Argv),
+        Action::Argv(words) => planned.argv.as_ref().and_then(|argv| {
+            let bound = argv.bind(scope, fields.session);
+            fields.words(bound, words).map(Act::Argv)
+        }),
         Action::Agent { agent, message } => {
             let known = plan.workflow.agents.iter().find(|known| known.name == agent.of);
             let command: Option<Vec<String>> = known.map_or(Some(Vec::new()), |agent| {
@@ -288,10 +292,7 @@ impl Fields<'_, '_, '_> {
         Some(text)
     }
 
-    fn document(
-        &mut self,
-        field: &threadline_flow::model::Field<threadline_lang::Document>,
-    ) -> Option<Value> {
+    fn document(&mut self, field: &Field<Document>) -> Option<Value> {
         let resolved = field.of.resolve(self.scope, self.session);
         let failed = |errors: Vec<Error>| {
             self.errors.extend(errors.into_iter().map(|error| language(error, &field.origin)));
@@ -352,9 +353,19 @@ impl Fields<'_, '_, '_> {
         }
     }
 
-    fn argv(&mut self, words: &[threadline_flow::model::Field<Template>]) -> Option<Vec<String>> {
-        let words: Vec<_> = words.iter().map(|word| self.text(&word.of, &word.origin)).collect();
-        words.into_iter().collect()
+    fn words(
+        &mut self,
+        bound: Result<Vec<Argument>, Vec<(usize, BindError)>>,
+        words: &[Field<Template>],
+    ) -> Option<Vec<Argument>> {
+        let failed = |errors: Vec<(usize, BindError)>| {
+            let errors = errors.into_iter();
+            self.errors.extend(errors.map(|(at, error)| FieldError {
+                origin: words[at].origin.clone(),
+                cause: Cause::Binding(error),
+            }));
+        };
+        bound.map_err(failed).ok()
     }
 
     fn bound<T>(&mut self, bound: Result<T, Vec<BindError>>, origin: &Origin) -> Option<T> {

@@ -18,6 +18,7 @@ use threadline_engine::view::View;
 use threadline_engine::world::{Answer, Record, Recorder};
 use threadline_flow::model::{Action, CaptureFormat, OnCrash, Step};
 use threadline_flow::problem::Problem;
+use threadline_flow::shell::Argument;
 use threadline_lang::{Scope, Session, Value};
 use threadline_store::Sync;
 
@@ -374,10 +375,20 @@ impl<'s, 'a> Executor<'s, 'a> {
                 done
             }
             Act::Argv(arguments) => {
-                let mut words = arguments.iter().map(OsString::from);
+                let values = arguments.iter().enumerate().filter(|(_, argument)| argument.is_file);
+                let files = match self.write_files(values.map(|(at, file)| (at, file.value.as_bytes()))) {
+                    Ok(files) => files,
+                    Err(failure) => return self.plain(step, attempt, Err(failure), None),
+                };
+                let word = |(at, argument): (usize, &Argument)| {
+                    if argument.is_file { files.path(at) } else { argument.value.clone() }
+                };
+                let mut words = arguments.iter().enumerate().map(word).map(OsString::from);
                 let program = words.next().unwrap_or_default();
                 let spec = self.spec(task, resolved, program, words.collect(), Stdin::Null);
-                self.process(task, step, resolved, attempt, &spec)
+                let done = self.process(task, step, resolved, attempt, &spec);
+                drop(files);
+                done
             }
             Act::Agent { agent, command, message } => {
                 let mut words = command.iter().map(OsString::from);
@@ -747,8 +758,7 @@ fn shell_problem(warning: &threadline_flow::shell::Problem, step: &Step, text: &
         Action::Shell { text, .. } => &text.origin,
         _ => &step.origin,
     };
-    let _ = text;
-    Problem::warning(warning.id, origin.span, warning.message.clone())
+    Problem::of_shell(warning, origin, text)
 }
 
 /// From 0 to 1, for the spread of pauses; nothing else depends on it.

@@ -156,12 +156,16 @@ pub type FieldErrors = Vec<FieldError>;
 /// Whether a step's condition holds.
 pub fn decide(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Result<bool, FieldErrors> {
     let Some(when) = &step.when else { return Ok(true) };
+    session.set_origin(Some(when.origin.clone()));
     when.of.condition(scope, session).map_err(|error| vec![language(error, &when.origin)])
 }
 
 /// Why a step's condition is what it is.
 pub fn explain_condition(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Option<Explanation> {
-    step.when.as_ref().map(|when| when.of.explain(scope, session))
+    step.when.as_ref().map(|when| {
+        session.set_origin(Some(when.origin.clone()));
+        when.of.explain(scope, session)
+    })
 }
 
 /// The list of a `foreach`, and how many run at once.
@@ -212,6 +216,7 @@ pub fn resolve(
         Action::Shell { text, interpolate: false } => Some(Act::Verbatim { text: text.of.clone() }),
         Action::Shell { text, .. } => match &planned.script {
             Some(script) => {
+                fields.session.set_origin(Some(text.origin.clone()));
                 let bound = script.bind(scope, fields.session);
                 fields.bound(bound, &text.origin).map(|bound| Act::Shell { bound })
             }
@@ -287,6 +292,7 @@ struct Fields<'a, 's, 'w> {
 impl Fields<'_, '_, '_> {
     fn text(&mut self, template: &Template, origin: &Origin) -> Option<String> {
         let mut text = String::new();
+        self.session.set_origin(Some(origin.clone()));
         let result = template.text(self.scope, self.session, &mut text);
         result.map_err(|error| self.errors.push(language(error, origin))).ok()?;
         Some(text)

@@ -563,13 +563,14 @@ impl<'s, 'a> Executor<'s, 'a> {
         args: Vec<OsString>,
         stdin: Stdin,
     ) -> Spec {
-        let mut env = self.environment(task);
+        let mut env = self.shared.env.clone();
         for (name, value) in &resolved.env {
             match value {
                 Some(value) => env.set(name.as_str(), value),
                 None => env.remove(name.as_str()),
             }
         }
+        env.mark(self.shared.journal.run().as_str(), &task.at.0);
         Spec {
             program,
             args,

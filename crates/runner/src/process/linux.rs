@@ -6,9 +6,11 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::process::{Child, Command};
 use std::sync::{LazyLock, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -21,7 +23,7 @@ use rustix::process::{
 use wait4::{ResUse, Wait4};
 
 use super::control::{Asked, Waiting};
-use super::mark::{Mark, marks_of};
+use super::mark::{marks_of, step_of};
 
 /// How long force may take before we stop waiting: only a process stuck in the kernel, or one that forks faster than
 /// it can be found, survives that long.
@@ -147,7 +149,11 @@ pub struct Ending {
     pub survivors: Vec<LeftOver>,
 }
 
-/// The living processes that carry the mark of this run, whoever started them and whoever is their parent now.
+/// The living processes that carry the mark of this run, whoever started them and whoever is their parent now. This
+/// process and those above it are never among them.
+///
+/// A process that threw away its environment, or wrote over it, carries no mark any more: only the process that adopted
+/// it can find it, see [`end_strays`].
 pub fn find_left_over(run: &str) -> Vec<LeftOver> {
     Family::of_run(run).members().into_iter().map(|member| member.about).collect()
 }
@@ -171,9 +177,12 @@ pub(super) struct Family<'a> {
 }
 
 enum Kind<'a> {
-    Marked { run: &'a [u8], step: Option<&'a [u8]> },
+    /// All that carry the mark of a run.
+    Run(&'a [u8]),
+    /// All that carry the mark of a child.
+    Child(&'a [u8]),
+    /// All that we adopted and that carry no mark.
     Strays,
-    OnlyGroup,
 }
 
 /// A process through a handle, so that it stays the same one.
@@ -184,17 +193,12 @@ struct Member {
 
 impl<'a> Family<'a> {
     fn of_run(run: &'a str) -> Self {
-        Self { kind: Kind::Marked { run: run.as_bytes(), step: None }, group: None }
+        Self { kind: Kind::Run(run.as_bytes()), group: None }
     }
 
-    /// All that a child started.
-    pub(super) fn of_child(mark: Option<&'a Mark>, leader: Pid) -> Self {
-        use std::os::unix::ffi::OsStrExt;
-        let kind = mark.map_or(Kind::OnlyGroup, |mark| Kind::Marked {
-            run: mark.run.as_bytes(),
-            step: Some(mark.step.as_bytes()),
-        });
-        Self { kind, group: Some(leader) }
+    /// All that a child started. It must be ours and not waited for.
+    pub(super) fn of_child(name: &'a OsStr, leader: Pid) -> Self {
+        Self { kind: Kind::Child(name.as_bytes()), group: Some(leader) }
     }
 
     /// Whether a child that has ended left something. Every process below it that still lives has an ancestor that we
@@ -214,10 +218,14 @@ impl<'a> Family<'a> {
 
     /// Signals everything that belongs here.
     pub(super) fn signal(&self, signal: Signal) {
+        self.signal_these(&self.members(), signal);
+    }
+
+    fn signal_these(&self, members: &[Member], signal: Signal) {
         if let Some(leader) = self.group {
             signal_group(leader, signal);
         }
-        for member in self.members() {
+        for member in members {
             member.signal(signal);
         }
     }
@@ -230,43 +238,41 @@ impl<'a> Family<'a> {
         force_at: Option<Instant>,
         waiting: Option<&Waiting<'_>>,
     ) -> Ending {
-        let mut force_at = force_at.unwrap_or_else(|| after(grace));
-        let mut give_up_at = None;
-        let mut searched_again = false;
+        let mut force_at = force_at.map_or_else(|| after(grace), |at| at.max(Instant::now()));
         let mut ending = Ending::default();
+        let mut searches_in_vain = 0;
         loop {
             let members = self.members();
             let now = Instant::now();
-            if members.is_empty() {
-                // One that was started behind the back of the search is found by another one.
-                if searched_again && !self.lives() {
-                    return ending;
-                }
-                searched_again = true;
-                continue;
+            if waiting.is_some_and(|waiting| waiting.asked() == Asked::Kill) {
+                force_at = force_at.min(now);
             }
-            searched_again = false;
+            let give_up_at = force_at.checked_add(FORCE_TAKES);
             if give_up_at.is_some_and(|at| now >= at) {
                 ending.survivors = members.into_iter().map(|member| member.about).collect();
                 return ending;
             }
-            if waiting.is_some_and(|waiting| waiting.asked() == Asked::Kill) {
-                force_at = now;
+            if members.is_empty() {
+                // One that was started behind the back of a search is found by the next one.
+                searches_in_vain += 1;
+                if searches_in_vain == 1 {
+                    continue;
+                }
+                if !self.lives() {
+                    return ending;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+                continue;
             }
-            let signal = if now >= force_at { Signal::KILL } else { Signal::TERM };
-            if signal == Signal::KILL {
-                give_up_at = give_up_at.or(Some(now + FORCE_TAKES));
-            }
-            if let Some(leader) = self.group {
-                signal_group(leader, signal);
-            }
+            searches_in_vain = 0;
+            let force = now >= force_at;
+            self.signal_these(&members, if force { Signal::KILL } else { Signal::TERM });
             for member in &members {
-                member.signal(signal);
                 if !ending.ended.contains(&member.about) {
                     ending.ended.push(member.about.clone());
                 }
             }
-            wait_until_gone(members, give_up_at.unwrap_or(force_at), waiting);
+            wait_until_gone(members, if force { give_up_at } else { Some(force_at) }, waiting);
         }
     }
 
@@ -274,11 +280,14 @@ impl<'a> Family<'a> {
     fn members(&self) -> Vec<Member> {
         let candidates = match self.kind {
             Kind::Strays => adopted(),
-            Kind::Marked { .. } | Kind::OnlyGroup => all_processes(),
+            Kind::Run(_) | Kind::Child(_) => all_processes(),
         };
+        // Whoever resumes a run from a shell that this run had left behind does not want to end that shell.
+        let above: Vec<Pid> =
+            std::iter::successors(Some(rustix::process::getpid()), |pid| parent(*pid)).collect();
         let mut members = Vec::new();
         for pid in candidates {
-            if Some(pid) == self.group || pid == rustix::process::getpid() || !self.belongs(pid) {
+            if Some(pid) == self.group || above.contains(&pid) || !self.belongs(pid) {
                 continue;
             }
             match pidfd_open(pid, PidfdFlags::empty()) {
@@ -302,11 +311,9 @@ impl<'a> Family<'a> {
         let environment = environment(pid);
         let marks = marks_of(&environment);
         match self.kind {
-            Kind::Marked { run, step } => {
-                marks.iter().any(|mark| mark.0 == run && step.is_none_or(|step| mark.1 == step))
-            }
+            Kind::Run(run) => marks.iter().any(|mark| mark.run == run),
+            Kind::Child(child) => marks.iter().any(|mark| mark.child == child),
             Kind::Strays => marks.is_empty(),
-            Kind::OnlyGroup => false,
         }
     }
 
@@ -326,16 +333,16 @@ impl Member {
 }
 
 /// Returns when all are gone, at `until`, or when a control asks for something.
-fn wait_until_gone(mut members: Vec<Member>, until: Instant, waiting: Option<&Waiting<'_>>) {
+fn wait_until_gone(mut members: Vec<Member>, until: Option<Instant>, waiting: Option<&Waiting<'_>>) {
     while !members.is_empty() {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        if left.is_some_and(|left| left.is_zero()) {
             return;
         }
         let mut fds: Vec<PollFd<'_>> =
             members.iter().map(|member| PollFd::new(&member.handle, PollFlags::IN)).collect();
         fds.extend(waiting.map(|waiting| PollFd::from_borrowed_fd(waiting.fd(), PollFlags::IN)));
-        match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
+        match poll(&mut fds, left.and_then(|left| Timespec::try_from(left).ok()).as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => return,
         }
@@ -413,7 +420,6 @@ fn own_children() -> Vec<Pid> {
 }
 
 fn all_processes() -> Vec<Pid> {
-    use std::os::unix::ffi::OsStrExt;
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries.filter_map(|entry| parse_pid(entry.ok()?.file_name().as_bytes())).collect()
 }
@@ -458,9 +464,12 @@ fn is_starting(pid: Pid) -> bool {
 fn about(pid: Pid) -> LeftOver {
     let environment = environment(pid);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let step = marks_of(&environment).first().map(|mark| text(mark.1)).unwrap_or_default();
     let program = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
-    LeftOver { pid: pid.as_raw_pid(), step, program: text(program.trim_ascii_end()) }
+    LeftOver {
+        pid: pid.as_raw_pid(),
+        step: text(step_of(&environment)),
+        program: text(program.trim_ascii_end()),
+    }
 }
 
 /// A few fields of `/proc/PID/stat`.
@@ -474,6 +483,10 @@ impl Stat {
     fn lives(&self) -> bool {
         !matches!(self.state, b'Z' | b'X')
     }
+}
+
+fn parent(pid: Pid) -> Option<Pid> {
+    Pid::from_raw(stat(pid)?.parent)
 }
 
 fn stat(pid: Pid) -> Option<Stat> {

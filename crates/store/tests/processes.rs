@@ -7,6 +7,7 @@ mod common;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{Folder, Random, again, draft, events, id, is_draft, kill, new_run, role};
 use threadline_store::{Hash, Options, Reader, Store, StoreError, Sync};
@@ -114,6 +115,60 @@ fn of_many_threads_that_want_a_run_one_gets_it() {
         });
         assert_eq!(won, 1);
     }
+}
+
+#[test]
+fn a_run_that_is_given_back_has_one_driver_at_a_time() {
+    let folder = Folder::new("hand-over");
+    drop(Store::open(&folder.journal()).unwrap().create_run(new_run("r1")).unwrap());
+    let stores: Vec<Store> = (0..4).map(|_| Store::open(&folder.journal()).unwrap()).collect();
+    let drivers = AtomicUsize::new(0);
+    let drive = |store: &Store| {
+        let mut driven = 0;
+        while driven < 200 {
+            match store.lease(&id("r1")) {
+                Ok(_lease) => {
+                    assert_eq!(drivers.fetch_add(1, Ordering::SeqCst), 0);
+                    std::thread::yield_now();
+                    drivers.fetch_sub(1, Ordering::SeqCst);
+                    driven += 1;
+                }
+                Err(error) => assert!(matches!(error, StoreError::Busy { .. }), "{error}"),
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for store in &stores {
+            scope.spawn(|| drive(store));
+        }
+    });
+}
+
+#[test]
+fn a_journal_is_opened_and_closed_while_others_write() {
+    let folder = Folder::new("come-and-go");
+    std::thread::scope(|scope| {
+        for run in ["r1", "r2", "r3", "r4"] {
+            let journal = folder.journal();
+            scope.spawn(move || {
+                for round in 0..25 {
+                    let store = Store::open(&journal).unwrap();
+                    let lease = match round {
+                        0 => store.create_run(new_run(run)).unwrap(),
+                        _ => store.lease(&id(run)).unwrap(),
+                    };
+                    for n in 1..=4 {
+                        lease.append(vec![draft(4 * round + n)], Sync::Now).unwrap().wait().unwrap();
+                    }
+                    drop(lease);
+                    drop(store);
+                    let found = events(&Reader::open(&journal).unwrap(), run).unwrap();
+                    assert!(found.iter().zip(1..).all(|(record, n)| is_draft(record, n)));
+                    assert_eq!(found.len() as u64, 4 * round + 4);
+                }
+            });
+        }
+    });
 }
 
 #[test]

@@ -2,12 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a journal that cannot be made fails the test")]
 
-mod common;
+mod fixture;
+mod random;
 
 use std::fs;
 use std::path::Path;
 
-use common::{Folder, Random, draft, events, id, new_run};
+use fixture::{Folder, draft, events, id, is_draft, new_run};
+use random::Random;
 use threadline_store::{Hash, Reader, Record, RunInfo, Store, StoreError, Sync};
 
 const RUNS: [&str; 3] = ["a1", "a2", "b1"];
@@ -51,9 +53,11 @@ fn read(reader: &Reader) -> Parts {
 
 fn content(reader: &Reader) -> Content {
     let parts = read(reader);
+    let events: Vec<Vec<Record>> = parts.events.into_iter().map(Result::unwrap).collect();
+    assert!(events.iter().flatten().all(|record| is_draft(record, record.seq)));
     Content {
         runs: parts.runs.unwrap(),
-        events: parts.events.into_iter().map(Result::unwrap).collect(),
+        events,
         values: parts.values.into_iter().map(Result::unwrap).collect(),
     }
 }

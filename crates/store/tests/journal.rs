@@ -2,12 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a journal that cannot be made fails the test")]
 
-mod common;
+mod fixture;
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::mpsc;
 
-use common::{Folder, draft, events, id, is_draft, new_run};
+use fixture::{Folder, draft, events, id, is_draft, new_run};
 use threadline_store::{
     Draft, Fault, Hash, MemoryDisk, Options, Reader, RunId, Store, StoreError, Sync, WritePoint,
 };

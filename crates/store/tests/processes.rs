@@ -2,15 +2,39 @@
 
 #![expect(clippy::unwrap_used, reason = "a process that goes wrong fails the test")]
 
-mod common;
+mod fixture;
+mod random;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::{Folder, Random, again, draft, events, id, is_draft, kill, new_run, role};
+use fixture::{Folder, draft, events, id, is_draft, new_run};
+use random::Random;
 use threadline_store::{Hash, Options, Reader, Store, StoreError, Sync};
+
+/// What a test gives to itself when it runs again as another process.
+const ROLE: &str = "THREADLINE_STORE_TEST_ROLE";
+
+/// The role of this process, if it is not the first.
+fn role() -> Option<String> {
+    std::env::var(ROLE).ok()
+}
+
+/// This test program again, for one test, in a role.
+fn again(test: &str, role: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture"]).env(ROLE, role);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    command
+}
+
+/// Ends a process the hard way.
+fn kill(child: &mut Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
 
 /// Lets a process that waits in [`wait_for_start`] go on.
 fn start(child: &mut Child) {
@@ -330,7 +354,7 @@ fn a_file_that_cannot_grow_is_a_named_error_and_opening_again_works() {
     let this =
         again("a_file_that_cannot_grow_is_a_named_error_and_opening_again_works", journal.to_str().unwrap());
     limited.arg(this.get_program()).args(this.get_args());
-    limited.env(common::ROLE, journal.to_str().unwrap()).stdin(Stdio::null()).stdout(Stdio::piped());
+    limited.env(ROLE, journal.to_str().unwrap()).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = limited.spawn().unwrap();
     let said: Vec<String> = answers(&mut child).collect();
     assert!(child.wait().unwrap().success());

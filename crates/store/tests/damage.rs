@@ -82,6 +82,17 @@ fn compare(parts: &Parts, right: &Content, what: &str) -> bool {
     refused
 }
 
+/// Makes a journal of these files and no others. New files, for some systems sync a file that is written over.
+fn put(journal: &Path, file: &[u8], log: Option<&[u8]>) {
+    for name in ["journal.db", "journal.db-wal", "journal.db-shm"] {
+        let _ = fs::remove_file(journal.join(name));
+    }
+    fs::write(journal.join("journal.db"), file).unwrap();
+    if let Some(log) = log {
+        fs::write(journal.join("journal.db-wal"), log).unwrap();
+    }
+}
+
 /// Alters some bytes and says how.
 fn alter(bytes: &mut Vec<u8>, random: &mut Random) -> String {
     let length = bytes.len() as u64;
@@ -150,10 +161,7 @@ fn an_altered_file_is_refused_or_read_right() {
 }
 
 fn try_altered(journal: &Path, bytes: &[u8], right: &Content, what: &str, append: bool) -> bool {
-    for left in ["journal.db-wal", "journal.db-shm"] {
-        let _ = fs::remove_file(journal.join(left));
-    }
-    fs::write(journal.join("journal.db"), bytes).unwrap();
+    put(journal, bytes, None);
     let refused = Reader::open(journal).map_or(true, |reader| compare(&read(&reader), right, what));
     if append {
         append_to(journal, right, what);
@@ -187,15 +195,11 @@ fn an_altered_log_is_refused_or_read_right_up_to_its_last_transactions() {
     fs::create_dir(&journal).unwrap();
     let mut random = Random(11);
     let mut refused = 0;
-    for number in 0..2_000 {
+    for number in 0..1_000 {
         let mut bytes = log.clone();
         let at = usize::try_from(random.below(bytes.len() as u64)).unwrap();
         bytes[at] ^= 1 << random.below(8);
-        for left in ["journal.db-shm", "journal.db-wal"] {
-            let _ = fs::remove_file(journal.join(left));
-        }
-        fs::write(journal.join("journal.db"), &file).unwrap();
-        fs::write(journal.join("journal.db-wal"), &bytes).unwrap();
+        put(&journal, &file, Some(&bytes));
         let opened = if number % 2 == 0 {
             Store::open(&journal).map(|store| store.reader().clone())
         } else {
@@ -213,7 +217,7 @@ fn an_altered_log_is_refused_or_read_right_up_to_its_last_transactions() {
         assert_eq!(parts.events[0].as_ref(), Ok(&right.events[0]));
         assert_eq!(parts.values[0].as_ref(), Ok(&right.values[0]));
     }
-    assert!(refused > 1_500, "{refused} of 2,000 refused");
+    assert!(refused > 750, "{refused} of 1,000 refused");
 }
 
 #[test]
@@ -230,11 +234,7 @@ fn a_log_that_is_cut_is_an_earlier_state() {
     let mut random = Random(12);
     for _ in 0..200 {
         let length = usize::try_from(random.below(log.len() as u64)).unwrap();
-        for left in ["journal.db-shm", "journal.db-wal"] {
-            let _ = fs::remove_file(journal.join(left));
-        }
-        fs::write(journal.join("journal.db"), &file).unwrap();
-        fs::write(journal.join("journal.db-wal"), &log[..length]).unwrap();
+        put(&journal, &file, Some(&log[..length]));
         let reader = Reader::open(&journal).unwrap();
         for info in reader.runs().unwrap() {
             let run = RUNS.iter().position(|run| *run == info.id.as_str()).unwrap();

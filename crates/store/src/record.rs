@@ -168,3 +168,33 @@ impl Head {
         Hash::finish(&hasher)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Journals of this version have these hashes. If they change, so must the version.
+    #[test]
+    fn the_hashes_of_version_1_stay_as_they_are() {
+        let run = NewRun {
+            id: RunId::new("r1").unwrap(),
+            name: "deploy".into(),
+            file: "deploy.yaml".into(),
+            started_at: "2026-01-01T00:00:00.000Z".into(),
+        };
+        let mut head = Head::of(&run);
+        let draft = Draft::new("finished", "2026-01-01T00:00:01.000Z").at("build").with(r#"{"value":85}"#);
+        head.events = 1;
+        head.hash = draft.chained(&run.root(), 1);
+        head.last_kind = draft.kind;
+        let found = [run.root(), head.hash, head.seal(&run.root(), 1)].map(|hash| hash.to_string());
+        assert_eq!(
+            found,
+            [
+                "8858b6312587fbb8e705bf8ebe7a6ac0ccfe62334676434d9f1da9bdfae82de6",
+                "4a3510868fcc076b73b36abe8f921c8c7e4cd3cb3cb39be5178c376e46386c48",
+                "87947949b32909f7cf0c7066dd682cbe1f17e8e0cbac410d18dbdfe2577631d4"
+            ]
+        );
+    }
+}

@@ -2,12 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a journal that cannot be made fails the test")]
 
-mod common;
+mod fixture;
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::mpsc;
 
-use common::{Folder, draft, events, id, is_draft, new_run};
+use fixture::{Folder, draft, events, id, is_draft, new_run};
 use threadline_store::{
     Draft, Fault, Hash, MemoryDisk, Options, Reader, RunId, Store, StoreError, Sync, WritePoint,
 };
@@ -148,6 +148,36 @@ fn many_threads_append_to_runs_of_their_own() {
         assert_eq!(all.len(), 50);
     }
     assert_eq!(store.stats().events, 400);
+}
+
+#[test]
+fn threads_that_share_a_lease_share_one_order() {
+    let folder = Folder::new("shared-lease");
+    let store = Store::open(&folder.journal()).unwrap();
+    let lease = store.create_run(new_run("r1")).unwrap();
+    let names = ["left", "right"];
+    std::thread::scope(|scope| {
+        for name in names {
+            let lease = &lease;
+            scope.spawn(move || {
+                for n in 0..200 {
+                    let sync = if n % 3 == 0 { Sync::Now } else { Sync::Later };
+                    let ticket = lease.append(vec![draft(n).at(name), draft(n + 1).at(name)], sync).unwrap();
+                    assert_eq!(ticket.last(), ticket.first() + 1);
+                    if n % 7 == 0 {
+                        ticket.wait().unwrap();
+                    }
+                }
+            });
+        }
+    });
+    lease.wait_synced(800).unwrap();
+    let all = events(store.reader(), "r1").unwrap();
+    for name in names {
+        let own = all.iter().filter(|record| record.place == name).map(|record| record.payload.clone());
+        assert!(own.eq((0..200).flat_map(|n| [draft(n).payload, draft(n + 1).payload])));
+    }
+    assert!(all.chunks(2).all(|pair| pair[0].place == pair[1].place));
 }
 
 #[test]

@@ -112,8 +112,8 @@ impl Loader {
     /// An object by its table. What the table does not know is a problem and otherwise left out.
     pub(super) fn fields<'n>(&mut self, place: Place<'n>, object: &'static Object) -> Option<Fields<'n>> {
         if place.node.value.as_object().is_none() {
-            let expected = format!("an object with the keys of a {}", object.name);
-            self.wrong_type(place.node, object.name, &expected);
+            let message = format!("{} is an object, not {}", object.title, shown(&place.node.value));
+            self.problem(Check::WrongType.at(span_of(place.node), message));
             return None;
         }
         let mut found: Vec<Found<'n>> = Vec::with_capacity(place.node.entries().count());
@@ -133,7 +133,7 @@ impl Loader {
         let fields = Fields { object, place, found };
         for key in object.keys.iter().filter(|key| key.required) {
             if fields.found(key.name).is_none() {
-                let message = format!("a {} needs `{}`: {}", object.name, key.name, key.doc);
+                let message = format!("{} needs `{}`: {}", object.title, key.name, key.doc);
                 self.problem(Check::MissingKey.at(head(fields.place.node), message));
             }
         }
@@ -485,7 +485,7 @@ pub(super) fn shown(value: &Value) -> String {
 pub(super) fn unknown_key(object: &'static Object, key: &str, span: Span) -> Problem {
     match elsewhere(object.name, key) {
         Some(Elsewhere::Old(instead)) => {
-            Check::OldKey.at(span, format!("a {} has no `{key}` here", object.name)).hint(instead)
+            Check::OldKey.at(span, format!("{} has no `{key}` here", object.title)).hint(instead)
         }
         Some(Elsewhere::Later(meanwhile)) => {
             let problem = Check::NotInVersion.at(span, format!("`{key}` is not in this version"));
@@ -498,7 +498,7 @@ pub(super) fn unknown_key(object: &'static Object, key: &str, span: Span) -> Pro
             .at(span, format!("`{key}` makes this {shape}: this version runs lists of steps only"))
             .hint("write what is to be done as a list under `steps:`"),
         None => {
-            let problem = Check::UnknownKey.at(span, format!("a {} has no key `{key}`", object.name));
+            let problem = Check::UnknownKey.at(span, format!("{} has no key `{key}`", object.title));
             if let Some(near) = nearest(key, object.names()) {
                 return problem.hint(format!("did you mean `{near}`"));
             }

@@ -23,6 +23,9 @@ use crate::shell::{Argv, Script};
 /// So many problems are looked for: nobody reads more, and each takes its time.
 const MAX_PROBLEMS: usize = 200;
 
+/// So many steps that capture one name are looked at for a reader; with more of them one will have run.
+pub(super) const MAX_MAKERS: usize = 100;
+
 /// Checks a plan and writes down what its steps read.
 pub(super) fn check(plan: &mut Plan) -> Vec<Problem> {
     let mut checker = Checker {
@@ -432,14 +435,20 @@ impl Checker<'_> {
         }
     }
 
+    /// The steps that a name may come from where it is read, the last before the reader first.
     fn find(&self, reader: Reader, name: &str, suits: impl Fn(&Named) -> bool) -> Option<Makers> {
         let mut scopes = self.names.scopes_from(reader.scope);
         let named =
             scopes.find_map(|scope| self.names.scopes[scope].names.get(name).filter(|named| suits(named)))?;
-        Some(match named.id {
-            Some(id) => Makers { is_id: true, steps: vec![id] },
-            None => Makers { is_id: false, steps: named.captures.clone() },
-        })
+        if let Some(id) = named.id {
+            return Some(Makers { is_id: true, steps: vec![id] });
+        }
+        // Steps have their numbers in the order they run.
+        let until =
+            reader.step.map_or(named.captures.len(), |step| named.captures.partition_point(|at| *at < step));
+        let before = named.captures[..until].iter().rev().take(MAX_MAKERS);
+        let after = named.captures[until..].iter().take(1);
+        Some(Makers { is_id: false, steps: before.chain(after).copied().collect() })
     }
 
     /// A name that no scope here has, and whether there is more to say than that.

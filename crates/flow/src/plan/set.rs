@@ -3,7 +3,7 @@
 use ecow::EcoString;
 use threadline_lang::diag::{Severity, Span};
 
-use super::check::{Checker, Makers, Reader};
+use super::check::{Checker, MAX_MAKERS, Makers, Reader};
 use super::order::{Before, Condition, Order};
 use super::{Part, StepNumber};
 use crate::checks::Check;
@@ -39,7 +39,7 @@ impl Checker<'_> {
             }
         }
         match (maybe.first(), not) {
-            (Some(_), _) if guarded || cover_all(&maybe) => false,
+            (Some(_), _) if guarded || maybe.len() >= MAX_MAKERS || cover_all(&maybe) => false,
             (Some((step, conditions)), _) => {
                 let problem = self.maybe_unset(reader, span, name, *step, conditions);
                 self.problem(problem);

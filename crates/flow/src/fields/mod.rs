@@ -177,6 +177,13 @@ impl Key {
     }
 }
 
+impl Choice {
+    /// The word and its other spellings.
+    pub fn spellings(&self) -> impl Iterator<Item = &'static str> + use<> {
+        std::iter::once(self.name).chain(self.also.iter().copied())
+    }
+}
+
 impl Form {
     /// A value as a whole number of this form.
     pub fn count(self, value: &threadline_lang::Value) -> Option<u64> {

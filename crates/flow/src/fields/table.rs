@@ -178,8 +178,8 @@ pub(crate) static WRITE_FILE: Object = Object {
     title: "`write_file`",
     doc: "a file to write",
     keys: &[
-        key("path", Kind::Text, "where, relative to the step's folder").required(),
-        key("content", Kind::Value, "what; its type counts with `format: json` and `yaml`").required(),
+        key("path", Kind::Text, "the path, relative to the step's folder").required(),
+        key("content", Kind::Value, "what to write").required(),
         key(
             "format",
             Kind::Fixed(Form::OneOf(&[

@@ -113,12 +113,16 @@ impl Loader {
     pub(super) fn fields<'n>(&mut self, place: Place<'n>, object: &'static Object) -> Option<Fields<'n>> {
         if place.node.value.as_object().is_none() {
             let message = format!("{} is an object, not {}", object.title, shown(&place.node.value));
-            self.problem(Check::WrongType.at(span_of(place.node), message));
+            let problem = Check::WrongType.at(span_of(place.node), message);
+            let keys: Vec<&str> = object.keys.iter().map(|key| key.name).collect();
+            self.problem(problem.note(format!("keys: {}", keys.join(", "))));
             return None;
         }
         let mut found: Vec<Found<'n>> = Vec::with_capacity(place.node.entries().count());
+        let mut misspelt = Vec::new();
         for (written, entry) in place.node.entries() {
             let Some(key) = object.key(written) else {
+                misspelt.extend(nearest(written, object.names()).and_then(|near| object.key(near)));
                 let problem = unknown_key(object, written, entry.key_span);
                 self.problem(problem);
                 continue;
@@ -132,7 +136,9 @@ impl Loader {
         }
         let fields = Fields { object, place, found };
         for key in object.keys.iter().filter(|key| key.required) {
-            if fields.found(key.name).is_none() {
+            // One word about a misspelt key is enough.
+            let told = misspelt.iter().any(|near| near.name == key.name);
+            if fields.found(key.name).is_none() && !told {
                 let message = format!("{} needs `{}`: {}", object.title, key.name, key.doc);
                 self.problem(Check::MissingKey.at(head(fields.place.node), message));
             }
@@ -208,7 +214,7 @@ impl Loader {
         let found = choices.iter().find(|choice| choice.name == text || choice.also.contains(&text.as_str()));
         if found.is_none() {
             let expected = Form::OneOf(choices).expected();
-            let near = nearest(&text, choices.iter().map(|Choice { name, .. }| *name));
+            let near = nearest(&text, choices.iter().flat_map(Choice::spellings));
             let message = format!("`{name}` takes {expected}, not `{text}`");
             let problem = Check::UnknownChoice.at(place.node.span, message);
             self.problem(match near {

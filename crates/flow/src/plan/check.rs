@@ -199,7 +199,12 @@ impl Checker<'_> {
                 let named = self.names.scopes[outer].names.get(&name.of)?;
                 named.id.or_else(|| named.captures.first().copied())
             });
-            if let Some(hidden) = hidden {
+            // One id twice is reported as that.
+            let twice = |hidden: StepNumber| {
+                let other = self.plan.steps[hidden as usize].step.id.as_ref();
+                other.is_some_and(|other| step.id.as_ref().is_some_and(|id| id.of == other.of))
+            };
+            if let Some(hidden) = hidden.filter(|hidden| !twice(*hidden)) {
                 let message = format!("`{}` hides the one of {} for each item", name.of, self.title(hidden));
                 self.problem(Check::HiddenName.at(name.origin.span, message).hint("choose another name"));
             }
@@ -224,7 +229,7 @@ impl Checker<'_> {
             let mut handled = Vec::new();
             for (origin, reference) in field.references() {
                 if self.outer_reference(&origin, &reference) {
-                    handled.push((origin.span.start, reference.span.start));
+                    handled.push((origin.span.start, reference.span));
                 }
             }
             self.language_errors(field, &scope, &handled);
@@ -325,7 +330,7 @@ impl Checker<'_> {
                 continue;
             }
             if self.reference(reader, &origin, &reference, reads) {
-                handled.push((origin.span.start, reference.span.start));
+                handled.push((origin.span.start, reference.span));
             }
         }
         if self.is_full() {
@@ -343,7 +348,7 @@ impl Checker<'_> {
         }
     }
 
-    fn language_errors(&mut self, field: Readable<'_>, scope: &Scope, handled: &[(u32, u32)]) {
+    fn language_errors(&mut self, field: Readable<'_>, scope: &Scope, handled: &[Handled]) {
         let undefined = match field {
             Readable::Condition(_) => Undefined::Error,
             _ => self.plan.workflow.undefined,
@@ -354,7 +359,7 @@ impl Checker<'_> {
         for error in errors {
             let origin = error.origin().unwrap_or(field.origin());
             let tolerated = undefined.tolerates(&error) && !error.is_unknown_name();
-            if !tolerated && !handled.contains(&(origin.span.start, error.span().start)) {
+            if !tolerated && !is_handled(handled, origin, &error) {
                 let problem = Problem::of_language(&error, field.origin(), self.plan.workflow.file.text());
                 self.problem(problem);
             }
@@ -429,7 +434,7 @@ impl Checker<'_> {
         match named {
             Some(makers) => {
                 reads.push(read);
-                self.set_before(reader, span, name, &makers, reference.guarded)
+                self.set_before(reader, span, name, &makers, reference)
             }
             None => self.unknown(span, name),
         }
@@ -509,6 +514,17 @@ impl Checker<'_> {
 pub(super) struct Makers {
     pub(super) is_id: bool,
     pub(super) steps: Vec<StepNumber>,
+}
+
+/// A reference whose problem was reported: where its scalar begins, and the reference in it.
+pub(super) type Handled = (u32, Span);
+
+/// Whether an error is about a reference whose problem was reported.
+pub(super) fn is_handled(handled: &[Handled], origin: &Origin, error: &Error) -> bool {
+    let at = error.span().start;
+    handled.iter().any(|(start, span)| {
+        *start == origin.span.start && span.start <= at && at < span.end.max(span.start + 1)
+    })
 }
 
 fn distinct(mut reads: Vec<Read>) -> Vec<Read> {

@@ -285,8 +285,9 @@ impl Reader<'_> {
             .iter()
             .find(|(program, _)| *program == name)
             .map_or(&[][..], |(_, options)| options);
+        let last = self.last_option(name, words);
         for at in 1..words.len() {
-            if words[at].is("--") {
+            if words[at].is("--") || at > last {
                 return;
             }
             let before = words[at - 1].text().unwrap_or_default();
@@ -296,6 +297,28 @@ impl Reader<'_> {
                 self.mark(slot, row);
             }
         }
+    }
+
+    /// The last word that a program can read as an option: behind its file, or the text behind `-c`, an interpreter
+    /// leaves the words to what it runs.
+    fn last_option(&self, name: &str, words: &[Word]) -> usize {
+        let (shell, python) = (SHELLS.contains(&name), name.starts_with("python"));
+        if !shell && !place("program-text").programs.contains(&name) {
+            return usize::MAX;
+        }
+        for at in 1..words.len() {
+            let word = &words[at];
+            let valued =
+                at > 1 && words[at - 1].text().is_some_and(|text| INTERPRETER_VALUES.contains(&text));
+            if (shell || python) && gives(word, &["-c"]) {
+                return at;
+            }
+            let text = gives(&words[at - 1], &["-e", "-E", "-p", "-r", "-c", "--eval", "--print"]) && at > 1;
+            if !valued && !text && !word.literal.starts_with(['-', '+']) {
+                return at;
+            }
+        }
+        usize::MAX
     }
 
     /// The row for a program that would read its text from standard input.

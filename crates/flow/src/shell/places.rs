@@ -757,7 +757,6 @@ pub static EVALUATES_AGAIN: &[Place] = &[
 
 /// Programs that read a word as an option when it begins with `-`, with what they are known to do then.
 pub static OPTION_PROGRAMS: &[&str] = &[
-    ".",
     "apt",
     "apt-get",
     "aws",
@@ -848,7 +847,6 @@ pub static OPTION_PROGRAMS: &[&str] = &[
     "pytest",
     "python",
     "python3",
-    "read",
     "readlink",
     "realpath",
     "rg",

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::Dialect;
 use super::commands::End;
 use super::names::{Owner, shell_name};
+use super::places::place;
 use super::reader::{Edit, Quote, Reader, What};
 
 /// One word of a command.
@@ -662,11 +663,11 @@ impl Reader<'_> {
         };
         self.arithmetic_slots(slots, id);
         self.computes(variables, id);
-        self.arithmetic_names(open, end);
+        self.arithmetic_names(open, end, id);
     }
 
-    /// The variables that arithmetic sets.
-    pub(super) fn arithmetic_names(&mut self, start: usize, end: usize) {
+    /// The variables that arithmetic sets, and those whose values it evaluates: a bare name is enough.
+    pub(super) fn arithmetic_names(&mut self, start: usize, end: usize, id: &'static str) {
         let text = &self.text[start..end.max(start)];
         let mut at = 0;
         while at < text.len() {
@@ -685,6 +686,7 @@ impl Reader<'_> {
             if counted || assigned && !compared {
                 self.sets(name);
             }
+            self.computes_name(&name.into(), place(id));
             at += name.len();
         }
     }

@@ -58,7 +58,7 @@ impl<'s, 'a> Executor<'s, 'a> {
             Command::Collect { task, items, failed } => self.collect(&task, &items, failed),
             Command::FailAfterCrash(task) => {
                 let failure = Failure::new("Crash", "it was running when Threadline was killed");
-                self.finish_unrun(&task, failure, view.attempts)
+                self.finish_unrun(&task, failure, view.attempts.saturating_sub(1))
             }
             // The driver deals with these itself.
             Command::Wait { .. } | Command::Ask(_) | Command::End(_) => Ok(()),

@@ -150,6 +150,8 @@ pub enum What {
     RunEnded {
         /// How.
         outcome: Outcome,
+        /// What `exports` came to, an object; nothing of a run that failed.
+        exports: Datum,
     },
 }
 

@@ -195,7 +195,7 @@ fn draft(time: Millis, at: &Instance, what: &What) -> Draft {
     match what {
         What::RunStarted(_) | What::Resumed => draft.status("running"),
         What::Paused { .. } => draft.status("paused"),
-        What::RunEnded { outcome } => draft.status(outcome.name()),
+        What::RunEnded { outcome, .. } => draft.status(outcome.name()),
         _ => draft,
     }
 }

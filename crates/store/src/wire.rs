@@ -92,7 +92,9 @@ pub fn encode(what: &What) -> (&'static str, String) {
         What::Finished { output } => ("finished", vec![("output", output_value(output))]),
         What::Paused { reason } => ("paused", vec![("reason", text(reason))]),
         What::Resumed => ("resumed", Vec::new()),
-        What::RunEnded { outcome } => ("run_ended", vec![("outcome", text(outcome.name()))]),
+        What::RunEnded { outcome, exports } => {
+            ("run_ended", vec![("outcome", text(outcome.name())), ("exports", datum(exports))])
+        }
     };
     (kind, object(entries).to_json(JsonStyle::Compact))
 }
@@ -316,6 +318,7 @@ fn read(kind: &str, reader: &mut Reader<'_>) -> Read<What> {
                 "failed" => Outcome::Failed,
                 other => return Err(format!("there is no outcome `{other}`")),
             },
+            exports: read_datum(reader.value("exports")?)?,
         },
         _ => return Err("this program does not know the kind".to_owned()),
     })

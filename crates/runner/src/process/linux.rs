@@ -430,8 +430,8 @@ fn parse_pid(digits: &[u8]) -> Option<Pid> {
 
 /// The environment that a process was started with; empty for one that is gone or not ours to look at.
 ///
-/// A process that is just starting another program has neither environment nor arguments for an instant, and would be
-/// missed. So an empty one is believed only when it was seen again and again with the arguments there.
+/// A process that is just starting another program, or is just about to end, has neither environment nor arguments for
+/// an instant, and would be missed. So an empty one is believed only when it was seen again and again at another time.
 fn environment(pid: Pid) -> Vec<u8> {
     const BELIEVED: usize = 3;
     const INSTANT: Duration = Duration::from_secs(1);
@@ -439,11 +439,11 @@ fn environment(pid: Pid) -> Vec<u8> {
     let mut seen = 0;
     while seen < BELIEVED && Instant::now() < give_up_at {
         match fs::read(format!("/proc/{pid}/environ")) {
-            Ok(found) if found.is_empty() => {}
-            Ok(found) => return found,
-            Err(_) => break,
+            Ok(found) if !found.is_empty() => return found,
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => break,
+            _ => {}
         }
-        if is_starting(pid) {
+        if is_changing(pid) {
             seen = 0;
             std::thread::yield_now();
         } else {
@@ -453,8 +453,9 @@ fn environment(pid: Pid) -> Vec<u8> {
     Vec::new()
 }
 
-/// Of those without an environment: the dead and the kernel's own have no arguments either, and never will.
-fn is_starting(pid: Pid) -> bool {
+/// Whether a process is between two programs, or between its last one and its end. The dead and the kernel's own have no
+/// arguments either, and never will.
+fn is_changing(pid: Pid) -> bool {
     const KERNEL: i32 = 2;
     let no_arguments = fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|arguments| arguments.is_empty());
     no_arguments

@@ -84,6 +84,7 @@ const INTERPRETER_VALUES: &[&str] = &[
     "-o",
     "-O",
     "+O",
+    "-C",
     "--require",
     "--import",
     "--rcfile",
@@ -218,7 +219,8 @@ impl Reader<'_> {
     /// The arguments of options, up to the first operand where an interpreter has its file.
     fn options(&mut self, row: &'static Place, words: &[Word]) {
         let Which::Options(options) = row.which else { return };
-        let interpreter = matches!(row.id, "shell-text" | "program-text");
+        // Behind the file of an interpreter, and behind the command of git, options mean something else.
+        let interpreter = matches!(row.id, "shell-text" | "program-text" | "git-option");
         let name = words[0].text().map(base_name).unwrap_or_default();
         let mut at = 1;
         while at < words.len() {
@@ -228,7 +230,9 @@ impl Reader<'_> {
             }
             match option_value(word, options) {
                 Value::Next => {
-                    if let Some(next) = words.get(at + 1) {
+                    if let Some(next) = words.get(at + 1)
+                        && !(row.id == "git-option" && is_plain_git_key(&next.literal))
+                    {
                         self.mark_word(next, row);
                     }
                     at += 1;
@@ -535,6 +539,14 @@ fn base_name(program: &str) -> &str {
 fn is_assignment(word: &Word) -> bool {
     let name = shell_name(&word.literal);
     !name.is_empty() && word.literal[name.len()..].starts_with('=')
+}
+
+/// Whether a setting of git's begins with a key that names no program.
+fn is_plain_git_key(setting: &str) -> bool {
+    let plain =
+        ["advice.", "author.", "color.", "committer.", "http.extraheader", "init.", "push.", "tag.", "user."];
+    let (key, value) = setting.split_once('=').map_or(("", false), |(key, _)| (key, true));
+    value && plain.iter().any(|plain| key.to_ascii_lowercase().starts_with(plain))
 }
 
 /// Where the argument of an option stands.

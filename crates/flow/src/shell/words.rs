@@ -68,6 +68,11 @@ pub(super) enum Close {
     Brace,
 }
 
+/// Whether a brace opens in a text that is not that of a parameter.
+fn has_brace(text: &str) -> bool {
+    text.match_indices('{').any(|(at, _)| !text[..at].ends_with('$'))
+}
+
 impl Reader<'_> {
     /// A word of a command, up to white space or an operator.
     pub(super) fn word(&mut self) -> Word {
@@ -135,7 +140,7 @@ impl Reader<'_> {
             );
         }
         let after = &self.text[self.pos..self.end];
-        if before.contains('{') && (before.ends_with("..") || after.starts_with("..")) {
+        if has_brace(before) && (before.ends_with("..") || after.starts_with("..")) {
             self.unknown(
                 at..self.pos,
                 "the shell expands `{a..b}` before it knows the value",

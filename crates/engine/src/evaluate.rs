@@ -138,8 +138,9 @@ impl FieldError {
     /// As a problem of the file.
     pub fn problem(&self, text: &str) -> Problem {
         match &self.cause {
-            Cause::Language(error) => Problem::of_language(error, &self.origin, text),
-            Cause::Binding(BindError::Evaluation(error)) => Problem::of_language(error, &self.origin, text),
+            Cause::Language(error) | Cause::Binding(BindError::Evaluation(error)) => {
+                Problem::of_language(error, &self.origin, text)
+            }
             Cause::Binding(BindError::Refused(problem)) => Problem::of_shell(problem, &self.origin, text),
             Cause::Unfit { expected, value } => {
                 let message = format!("expected {expected}, got {}", value.kind().with_article());

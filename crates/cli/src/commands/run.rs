@@ -12,6 +12,7 @@ use threadline_flow::load::load;
 use threadline_flow::model::{Input, OnCrash, Workflow};
 use threadline_flow::plan::{Plan, plan};
 use threadline_flow::problem::Problem;
+use threadline_flow::source::SourceFile;
 use threadline_lang::diag::nearest;
 use threadline_lang::{Limits, Number, PathStep, Type, Value, data};
 use threadline_runner::driver::{self, DriveError, Ending, Notice, Setup, Stop};
@@ -37,7 +38,7 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
     let file = inputs::read_source(&call.what.file)?;
     let text = file.text().to_owned();
     let name = file.name().to_owned();
-    let prepared = prepare(file, &call.what)?;
+    let prepared = prepare(&file, &call.what)?;
     let project =
         project(call.dir.as_deref())?.allow(prepared.plan.workflow.allow.files.iter().map(EcoString::as_str));
     let store = Store::open(&project.store()).map_err(|error| of_store(&error))?;
@@ -225,7 +226,7 @@ pub(crate) struct Prepared {
 
 /// Loads and checks a file. Nothing runs when anything in it is wrong.
 pub(crate) fn prepare(
-    file: threadline_flow::source::SourceFile,
+    file: &SourceFile,
     what: &crate::arguments::What,
 ) -> Result<Prepared, Failure> {
     let (workflow, mut problems) = load(file.clone());

@@ -10,7 +10,10 @@
 
 pub mod evaluate;
 pub mod event;
+mod hash;
 pub mod machine;
 pub mod replay;
 pub mod view;
 pub mod world;
+
+pub use hash::{BadHash, Hash};

@@ -11,8 +11,9 @@ use std::collections::BTreeMap;
 
 use ecow::EcoString;
 use jiff::Timestamp;
+use threadline_engine::Hash;
 use threadline_engine::evaluate::{self, Act, FieldErrors, Resolved};
-use threadline_engine::event::{Datum, Hash, Instance, Output, Status, What};
+use threadline_engine::event::{Datum, Instance, Output, Status, What};
 use threadline_engine::machine::{Command, Outcome, Task};
 use threadline_engine::view::View;
 use threadline_engine::world::{Answer, Record, Recorder};
@@ -791,7 +792,7 @@ fn node_type(step: &Step) -> &'static str {
 
 /// A hash of everything that a step's fields came to, so that a later program can tell whether it sees the same.
 pub(crate) fn fingerprint(resolved: &Resolved) -> Hash {
-    Hash(*threadline_store::Hash::of(format!("{resolved:?}").as_bytes()).as_bytes())
+    Hash::of(format!("{resolved:?}").as_bytes())
 }
 
 fn shell_problem(warning: &threadline_flow::shell::Problem, step: &Step, text: &str) -> Problem {

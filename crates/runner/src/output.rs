@@ -81,11 +81,6 @@ pub fn skipped(store: &Store, measured: &Measured, reason: &str) -> Result<Outpu
     Ok(output)
 }
 
-/// The envelope of a step that was stopped.
-pub fn cancelled(store: &Store, measured: &Measured) -> Result<Output, StoreError> {
-    stored(store, Status::Cancelled, measured, &Value::NULL, None, None, None)
-}
-
 fn stored(
     store: &Store,
     status: Status,

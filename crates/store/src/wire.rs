@@ -7,7 +7,8 @@
 use std::fmt;
 
 use ecow::EcoString;
-use threadline_engine::event::{Computed, Datum, Form, Hash, Output, RunStarted, Status, What};
+use threadline_engine::Hash;
+use threadline_engine::event::{Computed, Datum, Form, Output, RunStarted, Status, What};
 use threadline_engine::machine::Outcome;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{ComputeError, Limits, Object, Value, data};
@@ -232,7 +233,7 @@ impl<'v> Reader<'v> {
     }
 
     fn hash(&mut self, key: &str) -> Read<Hash> {
-        self.text(key)?.parse().map_err(|()| format!("`{key}` is not a hash"))
+        self.text(key)?.parse().map_err(|_| format!("`{key}` is not a hash"))
     }
 
     fn output(&mut self, key: &str) -> Read<Output> {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::Mutex;
 
 use ecow::EcoString;
-use threadline_engine::event::{Hash, RunStarted, What};
+use threadline_engine::Hash;
+use threadline_engine::event::{RunStarted, What};
 use threadline_engine::machine::{Outcome, Stage};
 use threadline_engine::view::RunNames;
 use threadline_flow::load::load;
@@ -58,7 +59,7 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
         run: id.as_str().into(),
         workflow: prepared.plan.workflow.name.clone(),
         file: name.into(),
-        text: Hash(*store.put_text(&text).map_err(|error| of_store(&error))?.as_bytes()),
+        text: store.put_text(&text).map_err(|error| of_store(&error))?,
         inputs: store.datum(&prepared.inputs).map_err(|error| of_store(&error))?,
         set: set.map_err(|error| of_store(&error))?,
         trust_set: call.what.trust_set,
@@ -118,7 +119,7 @@ pub(crate) fn resume(call: &Resume) -> Result<(), Failure> {
 fn note_changed_file(history: &History<'_>) {
     let path = Path::new(history.started.folder.as_str()).join(history.started.file.as_str());
     if let Ok(now) = std::fs::read(&path)
-        && *threadline_store::Hash::of(&now).as_bytes() != history.started.text.0
+        && Hash::of(&now) != history.started.text
     {
         let message =
             format!("`{}` has changed since; the run goes on with the text it began with", path.display());
@@ -225,10 +226,7 @@ pub(crate) struct Prepared {
 }
 
 /// Loads and checks a file. Nothing runs when anything in it is wrong.
-pub(crate) fn prepare(
-    file: &SourceFile,
-    what: &crate::arguments::What,
-) -> Result<Prepared, Failure> {
+pub(crate) fn prepare(file: &SourceFile, what: &crate::arguments::What) -> Result<Prepared, Failure> {
     let (workflow, mut problems) = load(file.clone());
     let mut set = Vec::new();
     let planned = match workflow {

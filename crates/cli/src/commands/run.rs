@@ -29,7 +29,7 @@ use crate::exit::Failure;
 use crate::inputs::{self, Setting};
 use crate::report::{self, Report, Source};
 use crate::reporter::{How, Reporter};
-use crate::stream;
+use crate::{stats, stream};
 
 /// The time that processes of a killed run have to end.
 const GRACE: std::time::Duration = std::time::Duration::from_secs(2);
@@ -78,6 +78,9 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
         drive(Journal::new(&store, lease), &project, prepared.plan, names, &call.watch, None, |setup| {
             driver::begin(setup, started)
         });
+    if call.watch.stats {
+        stats::print(&store);
+    }
     ended(&id, driven, &call.watch)
 }
 
@@ -112,6 +115,9 @@ pub(crate) fn resume(call: &Resume) -> Result<(), Failure> {
     let driven = drive(journal, &project, plan, names, &watch, in_flight, |setup| {
         driver::resume(setup, fold.machine, context)
     });
+    if watch.stats {
+        stats::print(&store);
+    }
     ended(&id, driven, &watch)
 }
 

@@ -327,7 +327,10 @@ impl Reader<'_> {
 
     pub(super) fn unclosed(&mut self, open: usize, what: &str) {
         self.pos = self.end;
-        self.problem("shell-unclosed", open..open + 1, format!("this `{what}` is never closed"), "close it");
+        let written = self.text[open..].starts_with(what);
+        let end = open + if written { what.len() } else { 1 };
+        let named = if what == "`" { "backquote".to_owned() } else { format!("`{what}`") };
+        self.problem("shell-unclosed", open..end, format!("this {named} is never closed"), "close it");
     }
 
     // ---- substitutions ---------------------------------------------------------------------------------
@@ -397,7 +400,7 @@ impl Reader<'_> {
         let mut escapes = false;
         loop {
             match self.at(close) {
-                None => return self.unclosed(open, "\\`"),
+                None => return self.unclosed(open, "`"),
                 Some(b'`') => break,
                 Some(b'\\') => {
                     escapes |= matches!(self.at(close + 1), Some(b'$' | b'`' | b'\\' | b'"'));

@@ -42,7 +42,8 @@ pub(super) struct Checker {
     plan: Arc<Plan>,
     facts: Facts,
     last: Seq,
-    executions: Vec<Execution>,
+    /// Every attempt that was made, and after which end of the run.
+    executions: Vec<(Execution, Option<Seq>)>,
     /// The lives that ended while something ran.
     abrupt: BTreeSet<usize>,
     failed_by_crash: bool,
@@ -115,16 +116,18 @@ impl Checker {
         self.not(retrying > durable, || {
             format!("attempt {attempt} of `{at}` follows one that is not on disk as failed")
         })?;
-        let earlier = self.executions.iter().filter(|known| known.at == *at && known.attempt == *attempt);
+        let ended = self.facts.ended;
+        let same = |known: &Execution| known.at == *at && known.attempt == *attempt;
+        let earlier = self.executions.iter().filter(|(known, end)| same(known) && *end == ended);
         let on_crash = at.step(&self.plan).map(|step| self.plan.steps[step as usize].step.on_crash);
-        for known in earlier {
+        for (known, _) in earlier {
             self.not(known.life == *life, || format!("attempt {attempt} of `{at}` is made twice"))?;
             let calm = !self.abrupt.contains(&known.life);
             self.not(calm, || format!("attempt {attempt} of `{at}` is made again without a crash"))?;
             let wanted = in_flight.or(on_crash) == Some(OnCrash::Rerun);
             self.not(!wanted, || format!("attempt {attempt} of `{at}` is made again against its `on_crash`"))?;
         }
-        self.executions.push(execution);
+        self.executions.push((execution, ended));
         Ok(())
     }
 
@@ -178,7 +181,7 @@ impl Checker {
     }
 
     pub(super) fn into_executions(self) -> Vec<Execution> {
-        self.executions
+        self.executions.into_iter().map(|(execution, _)| execution).collect()
     }
 
     /// How each execution ended, and with which value.

@@ -36,7 +36,9 @@ pub(crate) fn workflow(seed: u64, style: Style) -> String {
 #[derive(Default, Clone)]
 struct Names {
     ids: Vec<String>,
-    item: bool,
+    captures: Vec<String>,
+    /// In how many `foreach` it stands.
+    items: u64,
     /// Whether there is a step before.
     prev: bool,
 }
@@ -76,8 +78,10 @@ impl Generator {
             };
             self.line(indent, &format!("when: {condition}"));
         }
-        if self.random.percent(30) {
-            let capture = CAPTURES[usize::try_from(self.random.below(3)).unwrap_or(0)];
+        let capture = CAPTURES[usize::try_from(self.random.below(3)).unwrap_or(0)];
+        // An inner name would hide an outer one before it is set.
+        let capture = self.random.percent(30).then(|| format!("{capture}{}", names.items));
+        if let Some(capture) = &capture {
             self.line(indent, &format!("capture: {capture}"));
         }
         if self.random.percent(25) {
@@ -90,6 +94,7 @@ impl Generator {
             self.action(indent, names);
         }
         names.ids.push(id);
+        names.captures.extend(capture);
         names.prev = true;
         for part in ["on_failure", "on_success", "finally"] {
             if depth < 3 && self.left > 0 && self.random.percent(15) {
@@ -106,7 +111,7 @@ impl Generator {
             self.line(indent, &format!("parallel: {parallel}"));
         }
         self.line(indent, "do:");
-        let mut inner = Names { item: true, prev: false, ..names.clone() };
+        let mut inner = Names { items: names.items + 1, prev: false, ..names.clone() };
         self.list(indent + 1, &mut inner, depth + 1);
     }
 
@@ -139,14 +144,14 @@ impl Generator {
                 let _ = write!(text, "${{{id}}} ");
             }
         }
-        if names.item && self.random.percent(70) {
+        if names.items > 0 && self.random.percent(70) {
             text.push_str("${item} ");
         }
         if names.prev && self.random.percent(30) {
             text.push_str("${prev} ");
         }
-        if self.random.percent(30) {
-            text.push_str("${captured.one | default(0)}");
+        if let Some(capture) = names.captures.last().filter(|_| self.random.percent(50)) {
+            let _ = write!(text, "${{captured.{capture} | default(0)}}");
         }
         text
     }

@@ -7,12 +7,14 @@
 //! - [`evaluate`]: the fields of a step, resolved: the runner carries them out, previews and explanations show them.
 //! - [`world`]: computed values, recorded while a run goes on and given again when it is replayed.
 //! - [`replay`]: a journal read again: what a step saw, who made it, how a name changed.
+//! - [`simulator`]: a run without a world, through crashes and jumping clocks, checked after every event.
 
 pub mod evaluate;
 pub mod event;
 mod hash;
 pub mod machine;
 pub mod replay;
+pub mod simulator;
 pub mod view;
 pub mod world;
 

@@ -60,6 +60,22 @@ pub enum Command {
     End(Outcome),
 }
 
+impl Command {
+    /// The step it is about.
+    pub fn task(&self) -> Option<&Task> {
+        match self {
+            Self::Decide(task)
+            | Self::Expand(task)
+            | Self::Start { task, .. }
+            | Self::Wait { task, .. }
+            | Self::Collect { task, .. }
+            | Self::FailAfterCrash(task)
+            | Self::Ask(task) => Some(task),
+            Self::End(_) => None,
+        }
+    }
+}
+
 /// A step to be worked on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {

@@ -262,7 +262,7 @@ impl<'a> Shared<'a> {
                     core.workers += 1;
                     threads.spawn(move || self.work(threads));
                 }
-                let view = task_of(&command).map(|task| core.machine.view(&task.at)).unwrap_or_default();
+                let view = command.task().map(|task| core.machine.view(&task.at)).unwrap_or_default();
                 drop(core);
                 let result = self.carry_out(command, view);
                 let mut core = self.core();
@@ -376,19 +376,6 @@ impl Core<'_> {
             let due = self.timers.pop_first();
             self.ready.extend(due.and_then(|(_, at)| self.machine.waited(&at)));
         }
-    }
-}
-
-fn task_of(command: &Command) -> Option<&Task> {
-    match command {
-        Command::Decide(task)
-        | Command::Expand(task)
-        | Command::Start { task, .. }
-        | Command::Wait { task, .. }
-        | Command::Collect { task, .. }
-        | Command::FailAfterCrash(task)
-        | Command::Ask(task) => Some(task),
-        Command::End(_) => None,
     }
 }
 

@@ -23,13 +23,13 @@ impl Arguments {
         });
         let matches = Self::command().try_get_matches_from(arguments)?;
         let mut read = Self::from_arg_matches(&matches)?;
-        if let (Some((_, matches)), Some(names)) = (matches.subcommand(), read.command.names_mut()) {
-            names.order_settings(matches);
+        if let (Some((_, matches)), Some(settings)) = (matches.subcommand(), read.command.settings_mut()) {
+            settings.order(matches);
         }
         match &mut read.command {
             Command::Render(render) => unshield(&mut render.template),
             Command::Eval(eval) => unshield(&mut eval.expression),
-            Command::Resolve(_) | Command::Check(_) | Command::Schema(_) => {}
+            _ => {}
         }
         Ok(read)
     }
@@ -51,9 +51,9 @@ fn unshield(text: &mut Option<String>) {
     }
 }
 
-impl Names {
+impl Settings {
     /// Brings the settings of both sorts into the order they were given in.
-    fn order_settings(&mut self, matches: &ArgMatches) {
+    fn order(&mut self, matches: &ArgMatches) {
         let positions = |id: &str| matches.indices_of(id).into_iter().flatten().collect::<Vec<usize>>();
         let texts = positions("set").into_iter().zip(std::mem::take(&mut self.set));
         let jsons = positions("set_json").into_iter().zip(std::mem::take(&mut self.set_json));
@@ -62,23 +62,30 @@ impl Names {
             .chain(jsons.map(|(at, argument)| (at, SetFlag::Json, argument)))
             .collect();
         settings.sort_by_key(|(at, ..)| *at);
-        self.settings = settings.into_iter().map(|(_, flag, argument)| (flag, argument)).collect();
+        self.given = settings.into_iter().map(|(_, flag, argument)| (flag, argument)).collect();
     }
 }
 
 impl Command {
-    fn names_mut(&mut self) -> Option<&mut Names> {
+    fn settings_mut(&mut self) -> Option<&mut Settings> {
         match self {
-            Self::Render(render) => Some(&mut render.names),
-            Self::Resolve(resolve) => Some(&mut resolve.names),
-            Self::Eval(eval) => Some(&mut eval.names),
-            Self::Check(_) | Self::Schema(_) => None,
+            Self::Render(render) => Some(&mut render.names.settings),
+            Self::Resolve(resolve) => Some(&mut resolve.names.settings),
+            Self::Eval(eval) => Some(&mut eval.names.settings),
+            Self::Run(run) => Some(&mut run.what.settings),
+            Self::Check(_) | Self::Resume(_) | Self::Schema(_) => None,
         }
     }
 }
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Run a workflow; it can be killed at any instant and resumed
+    #[command(after_help = EXAMPLE_RUN)]
+    Run(Run),
+    /// Go on with a run that was stopped, was killed, or failed
+    #[command(after_help = EXAMPLE_RESUME)]
+    Resume(Resume),
     /// Print a text with its references resolved
     #[command(after_help = EXAMPLE_RENDER)]
     Render(Render),
@@ -111,6 +118,18 @@ Example:
 
 Exit codes: 0 well · 1 the expression failed · 2 wrong usage · 3 a file could not be read";
 
+const EXAMPLE_RUN: &str = "\
+Example:
+  threadline run release.yaml --input version=1.2.3
+
+Exit codes: 0 well · 1 a step failed · 2 wrong usage · 3 could not start · 4 stopped before the end, can be resumed ·
+130 interrupted, can be resumed";
+const EXAMPLE_RESUME: &str = "\
+Example:
+  threadline resume last
+
+Exit codes: 0 well · 1 a step failed · 2 wrong usage · 3 could not start · 4 stopped before the end, can be resumed ·
+130 interrupted, can be resumed";
 const EXAMPLE_CHECK: &str = "\
 Example:
   threadline check workflow.yaml
@@ -197,6 +216,19 @@ pub(crate) struct Names {
     /// Outputs of nodes by id, as envelopes or in an older shape, `-` for stdin
     #[arg(long, value_name = "FILE")]
     pub(crate) outputs: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) settings: Settings,
+    /// Let `cmd:` run commands
+    #[arg(long)]
+    pub(crate) allow_commands: bool,
+    /// Show every resolved reference on stderr, as text or JSON lines
+    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
+    pub(crate) trace: Option<Trace>,
+}
+
+/// Values set on the command line.
+#[derive(Args)]
+pub(crate) struct Settings {
     /// Set a name, or a place in one, to a text
     #[arg(long, value_name = "PATH=TEXT")]
     set: Vec<String>,
@@ -205,13 +237,84 @@ pub(crate) struct Names {
     set_json: Vec<String>,
     /// Both sorts of settings, in the order they were given
     #[arg(skip)]
-    pub(crate) settings: Vec<(SetFlag, String)>,
-    /// Let `cmd:` run commands
+    pub(crate) given: Vec<(SetFlag, String)>,
+}
+
+/// A workflow and the caller's values.
+#[derive(Args)]
+pub(crate) struct What {
+    /// Give an input a value, read as the type that the workflow declares
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) input: Vec<String>,
+    /// A JSON or YAML object of inputs
+    #[arg(long, value_name = "FILE")]
+    pub(crate) inputs: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) settings: Settings,
+    /// Let values set for `context` stand as code in shell text
     #[arg(long)]
-    pub(crate) allow_commands: bool,
+    pub(crate) trust_set: bool,
+    /// The workflow, a YAML or JSON file, `-` for stdin
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}
+
+/// How a run is driven and shown.
+#[derive(Args, Clone)]
+pub(crate) struct Watch {
+    /// How many steps may run at once
+    #[arg(long, short, value_name = "COUNT", value_parser = parse_jobs)]
+    pub(crate) jobs: Option<usize>,
+    /// Show what steps print
+    #[arg(long, short, conflicts_with = "json")]
+    pub(crate) verbose: bool,
     /// Show every resolved reference on stderr, as text or JSON lines
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
-    pub(crate) trace: Option<Trace>,
+    pub(crate) trace_variables: Option<Trace>,
+    /// Print every event as a line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn parse_jobs(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("a whole number of at least 1".to_owned()),
+        Ok(jobs) => Ok(jobs),
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct Run {
+    /// The folder that steps run in
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) watch: Watch,
+    #[command(flatten)]
+    pub(crate) what: What,
+}
+
+#[derive(Args)]
+pub(crate) struct Resume {
+    /// The folder of the project
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
+    /// What becomes of steps that were running when Threadline was killed, whatever their `on_crash` says
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) in_flight: Option<InFlight>,
+    #[command(flatten)]
+    pub(crate) watch: Watch,
+    /// The run: its id, a prefix of it, or `last`
+    #[arg(value_name = "RUN", default_value = "last")]
+    pub(crate) run: String,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum InFlight {
+    /// They run again
+    Rerun,
+    /// They have failed
+    Fail,
 }
 
 /// Which flag a setting came with.

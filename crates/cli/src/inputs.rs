@@ -10,11 +10,11 @@ use threadline_lang::{
     BUILT_IN_ROOTS, Document, Entry, Envelope, Limits, NoWorld, PathStep, Scope, Session, SetError, Value,
     data, parse_path,
 };
+use threadline_runner::project::plain;
 
-use crate::arguments::{Names, SetFlag};
+use crate::arguments::{Names, SetFlag, Settings};
 use crate::exit::Failure;
 use crate::report::{Report, Source};
-use crate::world::plain;
 
 /// Files are read up to this size; the language refuses more.
 const MAX_BYTES: u64 = 64 << 20;
@@ -33,6 +33,27 @@ impl Setting {
         matches!(self.path.first(), Some(PathStep::Key(key)) if key == root)
     }
 
+    /// The flag and its argument, as they were given.
+    pub(crate) fn given(&self) -> &str {
+        &self.given
+    }
+
+    /// Where.
+    pub(crate) fn path(&self) -> &[PathStep] {
+        &self.path
+    }
+
+    /// Where, as it was written.
+    pub(crate) fn path_text(&self) -> &str {
+        let argument = self.given.split_once(' ').map_or("", |(_, argument)| argument);
+        split_setting(argument).map_or(argument, |(path, _)| path)
+    }
+
+    /// What.
+    pub(crate) fn value(&self) -> &Value {
+        &self.value
+    }
+
     /// Puts the value in its place.
     pub(crate) fn apply(&self, document: &mut Document) -> Result<(), Failure> {
         document.set(&self.path, self.value.clone()).map_err(|error| {
@@ -47,8 +68,8 @@ impl Setting {
 }
 
 /// Every `--set` and `--set-json`, in the order they were given.
-pub(crate) fn settings(names: &Names) -> Result<Vec<Setting>, Failure> {
-    names.settings.iter().map(|(flag, argument)| setting(*flag, argument)).collect()
+pub(crate) fn settings(settings: &Settings) -> Result<Vec<Setting>, Failure> {
+    settings.given.iter().map(|(flag, argument)| setting(*flag, argument)).collect()
 }
 
 fn setting(flag: SetFlag, argument: &str) -> Result<Setting, Failure> {
@@ -137,7 +158,7 @@ pub(crate) fn check_stdin(names: &Names, file: Option<&Path>) -> Result<(), Fail
     Ok(())
 }
 
-fn read_object(path: &Path, flag: &str) -> Result<Value, Failure> {
+pub(crate) fn read_object(path: &Path, flag: &str) -> Result<Value, Failure> {
     let file = read_source(path)?;
     let value = file.read_value(&Limits::DEFAULT).map_err(|error| unreadable(&file, &error))?;
     if value.as_object().is_some() {

@@ -1,14 +1,14 @@
 //! The binary: arguments in, results to stdout, everything else to stderr, an exit code from a closed set.
 //!
-//! It is the only crate that reads files, the environment and the clock for the language, and the only one that
-//! prints.
+//! It is the only crate that prints.
 
 mod arguments;
 mod commands;
 mod exit;
 mod inputs;
 mod report;
-mod world;
+mod reporter;
+mod stream;
 
 use std::process::ExitCode;
 
@@ -20,6 +20,8 @@ fn main() -> ExitCode {
         Err(error) => return exit::of_usage(&error),
     };
     let result = match &arguments.command {
+        arguments::Command::Run(run) => commands::run::run(run),
+        arguments::Command::Resume(resume) => commands::run::resume(resume),
         arguments::Command::Render(render) => commands::render(render),
         arguments::Command::Resolve(resolve) => commands::resolve(resolve),
         arguments::Command::Eval(eval) => commands::eval(eval),

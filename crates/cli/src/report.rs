@@ -212,7 +212,7 @@ fn printable(text: &str) -> String {
 }
 
 /// Tabs and control characters as something that has a width and does nothing to a terminal.
-fn visible(text: &str) -> String {
+pub(crate) fn visible(text: &str) -> String {
     text.chars()
         .map(|char| match char {
             '\t' => "    ".to_owned(),
@@ -228,6 +228,11 @@ fn floor(text: &str, at: usize) -> usize {
 
 fn ceil(text: &str, at: usize) -> usize {
     (at..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
+}
+
+/// Prints something to know to stderr.
+pub(crate) fn print_note(message: &str) {
+    print(&format!("{HINT}note{HINT:#}: {}\n", printable(message)));
 }
 
 /// Prints reports to stderr, a blank line between them.

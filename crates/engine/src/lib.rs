@@ -1,1 +1,19 @@
-//! What a run does, without doing it: machines take events and return commands. No clock, files or threads here.
+//! What a run does, without doing it: a machine takes events and returns commands. No clock, files or threads here.
+//!
+//! - [`event`]: what can happen in a run. The ordered events are the only truth about it.
+//! - [`machine`]: rebuilds the state of a run from its events and says what to do next. It holds no values, only the
+//!   numbers of the events that made them.
+//! - [`view`]: the names that a step sees, and the scope made of them.
+//! - [`evaluate`]: the fields of a step, resolved: the runner carries them out, previews and explanations show them.
+//! - [`world`]: computed values, recorded while a run goes on and given again when it is replayed.
+//! - [`replay`]: a journal read again: what a step saw, who made it, how a name changed.
+
+pub mod evaluate;
+pub mod event;
+mod hash;
+pub mod machine;
+pub mod replay;
+pub mod view;
+pub mod world;
+
+pub use hash::{BadHash, Hash};

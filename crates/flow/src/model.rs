@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use ecow::EcoString;
 use threadline_lang::diag::Span;
-use threadline_lang::{Definitions, Document, Expression, Origin, Syntax, Template, Type, Undefined, Value};
+use threadline_lang::{
+    Definitions, Document, Expression, Origin, PathStep, SetError, Syntax, Template, Type, Undefined, Value,
+};
 
 use crate::source::SourceFile;
 
@@ -42,6 +44,23 @@ pub struct Workflow {
     pub steps: Vec<Arc<Step>>,
     /// `finally`: runs at the end, whatever happened.
     pub finally: Vec<Arc<Step>>,
+}
+
+impl Workflow {
+    /// Puts a value into `context`, in place of what the file says. The first step of the path is one of its names.
+    /// Unless the caller vouches for it, the value is no text of the author's and cannot stand as code.
+    pub fn set_context(&mut self, path: &[PathStep], value: &Value, trusted: bool) -> Result<(), SetError> {
+        let missing = SetError::NoSuchPlace { taken: 0 };
+        let context = self.context.as_mut().ok_or(missing)?;
+        let Some(PathStep::Key(name)) = path.first() else { return Err(missing) };
+        context.definitions = Arc::new(context.definitions.with(path, value.clone())?);
+        let entry = context.entries.iter_mut().find(|entry| entry.name == *name).ok_or(missing)?;
+        if path.len() == 1 {
+            entry.literal = value.as_str().filter(|_| trusted).map(EcoString::from);
+            entry.written.of = Document::fixed(value.clone());
+        }
+        Ok(())
+    }
 }
 
 /// Something of the file, with its place.

@@ -7,6 +7,7 @@ use threadline_lang::diag::{Severity, Span};
 use threadline_lang::{Error, Origin};
 
 use crate::checks::Check;
+use crate::shell;
 
 /// A problem of a workflow file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,6 +77,18 @@ impl Problem {
         let mut problem = Check::Unreadable.at(error.span, error.to_string());
         problem.hints.extend(error.hint.map(str::to_owned));
         problem
+    }
+
+    /// A problem of a shell text that is a scalar of the file.
+    pub fn of_shell(problem: &shell::Problem, origin: &Origin, text: &str) -> Self {
+        Self {
+            id: problem.id,
+            severity: problem.severity,
+            message: problem.message.clone(),
+            span: place_in(origin, problem.span, text),
+            notes: Vec::new(),
+            hints: problem.hint.iter().cloned().collect(),
+        }
     }
 
     /// Whether nothing can run because of it.

@@ -485,6 +485,20 @@ impl Definitions {
         self.keys.as_slice().iter().map(|key| key.name().clone()).collect()
     }
 
+    /// The same with a value in one place: the first step of the path is one of the names. The value is not looked
+    /// into.
+    pub fn with(&self, path: &[PathStep], value: Value) -> Result<Self, SetError> {
+        let missing = SetError::NoSuchPlace { taken: 0 };
+        let Some((PathStep::Key(name), rest)) = path.split_first() else { return Err(missing) };
+        let at = self.keys.position(&Key::new(name.clone())).ok_or(missing)?;
+        let mut entries = self.entries.clone();
+        entries[at].set(rest, value).map_err(|error| match error {
+            SetError::NoSuchPlace { taken } => SetError::NoSuchPlace { taken: taken + 1 },
+            SetError::TooDeep => SetError::TooDeep,
+        })?;
+        Ok(Self { root: self.root.clone(), keys: Arc::clone(&self.keys), entries })
+    }
+
     pub(crate) fn position(&self, key: &Key) -> Option<usize> {
         self.keys.position(key)
     }

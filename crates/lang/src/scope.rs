@@ -51,8 +51,8 @@ pub enum Entry {
 pub struct Item {
     /// The value itself.
     pub value: Value,
-    /// The engine's names.
-    pub own: Arc<Object>,
+    /// The engine's names, an object.
+    pub own: Value,
 }
 
 /// What is known of a value that is not there yet.

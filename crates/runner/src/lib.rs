@@ -1,1 +1,18 @@
 //! Carries out what the engine commands, on this machine. It decides nothing about a workflow.
+//!
+//! - [`driver`]: the threads of a run; every event goes through it into the journal and the machine.
+//! - `execute`: one command from its evaluation to its event.
+//! - [`process`]: children, started, fed, read and ended.
+//! - [`project`]: the folder that may be read and written, and where its store is.
+//! - [`world`]: computed values of the real world.
+//! - [`values`]: outputs, loaded when they are read.
+
+mod bell;
+pub mod driver;
+mod execute;
+pub mod output;
+pub mod process;
+pub mod project;
+pub mod signals;
+pub mod values;
+pub mod world;

@@ -1,1 +1,62 @@
 //! The journal: ordered events of runs, and the values in them, in one SQLite file. It never decides anything.
+//!
+//! A [`Store`] is a journal that this process may write; a [`Reader`] shows what is in one. A process drives a run
+//! while it has its [`Lease`]. Events are opaque here: a kind, a place, a time and a payload, numbered and chained
+//! by hash, so that one that was altered, lost or moved is noticed when it is read.
+//!
+//! ```
+//! use threadline_store::{Draft, MemoryDisk, NewRun, Options, RunId, Store, Sync};
+//!
+//! # fn main() -> Result<(), threadline_store::StoreError> {
+//! let store = Store::in_memory(&MemoryDisk::new()?, Options::default())?;
+//! let run = RunId::new("k3x9-0001")?;
+//! let lease = store.create_run(NewRun {
+//!     id: run.clone(),
+//!     name: "deploy".into(),
+//!     file: "deploy.yaml".into(),
+//!     started_at: "2026-01-01T00:00:00.000Z".into(),
+//! })?;
+//!
+//! // A result is on disk before anything uses it; that a step started may be written with it.
+//! lease.append(vec![Draft::new("started", "2026-01-01T00:00:00.001Z").at("build")], Sync::Later)?;
+//! let finished = Draft::new("finished", "2026-01-01T00:00:00.002Z").at("build").with(r#"{"value": 85}"#);
+//! let ticket = lease.append(vec![finished], Sync::Now)?;
+//! assert_eq!((ticket.first(), ticket.last()), (2, 2));
+//! ticket.wait()?;
+//!
+//! let events = store.reader().read(&run, 1)?.collect::<Result<Vec<_>, _>>()?;
+//! assert_eq!(events[1].payload, r#"{"value": 85}"#);
+//! assert_eq!(store.reader().find("k3")?.events, 2);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A write that fails is final: every later append and every wait answers the same error, and nothing may be acted
+//! upon. Opening the journal again finds everything that was ever acknowledged. Several processes may have one journal
+//! open, each driving runs of its own.
+
+mod error;
+mod journal;
+mod lock;
+mod log;
+mod names;
+mod place;
+mod queue;
+mod read;
+mod record;
+mod schema;
+mod store;
+mod value;
+pub mod wire;
+mod writer;
+
+pub use error::StoreError;
+pub use journal::{Journal, JournalError};
+pub use names::{BadHash, Hash, RunId, Seq};
+pub use place::{FOLDER, MemoryDisk};
+pub use queue::{Stats, Sync};
+pub use read::{Reader, Records};
+pub use record::{Draft, NewRun, Record, RunInfo};
+pub use store::{Lease, Options, Store, Ticket};
+pub use value::Spool;
+pub use writer::{Fault, FaultHook, WritePoint};

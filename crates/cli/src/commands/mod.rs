@@ -1,6 +1,8 @@
 //! The commands, one function each: read, evaluate, print.
 
 pub(crate) mod check;
+pub(crate) mod history;
+pub(crate) mod run;
 
 use std::io::{IsTerminal, Write};
 
@@ -8,12 +10,14 @@ use threadline_lang::value::JsonStyle;
 use threadline_lang::{
     Document, DocumentError, Entry, Error, Expression, Scope, Session, Syntax, Template, Undefined, data,
 };
+use threadline_runner::process::{Control, Environment};
+use threadline_runner::project::plain;
+use threadline_runner::world::{Commands, RealWorld};
 
 use crate::arguments::{Eval, Format, Names, Policy, Render, Resolve};
 use crate::exit::Failure;
 use crate::inputs::{self, Setting};
 use crate::report::{self, Report, Source};
-use crate::world::RealWorld;
 
 /// So many problems are shown in full, then a count: nobody reads more, and each takes its time to point at.
 const MAX_REPORTS: usize = 50;
@@ -25,7 +29,7 @@ const CONTEXT: &str = "context";
 pub(crate) fn render(call: &Render) -> Result<(), Failure> {
     let (name, text) = text_of(&call.names, call.file.as_deref(), call.template.as_deref(), "<template>")?;
     let source = Source { name: &name, text: &text };
-    let scope = inputs::scope(&call.names, inputs::settings(&call.names)?.iter())?;
+    let scope = inputs::scope(&call.names, inputs::settings(&call.names.settings)?.iter())?;
     let (template, mut errors) = Template::parse_all(text.as_str(), &Syntax::DEFAULT);
     if !errors.is_empty() {
         // What parses is checked all the same: every problem at once.
@@ -77,7 +81,7 @@ pub(crate) fn resolve(call: &Resolve) -> Result<(), Failure> {
 
 /// The names that a document sees: those given, and its own definitions. Settings about these go into it.
 fn document_scope(names: &Names, document: &mut Document, file: &str) -> Result<Scope, Failure> {
-    let settings = inputs::settings(names)?;
+    let settings = inputs::settings(&names.settings)?;
     let own = document.has(CONTEXT);
     let (for_file, for_data): (Vec<&Setting>, Vec<&Setting>) =
         settings.iter().partition(|setting| own && setting.is_about(CONTEXT));
@@ -114,7 +118,7 @@ pub(crate) fn eval(call: &Eval) -> Result<(), Failure> {
     let (name, text) =
         text_of(&call.names, call.file.as_deref(), call.expression.as_deref(), "<expression>")?;
     let source = Source { name: &name, text: &text };
-    let scope = inputs::scope(&call.names, inputs::settings(&call.names)?.iter())?;
+    let scope = inputs::scope(&call.names, inputs::settings(&call.names.settings)?.iter())?;
     let parsed = Expression::parse(text.as_str(), &Syntax::DEFAULT);
     let expression = parsed.map_err(|error| failed(source, &[error]))?;
     check_names(source, Undefined::Error, expression.check(&scope))?;
@@ -164,7 +168,20 @@ fn evaluate<T>(
     undefined: Undefined,
     evaluation: impl FnOnce(&mut Session<'_>) -> Result<T, Vec<Error>>,
 ) -> Result<T, Failure> {
-    let mut world = RealWorld::new(names.allow_commands);
+    let project = history::project(None)?;
+    let mut world = RealWorld {
+        project: &project,
+        folder: project.here().to_owned(),
+        env: Environment::inherited(),
+        commands: if names.allow_commands {
+            Commands::Allowed
+        } else {
+            Commands::Refused("allow them with `--allow-commands`")
+        },
+        computed: &[],
+        control: Control::new(),
+        spool: std::env::temp_dir(),
+    };
     let mut session = Session::new(&mut world).undefined(undefined);
     if names.trace.is_some() {
         session = session.traced();
@@ -194,8 +211,6 @@ fn print(text: &str) -> Result<(), Failure> {
     let printed = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     printed.map_err(|error| match error.kind() {
         std::io::ErrorKind::BrokenPipe => Failure::Closed,
-        _ => {
-            Failure::NotStarted(vec![Report::plain(format!("cannot print: {}", crate::world::plain(&error)))])
-        }
+        _ => Failure::NotStarted(vec![Report::plain(format!("cannot print: {}", plain(&error)))]),
     })
 }

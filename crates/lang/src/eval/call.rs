@@ -185,6 +185,8 @@ impl<'a> Eval<'_, '_, 'a> {
         if self.session.traces() {
             let resolution = Resolution {
                 reference: self.program.text(span).into(),
+                root: kind.into(),
+                first: None,
                 path: self.program.text(span).to_owned(),
                 scope: kind.into(),
                 value: result.as_ref().ok().cloned(),

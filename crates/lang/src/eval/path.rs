@@ -216,7 +216,7 @@ impl<'a> Eval<'_, '_, 'a> {
         span: Span,
     ) -> Result<Val<'a>, Error> {
         if let Some(StepView::Name(name)) = steps.first()
-            && let Some(own) = item.own.get_str(name)
+            && let Some(own) = item.own.get(name)
         {
             if item.value.get(name).is_some() {
                 let root = root();
@@ -525,6 +525,8 @@ impl<'a> Eval<'_, '_, 'a> {
     fn trace(&mut self, path: &Path, steps: Steps<'_>, span: Span, answer: Answer, value: Option<&Value>) {
         let resolution = Resolution {
             reference: self.program.text(span).into(),
+            root: self.program.name(path.root).into(),
+            first: steps.first().and_then(StepView::key).map(EcoString::from),
             path: answer.path.unwrap_or_else(|| steps.text(self.program.name(path.root))),
             scope: answer.scope,
             value: value.cloned(),

@@ -62,6 +62,10 @@ pub struct Warning {
 pub struct Resolution {
     /// The reference as it is written.
     pub reference: EcoString,
+    /// The root of the path, or the kind of computed value.
+    pub root: EcoString,
+    /// The first step of the path, when it is a key: the name in a table of names.
+    pub first: Option<EcoString>,
     /// Its path after aliases.
     pub path: String,
     /// The scope that answered, or the name of the computed value.
@@ -172,6 +176,11 @@ impl<'w> Session<'w> {
         self.unwatched = false;
         self.rare().trace = Some(Vec::new());
         self
+    }
+
+    /// What is evaluated from now on stands at this place of a document: traces, warnings and errors say so.
+    pub fn set_origin(&mut self, origin: Option<Origin>) {
+        self.origin = origin.map(Box::new);
     }
 
     /// The warnings so far, taken out.

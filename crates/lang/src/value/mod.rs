@@ -235,6 +235,11 @@ impl Value {
         self.as_object().and_then(|object| object.get_str(name))
     }
 
+    /// How many containers stand in each other: 0 for what is none.
+    pub fn depth(&self) -> u8 {
+        self.extent().depth
+    }
+
     /// About how many bytes it is written out, shared parts counted as often as they occur.
     pub fn size(&self) -> u64 {
         self.extent().size

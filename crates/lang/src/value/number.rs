@@ -161,6 +161,14 @@ impl Number {
         if float.is_finite() { Ok(Self(Repr::Float(float))) } else { Err(NumberError::NotFinite) }
     }
 
+    /// The binary float, when it is one: its text reads back as a decimal, which is not quite the same number.
+    pub fn as_binary_float(&self) -> Option<f64> {
+        match self.0 {
+            Repr::Float(float) => Some(float),
+            _ => None,
+        }
+    }
+
     /// Whether this is an int; otherwise its type is float.
     pub fn is_int(&self) -> bool {
         match &self.0 {

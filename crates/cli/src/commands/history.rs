@@ -1,0 +1,134 @@
+//! A run of the store, read again: which text it ran, with which values, and everything that happened.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use ecow::EcoString;
+use threadline_engine::event::{Event, RunStarted, Seq, What};
+use threadline_engine::replay::Fold;
+use threadline_engine::view::RunNames;
+use threadline_flow::load::load;
+use threadline_flow::plan::{Plan, plan};
+use threadline_flow::source::SourceFile;
+use threadline_lang::{Value, parse_path};
+use threadline_runner::output;
+use threadline_runner::project::Project;
+use threadline_store::{JournalError, Reader, RunInfo, StoreError};
+
+use crate::exit::Failure;
+use crate::report::Report;
+
+/// The project of a folder.
+pub(crate) fn project(folder: Option<&Path>) -> Result<Project, Failure> {
+    let here = match folder {
+        Some(folder) => folder.to_owned(),
+        None => {
+            std::env::current_dir().map_err(|error| cannot_start(&format!("the current folder: {error}")))?
+        }
+    };
+    Project::of(&here).map_err(|error| cannot_start(&format!("`{}`: {error}", here.display())))
+}
+
+pub(crate) fn cannot_start(message: &str) -> Failure {
+    Failure::NotStarted(vec![Report::plain(message)])
+}
+
+/// What the store says, for people.
+pub(crate) fn of_store(error: &StoreError) -> Failure {
+    Failure::NotStarted(vec![match error.hint() {
+        Some(hint) => Report::with_hint(error, hint),
+        None => Report::plain(error),
+    }])
+}
+
+/// What the journal says, for people.
+pub(crate) fn of_journal(error: &JournalError) -> Failure {
+    match error {
+        JournalError::Store(error) => of_store(error),
+        error => cannot_start(&error.to_string()),
+    }
+}
+
+/// A run that is read.
+pub(crate) struct History<'r> {
+    pub(crate) reader: &'r Reader,
+    pub(crate) info: RunInfo,
+    pub(crate) started: RunStarted,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) names: RunNames,
+}
+
+impl<'r> History<'r> {
+    /// The run of an id, a prefix of one, or `last`.
+    pub(crate) fn open(reader: &'r Reader, name: &str) -> Result<Self, Failure> {
+        let info = reader.find(name).map_err(|error| of_store(&error))?;
+        let first = reader.event(&info.id, 1).map_err(|error| of_journal(&error))?;
+        let What::RunStarted(started) = first.what else {
+            return Err(cannot_start(&format!("run `{}` does not begin with its beginning", info.id)));
+        };
+        let plan = Arc::new(plan_of(reader, &started)?);
+        let inputs = reader.load(&started.inputs).map_err(|error| of_journal(&error))?;
+        let names = RunNames {
+            inputs,
+            workflow: started.workflow.clone(),
+            run: started.run.clone(),
+            start_time: time_text(first.time).into(),
+        };
+        Ok(Self { reader, info, started, plan, names })
+    }
+
+    /// Every event, with the fold of those before it.
+    pub(crate) fn each(
+        &self,
+        mut visit: impl FnMut(&mut Fold, &Event) -> Result<(), Failure>,
+    ) -> Result<Fold, Failure> {
+        let mut fold = Fold::new(Arc::clone(&self.plan));
+        for event in self.reader.events(&self.info.id, 1).map_err(|error| of_store(&error))? {
+            let event = event.map_err(|error| of_journal(&error))?;
+            visit(&mut fold, &event)?;
+            fold.apply(&event).map_err(|misfit| {
+                cannot_start(&format!(
+                    "event {} of run `{}` does not fit: {}",
+                    misfit.seq, self.info.id, misfit.why
+                ))
+            })?;
+        }
+        Ok(fold)
+    }
+
+    /// The values of entries of `context`.
+    pub(crate) fn context(
+        &self,
+        defined: &BTreeMap<EcoString, Seq>,
+    ) -> Result<BTreeMap<EcoString, Value>, Failure> {
+        let load = |seq: Seq| match self.reader.event(&self.info.id, seq)?.what {
+            What::Defined { value, .. } => self.reader.load(&value),
+            _ => Err(JournalError::Value(format!("event {seq} defines nothing"))),
+        };
+        let entries = defined.iter().map(|(name, seq)| Ok((name.clone(), load(*seq)?)));
+        entries.collect::<Result<_, JournalError>>().map_err(|error| of_journal(&error))
+    }
+}
+
+/// The plan of the text that a run began with.
+fn plan_of(reader: &Reader, started: &RunStarted) -> Result<Plan, Failure> {
+    let bytes = reader.value(&started.text).map_err(|error| of_store(&error))?;
+    let file = SourceFile::new(&started.file, bytes).map_err(|error| cannot_start(&error.to_string()))?;
+    let unusable =
+        || cannot_start("the workflow of this run is not one that this version of `threadline` runs");
+    let mut workflow = load(file).0.ok_or_else(unusable)?;
+    for (path, value) in &started.set {
+        let value = reader.load(value).map_err(|error| of_journal(&error))?;
+        let path = parse_path(path).map_err(|why| cannot_start(&why))?;
+        // It was set when the run began.
+        let _ = workflow.set_context(path.get(1..).unwrap_or_default(), &value, started.trust_set);
+    }
+    plan(Arc::new(workflow)).0.ok_or_else(unusable)
+}
+
+/// RFC 3339, UTC, milliseconds.
+pub(crate) fn time_text(millis: i64) -> String {
+    jiff::Timestamp::from_millisecond(millis)
+        .map_or_else(|_| millis.to_string(), |time| output::time(time).to_string())
+}

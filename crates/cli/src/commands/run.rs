@@ -1,0 +1,366 @@
+//! `threadline run` and `threadline resume`: a workflow from its file to its end.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::Mutex;
+
+use ecow::EcoString;
+use threadline_engine::Hash;
+use threadline_engine::event::{RunStarted, What};
+use threadline_engine::machine::{Outcome, Stage};
+use threadline_engine::view::RunNames;
+use threadline_flow::load::load;
+use threadline_flow::model::{Input, OnCrash, Workflow};
+use threadline_flow::plan::{Plan, plan};
+use threadline_flow::problem::Problem;
+use threadline_flow::source::SourceFile;
+use threadline_lang::diag::nearest;
+use threadline_lang::{Limits, Number, PathStep, Type, Value, data};
+use threadline_runner::driver::{self, DriveError, Ending, Notice, Setup, Stop};
+use threadline_runner::process::{self, Control};
+use threadline_runner::project::Project;
+use threadline_runner::signals::{Listener, State};
+use threadline_store::{Journal, NewRun, RunId, Store};
+
+use super::history::{History, cannot_start, of_journal, of_store, project, time_text};
+use super::{MAX_REPORTS, print};
+use crate::arguments::{InFlight, Resume, Run, Watch};
+use crate::exit::Failure;
+use crate::inputs::{self, Setting};
+use crate::report::{self, Report, Source};
+use crate::reporter::{How, Reporter};
+use crate::stream;
+
+/// The time that processes of a killed run have to end.
+const GRACE: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// `threadline run`
+pub(crate) fn run(call: &Run) -> Result<(), Failure> {
+    let file = inputs::read_source(&call.what.file)?;
+    let text = file.text().to_owned();
+    let name = file.name().to_owned();
+    let prepared = prepare(&file, &call.what)?;
+    let project =
+        project(call.dir.as_deref())?.allow(prepared.plan.workflow.allow.files.iter().map(EcoString::as_str));
+    let store = Store::open(&project.store()).map_err(|error| of_store(&error))?;
+    let started_at = time_text(jiff::Timestamp::now().as_millisecond());
+    let id = new_id();
+    let run = RunId::new(&id).map_err(|error| of_store(&error))?;
+    let new = NewRun {
+        id: run,
+        name: prepared.plan.workflow.name.to_string(),
+        file: name.clone(),
+        started_at: started_at.clone(),
+    };
+    let lease = store.create_run(new).map_err(|error| of_store(&error))?;
+    let set: Result<Vec<_>, _> =
+        prepared.set.iter().map(|(path, value)| Ok((path.clone(), store.datum(value)?))).collect();
+    let started = RunStarted {
+        run: id.as_str().into(),
+        workflow: prepared.plan.workflow.name.clone(),
+        file: name.into(),
+        text: store.put_text(&text).map_err(|error| of_store(&error))?,
+        inputs: store.datum(&prepared.inputs).map_err(|error| of_store(&error))?,
+        set: set.map_err(|error| of_store(&error))?,
+        trust_set: call.what.trust_set,
+        folder: project.here().display().to_string().into(),
+        program: env!("CARGO_PKG_VERSION").into(),
+        jobs: call.watch.jobs.map(|jobs| jobs as u64),
+    };
+    let names = RunNames {
+        inputs: prepared.inputs,
+        workflow: prepared.plan.workflow.name.clone(),
+        run: id.as_str().into(),
+        start_time: started_at.into(),
+    };
+    let started = What::RunStarted(started);
+    let driven =
+        drive(Journal::new(&store, lease), &project, prepared.plan, names, &call.watch, None, |setup| {
+            driver::begin(setup, started)
+        });
+    ended(&id, driven, &call.watch)
+}
+
+/// `threadline resume`
+pub(crate) fn resume(call: &Resume) -> Result<(), Failure> {
+    let found = project(call.dir.as_deref())?;
+    let store = Store::open(&found.store()).map_err(|error| of_store(&error))?;
+    let history = History::open(store.reader(), &call.run)?;
+    let id = history.info.id.to_string();
+    let project = Project::of(Path::new(history.started.folder.as_str()))
+        .map_err(|error| {
+            cannot_start(&format!("the folder of the run, `{}`: {error}", history.started.folder))
+        })?
+        .allow(history.plan.workflow.allow.files.iter().map(EcoString::as_str));
+    let lease = store.lease(&history.info.id).map_err(|error| of_store(&error))?;
+    // What a killed Threadline left behind must not work beside its successor.
+    process::end_left_over(&id, GRACE);
+    let fold = history.each(|_, _| Ok(()))?;
+    if fold.machine.stage() == Stage::Ended(Outcome::Completed) {
+        return print(&format!("run {id} is completed, there is nothing to resume\n"));
+    }
+    note_changed_file(&history);
+    let context = history.context(fold.machine.defined())?;
+    let mut watch = call.watch.clone();
+    watch.jobs = watch.jobs.or(history.started.jobs.and_then(|jobs| usize::try_from(jobs).ok()));
+    let in_flight = call.in_flight.map(|in_flight| match in_flight {
+        InFlight::Rerun => OnCrash::Rerun,
+        InFlight::Fail => OnCrash::Fail,
+    });
+    let History { plan, names, .. } = history;
+    let journal = Journal::new(&store, lease);
+    let driven = drive(journal, &project, plan, names, &watch, in_flight, |setup| {
+        driver::resume(setup, fold.machine, context)
+    });
+    ended(&id, driven, &watch)
+}
+
+/// A run goes on with the text that it began with, whatever has become of the file.
+fn note_changed_file(history: &History<'_>) {
+    let path = Path::new(history.started.folder.as_str()).join(history.started.file.as_str());
+    if let Ok(now) = std::fs::read(&path)
+        && Hash::of(&now) != history.started.text
+    {
+        let message =
+            format!("`{}` has changed since; the run goes on with the text it began with", path.display());
+        report::print_note(&message);
+    }
+}
+
+/// Opens everything that a run needs, and drives it.
+fn drive<'a>(
+    journal: Journal<'a>,
+    project: &'a Project,
+    plan: Arc<Plan>,
+    names: RunNames,
+    watch: &Watch,
+    in_flight: Option<OnCrash>,
+    go: impl FnOnce(Setup<'a>) -> Result<Ending, DriveError>,
+) -> Result<Ending, DriveError> {
+    // Where orphans cannot be adopted they are still found by their mark.
+    let _ = process::adopt_orphans();
+    let (control, stop) = (Control::new(), Stop::default());
+    let asked = stop.clone();
+    // Without signals a run can still be killed and resumed.
+    let _listener = Listener::start(control.clone(), move |state| {
+        asked.ask();
+        if state == State::Stopping {
+            report::print_note("stopping: what runs comes to its end, nothing new begins; once more ends it");
+        }
+    });
+    let trace = watch.trace_variables;
+    let observer: driver::Observer<'a> = if watch.json {
+        let plan = Arc::clone(&plan);
+        Box::new(move |notice: &Notice<'_>| stream::notice(&plan, notice))
+    } else {
+        let how = How { verbose: watch.verbose, trace };
+        let reporter = Mutex::new(Reporter::new(Arc::clone(&plan), how));
+        Box::new(move |notice: &Notice<'_>| {
+            reporter.lock().unwrap_or_else(std::sync::PoisonError::into_inner).notice(notice);
+        })
+    };
+    go(Setup {
+        plan,
+        journal,
+        project,
+        names,
+        jobs: watch.jobs,
+        control,
+        stop,
+        trace: trace.is_some(),
+        in_flight,
+        observer,
+    })
+}
+
+/// What a run came to, as an exit code and as words.
+fn ended(id: &str, driven: Result<Ending, DriveError>, watch: &Watch) -> Result<(), Failure> {
+    process::end_left_over(id, GRACE);
+    let note = |message: &str| {
+        if !watch.json {
+            report::print_note(message);
+        }
+    };
+    match driven {
+        Ok(Ending::Ended(Outcome::Completed)) => Ok(()),
+        Ok(Ending::Ended(Outcome::Failed)) => {
+            note(&format!(
+                "`threadline explain {id}` tells why, `threadline resume {id}` tries again from there"
+            ));
+            Err(Failure::Shown(1))
+        }
+        Ok(Ending::Stopped) => {
+            note(&format!("`threadline resume {id}` goes on"));
+            Err(Failure::Shown(130))
+        }
+        Ok(Ending::Waiting(tasks)) => {
+            let steps: Vec<String> = tasks.iter().map(|task| format!("`{}`", task.at)).collect();
+            note(&format!(
+                "{} was running when Threadline was killed and has `on_crash: ask`; \
+                 `threadline resume {id} --in-flight rerun` or `--in-flight fail`",
+                steps.join(", ")
+            ));
+            Err(Failure::Shown(4))
+        }
+        Err(DriveError::Journal(error)) => {
+            let mut failure = of_journal(&error);
+            if let Failure::NotStarted(reports) = &mut failure {
+                reports.push(Report::plain(format!(
+                    "run {id} stopped; everything it acted upon is in its journal"
+                )));
+            }
+            failure.show();
+            Err(Failure::Shown(4))
+        }
+        Err(DriveError::Misfit(misfit)) => {
+            Err(cannot_start(&format!("event {} of run `{id}` does not fit: {}", misfit.seq, misfit.why)))
+        }
+    }
+}
+
+/// A workflow that can run, with the caller's values.
+pub(crate) struct Prepared {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) inputs: Value,
+    pub(crate) set: Vec<(EcoString, Value)>,
+}
+
+/// Loads and checks a file. Nothing runs when anything in it is wrong.
+pub(crate) fn prepare(file: &SourceFile, what: &crate::arguments::What) -> Result<Prepared, Failure> {
+    let (workflow, mut problems) = load(file.clone());
+    let mut set = Vec::new();
+    let planned = match workflow {
+        Some(mut workflow) => {
+            for setting in inputs::settings(&what.settings)? {
+                set.push(set_context(&mut workflow, &setting, what.trust_set)?);
+            }
+            let (planned, found) = plan(Arc::new(workflow));
+            problems.extend(found);
+            planned
+        }
+        None => None,
+    };
+    problems.sort_by_key(|problem| problem.span.start);
+    let source = Source { name: file.name(), text: file.text() };
+    let reports: Vec<Report> =
+        problems.iter().take(MAX_REPORTS).map(|problem| Report::problem(source, problem)).collect();
+    let sound = !problems.iter().any(Problem::is_error);
+    let Some(planned) = planned.filter(|_| sound) else { return Err(Failure::NotStarted(reports)) };
+    report::print_all(&reports);
+    let inputs = inputs_of(&planned.workflow, what)?;
+    Ok(Prepared { plan: Arc::new(planned), inputs, set })
+}
+
+fn set_context(
+    workflow: &mut Workflow,
+    setting: &Setting,
+    trusted: bool,
+) -> Result<(EcoString, Value), Failure> {
+    if !setting.is_about("context") {
+        return Err(Failure::Usage(format!(
+            "`{}`: only values of `context` can be set; inputs are given with `--input`",
+            setting.given()
+        )));
+    }
+    let path = setting.path().get(1..).unwrap_or_default();
+    workflow.set_context(path, setting.value(), trusted).map_err(|_| {
+        let names: Vec<EcoString> =
+            workflow.context.as_ref().map(|context| context.definitions.names()).unwrap_or_default();
+        let near = match path.first() {
+            Some(PathStep::Key(name)) => nearest(name, names.iter().map(EcoString::as_str)),
+            _ => None,
+        };
+        let hint = near.map_or(String::new(), |near| format!("; did you mean `context.{near}`"));
+        Failure::Usage(format!("`{}`: the workflow's `context` has no such place{hint}", setting.given()))
+    })?;
+    Ok((setting.path_text().into(), setting.value().clone()))
+}
+
+/// The caller's values, of the declared types.
+fn inputs_of(workflow: &Workflow, what: &crate::arguments::What) -> Result<Value, Failure> {
+    let mut given: Vec<(EcoString, Value)> = match &what.inputs {
+        Some(path) => {
+            let object = inputs::read_object(path, "--inputs")?;
+            let entries = object.as_object().into_iter().flat_map(|object| object.iter());
+            entries.map(|(key, value)| (key.name().clone(), value.clone())).collect()
+        }
+        None => Vec::new(),
+    };
+    let mut problems = Vec::new();
+    let declared = |name: &str| workflow.inputs.iter().find(|input| input.name == name);
+    for argument in &what.input {
+        let Some((name, text)) = argument.split_once('=') else {
+            return Err(Failure::Usage(format!("`--input {argument}`: write a name, `=` and a value")));
+        };
+        match input_value(declared(name).and_then(|input| input.kind), text) {
+            Ok(value) => {
+                given.retain(|(known, _)| known != name);
+                given.push((name.into(), value));
+            }
+            Err(expected) => problems.push(format!("`--input {argument}`: expected {expected}")),
+        }
+    }
+    for (name, value) in &given {
+        match declared(name) {
+            None => {
+                let names = workflow.inputs.iter().map(|input| input.name.as_str());
+                let hint =
+                    nearest(name, names).map_or(String::new(), |near| format!(", did you mean `{near}`"));
+                problems.push(format!("the workflow has no input `{name}`{hint}"));
+            }
+            Some(Input { kind: Some(kind), .. }) if !Input::accepts(*kind, value) => {
+                problems.push(format!(
+                    "input `{name}` is {}, and {} was given",
+                    kind.with_article(),
+                    value.kind().with_article()
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+    let mut values = Vec::new();
+    for input in &workflow.inputs {
+        let value = given.iter().find(|(name, _)| *name == input.name).map(|(_, value)| value.clone());
+        match value.or_else(|| input.default.clone()) {
+            Some(value) => values.push((input.name.clone(), value)),
+            None if input.required => {
+                let about = input.description.as_ref().map_or(String::new(), |about| format!(" ({about})"));
+                problems
+                    .push(format!("input `{}`{about} is required: `--input {}=...`", input.name, input.name));
+            }
+            None => values.push((input.name.clone(), Value::NULL)),
+        }
+    }
+    if !problems.is_empty() {
+        return Err(Failure::Usage(problems.join("\n")));
+    }
+    Value::object(values).map_err(|_| Failure::Usage("the inputs are too large".to_owned()))
+}
+
+/// A text of the command line as a value of a type; the error says what is expected.
+fn input_value(kind: Option<Type>, text: &str) -> Result<Value, &'static str> {
+    let json = || data::json::read_value(text, &Limits::DEFAULT).ok();
+    match kind {
+        None | Some(Type::Text) => Ok(Value::from(text)),
+        Some(Type::Bool) => match text {
+            "true" => Ok(true.into()),
+            "false" => Ok(false.into()),
+            _ => Err("`true` or `false`"),
+        },
+        Some(kind @ (Type::Int | Type::Float)) => match Number::parse(text).map(Value::from) {
+            Ok(value) if Input::accepts(kind, &value) => Ok(value),
+            _ if kind == Type::Int => Err("a whole number"),
+            _ => Err("a number"),
+        },
+        Some(Type::List) => json().filter(|value| value.as_list().is_some()).ok_or("a list as JSON"),
+        Some(Type::Object) => json().filter(|value| value.as_object().is_some()).ok_or("an object as JSON"),
+        Some(Type::Null) => json().filter(Value::is_null).ok_or("`null`"),
+    }
+}
+
+/// An id that nobody has used: eight letters and digits that are hard to mistake for each other.
+fn new_id() -> String {
+    const LETTERS: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
+    let bytes = *uuid::Uuid::new_v4().as_bytes();
+    bytes.iter().rev().take(8).map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect()
+}

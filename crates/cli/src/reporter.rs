@@ -1,0 +1,245 @@
+//! A run as people watch it: one line per step, and what went wrong at the end.
+//!
+//! It only consumes events; a run that is shown later is fed the same events again.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::sync::Arc;
+
+use anstyle::{AnsiColor, Style};
+use threadline_engine::event::{Datum, Event, Instance, Millis, Output, Status, What};
+use threadline_engine::machine::Outcome;
+use threadline_flow::plan::Plan;
+use threadline_lang::Value;
+use threadline_lang::diag::preview;
+use threadline_runner::driver::Notice;
+use threadline_runner::output::spoken;
+use threadline_runner::process::Stream;
+use unicode_width::UnicodeWidthStr;
+
+use crate::arguments::Trace;
+use crate::report::{self, Report, Source, visible};
+
+const GOOD: Style = AnsiColor::Green.on_default();
+const BAD: Style = AnsiColor::Red.on_default().bold();
+const DIM: Style = Style::new().dimmed();
+const BOLD: Style = Style::new().bold();
+
+/// The column where times begin.
+const LABEL_WIDTH: usize = 32;
+
+/// So many lines of a failed step's stderr are shown.
+const STDERR_LINES: usize = 10;
+
+/// Prints a run as it goes on.
+pub(crate) struct Reporter {
+    plan: Arc<Plan>,
+    how: How,
+    counts: Counts,
+    began: Option<Millis>,
+    /// The line of a step that has been printed only in part, for each stream.
+    partial: BTreeMap<(Instance, bool), Vec<u8>>,
+    /// How wide the labels are.
+    width: usize,
+}
+
+/// What is printed.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct How {
+    /// Every line that a step prints.
+    pub(crate) verbose: bool,
+    /// Every reference that is resolved.
+    pub(crate) trace: Option<Trace>,
+}
+
+#[derive(Default)]
+struct Counts {
+    completed: u64,
+    failed: u64,
+    skipped: u64,
+}
+
+impl Reporter {
+    pub(crate) fn new(plan: Arc<Plan>, how: How) -> Self {
+        let labels = plan.steps.iter().map(|step| step.label.width() + 2 * depth(&step.number));
+        let width = labels.max().unwrap_or(0).clamp(12, LABEL_WIDTH);
+        Self { plan, how, counts: Counts::default(), began: None, partial: BTreeMap::new(), width }
+    }
+
+    pub(crate) fn notice(&mut self, notice: &Notice<'_>) {
+        match notice {
+            Notice::Event(event) => self.event(event),
+            Notice::Printed(at, stream, bytes) if self.how.verbose => self.printed(at, *stream, bytes),
+            Notice::Printed(..) => {}
+            Notice::Resolved(_, trace) => {
+                if let Some(format) = self.how.trace {
+                    report::print_trace(self.source(), format, trace);
+                }
+            }
+            Notice::Warned(_, warnings) => {
+                let reports: Vec<Report> =
+                    warnings.iter().map(|warning| Report::warning(self.source(), warning)).collect();
+                report::print_all(&reports);
+            }
+            Notice::Problems(_, problems) => {
+                let reports: Vec<Report> =
+                    problems.iter().map(|problem| Report::problem(self.source(), problem)).collect();
+                report::print_all(&reports);
+            }
+        }
+    }
+
+    fn source(&self) -> Source<'_> {
+        let file = &self.plan.workflow.file;
+        Source { name: file.name(), text: file.text() }
+    }
+
+    pub(crate) fn event(&mut self, event: &Event) {
+        match &event.what {
+            What::RunStarted(started) => {
+                self.began = Some(event.time);
+                say(&format!("{BOLD}{}{BOLD:#} {DIM}run {}{DIM:#}", visible(&started.workflow), started.run));
+            }
+            What::Resumed => {
+                self.began.get_or_insert(event.time);
+                say(&format!("{DIM}resumed{DIM:#}"));
+            }
+            What::Finished { output } => {
+                self.rest_of_lines(&event.at);
+                self.finished(event, output);
+            }
+            What::Skipped { output, .. } => {
+                self.counts.skipped += 1;
+                let reason = output.meta.get("reason").map_or(String::new(), Value::to_string);
+                self.line(&event.at, DIM, "-", "skipped", &reason);
+            }
+            What::Retrying { output, until } => {
+                let pause = u64::try_from(until - event.time).unwrap_or(0);
+                let pause = spoken(std::time::Duration::from_millis(pause));
+                let note = format!("{}, again in {pause}", error_of(output));
+                self.line(&event.at, BAD, "↻", &time_of(output), &note);
+            }
+            What::Expanded { count, .. } => {
+                let unit = if *count == 1 { "item" } else { "items" };
+                self.line(&event.at, DIM, "▸", "", &format!("{count} {unit}"));
+            }
+            What::Paused { reason } => say(&format!("{DIM}paused: {reason}{DIM:#}")),
+            What::RunEnded { outcome, .. } => self.ended(event.time, *outcome),
+            What::Started { rerun: true, .. } => {
+                self.line(&event.at, DIM, "↻", "", "was running at the crash, runs again");
+            }
+            What::Decided { .. } | What::Started { .. } | What::Defined { .. } => {}
+        }
+    }
+
+    fn finished(&mut self, event: &Event, output: &Output) {
+        if output.status == Status::Completed {
+            self.counts.completed += 1;
+            let step = event.at.step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
+            let named = step.is_some_and(|step| step.id.is_some() || step.capture.is_some());
+            let note = if named { result_of(output) } else { String::new() };
+            self.line(&event.at, GOOD, "✓", &time_of(output), &note);
+            return;
+        }
+        self.counts.failed += 1;
+        self.line(&event.at, BAD, "✗", &time_of(output), &error_of(output));
+        if let Some(Datum::Here(stderr)) = &output.stderr {
+            let text = stderr.to_string();
+            let lines: Vec<&str> = text.lines().collect();
+            for line in &lines[lines.len().saturating_sub(STDERR_LINES)..] {
+                say(&format!("    {DIM}│{DIM:#} {}", visible(line)));
+            }
+        }
+    }
+
+    fn ended(&self, time: Millis, outcome: Outcome) {
+        let Counts { completed, failed, skipped } = &self.counts;
+        let mut parts = vec![format!("{completed} completed")];
+        if *failed > 0 {
+            parts.push(format!("{failed} failed"));
+        }
+        if *skipped > 0 {
+            parts.push(format!("{skipped} skipped"));
+        }
+        let elapsed = self.began.map(|began| u64::try_from(time - began).unwrap_or(0));
+        let elapsed = elapsed.map_or(String::new(), |millis| {
+            format!(" in {}", spoken(std::time::Duration::from_millis(millis)))
+        });
+        let (style, word) = match outcome {
+            Outcome::Completed => (GOOD, "completed"),
+            Outcome::Failed => (BAD, "failed"),
+        };
+        say(&format!("{style}{word}{style:#}: {}{elapsed}", parts.join(", ")));
+    }
+
+    /// One line about a step: a mark, its label, how long it took, and what is to be said.
+    fn line(&self, at: &Instance, style: Style, mark: &str, time: &str, note: &str) {
+        let label = label(&self.plan, at);
+        let mut line = format!("{style}{mark}{style:#} {}", visible(&label));
+        let pad = self.width.saturating_sub(label.width());
+        // Writing into a text cannot fail.
+        let _ = write!(line, "{:pad$} {DIM}{time:>7}{DIM:#}  {}", "", visible(note));
+        say(line.trim_end());
+    }
+
+    /// Whole lines of what a step prints, as they come.
+    fn printed(&mut self, at: &Instance, stream: Stream, bytes: &[u8]) {
+        let key = (at.clone(), stream == Stream::Stderr);
+        let partial = self.partial.entry(key).or_default();
+        partial.extend_from_slice(bytes);
+        let Some(end) = partial.iter().rposition(|byte| *byte == b'\n') else { return };
+        let rest = partial.split_off(end + 1);
+        let lines = std::mem::replace(partial, rest);
+        self.lines(at, &lines);
+    }
+
+    fn rest_of_lines(&mut self, at: &Instance) {
+        for stderr in [false, true] {
+            if let Some(rest) = self.partial.remove(&(at.clone(), stderr)).filter(|rest| !rest.is_empty()) {
+                self.lines(at, &rest);
+            }
+        }
+    }
+
+    fn lines(&self, at: &Instance, bytes: &[u8]) {
+        let label = label(&self.plan, at);
+        for line in String::from_utf8_lossy(bytes).lines() {
+            say(&format!("  {DIM}{} │{DIM:#} {}", visible(&label), visible(line)));
+        }
+    }
+}
+
+/// A step and its items, as people name them.
+pub(crate) fn label(plan: &Plan, at: &Instance) -> String {
+    let Some(step) = at.step(plan) else { return at.to_string() };
+    let step = &plan.steps[step as usize];
+    let items: String = at.items().map(|index| format!("[{index}]")).collect();
+    format!("{}{}{items}", "  ".repeat(depth(&step.number)), step.label)
+}
+
+/// How deep a step stands in the file.
+fn depth(number: &str) -> usize {
+    number.split('.').count().saturating_sub(1) / 2
+}
+
+fn time_of(output: &Output) -> String {
+    let millis = output.meta.get("execution_time_ms").and_then(Value::as_i64).unwrap_or(0);
+    spoken(std::time::Duration::from_millis(u64::try_from(millis).unwrap_or(0)))
+}
+
+fn error_of(output: &Output) -> String {
+    output.meta.get("error").map_or_else(|| output.status.name().to_owned(), Value::to_string)
+}
+
+fn result_of(output: &Output) -> String {
+    match &output.value {
+        Datum::Here(value) => format!("→ {}", preview(value)),
+        Datum::Stored { len, .. } => format!("→ {len} bytes"),
+    }
+}
+
+fn say(line: &str) {
+    // Whoever read it may be gone; the run goes on.
+    let _ = writeln!(anstream::stdout(), "{line}");
+}

@@ -1,0 +1,39 @@
+//! A run as JSON lines: every event, with its step's label and its values, for programs.
+
+use std::io::Write as _;
+
+use threadline_engine::event::{Event, Instance};
+use threadline_flow::plan::Plan;
+use threadline_lang::value::JsonStyle;
+use threadline_lang::{Limits, Value, data};
+use threadline_runner::driver::Notice;
+use threadline_store::wire;
+
+use crate::commands::history::time_text;
+
+/// Prints a notice as a line of JSON; what steps print is in their events.
+pub(crate) fn notice(plan: &Plan, notice: &Notice<'_>) {
+    if let Notice::Event(event) = notice {
+        // Whoever read it may be gone; the run goes on.
+        let _ = writeln!(std::io::stdout(), "{}", event_json(plan, event).to_json(JsonStyle::Compact));
+    }
+}
+
+/// An event as the journal has it, with its number, time and step.
+pub(crate) fn event_json(plan: &Plan, event: &Event) -> Value {
+    let (kind, payload) = wire::encode(&event.what);
+    // It was written by the line above.
+    let payload = data::json::read_value(&payload, &Limits::DEFAULT).unwrap_or_default();
+    let mut entries = vec![
+        ("seq".into(), Value::from(i64::try_from(event.seq).unwrap_or(i64::MAX))),
+        ("time".into(), time_text(event.time).as_str().into()),
+        ("kind".into(), kind.into()),
+    ];
+    if event.at != Instance::default() {
+        entries.push(("at".into(), event.at.0.as_str().into()));
+        let label = event.at.step(plan).map(|step| plan.steps[step as usize].label.clone());
+        entries.extend(label.map(|label| ("step".into(), label.as_str().into())));
+    }
+    entries.push(("data".into(), payload));
+    Value::object(entries).unwrap_or_default()
+}

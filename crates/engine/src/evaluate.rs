@@ -1,0 +1,412 @@
+//! The fields of a step, resolved. The runner carries out what comes of it; previews and explanations show it.
+//!
+//! There is one evaluation for all of them, so what is shown is what was done. Nothing is carried out here.
+
+use std::time::Duration;
+
+use ecow::EcoString;
+use threadline_flow::forms;
+use threadline_flow::model::{Action, Backoff, Field, FileFormat, Retry, Setting, Step, Variable};
+use threadline_flow::plan::{Plan, StepNumber};
+use threadline_flow::problem::Problem;
+use threadline_flow::shell::{Argument, BindError, Bound};
+use threadline_lang::value::JsonStyle;
+use threadline_lang::{Document, Error, Explanation, Origin, Scope, Session, Template, Value};
+
+/// What a step does, with every value in its place.
+#[derive(Debug, Clone)]
+pub struct Resolved {
+    /// What to do.
+    pub act: Act,
+    /// Variables to set, or to take away.
+    pub env: Vec<(EcoString, Option<String>)>,
+    /// Where.
+    pub cwd: Option<String>,
+    /// How long it may take.
+    pub timeout: Option<Duration>,
+    /// How much it may print, per stream.
+    pub max_output: u64,
+    /// When it is tried again.
+    pub retry: RetryPlan,
+}
+
+/// What to do.
+#[derive(Debug, Clone)]
+pub enum Act {
+    /// Give a text to a shell.
+    Shell {
+        /// The text with its values bound.
+        bound: Bound,
+    },
+    /// Give a text to a shell as it is.
+    Verbatim {
+        /// The text.
+        text: EcoString,
+    },
+    /// Run a program.
+    Argv(Vec<Argument>),
+    /// Tell an agent something.
+    Agent {
+        /// Who.
+        agent: EcoString,
+        /// The program and its arguments.
+        command: Vec<String>,
+        /// What.
+        message: String,
+    },
+    /// Write a file.
+    WriteFile {
+        /// Where.
+        path: String,
+        /// What, as it will stand there.
+        content: String,
+        /// Its permissions.
+        mode: Option<u32>,
+        /// Whether folders on the way are made.
+        create_dirs: bool,
+    },
+    /// Nothing but a value.
+    Value(Value),
+}
+
+/// When a failed step is tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetryPlan {
+    /// So many attempts in all.
+    pub attempts: u64,
+    /// How the pause grows.
+    pub backoff: Backoff,
+    /// The first pause.
+    pub delay: Duration,
+    /// The longest pause.
+    pub max_delay: Duration,
+    /// Whether a pause is shortened by a random part.
+    pub jitter: bool,
+}
+
+impl RetryPlan {
+    /// One attempt.
+    pub const ONCE: Self = Self {
+        attempts: 1,
+        backoff: Backoff::Fixed,
+        delay: Duration::ZERO,
+        max_delay: Duration::MAX,
+        jitter: false,
+    };
+
+    /// The pause after an attempt that failed, when another follows. `random` is from 0 to 1.
+    pub fn pause(&self, attempt: u32, random: f64) -> Option<Duration> {
+        if u64::from(attempt) >= self.attempts {
+            return None;
+        }
+        let factor = match self.backoff {
+            Backoff::Fixed => 1,
+            Backoff::Linear => attempt,
+            Backoff::Exponential => 1_u32.checked_shl(attempt.saturating_sub(1)).unwrap_or(u32::MAX).max(1),
+        };
+        let pause = self.delay.saturating_mul(factor).min(self.max_delay);
+        Some(if self.jitter { pause.mul_f64(1.0 - 0.5 * random.clamp(0.0, 1.0)) } else { pause })
+    }
+}
+
+/// A field that has no value, and why.
+#[derive(Debug, Clone)]
+pub struct FieldError {
+    /// The field.
+    pub origin: Origin,
+    /// What is wrong with it.
+    pub cause: Cause,
+}
+
+/// Why a field has no value.
+#[derive(Debug, Clone)]
+pub enum Cause {
+    /// A reference or expression failed.
+    Language(Error),
+    /// A value cannot stand where it would.
+    Binding(BindError),
+    /// The value is not what the field takes.
+    Unfit {
+        /// What it takes.
+        expected: &'static str,
+        /// What it was.
+        value: Value,
+    },
+}
+
+impl FieldError {
+    /// As a problem of the file.
+    pub fn problem(&self, text: &str) -> Problem {
+        match &self.cause {
+            Cause::Language(error) | Cause::Binding(BindError::Evaluation(error)) => {
+                Problem::of_language(error, &self.origin, text)
+            }
+            Cause::Binding(BindError::Refused(problem)) => Problem::of_shell(problem, &self.origin, text),
+            Cause::Unfit { expected, value } => {
+                let message = format!("expected {expected}, got {}", value.kind().with_article());
+                Problem::error("wrong-type", self.origin.span, message)
+                    .note(format!("the value is {}", threadline_lang::diag::preview(value)))
+            }
+        }
+    }
+}
+
+/// Errors of a step's fields.
+pub type FieldErrors = Vec<FieldError>;
+
+/// Whether a step's condition holds.
+pub fn decide(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Result<bool, FieldErrors> {
+    let Some(when) = &step.when else { return Ok(true) };
+    session.set_origin(Some(when.origin.clone()));
+    when.of.condition(scope, session).map_err(|error| vec![language(error, &when.origin)])
+}
+
+/// Why a step's condition is what it is.
+pub fn explain_condition(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Option<Explanation> {
+    step.when.as_ref().map(|when| {
+        session.set_origin(Some(when.origin.clone()));
+        when.of.explain(scope, session)
+    })
+}
+
+/// The list of a `foreach`, and how many run at once.
+pub fn expand(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Result<(Value, u64), FieldErrors> {
+    let Action::ForEach(each) = &step.action else { return Ok((Value::NULL, 1)) };
+    let mut fields = Fields { scope, session, errors: Vec::new() };
+    let items = fields.document(&each.items);
+    let parallel = each.parallel.as_ref().and_then(|setting| fields.count(setting));
+    let most = each.max_items.as_ref().and_then(|setting| fields.count(setting));
+    let list = items.and_then(|value| match (value.as_list(), most) {
+        (Some(items), Some(most)) if items.len() as u64 > most => {
+            let kept = usize::try_from(most).unwrap_or(usize::MAX);
+            // Fewer elements of a list that was not too large.
+            Some(Value::list(items[..kept].to_vec()).unwrap_or_default())
+        }
+        (Some(_), _) => Some(value),
+        (None, _) => {
+            fields.unfit(&each.items.origin, "a list", value);
+            None
+        }
+    });
+    let errors = fields.errors;
+    match list {
+        Some(list) if errors.is_empty() => Ok((list, parallel.unwrap_or(1))),
+        _ => Err(errors),
+    }
+}
+
+/// Every field of a step. All problems are reported.
+pub fn resolve(
+    plan: &Plan,
+    number: StepNumber,
+    scope: &Scope,
+    session: &mut Session<'_>,
+) -> Result<Resolved, FieldErrors> {
+    let planned = &plan.steps[number as usize];
+    let step = &*planned.step;
+    let mut fields = Fields { scope, session, errors: Vec::new() };
+    let mut env = Vec::new();
+    for variable in plan.workflow.env.iter().chain(&step.env) {
+        fields.variable(variable, &mut env);
+    }
+    let cwd = step.cwd.as_ref().and_then(|cwd| fields.text(&cwd.of, &cwd.origin));
+    let timeout = step.timeout.as_ref().and_then(|setting| fields.duration(setting));
+    let max_output = step.max_output.as_ref().and_then(|setting| fields.size(setting));
+    let retry = step.retry.as_ref().map_or(RetryPlan::ONCE, |retry| fields.retry(retry));
+    let act = match &step.action {
+        Action::Shell { text, interpolate: false } => Some(Act::Verbatim { text: text.of.clone() }),
+        Action::Shell { text, .. } => match &planned.script {
+            Some(script) => {
+                fields.session.set_origin(Some(text.origin.clone()));
+                let bound = script.bind(scope, fields.session);
+                fields.bound(bound, &text.origin).map(|bound| Act::Shell { bound })
+            }
+            None => Some(Act::Verbatim { text: text.of.clone() }),
+        },
+        Action::Argv(words) => planned.argv.as_ref().and_then(|argv| {
+            let place =
+                |at: usize, session: &mut Session<'_>| session.set_origin(Some(words[at].origin.clone()));
+            let bound = argv.bind(scope, fields.session, place);
+            fields.words(bound, words).map(Act::Argv)
+        }),
+        Action::Agent { agent, message } => {
+            let known = plan.workflow.agents.iter().find(|known| known.name == agent.of);
+            let command: Option<Vec<String>> = known.map_or(Some(Vec::new()), |agent| {
+                let words: Vec<_> =
+                    agent.command.iter().map(|word| fields.text(&word.of, &word.origin)).collect();
+                words.into_iter().collect()
+            });
+            let message = fields.text(&message.of, &message.origin);
+            command.zip(message).map(|(command, message)| Act::Agent {
+                agent: agent.of.clone(),
+                command,
+                message,
+            })
+        }
+        Action::WriteFile(file) => {
+            let path = fields.text(&file.path.of, &file.path.origin);
+            let content = fields.document(&file.content).map(|value| file_text(&value, file.format));
+            path.zip(content).map(|(path, content)| Act::WriteFile {
+                path,
+                content,
+                mode: file.mode,
+                create_dirs: file.create_dirs,
+            })
+        }
+        Action::Value(document) => fields.document(document).map(Act::Value),
+        Action::ForEach(_) => Some(Act::Value(Value::NULL)),
+    };
+    let errors = fields.errors;
+    match act {
+        Some(act) if errors.is_empty() => {
+            Ok(Resolved { act, env, cwd, timeout, max_output: max_output.unwrap_or(MAX_OUTPUT), retry })
+        }
+        _ => Err(errors),
+    }
+}
+
+/// The values that later runs may read, an object.
+pub fn exports(plan: &Plan, scope: &Scope, session: &mut Session<'_>) -> Result<Value, FieldErrors> {
+    let mut fields = Fields { scope, session, errors: Vec::new() };
+    let mut entries = Vec::new();
+    for (name, document) in &plan.workflow.exports {
+        entries.extend(fields.document(document).map(|value| (name.clone(), value)));
+    }
+    let (errors, last) = (fields.errors, plan.workflow.exports.last());
+    match (Value::object(entries), last) {
+        (Ok(value), _) if errors.is_empty() => Ok(value),
+        (Err(_), Some((_, last))) if errors.is_empty() => {
+            let cause =
+                Cause::Unfit { expected: "values that are not too large together", value: Value::NULL };
+            Err(vec![FieldError { origin: last.origin.clone(), cause }])
+        }
+        _ => Err(errors),
+    }
+}
+
+/// What a step may print when it does not say.
+pub const MAX_OUTPUT: u64 = 64 << 20;
+
+/// A value as it stands in a file.
+pub fn file_text(value: &Value, format: FileFormat) -> String {
+    match format {
+        FileFormat::Text => value.to_string(),
+        FileFormat::Json => value.to_json(JsonStyle::Pretty) + "\n",
+        FileFormat::Yaml => {
+            let mut text = String::new();
+            threadline_lang::data::yaml::write(value, &mut text);
+            text
+        }
+    }
+}
+
+fn language(error: Error, origin: &Origin) -> FieldError {
+    FieldError { origin: origin.clone(), cause: Cause::Language(error) }
+}
+
+/// Evaluates fields and keeps every problem.
+struct Fields<'a, 's, 'w> {
+    scope: &'a Scope,
+    session: &'s mut Session<'w>,
+    errors: FieldErrors,
+}
+
+impl Fields<'_, '_, '_> {
+    fn text(&mut self, template: &Template, origin: &Origin) -> Option<String> {
+        let mut text = String::new();
+        self.session.set_origin(Some(origin.clone()));
+        let result = template.text(self.scope, self.session, &mut text);
+        result.map_err(|error| self.errors.push(language(error, origin))).ok()?;
+        Some(text)
+    }
+
+    fn document(&mut self, field: &Field<Document>) -> Option<Value> {
+        let resolved = field.of.resolve(self.scope, self.session);
+        let failed = |errors: Vec<Error>| {
+            self.errors.extend(errors.into_iter().map(|error| language(error, &field.origin)));
+        };
+        resolved.map_err(failed).ok()
+    }
+
+    fn variable(&mut self, variable: &Variable, env: &mut Vec<(EcoString, Option<String>)>) {
+        let value = match &variable.value {
+            Some(template) => match self.text(&template.of, &template.origin) {
+                Some(value) => Some(value),
+                None => return,
+            },
+            None => None,
+        };
+        env.retain(|(name, _)| *name != variable.name);
+        env.push((variable.name.clone(), value));
+    }
+
+    fn duration(&mut self, setting: &Setting<Duration>) -> Option<Duration> {
+        self.setting(setting, "a duration such as `30s`", forms::duration)
+    }
+
+    fn count(&mut self, setting: &Setting<u64>) -> Option<u64> {
+        self.setting(setting, "a whole number of at least 0", forms::count)
+    }
+
+    fn size(&mut self, setting: &Setting<u64>) -> Option<u64> {
+        self.setting(setting, "a size such as `64MiB`", forms::size)
+    }
+
+    fn setting<T: Copy>(
+        &mut self,
+        setting: &Setting<T>,
+        expected: &'static str,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Option<T> {
+        match setting {
+            Setting::Fixed(fixed) => Some(*fixed),
+            Setting::Dynamic(field) => {
+                let value = self.document(field)?;
+                let read = read(&value);
+                if read.is_none() {
+                    self.unfit(&field.origin, expected, value);
+                }
+                read
+            }
+        }
+    }
+
+    fn retry(&mut self, retry: &Retry) -> RetryPlan {
+        RetryPlan {
+            attempts: self.count(&retry.attempts).unwrap_or(1).max(1),
+            backoff: retry.backoff,
+            delay: self.duration(&retry.delay).unwrap_or_default(),
+            max_delay: self.duration(&retry.max_delay).unwrap_or(Duration::MAX),
+            jitter: retry.jitter,
+        }
+    }
+
+    fn words(
+        &mut self,
+        bound: Result<Vec<Argument>, Vec<(usize, BindError)>>,
+        words: &[Field<Template>],
+    ) -> Option<Vec<Argument>> {
+        let failed = |errors: Vec<(usize, BindError)>| {
+            let errors = errors.into_iter();
+            self.errors.extend(errors.map(|(at, error)| FieldError {
+                origin: words[at].origin.clone(),
+                cause: Cause::Binding(error),
+            }));
+        };
+        bound.map_err(failed).ok()
+    }
+
+    fn bound<T>(&mut self, bound: Result<T, Vec<BindError>>, origin: &Origin) -> Option<T> {
+        let failed = |errors: Vec<BindError>| {
+            let errors = errors.into_iter();
+            self.errors.extend(
+                errors.map(|error| FieldError { origin: origin.clone(), cause: Cause::Binding(error) }),
+            );
+        };
+        bound.map_err(failed).ok()
+    }
+
+    fn unfit(&mut self, origin: &Origin, expected: &'static str, value: Value) {
+        self.errors.push(FieldError { origin: origin.clone(), cause: Cause::Unfit { expected, value } });
+    }
+}

@@ -1,0 +1,132 @@
+//! Computed values: recorded while a run goes on, and given again when it is resumed or explained.
+//!
+//! Nothing here computes anything; a [`Recorder`] asks another world, a [`Replay`] only what was recorded.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use ecow::EcoString;
+use threadline_lang::{ComputeError, Value, World};
+
+/// A value that the world was asked for, and what it answered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// The kind: `env`, `file`, `cmd`, `now`, `uuid`, or a declared one.
+    pub name: EcoString,
+    /// What it was asked with.
+    pub args: Vec<Value>,
+    /// The answer.
+    pub answer: Result<Value, ComputeError>,
+}
+
+/// Asks a world, and keeps every answer.
+pub struct Recorder<'w> {
+    world: &'w mut dyn World,
+    /// Answers of an attempt that was interrupted: given again before the world is asked.
+    earlier: Replay,
+    /// The entries of `context` that the run has evaluated.
+    known: BTreeMap<EcoString, Value>,
+    computed: Vec<Answer>,
+    /// Definitions being evaluated, and how many answers there were when each began.
+    open: Vec<(EcoString, usize)>,
+    defined: Vec<Definition>,
+}
+
+/// An entry of `context` that was evaluated now.
+#[derive(Debug, Clone)]
+pub struct Definition {
+    /// Its name.
+    pub name: EcoString,
+    /// What it came to.
+    pub value: Value,
+    /// What it had to compute.
+    pub computed: Vec<Answer>,
+}
+
+/// What was asked of the world.
+#[derive(Debug, Default)]
+pub struct Record {
+    /// The answers, in the order they were asked for.
+    pub computed: Vec<Answer>,
+    /// The entries of `context` that were evaluated.
+    pub defined: Vec<Definition>,
+}
+
+impl<'w> Recorder<'w> {
+    /// A recorder of this world, where these entries of `context` are known and these answers were given before.
+    pub fn new(world: &'w mut dyn World, known: BTreeMap<EcoString, Value>, earlier: &[Answer]) -> Self {
+        Self {
+            world,
+            earlier: Replay::new(earlier, BTreeMap::new()),
+            known,
+            computed: Vec::new(),
+            open: Vec::new(),
+            defined: Vec::new(),
+        }
+    }
+
+    /// Everything that was asked.
+    pub fn finish(self) -> Record {
+        Record { computed: self.computed, defined: self.defined }
+    }
+}
+
+impl World for Recorder<'_> {
+    fn compute(&mut self, name: &str, args: &[Value]) -> Result<Value, ComputeError> {
+        let answer = match self.earlier.take(name, args) {
+            Some(answer) => answer,
+            None => self.world.compute(name, args),
+        };
+        self.computed.push(Answer { name: name.into(), args: args.to_vec(), answer: answer.clone() });
+        answer
+    }
+
+    fn known(&mut self, definition: &str) -> Option<Value> {
+        if let Some(value) = self.known.get(definition) {
+            return Some(value.clone());
+        }
+        self.open.push((definition.into(), self.computed.len()));
+        None
+    }
+
+    fn defined(&mut self, definition: &str, value: &Value) {
+        // One that failed was opened and never ends; what it computed belongs to whoever read it.
+        let Some(at) = self.open.iter().rposition(|(name, _)| name == definition) else { return };
+        let from = self.open[at].1;
+        self.open.truncate(at);
+        let computed = self.computed.split_off(from.min(self.computed.len()));
+        self.known.insert(definition.into(), value.clone());
+        self.defined.push(Definition { name: definition.into(), value: value.clone(), computed });
+    }
+}
+
+/// Gives what was recorded, and nothing else.
+#[derive(Debug, Default)]
+pub struct Replay {
+    recorded: VecDeque<Answer>,
+    known: BTreeMap<EcoString, Value>,
+}
+
+impl Replay {
+    /// A world of these answers and these entries of `context`.
+    pub fn new(recorded: &[Answer], known: BTreeMap<EcoString, Value>) -> Self {
+        Self { recorded: recorded.iter().cloned().collect(), known }
+    }
+
+    /// The next answer to a question that was asked before.
+    fn take(&mut self, name: &str, args: &[Value]) -> Option<Result<Value, ComputeError>> {
+        let at = self.recorded.iter().position(|known| known.name == name && known.args == args)?;
+        self.recorded.remove(at).map(|known| known.answer)
+    }
+}
+
+impl World for Replay {
+    fn compute(&mut self, name: &str, args: &[Value]) -> Result<Value, ComputeError> {
+        self.take(name, args).unwrap_or_else(|| {
+            Err(ComputeError::Failed { message: "the journal has no such value".to_owned(), hint: None })
+        })
+    }
+
+    fn known(&mut self, definition: &str) -> Option<Value> {
+        self.known.get(definition).cloned()
+    }
+}

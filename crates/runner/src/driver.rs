@@ -1,0 +1,398 @@
+//! The local driver: carries out what the machine commands, on a few threads, and records what happened.
+//!
+//! Everything that happens goes one way: it is appended to the journal, the machine takes it, and the commands that
+//! come of it are queued. A command is acted upon only when the event that made it ready is on disk.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use ecow::EcoString;
+use threadline_engine::event::{Event, Instance, Millis, Seq, What};
+use threadline_engine::machine::{Command, Machine, Misfit, Outcome, Stage, Task};
+use threadline_engine::view::{RunNames, View};
+use threadline_engine::world::Answer;
+use threadline_flow::model::OnCrash;
+use threadline_flow::plan::Plan;
+use threadline_flow::problem::Problem;
+use threadline_lang::{Resolution, Scope, Value, Warning};
+use threadline_store::{Journal, JournalError, StoreError, Sync};
+
+use crate::bell::Bell;
+use crate::execute::Executor;
+use crate::process::{Control, Environment, Stream};
+use crate::project::Project;
+use crate::values::Values;
+
+/// So many steps run at once when nobody says otherwise.
+const MAX_JOBS: usize = 256;
+
+/// A clock that does not jump cannot count to the end of time.
+const LONGEST_PAUSE: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+/// What a run needs.
+pub struct Setup<'a> {
+    /// The workflow.
+    pub plan: Arc<Plan>,
+    /// The journal of the run, which this process drives.
+    pub journal: Journal<'a>,
+    /// Where it runs.
+    pub project: &'a Project,
+    /// The names that no step makes.
+    pub names: RunNames,
+    /// How many steps may run at once.
+    pub jobs: Option<usize>,
+    /// Ends what runs.
+    pub control: Control,
+    /// Asks to start nothing new.
+    pub stop: Stop,
+    /// Whether every resolved reference is told.
+    pub trace: bool,
+    /// What becomes of steps that were running when Threadline was killed, in place of what they say.
+    pub in_flight: Option<OnCrash>,
+    /// Is told everything that happens, in order.
+    pub observer: Observer<'a>,
+}
+
+/// Is told everything that happens.
+pub type Observer<'a> = Box<dyn FnMut(&Notice<'_>) + Send + 'a>;
+
+/// Something that happened, for whoever watches.
+pub enum Notice<'a> {
+    /// An event of the journal.
+    Event(&'a Event),
+    /// A step printed something.
+    Printed(&'a Instance, Stream, &'a [u8]),
+    /// A step resolved references.
+    Resolved(&'a Instance, &'a [Resolution]),
+    /// A step works, and should be written differently.
+    Warned(&'a Instance, &'a [Warning]),
+    /// A value cannot stand where it would, or a field has none.
+    Problems(&'a Instance, &'a [Problem]),
+}
+
+/// Asks a run to start nothing new.
+#[derive(Clone, Default)]
+pub struct Stop(Arc<AtomicBool>, Bell);
+
+impl Stop {
+    /// Asks.
+    pub fn ask(&self) {
+        self.0.store(true, Ordering::SeqCst);
+        self.1.ring();
+    }
+
+    fn asked(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// How driving a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// The run is over.
+    Ended(Outcome),
+    /// It was stopped and can be resumed.
+    Stopped,
+    /// Somebody has to say what becomes of these steps, which were running when Threadline was killed.
+    Waiting(Vec<Task>),
+}
+
+/// Why a run could not go on. The journal has everything that was acted upon.
+#[derive(Debug, Clone)]
+pub enum DriveError {
+    /// The journal cannot be read or written.
+    Journal(JournalError),
+    /// The journal is not of this workflow.
+    Misfit(Misfit),
+}
+
+impl From<StoreError> for DriveError {
+    fn from(error: StoreError) -> Self {
+        Self::Journal(error.into())
+    }
+}
+
+impl From<JournalError> for DriveError {
+    fn from(error: JournalError) -> Self {
+        Self::Journal(error)
+    }
+}
+
+impl From<Misfit> for DriveError {
+    fn from(misfit: Misfit) -> Self {
+        Self::Misfit(misfit)
+    }
+}
+
+/// Begins a run with its first event.
+pub fn begin(setup: Setup<'_>, started: What) -> Result<Ending, DriveError> {
+    let machine = Machine::new(Arc::clone(&setup.plan));
+    drive(setup, machine, started, BTreeMap::new())
+}
+
+/// Goes on with a run whose events the machine has taken.
+pub fn resume(
+    setup: Setup<'_>,
+    machine: Machine,
+    context: BTreeMap<EcoString, Value>,
+) -> Result<Ending, DriveError> {
+    drive(setup, machine, What::Resumed, context)
+}
+
+fn drive(
+    setup: Setup<'_>,
+    mut machine: Machine,
+    first: What,
+    context: BTreeMap<EcoString, Value>,
+) -> Result<Ending, DriveError> {
+    let Setup { plan, journal, project, names, jobs, control, stop, trace, in_flight, mut observer } = setup;
+    let (events, _) = journal.append(now(), vec![(Instance::default(), first)], Sync::Now)?;
+    for event in &events {
+        machine.apply(event)?;
+        observer(&Notice::Event(event));
+    }
+    let mut commands = VecDeque::new();
+    let mut waiting = Vec::new();
+    for command in machine.outstanding(in_flight) {
+        match command {
+            Command::Ask(task) => waiting.push(task),
+            command => commands.push_back(command),
+        }
+    }
+    let run = journal.run().clone();
+    let reader = journal.store().reader();
+    let scope = names.scope(&plan);
+    let mut env = Environment::inherited();
+    env.remove("THREADLINE_RUN");
+    let shared = Shared {
+        core: Mutex::new(Core {
+            machine,
+            ready: commands,
+            timers: BTreeSet::new(),
+            busy: 0,
+            workers: 1,
+            over: None,
+            observer,
+        }),
+        bell: stop.1.clone(),
+        stop,
+        journal,
+        values: Values::new(reader, run),
+        plan,
+        project,
+        scope,
+        control,
+        trace,
+        env,
+        context: Mutex::new(context),
+        waiting,
+        jobs: jobs.unwrap_or(MAX_JOBS).max(1),
+    };
+    std::thread::scope(|threads| shared.work(threads));
+    let mut core = shared.core.lock().unwrap_or_else(PoisonError::into_inner);
+    let over = core.over.take().unwrap_or(Ok(Ending::Stopped));
+    drop(core);
+    shared.close(over)
+}
+
+/// What all threads of a run share.
+pub(crate) struct Shared<'a> {
+    core: Mutex<Core<'a>>,
+    bell: Bell,
+    stop: Stop,
+    pub(crate) journal: Journal<'a>,
+    pub(crate) values: Values<'a>,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) project: &'a Project,
+    pub(crate) scope: Scope,
+    pub(crate) control: Control,
+    pub(crate) trace: bool,
+    pub(crate) env: Environment,
+    /// The entries of `context` that were evaluated. Who evaluates more of them holds the lock.
+    pub(crate) context: Mutex<BTreeMap<EcoString, Value>>,
+    waiting: Vec<Task>,
+    jobs: usize,
+}
+
+struct Core<'a> {
+    machine: Machine,
+    ready: VecDeque<Command>,
+    /// Attempts that wait, by a clock that does not jump.
+    timers: BTreeSet<(Instant, Instance)>,
+    busy: usize,
+    workers: usize,
+    over: Option<Result<Ending, DriveError>>,
+    observer: Observer<'a>,
+}
+
+/// A command with what its step sees.
+pub(crate) struct Work {
+    pub(crate) command: Command,
+    pub(crate) view: View,
+    /// What the attempt computed before Threadline was killed.
+    pub(crate) earlier: Vec<Answer>,
+}
+
+impl<'a> Shared<'a> {
+    fn core(&self) -> MutexGuard<'_, Core<'a>> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Works on commands until the run is over.
+    fn work<'s>(&'s self, threads: &'s std::thread::Scope<'s, '_>) {
+        loop {
+            let rings = self.bell.rings();
+            let mut core = self.core();
+            if core.over.is_some() {
+                return;
+            }
+            if self.stop.asked() {
+                core.machine.stop();
+                core.ready.retain(|command| matches!(command, Command::End(_) | Command::Collect { .. }));
+                core.timers.clear();
+            }
+            core.wake_due(Instant::now());
+            if let Some(command) = core.ready.pop_front() {
+                core.busy += 1;
+                // Whoever is free takes the next command, or looks after the pauses.
+                let more = !core.ready.is_empty() || !core.timers.is_empty();
+                if more && core.busy == core.workers && core.workers < self.jobs {
+                    core.workers += 1;
+                    threads.spawn(move || self.work(threads));
+                }
+                let view = task_of(&command).map(|task| core.machine.view(&task.at)).unwrap_or_default();
+                drop(core);
+                let result = self.carry_out(command, view);
+                let mut core = self.core();
+                core.busy -= 1;
+                if let Err(error) = result {
+                    core.over.get_or_insert(Err(error));
+                }
+                drop(core);
+                self.bell.ring();
+                continue;
+            }
+            if core.busy == 0 && core.timers.is_empty() {
+                let ending = match core.machine.stage() {
+                    Stage::Ended(outcome) => Ending::Ended(outcome),
+                    _ if !self.stop.asked() && !self.waiting.is_empty() => {
+                        Ending::Waiting(self.waiting.clone())
+                    }
+                    _ => Ending::Stopped,
+                };
+                core.over = Some(Ok(ending));
+                drop(core);
+                self.bell.ring();
+                return;
+            }
+            let first = core.timers.first();
+            let pause = first.map(|(until, _)| until.saturating_duration_since(Instant::now()));
+            drop(core);
+            self.bell.wait(rings, pause);
+        }
+    }
+
+    fn carry_out(&self, command: Command, view: View) -> Result<(), DriveError> {
+        match command {
+            Command::End(outcome) => {
+                let view = self.core().machine.end_view();
+                Executor::new(self).end(outcome, &view)
+            }
+            Command::Wait { task, pause } => {
+                let left = Duration::from_millis(pause.left(now())).min(LONGEST_PAUSE);
+                self.core().timers.insert((Instant::now() + left, task.at));
+                Ok(())
+            }
+            command => {
+                let earlier = match &command {
+                    Command::Start { rerun: true, .. } => self.earlier(view.started)?,
+                    _ => Vec::new(),
+                };
+                Executor::new(self).carry_out(Work { command, view, earlier })
+            }
+        }
+    }
+
+    /// What an attempt that was interrupted had computed.
+    fn earlier(&self, started: Option<Seq>) -> Result<Vec<Answer>, DriveError> {
+        let Some(seq) = started else { return Ok(Vec::new()) };
+        let reader = self.journal.store().reader();
+        match reader.event(self.journal.run(), seq)?.what {
+            What::Started { computed, .. } => Ok(reader.answers(&computed)?),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Records one thing that happened.
+    pub(crate) fn record(&self, at: Instance, what: What, sync: Sync) -> Result<Seq, DriveError> {
+        self.record_all(vec![(at, what)], sync)
+    }
+
+    /// Records what happened, lets the machine take it, and queues what comes of it. Gives the last event's number.
+    pub(crate) fn record_all(&self, happened: Vec<(Instance, What)>, sync: Sync) -> Result<Seq, DriveError> {
+        let mut core = self.core();
+        let core = &mut *core;
+        let (events, ticket) = self.journal.append(now(), happened, sync)?;
+        for event in &events {
+            let commands = core.machine.apply(event)?;
+            core.ready.extend(commands);
+            (core.observer)(&Notice::Event(event));
+        }
+        if !core.ready.is_empty() {
+            self.bell.ring();
+        }
+        Ok(ticket.last())
+    }
+
+    /// Tells whoever watches.
+    pub(crate) fn tell(&self, notice: &Notice<'_>) {
+        (self.core().observer)(notice);
+    }
+
+    /// Waits until an event is on disk.
+    pub(crate) fn wait_synced(&self, seq: Seq) -> Result<(), DriveError> {
+        Ok(self.journal.wait_synced(seq)?)
+    }
+
+    /// Everything is on disk before anybody hears how it ended.
+    fn close(self, over: Result<Ending, DriveError>) -> Result<Ending, DriveError> {
+        let ending = over?;
+        if let Ending::Stopped | Ending::Waiting(_) = ending {
+            let reason = if ending == Ending::Stopped { "stopped" } else { "waiting for a decision" };
+            self.record(Instance::default(), What::Paused { reason: reason.into() }, Sync::Now)?;
+        }
+        let last = self.core().machine.last();
+        self.wait_synced(last)?;
+        Ok(ending)
+    }
+}
+
+impl Core<'_> {
+    /// Queues the attempts whose pause is over.
+    fn wake_due(&mut self, now: Instant) {
+        while self.timers.first().is_some_and(|(until, _)| *until <= now) {
+            let due = self.timers.pop_first();
+            self.ready.extend(due.and_then(|(_, at)| self.machine.waited(&at)));
+        }
+    }
+}
+
+fn task_of(command: &Command) -> Option<&Task> {
+    match command {
+        Command::Decide(task)
+        | Command::Expand(task)
+        | Command::Start { task, .. }
+        | Command::Wait { task, .. }
+        | Command::Collect { task, .. }
+        | Command::FailAfterCrash(task)
+        | Command::Ask(task) => Some(task),
+        Command::End(_) => None,
+    }
+}
+
+/// The time of events.
+pub(crate) fn now() -> Millis {
+    jiff::Timestamp::now().as_millisecond()
+}

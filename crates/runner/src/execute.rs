@@ -1,0 +1,809 @@
+//! One command, from the evaluation of its fields to the event that says what came of it.
+//!
+//! This is the one step executor: whatever shape a workflow has, its steps are done here.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use std::collections::BTreeMap;
+
+use ecow::EcoString;
+use jiff::Timestamp;
+use threadline_engine::Hash;
+use threadline_engine::evaluate::{self, Act, FieldErrors, Resolved};
+use threadline_engine::event::{Datum, Instance, Output, Status, What};
+use threadline_engine::machine::{Command, Outcome, Task};
+use threadline_engine::view::View;
+use threadline_engine::world::{Answer, Record, Recorder};
+use threadline_flow::model::{Action, CaptureFormat, OnCrash, Step};
+use threadline_flow::problem::Problem;
+use threadline_flow::shell::Argument;
+use threadline_lang::{Scope, Session, Value};
+use threadline_store::Sync;
+
+use crate::driver::{DriveError, Notice, Shared, Work, now};
+use crate::output::{self, Failure, Left, Measured};
+use crate::process::{self, Control, Ended, Environment, How, Spec, Stdin, Stream};
+use crate::project::WriteHow;
+use crate::world::{Commands, RealWorld, shell};
+
+/// The time between the request to end and force.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// An argument of a program can hold so much; a longer script is read from a file.
+const MAX_SCRIPT: usize = 120 << 10;
+
+/// Carries out commands of a run.
+pub(crate) struct Executor<'s, 'a> {
+    shared: &'s Shared<'a>,
+}
+
+/// The entries of `context`, held while more of them may be evaluated.
+type Context<'s> = Option<MutexGuard<'s, BTreeMap<EcoString, Value>>>;
+
+impl<'s, 'a> Executor<'s, 'a> {
+    pub(crate) fn new(shared: &'s Shared<'a>) -> Self {
+        Self { shared }
+    }
+
+    pub(crate) fn carry_out(&self, work: Work) -> Result<(), DriveError> {
+        let Work { command, view, earlier } = work;
+        match command {
+            Command::Decide(task) => self.decide(&task, &view),
+            Command::Expand(task) => self.expand(&task, &view),
+            Command::Start { task, attempt, base, rerun } => {
+                self.start(&task, &view, Attempt { number: attempt, base, rerun }, &earlier)
+            }
+            Command::Collect { task, items, failed } => self.collect(&task, &items, failed),
+            Command::FailAfterCrash(task) => {
+                let failure = Failure::new("Crash", "it was running when Threadline was killed");
+                self.finish_unrun(&task, failure, view.attempts.saturating_sub(1))
+            }
+            // The driver deals with these itself.
+            Command::Wait { .. } | Command::Ask(_) | Command::End(_) => Ok(()),
+        }
+    }
+
+    fn step(&self, task: &Task) -> &'s Step {
+        let shared = self.shared;
+        &shared.plan.steps[task.step as usize].step
+    }
+
+    // ---- conditions and lists ---------------------------------------------------------------------------
+
+    fn decide(&self, task: &Task, view: &View) -> Result<(), DriveError> {
+        let step = self.step(task);
+        let clock = Clock::start();
+        let (decided, record, context) =
+            self.evaluate(task, view, &[], |scope, session| evaluate::decide(step, scope, session))?;
+        self.define(&record, context)?;
+        let computed = self.shared.journal.store().computed(&record.computed)?;
+        let what = match decided {
+            Ok(true) => What::Decided { as_of: task.as_of, computed },
+            Ok(false) => {
+                let measured = clock.measured(node_type(step), 0, Vec::new());
+                let output = output::skipped(self.shared.journal.store(), &measured, "`when` is false")?;
+                What::Skipped { as_of: task.as_of, computed, output }
+            }
+            Err(errors) => return self.field_errors(task, &errors, &clock, 0),
+        };
+        self.shared.record(task.at.clone(), what, Sync::Now).map(|_| ())
+    }
+
+    fn expand(&self, task: &Task, view: &View) -> Result<(), DriveError> {
+        let step = self.step(task);
+        let clock = Clock::start();
+        let (expanded, record, context) =
+            self.evaluate(task, view, &[], |scope, session| evaluate::expand(step, scope, session))?;
+        self.define(&record, context)?;
+        let (list, parallel) = match expanded {
+            Ok(expanded) => expanded,
+            Err(errors) => return self.field_errors(task, &errors, &clock, 0),
+        };
+        let store = self.shared.journal.store();
+        let count = list.as_list().map_or(0, <[Value]>::len) as u64;
+        let (computed, items) = (store.computed(&record.computed)?, store.datum(&list)?);
+        let what = What::Expanded { as_of: task.as_of, computed, items, count, parallel };
+        let seq = self.shared.record(task.at.clone(), what, Sync::Now)?;
+        self.shared.values.keep_list(seq, &list);
+        Ok(())
+    }
+
+    fn collect(&self, task: &Task, items: &[Option<u64>], failed: u64) -> Result<(), DriveError> {
+        let clock = Clock::start();
+        self.shared.wait_synced(task.as_of)?;
+        let mut results = Vec::with_capacity(items.len());
+        let mut successful = 0_u64;
+        for item in items {
+            results.push(match item {
+                Some(seq) => {
+                    successful += 1;
+                    self.shared.values.output(*seq)?.value.clone()
+                }
+                None => Value::NULL,
+            });
+        }
+        let total = items.len() as u64;
+        let count = |count: u64| Value::from(i64::try_from(count).unwrap_or(i64::MAX));
+        let own = vec![
+            ("total", count(total)),
+            ("successful", count(successful)),
+            ("failed", count(failed)),
+            ("skipped", count(total.saturating_sub(successful + failed))),
+        ];
+        let value = if failed > 0 {
+            let first = items.iter().position(Option::is_none).unwrap_or(0);
+            let message = format!(
+                "{failed} of {total} items failed, the first of those without a result is item {first}"
+            );
+            Err(Failure::new("Items", message))
+        } else {
+            Value::list(results)
+                .map_err(|_| Failure::new("Format", "the results of all items are too large together"))
+        };
+        let left = Left { value, output: None, stderr: None };
+        let output = output::envelope(self.shared.journal.store(), &clock.measured("foreach", 0, own), left)?;
+        self.finish(task, output)
+    }
+
+    /// The run is over: what it exports is evaluated and recorded with that.
+    pub(crate) fn end(&self, outcome: Outcome, view: &View) -> Result<(), DriveError> {
+        let shared = self.shared;
+        let nothing = Datum::Here(Value::NULL);
+        let (mut outcome, mut exports) = (outcome, nothing);
+        if outcome == Outcome::Completed && !shared.plan.workflow.exports.is_empty() {
+            let at = Instance::default();
+            let (evaluated, record, context) =
+                self.evaluate_at(&at, shared.project.here(), view, &[], |scope, session| {
+                    evaluate::exports(&shared.plan, scope, session)
+                })?;
+            self.define(&record, context)?;
+            match evaluated {
+                Ok(value) => exports = shared.journal.store().datum(&value)?,
+                Err(errors) => {
+                    self.tell_problems(&at, &errors);
+                    outcome = Outcome::Failed;
+                }
+            }
+        }
+        shared.record(Instance::default(), What::RunEnded { outcome, exports }, Sync::Now).map(|_| ())
+    }
+
+    // ---- attempts ---------------------------------------------------------------------------------------
+
+    fn start(
+        &self,
+        task: &Task,
+        view: &View,
+        attempt: Attempt,
+        earlier: &[Answer],
+    ) -> Result<(), DriveError> {
+        let shared = self.shared;
+        let clock = Clock::start();
+        let (resolved, record, context) = self.evaluate(task, view, earlier, |scope, session| {
+            evaluate::resolve(&shared.plan, task.step, scope, session)
+        })?;
+        self.define(&record, context)?;
+        let resolved = match resolved {
+            Ok(resolved) => resolved,
+            Err(errors) => return self.field_errors(task, &errors, &clock, attempt.retries()),
+        };
+        let step = self.step(task);
+        let careful = !record.computed.is_empty()
+            || step.on_crash != OnCrash::Rerun
+            || matches!(step.action, Action::Agent { .. });
+        let started = What::Started {
+            as_of: task.as_of,
+            attempt: attempt.number,
+            rerun: attempt.rerun,
+            computed: shared.journal.store().computed(&record.computed)?,
+            fields: fingerprint(&resolved),
+        };
+        let seq = shared.record(task.at.clone(), started, if careful { Sync::Now } else { Sync::Later })?;
+        if careful {
+            shared.wait_synced(seq)?;
+        }
+        let done = self.act(task, step, &resolved, attempt)?;
+        self.attempt_done(task, done, &resolved, attempt)
+    }
+
+    /// Records what an attempt left, and whether another follows.
+    fn attempt_done(
+        &self,
+        task: &Task,
+        done: Done,
+        resolved: &Resolved,
+        attempt: Attempt,
+    ) -> Result<(), DriveError> {
+        let output = match done {
+            Done::Output(output) => output,
+            // The attempt is still under way as far as the journal knows, and is made again when the run goes on.
+            Done::Cancelled => return Ok(()),
+        };
+        let pause =
+            if output.status == Status::Failed && self.shared.control.asked() == process::Asked::Nothing {
+                resolved.retry.pause(attempt.number - attempt.base, random())
+            } else {
+                None
+            };
+        let Some(pause) = pause else { return self.finish(task, output) };
+        let until = now() + i64::try_from(pause.as_millis()).unwrap_or(i64::MAX / 4);
+        self.shared.record(task.at.clone(), What::Retrying { output, until }, Sync::Now).map(|_| ())
+    }
+
+    fn finish(&self, task: &Task, output: Output) -> Result<(), DriveError> {
+        let small = is_small(&output).then(|| output.clone());
+        let seq = self.shared.record(task.at.clone(), What::Finished { output }, Sync::Now)?;
+        if let Some(output) = small {
+            // Whoever reads it next need not ask the journal.
+            let envelope = output::loaded(self.shared.journal.store().reader(), &output)?;
+            self.shared.values.keep_output(seq, &envelope.into());
+        }
+        Ok(())
+    }
+
+    fn finish_unrun(&self, task: &Task, failure: Failure, retries: u32) -> Result<(), DriveError> {
+        let measured = Clock::start().measured(node_type(self.step(task)), retries, Vec::new());
+        let left = Left { value: Err(failure), output: None, stderr: None };
+        let output = output::envelope(self.shared.journal.store(), &measured, left)?;
+        self.finish(task, output)
+    }
+
+    /// A field has no value: the step fails before it begins.
+    fn field_errors(
+        &self,
+        task: &Task,
+        errors: &FieldErrors,
+        clock: &Clock,
+        retries: u32,
+    ) -> Result<(), DriveError> {
+        let problems = self.tell_problems(&task.at, errors);
+        let messages: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
+        let measured = clock.measured(node_type(self.step(task)), retries, Vec::new());
+        let left =
+            Left { value: Err(Failure::new("Evaluation", messages.join("; "))), output: None, stderr: None };
+        let output = output::envelope(self.shared.journal.store(), &measured, left)?;
+        self.finish(task, output)
+    }
+
+    fn tell_problems(&self, at: &Instance, errors: &FieldErrors) -> Vec<Problem> {
+        let text = self.shared.plan.workflow.file.text();
+        let problems: Vec<Problem> = errors.iter().map(|error| error.problem(text)).collect();
+        self.shared.tell(&Notice::Problems(at, &problems));
+        problems
+    }
+
+    // ---- evaluation -------------------------------------------------------------------------------------
+
+    /// Evaluates in the scope of a step, once everything it may read is on disk. What was computed is recorded; entries of `context` are evaluated once per
+    /// run, so who may evaluate one holds them all.
+    fn evaluate<T>(
+        &self,
+        task: &Task,
+        view: &View,
+        earlier: &[Answer],
+        evaluate: impl FnOnce(&Scope, &mut Session<'_>) -> T,
+    ) -> Result<(T, Record, Context<'s>), DriveError> {
+        // A folder that is itself computed is not known yet.
+        let cwd = self.step(task).cwd.as_ref().and_then(|cwd| Some(cwd.of.as_plain()?.into_owned()));
+        let here = self.shared.project.here();
+        let folder = cwd.map_or_else(|| here.to_owned(), |cwd| here.join(cwd));
+        self.evaluate_at(&task.at, &folder, view, earlier, evaluate)
+    }
+
+    fn evaluate_at<T>(
+        &self,
+        at: &Instance,
+        folder: &Path,
+        view: &View,
+        earlier: &[Answer],
+        evaluate: impl FnOnce(&Scope, &mut Session<'_>) -> T,
+    ) -> Result<(T, Record, Context<'s>), DriveError> {
+        let shared = self.shared;
+        shared.wait_synced(view.as_of)?;
+        let scope = view.scope(&shared.scope, &mut &shared.values)?;
+        let context: Context<'s> = shared
+            .plan
+            .workflow
+            .context
+            .as_ref()
+            .map(|_| shared.context.lock().unwrap_or_else(PoisonError::into_inner));
+        let known = context.as_deref().cloned().unwrap_or_default();
+        let mut world = self.world(at, folder);
+        let mut recorder = Recorder::new(&mut world, known, earlier);
+        let workflow = &shared.plan.workflow;
+        let mut session =
+            Session::new(&mut recorder).limits(&workflow.syntax.limits).undefined(workflow.undefined);
+        if shared.trace {
+            session = session.traced();
+        }
+        let evaluated = evaluate(&scope, &mut session);
+        if shared.trace {
+            shared.tell(&Notice::Resolved(at, &session.take_trace()));
+        }
+        let warnings = session.take_warnings();
+        if !warnings.is_empty() {
+            shared.tell(&Notice::Warned(at, &warnings));
+        }
+        drop(session);
+        let record = recorder.finish();
+        let context = if record.defined.is_empty() { None } else { context };
+        Ok((evaluated, record, context))
+    }
+
+    /// Records the entries of `context` that were evaluated now. They are on disk before anybody else reads them.
+    fn define(&self, record: &Record, context: Context<'s>) -> Result<(), DriveError> {
+        let Some(mut context) = context else { return Ok(()) };
+        let store = self.shared.journal.store();
+        let mut happened = Vec::new();
+        for definition in &record.defined {
+            let value = store.datum(&definition.value)?;
+            let computed = store.computed(&definition.computed)?;
+            happened.push((
+                Instance::default(),
+                What::Defined { name: definition.name.clone(), value, computed },
+            ));
+        }
+        let seq = self.shared.record_all(happened, Sync::Now)?;
+        self.shared.wait_synced(seq)?;
+        context.extend(record.defined.iter().map(|defined| (defined.name.clone(), defined.value.clone())));
+        Ok(())
+    }
+
+    fn world(&self, at: &Instance, folder: &Path) -> RealWorld<'s> {
+        let shared = self.shared;
+        let commands = if shared.plan.workflow.allow.commands {
+            Commands::Allowed
+        } else {
+            Commands::Refused("write `allow: {commands: true}` in the workflow")
+        };
+        RealWorld {
+            project: shared.project,
+            folder: folder.to_owned(),
+            env: self.environment(at),
+            commands,
+            computed: &shared.plan.workflow.computed,
+            control: shared.control.clone(),
+            spool: self.private_folder(),
+        }
+    }
+
+    // ---- doing it ---------------------------------------------------------------------------------------
+
+    fn act(
+        &self,
+        task: &Task,
+        step: &Step,
+        resolved: &Resolved,
+        attempt: Attempt,
+    ) -> Result<Done, DriveError> {
+        match &resolved.act {
+            Act::Value(value) => self.plain(step, attempt, Ok(value.clone()), None),
+            Act::WriteFile { path, content, mode, create_dirs } => {
+                let folder = self.folder(resolved);
+                let how = WriteHow { from: &folder, mode: *mode, create_dirs: *create_dirs };
+                let clock = Clock::start();
+                let written = self.shared.project.write(path, content, &how).map_err(|error| {
+                    let hint = error.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+                    Failure::new("File", format!("{}{hint}", error.message))
+                });
+                let value = written.and_then(|_| {
+                    let bytes = i64::try_from(content.len()).unwrap_or(i64::MAX);
+                    Value::object([("path".into(), path.as_str().into()), ("bytes".into(), bytes.into())])
+                        .map_err(|_| Failure::new("File", "its path is too long"))
+                });
+                self.plain(step, attempt, value, Some(clock))
+            }
+            Act::Verbatim { text } => self.shell(task, step, resolved, attempt, text, Vec::new()),
+            Act::Shell { bound } => {
+                if !bound.warnings.is_empty() {
+                    let text = self.shared.plan.workflow.file.text();
+                    let problems: Vec<Problem> =
+                        bound.warnings.iter().map(|warning| shell_problem(warning, step, text)).collect();
+                    self.shared.tell(&Notice::Problems(&task.at, &problems));
+                }
+                let files = match self
+                    .write_files(bound.files().map(|(at, variable)| (at, variable.value.as_bytes())))
+                {
+                    Ok(files) => files,
+                    Err(failure) => return self.plain(step, attempt, Err(failure), None),
+                };
+                let script = bound.script(|at| files.path(at));
+                let done = self.shell(task, step, resolved, attempt, &script, bound.environment().collect());
+                drop(files);
+                done
+            }
+            Act::Argv(arguments) => {
+                let values = arguments.iter().enumerate().filter(|(_, argument)| argument.is_file);
+                let files = match self.write_files(values.map(|(at, file)| (at, file.value.as_bytes()))) {
+                    Ok(files) => files,
+                    Err(failure) => return self.plain(step, attempt, Err(failure), None),
+                };
+                let word = |(at, argument): (usize, &Argument)| {
+                    if argument.is_file { files.path(at) } else { argument.value.clone() }
+                };
+                let mut words = arguments.iter().enumerate().map(word).map(OsString::from);
+                let program = words.next().unwrap_or_default();
+                let spec = self.spec(task, resolved, program, words.collect(), Stdin::Null);
+                let done = self.process(task, step, resolved, attempt, &spec);
+                drop(files);
+                done
+            }
+            Act::Agent { agent, command, message } => {
+                let mut words = command.iter().map(OsString::from);
+                let program = words.next().unwrap_or_default();
+                let stdin = Stdin::Bytes(message.as_bytes().into());
+                let spec = self.spec(task, resolved, program, words.collect(), stdin);
+                self.agent(task, step, resolved, attempt, &spec, agent)
+            }
+        }
+    }
+
+    fn plain(
+        &self,
+        step: &Step,
+        attempt: Attempt,
+        value: Result<Value, Failure>,
+        clock: Option<Clock>,
+    ) -> Result<Done, DriveError> {
+        let clock = clock.unwrap_or_else(Clock::start);
+        let measured = clock.measured(node_type(step), attempt.retries(), Vec::new());
+        let left = Left { value, output: None, stderr: None };
+        Ok(Done::Output(output::envelope(self.shared.journal.store(), &measured, left)?))
+    }
+
+    fn shell(
+        &self,
+        task: &Task,
+        step: &Step,
+        resolved: &Resolved,
+        attempt: Attempt,
+        script: &str,
+        variables: Vec<(String, String)>,
+    ) -> Result<Done, DriveError> {
+        let given = step.shell_program.as_ref().map(|program| program.of.as_str());
+        let (program, options) = match given {
+            None => shell(&self.shared.env),
+            Some(program) => (program, shell_options(program)),
+        };
+        let mut args: Vec<OsString> = Vec::new();
+        if given.is_some_and(|program| program.rsplit('/').next() == Some("busybox")) {
+            args.push("sh".into());
+        }
+        if step.strict_shell {
+            args.extend(options.iter().map(OsString::from));
+        }
+        let mut kept = None;
+        if script.len() > MAX_SCRIPT {
+            let files = match self.write_files([(0, script.as_bytes())].into_iter()) {
+                Ok(files) => files,
+                Err(failure) => return self.plain(step, attempt, Err(failure), None),
+            };
+            args.push(files.path(0).into());
+            kept = Some(files);
+        } else {
+            args.push("-c".into());
+            args.push(script.into());
+        }
+        let mut spec = self.spec(task, resolved, program.into(), args, Stdin::Null);
+        for (name, value) in variables {
+            spec.env.set(name, value);
+        }
+        let done = self.process(task, step, resolved, attempt, &spec);
+        drop(kept);
+        done
+    }
+
+    fn process(
+        &self,
+        task: &Task,
+        step: &Step,
+        resolved: &Resolved,
+        attempt: Attempt,
+        spec: &Spec,
+    ) -> Result<Done, DriveError> {
+        let clock = Clock::start();
+        let ended = match self.run(task, spec) {
+            Ok(ended) => ended,
+            Err(failure) => return self.plain(step, attempt, Err(failure), Some(clock)),
+        };
+        if ended.how == How::Cancelled {
+            return Ok(Done::Cancelled);
+        }
+        let texts = Texts::of(&ended);
+        let failure = output::ending(ended.how, resolved.timeout, resolved.max_output);
+        let (value, printed) = match (&texts.stdout, failure) {
+            (Err(failure), None) => (Err(failure.clone()), None),
+            (text, Some(failure)) => (Err(failure), text.clone().ok()),
+            (Ok(text), None) => match output::read(text, step.format) {
+                Ok(value) if step.format == CaptureFormat::Text => (Ok(value), None),
+                value => (value, Some(text.clone())),
+            },
+        };
+        let output = printed.map(|text| Value::from(output::stripped(&text)));
+        let left = Left { value, output, stderr: texts.stderr() };
+        self.ended(step, attempt, &ended, left, Vec::new())
+    }
+
+    fn agent(
+        &self,
+        task: &Task,
+        step: &Step,
+        resolved: &Resolved,
+        attempt: Attempt,
+        spec: &Spec,
+        agent: &EcoString,
+    ) -> Result<Done, DriveError> {
+        let known = self.shared.plan.workflow.agents.iter().find(|known| known.name == *agent);
+        let mut own =
+            vec![("agent_id", Value::from(agent.as_str())), ("agent_name", Value::from(agent.as_str()))];
+        own.extend(
+            known.and_then(|agent| agent.model.as_ref()).map(|model| ("model_used", model.as_str().into())),
+        );
+        let clock = Clock::start();
+        let ended = match self.run(task, spec) {
+            Ok(ended) => ended,
+            Err(failure) => {
+                let measured = clock.measured(node_type(step), attempt.retries(), own);
+                let left = Left { value: Err(failure), output: None, stderr: None };
+                return Ok(Done::Output(output::envelope(self.shared.journal.store(), &measured, left)?));
+            }
+        };
+        if ended.how == How::Cancelled {
+            return Ok(Done::Cancelled);
+        }
+        let texts = Texts::of(&ended);
+        let failure = output::ending(ended.how, resolved.timeout, resolved.max_output);
+        let value = match (&texts.stdout, failure) {
+            (_, Some(failure)) => Err(failure),
+            (Err(failure), None) => Err(failure.clone()),
+            (Ok(text), None) => agent_value(text, step.format),
+        };
+        let output = texts.stdout.as_ref().ok().map(|text| Value::from(output::stripped(text)));
+        let left = Left { value, output, stderr: texts.stderr() };
+        self.ended(step, attempt, &ended, left, own)
+    }
+
+    fn run(&self, task: &Task, spec: &Spec) -> Result<Ended, Failure> {
+        let mut print = |stream: Stream, bytes: &[u8]| {
+            self.shared.tell(&Notice::Printed(&task.at, stream, bytes));
+        };
+        let control: Control = self.shared.control.child();
+        process::run(spec, &control, &mut print).map_err(|error| Failure::new("Start", error.to_string()))
+    }
+
+    fn ended(
+        &self,
+        step: &Step,
+        attempt: Attempt,
+        ended: &Ended,
+        left: Left,
+        mut own: Vec<(&'static str, Value)>,
+    ) -> Result<Done, DriveError> {
+        own.extend(output::usage(ended));
+        let measured = Measured {
+            node_type: node_type(step),
+            started: ended.started,
+            finished: ended.finished,
+            elapsed: ended.elapsed,
+            retries: attempt.retries(),
+            own,
+        };
+        Ok(Done::Output(output::envelope(self.shared.journal.store(), &measured, left)?))
+    }
+
+    // ---- surroundings -----------------------------------------------------------------------------------
+
+    fn spec(
+        &self,
+        task: &Task,
+        resolved: &Resolved,
+        program: OsString,
+        args: Vec<OsString>,
+        stdin: Stdin,
+    ) -> Spec {
+        let mut env = self.shared.env.clone();
+        for (name, value) in &resolved.env {
+            match value {
+                Some(value) => env.set(name.as_str(), value),
+                None => env.remove(name.as_str()),
+            }
+        }
+        env.mark(self.shared.journal.run().as_str(), &task.at.0);
+        Spec {
+            program,
+            args,
+            env,
+            cwd: self.folder(resolved),
+            stdin,
+            timeout: resolved.timeout,
+            max_output: resolved.max_output,
+            grace: GRACE,
+            spool: self.private_folder(),
+        }
+    }
+
+    /// The environment of a step's children: they carry the mark of the run.
+    fn environment(&self, at: &Instance) -> Environment {
+        let mut env = self.shared.env.clone();
+        env.mark(self.shared.journal.run().as_str(), &at.0);
+        env
+    }
+
+    fn folder(&self, resolved: &Resolved) -> PathBuf {
+        let here = self.shared.project.here();
+        resolved.cwd.as_ref().map_or_else(|| here.to_owned(), |cwd| here.join(cwd))
+    }
+
+    /// Where values and outputs go that are too large for memory or the environment.
+    fn private_folder(&self) -> PathBuf {
+        self.shared.project.store().join("spool")
+    }
+
+    fn write_files<'v>(
+        &self,
+        values: impl Iterator<Item = (usize, &'v [u8])>,
+    ) -> Result<PrivateFiles, Failure> {
+        PrivateFiles::write(&self.private_folder(), values).map_err(|error| {
+            Failure::new("File", format!("a value for the step could not be written: {error}"))
+        })
+    }
+}
+
+/// Which attempt of a step.
+#[derive(Clone, Copy)]
+struct Attempt {
+    number: u32,
+    base: u32,
+    rerun: bool,
+}
+
+impl Attempt {
+    /// How many attempts went before.
+    fn retries(self) -> u32 {
+        self.number.saturating_sub(1)
+    }
+}
+
+/// What came of an attempt.
+enum Done {
+    Output(Output),
+    /// Threadline was told to end, and the attempt with it.
+    Cancelled,
+}
+
+/// What a child printed, as text.
+struct Texts {
+    stdout: Result<String, Failure>,
+    stderr: String,
+}
+
+impl Texts {
+    fn of(ended: &Ended) -> Self {
+        let stdout = ended.stdout.read().map_err(|error| Failure::new("OutputTooLarge", error.to_string()));
+        let stdout = stdout.and_then(|bytes| {
+            String::from_utf8(bytes).map_err(|error| {
+                let at = error.utf8_error().valid_up_to();
+                let message =
+                    format!("its output is not UTF-8 at byte {at}; pipe it through `base64`, or into a file");
+                Failure::new("Format", message)
+            })
+        });
+        let stderr = ended.stderr.read().unwrap_or_default();
+        Self { stdout, stderr: String::from_utf8_lossy(&stderr).into_owned() }
+    }
+
+    fn stderr(&self) -> Option<Value> {
+        let text = output::stripped(&self.stderr);
+        (!text.is_empty()).then(|| Value::from(text))
+    }
+}
+
+/// What an agent's answer is as a value.
+fn agent_value(text: &str, format: CaptureFormat) -> Result<Value, Failure> {
+    let answer = Value::from(output::stripped(text));
+    let mut entries = vec![
+        ("messages_created".into(), Value::from(1_i64)),
+        ("final_response".into(), answer),
+        ("thread_id".into(), Value::NULL),
+    ];
+    if format != CaptureFormat::Text {
+        entries.push(("output".into(), output::read(text, format)?));
+    }
+    Value::object(entries).map_err(|_| Failure::new("Format", "its answer is too large"))
+}
+
+/// Files that only this user can read, gone when they are dropped.
+struct PrivateFiles(Vec<(usize, PathBuf)>);
+
+impl PrivateFiles {
+    fn write<'v>(folder: &Path, values: impl Iterator<Item = (usize, &'v [u8])>) -> std::io::Result<Self> {
+        use std::io::Write;
+        use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+        let mut files = Self(Vec::new());
+        for (at, bytes) in values {
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            let path = folder.join(format!("value-{}", uuid::Uuid::new_v4().simple()));
+            let mut file =
+                std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+            files.0.push((at, path));
+            file.write_all(bytes)?;
+        }
+        Ok(files)
+    }
+
+    fn path(&self, at: usize) -> String {
+        let found = self.0.iter().find(|(index, _)| *index == at);
+        found.map_or(String::new(), |(_, path)| path.display().to_string())
+    }
+}
+
+impl Drop for PrivateFiles {
+    fn drop(&mut self) {
+        for (_, path) in &self.0 {
+            // Whoever was given the path may have moved the file away.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// When something began.
+struct Clock {
+    started: Timestamp,
+    instant: Instant,
+}
+
+impl Clock {
+    fn start() -> Self {
+        Self { started: Timestamp::now(), instant: Instant::now() }
+    }
+
+    fn measured(&self, node_type: &'static str, retries: u32, own: Vec<(&'static str, Value)>) -> Measured {
+        let elapsed = self.instant.elapsed();
+        Measured { node_type, started: self.started, finished: Timestamp::now(), elapsed, retries, own }
+    }
+}
+
+/// Whether everything of an output stands in its event.
+fn is_small(output: &Output) -> bool {
+    let parts = [Some(&output.value), output.output.as_ref(), output.stderr.as_ref()];
+    parts.into_iter().flatten().all(|datum| matches!(datum, Datum::Here(_)))
+}
+
+/// The options that make a shell strict.
+fn shell_options(program: &str) -> &'static [&'static str] {
+    match program.rsplit('/').next().unwrap_or(program) {
+        "bash" | "zsh" => &["-e", "-o", "pipefail"],
+        _ => &["-e"],
+    }
+}
+
+fn node_type(step: &Step) -> &'static str {
+    match &step.action {
+        Action::Shell { .. } | Action::Argv(_) => "shell",
+        Action::Agent { .. } => "agent",
+        Action::WriteFile(_) => "write_file",
+        Action::Value(_) => "value",
+        Action::ForEach(_) => "foreach",
+    }
+}
+
+/// A hash of everything that a step's fields came to, so that a later program can tell whether it sees the same.
+pub(crate) fn fingerprint(resolved: &Resolved) -> Hash {
+    Hash::of(format!("{resolved:?}").as_bytes())
+}
+
+fn shell_problem(warning: &threadline_flow::shell::Problem, step: &Step, text: &str) -> Problem {
+    let origin = match &step.action {
+        Action::Shell { text, .. } => &text.origin,
+        _ => &step.origin,
+    };
+    Problem::of_shell(warning, origin, text)
+}
+
+/// From 0 to 1, for the spread of pauses; nothing else depends on it.
+fn random() -> f64 {
+    f64::from(u32::try_from(uuid::Uuid::new_v4().as_u128() & 0xffff).unwrap_or(0)) / 65_535.0
+}

@@ -1,0 +1,252 @@
+//! What a step leaves: its output read as the format says, and the meta data with everything that was measured.
+
+use ecow::EcoString;
+use jiff::Timestamp;
+use threadline_engine::event::{Output, Status};
+use threadline_flow::model::CaptureFormat;
+use threadline_lang::{Envelope, Limits, Number, Value, data};
+use threadline_store::{JournalError, Reader, Store, StoreError};
+
+use crate::process::{Ended, How};
+
+/// Why a step failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The sort, as it stands in `meta.error_type`.
+    pub kind: &'static str,
+    /// What happened, in words.
+    pub message: String,
+}
+
+impl Failure {
+    /// A failure of this sort.
+    pub fn new(kind: &'static str, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+}
+
+/// Every sort of failure, with what it means.
+pub const FAILURES: [(&str, &str); 10] = [
+    ("ExitCode", "the program ended with another exit code than 0"),
+    ("Signal", "the program was ended by a signal that was not Threadline's"),
+    ("Timeout", "the step took longer than its `timeout`"),
+    ("OutputTooLarge", "the program printed more than `max_output`"),
+    ("Start", "the program could not be started"),
+    ("Format", "the output is not what `capture_format` says"),
+    ("Evaluation", "a field of the step has no value"),
+    ("File", "a file could not be written"),
+    ("Crash", "the step was running when Threadline was killed, and `on_crash` is `fail`"),
+    ("Items", "items of a `foreach` failed"),
+];
+
+/// What was measured of a step.
+pub struct Measured {
+    /// What sort of step it is.
+    pub node_type: &'static str,
+    /// When it began.
+    pub started: Timestamp,
+    /// When it ended.
+    pub finished: Timestamp,
+    /// How long it took, by a clock that does not jump.
+    pub elapsed: std::time::Duration,
+    /// How many attempts went before.
+    pub retries: u32,
+    /// What the sort of step adds.
+    pub own: Vec<(&'static str, Value)>,
+}
+
+/// A result before it is stored.
+pub struct Left {
+    /// The value, or why there is none.
+    pub value: Result<Value, Failure>,
+    /// What it printed, where that is not the value.
+    pub output: Option<Value>,
+    /// What it printed to stderr.
+    pub stderr: Option<Value>,
+}
+
+/// The envelope of a step, its large values stored.
+pub fn envelope(store: &Store, measured: &Measured, result: Left) -> Result<Output, StoreError> {
+    let (status, value, failure) = match result.value {
+        Ok(value) => (Status::Completed, value, None),
+        Err(failure) => (Status::Failed, Value::NULL, Some(failure)),
+    };
+    stored(store, status, measured, &value, failure, result.output, result.stderr)
+}
+
+/// The envelope of a step that did not run.
+pub fn skipped(store: &Store, measured: &Measured, reason: &str) -> Result<Output, StoreError> {
+    let mut output = stored(store, Status::Skipped, measured, &Value::NULL, None, None, None)?;
+    output.meta = with(&output.meta, "reason", Value::from(reason));
+    Ok(output)
+}
+
+fn stored(
+    store: &Store,
+    status: Status,
+    measured: &Measured,
+    value: &Value,
+    failure: Option<Failure>,
+    output: Option<Value>,
+    stderr: Option<Value>,
+) -> Result<Output, StoreError> {
+    let mut meta = vec![
+        entry("node_type", measured.node_type.into()),
+        entry("status", status.name().into()),
+        entry("execution_time_ms", millis(measured.elapsed)),
+        entry("started_at", time(measured.started)),
+        entry("finished_at", time(measured.finished)),
+        entry("retry_count", i64::from(measured.retries).into()),
+    ];
+    if let Some(failure) = failure {
+        meta.push(entry("error", failure.message.as_str().into()));
+        meta.push(entry("error_type", failure.kind.into()));
+    }
+    meta.extend(measured.own.iter().map(|(name, value)| entry(name, value.clone())));
+    let store_it = |value: Option<Value>| value.map(|value| store.datum(&value)).transpose();
+    Ok(Output {
+        status,
+        value: store.datum(value)?,
+        output: store_it(output)?,
+        stderr: store_it(stderr)?,
+        // An object of a few texts and numbers is never too large.
+        meta: Value::object(meta).unwrap_or_default(),
+    })
+}
+
+fn entry(name: &str, value: Value) -> (EcoString, Value) {
+    (name.into(), value)
+}
+
+fn with(object: &Value, name: &str, value: Value) -> Value {
+    let entries = object.as_object().into_iter().flat_map(|object| object.iter());
+    let entries = entries.map(|(key, value)| (key.name().clone(), value.clone()));
+    Value::object(entries.chain([entry(name, value)])).unwrap_or_default()
+}
+
+/// RFC 3339, UTC, milliseconds.
+pub fn time(timestamp: Timestamp) -> Value {
+    Value::from(format!("{timestamp:.3}"))
+}
+
+fn millis(duration: std::time::Duration) -> Value {
+    Value::from(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// What was measured of a process, for the meta data.
+pub fn usage(ended: &Ended) -> Vec<(&'static str, Value)> {
+    let mut own = Vec::new();
+    match ended.how {
+        How::Exited(code) => own.push(("exit_code", i64::from(code).into())),
+        How::Signalled(signal) => own.push(("signal", i64::from(signal).into())),
+        _ => {}
+    }
+    own.push(("cpu_time_ms", millis(ended.usage.cpu_time)));
+    // Tenths of a MiB, exact.
+    let tenths = i64::try_from(ended.usage.max_memory * 10 / (1 << 20)).unwrap_or(i64::MAX);
+    own.extend(
+        Number::parse(&format!("{}.{}", tenths / 10, tenths % 10)).map(|mb| ("memory_usage_mb", mb.into())),
+    );
+    own
+}
+
+/// Why a process did not end well, in words.
+pub fn ending(how: How, timeout: Option<std::time::Duration>, max_output: u64) -> Option<Failure> {
+    Some(match how {
+        How::Exited(0) => return None,
+        How::Exited(code) => Failure::new("ExitCode", format!("exit code {code}{}", meaning(code))),
+        How::Signalled(signal) => Failure::new("Signal", format!("ended by signal {signal}")),
+        How::TimedOut => {
+            let time = timeout.map_or(String::new(), |time| format!(" after {}", spoken(time)));
+            Failure::new("Timeout", format!("timed out{time}"))
+        }
+        How::Cancelled => Failure::new("Cancelled", "stopped"),
+        How::OutputTooLarge(stream) => {
+            let message = format!("printed more than {max_output} bytes to {}", stream.name());
+            Failure::new("OutputTooLarge", message)
+        }
+        How::OutputNotKept(stream, kind) => {
+            Failure::new("OutputTooLarge", format!("its {} could not be kept: {kind}", stream.name()))
+        }
+        How::NeedsTerminal => Failure::new("Start", "it asked for a terminal, which a step does not have"),
+    })
+}
+
+/// What shells mean by some exit codes.
+fn meaning(code: i32) -> &'static str {
+    match code {
+        126 => " (found, but not executable)",
+        127 => " (command not found)",
+        _ => "",
+    }
+}
+
+/// A duration as people write it.
+pub fn spoken(duration: std::time::Duration) -> String {
+    let millis = duration.as_millis();
+    match millis {
+        0..1_000 => format!("{millis}ms"),
+        _ if millis.is_multiple_of(1_000) && millis < 60_000 => format!("{}s", millis / 1_000),
+        1_000..60_000 => format!("{}.{}s", millis / 1_000, millis % 1_000 / 100),
+        60_000..3_600_000 => format!("{}m{:02}s", millis / 60_000, millis / 1_000 % 60),
+        _ => format!("{}h{:02}m", millis / 3_600_000, millis / 60_000 % 60),
+    }
+}
+
+/// Output as a value of a format. Texts come without their final line breaks.
+pub fn read(text: &str, format: CaptureFormat) -> Result<Value, Failure> {
+    let text = stripped(text);
+    let unfit = |what: &str| {
+        Err(Failure::new(
+            "Format",
+            format!("the output is not {what}: {}", threadline_lang::diag::preview(&text.into())),
+        ))
+    };
+    match format {
+        CaptureFormat::Text => Ok(Value::from(text)),
+        CaptureFormat::Json => data::json::read_value(text, &Limits::DEFAULT)
+            .map_err(|error| Failure::new("Format", format!("the output is not JSON: {error}"))),
+        CaptureFormat::Lines => {
+            let lines = if text.is_empty() { Vec::new() } else { text.lines().map(Value::from).collect() };
+            Value::list(lines).or_else(|_| unfit("of a size that a list can have"))
+        }
+        CaptureFormat::Number => match Number::parse(text.trim()) {
+            Ok(number) => Ok(number.into()),
+            Err(_) => unfit("a number"),
+        },
+        CaptureFormat::Boolean => match text.trim() {
+            "true" => Ok(true.into()),
+            "false" => Ok(false.into()),
+            _ => unfit("`true` or `false`"),
+        },
+    }
+}
+
+/// Without final line breaks, as `$(...)` of a shell.
+pub fn stripped(text: &str) -> &str {
+    text.trim_end_matches(['\n', '\r'])
+}
+
+/// An output of the journal as it can be read by name.
+pub fn loaded(reader: &Reader, output: &Output) -> Result<Envelope, JournalError> {
+    let value = reader.load(&output.value)?;
+    let printed = match &output.output {
+        Some(printed) => reader.load(printed)?,
+        None if value.as_str().is_some() => value.clone(),
+        None => Value::NULL,
+    };
+    let stderr = match &output.stderr {
+        Some(stderr) => reader.load(stderr)?,
+        None => Value::from(""),
+    };
+    let of_meta = |name: &str| output.meta.get(name).cloned().unwrap_or_default();
+    let also = [
+        entry("output", printed),
+        entry("stderr", stderr),
+        entry("exit_code", of_meta("exit_code")),
+        entry("duration_ms", of_meta("execution_time_ms")),
+        entry("state", of_meta("status")),
+    ];
+    let also = Value::object(also).ok();
+    Ok(Envelope { also, ..Envelope::new(value, output.meta.clone()) })
+}

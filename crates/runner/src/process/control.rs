@@ -1,0 +1,147 @@
+//! Asking running children to end, from another thread.
+//!
+//! A control is shared by whoever may ask and by whoever runs a child. It holds no process and sends no signal itself:
+//! it wakes the threads that wait in [`run`](super::run), and those end their own children.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::event::{EventfdFlags, eventfd};
+
+/// What was asked for. The later ones include the earlier ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Asked {
+    /// Nothing: go on.
+    Nothing,
+    /// End the child: a request first, and force when its time of grace is over.
+    Cancel,
+    /// End the child by force, now.
+    Kill,
+}
+
+/// A handle by which children are asked to end. Clones are the same control.
+#[derive(Clone, Debug, Default)]
+pub struct Control(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    asked: AtomicU8,
+    waiting: Mutex<Vec<Arc<OwnedFd>>>,
+    parent: Option<Control>,
+}
+
+impl Control {
+    /// A control of its own.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A control that is also asked whatever this one is: for one step of a run.
+    #[must_use]
+    pub fn child(&self) -> Self {
+        Self(Arc::new(Shared { parent: Some(self.clone()), ..Shared::default() }))
+    }
+
+    /// Asks all children under this control to end, and keeps new ones from starting.
+    pub fn cancel(&self) {
+        self.ask(Asked::Cancel);
+    }
+
+    /// Ends all children under this control by force, and keeps new ones from starting.
+    pub fn kill(&self) {
+        self.ask(Asked::Kill);
+    }
+
+    /// What was asked for, here or further up.
+    pub fn asked(&self) -> Asked {
+        self.chain()
+            .map(|shared| from_level(shared.asked.load(Ordering::SeqCst)))
+            .max()
+            .unwrap_or(Asked::Nothing)
+    }
+
+    fn ask(&self, what: Asked) {
+        self.0.asked.fetch_max(what as u8, Ordering::SeqCst);
+        for wake in lock(&self.0.waiting).iter() {
+            // The counter of an eventfd cannot overflow by ones in a lifetime, so the only failure is a signal.
+            while rustix::io::write(wake, &1u64.to_ne_bytes()) == Err(rustix::io::Errno::INTR) {}
+        }
+    }
+
+    fn chain(&self) -> impl Iterator<Item = &Shared> {
+        std::iter::successors(Some(&*self.0), |shared| shared.parent.as_ref().map(|parent| &*parent.0))
+    }
+
+    /// Makes this thread wake up when something is asked, until the result is dropped.
+    pub(super) fn wait_here(&self) -> rustix::io::Result<Waiting<'_>> {
+        let wake = this_thread()?;
+        for shared in self.chain() {
+            lock(&shared.waiting).push(wake.clone());
+        }
+        Ok(Waiting { control: self, wake })
+    }
+}
+
+/// A thread that is woken by a control.
+pub(super) struct Waiting<'a> {
+    control: &'a Control,
+    wake: Arc<OwnedFd>,
+}
+
+impl Waiting<'_> {
+    /// Becomes readable when something was asked. It may do so without a reason.
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+
+    /// Gets ready for the next time; to be called before `asked`, so that nothing is missed.
+    pub(super) fn clear(&self) {
+        let mut count = [0; 8];
+        // It is non-blocking, and whether there was anything to take does not matter.
+        let _ = rustix::io::read(&self.wake, &mut count);
+    }
+
+    pub(super) fn asked(&self) -> Asked {
+        self.control.asked()
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        for shared in self.control.chain() {
+            let mut waiting = lock(&shared.waiting);
+            if let Some(mine) = waiting.iter().position(|wake| Arc::ptr_eq(wake, &self.wake)) {
+                waiting.swap_remove(mine);
+            }
+        }
+    }
+}
+
+thread_local! {
+    /// One per thread and not per child: a thread runs one child at a time, and most run many.
+    static WAKE: std::cell::OnceCell<Arc<OwnedFd>> = const { std::cell::OnceCell::new() };
+}
+
+fn this_thread() -> rustix::io::Result<Arc<OwnedFd>> {
+    WAKE.with(|cell| {
+        if let Some(wake) = cell.get() {
+            return Ok(wake.clone());
+        }
+        let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        Ok(cell.get_or_init(|| wake).clone())
+    })
+}
+
+fn from_level(level: u8) -> Asked {
+    match level {
+        0 => Asked::Nothing,
+        1 => Asked::Cancel,
+        _ => Asked::Kill,
+    }
+}
+
+/// The list is whole after every statement, so a panic elsewhere does not spoil it.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

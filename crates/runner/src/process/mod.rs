@@ -1,0 +1,113 @@
+//! Running child processes: one thread, one child, one call.
+//!
+//! A child has its own process group. It is given its standard input without a deadlock, its output is read as it
+//! comes, and when the call returns nothing of it lives: not what it left in the background, not what left its group
+//! or its session. Whatever survives this process itself is found by its mark, see [`end_left_over`].
+//!
+//! Nothing here knows workflows, decides about retries, or starts a thread.
+
+mod control;
+mod environment;
+mod linux;
+mod mark;
+mod output;
+mod run;
+mod start;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+pub use control::{Asked, Control};
+pub use environment::Environment;
+pub use linux::{Ending, LeftOver, adopt_orphans, end_left_over, end_strays, find_left_over};
+pub use mark::{RUN_VARIABLE, STEP_VARIABLE};
+pub use output::{Captured, Spooled, Stream};
+pub use run::run;
+pub use start::StartError;
+
+/// What to run, and within which limits.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// A name to be looked for on the child's `PATH`, or a path (relative to `cwd`).
+    pub program: OsString,
+    /// The arguments, without the program's name.
+    pub args: Vec<OsString>,
+    /// All variables of the child.
+    pub env: Environment,
+    /// The folder to run in.
+    pub cwd: PathBuf,
+    /// What the child reads.
+    pub stdin: Stdin,
+    /// How long it may run.
+    pub timeout: Option<Duration>,
+    /// How much it may write, per stream.
+    pub max_output: u64,
+    /// The time between the request to end and force.
+    pub grace: Duration,
+    /// The folder where output goes that is too large for memory.
+    pub spool: PathBuf,
+}
+
+/// What a child reads from its standard input.
+#[derive(Clone, Debug, Default)]
+pub enum Stdin {
+    /// Nothing.
+    #[default]
+    Null,
+    /// These bytes, as far as it wants them.
+    Bytes(Arc<[u8]>),
+}
+
+/// How a child ended. Whatever ended it first is what counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// By itself, with this exit code.
+    Exited(i32),
+    /// By a signal that was not ours.
+    Signalled(i32),
+    /// It was ended because its time was over.
+    TimedOut,
+    /// It was ended, or never started, because a [`Control`] asked for it.
+    Cancelled,
+    /// It was ended because it wrote more than `max_output`. The first `max_output` bytes were kept.
+    OutputTooLarge(Stream),
+    /// It was ended because what it wrote could not be kept, for this reason.
+    OutputNotKept(Stream, io::ErrorKind),
+    /// It was ended because it asked the terminal for input, which no step may.
+    NeedsTerminal,
+}
+
+/// All that is known of a child that ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// How it ended.
+    pub how: How,
+    /// What it wrote to standard output.
+    pub stdout: Captured,
+    /// What it wrote to standard error.
+    pub stderr: Captured,
+    /// What it used.
+    pub usage: Usage,
+    /// When it was started.
+    pub started: Timestamp,
+    /// When it was seen to end.
+    pub finished: Timestamp,
+    /// How long it ran, by a clock that does not jump.
+    pub elapsed: Duration,
+    /// Processes of this child that force could not end in ten seconds. Almost always none.
+    pub survivors: Vec<LeftOver>,
+}
+
+/// What a child used, with those of its own children that it waited for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage {
+    /// Processor time, of the program and of the system for it.
+    pub cpu_time: Duration,
+    /// The most memory that it held at a time, in bytes.
+    pub max_memory: u64,
+}

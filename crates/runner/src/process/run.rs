@@ -1,0 +1,364 @@
+//! One child from its start to its end, on the calling thread: everything that can happen to it is an event of one
+//! `poll`.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use rustix::buffer::spare_capacity;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::process::Signal;
+
+use super::control::{Asked, Control, Waiting};
+use super::linux::{self, Family, Started};
+use super::mark;
+use super::output::{Captured, Collector, Stream};
+use super::start::{self, StartError};
+use super::{Ended, How, Spec, Stdin, Usage};
+
+/// How much is read at a time.
+const PIECE: usize = 64 * 1024;
+
+/// How long others may go on writing to the pipes of a child that has ended, such as the `tee` of `exec > >(tee log)`.
+const LINGER: Duration = Duration::from_millis(200);
+
+/// How often a silent child is asked whether it waits for the terminal.
+const TERMINAL_CHECK: Duration = Duration::from_millis(500);
+
+/// Runs a child and returns when it and all that it started is gone.
+///
+/// `on_output` sees each piece of output as it arrives.
+pub fn run(
+    spec: &Spec,
+    control: &Control,
+    on_output: &mut dyn FnMut(Stream, &[u8]),
+) -> Result<Ended, StartError> {
+    let refused = |error: io::Error| StartError::from_system(&error, spec);
+    let waiting = control.wait_here().map_err(|error| refused(error.into()))?;
+    let started = Timestamp::now();
+    let clock = Instant::now();
+    if waiting.asked() != Asked::Nothing {
+        return Ok(never_started(started));
+    }
+    let name = mark::new_child();
+    let mut child = linux::start(&mut start::command(spec, &name)?).map_err(refused)?;
+    let input = Input::new(&mut child, &spec.stdin);
+    let mut running = Running {
+        spec,
+        waiting,
+        outputs: [
+            Output::new(Stream::Stdout, child.child.stdout.take().map(OwnedFd::from)),
+            Output::new(Stream::Stderr, child.child.stderr.take().map(OwnedFd::from)),
+        ],
+        input,
+        child,
+        name,
+        time_is_up: spec.timeout.map(linux::after),
+        ending: None,
+        exited: None,
+        piece: Vec::with_capacity(PIECE),
+    };
+    while !running.is_over() {
+        running.wait_and_handle(on_output);
+    }
+    running.finish(started, clock).map_err(refused)
+}
+
+fn never_started(now: Timestamp) -> Ended {
+    Ended {
+        how: How::Cancelled,
+        stdout: Captured::Memory(Vec::new()),
+        stderr: Captured::Memory(Vec::new()),
+        usage: Usage::default(),
+        started: now,
+        finished: now,
+        elapsed: Duration::ZERO,
+        survivors: Vec::new(),
+    }
+}
+
+struct Running<'a> {
+    spec: &'a Spec,
+    waiting: Waiting<'a>,
+    child: Started,
+    /// The name in its mark.
+    name: OsString,
+    outputs: [Output; 2],
+    input: Option<Input>,
+    time_is_up: Option<Instant>,
+    /// Set when we began to end the child.
+    ending: Option<EndingChild>,
+    /// Set when the child has ended; it is not waited for before `finish`, which keeps its number and group its own.
+    exited: Option<Exited>,
+    piece: Vec<u8>,
+}
+
+struct EndingChild {
+    why: How,
+    force_at: Instant,
+    forced: bool,
+}
+
+struct Exited {
+    at: Instant,
+    finished: Timestamp,
+}
+
+/// What woke us up.
+#[derive(Default)]
+struct Events {
+    outputs: [bool; 2],
+    input: bool,
+    exit: bool,
+    asked: bool,
+}
+
+impl Events {
+    fn is_silence(&self) -> bool {
+        let Self { outputs: [stdout, stderr], input, exit, asked } = *self;
+        !(stdout || stderr || input || exit || asked)
+    }
+}
+
+impl Running<'_> {
+    /// Whether the child has ended and its output is complete: all of it was read, or others hold the pipes too long.
+    fn is_over(&self) -> bool {
+        let Some(exited) = &self.exited else { return false };
+        let complete = self.outputs.iter().all(|output| output.pipe.is_none());
+        let enough = self.outputs.iter().all(|output| output.owed == 0);
+        complete || (enough && (self.ending.is_some() || exited.at.elapsed() >= LINGER))
+    }
+
+    fn wait_and_handle(&mut self, on_output: &mut dyn FnMut(Stream, &[u8])) {
+        let events = self.wait();
+        for index in 0..self.outputs.len() {
+            if events.outputs[index] {
+                self.read(index, on_output);
+            }
+        }
+        if events.input && self.input.as_mut().is_some_and(|input| input.write() == Written::All) {
+            self.input = None;
+        }
+        if events.exit {
+            self.note_exit();
+        }
+        if events.asked {
+            self.waiting.clear();
+        }
+        match self.waiting.asked() {
+            Asked::Nothing => {}
+            Asked::Cancel => self.end(How::Cancelled, self.spec.grace),
+            Asked::Kill => self.end(How::Cancelled, Duration::ZERO),
+        }
+        self.watch_clock();
+        if events.is_silence() && linux::has_terminal() && linux::wants_terminal(&self.child) {
+            self.end(How::NeedsTerminal, self.spec.grace);
+        }
+    }
+
+    fn wait(&self) -> Events {
+        let [stdout, stderr] = &self.outputs;
+        let sources = [
+            (stdout.pipe.as_ref().map(OwnedFd::as_fd), PollFlags::IN),
+            (stderr.pipe.as_ref().map(OwnedFd::as_fd), PollFlags::IN),
+            (self.input.as_ref().map(|input| input.pipe.as_fd()), PollFlags::OUT),
+            (self.exited.is_none().then_some(self.child.handle.as_fd()), PollFlags::IN),
+            (Some(self.waiting.fd()), PollFlags::IN),
+        ];
+        let mut fds = Vec::with_capacity(sources.len());
+        let places = sources.map(|(fd, flags)| {
+            fds.push(PollFd::from_borrowed_fd(fd?, flags));
+            Some(fds.len() - 1)
+        });
+        let timeout = self.next_deadline().map(|at| at.saturating_duration_since(Instant::now()));
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+        // Interrupted, or no memory for a moment: the caller looks at the clock and comes back.
+        if poll(&mut fds, timeout.as_ref()).is_err() {
+            return Events::default();
+        }
+        let happened = |place: Option<usize>| place.is_some_and(|place| !fds[place].revents().is_empty());
+        let [stdout, stderr, input, exit, asked] = places.map(happened);
+        Events { outputs: [stdout, stderr], input, exit, asked }
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        if let Some(exited) = &self.exited {
+            return Some(exited.at + LINGER);
+        }
+        if let Some(ending) = &self.ending {
+            return (!ending.forced).then_some(ending.force_at);
+        }
+        let look = linux::has_terminal().then(|| Instant::now() + TERMINAL_CHECK);
+        [self.time_is_up, look].into_iter().flatten().min()
+    }
+
+    fn watch_clock(&mut self) {
+        if self.exited.is_some() {
+            return;
+        }
+        let now = Instant::now();
+        if self.time_is_up.is_some_and(|at| now >= at) {
+            self.end(How::TimedOut, self.spec.grace);
+        }
+        if let Some(ending) = &mut self.ending
+            && !ending.forced
+            && now >= ending.force_at
+        {
+            ending.forced = true;
+            self.family().signal(Signal::KILL);
+        }
+    }
+
+    /// Begins to end the child, or makes force due earlier. The first reason stays.
+    fn end(&mut self, why: How, grace: Duration) {
+        if self.exited.is_some() {
+            return;
+        }
+        let force_at = linux::after(grace);
+        if let Some(ending) = &mut self.ending {
+            ending.force_at = ending.force_at.min(force_at);
+            return;
+        }
+        self.ending = Some(EndingChild { why, force_at, forced: false });
+        if !grace.is_zero() {
+            self.family().signal(Signal::TERM);
+        }
+    }
+
+    fn family(&self) -> Family<'_> {
+        Family::of_child(&self.name, self.child.pid)
+    }
+
+    fn note_exit(&mut self) {
+        self.exited = Some(Exited { at: Instant::now(), finished: Timestamp::now() });
+        self.input = None;
+        for output in &mut self.outputs {
+            output.count_owed();
+        }
+    }
+
+    fn read(&mut self, index: usize, on_output: &mut dyn FnMut(Stream, &[u8])) {
+        let output = &mut self.outputs[index];
+        let Some(pipe) = &output.pipe else { return };
+        self.piece.clear();
+        match rustix::io::read(pipe, spare_capacity(&mut self.piece)) {
+            Err(Errno::INTR) => {}
+            Ok(0) | Err(_) => output.close(),
+            Ok(_) => {
+                if let Err(why) = output.keep(&self.piece, self.spec, on_output) {
+                    output.close();
+                    self.end(why, Duration::ZERO);
+                }
+            }
+        }
+    }
+
+    /// Ends what the child left, waits for the child, and tells all.
+    fn finish(self, started: Timestamp, clock: Instant) -> io::Result<Ended> {
+        let family = Family::of_child(&self.name, self.child.pid);
+        let mut survivors = Vec::new();
+        if family.lives() {
+            let force_at = self.ending.as_ref().map(|ending| ending.force_at);
+            survivors = family.end(self.spec.grace, force_at, Some(&self.waiting)).survivors;
+        }
+        let Started { child, pid, .. } = self.child;
+        let used = linux::wait_for_exit(child, pid)?;
+        let status = used.status;
+        // A status is an exit code or a signal.
+        let natural = status.code().map(How::Exited).or(status.signal().map(How::Signalled));
+        let exited = self.exited.unwrap_or_else(|| Exited { at: Instant::now(), finished: Timestamp::now() });
+        let [stdout, stderr] = self.outputs.map(|output| output.collected.finish());
+        Ok(Ended {
+            how: self.ending.map(|ending| ending.why).or(natural).unwrap_or(How::Cancelled),
+            stdout,
+            stderr,
+            usage: Usage { cpu_time: used.rusage.utime + used.rusage.stime, max_memory: used.rusage.maxrss },
+            started,
+            finished: exited.finished,
+            elapsed: exited.at.duration_since(clock),
+            survivors,
+        })
+    }
+}
+
+/// One stream of the child.
+struct Output {
+    stream: Stream,
+    pipe: Option<OwnedFd>,
+    collected: Collector,
+    /// What was written before the child ended and is still to be read.
+    owed: u64,
+}
+
+impl Output {
+    fn new(stream: Stream, pipe: Option<OwnedFd>) -> Self {
+        Self { stream, pipe, collected: Collector::new(), owed: 0 }
+    }
+
+    fn close(&mut self) {
+        self.pipe = None;
+        self.owed = 0;
+    }
+
+    fn count_owed(&mut self) {
+        let ready = self.pipe.as_ref().and_then(|pipe| rustix::io::ioctl_fionread(pipe).ok());
+        self.owed = ready.unwrap_or(0);
+    }
+
+    /// Keeps a piece, or as much of it as is allowed; then an error says why the child must end.
+    fn keep(
+        &mut self,
+        piece: &[u8],
+        spec: &Spec,
+        on_output: &mut dyn FnMut(Stream, &[u8]),
+    ) -> Result<(), How> {
+        self.owed = self.owed.saturating_sub(piece.len() as u64);
+        let room = usize::try_from(spec.max_output - self.collected.len()).unwrap_or(usize::MAX);
+        let kept = &piece[..piece.len().min(room)];
+        if !kept.is_empty() {
+            let stored = self.collected.add(kept, &spec.spool);
+            stored.map_err(|error| How::OutputNotKept(self.stream, error.kind()))?;
+            on_output(self.stream, kept);
+        }
+        if kept.len() < piece.len() { Err(How::OutputTooLarge(self.stream)) } else { Ok(()) }
+    }
+}
+
+/// What the child still has to be given.
+struct Input {
+    pipe: OwnedFd,
+    bytes: Arc<[u8]>,
+    done: usize,
+}
+
+#[derive(PartialEq, Eq)]
+enum Written {
+    Some,
+    All,
+}
+
+impl Input {
+    fn new(child: &mut Started, stdin: &Stdin) -> Option<Self> {
+        let pipe = OwnedFd::from(child.child.stdin.take()?);
+        let Stdin::Bytes(bytes) = stdin else { return None };
+        // Without this a write of more than fits would block; a pipe of our own cannot refuse it.
+        rustix::fs::fcntl_setfl(&pipe, OFlags::NONBLOCK).ok()?;
+        Some(Self { pipe, bytes: bytes.clone(), done: 0 })
+    }
+
+    fn write(&mut self) -> Written {
+        match rustix::io::write(&self.pipe, &self.bytes[self.done..]) {
+            Ok(count) => self.done += count,
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            // A child need not read what it is given.
+            Err(_) => return Written::All,
+        }
+        if self.done == self.bytes.len() { Written::All } else { Written::Some }
+    }
+}

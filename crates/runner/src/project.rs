@@ -1,0 +1,212 @@
+//! The project: the folder that a workflow may read and write in, and where its store is.
+//!
+//! A path is judged twice: by its text, so that nothing can be learnt about files elsewhere, and by where its links
+//! lead.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Component, Path, PathBuf};
+
+/// Files may be this large.
+pub const MAX_FILE: u64 = 64 << 20;
+
+/// The name of the folder of the store.
+pub const STORE: &str = ".threadline";
+
+/// Where a workflow may read and write.
+#[derive(Debug, Clone)]
+pub struct Project {
+    root: PathBuf,
+    here: PathBuf,
+    allowed: Vec<PathBuf>,
+}
+
+/// Why a file could not be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileError {
+    /// What happened, in words.
+    pub message: String,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+impl FileError {
+    fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None }
+    }
+}
+
+impl Project {
+    /// The project of a folder: the nearest folder above that has a store or a repository, else the folder itself.
+    pub fn of(here: &Path) -> io::Result<Self> {
+        let here = here.canonicalize()?;
+        let marked = |folder: &&Path| folder.join(STORE).is_dir() || folder.join(".git").exists();
+        let root = here.ancestors().find(marked).unwrap_or(&here).to_owned();
+        Ok(Self { root, here, allowed: Vec::new() })
+    }
+
+    /// With folders outside that may be used, too. A relative one is meant from the folder that steps run in.
+    #[must_use]
+    pub fn allow<'a>(mut self, folders: impl IntoIterator<Item = &'a str>) -> Self {
+        let folders = folders.into_iter().map(|folder| {
+            let path = self.here.join(folder);
+            path.canonicalize().unwrap_or_else(|_| plain_path(&path))
+        });
+        let folders: Vec<PathBuf> = folders.collect();
+        self.allowed.extend(folders);
+        self
+    }
+
+    /// The folder that steps run in.
+    pub fn here(&self) -> &Path {
+        &self.here
+    }
+
+    /// The folder of the store.
+    pub fn store(&self) -> PathBuf {
+        self.root.join(STORE)
+    }
+
+    /// The text of a file of the project.
+    pub fn read(&self, name: &str, from: &Path) -> Result<String, FileError> {
+        let shown = |error: io::Error| FileError::new(format!("`{name}`: {}", plain(&error)));
+        let path = self.by_name(name, from)?.canonicalize().map_err(shown)?;
+        self.check(name, &path)?;
+        let file = fs::File::open(&path).map_err(shown)?;
+        if !file.metadata().map_err(shown)?.is_file() {
+            return Err(FileError::new(format!("`{name}` is not a regular file")));
+        }
+        let mut bytes = Vec::new();
+        file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(shown)?;
+        if bytes.len() as u64 > MAX_FILE {
+            return Err(FileError::new(format!("`{name}` is larger than 64 MiB")));
+        }
+        String::from_utf8(bytes).map_err(|error| {
+            FileError::new(format!(
+                "`{name}` is not valid UTF-8 at byte {}",
+                error.utf8_error().valid_up_to()
+            ))
+        })
+    }
+
+    /// Writes a file of the project: all of it or nothing, whatever happens in between.
+    pub fn write(&self, name: &str, content: &str, how: &WriteHow<'_>) -> Result<PathBuf, FileError> {
+        let shown = |error: io::Error| FileError::new(format!("`{name}`: {}", plain(&error)));
+        let path = self.by_name(name, how.from)?;
+        let file_name =
+            path.file_name().ok_or_else(|| FileError::new(format!("`{name}` is not the name of a file")))?;
+        let folder = path.parent().unwrap_or(&self.here);
+        self.check(name, &existing(folder))?;
+        if how.create_dirs {
+            fs::create_dir_all(folder).map_err(shown)?;
+        }
+        let folder = folder.canonicalize().map_err(|error| FileError {
+            hint: (error.kind() == io::ErrorKind::NotFound)
+                .then(|| "`create_dirs: true` makes the folders on the way".to_owned()),
+            ..shown(error)
+        })?;
+        self.check(name, &folder)?;
+        // A link is written through only where it stays inside.
+        let target = match folder.join(file_name).canonicalize() {
+            Ok(target) => target,
+            Err(_) => folder.join(file_name),
+        };
+        self.check(name, &target)?;
+        if target.is_dir() {
+            return Err(FileError::new(format!("`{name}` is a folder")));
+        }
+        let mode =
+            how.mode.or_else(|| fs::metadata(&target).ok().map(|found| found.permissions().mode() & 0o7777));
+        replace(&target, content, mode).map_err(shown)?;
+        Ok(target)
+    }
+
+    /// The path by its text alone, when it stays inside.
+    fn by_name(&self, name: &str, from: &Path) -> Result<PathBuf, FileError> {
+        if name.is_empty() || name.contains('\0') {
+            return Err(FileError::new("a path is not empty and holds no NUL character"));
+        }
+        let path = plain_path(&from.join(name));
+        self.check(name, &path)?;
+        Ok(path)
+    }
+
+    fn check(&self, name: &str, path: &Path) -> Result<(), FileError> {
+        if path.starts_with(self.root.join(STORE)) {
+            return Err(FileError::new(format!("`{name}` is in the store, which belongs to Threadline")));
+        }
+        if path.starts_with(&self.root) || self.allowed.iter().any(|allowed| path.starts_with(allowed)) {
+            return Ok(());
+        }
+        let hint = format!(
+            "files are used only inside the project, {}; `allow: {{files: [...]}}` adds folders",
+            self.root.display()
+        );
+        Err(FileError { message: format!("`{name}` is outside the project"), hint: Some(hint) })
+    }
+}
+
+/// How a file is written.
+pub struct WriteHow<'a> {
+    /// The folder that a relative path is meant from.
+    pub from: &'a Path,
+    /// Its permissions.
+    pub mode: Option<u32>,
+    /// Whether folders on the way are made.
+    pub create_dirs: bool,
+}
+
+/// Writes beside it, then takes its place: nobody ever sees half a file.
+fn replace(target: &Path, content: &str, mode: Option<u32>) -> io::Result<()> {
+    let folder = target.parent().unwrap_or(Path::new("/"));
+    let beside = folder.join(format!(".threadline-{}", uuid::Uuid::new_v4().simple()));
+    let written = (|| {
+        let mut options = fs::OpenOptions::new();
+        let mut file = options.write(true).create_new(true).mode(mode.unwrap_or(0o666)).open(&beside)?;
+        if let Some(mode) = mode {
+            file.set_permissions(fs::Permissions::from_mode(mode))?;
+        }
+        file.write_all(content.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&beside, target)
+    })();
+    if written.is_err() {
+        // It may never have been made.
+        let _ = fs::remove_file(&beside);
+    }
+    written
+}
+
+/// Where the part of a path that exists leads to, with the rest behind it.
+fn existing(path: &Path) -> PathBuf {
+    for ancestor in path.ancestors() {
+        if let (Ok(found), Ok(rest)) = (ancestor.canonicalize(), path.strip_prefix(ancestor)) {
+            return found.join(rest);
+        }
+    }
+    path.to_owned()
+}
+
+/// The path without `.` and `..`, by its text alone.
+fn plain_path(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// The system's words without its number.
+pub fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    let end = text.find(" (os error").unwrap_or(text.len());
+    let mut chars = text[..end].chars();
+    chars.next().map_or(String::new(), |first| first.to_lowercase().chain(chars).collect())
+}

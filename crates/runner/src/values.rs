@@ -1,0 +1,127 @@
+//! The values of a run, loaded from the journal when a step reads them and kept for a while.
+//!
+//! What is kept is bounded in bytes; whatever was dropped is in the journal.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use threadline_engine::event::{Seq, What};
+use threadline_engine::replay::output_of;
+use threadline_engine::view::{ItemRef, Load};
+use threadline_lang::{Envelope, Value};
+use threadline_store::{JournalError, Reader, RunId};
+
+use crate::output;
+
+/// So many bytes of values are kept.
+const MAX_KEPT: u64 = 64 << 20;
+
+/// Outputs and lists by the events that recorded them.
+pub struct Values<'s> {
+    reader: &'s Reader,
+    run: RunId,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    entries: BTreeMap<Seq, Entry>,
+    order: VecDeque<Seq>,
+    bytes: u64,
+}
+
+#[derive(Clone)]
+enum Entry {
+    Output(Arc<Envelope>),
+    List(Value),
+}
+
+impl<'s> Values<'s> {
+    /// The values of a run.
+    pub fn new(reader: &'s Reader, run: RunId) -> Self {
+        Self { reader, run, kept: Mutex::default() }
+    }
+
+    /// The output that an event recorded.
+    pub fn output(&self, seq: Seq) -> Result<Arc<Envelope>, JournalError> {
+        if let Some(Entry::Output(output)) = self.kept(seq) {
+            return Ok(output);
+        }
+        let event = self.reader.event(&self.run, seq)?;
+        let output =
+            output_of(&event).ok_or_else(|| JournalError::Value(format!("event {seq} has no output")))?;
+        let envelope = Arc::new(output::loaded(self.reader, output)?);
+        self.keep_output(seq, &envelope);
+        Ok(envelope)
+    }
+
+    /// The list that an event recorded.
+    pub fn list(&self, seq: Seq) -> Result<Value, JournalError> {
+        if let Some(Entry::List(list)) = self.kept(seq) {
+            return Ok(list);
+        }
+        let event = self.reader.event(&self.run, seq)?;
+        let What::Expanded { items, .. } = &event.what else {
+            return Err(JournalError::Value(format!("event {seq} has no list")));
+        };
+        let list = self.reader.load(items)?;
+        self.keep_list(seq, &list);
+        Ok(list)
+    }
+
+    /// Keeps an output that is known already.
+    pub fn keep_output(&self, seq: Seq, envelope: &Arc<Envelope>) {
+        let size = envelope.value.size() + envelope.also.as_ref().map_or(0, Value::size) + 512;
+        self.keep(seq, Entry::Output(Arc::clone(envelope)), size);
+    }
+
+    /// Keeps a list that is known already.
+    pub fn keep_list(&self, seq: Seq, list: &Value) {
+        self.keep(seq, Entry::List(list.clone()), list.size());
+    }
+
+    fn kept(&self, seq: Seq) -> Option<Entry> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).entries.get(&seq).cloned()
+    }
+
+    fn keep(&self, seq: Seq, entry: Entry, size: u64) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = &mut *kept;
+        if kept.entries.insert(seq, entry).is_none() {
+            kept.order.push_back(seq);
+            kept.bytes += size;
+        }
+        while kept.bytes > MAX_KEPT && kept.order.len() > 1 {
+            let Some(oldest) = kept.order.pop_front() else { break };
+            if let Some(dropped) = kept.entries.remove(&oldest) {
+                kept.bytes = kept.bytes.saturating_sub(dropped.size());
+            }
+        }
+    }
+}
+
+impl Entry {
+    fn size(&self) -> u64 {
+        match self {
+            Self::Output(envelope) => {
+                envelope.value.size() + envelope.also.as_ref().map_or(0, Value::size) + 512
+            }
+            Self::List(list) => list.size(),
+        }
+    }
+}
+
+impl Load for &Values<'_> {
+    type Error = JournalError;
+
+    fn output(&mut self, seq: Seq) -> Result<Arc<Envelope>, JournalError> {
+        Values::output(self, seq)
+    }
+
+    fn item(&mut self, item: ItemRef) -> Result<Value, JournalError> {
+        let list = self.list(item.list)?;
+        let index = usize::try_from(item.index).unwrap_or(usize::MAX);
+        let found = list.as_list().and_then(|items| items.get(index)).cloned();
+        found.ok_or_else(|| JournalError::Value(format!("event {} has no item {index}", item.list)))
+    }
+}

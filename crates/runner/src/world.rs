@@ -1,0 +1,201 @@
+//! The real world: environment, files of the project, commands, the clock, randomness.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use threadline_flow::model::Computed;
+use threadline_lang::diag::nearest;
+use threadline_lang::value::JsonStyle;
+use threadline_lang::{ComputeError, Limits, Value, World, data};
+
+use crate::process::{self, Control, Ended, Environment, How, Spec, Stdin};
+use crate::project::{FileError, MAX_FILE, Project};
+
+/// A command is ended after this time.
+const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
+/// The time between the request to end and force.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Gives the values that only the machine knows.
+pub struct RealWorld<'a> {
+    /// The project that files are read in.
+    pub project: &'a Project,
+    /// The folder that relative paths are meant from, and that commands run in.
+    pub folder: PathBuf,
+    /// The environment.
+    pub env: Environment,
+    /// Whether `cmd:` may run, and what to write to let it.
+    pub commands: Commands,
+    /// Declared kinds.
+    pub computed: &'a [Computed],
+    /// Ends what runs.
+    pub control: Control,
+    /// The folder where output goes that is too large for memory.
+    pub spool: PathBuf,
+}
+
+/// Whether commands may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Commands {
+    /// They may.
+    Allowed,
+    /// They may not; what to do about it.
+    Refused(&'static str),
+}
+
+impl World for RealWorld<'_> {
+    fn compute(&mut self, name: &str, args: &[Value]) -> Result<Value, ComputeError> {
+        match name {
+            "env" => self.variable(text(args, 0)?),
+            "file" => self.file(text(args, 0)?),
+            "cmd" => match self.commands {
+                Commands::Allowed => {
+                    let arguments: Vec<String> = args.iter().skip(1).map(Value::to_string).collect();
+                    self.command(text(args, 0)?, &arguments)
+                }
+                Commands::Refused(hint) => Err(failed("commands are not allowed", Some(hint))),
+            },
+            "now" => Ok(Value::from(format!("{:.3}", jiff::Timestamp::now()))),
+            "uuid" => Ok(Value::from(uuid::Uuid::new_v4().to_string())),
+            name => match self.computed.iter().find(|declared| declared.name == name) {
+                Some(declared) => self.declared(declared, args),
+                None => Err(failed("this kind is not declared", None)),
+            },
+        }
+    }
+}
+
+impl RealWorld<'_> {
+    fn variable(&self, name: &str) -> Result<Value, ComputeError> {
+        if let Some(value) = self.env.get(name.as_ref()) {
+            return match value.to_str() {
+                Some(value) => Ok(Value::from(value)),
+                None => Err(failed(format!("the variable `{name}` is not valid UTF-8"), None)),
+            };
+        }
+        let names: Vec<String> =
+            self.env.names().filter_map(|name| Some(name.to_str()?.to_owned())).collect();
+        let nearest = nearest(name, names.iter().map(String::as_str)).map(Into::into);
+        Err(ComputeError::Missing { nearest })
+    }
+
+    fn file(&self, name: &str) -> Result<Value, ComputeError> {
+        let mut content = self.project.read(name, &self.folder).map_err(of_file)?;
+        if content.ends_with('\n') {
+            content.pop();
+            if content.ends_with('\r') {
+                content.pop();
+            }
+        }
+        Ok(Value::from(content))
+    }
+
+    /// The output of a command without its final line breaks. Values are its positional parameters, never its text.
+    fn command(&self, command: &str, arguments: &[String]) -> Result<Value, ComputeError> {
+        if command.contains('\0') || arguments.iter().any(|argument| argument.contains('\0')) {
+            return Err(failed("a command cannot hold a NUL character", None));
+        }
+        let (program, options) = shell(&self.env);
+        let mut args: Vec<OsString> = options.iter().map(OsString::from).collect();
+        args.extend(["-c", command, program].map(OsString::from));
+        args.extend(arguments.iter().map(OsString::from));
+        let ended = self.run(program.into(), args, Stdin::Null, COMMAND_TIMEOUT, command)?;
+        let mut text = output_text(&ended, command)?;
+        text.truncate(text.trim_end_matches(['\n', '\r']).len());
+        Ok(Value::from(text))
+    }
+
+    /// A declared kind: its arguments as JSON on stdin, JSON back.
+    fn declared(&self, declared: &Computed, args: &[Value]) -> Result<Value, ComputeError> {
+        let [program, rest @ ..] = &declared.command[..] else {
+            return Err(failed(format!("`{}` has no command", declared.name), None));
+        };
+        let argument = match args {
+            [one] => one.clone(),
+            several => {
+                Value::list(several.to_vec()).map_err(|_| failed("its arguments are too large", None))?
+            }
+        };
+        let stdin = Stdin::Bytes(argument.to_json(JsonStyle::Compact).into_bytes().into());
+        let timeout = declared.timeout.unwrap_or(COMMAND_TIMEOUT);
+        let args = rest.iter().map(|word| OsString::from(word.as_str())).collect();
+        let ended = self.run(program.as_str().into(), args, stdin, timeout, program)?;
+        let text = output_text(&ended, program)?;
+        data::json::read_value(&text, &Limits::DEFAULT).map_err(|error| {
+            let hint = "a command that computes a value prints one JSON document: text in quotes";
+            failed(format!("the output of `{program}` is not JSON: {error}"), Some(hint))
+        })
+    }
+
+    fn run(
+        &self,
+        program: OsString,
+        args: Vec<OsString>,
+        stdin: Stdin,
+        timeout: Duration,
+        shown: &str,
+    ) -> Result<Ended, ComputeError> {
+        let spec = Spec {
+            program,
+            args,
+            env: self.env.clone(),
+            cwd: self.folder.clone(),
+            stdin,
+            timeout: Some(timeout),
+            max_output: MAX_FILE,
+            grace: GRACE,
+            spool: self.spool.clone(),
+        };
+        let ended = process::run(&spec, &self.control.child(), &mut |_, _| {})
+            .map_err(|error| failed(error.to_string(), None))?;
+        let how = match ended.how {
+            How::Exited(0) => return Ok(ended),
+            How::Exited(code) => format!("exit code {code}"),
+            How::TimedOut => format!("no end after {} s", timeout.as_secs()),
+            How::Signalled(signal) => format!("ended by signal {signal}"),
+            How::Cancelled => "it was stopped".to_owned(),
+            How::OutputTooLarge(_) => "it printed more than 64 MiB".to_owned(),
+            How::OutputNotKept(_, kind) => format!("its output could not be kept: {kind}"),
+            How::NeedsTerminal => "it asked for a terminal".to_owned(),
+        };
+        let stderr = ended.stderr.read().unwrap_or_default();
+        let stderr = String::from_utf8_lossy(&stderr);
+        let stderr = last_lines(stderr.trim_end(), 5);
+        let detail = if stderr.is_empty() { String::new() } else { format!(": {stderr}") };
+        Err(failed(format!("`{shown}` failed, {how}{detail}"), None))
+    }
+}
+
+/// The shell that runs text, strictly: bash, or sh where there is none.
+pub(crate) fn shell(env: &Environment) -> (&'static str, &'static [&'static str]) {
+    if on_path("bash", env) { ("bash", &["-e", "-o", "pipefail"]) } else { ("sh", &["-e"]) }
+}
+
+fn on_path(program: &str, env: &Environment) -> bool {
+    let path = env.get("PATH".as_ref()).unwrap_or_default();
+    std::env::split_paths(path).any(|folder| Path::new(&folder).join(program).is_file())
+}
+
+fn output_text(ended: &Ended, shown: &str) -> Result<String, ComputeError> {
+    let bytes = ended.stdout.read().map_err(|error| failed(error.to_string(), None))?;
+    String::from_utf8(bytes).map_err(|_| failed(format!("the output of `{shown}` is not valid UTF-8"), None))
+}
+
+fn failed(message: impl Into<String>, hint: Option<&str>) -> ComputeError {
+    ComputeError::Failed { message: message.into(), hint: hint.map(str::to_owned) }
+}
+
+fn of_file(error: FileError) -> ComputeError {
+    ComputeError::Failed { message: error.message, hint: error.hint }
+}
+
+fn text(args: &[Value], at: usize) -> Result<&str, ComputeError> {
+    let value = args.get(at).ok_or_else(|| failed("an argument is missing", None))?;
+    value.as_str().ok_or_else(|| failed(format!("its argument is text, not {}", value.kind()), None))
+}
+
+fn last_lines(text: &str, count: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(count)..].join("\n")
+}

@@ -1,0 +1,210 @@
+//! The journal of one run as typed events: what the driver appends and what everybody reads.
+//!
+//! Small values stand in their events, large ones are stored once by their hash.
+
+use std::fmt;
+
+use threadline_engine::event::{Computed, Datum, Event, Form, Instance, Millis, What};
+use threadline_engine::world::Answer;
+use threadline_lang::value::JsonStyle;
+use threadline_lang::{Limits, Value, data};
+
+use crate::wire::{self, WireError};
+use crate::{Draft, Lease, Reader, Record, RunId, Seq, Store, StoreError, Sync, Ticket};
+
+/// A value of at most so many bytes stands in its event.
+const SMALL: usize = 2_048;
+/// An event nests a value a few levels, and floats are told apart at twice the depth; a value that is deeper than half
+/// of this is stored apart.
+const SHALLOW: u8 = 100;
+
+/// Why the journal cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JournalError {
+    /// The store says so.
+    Store(StoreError),
+    /// An event says what this program does not know.
+    Wire(WireError),
+    /// A value is not what its event says.
+    Value(String),
+}
+
+impl fmt::Display for JournalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Store(error) => error.fmt(f),
+            Self::Wire(error) => error.fmt(f),
+            Self::Value(why) => write!(f, "a value of the journal cannot be read: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for JournalError {}
+
+impl From<StoreError> for JournalError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<WireError> for JournalError {
+    fn from(error: WireError) -> Self {
+        Self::Wire(error)
+    }
+}
+
+/// Appends the events of a run that this process drives.
+pub struct Journal<'s> {
+    store: &'s Store,
+    lease: Lease,
+}
+
+impl<'s> Journal<'s> {
+    /// The journal of a run.
+    pub fn new(store: &'s Store, lease: Lease) -> Self {
+        Self { store, lease }
+    }
+
+    /// The store behind it.
+    pub fn store(&self) -> &'s Store {
+        self.store
+    }
+
+    /// The run.
+    pub fn run(&self) -> &RunId {
+        self.lease.run()
+    }
+
+    /// Appends events, which are numbered at once; the ticket says when they are on disk.
+    pub fn append(
+        &self,
+        time: Millis,
+        happened: Vec<(Instance, What)>,
+        sync: Sync,
+    ) -> Result<(Vec<Event>, Ticket), StoreError> {
+        let drafts = happened.iter().map(|(at, what)| draft(time, at, what)).collect();
+        let ticket = self.lease.append(drafts, sync)?;
+        let numbered = (ticket.first()..).zip(happened);
+        let events = numbered.map(|(seq, (at, what))| Event { seq, time, at, what }).collect();
+        Ok((events, ticket))
+    }
+
+    /// Waits until everything up to an event is on disk.
+    pub fn wait_synced(&self, seq: Seq) -> Result<(), StoreError> {
+        self.lease.wait_synced(seq)
+    }
+}
+
+impl Store {
+    /// A value for an event: small ones as they are, large ones by their hash.
+    pub fn datum(&self, value: &Value) -> Result<Datum, StoreError> {
+        if let Some(text) = value.as_str() {
+            if text.len() <= SMALL {
+                return Ok(Datum::Here(value.clone()));
+            }
+            let hash = self.put_text(text)?;
+            return Ok(Datum::Stored { hash: hash, len: text.len() as u64, form: Form::Text });
+        }
+        let json = match (value.as_list(), value.as_object()) {
+            (None, None) => return Ok(Datum::Here(value.clone())),
+            _ => value.to_json(JsonStyle::Compact),
+        };
+        if json.len() <= SMALL && value.depth() <= SHALLOW / 2 {
+            return Ok(Datum::Here(value.clone()));
+        }
+        let (form, json) = if wire::has_float(value) && value.depth() <= SHALLOW {
+            (Form::Tagged, wire::tagged(value).to_json(JsonStyle::Compact))
+        } else {
+            (Form::Json, json)
+        };
+        let len = json.len() as u64;
+        let hash = self.put_value(json.into_bytes())?;
+        Ok(Datum::Stored { hash: hash, len, form })
+    }
+
+    /// Answers of the world for an event.
+    pub fn computed(&self, answers: &[Answer]) -> Result<Vec<Computed>, StoreError> {
+        let computed = |answer: &Answer| {
+            let args = Value::list(answer.args.clone()).unwrap_or_default();
+            let answered = match &answer.answer {
+                Ok(value) => Ok(self.datum(value)?),
+                Err(error) => Err(error.clone()),
+            };
+            Ok(Computed { name: answer.name.clone(), args: self.datum(&args)?, answer: answered })
+        };
+        answers.iter().map(computed).collect()
+    }
+}
+
+impl Reader {
+    /// The events of a run from a number on.
+    pub fn events(
+        &self,
+        run: &RunId,
+        from: Seq,
+    ) -> Result<impl Iterator<Item = Result<Event, JournalError>>, StoreError> {
+        Ok(self.read(run, from)?.map(|record| event(&record?)))
+    }
+
+    /// One event of a run.
+    pub fn event(&self, run: &RunId, seq: Seq) -> Result<Event, JournalError> {
+        event(&self.record(run, seq)?)
+    }
+
+    /// The value of an event.
+    pub fn load(&self, datum: &Datum) -> Result<Value, JournalError> {
+        match datum {
+            Datum::Here(value) => Ok(value.clone()),
+            Datum::Stored { hash, form, .. } => {
+                let bytes = self.value(hash)?;
+                let text = String::from_utf8(bytes)
+                    .map_err(|_| JournalError::Value(format!("{hash} is not UTF-8")))?;
+                if *form == Form::Text {
+                    return Ok(Value::from(text));
+                }
+                let value = data::json::read_value(&text, &STORED)
+                    .map_err(|error| JournalError::Value(format!("{hash}: {error}")))?;
+                if *form == Form::Json {
+                    return Ok(value);
+                }
+                wire::untagged(&value).map_err(|why| JournalError::Value(format!("{hash}: {why}")))
+            }
+        }
+    }
+
+    /// The answers of the world that an event holds.
+    pub fn answers(&self, computed: &[Computed]) -> Result<Vec<Answer>, JournalError> {
+        let answer = |computed: &Computed| {
+            let args = self.load(&computed.args)?.as_list().unwrap_or_default().to_vec();
+            let answer = match &computed.answer {
+                Ok(datum) => Ok(self.load(datum)?),
+                Err(error) => Err(error.clone()),
+            };
+            Ok(Answer { name: computed.name.clone(), args, answer })
+        };
+        computed.iter().map(answer).collect()
+    }
+}
+
+/// What was once a value is read again, whatever the limits for what people write are.
+const STORED: Limits = Limits { source: 1 << 30, ..Limits::DEFAULT };
+
+fn draft(time: Millis, at: &Instance, what: &What) -> Draft {
+    let (kind, payload) = wire::encode(what);
+    let draft = Draft::new(kind, time.to_string()).at(at.0.as_str()).with(payload);
+    match what {
+        What::RunStarted(_) | What::Resumed => draft.status("running"),
+        What::Paused { .. } => draft.status("paused"),
+        What::RunEnded { outcome, .. } => draft.status(outcome.name()),
+        _ => draft,
+    }
+}
+
+fn event(record: &Record) -> Result<Event, JournalError> {
+    let time = record
+        .time
+        .parse()
+        .map_err(|_| WireError { kind: record.kind.clone(), why: "its time is not a number".to_owned() })?;
+    let what = wire::decode(&record.kind, &record.payload)?;
+    Ok(Event { seq: record.seq, time, at: Instance(record.place.as_str().into()), what })
+}

@@ -1,0 +1,88 @@
+//! Files that one process at a time may hold. The lock is the operating system's and ends with the process, however
+//! that ends; no process number is ever asked whether it lives.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// A file that this process holds. Dropping it removes the file, then gives the lock back.
+#[derive(Debug)]
+pub(crate) struct LockedFile {
+    file: File,
+    path: PathBuf,
+    kept: bool,
+}
+
+impl LockedFile {
+    /// Holds the file, creating it when it is not there; `None` when somebody else holds it.
+    pub(crate) fn acquire(path: &Path) -> io::Result<Option<Self>> {
+        loop {
+            let file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .open(path)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+            // Between opening and locking, the holder may have removed the file: then this is the lock of a file that
+            // nobody else can find, and worth nothing.
+            if still_there(&file, path)? {
+                return Ok(Some(Self { file, path: path.to_owned(), kept: false }));
+            }
+        }
+    }
+
+    /// Writes the number of this process into the file, for people who meet the lock.
+    pub(crate) fn sign(&mut self) -> io::Result<()> {
+        self.file.set_len(0)?;
+        write!(self.file, "{}", std::process::id())
+    }
+
+    /// Gives the file another name, under which it stays.
+    pub(crate) fn keep_as(mut self, path: &Path) -> io::Result<()> {
+        fs::rename(&self.path, path)?;
+        self.kept = true;
+        Ok(())
+    }
+
+    /// The file itself.
+    pub(crate) fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    /// Where the file is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        if !self.kept {
+            // Removed while locked, so that nobody else's file is meant. If it is gone, or stays, no harm is done.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Who signed a file that somebody else holds.
+pub(crate) fn signature(path: &Path) -> Option<u32> {
+    let mut text = String::new();
+    File::open(path).ok()?.take(16).read_to_string(&mut text).ok()?;
+    text.parse().ok()
+}
+
+fn still_there(file: &File, path: &Path) -> io::Result<bool> {
+    let ours = file.metadata()?;
+    match fs::metadata(path) {
+        Ok(found) => Ok((ours.dev(), ours.ino()) == (found.dev(), found.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}

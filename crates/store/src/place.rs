@@ -1,0 +1,223 @@
+//! Where a journal is: a folder on disk or the memory of this process. Here are all its paths, its leases and the
+//! opening of its database.
+
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::error::StoreError;
+use crate::lock::{self, LockedFile};
+use crate::log;
+use crate::names::{Hash, RunId};
+use crate::schema;
+
+/// The folder of a project in which its journal is.
+pub const FOLDER: &str = ".threadline";
+
+const JOURNAL: &str = "journal.db";
+const LOG: &str = "journal.db-wal";
+
+/// A connection that several threads use in turn.
+pub(crate) type Shared = Arc<Mutex<Connection>>;
+
+/// Locks a mutex whether or not a thread panicked with it: what is guarded here is never left half changed.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What stands in for a disk in tests: it outlives the stores that are opened on it, as a disk outlives processes.
+#[derive(Clone)]
+pub struct MemoryDisk {
+    connection: Shared,
+    leases: Arc<Mutex<BTreeSet<RunId>>>,
+}
+
+impl MemoryDisk {
+    /// An empty disk.
+    pub fn new() -> Result<Self, StoreError> {
+        let connection = Connection::open_in_memory()?;
+        schema::create(&connection)?;
+        Ok(Self { connection: Arc::new(Mutex::new(connection)), leases: Arc::default() })
+    }
+}
+
+#[derive(Clone)]
+pub(crate) enum Place {
+    Folder(PathBuf),
+    Memory(MemoryDisk),
+}
+
+/// The right to drive a run, until it is dropped.
+pub(crate) enum Hold {
+    File { _lock: LockedFile },
+    Memory { disk: MemoryDisk, run: RunId },
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if let Self::Memory { disk, run } = self {
+            locked(&disk.leases).remove(run);
+        }
+    }
+}
+
+impl Place {
+    /// The place of a journal, which is created when it is not there.
+    pub(crate) fn create(folder: &Path) -> Result<Self, StoreError> {
+        folders(folder)?;
+        let place = Self::Folder(folder.to_owned());
+        let guard = folder.join("open.lock");
+        let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&guard);
+        let lock = lock.map_err(|error| StoreError::io(&guard, &error))?;
+        // Two processes that find no journal must not both make one.
+        lock.lock().map_err(|error| StoreError::io(&guard, &error))?;
+        if !folder.join(JOURNAL).exists() {
+            create_journal(folder)?;
+        }
+        log::check(&folder.join(LOG))?;
+        remove_left_spools(folder)?;
+        Ok(place)
+    }
+
+    /// The place of a journal that must be there.
+    pub(crate) fn existing(folder: &Path) -> Result<Self, StoreError> {
+        if !folder.join(JOURNAL).exists() {
+            return Err(StoreError::NoJournal { folder: folder.to_owned() });
+        }
+        log::check(&folder.join(LOG))?;
+        Ok(Self::Folder(folder.to_owned()))
+    }
+
+    /// A connection that may write.
+    pub(crate) fn writing(&self) -> Result<Shared, StoreError> {
+        match self {
+            Self::Folder(folder) => connect(&folder.join(JOURNAL), schema::prepare_writer),
+            Self::Memory(disk) => Ok(disk.connection.clone()),
+        }
+    }
+
+    /// A connection that only reads, beside whoever writes.
+    pub(crate) fn reading(&self) -> Result<Shared, StoreError> {
+        match self {
+            Self::Folder(folder) => connect(&folder.join(JOURNAL), schema::prepare_reader),
+            Self::Memory(disk) => Ok(disk.connection.clone()),
+        }
+    }
+
+    /// Takes the right to drive a run.
+    pub(crate) fn hold(&self, run: &RunId) -> Result<Hold, StoreError> {
+        match self {
+            Self::Folder(folder) => hold_file(&folder.join("leases"), run),
+            Self::Memory(disk) => {
+                if locked(&disk.leases).insert(run.clone()) {
+                    return Ok(Hold::Memory { disk: disk.clone(), run: run.clone() });
+                }
+                Err(StoreError::Busy { run: run.clone(), pid: Some(std::process::id()) })
+            }
+        }
+    }
+
+    /// The folder for values that arrive; there is none in memory.
+    pub(crate) fn spool(&self) -> Option<PathBuf> {
+        match self {
+            Self::Folder(folder) => Some(folder.join("spool")),
+            Self::Memory(_) => None,
+        }
+    }
+
+    /// The file of a large value, if it is a file.
+    pub(crate) fn value(&self, hash: &Hash) -> Option<PathBuf> {
+        let Self::Folder(folder) = self else { return None };
+        let name = hash.to_string();
+        Some(folder.join("values").join(&name[..2]).join(name))
+    }
+}
+
+/// Creates a folder and those above it, for the owner only.
+pub(crate) fn folders(folder: &Path) -> Result<(), StoreError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|error| StoreError::io(folder, &error))
+}
+
+/// Makes the entries of a folder durable.
+pub(crate) fn sync_folder(folder: &Path) -> Result<(), StoreError> {
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(|error| StoreError::io(folder, &error))
+}
+
+fn hold_file(leases: &Path, run: &RunId) -> Result<Hold, StoreError> {
+    folders(leases)?;
+    let path = leases.join(run.as_str());
+    let failed = |error| StoreError::io(&path, &error);
+    let Some(mut lock) = LockedFile::acquire(&path).map_err(failed)? else {
+        return Err(StoreError::Busy { run: run.clone(), pid: lock::signature(&path) });
+    };
+    lock.sign().map_err(failed)?;
+    Ok(Hold::File { _lock: lock })
+}
+
+/// Makes an empty journal aside and puts it in place at once, so that a file that is empty or cut is never taken for
+/// a new one.
+fn create_journal(folder: &Path) -> Result<(), StoreError> {
+    let journal = folder.join(JOURNAL);
+    let log = folder.join(LOG);
+    if log.exists() {
+        return Err(StoreError::damaged(format!("`{}` is there without its journal", log.display())));
+    }
+    let aside = folder.join("journal.new");
+    let failed = |error: io::Error| StoreError::io(&aside, &error);
+    for left in ["journal.new", "journal.new-wal", "journal.new-shm"] {
+        remove_if_there(&folder.join(left))?;
+    }
+    // SQLite gives its other files the mode of this one.
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside).map_err(failed)?;
+    let connection = Connection::open_with_flags(&aside, flags())?;
+    schema::create(&connection)?;
+    connection.close().map_err(|(_, error)| error)?;
+    file.sync_all().map_err(failed)?;
+    let ignored = folder.join(".gitignore");
+    fs::write(&ignored, "*\n").map_err(|error| StoreError::io(&ignored, &error))?;
+    fs::rename(&aside, &journal).map_err(|error| StoreError::io(&journal, &error))?;
+    sync_folder(folder)
+}
+
+fn remove_if_there(path: &Path) -> Result<(), StoreError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io(path, &error)),
+        _ => Ok(()),
+    }
+}
+
+/// Removes what processes that ended too early left in the spool. What is still written is locked, and stays.
+fn remove_left_spools(folder: &Path) -> Result<(), StoreError> {
+    let spool = folder.join("spool");
+    let entries = match fs::read_dir(&spool) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(|error| StoreError::io(&spool, &error))?,
+    };
+    for entry in entries {
+        let path = entry.map_err(|error| StoreError::io(&spool, &error))?.path();
+        drop(LockedFile::acquire(&path).map_err(|error| StoreError::io(&path, &error))?);
+    }
+    Ok(())
+}
+
+/// One connection is used by one thread at a time, and no name is read as an address.
+fn flags() -> OpenFlags {
+    OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX
+}
+
+fn connect(
+    file: &Path,
+    prepare: impl FnOnce(&Connection) -> Result<(), StoreError>,
+) -> Result<Shared, StoreError> {
+    let connection = Connection::open_with_flags(file, flags())?;
+    schema::check(&connection, file)?;
+    prepare(&connection)?;
+    Ok(Arc::new(Mutex::new(connection)))
+}

@@ -1,0 +1,276 @@
+//! Between those who append and the one who writes: an ordered, bounded queue. It knows no database.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::error::StoreError;
+use crate::names::{Hash, RunId, Seq};
+use crate::place::locked;
+use crate::record::{Draft, Head, NewRun};
+
+/// How soon appended events must be on disk. They are written in the order in which they were appended, whatever
+/// this says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// At once: somebody is about to wait.
+    Now,
+    /// With the next group that is written, or a few milliseconds later.
+    Later,
+}
+
+/// What a store has written so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Transactions; each is one sync of the disk.
+    pub commits: u64,
+    /// How often the log was moved into the main file; each is two more syncs.
+    pub checkpoints: u64,
+    /// Events.
+    pub events: u64,
+    /// Values that were given, stored before or not; large ones, which are files, are not counted.
+    pub values: u64,
+    /// Bytes of the events and values.
+    pub bytes: u64,
+    /// The most appends that shared one commit.
+    pub largest_group: usize,
+}
+
+/// One thing to write.
+pub(crate) enum Job {
+    Run { run: NewRun, number: Arc<OnceLock<i64>> },
+    Events { run: Arc<Driven>, events: Vec<(Draft, Hash)>, head: Head },
+    Value { hash: Hash, data: Vec<u8> },
+}
+
+/// A run that this process drives.
+pub(crate) struct Driven {
+    pub(crate) id: RunId,
+    pub(crate) number: i64,
+    pub(crate) root: Hash,
+    /// The number of the last event that is on disk.
+    pub(crate) synced: AtomicU64,
+}
+
+impl Job {
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Run { run, .. } => run.name.len() + run.file.len(),
+            Self::Events { events, .. } => events.iter().map(|(draft, _)| draft.bytes()).sum(),
+            Self::Value { data, .. } => data.len(),
+        }
+    }
+}
+
+/// Bytes after which a group is not made larger, and a producer waits.
+const GROUP_BYTES: usize = 8 << 20;
+
+pub(crate) struct Queue {
+    state: Mutex<State>,
+    /// For the writer: there is something to do.
+    work: Condvar,
+    /// For producers: there is room again.
+    room: Condvar,
+    /// For whoever waits for the disk.
+    done: Condvar,
+    group: usize,
+    later: Duration,
+}
+
+/// Positions count jobs from the first that was ever pushed.
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    bytes: usize,
+    pushed: u64,
+    taken: u64,
+    done: u64,
+    /// Somebody waits for the jobs up to this position.
+    urgent: u64,
+    /// The writer looks again by itself in a moment.
+    watching: bool,
+    closed: bool,
+    failure: Option<StoreError>,
+    stats: Stats,
+}
+
+impl Queue {
+    /// At most `group` jobs share a commit; what is not urgent lies for at most `later`.
+    pub(crate) fn new(group: usize, later: Duration) -> Self {
+        Self {
+            state: Mutex::default(),
+            work: Condvar::new(),
+            room: Condvar::new(),
+            done: Condvar::new(),
+            group: group.max(1),
+            later,
+        }
+    }
+
+    /// Adds a job at the end and returns its position. Waits while the queue is full.
+    pub(crate) fn push(&self, job: Job, sync: Sync) -> Result<u64, StoreError> {
+        let bytes = job.bytes();
+        let mut state = locked(&self.state);
+        loop {
+            state.usable()?;
+            if state.jobs.len() < 2 * self.group && state.bytes < 2 * GROUP_BYTES {
+                break;
+            }
+            state = wait(&self.room, state);
+        }
+        state.jobs.push_back(job);
+        state.bytes += bytes;
+        state.pushed += 1;
+        if sync == Sync::Now {
+            state.urgent = state.pushed;
+        }
+        if sync == Sync::Now || !state.watching || self.full(&state) {
+            self.work.notify_one();
+        }
+        Ok(state.pushed)
+    }
+
+    /// Waits until the job at this position is on disk.
+    pub(crate) fn wait(&self, position: u64) -> Result<(), StoreError> {
+        self.wait_until(position, |state| state.done >= position)
+    }
+
+    /// Waits until the event is on disk, which an appended job up to `position` has.
+    pub(crate) fn wait_synced(&self, run: &Driven, seq: Seq, position: u64) -> Result<(), StoreError> {
+        self.wait_until(position, |_| run.synced.load(Ordering::Acquire) >= seq)
+    }
+
+    fn wait_until(&self, position: u64, reached: impl Fn(&State) -> bool) -> Result<(), StoreError> {
+        let mut state = locked(&self.state);
+        while !reached(&state) {
+            if let Some(failure) = &state.failure {
+                return Err(failure.clone());
+            }
+            if state.urgent < position {
+                state.urgent = position;
+                self.work.notify_one();
+            }
+            state = wait(&self.done, state);
+        }
+        Ok(())
+    }
+
+    /// Whether the job at this position is on disk.
+    pub(crate) fn is_done(&self, position: u64) -> bool {
+        locked(&self.state).done >= position
+    }
+
+    /// Why nothing can be written any more, if so.
+    pub(crate) fn usable(&self) -> Result<(), StoreError> {
+        locked(&self.state).usable()
+    }
+
+    /// Takes no more jobs; what is there is still written.
+    pub(crate) fn close(&self) {
+        locked(&self.state).closed = true;
+        self.work.notify_one();
+        self.room.notify_all();
+    }
+
+    /// Nothing is written from here on. Everybody is told why.
+    pub(crate) fn fail(&self, failure: StoreError) {
+        let mut state = locked(&self.state);
+        state.failure.get_or_insert(failure);
+        state.jobs.clear();
+        self.room.notify_all();
+        self.done.notify_all();
+    }
+
+    /// What failed, if anything did.
+    pub(crate) fn failure(&self) -> Option<StoreError> {
+        locked(&self.state).failure.clone()
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        locked(&self.state).stats
+    }
+
+    /// For the writer: the next group, as soon as somebody waits for it, it is full, or its time has come. `None`
+    /// when there will be no more.
+    pub(crate) fn take(&self) -> Option<Vec<Job>> {
+        let mut state = locked(&self.state);
+        let mut deadline = Instant::now() + self.later;
+        loop {
+            let rest = deadline.saturating_duration_since(Instant::now());
+            let due = state.closed || state.urgent > state.taken || self.full(&state) || rest.is_zero();
+            if !state.jobs.is_empty() && due {
+                return Some(self.take_group(&mut state));
+            }
+            if state.closed || state.failure.is_some() {
+                return None;
+            }
+            if rest.is_zero() {
+                state = wait(&self.work, state);
+                deadline = Instant::now() + self.later;
+            } else {
+                // While the writer looks again by itself, a job that has time need not wake it.
+                state.watching = true;
+                state = self.work.wait_timeout(state, rest).unwrap_or_else(PoisonError::into_inner).0;
+                state.watching = false;
+            }
+        }
+    }
+
+    fn full(&self, state: &State) -> bool {
+        state.jobs.len() >= self.group || state.bytes >= GROUP_BYTES
+    }
+
+    fn take_group(&self, state: &mut State) -> Vec<Job> {
+        let mut group = Vec::with_capacity(self.group.min(state.jobs.len()));
+        let mut bytes = 0;
+        while group.len() < self.group && bytes < GROUP_BYTES {
+            let Some(job) = state.jobs.pop_front() else { break };
+            bytes += job.bytes();
+            group.push(job);
+        }
+        state.bytes -= bytes;
+        state.taken += group.len() as u64;
+        self.room.notify_all();
+        group
+    }
+
+    /// For the writer: this group is on disk.
+    pub(crate) fn finish(&self, group: &[Job]) {
+        let mut state = locked(&self.state);
+        for job in group {
+            state.stats.bytes += job.bytes() as u64;
+            match job {
+                Job::Run { .. } => {}
+                Job::Events { run, events, head } => {
+                    state.stats.events += events.len() as u64;
+                    run.synced.store(head.events, Ordering::Release);
+                }
+                Job::Value { .. } => state.stats.values += 1,
+            }
+        }
+        state.done += group.len() as u64;
+        state.stats.commits += 1;
+        state.stats.largest_group = state.stats.largest_group.max(group.len());
+        self.done.notify_all();
+    }
+
+    /// For the writer: the log was moved into the main file.
+    pub(crate) fn checkpointed(&self) {
+        locked(&self.state).stats.checkpoints += 1;
+    }
+}
+
+impl State {
+    fn usable(&self) -> Result<(), StoreError> {
+        match &self.failure {
+            Some(failure) => Err(failure.clone()),
+            None if self.closed => Err(StoreError::Closed),
+            None => Ok(()),
+        }
+    }
+}
+
+fn wait<'a>(condition: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    condition.wait(state).unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,280 @@
+//! Reading a journal, also while another process writes it. Everything is checked against its hash before it is
+//! given out; nothing is changed.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use rusqlite::{OptionalExtension, Row, params};
+
+use crate::error::StoreError;
+use crate::names::{Hash, LAST, RunId, Seq, is_prefix};
+use crate::place::{Place, Shared, locked};
+use crate::record::{Head, NewRun, Record, RunInfo};
+use crate::schema::{event_id, seq_of};
+
+/// How many events are read at once, and how many bytes of them, before the journal is let go again.
+const PAGE_EVENTS: u64 = 256;
+const PAGE_BYTES: usize = 1 << 20;
+
+const RUN_COLUMNS: &str = "number, id, name, file, started_at, events, last_kind, status, head, seal";
+
+/// What is in a journal.
+#[derive(Clone)]
+pub struct Reader {
+    place: Place,
+    connection: Shared,
+}
+
+/// The row of a run.
+pub(crate) struct RunRow {
+    pub(crate) number: i64,
+    pub(crate) run: NewRun,
+    pub(crate) head: Head,
+}
+
+impl Reader {
+    /// The journal in this folder, for reading. Creates nothing.
+    pub fn open(folder: &Path) -> Result<Self, StoreError> {
+        Self::at(Place::existing(folder)?)
+    }
+
+    pub(crate) fn at(place: Place) -> Result<Self, StoreError> {
+        let connection = place.reading()?;
+        Ok(Self { place, connection })
+    }
+
+    /// All runs, the oldest first.
+    pub fn runs(&self) -> Result<Vec<RunInfo>, StoreError> {
+        Ok(self.rows()?.into_iter().map(RunRow::info).collect())
+    }
+
+    /// The run with this id, the only one whose id begins so, or the newest for `last`.
+    pub fn find(&self, name: &str) -> Result<RunInfo, StoreError> {
+        let missing = || StoreError::NoSuchRun { name: name.chars().take(80).collect() };
+        if name != LAST && !is_prefix(name) {
+            return Err(missing());
+        }
+        let mut rows = self.rows()?;
+        if name == LAST {
+            return rows.pop().map(RunRow::info).ok_or_else(missing);
+        }
+        rows.retain(|row| row.run.id.as_str().starts_with(name));
+        if let Some(exact) = rows.iter().position(|row| row.run.id.as_str() == name) {
+            return Ok(rows.swap_remove(exact).info());
+        }
+        if rows.len() > 1 {
+            let runs = rows.into_iter().map(|row| row.run.id).collect();
+            return Err(StoreError::Ambiguous { name: name.to_owned(), runs });
+        }
+        rows.pop().map(RunRow::info).ok_or_else(missing)
+    }
+
+    /// What is known of one run.
+    pub fn run(&self, run: &RunId) -> Result<RunInfo, StoreError> {
+        Ok(self.row(run)?.info())
+    }
+
+    /// The events of a run from this number on, up to those that are there now. Holds neither the journal nor more
+    /// than a page of it.
+    pub fn read(&self, run: &RunId, from: Seq) -> Result<Records, StoreError> {
+        let row = self.row(run)?;
+        let from = from.max(1);
+        let before = self.hash_before(&row, from)?;
+        Ok(Records { reader: self.clone(), row, next: from, before, page: VecDeque::new(), ended: false })
+    }
+
+    /// One event.
+    pub fn record(&self, run: &RunId, seq: Seq) -> Result<Record, StoreError> {
+        let missing = || StoreError::NoSuchEvent { run: run.clone(), seq };
+        if seq == 0 {
+            return Err(missing());
+        }
+        self.read(run, seq)?.next().ok_or_else(missing)?
+    }
+
+    /// The bytes of a value.
+    pub fn value(&self, hash: &Hash) -> Result<Vec<u8>, StoreError> {
+        let bytes = match self.value_in_table(hash)? {
+            Some(bytes) => bytes,
+            None => self.value_in_file(hash)?,
+        };
+        if Hash::of(&bytes) == *hash { Ok(bytes) } else { Err(StoreError::DamagedValue { hash: *hash }) }
+    }
+
+    fn value_in_table(&self, hash: &Hash) -> Result<Option<Vec<u8>>, StoreError> {
+        let connection = locked(&self.connection);
+        let mut query = connection.prepare_cached("SELECT data FROM value WHERE hash = ?1")?;
+        Ok(query.query_row([hash.as_bytes()], |row| row.get(0)).optional()?)
+    }
+
+    fn value_in_file(&self, hash: &Hash) -> Result<Vec<u8>, StoreError> {
+        let path = self.place.value(hash).ok_or(StoreError::NoSuchValue { hash: *hash })?;
+        fs::read(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => StoreError::NoSuchValue { hash: *hash },
+            _ => StoreError::io(&path, &error),
+        })
+    }
+
+    /// The row of a run. That it is missing is believed only after all rows were counted.
+    pub(crate) fn row(&self, run: &RunId) -> Result<RunRow, StoreError> {
+        let query = format!("SELECT {RUN_COLUMNS} FROM run WHERE id = ?1");
+        let found = {
+            let connection = locked(&self.connection);
+            let mut query = connection.prepare_cached(&query)?;
+            query.query_row([run.as_str()], |row| Ok(RunRow::read(row))).optional()?
+        };
+        match found {
+            Some(row) => row,
+            None => match self.rows()?.into_iter().find(|row| row.run.id == *run) {
+                Some(_) => Err(StoreError::damaged(format!("run `{run}` is not in its index"))),
+                None => Err(StoreError::NoSuchRun { name: run.to_string() }),
+            },
+        }
+    }
+
+    /// All rows, the oldest first. They are counted without a gap, so that one that is missing is noticed.
+    fn rows(&self) -> Result<Vec<RunRow>, StoreError> {
+        let connection = locked(&self.connection);
+        let transaction = connection.unchecked_transaction()?;
+        let count = "SELECT value FROM meta WHERE name = 'runs'";
+        let count: i64 = transaction.prepare_cached(count)?.query_row([], |row| row.get(0))?;
+        let query = format!("SELECT {RUN_COLUMNS} FROM run NOT INDEXED ORDER BY number");
+        let mut query = transaction.prepare_cached(&query)?;
+        let rows = query.query_map([], |row| Ok(RunRow::read(row)))?;
+        let rows = rows.map(|row| row?).collect::<Result<Vec<RunRow>, StoreError>>()?;
+        let numbers = rows.iter().map(|row| row.number);
+        if numbers.eq(1..=count) {
+            return Ok(rows);
+        }
+        Err(StoreError::damaged(format!("{} of {count} runs are there", rows.len())))
+    }
+
+    /// The hash that event `from` of the run must follow.
+    fn hash_before(&self, row: &RunRow, from: Seq) -> Result<Hash, StoreError> {
+        let last = from - 1;
+        if last == 0 {
+            return Ok(row.run.root());
+        }
+        if last >= row.head.events {
+            return Ok(row.head.hash);
+        }
+        let connection = locked(&self.connection);
+        let mut query = connection.prepare_cached("SELECT hash FROM event WHERE id = ?1")?;
+        let hash = query.query_row([event_id(row.number, last)?], |row| read_hash(row, 0)).optional()?;
+        hash.flatten().ok_or_else(|| row.damaged(last, "is missing"))
+    }
+
+    /// The next events of a run: at most a page, and none beyond `last`.
+    fn page(&self, row: &RunRow, from: Seq) -> Result<VecDeque<Record>, StoreError> {
+        let last = row.head.events.min(from + (PAGE_EVENTS - 1));
+        let connection = locked(&self.connection);
+        let query = "SELECT id, kind, place, time, payload, hash FROM event \
+                     WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
+        let mut query = connection.prepare_cached(query)?;
+        let mut rows = query.query(params![event_id(row.number, from)?, event_id(row.number, last)?])?;
+        let (mut page, mut bytes) = (VecDeque::new(), 0);
+        while let Some(found) = rows.next()? {
+            let seq = seq_of(found.get(0)?);
+            let record = read_record(found, seq)?.ok_or_else(|| row.damaged(seq, "cannot be read"))?;
+            bytes += record.bytes();
+            page.push_back(record);
+            if bytes >= PAGE_BYTES {
+                break;
+            }
+        }
+        Ok(page)
+    }
+}
+
+impl RunRow {
+    fn read(row: &Row<'_>) -> Result<Self, StoreError> {
+        let id: String = row.get(1)?;
+        let broken = || StoreError::damaged(format!("the row of run `{}` was altered", id.escape_debug()));
+        let run = NewRun {
+            id: RunId::new(&id).map_err(|_| broken())?,
+            name: row.get(2)?,
+            file: row.get(3)?,
+            started_at: row.get(4)?,
+        };
+        let head = Head {
+            events: row.get(5)?,
+            last_kind: row.get::<_, String>(6)?.into(),
+            status: row.get::<_, String>(7)?.into(),
+            hash: read_hash(row, 8)?.ok_or_else(broken)?,
+        };
+        let number = row.get(0)?;
+        if read_hash(row, 9)? != Some(head.seal(&run.root(), number)) {
+            return Err(broken());
+        }
+        Ok(Self { number, run, head })
+    }
+
+    fn info(self) -> RunInfo {
+        RunInfo {
+            id: self.run.id,
+            name: self.run.name,
+            file: self.run.file,
+            started_at: self.run.started_at,
+            events: self.head.events,
+            last_kind: self.head.last_kind.into_owned(),
+            status: self.head.status.into_owned(),
+        }
+    }
+
+    fn damaged(&self, seq: Seq, what: &str) -> StoreError {
+        StoreError::DamagedEvent { run: self.run.id.clone(), seq, what: what.to_owned() }
+    }
+}
+
+fn read_hash(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Hash>> {
+    Ok(row.get_ref(column)?.as_blob().ok().and_then(|bytes| bytes.try_into().ok()).map(Hash::from_bytes))
+}
+
+fn read_record(row: &Row<'_>, seq: Seq) -> Result<Option<Record>, StoreError> {
+    let Some(hash) = read_hash(row, 5)? else { return Ok(None) };
+    let texts = (row.get(1), row.get(2), row.get(3), row.get(4));
+    let (Ok(kind), Ok(place), Ok(time), Ok(payload)) = texts else { return Ok(None) };
+    Ok(Some(Record { seq, kind, place, time, payload, hash }))
+}
+
+/// Events of a run in their order. Ends after the first error.
+pub struct Records {
+    reader: Reader,
+    row: RunRow,
+    next: Seq,
+    before: Hash,
+    page: VecDeque<Record>,
+    ended: bool,
+}
+
+impl Records {
+    fn step(&mut self) -> Result<Record, StoreError> {
+        if self.page.is_empty() {
+            self.page = self.reader.page(&self.row, self.next)?;
+        }
+        let record = self.page.pop_front().filter(|record| record.seq == self.next);
+        let record = record.ok_or_else(|| self.row.damaged(self.next, "is missing"))?;
+        let last = record.seq == self.row.head.events;
+        if !record.follows(&self.before) || (last && record.hash != self.row.head.hash) {
+            return Err(self.row.damaged(self.next, "was altered, or does not follow the one before"));
+        }
+        self.next += 1;
+        self.before = record.hash;
+        Ok(record)
+    }
+}
+
+impl Iterator for Records {
+    type Item = Result<Record, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended || self.next > self.row.head.events {
+            return None;
+        }
+        let record = self.step();
+        self.ended = record.is_err();
+        Some(record)
+    }
+}

@@ -1,0 +1,168 @@
+//! The tables of a journal, its version, and the settings of a connection.
+//!
+//! A change of anything here that an older program could misread raises [`VERSION`].
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode};
+
+use crate::error::StoreError;
+use crate::names::Seq;
+
+/// The version of the format that this program writes, and the newest that it reads.
+const VERSION: i64 = 1;
+
+/// Marks a SQLite file as one of ours: `Thrl` in ASCII.
+const APPLICATION: i64 = 0x5468_726C;
+
+/// How long to wait for another process that writes.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Every table, as SQLite keeps its text. An event's id is its run's number and its own in one, so that appending
+/// always goes to the end of a run. `number` counts runs without a gap, so that a lost one is seen.
+const TABLES: [(&str, &str); 4] = [
+    (
+        "event",
+        "CREATE TABLE event (id INTEGER PRIMARY KEY, kind TEXT NOT NULL, place TEXT NOT NULL, time TEXT NOT NULL, \
+         payload TEXT NOT NULL, hash BLOB NOT NULL) STRICT",
+    ),
+    ("meta", "CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID"),
+    (
+        "run",
+        "CREATE TABLE run (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, name TEXT NOT NULL, \
+         file TEXT NOT NULL, started_at TEXT NOT NULL, events INTEGER NOT NULL, last_kind TEXT NOT NULL, \
+         status TEXT NOT NULL, head BLOB NOT NULL, seal BLOB NOT NULL) STRICT",
+    ),
+    (
+        "value",
+        "CREATE TABLE value (number INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, data BLOB NOT NULL) STRICT",
+    ),
+];
+
+/// How many bits of an event's id are its number in the run.
+const SEQ_BITS: u32 = 40;
+
+/// The key of an event in its table.
+pub(crate) fn event_id(run: i64, seq: Seq) -> Result<i64, StoreError> {
+    let fits = run > 0 && run < 1 << (63 - SEQ_BITS) && seq < 1 << SEQ_BITS;
+    let seq = i64::try_from(seq).ok().filter(|_| fits);
+    seq.map(|seq| run << SEQ_BITS | seq).ok_or_else(|| StoreError::damaged("a number is out of range"))
+}
+
+/// The number in its run of the event with this key.
+pub(crate) fn seq_of(id: i64) -> Seq {
+    (id & ((1 << SEQ_BITS) - 1)).unsigned_abs()
+}
+
+/// Fills an empty database.
+pub(crate) fn create(connection: &Connection) -> Result<(), StoreError> {
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    let transaction = connection.unchecked_transaction()?;
+    for (_, text) in TABLES {
+        transaction.execute_batch(text)?;
+    }
+    transaction.execute("INSERT INTO meta (name, value) VALUES ('runs', 0)", [])?;
+    transaction.pragma_update(None, "application_id", APPLICATION)?;
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    Ok(transaction.commit()?)
+}
+
+/// Whether this is a journal that this program may use.
+pub(crate) fn check(connection: &Connection, file: &Path) -> Result<(), StoreError> {
+    connection.busy_timeout(PATIENCE)?;
+    let not_ours = || StoreError::NotAJournal { file: file.to_owned() };
+    let application = match connection.pragma_query_value(None, "application_id", |row| row.get::<_, i64>(0))
+    {
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => return Err(not_ours()),
+        application => application?,
+    };
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if application != APPLICATION || version < 1 {
+        return Err(not_ours());
+    }
+    if version > VERSION {
+        return Err(StoreError::Newer { found: version, known: VERSION });
+    }
+    let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(StoreError::damaged(format!("its mode is `{mode}`")));
+    }
+    check_tables(connection)
+}
+
+fn check_tables(connection: &Connection) -> Result<(), StoreError> {
+    let query = "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name";
+    let mut statement = connection.prepare(query)?;
+    let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
+    let found = rows.collect::<Result<Vec<_>, _>>()?;
+    let same = |((name, text), (known_name, known_text)): (&(String, String), &(&str, &str))| {
+        name == known_name && text == known_text
+    };
+    if found.len() == TABLES.len() && found.iter().zip(&TABLES).all(same) {
+        return Ok(());
+    }
+    Err(StoreError::damaged("its tables are not those of a journal"))
+}
+
+/// Settings for the one connection of a process that writes: a commit is on disk when it returns, and the writer
+/// itself decides when to move the log into the main file.
+pub(crate) fn prepare_writer(connection: &Connection) -> Result<(), StoreError> {
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    take_in_log(connection)?;
+    connection.pragma_update(None, "journal_size_limit", 16 << 20)?;
+    prepare_any(connection)
+}
+
+/// Begins a new log where one was left by a process that was killed, so that nothing is ever written behind frames
+/// that were torn. While other processes use the log it stays.
+fn take_in_log(connection: &Connection) -> Result<(), StoreError> {
+    connection.busy_timeout(Duration::ZERO)?;
+    let taken = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    connection.busy_timeout(PATIENCE)?;
+    match taken.map_err(StoreError::from) {
+        Err(StoreError::Locked) => Ok(()),
+        taken => taken,
+    }
+}
+
+/// Settings for a connection that only reads.
+pub(crate) fn prepare_reader(connection: &Connection) -> Result<(), StoreError> {
+    connection.pragma_update(None, "query_only", true)?;
+    prepare_any(connection)
+}
+
+/// The last connection to close, whichever it is, moves the log into the main file, and must do so durably.
+fn prepare_any(connection: &Connection) -> Result<(), StoreError> {
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "cell_size_check", true)?;
+    Ok(connection.pragma_update(None, "trusted_schema", false)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// That a commit is synced cannot be seen without taking the power away, so the settings are looked at.
+    #[test]
+    fn a_commit_is_on_disk_when_it_returns() {
+        for prepare in [prepare_writer, prepare_reader] {
+            let connection = Connection::open_in_memory().unwrap();
+            connection.pragma_update(None, "synchronous", "off").unwrap();
+            prepare(&connection).unwrap();
+            let level: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap();
+            assert_eq!(level, 2, "2 is `full`");
+        }
+    }
+
+    #[test]
+    fn the_id_of_an_event_holds_its_run_and_number() {
+        for (run, seq) in [(1, 0), (1, 1), (7, 12), ((1 << 23) - 1, (1 << 40) - 1)] {
+            let id = event_id(run, seq).unwrap();
+            assert_eq!((id >> SEQ_BITS, seq_of(id)), (run, seq));
+        }
+        for (run, seq) in [(0, 1), (-1, 1), (1 << 23, 1), (1, 1 << 40), (1, u64::MAX)] {
+            assert!(event_id(run, seq).is_err(), "{run} {seq}");
+        }
+    }
+}

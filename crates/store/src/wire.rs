@@ -1,0 +1,419 @@
+//! How events stand in the journal: a kind and a JSON object each. This is the stored format; the engine's types may
+//! change without it.
+//!
+//! Keys that a reader does not know are an error: a journal that says more than this program understands is not read
+//! as if it said less.
+
+use std::fmt;
+
+use ecow::EcoString;
+use threadline_engine::Hash;
+use threadline_engine::event::{Computed, Datum, Form, Output, RunStarted, Status, What};
+use threadline_engine::machine::Outcome;
+use threadline_lang::value::JsonStyle;
+use threadline_lang::{ComputeError, Limits, Object, Value, data};
+
+/// Why a stored event cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WireError {
+    /// The kind of the event.
+    pub kind: String,
+    /// What is wrong, in words.
+    pub why: String,
+}
+
+impl fmt::Display for WireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an event `{}` of the journal cannot be read: {}", self.kind, self.why)
+    }
+}
+
+impl std::error::Error for WireError {}
+
+/// Every kind of event, with what it says, for the published schema.
+pub const KINDS: [(&str, &str); 11] = [
+    (
+        "run_started",
+        "the run began: its id, the workflow, the file and the hash of its text, inputs, settings, folder",
+    ),
+    ("decided", "a `when` is true"),
+    ("skipped", "a `when` is false: the step does not run"),
+    ("expanded", "the list of a `foreach` is known"),
+    ("started", "an attempt of a step begins"),
+    ("defined", "an entry of `context` was evaluated, for the whole run"),
+    ("retrying", "an attempt failed, another begins later"),
+    ("finished", "a step is done: its value and meta data"),
+    ("paused", "the run stopped before its end"),
+    ("resumed", "the run goes on"),
+    ("run_ended", "the run is over"),
+];
+
+/// The kind and the payload of what happened.
+pub fn encode(what: &What) -> (&'static str, String) {
+    let (kind, entries) = match what {
+        What::RunStarted(started) => ("run_started", run_started(started)),
+        What::Decided { as_of, computed } => {
+            ("decided", vec![("as_of", int(*as_of)), ("computed", all_computed(computed))])
+        }
+        What::Skipped { as_of, computed, output } => (
+            "skipped",
+            vec![
+                ("as_of", int(*as_of)),
+                ("computed", all_computed(computed)),
+                ("output", output_value(output)),
+            ],
+        ),
+        What::Expanded { as_of, computed, items, count, parallel } => (
+            "expanded",
+            vec![
+                ("as_of", int(*as_of)),
+                ("computed", all_computed(computed)),
+                ("items", datum(items)),
+                ("count", int(*count)),
+                ("parallel", int(*parallel)),
+            ],
+        ),
+        What::Started { as_of, attempt, rerun, computed, fields } => (
+            "started",
+            vec![
+                ("as_of", int(*as_of)),
+                ("attempt", int(u64::from(*attempt))),
+                ("rerun", (*rerun).into()),
+                ("computed", all_computed(computed)),
+                ("fields", hash(fields)),
+            ],
+        ),
+        What::Defined { name, value, computed } => (
+            "defined",
+            vec![("name", text(name)), ("value", datum(value)), ("computed", all_computed(computed))],
+        ),
+        What::Retrying { output, until } => {
+            ("retrying", vec![("output", output_value(output)), ("until", Value::from(*until))])
+        }
+        What::Finished { output } => ("finished", vec![("output", output_value(output))]),
+        What::Paused { reason } => ("paused", vec![("reason", text(reason))]),
+        What::Resumed => ("resumed", Vec::new()),
+        What::RunEnded { outcome, exports } => {
+            ("run_ended", vec![("outcome", text(outcome.name())), ("exports", datum(exports))])
+        }
+    };
+    (kind, object(entries).to_json(JsonStyle::Compact))
+}
+
+/// What a stored event says.
+pub fn decode(kind: &str, payload: &str) -> Result<What, WireError> {
+    let failed = |why: String| WireError { kind: kind.to_owned(), why };
+    let value =
+        data::json::read_value(payload, &Limits::DEFAULT).map_err(|error| failed(error.to_string()))?;
+    let reader = Reader::new(&value).map_err(failed)?;
+    let mut reader = reader;
+    let what = read(kind, &mut reader).map_err(failed)?;
+    reader.finish().map_err(failed)?;
+    Ok(what)
+}
+
+type Entries = Vec<(&'static str, Value)>;
+
+fn object(entries: Entries) -> Value {
+    // What an event holds was held by values before; a level or two more is within the reserve of the limit, and a
+    // value that is not is stored apart.
+    Value::object(entries.into_iter().map(|(key, value)| (key.into(), value))).unwrap_or_default()
+}
+
+fn text(text: &str) -> Value {
+    Value::from(text)
+}
+
+fn int(number: u64) -> Value {
+    Value::from(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+fn hash(hash: &Hash) -> Value {
+    Value::from(hash.to_string().as_str())
+}
+
+fn run_started(started: &RunStarted) -> Entries {
+    let set =
+        started.set.iter().map(|(path, value)| object(vec![("path", text(path)), ("value", datum(value))]));
+    vec![
+        ("run", text(&started.run)),
+        ("workflow", text(&started.workflow)),
+        ("file", text(&started.file)),
+        ("text", hash(&started.text)),
+        ("inputs", datum(&started.inputs)),
+        ("set", Value::list(set.collect()).unwrap_or_default()),
+        ("trust_set", started.trust_set.into()),
+        ("folder", text(&started.folder)),
+        ("program", text(&started.program)),
+        ("jobs", started.jobs.map_or(Value::NULL, int)),
+    ]
+}
+
+fn output_value(output: &Output) -> Value {
+    let mut entries = vec![("status", text(output.status.name())), ("value", datum(&output.value))];
+    entries.extend(output.output.as_ref().map(|output| ("output", datum(output))));
+    entries.extend(output.stderr.as_ref().map(|stderr| ("stderr", datum(stderr))));
+    entries.push(("meta", output.meta.clone()));
+    object(entries)
+}
+
+fn datum(datum: &Datum) -> Value {
+    match datum {
+        Datum::Here(value) if has_float(value) => object(vec![("tagged", tagged(value))]),
+        Datum::Here(value) => object(vec![("here", value.clone())]),
+        Datum::Stored { hash: of, len, form } => {
+            object(vec![("hash", hash(of)), ("bytes", int(*len)), ("form", text(form_name(*form)))])
+        }
+    }
+}
+
+fn all_computed(computed: &[Computed]) -> Value {
+    Value::list(computed.iter().map(computed_value).collect()).unwrap_or_default()
+}
+
+fn computed_value(computed: &Computed) -> Value {
+    let answer = match &computed.answer {
+        Ok(value) => ("value", datum(value)),
+        Err(ComputeError::Missing { nearest }) => {
+            ("missing", nearest.as_ref().map_or(Value::NULL, |nearest| text(nearest)))
+        }
+        Err(ComputeError::Failed { message, hint }) => (
+            "failed",
+            object(vec![
+                ("message", text(message)),
+                ("hint", hint.as_ref().map_or(Value::NULL, |hint| text(hint))),
+            ]),
+        ),
+    };
+    object(vec![("name", text(&computed.name)), ("args", datum(&computed.args)), answer])
+}
+
+/// The entries of a stored object, each taken once.
+struct Reader<'v> {
+    object: &'v Object,
+    taken: usize,
+}
+
+type Read<T> = Result<T, String>;
+
+impl<'v> Reader<'v> {
+    fn new(value: &'v Value) -> Read<Self> {
+        let object = value.as_object().ok_or("it is not an object")?;
+        Ok(Self { object, taken: 0 })
+    }
+
+    fn optional(&mut self, key: &str) -> Option<&'v Value> {
+        let value = self.object.get_str(key);
+        self.taken += usize::from(value.is_some());
+        value
+    }
+
+    fn value(&mut self, key: &str) -> Read<&'v Value> {
+        self.optional(key).ok_or_else(|| format!("it has no `{key}`"))
+    }
+
+    fn text(&mut self, key: &str) -> Read<&'v str> {
+        self.value(key)?.as_str().ok_or_else(|| format!("`{key}` is not a text"))
+    }
+
+    fn int(&mut self, key: &str) -> Read<i64> {
+        self.value(key)?.as_i64().ok_or_else(|| format!("`{key}` is not an int"))
+    }
+
+    fn count(&mut self, key: &str) -> Read<u64> {
+        u64::try_from(self.int(key)?).map_err(|_| format!("`{key}` is below 0"))
+    }
+
+    fn bool(&mut self, key: &str) -> Read<bool> {
+        self.value(key)?.as_bool().ok_or_else(|| format!("`{key}` is not a bool"))
+    }
+
+    fn list(&mut self, key: &str) -> Read<&'v [Value]> {
+        self.value(key)?.as_list().ok_or_else(|| format!("`{key}` is not a list"))
+    }
+
+    fn hash(&mut self, key: &str) -> Read<Hash> {
+        self.text(key)?.parse().map_err(|_| format!("`{key}` is not a hash"))
+    }
+
+    fn output(&mut self, key: &str) -> Read<Output> {
+        let mut reader = Reader::new(self.value(key)?)?;
+        let status = reader.text("status")?;
+        let output = Output {
+            status: Status::ALL
+                .into_iter()
+                .find(|known| known.name() == status)
+                .ok_or_else(|| format!("there is no status `{status}`"))?,
+            value: read_datum(reader.value("value")?)?,
+            output: reader.optional("output").map(read_datum).transpose()?,
+            stderr: reader.optional("stderr").map(read_datum).transpose()?,
+            meta: reader.value("meta")?.clone(),
+        };
+        reader.finish()?;
+        Ok(output)
+    }
+
+    fn computed(&mut self) -> Read<Vec<Computed>> {
+        self.list("computed")?.iter().map(read_computed).collect()
+    }
+
+    /// Whether everything that stands there was read.
+    fn finish(&self) -> Read<()> {
+        if self.taken == self.object.len() {
+            Ok(())
+        } else {
+            Err("it holds a key that is not known".to_owned())
+        }
+    }
+}
+
+fn read(kind: &str, reader: &mut Reader<'_>) -> Read<What> {
+    Ok(match kind {
+        "run_started" => What::RunStarted(RunStarted {
+            run: reader.text("run")?.into(),
+            workflow: reader.text("workflow")?.into(),
+            file: reader.text("file")?.into(),
+            text: reader.hash("text")?,
+            inputs: read_datum(reader.value("inputs")?)?,
+            set: reader.list("set")?.iter().map(read_setting).collect::<Read<_>>()?,
+            trust_set: reader.bool("trust_set")?,
+            folder: reader.text("folder")?.into(),
+            program: reader.text("program")?.into(),
+            jobs: match reader.value("jobs")? {
+                value if value.is_null() => None,
+                value => value.as_i64().and_then(|jobs| u64::try_from(jobs).ok()),
+            },
+        }),
+        "decided" => What::Decided { as_of: reader.count("as_of")?, computed: reader.computed()? },
+        "skipped" => What::Skipped {
+            as_of: reader.count("as_of")?,
+            computed: reader.computed()?,
+            output: reader.output("output")?,
+        },
+        "expanded" => What::Expanded {
+            as_of: reader.count("as_of")?,
+            computed: reader.computed()?,
+            items: read_datum(reader.value("items")?)?,
+            count: reader.count("count")?,
+            parallel: reader.count("parallel")?,
+        },
+        "started" => What::Started {
+            as_of: reader.count("as_of")?,
+            attempt: u32::try_from(reader.count("attempt")?).map_err(|_| "`attempt` is too large")?,
+            rerun: reader.bool("rerun")?,
+            computed: reader.computed()?,
+            fields: reader.hash("fields")?,
+        },
+        "defined" => What::Defined {
+            name: reader.text("name")?.into(),
+            value: read_datum(reader.value("value")?)?,
+            computed: reader.computed()?,
+        },
+        "retrying" => What::Retrying { output: reader.output("output")?, until: reader.int("until")? },
+        "finished" => What::Finished { output: reader.output("output")? },
+        "paused" => What::Paused { reason: reader.text("reason")?.into() },
+        "resumed" => What::Resumed,
+        "run_ended" => What::RunEnded {
+            outcome: match reader.text("outcome")? {
+                "completed" => Outcome::Completed,
+                "failed" => Outcome::Failed,
+                other => return Err(format!("there is no outcome `{other}`")),
+            },
+            exports: read_datum(reader.value("exports")?)?,
+        },
+        _ => return Err("this program does not know the kind".to_owned()),
+    })
+}
+
+fn read_setting(value: &Value) -> Read<(EcoString, Datum)> {
+    let mut reader = Reader::new(value)?;
+    let setting = (reader.text("path")?.into(), read_datum(reader.value("value")?)?);
+    reader.finish()?;
+    Ok(setting)
+}
+
+fn read_datum(value: &Value) -> Read<Datum> {
+    let mut reader = Reader::new(value)?;
+    let datum = if let Some(value) = reader.optional("here") {
+        Datum::Here(value.clone())
+    } else if let Some(value) = reader.optional("tagged") {
+        Datum::Here(untagged(value)?)
+    } else {
+        let (hash, len, form) = (reader.hash("hash")?, reader.count("bytes")?, reader.text("form")?);
+        let known =
+            [Form::Text, Form::Json, Form::Tagged].into_iter().find(|known| form_name(*known) == form);
+        Datum::Stored { hash, len, form: known.ok_or_else(|| format!("there is no form `{form}`"))? }
+    };
+    reader.finish()?;
+    Ok(datum)
+}
+
+fn read_computed(value: &Value) -> Read<Computed> {
+    let mut reader = Reader::new(value)?;
+    let (name, args) = (reader.text("name")?.into(), read_datum(reader.value("args")?)?);
+    let answer = if let Some(value) = reader.optional("value") {
+        Ok(read_datum(value)?)
+    } else if let Some(nearest) = reader.optional("missing") {
+        Err(ComputeError::Missing { nearest: nearest.as_str().map(Into::into) })
+    } else {
+        let mut failed = Reader::new(reader.value("failed")?)?;
+        let message = failed.text("message")?.to_owned();
+        let hint = failed.value("hint")?.as_str().map(ToOwned::to_owned);
+        failed.finish()?;
+        Err(ComputeError::Failed { message, hint })
+    };
+    reader.finish()?;
+    Ok(Computed { name, args, answer })
+}
+
+fn form_name(form: Form) -> &'static str {
+    match form {
+        Form::Text => "text",
+        Form::Json => "json",
+        Form::Tagged => "tagged",
+    }
+}
+
+/// Whether there is a binary float in a value. Its text would read back as a decimal, which is not quite the same.
+pub(crate) fn has_float(value: &Value) -> bool {
+    if let Some(items) = value.as_list() {
+        return items.iter().any(has_float);
+    }
+    if let Some(object) = value.as_object() {
+        return object.values().iter().any(has_float);
+    }
+    value.as_number().is_some_and(|number| number.as_binary_float().is_some())
+}
+
+/// A value with its binary floats as `{"float": "0.1"}`, and each of its objects as `{"object": {...}}`.
+pub(crate) fn tagged(value: &Value) -> Value {
+    if let Some(items) = value.as_list() {
+        return Value::list(items.iter().map(tagged).collect()).unwrap_or_default();
+    }
+    if let Some(entries) = value.as_object() {
+        let entries = entries.iter().map(|(key, value)| (key.name().clone(), tagged(value)));
+        return object(vec![("object", Value::object(entries).unwrap_or_default())]);
+    }
+    match value.as_number().and_then(threadline_lang::Number::as_binary_float) {
+        Some(_) => object(vec![("float", text(&value.to_string()))]),
+        None => value.clone(),
+    }
+}
+
+/// The value that [`tagged`] was given.
+pub(crate) fn untagged(value: &Value) -> Read<Value> {
+    let oversized = |_| "it is too large".to_owned();
+    if let Some(items) = value.as_list() {
+        return Value::list(items.iter().map(untagged).collect::<Read<_>>()?).map_err(oversized);
+    }
+    if value.as_object().is_none() {
+        return Ok(value.clone());
+    }
+    let mut reader = Reader::new(value)?;
+    if let Some(entries) = reader.optional("object").and_then(Value::as_object) {
+        let entries = entries.iter().map(|(key, value)| Ok((key.name().clone(), untagged(value)?)));
+        return Value::object(entries.collect::<Read<Vec<_>>>()?).map_err(oversized);
+    }
+    let float: f64 = reader.text("float")?.parse().map_err(|_| "it is not a float")?;
+    threadline_lang::Number::float(float).map(Value::from).map_err(|_| "it is not a float".to_owned())
+}

@@ -1,0 +1,217 @@
+//! The one thread that writes: a group of jobs, one transaction, then everybody who waits is told.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+
+use crate::error::StoreError;
+use crate::names::{Hash, Seq};
+use crate::place::{Shared, locked};
+use crate::queue::{Driven, Job, Queue};
+use crate::record::{Draft, Head, NewRun};
+use crate::schema;
+
+/// Where in its work the writer is when it asks for a [`Fault`]. Commits are counted from 1 since the store was
+/// opened; that of a new run is one of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WritePoint {
+    /// The commit of this number is about to be made: nothing of it is on disk.
+    Before(u64),
+    /// The commit of this number is on disk, and nobody has been told.
+    After(u64),
+}
+
+/// What a test makes of a [`WritePoint`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing.
+    None,
+    /// The writer stops as if the process had been killed there: nothing more is written, whoever waits or appends
+    /// gets [`StoreError::Crashed`].
+    Crash,
+    /// The write fails with this error, which every later write answers too.
+    Fail(StoreError),
+}
+
+/// Decides about each [`WritePoint`].
+pub type FaultHook = Box<dyn FnMut(WritePoint) -> Fault + Send>;
+
+/// Commits after which the log is moved into the main file.
+const CHECKPOINT_COMMITS: u64 = 500;
+
+/// Bytes after which it is.
+const CHECKPOINT_BYTES: usize = 8 << 20;
+
+/// Pages of a log that readers have kept from being used again for too long.
+const LONG_LOG: i64 = 16 << 10;
+
+/// How long the writer waits for the readers of a long log.
+const PATIENCE_WITH_READERS: Duration = Duration::from_millis(100);
+
+pub(crate) struct Writer {
+    pub(crate) connection: Shared,
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) fault: Option<FaultHook>,
+}
+
+impl Writer {
+    /// Writes until the queue is closed or a write fails.
+    pub(crate) fn run(mut self) {
+        let _guard = StopGuard(self.queue.clone());
+        let (mut commits, mut since, mut bytes) = (0, 0, 0);
+        while let Some(group) = self.queue.take() {
+            commits += 1;
+            if let Err(failure) = self.commit(&group, commits) {
+                self.queue.fail(failure);
+                return;
+            }
+            self.queue.finish(&group);
+            since += 1;
+            bytes += group.iter().map(Job::bytes).sum::<usize>();
+            if since >= CHECKPOINT_COMMITS || bytes >= CHECKPOINT_BYTES {
+                (since, bytes) = (0, 0);
+                self.checkpoint();
+            }
+        }
+    }
+
+    fn commit(&mut self, group: &[Job], number: u64) -> Result<(), StoreError> {
+        self.ask(WritePoint::Before(number))?;
+        write_group(&locked(&self.connection), group)?;
+        self.ask(WritePoint::After(number))
+    }
+
+    fn ask(&mut self, point: WritePoint) -> Result<(), StoreError> {
+        match self.fault.as_mut().map_or(Fault::None, |fault| fault(point)) {
+            Fault::None => Ok(()),
+            Fault::Crash => Err(StoreError::Crashed),
+            Fault::Fail(error) => Err(error),
+        }
+    }
+
+    /// Moves the log into the main file, as far as readers allow. What cannot be moved now is moved the next time,
+    /// and nothing depends on it: an error here would be met again, and told, by the next commit.
+    fn checkpoint(&self) {
+        let connection = locked(&self.connection);
+        let moved = |mode| {
+            connection.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| {
+                Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+            })
+        };
+        let Ok((pages, done)) = moved("PASSIVE") else { return };
+        if pages > LONG_LOG && done < pages {
+            let patience = connection.busy_timeout(PATIENCE_WITH_READERS);
+            let _ = patience.and_then(|()| moved("RESTART"));
+            let _ = connection.busy_timeout(schema::PATIENCE);
+        }
+        // A journal in memory has no log.
+        if pages >= 0 {
+            self.queue.checkpointed();
+        }
+    }
+}
+
+/// However the writer ends, nobody waits for it for ever.
+struct StopGuard(Arc<Queue>);
+
+impl Drop for StopGuard {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail(StoreError::Crashed);
+        }
+    }
+}
+
+fn write_group(connection: &Connection, group: &[Job]) -> Result<(), StoreError> {
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+    let mut heads = BTreeMap::new();
+    for job in group {
+        match job {
+            Job::Run { run, number } => {
+                if let Some(new) = insert_run(&transaction, run)? {
+                    // Nobody looks before the commit, and each job has a cell of its own.
+                    let _ = number.set(new);
+                }
+            }
+            Job::Events { run, events, head } => {
+                let first = head.events + 1 - events.len() as u64;
+                insert_events(&transaction, run, first, events)?;
+                heads.entry(run.number).or_insert((run, first - 1, head)).2 = head;
+            }
+            Job::Value { hash, data } => insert_value(&transaction, hash, data)?,
+        }
+    }
+    for (run, before, head) in heads.into_values() {
+        update_run(&transaction, run, before, head)?;
+    }
+    Ok(transaction.commit()?)
+}
+
+/// The number of the new run, or `None` when its id is taken.
+fn insert_run(connection: &Connection, run: &NewRun) -> Result<Option<i64>, StoreError> {
+    let count = "SELECT value FROM meta WHERE name = 'runs'";
+    let number = 1 + connection.prepare_cached(count)?.query_row([], |row| row.get::<_, i64>(0))?;
+    let head = Head::of(run);
+    let insert = "INSERT INTO run (number, id, name, file, started_at, events, last_kind, status, head, seal) \
+                  VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?7, ?8, ?9) ON CONFLICT (id) DO NOTHING";
+    let seal = head.seal(&run.root(), number);
+    let inserted = connection.prepare_cached(insert)?.execute(params![
+        number,
+        run.id.as_str(),
+        run.name,
+        run.file,
+        run.started_at,
+        head.last_kind,
+        head.status,
+        head.hash.as_bytes(),
+        seal.as_bytes(),
+    ])?;
+    if inserted == 0 {
+        return Ok(None);
+    }
+    connection.prepare_cached("UPDATE meta SET value = ?1 WHERE name = 'runs'")?.execute([number])?;
+    Ok(Some(number))
+}
+
+fn insert_events(
+    connection: &Connection,
+    run: &Driven,
+    first: Seq,
+    events: &[(Draft, Hash)],
+) -> Result<(), StoreError> {
+    let insert = "INSERT INTO event (id, kind, place, time, payload, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let mut insert = connection.prepare_cached(insert)?;
+    let first = schema::event_id(run.number, first)?;
+    for (id, (draft, hash)) in (first..).zip(events) {
+        insert.execute(params![id, draft.kind, draft.place, draft.time, draft.payload, hash.as_bytes()])?;
+    }
+    Ok(())
+}
+
+fn insert_value(connection: &Connection, hash: &Hash, data: &[u8]) -> Result<(), StoreError> {
+    let insert = "INSERT INTO value (hash, data) VALUES (?1, ?2) ON CONFLICT (hash) DO NOTHING";
+    connection.prepare_cached(insert)?.execute(params![hash.as_bytes(), data])?;
+    Ok(())
+}
+
+fn update_run(connection: &Connection, run: &Driven, before: Seq, head: &Head) -> Result<(), StoreError> {
+    let update = "UPDATE run SET events = ?1, last_kind = ?2, status = ?3, head = ?4, seal = ?5 \
+                  WHERE number = ?6 AND events = ?7";
+    let seal = head.seal(&run.root, run.number);
+    let updated = connection.prepare_cached(update)?.execute(params![
+        head.events,
+        head.last_kind,
+        head.status,
+        head.hash.as_bytes(),
+        seal.as_bytes(),
+        run.number,
+        before,
+    ])?;
+    if updated == 1 {
+        return Ok(());
+    }
+    let what = "was not the last of its run".to_owned();
+    Err(StoreError::DamagedEvent { run: run.id.clone(), seq: before, what })
+}

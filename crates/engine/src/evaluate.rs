@@ -156,12 +156,17 @@ pub type FieldErrors = Vec<FieldError>;
 /// Whether a step's condition holds.
 pub fn decide(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Result<bool, FieldErrors> {
     let Some(when) = &step.when else { return Ok(true) };
-    when.of.condition(scope, session).map_err(|error| vec![language(error, &when.origin)])
+    let decided = when.of.condition(scope, session);
+    session.place_trace(&when.origin);
+    decided.map_err(|error| vec![language(error, &when.origin)])
 }
 
 /// Why a step's condition is what it is.
 pub fn explain_condition(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Option<Explanation> {
-    step.when.as_ref().map(|when| when.of.explain(scope, session))
+    let when = step.when.as_ref()?;
+    let explanation = when.of.explain(scope, session);
+    session.place_trace(&when.origin);
+    Some(explanation)
 }
 
 /// The list of a `foreach`, and how many run at once.
@@ -213,12 +218,15 @@ pub fn resolve(
         Action::Shell { text, .. } => match &planned.script {
             Some(script) => {
                 let bound = script.bind(scope, fields.session);
+                fields.session.place_trace(&text.origin);
                 fields.bound(bound, &text.origin).map(|bound| Act::Shell { bound })
             }
             None => Some(Act::Verbatim { text: text.of.clone() }),
         },
         Action::Argv(words) => planned.argv.as_ref().and_then(|argv| {
-            let bound = argv.bind(scope, fields.session);
+            let bound = argv.bind(scope, fields.session, |at, session| {
+                session.place_trace(&words[at].origin);
+            });
             fields.words(bound, words).map(Act::Argv)
         }),
         Action::Agent { agent, message } => {
@@ -288,12 +296,14 @@ impl Fields<'_, '_, '_> {
     fn text(&mut self, template: &Template, origin: &Origin) -> Option<String> {
         let mut text = String::new();
         let result = template.text(self.scope, self.session, &mut text);
+        self.session.place_trace(origin);
         result.map_err(|error| self.errors.push(language(error, origin))).ok()?;
         Some(text)
     }
 
     fn document(&mut self, field: &Field<Document>) -> Option<Value> {
         let resolved = field.of.resolve(self.scope, self.session);
+        self.session.place_trace(&field.origin);
         let failed = |errors: Vec<Error>| {
             self.errors.extend(errors.into_iter().map(|error| language(error, &field.origin)));
         };

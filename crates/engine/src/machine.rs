@@ -270,7 +270,9 @@ impl Machine {
                         let task = self.task(&event.at.0);
                         self.commands.extend(task.map(|task| Command::Wait { task, until: *until }));
                     }
-                    What::Finished { output } => self.finished(&event.at.0, event.seq, output.status),
+                    What::Finished { output } | What::Unresolved { output, .. } => {
+                        self.finished(&event.at.0, event.seq, output.status)
+                    }
                     _ => return Err(misfit("the step is somewhere else")),
                 }
             }
@@ -320,6 +322,11 @@ impl Machine {
             Phase::Collecting => self.collect(at)?,
             Phase::Items | Phase::In(_) | Phase::Failed => return None,
         })
+    }
+
+    /// What is to be done next with one execution.
+    pub fn next_of(&self, at: &Instance) -> Option<Command> {
+        self.outstanding_of(&at.0)
     }
 
     /// What a step sees: for each name it reads, the event that made it.

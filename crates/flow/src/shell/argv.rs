@@ -132,11 +132,13 @@ impl Argv {
         all
     }
 
-    /// The program and its arguments with their values. Nothing is bound when one value cannot be.
+    /// The program and its arguments with their values. Nothing is bound when one value cannot be. `evaluated` is
+    /// called behind each entry, with its index.
     pub fn bind(
         &self,
         scope: &Scope,
         session: &mut Session<'_>,
+        evaluated: impl Fn(usize, &mut Session<'_>),
     ) -> Result<Vec<Argument>, Vec<(usize, BindError)>> {
         if !self.refused.is_empty() {
             let refused = self.refused.iter().cloned();
@@ -146,6 +148,7 @@ impl Argv {
         for (at, parts) in self.entries.iter().enumerate() {
             let mut binder = Binder::default();
             arguments.extend(self.arguments(at, parts, scope, session, &mut binder));
+            evaluated(at, session);
             errors.extend(binder.errors.into_iter().map(|error| (at, error)));
         }
         if errors.is_empty() { Ok(arguments) } else { Err(errors) }

@@ -341,7 +341,7 @@ impl Machine {
                         live.as_of = event.seq;
                         self.commands.extend(self.outstanding_of(&event.at.0, None));
                     }
-                    What::Finished { output } if live.may_finish() => {
+                    What::Finished { output } | What::Unresolved { output, .. } if live.may_finish() => {
                         self.finished(&event.at.0, event.seq, output.status);
                     }
                     _ => return Err(misfit("the step is somewhere else")),
@@ -397,6 +397,11 @@ impl Machine {
         let live = self.live.get(at)?;
         let attempt = live.attempts.saturating_add(1);
         Some(Command::Start { task: self.task(at)?, attempt, base: live.base, rerun: false })
+    }
+
+    /// What is to be done next with one execution.
+    pub fn next_of(&self, at: &Instance) -> Option<Command> {
+        self.outstanding_of(&at.0, None)
     }
 
     /// What a step sees: for each name it reads, the event that made it.

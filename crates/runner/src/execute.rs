@@ -87,7 +87,7 @@ impl<'s, 'a> Executor<'s, 'a> {
                 let output = output::skipped(self.shared.journal.store(), &measured, "`when` is false")?;
                 What::Skipped { as_of: task.as_of, computed, output }
             }
-            Err(errors) => return self.field_errors(task, &errors, &clock, 0),
+            Err(errors) => return self.field_errors(task, &errors, &record, &clock, 0),
         };
         self.shared.record(task.at.clone(), what, Sync::Now).map(|_| ())
     }
@@ -100,7 +100,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         self.define(&record, context)?;
         let (list, parallel) = match expanded {
             Ok(expanded) => expanded,
-            Err(errors) => return self.field_errors(task, &errors, &clock, 0),
+            Err(errors) => return self.field_errors(task, &errors, &record, &clock, 0),
         };
         let store = self.shared.journal.store();
         let count = list.as_list().map_or(0, <[Value]>::len) as u64;
@@ -188,7 +188,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         self.define(&record, context)?;
         let resolved = match resolved {
             Ok(resolved) => resolved,
-            Err(errors) => return self.field_errors(task, &errors, &clock, attempt.retries()),
+            Err(errors) => return self.field_errors(task, &errors, &record, &clock, attempt.retries()),
         };
         let step = self.step(task);
         let careful = !record.computed.is_empty()
@@ -256,6 +256,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         &self,
         task: &Task,
         errors: &FieldErrors,
+        record: &Record,
         clock: &Clock,
         retries: u32,
     ) -> Result<(), DriveError> {
@@ -264,8 +265,11 @@ impl<'s, 'a> Executor<'s, 'a> {
         let measured = clock.measured(node_type(self.step(task)), retries, Vec::new());
         let left =
             Left { value: Err(Failure::new("Evaluation", messages.join("; "))), output: None, stderr: None };
-        let output = output::envelope(self.shared.journal.store(), &measured, left)?;
-        self.finish(task, output)
+        let store = self.shared.journal.store();
+        let output = output::envelope(store, &measured, left)?;
+        let computed = store.computed(&record.computed)?;
+        let what = What::Unresolved { as_of: task.as_of, computed, output };
+        self.shared.record(task.at.clone(), what, Sync::Now).map(|_| ())
     }
 
     fn tell_problems(&self, at: &Instance, errors: &FieldErrors) -> Vec<Problem> {
@@ -791,8 +795,8 @@ fn node_type(step: &Step) -> &'static str {
 }
 
 /// A hash of everything that a step's fields came to, so that a later program can tell whether it sees the same.
-pub(crate) fn fingerprint(resolved: &Resolved) -> Hash {
-    Hash::of(format!("{resolved:?}").as_bytes())
+pub fn fingerprint(resolved: &Resolved) -> Hash {
+    Hash::of(resolved.canonical().as_bytes())
 }
 
 fn shell_problem(warning: &threadline_flow::shell::Problem, step: &Step, text: &str) -> Problem {

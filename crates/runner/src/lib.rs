@@ -16,3 +16,5 @@ pub mod project;
 pub mod signals;
 pub mod values;
 pub mod world;
+
+pub use execute::fingerprint;

@@ -78,6 +78,8 @@ pub struct Resolution {
     pub span: Span,
     /// The place in the document, when the template stands in one.
     pub origin: Option<Origin>,
+    /// The definition whose value it was read for; none when the text itself reads it.
+    pub within: Option<EcoString>,
 }
 
 impl Resolution {
@@ -131,6 +133,7 @@ struct Rare {
     warnings: Vec<Warning>,
     placed_warnings: usize,
     trace: Option<Vec<Resolution>>,
+    placed_trace: usize,
     outcomes: Option<Outcomes>,
     patterns: Patterns,
 }
@@ -178,11 +181,6 @@ impl<'w> Session<'w> {
         self
     }
 
-    /// What is evaluated from now on stands at this place of a document: traces, warnings and errors say so.
-    pub fn set_origin(&mut self, origin: Option<Origin>) {
-        self.origin = origin.map(Box::new);
-    }
-
     /// The warnings so far, taken out.
     pub fn take_warnings(&mut self) -> Vec<Warning> {
         let Some(rare) = &mut self.rare else { return Vec::new() };
@@ -192,7 +190,30 @@ impl<'w> Session<'w> {
 
     /// The resolutions so far, taken out.
     pub fn take_trace(&mut self) -> Vec<Resolution> {
+        if let Some(rare) = &mut self.rare {
+            rare.placed_trace = 0;
+        }
         self.trace().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Gives the warnings and resolutions since the last call the place of the field that they were made for. What a
+    /// document knows of its own places is kept, with the field's path before it; definitions have their own.
+    pub fn place(&mut self, origin: &Origin) {
+        self.place_warnings(origin);
+        let Some(rare) = &mut self.rare else { return };
+        let Some(trace) = &mut rare.trace else { return };
+        for resolution in trace[rare.placed_trace..].iter_mut().filter(|made| made.within.is_none()) {
+            resolution.origin = Some(match resolution.origin.take() {
+                None => origin.clone(),
+                Some(inner) => inner.below(&origin.path),
+            });
+        }
+        rare.placed_trace = trace.len();
+    }
+
+    /// The definition that is being evaluated.
+    pub(super) fn within(&self) -> Option<EcoString> {
+        self.rare.as_ref().and_then(|rare| rare.chain.last().cloned())
     }
 
     fn rare(&mut self) -> &mut Rare {

@@ -138,8 +138,9 @@ impl FieldError {
     /// As a problem of the file.
     pub fn problem(&self, text: &str) -> Problem {
         match &self.cause {
-            Cause::Language(error) => Problem::of_language(error, &self.origin, text),
-            Cause::Binding(BindError::Evaluation(error)) => Problem::of_language(error, &self.origin, text),
+            Cause::Language(error) | Cause::Binding(BindError::Evaluation(error)) => {
+                Problem::of_language(error, &self.origin, text)
+            }
             Cause::Binding(BindError::Refused(problem)) => Problem::of_shell(problem, &self.origin, text),
             Cause::Unfit { expected, value } => {
                 let message = format!("expected {expected}, got {}", value.kind().with_article());
@@ -156,12 +157,16 @@ pub type FieldErrors = Vec<FieldError>;
 /// Whether a step's condition holds.
 pub fn decide(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Result<bool, FieldErrors> {
     let Some(when) = &step.when else { return Ok(true) };
+    session.set_origin(Some(when.origin.clone()));
     when.of.condition(scope, session).map_err(|error| vec![language(error, &when.origin)])
 }
 
 /// Why a step's condition is what it is.
 pub fn explain_condition(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Option<Explanation> {
-    step.when.as_ref().map(|when| when.of.explain(scope, session))
+    step.when.as_ref().map(|when| {
+        session.set_origin(Some(when.origin.clone()));
+        when.of.explain(scope, session)
+    })
 }
 
 /// The list of a `foreach`, and how many run at once.
@@ -212,13 +217,16 @@ pub fn resolve(
         Action::Shell { text, interpolate: false } => Some(Act::Verbatim { text: text.of.clone() }),
         Action::Shell { text, .. } => match &planned.script {
             Some(script) => {
+                fields.session.set_origin(Some(text.origin.clone()));
                 let bound = script.bind(scope, fields.session);
                 fields.bound(bound, &text.origin).map(|bound| Act::Shell { bound })
             }
             None => Some(Act::Verbatim { text: text.of.clone() }),
         },
         Action::Argv(words) => planned.argv.as_ref().and_then(|argv| {
-            let bound = argv.bind(scope, fields.session);
+            let place =
+                |at: usize, session: &mut Session<'_>| session.set_origin(Some(words[at].origin.clone()));
+            let bound = argv.bind(scope, fields.session, place);
             fields.words(bound, words).map(Act::Argv)
         }),
         Action::Agent { agent, message } => {
@@ -257,6 +265,25 @@ pub fn resolve(
     }
 }
 
+/// The values that later runs may read, an object.
+pub fn exports(plan: &Plan, scope: &Scope, session: &mut Session<'_>) -> Result<Value, FieldErrors> {
+    let mut fields = Fields { scope, session, errors: Vec::new() };
+    let mut entries = Vec::new();
+    for (name, document) in &plan.workflow.exports {
+        entries.extend(fields.document(document).map(|value| (name.clone(), value)));
+    }
+    let (errors, last) = (fields.errors, plan.workflow.exports.last());
+    match (Value::object(entries), last) {
+        (Ok(value), _) if errors.is_empty() => Ok(value),
+        (Err(_), Some((_, last))) if errors.is_empty() => {
+            let cause =
+                Cause::Unfit { expected: "values that are not too large together", value: Value::NULL };
+            Err(vec![FieldError { origin: last.origin.clone(), cause }])
+        }
+        _ => Err(errors),
+    }
+}
+
 /// What a step may print when it does not say.
 pub const MAX_OUTPUT: u64 = 64 << 20;
 
@@ -287,6 +314,7 @@ struct Fields<'a, 's, 'w> {
 impl Fields<'_, '_, '_> {
     fn text(&mut self, template: &Template, origin: &Origin) -> Option<String> {
         let mut text = String::new();
+        self.session.set_origin(Some(origin.clone()));
         let result = template.text(self.scope, self.session, &mut text);
         result.map_err(|error| self.errors.push(language(error, origin))).ok()?;
         Some(text)

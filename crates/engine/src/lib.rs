@@ -11,8 +11,11 @@
 
 pub mod evaluate;
 pub mod event;
+mod hash;
 pub mod machine;
 pub mod replay;
 pub mod simulator;
 pub mod view;
 pub mod world;
+
+pub use hash::{BadHash, Hash};

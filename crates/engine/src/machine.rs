@@ -310,7 +310,7 @@ impl Machine {
             }
             What::Resumed => self.resume(),
             What::Paused { .. } => {}
-            What::RunEnded { outcome } => {
+            What::RunEnded { outcome, .. } => {
                 if self.end() != Some(Command::End(*outcome)) {
                     return Err(misfit("the run is not at this end"));
                 }
@@ -403,21 +403,31 @@ impl Machine {
     pub fn view(&self, at: &Instance) -> View {
         let Some(live) = self.live.get(&at.0) else { return View::default() };
         let Some(frame) = self.frames.get(&live.frame) else { return View::default() };
+        let reads = &self.plan.steps[live.step as usize].reads;
         let (as_of, attempts, started) = (live.as_of, live.attempts, live.started);
-        let mut view = View { as_of, attempts, started, ..View::default() };
-        for read in &self.plan.steps[live.step as usize].reads {
+        View { as_of, attempts, started, ..self.names_of(reads, &frame.scope, frame.prev) }
+    }
+
+    /// What `exports` see at the end of the run.
+    pub fn end_view(&self) -> View {
+        View { as_of: self.last, ..self.names_of(&self.plan.export_reads, &EcoString::new(), None) }
+    }
+
+    fn names_of(&self, reads: &[Read], scope: &EcoString, prev: Option<Seq>) -> View {
+        let mut view = View::default();
+        for read in reads {
             match read {
                 Read::Output(id) => {
-                    let found = self.in_scopes(&frame.scope, |scope| scope.outputs.get(id).copied());
+                    let found = self.in_scopes(scope, |scope| scope.outputs.get(id).copied());
                     view.outputs.extend(found.map(|seq| (id.clone(), seq)));
                 }
                 Read::Captured(name) => {
-                    let found = self.in_scopes(&frame.scope, |scope| scope.captured.get(name).copied());
+                    let found = self.in_scopes(scope, |scope| scope.captured.get(name).copied());
                     view.captured.extend(found.map(|seq| (name.clone(), seq)));
                 }
-                Read::AllCaptured => self.all_captured(&frame.scope, &mut view),
-                Read::Prev => view.prev = frame.prev,
-                Read::Item => view.item = self.in_scopes(&frame.scope, |scope| scope.item),
+                Read::AllCaptured => self.all_captured(scope, &mut view),
+                Read::Prev => view.prev = prev,
+                Read::Item => view.item = self.in_scopes(scope, |scope| scope.item),
             }
         }
         view
@@ -832,8 +842,11 @@ fn restore(names: &mut BTreeMap<EcoString, Seq>, name: &EcoString, own: Seq, bef
 /// Takes away the entries whose keys begin so, which lie side by side.
 fn take_below<T>(map: &mut BTreeMap<EcoString, T>, prefix: &str) {
     let from = (Bound::Included(prefix), Bound::Unbounded);
-    let keys: Vec<EcoString> =
-        map.range::<str, _>(from).map(|(key, _)| key.clone()).take_while(|key| key.starts_with(prefix)).collect();
+    let keys: Vec<EcoString> = map
+        .range::<str, _>(from)
+        .map(|(key, _)| key.clone())
+        .take_while(|key| key.starts_with(prefix))
+        .collect();
     for key in keys {
         map.remove(&key);
     }

@@ -297,7 +297,8 @@ impl<'a> Shared<'a> {
     fn carry_out(&self, command: Command, view: View) -> Result<(), DriveError> {
         match command {
             Command::End(outcome) => {
-                self.record(Instance::default(), What::RunEnded { outcome }, Sync::Now).map(|_| ())
+                let view = self.core().machine.end_view();
+                Executor::new(self).end(outcome, &view)
             }
             Command::Wait { task, pause } => {
                 let left = Duration::from_millis(pause.left(now())).min(LONGEST_PAUSE);

@@ -132,11 +132,13 @@ impl Argv {
         all
     }
 
-    /// The program and its arguments with their values. Nothing is bound when one value cannot be.
+    /// The program and its arguments with their values. Nothing is bound when one value cannot be. `place` tells the
+    /// session where an entry stands.
     pub fn bind(
         &self,
         scope: &Scope,
         session: &mut Session<'_>,
+        place: impl Fn(usize, &mut Session<'_>),
     ) -> Result<Vec<Argument>, Vec<(usize, BindError)>> {
         if !self.refused.is_empty() {
             let refused = self.refused.iter().cloned();
@@ -145,6 +147,7 @@ impl Argv {
         let (mut arguments, mut errors) = (Vec::new(), Vec::new());
         for (at, parts) in self.entries.iter().enumerate() {
             let mut binder = Binder::default();
+            place(at, session);
             arguments.extend(self.arguments(at, parts, scope, session, &mut binder));
             errors.extend(binder.errors.into_iter().map(|error| (at, error)));
         }

@@ -178,6 +178,11 @@ impl<'w> Session<'w> {
         self
     }
 
+    /// What is evaluated from now on stands at this place of a document: traces, warnings and errors say so.
+    pub fn set_origin(&mut self, origin: Option<Origin>) {
+        self.origin = origin.map(Box::new);
+    }
+
     /// The warnings so far, taken out.
     pub fn take_warnings(&mut self) -> Vec<Warning> {
         let Some(rare) = &mut self.rare else { return Vec::new() };

@@ -13,7 +13,8 @@ use threadline_lang::Value;
 use super::chance::{self, Fate};
 use super::check::{Violation, item_of, value_of};
 use super::{Execution, Interrupt, Interruption, Kept, Moment, Outside, Simulation};
-use crate::event::{Datum, Event, Hash, Instance, Output, RunStarted, Seq, Status, What};
+use crate::event::{Datum, Event, Instance, Output, RunStarted, Seq, Status, What};
+use crate::hash::Hash;
 use crate::machine::{Command, Machine, Outcome, Stage, Task};
 
 pub(super) struct Life<'s> {
@@ -330,7 +331,7 @@ impl<'s> Life<'s> {
                 self.append(task.at, What::Finished { output: output(Status::Failed, -1) })?;
             }
             Command::End(outcome) => {
-                self.append(Instance::default(), What::RunEnded { outcome })?;
+                self.append(Instance::default(), What::RunEnded { outcome, exports: Datum::Here(Value::NULL) })?;
             }
             Command::Ask(_) => self.asking = true,
         }

@@ -85,7 +85,8 @@ impl RunNames {
             let why = eco_format!("the step that gives `{name}` has not run");
             (name.clone(), Entry::Unset(why))
         });
-        layer(&layer(&Scope::new(), "run", unset.collect()), "run", entries)
+        let prev = ("prev".into(), Entry::Unset("no step of this list has run".into()));
+        layer(&layer(&Scope::new(), "run", unset.chain([prev]).collect()), "run", entries)
     }
 }
 

@@ -405,6 +405,9 @@ pub(crate) struct Watch {
     /// Print every event as a line of JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print at the end what the run cost, as a line of JSON on stderr
+    #[arg(long)]
+    pub(crate) stats: bool,
 }
 
 fn parse_jobs(text: &str) -> Result<usize, String> {

@@ -8,6 +8,7 @@ mod exit;
 mod inputs;
 mod report;
 mod reporter;
+mod stats;
 mod stream;
 mod table;
 

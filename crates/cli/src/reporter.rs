@@ -125,7 +125,7 @@ impl Reporter {
                 self.line(&event.at, DIM, "▸", "", &format!("{count} {unit}"));
             }
             What::Paused { reason } => say(&format!("{DIM}paused: {reason}{DIM:#}")),
-            What::RunEnded { outcome } => self.ended(event.time, *outcome),
+            What::RunEnded { outcome, .. } => self.ended(event.time, *outcome),
             What::Started { rerun: true, .. } => {
                 self.line(&event.at, DIM, "↻", "", "was running at the crash, runs again");
             }

@@ -11,7 +11,7 @@ fn cases() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases")
 }
 
-fn check(folder: &str) {
+fn run(folder: &str) {
     let cases = case::all(&cases().join(folder));
     assert!(!cases.is_empty(), "no cases in {folder}");
     let failures: Vec<String> = cases.iter().filter_map(|case| case.check().err()).collect();
@@ -24,15 +24,15 @@ macro_rules! folders {
         $(
             #[test]
             fn $name() {
-                check(stringify!($name));
+                run(stringify!($name));
             }
         )*
     };
 }
 
 folders! {
-    computed envelopes errors explain grammar limits loop_interpolation mapreduce_variables node_outputs trace
-    types undefined
+    check computed envelopes errors explain grammar limits load loop_interpolation mapreduce_variables
+    node_outputs trace types undefined
 }
 
 #[test]

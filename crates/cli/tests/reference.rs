@@ -8,6 +8,9 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use threadline_flow::checks::Check;
+use threadline_flow::fields::{self, Form, Key, Kind};
+use threadline_lang::diag::Severity;
 use threadline_lang::func::{FUNCTIONS, Function, Group, signature};
 use threadline_lang::value::ops::BinaryOp;
 use threadline_lang::value::{JsonStyle, Type};
@@ -21,6 +24,32 @@ fn operators_page_is_up_to_date() {
 #[test]
 fn functions_page_is_up_to_date() {
     check("functions.md", "functions", &functions());
+}
+
+#[test]
+fn workflows_page_is_up_to_date() {
+    check("workflows.md", "keys", &keys());
+}
+
+#[test]
+fn checks_page_is_up_to_date() {
+    check("checks.md", "checks", &checks());
+}
+
+/// A section shows a file with the problem and one without; that both are so is for the test of the pages.
+#[test]
+fn every_check_has_a_section() {
+    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "../../spec/checks.md"].iter().collect();
+    let page = std::fs::read_to_string(&path).unwrap();
+    let sections: Vec<&str> = page.split("\n## ").skip(1).collect();
+    let titles: Vec<&str> = sections.iter().map(|section| section.lines().next().unwrap()).collect();
+    let ids: Vec<&str> = Check::ALL.iter().map(|check| check.id()).collect();
+    assert_eq!(titles[1..], ids, "the sections of spec/checks.md, after the list of all");
+    for (section, check) in sections[1..].iter().zip(Check::ALL) {
+        let (id, severity) = (check.id(), severity(*check));
+        assert!(section.contains(&format!("{severity}[{id}]")), "{id}: no example of the problem");
+        assert!(section.contains(&format!("{id}-right.yaml: ok")), "{id}: no example without it");
+    }
 }
 
 /// Compares the generated part of a page, or writes it.
@@ -133,6 +162,116 @@ fn operators() -> String {
     }
     writeln!(out, "## One operand\n\n{}", unary_table()).unwrap();
     out
+}
+
+// ---- workflow files ------------------------------------------------------------------------------------
+
+fn checks() -> String {
+    let mut out = String::from("| name | | |\n|---|---|---|\n");
+    for check in Check::ALL {
+        let (id, doc) = (check.id(), check.doc().trim_end_matches('.'));
+        writeln!(out, "| [{id}](#{id}) | {} | {} |", severity(*check), lower(doc)).unwrap();
+    }
+    out
+}
+
+fn severity(check: Check) -> &'static str {
+    match check.severity() {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    }
+}
+
+fn keys() -> String {
+    let mut out = String::new();
+    for object in fields::ALL {
+        writeln!(out, "### {}\n\n{}.\n", object.name, capitalised(object.doc)).unwrap();
+        out.push_str("| key | takes | |\n|---|---|---|\n");
+        for key in object.keys {
+            writeln!(out, "| `{}` | {} | {} |", key.name, kind(&key.kind), about(key)).unwrap();
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn kind(kind: &Kind) -> String {
+    match kind {
+        Kind::Fixed(Form::OneOf(choices)) => {
+            choices.iter().map(|choice| format!("`{}`", choice.name)).collect::<Vec<_>>().join(" ")
+        }
+        Kind::Fixed(form) => match form {
+            Form::Text => "fixed text".to_owned(),
+            form => word(*form).to_owned(),
+        },
+        Kind::Setting(form) => format!("{}, or a reference", word(*form)),
+        Kind::Text => "text".to_owned(),
+        Kind::Value => "value".to_owned(),
+        Kind::Expression => "condition".to_owned(),
+        Kind::Shell => "shell".to_owned(),
+        Kind::Steps => "steps".to_owned(),
+        Kind::Object(object) => format!("[{0}](#{0})", object.name),
+        Kind::Map(inner) => format!("names, each with {}", self::kind(inner)),
+        Kind::List(inner) => format!("list of {}", self::kind(inner)),
+        Kind::Either(kinds) => kinds.iter().map(self::kind).collect::<Vec<_>>().join(", or "),
+    }
+}
+
+fn word(form: Form) -> &'static str {
+    match form {
+        Form::Text => "text",
+        Form::Name => "name",
+        Form::Any => "any value",
+        Form::Bool => "`true` or `false`",
+        Form::Count(_) => "whole number",
+        Form::Duration => "duration",
+        Form::Size => "size",
+        Form::Mode => "octal digits",
+        Form::OneOf(_) => "one of several words",
+    }
+}
+
+/// The line of a key, and what else the table says of it.
+fn about(key: &Key) -> String {
+    let mut about = key.doc.to_owned();
+    if key.required {
+        about.push_str("; it must be there");
+    }
+    if let Some(default) = key.default {
+        write!(about, "; `{default}` when it is left out").unwrap();
+    }
+    if !key.also.is_empty() {
+        let also: Vec<String> = key.also.iter().map(|name| format!("`{name}`")).collect();
+        write!(about, "; also written {}", also.join(", ")).unwrap();
+    }
+    // A key that only goes with itself says so by its name.
+    if !key.on.is_empty() && key.on.iter().all(|action| action.key() != key.name) {
+        let on: Vec<String> = key.on.iter().map(|action| format!("`{}`", action.key())).collect();
+        write!(about, " ({})", on.join(", ")).unwrap();
+    }
+    about
+}
+
+/// A schema of a workflow is a schema: every reference in it leads to a definition.
+#[test]
+fn schema_is_closed() {
+    let schema = fields::schema();
+    let definitions = schema.get("$defs").unwrap().as_object().unwrap().clone();
+    let mut open = vec![schema];
+    while let Some(value) = open.pop() {
+        if let Some(target) = value.get("$ref").and_then(Value::as_str) {
+            let name = target.strip_prefix("#/$defs/").unwrap();
+            assert!(definitions.get_str(name).is_some(), "{target} leads nowhere");
+        }
+        open.extend(value.as_list().into_iter().flatten().cloned());
+        open.extend(value.as_object().into_iter().flat_map(|object| object.values()).cloned());
+    }
+}
+
+fn lower(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(char::to_lowercase).into_iter().flatten();
+    first.chain(chars).collect()
 }
 
 // ---- functions -----------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 //! failed and made its list fail. A *scope* is where names go: the run has one, and each item.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use ecow::{EcoString, eco_format};
@@ -35,12 +36,12 @@ pub enum Command {
         /// Whether this attempt was running when Threadline was killed.
         rerun: bool,
     },
-    /// Begin the next attempt at this time.
+    /// Begin the next attempt when the pause is over.
     Wait {
         /// Which.
         task: Task,
-        /// When.
-        until: Millis,
+        /// The pause.
+        pause: Pause,
     },
     /// Put the results of the items together.
     Collect {
@@ -59,6 +60,22 @@ pub enum Command {
     End(Outcome),
 }
 
+impl Command {
+    /// The step it is about.
+    pub fn task(&self) -> Option<&Task> {
+        match self {
+            Self::Decide(task)
+            | Self::Expand(task)
+            | Self::Start { task, .. }
+            | Self::Wait { task, .. }
+            | Self::Collect { task, .. }
+            | Self::FailAfterCrash(task)
+            | Self::Ask(task) => Some(task),
+            Self::End(_) => None,
+        }
+    }
+}
+
 /// A step to be worked on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
@@ -68,6 +85,23 @@ pub struct Task {
     pub step: StepNumber,
     /// The event that made it ready: everything up to there must be on disk before it is acted upon.
     pub as_of: Seq,
+}
+
+/// A pause between two attempts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pause {
+    /// When it began.
+    pub since: Millis,
+    /// When it is over.
+    pub until: Millis,
+}
+
+impl Pause {
+    /// How much of it is left at this time, in milliseconds. A clock that was set back makes no pause longer.
+    pub fn left(self, now: Millis) -> u64 {
+        let whole = self.until.saturating_sub(self.since).max(0);
+        self.until.saturating_sub(now).clamp(0, whole).unsigned_abs()
+    }
 }
 
 /// How a run ended.
@@ -150,9 +184,45 @@ struct Live {
     base: u32,
     /// The event with its output.
     output: Option<Seq>,
+    /// What its output took the place of.
+    before: Before,
+    /// Whether the step itself did well, whatever its lists did.
+    well: bool,
     /// Whether the step itself, or one of its lists, failed.
     failed: bool,
     items: Option<Items>,
+}
+
+/// The names that the output of a step is read by, as they were before it.
+#[derive(Default, Clone, Copy)]
+struct Before {
+    prev: Option<Seq>,
+    output: Option<Seq>,
+    captured: Option<Seq>,
+}
+
+impl Live {
+    /// Whether an attempt of this number may begin: the next one, or again the one that was running at a crash.
+    fn may_start(&self, attempt: u32, rerun: bool) -> bool {
+        match self.phase {
+            Phase::Ready | Phase::Waiting(_) => !rerun && attempt == self.attempts.saturating_add(1),
+            Phase::Running => rerun && attempt == self.attempts,
+            _ => false,
+        }
+    }
+
+    /// Whether a field of the step may be found without a value.
+    fn may_fail_unbegun(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Deciding | Phase::Expanding | Phase::Ready | Phase::Running | Phase::Waiting(_)
+        )
+    }
+
+    /// Whether the step may be done: also before it began, when a field of it has no value.
+    fn may_finish(&self) -> bool {
+        !matches!(self.phase, Phase::Items | Phase::In(_) | Phase::Failed)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,7 +231,7 @@ enum Phase {
     Expanding,
     Ready,
     Running,
-    Waiting(Millis),
+    Waiting(Pause),
     Items,
     Collecting,
     In(Part),
@@ -236,6 +306,9 @@ impl Machine {
         if matches!(self.stage, Stage::New) != matches!(event.what, What::RunStarted(_)) {
             return Err(misfit("a run begins once"));
         }
+        if matches!(self.stage, Stage::Ended(_)) && !matches!(event.what, What::Resumed) {
+            return Err(misfit("the run is over"));
+        }
         self.last = event.seq;
         match &event.what {
             What::RunStarted(_) => {
@@ -245,7 +318,12 @@ impl Machine {
             }
             What::Resumed => self.resume(),
             What::Paused { .. } => {}
-            What::RunEnded { outcome } => self.stage = Stage::Ended(*outcome),
+            What::RunEnded { outcome, .. } => {
+                if self.end() != Some(Command::End(*outcome)) {
+                    return Err(misfit("the run is not at this end"));
+                }
+                self.stage = Stage::Ended(*outcome);
+            }
             What::Defined { name, .. } => {
                 self.defined.insert(name.clone(), event.seq);
             }
@@ -260,18 +338,22 @@ impl Machine {
                     What::Expanded { count, parallel, .. } if live.phase == Phase::Expanding => {
                         self.expanded(&event.at.0, event.seq, *count, *parallel);
                     }
-                    What::Started { attempt, .. } if matches!(live.phase, Phase::Ready | Phase::Running) => {
+                    What::Started { attempt, rerun, .. } if live.may_start(*attempt, *rerun) => {
                         live.phase = Phase::Running;
                         live.attempts = *attempt;
                         live.started = Some(event.seq);
                     }
-                    What::Retrying { until, .. } if matches!(live.phase, Phase::Ready | Phase::Running) => {
-                        live.phase = Phase::Waiting(*until);
-                        let task = self.task(&event.at.0);
-                        self.commands.extend(task.map(|task| Command::Wait { task, until: *until }));
+                    What::Retrying { until, .. } if live.phase == Phase::Running => {
+                        live.phase = Phase::Waiting(Pause { since: event.time, until: *until });
+                        // The next attempt must not begin before this is on disk; it sees the same names.
+                        live.as_of = event.seq;
+                        self.commands.extend(self.outstanding_of(&event.at.0, None));
                     }
-                    What::Finished { output } | What::Unresolved { output, .. } => {
-                        self.finished(&event.at.0, event.seq, output.status)
+                    What::Finished { output } if live.may_finish() => {
+                        self.finished(&event.at.0, event.seq, output.status);
+                    }
+                    What::Unresolved { output, .. } if live.may_fail_unbegun() => {
+                        self.finished(&event.at.0, event.seq, output.status);
                     }
                     _ => return Err(misfit("the step is somewhere else")),
                 }
@@ -285,40 +367,37 @@ impl Machine {
         })
     }
 
-    /// The pause before an attempt is over.
-    pub fn waited(&mut self, at: &Instance) -> Vec<Command> {
-        let Some(live) = self.live.get_mut(&at.0) else { return Vec::new() };
-        if matches!(live.phase, Phase::Waiting(_)) {
-            live.phase = Phase::Ready;
+    /// The pause before an attempt is over: what begins. The state does not change until the attempt has begun.
+    pub fn waited(&self, at: &Instance) -> Option<Command> {
+        let live = self.live.get(&at.0)?;
+        match live.phase {
+            Phase::Waiting(_) if !self.stopping => self.start(&at.0),
+            _ => None,
         }
-        self.outstanding_of(&at.0).into_iter().filter(|command| !self.stopping || !begins(command)).collect()
     }
 
-    /// Everything that is to be done in this state: what a run that was stopped or killed goes on with.
-    pub fn outstanding(&self) -> Vec<Command> {
-        let mut commands: Vec<Command> = self.live.keys().filter_map(|at| self.outstanding_of(at)).collect();
-        if self.stage == Stage::Going && self.live.values().all(|live| live.phase == Phase::Failed) {
-            commands.extend(self.end());
-        }
-        commands
+    /// Everything that is to be done in this state: what a run that was stopped or killed goes on with. What was
+    /// running then follows its `on_crash`, unless the caller decides.
+    pub fn outstanding(&self, in_flight: Option<OnCrash>) -> Vec<Command> {
+        let steps = self.live.keys().filter_map(|at| self.outstanding_of(at, in_flight));
+        steps.chain(self.end().filter(|_| self.stage == Stage::Going)).collect()
     }
 
-    fn outstanding_of(&self, at: &EcoString) -> Option<Command> {
+    fn outstanding_of(&self, at: &EcoString, in_flight: Option<OnCrash>) -> Option<Command> {
         let live = self.live.get(at)?;
         let task = self.task(at)?;
-        let attempt = live.attempts + 1;
         Some(match live.phase {
             Phase::Deciding => Command::Decide(task),
             Phase::Expanding => Command::Expand(task),
-            Phase::Ready => Command::Start { task, attempt, base: live.base, rerun: false },
-            Phase::Running => match self.plan.steps[live.step as usize].step.on_crash {
+            Phase::Ready => self.start(at)?,
+            Phase::Running => match in_flight.unwrap_or(self.plan.steps[live.step as usize].step.on_crash) {
                 OnCrash::Rerun => {
                     Command::Start { task, attempt: live.attempts, base: live.base, rerun: true }
                 }
                 OnCrash::Fail => Command::FailAfterCrash(task),
                 OnCrash::Ask => Command::Ask(task),
             },
-            Phase::Waiting(until) => Command::Wait { task, until },
+            Phase::Waiting(pause) => Command::Wait { task, pause },
             Phase::Collecting => self.collect(at)?,
             Phase::Items | Phase::In(_) | Phase::Failed => return None,
         })
@@ -326,28 +405,45 @@ impl Machine {
 
     /// What is to be done next with one execution.
     pub fn next_of(&self, at: &Instance) -> Option<Command> {
-        self.outstanding_of(&at.0)
+        self.waited(at).or_else(|| self.outstanding_of(&at.0, None))
+    }
+
+    /// The next attempt.
+    fn start(&self, at: &EcoString) -> Option<Command> {
+        let live = self.live.get(at)?;
+        let attempt = live.attempts.saturating_add(1);
+        Some(Command::Start { task: self.task(at)?, attempt, base: live.base, rerun: false })
     }
 
     /// What a step sees: for each name it reads, the event that made it.
     pub fn view(&self, at: &Instance) -> View {
         let Some(live) = self.live.get(&at.0) else { return View::default() };
         let Some(frame) = self.frames.get(&live.frame) else { return View::default() };
+        let reads = &self.plan.steps[live.step as usize].reads;
         let (as_of, attempts, started) = (live.as_of, live.attempts, live.started);
-        let mut view = View { as_of, attempts, started, ..View::default() };
-        for read in &self.plan.steps[live.step as usize].reads {
+        View { as_of, attempts, started, ..self.names_of(reads, &frame.scope, frame.prev) }
+    }
+
+    /// What `exports` see at the end of the run.
+    pub fn end_view(&self) -> View {
+        View { as_of: self.last, ..self.names_of(&self.plan.export_reads, &EcoString::new(), None) }
+    }
+
+    fn names_of(&self, reads: &[Read], scope: &EcoString, prev: Option<Seq>) -> View {
+        let mut view = View::default();
+        for read in reads {
             match read {
                 Read::Output(id) => {
-                    let found = self.in_scopes(&frame.scope, |scope| scope.outputs.get(id).copied());
+                    let found = self.in_scopes(scope, |scope| scope.outputs.get(id).copied());
                     view.outputs.extend(found.map(|seq| (id.clone(), seq)));
                 }
                 Read::Captured(name) => {
-                    let found = self.in_scopes(&frame.scope, |scope| scope.captured.get(name).copied());
+                    let found = self.in_scopes(scope, |scope| scope.captured.get(name).copied());
                     view.captured.extend(found.map(|seq| (name.clone(), seq)));
                 }
-                Read::AllCaptured => self.all_captured(&frame.scope, &mut view),
-                Read::Prev => view.prev = frame.prev,
-                Read::Item => view.item = self.in_scopes(&frame.scope, |scope| scope.item),
+                Read::AllCaptured => self.all_captured(scope, &mut view),
+                Read::Prev => view.prev = prev,
+                Read::Item => view.item = self.in_scopes(scope, |scope| scope.item),
             }
         }
         view
@@ -401,12 +497,14 @@ impl Machine {
             started: None,
             base: 0,
             output: None,
+            before: Before::default(),
+            well: false,
             failed: false,
             items: None,
         };
         self.live.insert(at.clone(), live);
         if self.plan.steps[step as usize].step.when.is_some() {
-            self.commands.extend(self.outstanding_of(&at));
+            self.commands.extend(self.outstanding_of(&at, None));
         } else {
             self.act(&at);
         }
@@ -418,7 +516,7 @@ impl Machine {
         let action = &self.plan.steps[live.step as usize].step.action;
         live.phase = if matches!(action, Action::ForEach(_)) { Phase::Expanding } else { Phase::Ready };
         live.as_of = self.last;
-        self.commands.extend(self.outstanding_of(at));
+        self.commands.extend(self.outstanding_of(at, None));
     }
 
     fn skipped(&mut self, at: &EcoString, seq: Seq) {
@@ -436,18 +534,18 @@ impl Machine {
         let scope = self.scope_of(at);
         let Some(live) = self.live.get_mut(at) else { return };
         live.output = Some(seq);
-        live.failed = status != Status::Completed;
+        live.well = status == Status::Completed;
+        live.failed = !live.well;
         let step = &self.plan.steps[live.step as usize].step;
         if let Some(frame) = self.frames.get_mut(&live.frame) {
-            frame.prev = Some(seq);
+            live.before.prev = frame.prev.replace(seq);
         }
         if let Some(scope) = scope.and_then(|scope| self.scopes.get_mut(&scope)) {
-            if let Some(id) = &step.id {
-                scope.outputs.insert(id.of.clone(), seq);
-            }
-            if let Some(capture) = &step.capture {
-                scope.captured.insert(capture.of.clone(), seq);
-            }
+            let set = |names: &mut BTreeMap<_, _>, name: Option<&EcoString>| {
+                name.and_then(|name| names.insert(name.clone(), seq))
+            };
+            live.before.output = set(&mut scope.outputs, step.id.as_ref().map(|id| &id.of));
+            live.before.captured = set(&mut scope.captured, step.capture.as_ref().map(|name| &name.of));
         }
         let part = if live.failed { Part::OnFailure } else { Part::OnSuccess };
         self.enter(at, part);
@@ -491,15 +589,16 @@ impl Machine {
                 self.open(FINALLY.into(), list, None, EcoString::new(), None);
             }
             _ => {
-                let end = self.end();
-                self.commands.extend(end);
+                self.commands.extend(self.end());
             }
         }
     }
 
+    /// The end of the run, when no step of it is under way.
     fn end(&self) -> Option<Command> {
+        let over = self.live.values().all(|live| live.phase == Phase::Failed);
         let failed = self.frames.values().any(|frame| frame.owner.is_none() && frame.failed);
-        Some(Command::End(if failed { Outcome::Failed } else { Outcome::Completed }))
+        over.then_some(Command::End(if failed { Outcome::Failed } else { Outcome::Completed }))
     }
 
     /// A step and all its lists are through.
@@ -515,9 +614,13 @@ impl Machine {
         }
     }
 
-    /// On to the step behind this one.
+    /// On to the step behind this one. What was kept to go on after a failure is not needed any more.
     fn next(&mut self, at: &EcoString) {
         let Some(live) = self.live.remove(at) else { return };
+        if live.failed {
+            self.drop_parts(at);
+            self.drop_below(&format!("{at}["));
+        }
         if let Some(frame) = self.frames.get_mut(&live.frame) {
             frame.position += 1;
         }
@@ -585,7 +688,7 @@ impl Machine {
             live.phase = Phase::Collecting;
             // It reads what the items left.
             live.as_of = self.last;
-            self.commands.extend(self.outstanding_of(at));
+            self.commands.extend(self.outstanding_of(at, None));
         }
     }
 
@@ -599,20 +702,22 @@ impl Machine {
 
     /// A run that failed goes on where it failed.
     fn resume(&mut self) {
-        if !matches!(self.stage, Stage::Ended(Outcome::Failed)) {
+        if self.stage != Stage::Ended(Outcome::Failed) {
             return;
         }
         self.stage = Stage::Going;
-        let failed_finally = self.frames.remove(FINALLY).is_some_and(|frame| frame.failed);
-        self.drop_below(FINALLY);
         if self.frames.get("").is_some_and(|frame| frame.failed) {
+            // There will be another end.
+            self.drop_below(FINALLY);
             self.reopen(&EcoString::new());
-        } else if failed_finally {
-            self.workflow_list_done(&EcoString::new());
+        } else {
+            self.reopen(&FINALLY.into());
         }
+        // Whoever resumes asks for all that is outstanding.
         self.commands.clear();
     }
 
+    /// A list that failed goes on with the step that failed.
     fn reopen(&mut self, prefix: &EcoString) {
         let Some(frame) = self.frames.get_mut(prefix) else { return };
         frame.failed = false;
@@ -621,59 +726,78 @@ impl Machine {
         live.failed = false;
         live.base = live.attempts;
         live.as_of = self.last;
-        if let Some(items) = &mut live.items
-            && !items.failed.is_empty()
-        {
-            live.phase = Phase::Items;
-            live.output = None;
-            let failed = std::mem::take(&mut items.failed);
-            items.running.extend(&failed);
-            for index in failed {
-                self.reopen(&eco_format!("{at}[{index}]/"));
-            }
-            self.drop_parts(&at);
-            return self.more_items(&at);
+        if live.well {
+            return self.reopen_part(&at);
         }
-        let part = [Part::OnSuccess, Part::Finally].into_iter().find(|part| {
-            let frame = self.frames.get(&*eco_format!("{at}/{}/", part.key()));
-            frame.is_some_and(|frame| frame.failed)
-        });
-        let on_failure = self.frames.contains_key(&*eco_format!("{at}/{}/", Part::OnFailure.key()));
-        match part {
-            Some(part) if !on_failure && self.completed(&at) => {
-                if let Some(live) = self.live.get_mut(&at) {
-                    live.phase = Phase::In(part);
+        self.drop_parts(&at);
+        self.forget(&at);
+        let Some(live) = self.live.get_mut(&at) else { return };
+        match &mut live.items {
+            None => {
+                live.phase = Phase::Deciding;
+                if self.plan.steps[live.step as usize].step.when.is_none() {
+                    self.act(&at);
                 }
-                self.reopen(&eco_format!("{at}/{}/", part.key()));
             }
-            _ => {
-                self.drop_parts(&at);
-                if let Some(live) = self.live.get_mut(&at) {
-                    live.output = None;
-                    live.phase = Phase::Deciding;
-                    if self.plan.steps[live.step as usize].step.when.is_none() {
-                        self.act(&at);
-                    }
+            Some(items) if items.failed.is_empty() => live.phase = Phase::Collecting,
+            Some(items) => {
+                live.phase = Phase::Items;
+                let failed = std::mem::take(&mut items.failed);
+                items.running.extend(&failed);
+                for index in failed {
+                    self.reopen(&eco_format!("{at}[{index}]/"));
                 }
+                self.more_items(&at);
             }
         }
     }
 
-    /// Whether the step itself did well, whatever its lists did.
-    fn completed(&self, at: &EcoString) -> bool {
-        let failed_list = |part: Part| {
-            self.frames.get(&*eco_format!("{at}/{}/", part.key())).is_some_and(|frame| frame.failed)
-        };
-        failed_list(Part::OnSuccess) || failed_list(Part::Finally)
+    /// A step that did well goes on with the first of its lists that failed.
+    fn reopen_part(&mut self, at: &EcoString) {
+        for part in [Part::OnSuccess, Part::Finally] {
+            let prefix = eco_format!("{at}/{}/", part.key());
+            if !self.frames.get(&prefix).is_some_and(|frame| frame.failed) {
+                continue;
+            }
+            if part == Part::OnSuccess {
+                // There will be another end.
+                self.drop_below(&format!("{at}/{}/", Part::Finally.key()));
+            }
+            if let Some(live) = self.live.get_mut(at) {
+                live.phase = Phase::In(part);
+            }
+            return self.reopen(&prefix);
+        }
+    }
+
+    /// A step that is done again does not see what it left the first time.
+    fn forget(&mut self, at: &EcoString) {
+        let scope = self.scope_of(at);
+        let Some(live) = self.live.get_mut(at) else { return };
+        let Some(own) = live.output.take() else { return };
+        let before = std::mem::take(&mut live.before);
+        let step = &self.plan.steps[live.step as usize].step;
+        if let Some(frame) = self.frames.get_mut(&live.frame) {
+            frame.prev = before.prev;
+        }
+        let Some(scope) = scope.and_then(|scope| self.scopes.get_mut(&scope)) else { return };
+        if let Some(id) = &step.id {
+            restore(&mut scope.outputs, &id.of, own, before.output);
+        }
+        if let Some(capture) = &step.capture {
+            restore(&mut scope.captured, &capture.of, own, before.captured);
+        }
     }
 
     fn drop_parts(&mut self, at: &EcoString) {
         self.drop_below(&format!("{at}/"));
     }
 
+    /// Takes away everything whose key begins so.
     fn drop_below(&mut self, prefix: &str) {
-        self.frames.retain(|key, _| !key.starts_with(prefix));
-        self.live.retain(|key, _| !key.starts_with(prefix));
+        take_below(&mut self.frames, prefix);
+        take_below(&mut self.live, prefix);
+        take_below(&mut self.scopes, prefix);
     }
 
     // ---- looking things up -----------------------------------------------------------------------------
@@ -719,6 +843,29 @@ const FINALLY: &str = "finally/";
 /// Items depend on the event with their list, not on each other.
 fn items_as_of(live: Option<&Live>) -> Seq {
     live.and_then(|live| live.items.as_ref()).map_or(0, |items| items.list)
+}
+
+/// Gives a name what it had before, unless somebody else has set it since.
+fn restore(names: &mut BTreeMap<EcoString, Seq>, name: &EcoString, own: Seq, before: Option<Seq>) {
+    if names.get(name) == Some(&own) {
+        match before {
+            Some(seq) => names.insert(name.clone(), seq),
+            None => names.remove(name),
+        };
+    }
+}
+
+/// Takes away the entries whose keys begin so, which lie side by side.
+fn take_below<T>(map: &mut BTreeMap<EcoString, T>, prefix: &str) {
+    let from = (Bound::Included(prefix), Bound::Unbounded);
+    let keys: Vec<EcoString> = map
+        .range::<str, _>(from)
+        .map(|(key, _)| key.clone())
+        .take_while(|key| key.starts_with(prefix))
+        .collect();
+    for key in keys {
+        map.remove(&key);
+    }
 }
 
 /// Whether a command begins something, rather than ending it.

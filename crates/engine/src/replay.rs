@@ -11,7 +11,8 @@ use threadline_flow::plan::{Plan, StepNumber};
 use threadline_lang::{Explanation, Resolution, Scope, Session, Value, World};
 
 use crate::evaluate::{self, FieldError, FieldErrors, Resolved};
-use crate::event::{Computed, Event, Hash, Instance, Millis, Output, RunStarted, Seq, What};
+use crate::event::{Computed, Event, Instance, Millis, Output, RunStarted, Seq, What};
+use crate::hash::Hash;
 use crate::machine::{Command, Machine, Misfit};
 use crate::view::{ItemRef, View};
 

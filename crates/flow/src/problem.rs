@@ -2,7 +2,7 @@
 //!
 //! Nothing here prints, and nothing here reads a file.
 
-use threadline_lang::data::{self, ReadError};
+use threadline_lang::data::{self, ReadError, Style};
 use threadline_lang::diag::{Severity, Span};
 use threadline_lang::{Error, Origin};
 
@@ -97,8 +97,19 @@ impl Problem {
     }
 }
 
+/// Problems in the order of the file, each once: what an alias repeats is wrong once.
+pub fn in_order(mut problems: Vec<Problem>) -> Vec<Problem> {
+    problems.sort_by_key(|problem| (problem.span.start, problem.span.end));
+    problems.dedup();
+    problems
+}
+
 /// The bytes of a file that a span of a scalar's text stands for.
 pub fn place_in(origin: &Origin, span: Span, text: &str) -> Span {
     let at = |offset: u32| data::locate::locate(text, origin.span, origin.style, offset as usize);
-    Span::new(at(span.start), at(span.end))
+    let (start, end) = (at(span.start), at(span.end));
+    // The end of a text stands before its quote.
+    let quoted = matches!(origin.style, Style::Json | Style::Single | Style::Double);
+    let behind = quoted && end > start && end == origin.span.range().end;
+    Span::new(start, end.max(start) - usize::from(behind))
 }

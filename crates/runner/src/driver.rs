@@ -3,10 +3,10 @@
 //! Everything that happens goes one way: it is appended to the journal, the machine takes it, and the commands that
 //! come of it are queued. A command is acted upon only when the event that made it ready is on disk.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ecow::EcoString;
 use threadline_engine::event::{Event, Instance, Millis, Seq, What};
@@ -27,6 +27,9 @@ use crate::values::Values;
 
 /// So many steps run at once when nobody says otherwise.
 const MAX_JOBS: usize = 256;
+
+/// A clock that does not jump cannot count to the end of time.
+const LONGEST_PAUSE: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// What a run needs.
 pub struct Setup<'a> {
@@ -152,17 +155,10 @@ fn drive(
     }
     let mut commands = VecDeque::new();
     let mut waiting = Vec::new();
-    for command in machine.outstanding() {
-        match (command, in_flight) {
-            (Command::Ask(task) | Command::FailAfterCrash(task), Some(OnCrash::Rerun)) => {
-                let attempt = machine.view(&task.at).attempts;
-                commands.push_back(Command::Start { task, attempt, base: 0, rerun: true });
-            }
-            (Command::Ask(task) | Command::Start { task, rerun: true, .. }, Some(OnCrash::Fail)) => {
-                commands.push_back(Command::FailAfterCrash(task));
-            }
-            (Command::Ask(task), _) => waiting.push(task),
-            (command, _) => commands.push_back(command),
+    for command in machine.outstanding(in_flight) {
+        match command {
+            Command::Ask(task) => waiting.push(task),
+            command => commands.push_back(command),
         }
     }
     let run = journal.run().clone();
@@ -174,7 +170,7 @@ fn drive(
         core: Mutex::new(Core {
             machine,
             ready: commands,
-            timers: BTreeMap::new(),
+            timers: BTreeSet::new(),
             busy: 0,
             workers: 1,
             over: None,
@@ -223,7 +219,8 @@ pub(crate) struct Shared<'a> {
 struct Core<'a> {
     machine: Machine,
     ready: VecDeque<Command>,
-    timers: BTreeMap<(Millis, Instance), ()>,
+    /// Attempts that wait, by a clock that does not jump.
+    timers: BTreeSet<(Instant, Instance)>,
     busy: usize,
     workers: usize,
     over: Option<Result<Ending, DriveError>>,
@@ -256,14 +253,16 @@ impl<'a> Shared<'a> {
                 core.ready.retain(|command| matches!(command, Command::End(_) | Command::Collect { .. }));
                 core.timers.clear();
             }
-            core.wake_due(now());
+            core.wake_due(Instant::now());
             if let Some(command) = core.ready.pop_front() {
                 core.busy += 1;
-                if !core.ready.is_empty() && core.busy == core.workers && core.workers < self.jobs {
+                // Whoever is free takes the next command, or looks after the pauses.
+                let more = !core.ready.is_empty() || !core.timers.is_empty();
+                if more && core.busy == core.workers && core.workers < self.jobs {
                     core.workers += 1;
                     threads.spawn(move || self.work(threads));
                 }
-                let view = task_of(&command).map(|task| core.machine.view(&task.at)).unwrap_or_default();
+                let view = command.task().map(|task| core.machine.view(&task.at)).unwrap_or_default();
                 drop(core);
                 let result = self.carry_out(command, view);
                 let mut core = self.core();
@@ -288,7 +287,8 @@ impl<'a> Shared<'a> {
                 self.bell.ring();
                 return;
             }
-            let pause = core.timers.keys().next().map(|(until, _)| pause_until(*until));
+            let first = core.timers.first();
+            let pause = first.map(|(until, _)| until.saturating_duration_since(Instant::now()));
             drop(core);
             self.bell.wait(rings, pause);
         }
@@ -297,10 +297,12 @@ impl<'a> Shared<'a> {
     fn carry_out(&self, command: Command, view: View) -> Result<(), DriveError> {
         match command {
             Command::End(outcome) => {
-                self.record(Instance::default(), What::RunEnded { outcome }, Sync::Now).map(|_| ())
+                let view = self.core().machine.end_view();
+                Executor::new(self).end(outcome, &view)
             }
-            Command::Wait { task, until } => {
-                self.core().timers.insert((until, task.at), ());
+            Command::Wait { task, pause } => {
+                let left = Duration::from_millis(pause.left(now())).min(LONGEST_PAUSE);
+                self.core().timers.insert((Instant::now() + left, task.at));
                 Ok(())
             }
             command => {
@@ -369,36 +371,15 @@ impl<'a> Shared<'a> {
 
 impl Core<'_> {
     /// Queues the attempts whose pause is over.
-    fn wake_due(&mut self, now: Millis) {
-        while let Some(((until, at), ())) = self.timers.first_key_value() {
-            if *until > now {
-                return;
-            }
-            let key = (*until, at.clone());
-            self.timers.remove(&key);
-            self.ready.extend(self.machine.waited(&key.1));
+    fn wake_due(&mut self, now: Instant) {
+        while self.timers.first().is_some_and(|(until, _)| *until <= now) {
+            let due = self.timers.pop_first();
+            self.ready.extend(due.and_then(|(_, at)| self.machine.waited(&at)));
         }
-    }
-}
-
-fn task_of(command: &Command) -> Option<&Task> {
-    match command {
-        Command::Decide(task)
-        | Command::Expand(task)
-        | Command::Start { task, .. }
-        | Command::Wait { task, .. }
-        | Command::Collect { task, .. }
-        | Command::FailAfterCrash(task)
-        | Command::Ask(task) => Some(task),
-        Command::End(_) => None,
     }
 }
 
 /// The time of events.
 pub(crate) fn now() -> Millis {
     jiff::Timestamp::now().as_millisecond()
-}
-
-fn pause_until(until: Millis) -> Duration {
-    Duration::from_millis(u64::try_from(until - now()).unwrap_or(0))
 }

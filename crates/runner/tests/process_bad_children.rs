@@ -5,7 +5,9 @@
 //! know it. This binary is its own runner process where a runner has to be killed or signalled.
 //!
 //! Without the usual test harness, because cases share a watchdog: a case that hangs is named, and all is ended.
-//! An argument is a filter: `cargo test --test process_bad_children -- setsid`.
+//! An argument is a filter: `cargo test --test process_bad_children -- 'new session'`.
+#![expect(clippy::unwrap_used, reason = "the lint does not see that a test without a harness is a test")]
+#![expect(clippy::print_stdout, reason = "this is where a test without a harness reports")]
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -44,8 +46,10 @@ enum Except {
     EndsEarly,
     /// It throws away its mark and leaves its group: it is known as a stray, and only as long as we live.
     Unmarked,
+    /// What it does depends on whether the test has a terminal, so it is run where it surely has one.
+    WantsTerminal,
 }
-use Except::{EndsEarly, Nothing, Unmarked};
+use Except::{EndsEarly, Nothing, Unmarked, WantsTerminal};
 
 /// `finish` says that all is set up, then ends or stays, as the case asks.
 const PRELUDE: &str = r#"
@@ -88,7 +92,8 @@ const CHILDREN: &[Child] = &[
     child("forks a lot", "for i in {1..100}; do sleep 1000 & done; finish", OK),
     child("keeps dead children", "for i in {1..20}; do true & done; echo ready; exec sleep 1000", None),
     child("changes its name", "echo ready; exec -a '1 (z) Z 1 1' sleep 1000", None),
-    child("wants the terminal", "read -r line </dev/tty; finish", OK),
+    Child { except: WantsTerminal, ..child("asks for a password", "echo ready; sleep 1000 & read -r line </dev/tty; finish", None) },
+    Child { except: WantsTerminal, ..child("sets up the terminal", "echo ready; trap '' TERM; stty raw </dev/tty; finish", None) },
     Child { stdin: 10 << 20, ..child("never reads its input", "finish", OK) },
     Child { stdin: 10 << 20, ..child("reads some of its input", "head -c 100000 >/dev/null; exec 0<&-; finish", OK) },
     Child { stdin: 1 << 20, ..child("gives its input to another", "cat >/dev/null & finish", OK) },
@@ -108,18 +113,21 @@ enum Ending {
     Cancel,
     Kill,
     CancelThenKill,
+    /// Nothing of ours, on a terminal: only for a child that wants to read from it.
+    Terminal,
     /// Two interrupts to the runner process.
     SecondSignal,
     /// SIGKILL to the runner process; afterwards another one cleans up.
     RunnerKilled,
 }
 
-const ENDINGS: [Ending; 7] = [
+const ENDINGS: [Ending; 8] = [
     Ending::Alone,
     Ending::Timeout,
     Ending::Cancel,
     Ending::Kill,
     Ending::CancelThenKill,
+    Ending::Terminal,
     Ending::SecondSignal,
     Ending::RunnerKilled,
 ];
@@ -139,9 +147,11 @@ impl fmt::Display for Case {
 
 fn cases() -> impl Iterator<Item = Case> {
     let all = CHILDREN.iter().flat_map(|child| ENDINGS.map(|ending| Case { child, ending }));
-    all.filter(|case| match case.ending {
-        Ending::Alone => case.child.alone.is_some(),
-        Ending::RunnerKilled => case.child.except != Unmarked,
+    all.filter(|case| match (case.ending, &case.child.except) {
+        (Ending::Terminal, except) => *except == WantsTerminal,
+        (ending, WantsTerminal) => ending == Ending::RunnerKilled,
+        (Ending::RunnerKilled, except) => *except != Unmarked,
+        (Ending::Alone, _) => case.child.alone.is_some(),
         _ => true,
     })
 }
@@ -195,6 +205,14 @@ fn all_of(chosen: &[Case]) -> ExitCode {
     })
 }
 
+/// The children of this process, dead ones that nobody waited for included.
+fn own_children() -> Vec<String> {
+    let threads = fs::read_dir("/proc/self/task").unwrap();
+    let lists =
+        threads.map(|thread| fs::read_to_string(thread.unwrap().path().join("children")).unwrap_or_default());
+    lists.flat_map(|list| list.split_whitespace().map(String::from).collect::<Vec<_>>()).collect()
+}
+
 fn collect(chosen: &[Case], reports: &mpsc::Receiver<Report>) -> ExitCode {
     let mut open = BTreeSet::new();
     let mut failed = 0;
@@ -219,6 +237,13 @@ fn collect(chosen: &[Case], reports: &mpsc::Receiver<Report>) -> ExitCode {
                 std::process::exit(1);
             }
         }
+    }
+    // Looking for strays waits for the adopted ones that have ended.
+    end_strays(Duration::ZERO);
+    let children = own_children();
+    if !children.is_empty() {
+        failed += 1;
+        println!("FAILED: these children were not waited for: {children:?}");
     }
     println!("{} cases, {failed} failed", chosen.len());
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -267,6 +292,7 @@ fn check(case: Case, index: usize) -> Result<(), String> {
     let mut place = Place::new(&run);
     match case.ending {
         Ending::SecondSignal | Ending::RunnerKilled => check_runner_process(case, &run, &place)?,
+        Ending::Terminal => check_on_terminal(case, &place)?,
         _ => check_here(case, &run, &place)?,
     }
     if case.child.except == Unmarked {
@@ -318,18 +344,15 @@ fn run_child(case: Case, run_id: &str, folder: &Path, control: &Control, on_read
             }
         });
         let mut first = true;
-        run(&spec, control, &mut |_, piece| {
+        let ended = run(&spec, control, &mut |_, piece| {
             if first && piece.windows(5).any(|word| word == b"ready") {
                 first = false;
                 on_ready();
                 ready.send(()).unwrap();
             }
-        })
-        .map(|ended| {
-            drop(ready);
-            ended
-        })
-        .unwrap()
+        });
+        drop(ready);
+        ended.unwrap()
     })
 }
 
@@ -407,6 +430,18 @@ fn check_runner_process(case: Case, run: &str, place: &Place) -> Result<(), Stri
         }
     }
     outcome
+}
+
+/// The runner process with a terminal of its own.
+fn check_on_terminal(case: Case, place: &Place) -> Result<(), String> {
+    let runner = std::env::current_exe().unwrap();
+    let command = format!("'{}' {RUNNER_MODE} '{case}' '{}'", runner.display(), place.folder.display());
+    let output = Command::new("script").args(["-q", "-e", "-c", &command, "/dev/null"]).output().unwrap();
+    let output = String::from_utf8_lossy(&output.stdout).into_owned();
+    match output.lines().last() {
+        Some("NeedsTerminal") => Ok(()),
+        _ => Err(format!("said {output:?}")),
+    }
 }
 
 /// The second signal is sent when the first has been seen, as a person would.

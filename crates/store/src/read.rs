@@ -234,7 +234,7 @@ impl RunRow {
 }
 
 fn read_hash(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Hash>> {
-    Ok(row.get_ref(column)?.as_blob().ok().and_then(Hash::from_slice))
+    Ok(row.get_ref(column)?.as_blob().ok().and_then(|bytes| bytes.try_into().ok()).map(Hash::from_bytes))
 }
 
 fn read_record(row: &Row<'_>, seq: Seq) -> Result<Option<Record>, StoreError> {

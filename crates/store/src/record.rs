@@ -94,7 +94,7 @@ fn chained(before: &Hash, seq: Seq, texts: [&str; 4]) -> Hash {
     let mut hasher = blake3::Hasher::new();
     hasher.update(before.as_bytes()).update(&seq.to_le_bytes());
     hash_texts(&mut hasher, &texts);
-    Hash::finish(&hasher)
+    hasher.finalize().into()
 }
 
 /// Each text with its length before it, so that no two lists of texts give the same bytes.
@@ -122,7 +122,7 @@ impl NewRun {
     pub(crate) fn root(&self) -> Hash {
         let mut hasher = blake3::Hasher::new();
         hash_texts(&mut hasher, &[self.id.as_str(), &self.name, &self.file, &self.started_at]);
-        Hash::finish(&hasher)
+        hasher.finalize().into()
     }
 }
 
@@ -165,6 +165,36 @@ impl Head {
         hasher.update(root.as_bytes()).update(self.hash.as_bytes());
         hasher.update(&number.to_le_bytes()).update(&self.events.to_le_bytes());
         hash_texts(&mut hasher, &[&self.last_kind, &self.status]);
-        Hash::finish(&hasher)
+        hasher.finalize().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Journals of this version have these hashes. If they change, so must the version.
+    #[test]
+    fn the_hashes_of_version_1_stay_as_they_are() {
+        let run = NewRun {
+            id: RunId::new("r1").unwrap(),
+            name: "deploy".into(),
+            file: "deploy.yaml".into(),
+            started_at: "2026-01-01T00:00:00.000Z".into(),
+        };
+        let mut head = Head::of(&run);
+        let draft = Draft::new("finished", "2026-01-01T00:00:01.000Z").at("build").with(r#"{"value":85}"#);
+        head.events = 1;
+        head.hash = draft.chained(&run.root(), 1);
+        head.last_kind = draft.kind;
+        let found = [run.root(), head.hash, head.seal(&run.root(), 1)].map(|hash| hash.to_string());
+        assert_eq!(
+            found,
+            [
+                "8858b6312587fbb8e705bf8ebe7a6ac0ccfe62334676434d9f1da9bdfae82de6",
+                "4a3510868fcc076b73b36abe8f921c8c7e4cd3cb3cb39be5178c376e46386c48",
+                "87947949b32909f7cf0c7066dd682cbe1f17e8e0cbac410d18dbdfe2577631d4"
+            ]
+        );
     }
 }

@@ -108,7 +108,6 @@ fn check_tables(connection: &Connection) -> Result<(), StoreError> {
 /// Settings for the one connection of a process that writes: a commit is on disk when it returns, and the writer
 /// itself decides when to move the log into the main file.
 pub(crate) fn prepare_writer(connection: &Connection) -> Result<(), StoreError> {
-    connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     take_in_log(connection)?;
     connection.pragma_update(None, "journal_size_limit", 16 << 20)?;
@@ -119,8 +118,12 @@ pub(crate) fn prepare_writer(connection: &Connection) -> Result<(), StoreError> 
 /// that were torn. While other processes use the log it stays.
 fn take_in_log(connection: &Connection) -> Result<(), StoreError> {
     connection.busy_timeout(Duration::ZERO)?;
-    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
-    Ok(connection.busy_timeout(PATIENCE)?)
+    let taken = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    connection.busy_timeout(PATIENCE)?;
+    match taken.map_err(StoreError::from) {
+        Err(StoreError::Locked) => Ok(()),
+        taken => taken,
+    }
 }
 
 /// Settings for a connection that only reads.
@@ -129,7 +132,37 @@ pub(crate) fn prepare_reader(connection: &Connection) -> Result<(), StoreError> 
     prepare_any(connection)
 }
 
+/// The last connection to close, whichever it is, moves the log into the main file, and must do so durably.
 fn prepare_any(connection: &Connection) -> Result<(), StoreError> {
+    connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "cell_size_check", true)?;
     Ok(connection.pragma_update(None, "trusted_schema", false)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// That a commit is synced cannot be seen without taking the power away, so the settings are looked at.
+    #[test]
+    fn a_commit_is_on_disk_when_it_returns() {
+        for prepare in [prepare_writer, prepare_reader] {
+            let connection = Connection::open_in_memory().unwrap();
+            connection.pragma_update(None, "synchronous", "off").unwrap();
+            prepare(&connection).unwrap();
+            let level: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap();
+            assert_eq!(level, 2, "2 is `full`");
+        }
+    }
+
+    #[test]
+    fn the_id_of_an_event_holds_its_run_and_number() {
+        for (run, seq) in [(1, 0), (1, 1), (7, 12), ((1 << 23) - 1, (1 << 40) - 1)] {
+            let id = event_id(run, seq).unwrap();
+            assert_eq!((id >> SEQ_BITS, seq_of(id)), (run, seq));
+        }
+        for (run, seq) in [(0, 1), (-1, 1), (1 << 23, 1), (1, 1 << 40), (1, u64::MAX)] {
+            assert!(event_id(run, seq).is_err(), "{run} {seq}");
+        }
+    }
 }

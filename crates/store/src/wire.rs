@@ -7,7 +7,8 @@
 use std::fmt;
 
 use ecow::EcoString;
-use threadline_engine::event::{Computed, Datum, Form, Hash, Output, RunStarted, Status, What};
+use threadline_engine::Hash;
+use threadline_engine::event::{Computed, Datum, Form, Output, RunStarted, Status, What};
 use threadline_engine::machine::Outcome;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{ComputeError, Limits, Object, Value, data};
@@ -101,7 +102,9 @@ pub fn encode(what: &What) -> (&'static str, String) {
         What::Finished { output } => ("finished", vec![("output", output_value(output))]),
         What::Paused { reason } => ("paused", vec![("reason", text(reason))]),
         What::Resumed => ("resumed", Vec::new()),
-        What::RunEnded { outcome } => ("run_ended", vec![("outcome", text(outcome.name()))]),
+        What::RunEnded { outcome, exports } => {
+            ("run_ended", vec![("outcome", text(outcome.name())), ("exports", datum(exports))])
+        }
     };
     (kind, object(entries).to_json(JsonStyle::Compact))
 }
@@ -239,7 +242,7 @@ impl<'v> Reader<'v> {
     }
 
     fn hash(&mut self, key: &str) -> Read<Hash> {
-        self.text(key)?.parse().map_err(|()| format!("`{key}` is not a hash"))
+        self.text(key)?.parse().map_err(|_| format!("`{key}` is not a hash"))
     }
 
     fn output(&mut self, key: &str) -> Read<Output> {
@@ -330,6 +333,7 @@ fn read(kind: &str, reader: &mut Reader<'_>) -> Read<What> {
                 "failed" => Outcome::Failed,
                 other => return Err(format!("there is no outcome `{other}`")),
             },
+            exports: read_datum(reader.value("exports")?)?,
         },
         _ => return Err("this program does not know the kind".to_owned()),
     })

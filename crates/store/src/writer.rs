@@ -13,10 +13,11 @@ use crate::queue::{Driven, Job, Queue};
 use crate::record::{Draft, Head, NewRun};
 use crate::schema;
 
-/// Where in its work the writer is when it asks for a [`Fault`].
+/// Where in its work the writer is when it asks for a [`Fault`]. Commits are counted from 1 since the store was
+/// opened; that of a new run is one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WritePoint {
-    /// The commit of this number, counted from 1, is about to be made: nothing of it is on disk.
+    /// The commit of this number is about to be made: nothing of it is on disk.
     Before(u64),
     /// The commit of this number is on disk, and nobody has been told.
     After(u64),

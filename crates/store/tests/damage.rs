@@ -2,12 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a journal that cannot be made fails the test")]
 
-mod common;
+mod fixture;
+mod random;
 
 use std::fs;
 use std::path::Path;
 
-use common::{Folder, Random, draft, events, id, new_run};
+use fixture::{Folder, draft, events, id, is_draft, new_run};
+use random::Random;
 use threadline_store::{Hash, Reader, Record, RunInfo, Store, StoreError, Sync};
 
 const RUNS: [&str; 3] = ["a1", "a2", "b1"];
@@ -51,9 +53,11 @@ fn read(reader: &Reader) -> Parts {
 
 fn content(reader: &Reader) -> Content {
     let parts = read(reader);
+    let events: Vec<Vec<Record>> = parts.events.into_iter().map(Result::unwrap).collect();
+    assert!(events.iter().flatten().all(|record| is_draft(record, record.seq)));
     Content {
         runs: parts.runs.unwrap(),
-        events: parts.events.into_iter().map(Result::unwrap).collect(),
+        events,
         values: parts.values.into_iter().map(Result::unwrap).collect(),
     }
 }
@@ -76,6 +80,17 @@ fn compare(parts: &Parts, right: &Content, what: &str) -> bool {
         check(found.as_ref().ok().map(|run| run == right));
     }
     refused
+}
+
+/// Makes a journal of these files and no others. New files, for some systems sync a file that is written over.
+fn put(journal: &Path, file: &[u8], log: Option<&[u8]>) {
+    for name in ["journal.db", "journal.db-wal", "journal.db-shm"] {
+        let _ = fs::remove_file(journal.join(name));
+    }
+    fs::write(journal.join("journal.db"), file).unwrap();
+    if let Some(log) = log {
+        fs::write(journal.join("journal.db-wal"), log).unwrap();
+    }
 }
 
 /// Alters some bytes and says how.
@@ -137,7 +152,7 @@ fn an_altered_file_is_refused_or_read_right() {
     for number in 0..5_000 {
         let mut bytes = whole.clone();
         let what = alter(&mut bytes, &mut random);
-        refused += u32::from(try_altered(&journal, &bytes, &right, &what, number % 10 == 0));
+        refused += u32::from(try_altered(&journal, &bytes, &right, &what, number % 25 == 0));
     }
     // Much of the file is free space, and a change there is none.
     assert!(refused > 1_000, "{refused} of 5,800 refused");
@@ -146,10 +161,7 @@ fn an_altered_file_is_refused_or_read_right() {
 }
 
 fn try_altered(journal: &Path, bytes: &[u8], right: &Content, what: &str, append: bool) -> bool {
-    for left in ["journal.db-wal", "journal.db-shm"] {
-        let _ = fs::remove_file(journal.join(left));
-    }
-    fs::write(journal.join("journal.db"), bytes).unwrap();
+    put(journal, bytes, None);
     let refused = Reader::open(journal).map_or(true, |reader| compare(&read(&reader), right, what));
     if append {
         append_to(journal, right, what);
@@ -183,15 +195,11 @@ fn an_altered_log_is_refused_or_read_right_up_to_its_last_transactions() {
     fs::create_dir(&journal).unwrap();
     let mut random = Random(11);
     let mut refused = 0;
-    for number in 0..2_000 {
+    for number in 0..1_000 {
         let mut bytes = log.clone();
         let at = usize::try_from(random.below(bytes.len() as u64)).unwrap();
         bytes[at] ^= 1 << random.below(8);
-        for left in ["journal.db-shm", "journal.db-wal"] {
-            let _ = fs::remove_file(journal.join(left));
-        }
-        fs::write(journal.join("journal.db"), &file).unwrap();
-        fs::write(journal.join("journal.db-wal"), &bytes).unwrap();
+        put(&journal, &file, Some(&bytes));
         let opened = if number % 2 == 0 {
             Store::open(&journal).map(|store| store.reader().clone())
         } else {
@@ -209,7 +217,7 @@ fn an_altered_log_is_refused_or_read_right_up_to_its_last_transactions() {
         assert_eq!(parts.events[0].as_ref(), Ok(&right.events[0]));
         assert_eq!(parts.values[0].as_ref(), Ok(&right.values[0]));
     }
-    assert!(refused > 1_500, "{refused} of 2,000 refused");
+    assert!(refused > 750, "{refused} of 1,000 refused");
 }
 
 #[test]
@@ -226,11 +234,7 @@ fn a_log_that_is_cut_is_an_earlier_state() {
     let mut random = Random(12);
     for _ in 0..200 {
         let length = usize::try_from(random.below(log.len() as u64)).unwrap();
-        for left in ["journal.db-shm", "journal.db-wal"] {
-            let _ = fs::remove_file(journal.join(left));
-        }
-        fs::write(journal.join("journal.db"), &file).unwrap();
-        fs::write(journal.join("journal.db-wal"), &log[..length]).unwrap();
+        put(&journal, &file, Some(&log[..length]));
         let reader = Reader::open(&journal).unwrap();
         for info in reader.runs().unwrap() {
             let run = RUNS.iter().position(|run| *run == info.id.as_str()).unwrap();

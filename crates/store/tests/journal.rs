@@ -2,12 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a journal that cannot be made fails the test")]
 
-mod common;
+mod fixture;
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::mpsc;
 
-use common::{Folder, draft, events, id, is_draft, new_run};
+use fixture::{Folder, draft, events, id, is_draft, new_run};
 use threadline_store::{
     Draft, Fault, Hash, MemoryDisk, Options, Reader, RunId, Store, StoreError, Sync, WritePoint,
 };
@@ -148,6 +148,36 @@ fn many_threads_append_to_runs_of_their_own() {
         assert_eq!(all.len(), 50);
     }
     assert_eq!(store.stats().events, 400);
+}
+
+#[test]
+fn threads_that_share_a_lease_share_one_order() {
+    let folder = Folder::new("shared-lease");
+    let store = Store::open(&folder.journal()).unwrap();
+    let lease = store.create_run(new_run("r1")).unwrap();
+    let names = ["left", "right"];
+    std::thread::scope(|scope| {
+        for name in names {
+            let lease = &lease;
+            scope.spawn(move || {
+                for n in 0..200 {
+                    let sync = if n % 3 == 0 { Sync::Now } else { Sync::Later };
+                    let ticket = lease.append(vec![draft(n).at(name), draft(n + 1).at(name)], sync).unwrap();
+                    assert_eq!(ticket.last(), ticket.first() + 1);
+                    if n % 7 == 0 {
+                        ticket.wait().unwrap();
+                    }
+                }
+            });
+        }
+    });
+    lease.wait_synced(800).unwrap();
+    let all = events(store.reader(), "r1").unwrap();
+    for name in names {
+        let own = all.iter().filter(|record| record.place == name).map(|record| record.payload.clone());
+        assert!(own.eq((0..200).flat_map(|n| [draft(n).payload, draft(n + 1).payload])));
+    }
+    assert!(all.chunks(2).all(|pair| pair[0].place == pair[1].place));
 }
 
 #[test]
@@ -377,4 +407,59 @@ fn the_log_does_not_grow_without_bound() {
     assert!(store.stats().checkpoints > 5);
     let log = folder.journal().join("journal.db-wal").metadata().unwrap().len();
     assert!(log < 40 << 20, "{log} bytes of log after 100 MB of events");
+}
+
+/// A run of six steps: goes on where the journal ends, and returns the steps that it ran.
+fn drive(store: &Store) -> Result<Vec<String>, StoreError> {
+    let lease = match store.create_run(new_run("r1")) {
+        Err(StoreError::RunExists { .. }) => store.lease(&id("r1"))?,
+        created => created?,
+    };
+    let before = events(store.reader(), "r1")?;
+    let has = |kind: &str, place: &str| before.iter().any(|event| event.kind == kind && event.place == place);
+    let mut ran = Vec::new();
+    for step in (1..=6).map(|n| format!("step-{n}")).filter(|step| !has("finished", step)) {
+        lease.append(vec![Draft::new("started", "t").at(&step)], Sync::Later)?;
+        ran.push(step.clone());
+        lease.append(vec![Draft::new("finished", "t").at(&step)], Sync::Now)?.wait()?;
+    }
+    if !has("ended", "") {
+        lease.append(vec![Draft::new("ended", "t").status("completed")], Sync::Now)?.wait()?;
+    }
+    Ok(ran)
+}
+
+/// Options under which each append is a commit, with a crash at one point.
+fn crash_at(crash: WritePoint) -> Options {
+    let fault = move |point| if point == crash { Fault::Crash } else { Fault::None };
+    Options { group: 1, fault: Some(Box::new(fault)), ..Options::default() }
+}
+
+#[test]
+fn a_crash_at_any_write_runs_no_finished_step_again() {
+    // A run, twelve events of steps, and the end.
+    let points = (1..=14).flat_map(|commit| [WritePoint::Before(commit), WritePoint::After(commit)]);
+    for point in points {
+        let disk = MemoryDisk::new().unwrap();
+        let folder = Folder::new("crash");
+        check_crash(point, |options| Store::in_memory(&disk, options).unwrap());
+        check_crash(point, |options| Store::open_with(&folder.journal(), options).unwrap());
+    }
+}
+
+fn check_crash(point: WritePoint, open: impl Fn(Options) -> Store) {
+    let store = open(crash_at(point));
+    assert_eq!(drive(&store), Err(StoreError::Crashed), "{point:?}");
+    drop(store);
+    let store = open(Options::default());
+    let left = store.reader().runs().unwrap();
+    let finished = if left.is_empty() { Vec::new() } else { events(store.reader(), "r1").unwrap() };
+    let finished = finished.iter().filter(|event| event.kind == "finished").count();
+    assert_eq!(drive(&store).unwrap().len(), 6 - finished, "{point:?}");
+    let all = events(store.reader(), "r1").unwrap();
+    for step in (1..=6).map(|n| format!("step-{n}")) {
+        let times = all.iter().filter(|event| event.kind == "finished" && event.place == step).count();
+        assert_eq!(times, 1, "{point:?} {step}");
+    }
+    assert_eq!(store.reader().find("last").unwrap().status, "completed");
 }

@@ -2,14 +2,39 @@
 
 #![expect(clippy::unwrap_used, reason = "a process that goes wrong fails the test")]
 
-mod common;
+mod fixture;
+mod random;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::{Folder, Random, again, draft, events, id, is_draft, kill, new_run, role};
+use fixture::{Folder, draft, events, id, is_draft, new_run};
+use random::Random;
 use threadline_store::{Hash, Options, Reader, Store, StoreError, Sync};
+
+/// What a test gives to itself when it runs again as another process.
+const ROLE: &str = "THREADLINE_STORE_TEST_ROLE";
+
+/// The role of this process, if it is not the first.
+fn role() -> Option<String> {
+    std::env::var(ROLE).ok()
+}
+
+/// This test program again, for one test, in a role.
+fn again(test: &str, role: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture"]).env(ROLE, role);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    command
+}
+
+/// Ends a process the hard way.
+fn kill(child: &mut Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
 
 /// Lets a process that waits in [`wait_for_start`] go on.
 fn start(child: &mut Child) {
@@ -117,6 +142,60 @@ fn of_many_threads_that_want_a_run_one_gets_it() {
 }
 
 #[test]
+fn a_run_that_is_given_back_has_one_driver_at_a_time() {
+    let folder = Folder::new("hand-over");
+    drop(Store::open(&folder.journal()).unwrap().create_run(new_run("r1")).unwrap());
+    let stores: Vec<Store> = (0..4).map(|_| Store::open(&folder.journal()).unwrap()).collect();
+    let drivers = AtomicUsize::new(0);
+    let drive = |store: &Store| {
+        let mut driven = 0;
+        while driven < 200 {
+            match store.lease(&id("r1")) {
+                Ok(_lease) => {
+                    assert_eq!(drivers.fetch_add(1, Ordering::SeqCst), 0);
+                    std::thread::yield_now();
+                    drivers.fetch_sub(1, Ordering::SeqCst);
+                    driven += 1;
+                }
+                Err(error) => assert!(matches!(error, StoreError::Busy { .. }), "{error}"),
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for store in &stores {
+            scope.spawn(|| drive(store));
+        }
+    });
+}
+
+#[test]
+fn a_journal_is_opened_and_closed_while_others_write() {
+    let folder = Folder::new("come-and-go");
+    std::thread::scope(|scope| {
+        for run in ["r1", "r2", "r3", "r4"] {
+            let journal = folder.journal();
+            scope.spawn(move || {
+                for round in 0..25 {
+                    let store = Store::open(&journal).unwrap();
+                    let lease = match round {
+                        0 => store.create_run(new_run(run)).unwrap(),
+                        _ => store.lease(&id(run)).unwrap(),
+                    };
+                    for n in 1..=4 {
+                        lease.append(vec![draft(4 * round + n)], Sync::Now).unwrap().wait().unwrap();
+                    }
+                    drop(lease);
+                    drop(store);
+                    let found = events(&Reader::open(&journal).unwrap(), run).unwrap();
+                    assert!(found.iter().zip(1..).all(|(record, n)| is_draft(record, n)));
+                    assert_eq!(found.len() as u64, 4 * round + 4);
+                }
+            });
+        }
+    });
+}
+
+#[test]
 fn several_processes_share_a_journal_and_readers_see_whole_runs() {
     if let Some(role) = role() {
         let (run, folder) = role.split_once('@').unwrap();
@@ -147,6 +226,9 @@ fn several_processes_share_a_journal_and_readers_see_whole_runs() {
             assert!(all.iter().zip(1..).all(|(record, n)| is_draft(record, n)));
         }
         looks += 1;
+        for child in &mut children {
+            assert!(child.try_wait().unwrap().is_none_or(|status| status.success()));
+        }
         if known.len() == 3 && known.iter().all(|info| info.events == 300) {
             break;
         }
@@ -275,7 +357,7 @@ fn a_file_that_cannot_grow_is_a_named_error_and_opening_again_works() {
     let this =
         again("a_file_that_cannot_grow_is_a_named_error_and_opening_again_works", journal.to_str().unwrap());
     limited.arg(this.get_program()).args(this.get_args());
-    limited.env(common::ROLE, journal.to_str().unwrap()).stdin(Stdio::null()).stdout(Stdio::piped());
+    limited.env(ROLE, journal.to_str().unwrap()).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = limited.spawn().unwrap();
     let said: Vec<String> = answers(&mut child).collect();
     assert!(child.wait().unwrap().success());

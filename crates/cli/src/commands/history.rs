@@ -17,7 +17,7 @@ use threadline_lang::{Envelope, Scope, Value, parse_path};
 use threadline_runner::output;
 use threadline_runner::project::Project;
 use threadline_runner::values::Values;
-use threadline_store::{Hash, JournalError, Reader, RunInfo, StoreError};
+use threadline_store::{JournalError, Reader, RunInfo, StoreError};
 
 use crate::exit::Failure;
 use crate::report::{Report, Source};
@@ -166,7 +166,7 @@ pub(crate) fn reader(folder: Option<&Path>) -> Result<Reader, Failure> {
 
 /// The plan of the text that a run began with.
 fn plan_of(reader: &Reader, started: &RunStarted) -> Result<Plan, Failure> {
-    let bytes = reader.value(&Hash::from_bytes(started.text.0)).map_err(|error| of_store(&error))?;
+    let bytes = reader.value(&started.text).map_err(|error| of_store(&error))?;
     let file = SourceFile::new(&started.file, bytes).map_err(|error| cannot_start(&error.to_string()))?;
     let unusable =
         || cannot_start("the workflow of this run is not one that this version of `threadline` runs");

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::sync::Mutex;
 
 use ecow::EcoString;
-use threadline_engine::event::{Hash, RunStarted, What};
+use threadline_engine::Hash;
+use threadline_engine::event::{RunStarted, What};
 use threadline_engine::machine::{Outcome, Stage};
 use threadline_engine::view::RunNames;
 use threadline_flow::load::load;
 use threadline_flow::model::{Input, OnCrash, Workflow};
 use threadline_flow::plan::{Plan, plan};
 use threadline_flow::problem::Problem;
+use threadline_flow::source::SourceFile;
 use threadline_lang::diag::nearest;
 use threadline_lang::{Limits, Number, PathStep, Type, Value, data};
 use threadline_runner::driver::{self, DriveError, Ending, Notice, Setup, Stop};
@@ -27,7 +29,7 @@ use crate::exit::Failure;
 use crate::inputs::{self, Setting};
 use crate::report::{self, Report, Source};
 use crate::reporter::{How, Reporter};
-use crate::stream;
+use crate::{stats, stream};
 
 /// The time that processes of a killed run have to end.
 const GRACE: std::time::Duration = std::time::Duration::from_secs(2);
@@ -37,7 +39,7 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
     let file = inputs::read_source(&call.what.file)?;
     let text = file.text().to_owned();
     let name = file.name().to_owned();
-    let prepared = prepare(file, &call.what)?;
+    let prepared = prepare(&file, &call.what)?;
     let project =
         project(call.dir.as_deref())?.allow(prepared.plan.workflow.allow.files.iter().map(EcoString::as_str));
     let store = Store::open(&project.store()).map_err(|error| of_store(&error))?;
@@ -57,7 +59,7 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
         run: id.as_str().into(),
         workflow: prepared.plan.workflow.name.clone(),
         file: name.into(),
-        text: Hash(*store.put_text(&text).map_err(|error| of_store(&error))?.as_bytes()),
+        text: store.put_text(&text).map_err(|error| of_store(&error))?,
         inputs: store.datum(&prepared.inputs).map_err(|error| of_store(&error))?,
         set: set.map_err(|error| of_store(&error))?,
         trust_set: call.what.trust_set,
@@ -76,6 +78,9 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
         drive(Journal::new(&store, lease), &project, prepared.plan, names, &call.watch, None, |setup| {
             driver::begin(setup, started)
         });
+    if call.watch.stats {
+        stats::print(&store);
+    }
     ended(&id, driven, &call.watch)
 }
 
@@ -110,6 +115,9 @@ pub(crate) fn resume(call: &Resume) -> Result<(), Failure> {
     let driven = drive(journal, &project, plan, names, &watch, in_flight, |setup| {
         driver::resume(setup, fold.machine, context)
     });
+    if watch.stats {
+        stats::print(&store);
+    }
     ended(&id, driven, &watch)
 }
 
@@ -117,7 +125,7 @@ pub(crate) fn resume(call: &Resume) -> Result<(), Failure> {
 fn note_changed_file(history: &History<'_>) {
     let path = Path::new(history.started.folder.as_str()).join(history.started.file.as_str());
     if let Ok(now) = std::fs::read(&path)
-        && *threadline_store::Hash::of(&now).as_bytes() != history.started.text.0
+        && Hash::of(&now) != history.started.text
     {
         let message =
             format!("`{}` has changed since; the run goes on with the text it began with", path.display());
@@ -224,10 +232,7 @@ pub(crate) struct Prepared {
 }
 
 /// Loads and checks a file. Nothing runs when anything in it is wrong.
-pub(crate) fn prepare(
-    file: threadline_flow::source::SourceFile,
-    what: &crate::arguments::What,
-) -> Result<Prepared, Failure> {
+pub(crate) fn prepare(file: &SourceFile, what: &crate::arguments::What) -> Result<Prepared, Failure> {
     let (workflow, mut problems) = load(file.clone());
     let mut set = Vec::new();
     let planned = match workflow {

@@ -14,8 +14,10 @@ pub use table::{ALL, WORKFLOW};
 
 /// An object of a workflow file.
 pub struct Object {
-    /// What it is called in messages: `step`.
+    /// Its name in the schema: `step`.
     pub name: &'static str,
+    /// What it is called in a sentence: `a step`.
+    pub title: &'static str,
     /// One line for the reference.
     pub doc: &'static str,
     /// Its keys, in the order people write them.
@@ -172,6 +174,13 @@ impl Key {
             Kind::Fixed(Form::OneOf(choices)) => choices,
             _ => &[],
         }
+    }
+}
+
+impl Choice {
+    /// The word and its other spellings.
+    pub fn spellings(&self) -> impl Iterator<Item = &'static str> + use<> {
+        std::iter::once(self.name).chain(self.also.iter().copied())
     }
 }
 

@@ -86,12 +86,10 @@ fn form_schema(form: Form) -> Value {
         }
         Form::Duration | Form::Mode => types(&["string", "number"]),
         Form::Size => types(&["string", "integer"]),
-        Form::OneOf(choices) => entries([("enum", list(choices.iter().flat_map(spellings)))]),
+        Form::OneOf(choices) => {
+            entries([("enum", list(choices.iter().flat_map(Choice::spellings).map(written)))])
+        }
     }
-}
-
-fn spellings(choice: &Choice) -> impl Iterator<Item = Value> {
-    std::iter::once(choice.name).chain(choice.also.iter().copied()).map(written)
 }
 
 fn reference(name: &str) -> Value {

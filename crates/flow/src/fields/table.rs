@@ -46,6 +46,7 @@ pub static ALL: &[&Object] = &[&WORKFLOW, &STEP, &WRITE_FILE, &RETRY, &INPUT, &A
 /// A whole file.
 pub static WORKFLOW: Object = Object {
     name: "workflow",
+    title: "a workflow",
     doc: "a whole file; a bare list is read as its `steps`",
     keys: &[
         key(
@@ -93,6 +94,7 @@ pub static WORKFLOW: Object = Object {
 /// One unit of work.
 pub(crate) static STEP: Object = Object {
     name: "step",
+    title: "a step",
     doc: "one unit of work: exactly one of `shell`, `argv`, `agent`, `claude`, `write_file`, `value`, `foreach`",
     keys: &[
         key("id", Kind::Fixed(Form::Name), "a name to read the step's output by: `${ID}`, `${ID.exit_code}`"),
@@ -173,11 +175,11 @@ pub(crate) static STEP: Object = Object {
 /// A file to write.
 pub(crate) static WRITE_FILE: Object = Object {
     name: "write_file",
+    title: "`write_file`",
     doc: "a file to write",
     keys: &[
-        key("path", Kind::Text, "where, relative to the step's folder").required(),
-        key("content", Kind::Value, "what; a value that is no text needs `format: json` or `yaml`")
-            .required(),
+        key("path", Kind::Text, "the path, relative to the step's folder").required(),
+        key("content", Kind::Value, "what to write").required(),
         key(
             "format",
             Kind::Fixed(Form::OneOf(&[
@@ -196,6 +198,7 @@ pub(crate) static WRITE_FILE: Object = Object {
 /// When a failed step is tried again.
 pub(crate) static RETRY: Object = Object {
     name: "retry",
+    title: "`retry`",
     doc: "when a failed step is tried again",
     keys: &[
         key("attempts", Kind::Setting(Form::Count(1)), "so many attempts in all").required(),
@@ -218,6 +221,7 @@ pub(crate) static RETRY: Object = Object {
 /// A value of the caller's.
 pub(crate) static INPUT: Object = Object {
     name: "input",
+    title: "an input",
     doc: "a value that the caller gives",
     keys: &[
         key(
@@ -241,6 +245,7 @@ pub(crate) static INPUT: Object = Object {
 /// Who answers an `agent` step.
 pub(crate) static AGENT: Object = Object {
     name: "agent",
+    title: "an agent",
     doc: "a program that answers `agent` steps: the message on its stdin, the answer on its stdout",
     keys: &[
         key(
@@ -257,6 +262,7 @@ pub(crate) static AGENT: Object = Object {
 /// A declared kind of computed value.
 pub(crate) static COMPUTED: Object = Object {
     name: "computed",
+    title: "an entry of `computed`",
     doc: "a kind of computed value: a program that gets the argument as JSON on stdin and prints JSON",
     keys: &[
         key("command", Kind::List(&TEXT), "the program and its arguments").required(),
@@ -267,6 +273,7 @@ pub(crate) static COMPUTED: Object = Object {
 /// What a workflow may do beyond the usual.
 pub(crate) static ALLOW: Object = Object {
     name: "allow",
+    title: "`allow`",
     doc: "what the workflow may do beyond the usual",
     keys: &[
         key("commands", BOOL, "whether `${cmd:...}` may run").default("false"),

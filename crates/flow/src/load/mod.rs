@@ -15,7 +15,7 @@ use threadline_lang::{Document, DocumentError, Origin, Syntax, Template, Type, U
 use crate::checks::Check;
 use crate::fields::{self, AGENT, ALLOW, COMPUTED, INPUT, WORKFLOW};
 use crate::model::{Agent, Allow, Computed, Context, ContextEntry, Field, Input, Workflow};
-use crate::problem::Problem;
+use crate::problem::{Problem, in_order};
 use crate::source::{Node, SourceFile};
 use read::{Fields, Loader, Place, shown, span_of};
 
@@ -31,9 +31,7 @@ pub fn load(file: SourceFile) -> (Option<Workflow>, Vec<Problem>) {
     };
     let mut loader = Loader { file, syntax: Syntax::DEFAULT, problems: Vec::new() };
     let workflow = loader.workflow(&root);
-    let mut problems = loader.problems;
-    problems.sort_by_key(|problem| (problem.span.start, problem.span.end));
-    (workflow, problems)
+    (workflow, in_order(loader.problems))
 }
 
 fn unreadable(file: &SourceFile, error: &threadline_lang::data::ReadError) -> Problem {

@@ -98,7 +98,10 @@ impl<'n> Fields<'n> {
 }
 
 impl Loader {
-    pub(super) fn problem(&mut self, problem: Problem) {
+    /// Notes a problem. The first byte of something stands for its first character.
+    pub(super) fn problem(&mut self, mut problem: Problem) {
+        let end = self.file.text().ceil_char_boundary(problem.span.range().end);
+        problem.span = Span::new(problem.span.range().start, end);
         self.problems.push(problem);
     }
 
@@ -112,13 +115,17 @@ impl Loader {
     /// An object by its table. What the table does not know is a problem and otherwise left out.
     pub(super) fn fields<'n>(&mut self, place: Place<'n>, object: &'static Object) -> Option<Fields<'n>> {
         if place.node.value.as_object().is_none() {
-            let expected = format!("an object with the keys of a {}", object.name);
-            self.wrong_type(place.node, object.name, &expected);
+            let message = format!("{} is an object, not {}", object.title, shown(&place.node.value));
+            let problem = Check::WrongType.at(span_of(place.node), message);
+            let keys: Vec<&str> = object.keys.iter().map(|key| key.name).collect();
+            self.problem(problem.note(format!("keys: {}", keys.join(", "))));
             return None;
         }
         let mut found: Vec<Found<'n>> = Vec::with_capacity(place.node.entries().count());
+        let mut misspelt = Vec::new();
         for (written, entry) in place.node.entries() {
             let Some(key) = object.key(written) else {
+                misspelt.extend(nearest(written, object.names()).and_then(|near| object.key(near)));
                 let problem = unknown_key(object, written, entry.key_span);
                 self.problem(problem);
                 continue;
@@ -132,8 +139,10 @@ impl Loader {
         }
         let fields = Fields { object, place, found };
         for key in object.keys.iter().filter(|key| key.required) {
-            if fields.found(key.name).is_none() {
-                let message = format!("a {} needs `{}`: {}", object.name, key.name, key.doc);
+            // One word about a misspelt key is enough.
+            let told = misspelt.iter().any(|near| near.name == key.name);
+            if fields.found(key.name).is_none() && !told {
+                let message = format!("{} needs `{}`: {}", object.title, key.name, key.doc);
                 self.problem(Check::MissingKey.at(head(fields.place.node), message));
             }
         }
@@ -208,7 +217,7 @@ impl Loader {
         let found = choices.iter().find(|choice| choice.name == text || choice.also.contains(&text.as_str()));
         if found.is_none() {
             let expected = Form::OneOf(choices).expected();
-            let near = nearest(&text, choices.iter().map(|Choice { name, .. }| *name));
+            let near = nearest(&text, choices.iter().flat_map(Choice::spellings));
             let message = format!("`{name}` takes {expected}, not `{text}`");
             let problem = Check::UnknownChoice.at(place.node.span, message);
             self.problem(match near {
@@ -485,7 +494,7 @@ pub(super) fn shown(value: &Value) -> String {
 pub(super) fn unknown_key(object: &'static Object, key: &str, span: Span) -> Problem {
     match elsewhere(object.name, key) {
         Some(Elsewhere::Old(instead)) => {
-            Check::OldKey.at(span, format!("a {} has no `{key}` here", object.name)).hint(instead)
+            Check::OldKey.at(span, format!("{} has no `{key}` here", object.title)).hint(instead)
         }
         Some(Elsewhere::Later(meanwhile)) => {
             let problem = Check::NotInVersion.at(span, format!("`{key}` is not in this version"));
@@ -498,7 +507,7 @@ pub(super) fn unknown_key(object: &'static Object, key: &str, span: Span) -> Pro
             .at(span, format!("`{key}` makes this {shape}: this version runs lists of steps only"))
             .hint("write what is to be done as a list under `steps:`"),
         None => {
-            let problem = Check::UnknownKey.at(span, format!("a {} has no key `{key}`", object.name));
+            let problem = Check::UnknownKey.at(span, format!("{} has no key `{key}`", object.title));
             if let Some(near) = nearest(key, object.names()) {
                 return problem.hint(format!("did you mean `{near}`"));
             }

@@ -111,9 +111,8 @@ impl Loader {
     }
 
     fn no_action(&mut self, fields: &Fields<'_>) {
-        // A key of another system was reported, with what to write instead of it.
-        let odd = |key: &str| crate::fields::elsewhere("step", key).is_some();
-        if fields.place.node.entries().any(|(key, _)| odd(key)) {
+        // An unknown key was reported, and may be what the step does.
+        if fields.place.node.entries().any(|(key, _)| STEP.key(key).is_none()) {
             return;
         }
         let needs = [("message", "agent"), ("do", "foreach")];

@@ -23,6 +23,9 @@ use crate::shell::{Argv, Script};
 /// So many problems are looked for: nobody reads more, and each takes its time.
 const MAX_PROBLEMS: usize = 200;
 
+/// So many steps that capture one name are looked at for a reader; with more of them one will have run.
+pub(super) const MAX_MAKERS: usize = 100;
+
 /// Checks a plan and writes down what its steps read.
 pub(super) fn check(plan: &mut Plan) -> Vec<Problem> {
     let mut checker = Checker {
@@ -196,7 +199,12 @@ impl Checker<'_> {
                 let named = self.names.scopes[outer].names.get(&name.of)?;
                 named.id.or_else(|| named.captures.first().copied())
             });
-            if let Some(hidden) = hidden {
+            // One id twice is reported as that.
+            let twice = |hidden: StepNumber| {
+                let other = self.plan.steps[hidden as usize].step.id.as_ref();
+                other.is_some_and(|other| step.id.as_ref().is_some_and(|id| id.of == other.of))
+            };
+            if let Some(hidden) = hidden.filter(|hidden| !twice(*hidden)) {
                 let message = format!("`{}` hides the one of {} for each item", name.of, self.title(hidden));
                 self.problem(Check::HiddenName.at(name.origin.span, message).hint("choose another name"));
             }
@@ -221,7 +229,7 @@ impl Checker<'_> {
             let mut handled = Vec::new();
             for (origin, reference) in field.references() {
                 if self.outer_reference(&origin, &reference) {
-                    handled.push((origin.span.start, reference.span.start));
+                    handled.push((origin.span.start, reference.span));
                 }
             }
             self.language_errors(field, &scope, &handled);
@@ -322,7 +330,7 @@ impl Checker<'_> {
                 continue;
             }
             if self.reference(reader, &origin, &reference, reads) {
-                handled.push((origin.span.start, reference.span.start));
+                handled.push((origin.span.start, reference.span));
             }
         }
         if self.is_full() {
@@ -340,7 +348,7 @@ impl Checker<'_> {
         }
     }
 
-    fn language_errors(&mut self, field: Readable<'_>, scope: &Scope, handled: &[(u32, u32)]) {
+    fn language_errors(&mut self, field: Readable<'_>, scope: &Scope, handled: &[Handled]) {
         let undefined = match field {
             Readable::Condition(_) => Undefined::Error,
             _ => self.plan.workflow.undefined,
@@ -351,7 +359,7 @@ impl Checker<'_> {
         for error in errors {
             let origin = error.origin().unwrap_or(field.origin());
             let tolerated = undefined.tolerates(&error) && !error.is_unknown_name();
-            if !tolerated && !handled.contains(&(origin.span.start, error.span().start)) {
+            if !tolerated && !is_handled(handled, origin, &error) {
                 let problem = Problem::of_language(&error, field.origin(), self.plan.workflow.file.text());
                 self.problem(problem);
             }
@@ -426,20 +434,26 @@ impl Checker<'_> {
         match named {
             Some(makers) => {
                 reads.push(read);
-                self.set_before(reader, span, name, &makers, reference.guarded)
+                self.set_before(reader, span, name, &makers, reference)
             }
             None => self.unknown(span, name),
         }
     }
 
+    /// The steps that a name may come from where it is read, the last before the reader first.
     fn find(&self, reader: Reader, name: &str, suits: impl Fn(&Named) -> bool) -> Option<Makers> {
         let mut scopes = self.names.scopes_from(reader.scope);
         let named =
             scopes.find_map(|scope| self.names.scopes[scope].names.get(name).filter(|named| suits(named)))?;
-        Some(match named.id {
-            Some(id) => Makers { is_id: true, steps: vec![id] },
-            None => Makers { is_id: false, steps: named.captures.clone() },
-        })
+        if let Some(id) = named.id {
+            return Some(Makers { is_id: true, steps: vec![id] });
+        }
+        // Steps have their numbers in the order they run.
+        let until =
+            reader.step.map_or(named.captures.len(), |step| named.captures.partition_point(|at| *at < step));
+        let before = named.captures[..until].iter().rev().take(MAX_MAKERS);
+        let after = named.captures[until..].iter().take(1);
+        Some(Makers { is_id: false, steps: before.chain(after).copied().collect() })
     }
 
     /// A name that no scope here has, and whether there is more to say than that.
@@ -500,6 +514,17 @@ impl Checker<'_> {
 pub(super) struct Makers {
     pub(super) is_id: bool,
     pub(super) steps: Vec<StepNumber>,
+}
+
+/// A reference whose problem was reported: where its scalar begins, and the reference in it.
+pub(super) type Handled = (u32, Span);
+
+/// Whether an error is about a reference whose problem was reported.
+pub(super) fn is_handled(handled: &[Handled], origin: &Origin, error: &Error) -> bool {
+    let at = error.span().start;
+    handled.iter().any(|(start, span)| {
+        *start == origin.span.start && span.start <= at && at < span.end.max(span.start + 1)
+    })
 }
 
 fn distinct(mut reads: Vec<Read>) -> Vec<Read> {

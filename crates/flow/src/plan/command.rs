@@ -3,7 +3,7 @@
 use ecow::EcoString;
 use threadline_lang::{Error, Origin, Reference, Template};
 
-use super::check::{Checker, Reader};
+use super::check::{Checker, Handled, Reader, is_handled};
 use super::{ROOTS, Read};
 use crate::checks::Check;
 use crate::model::{Field, Step, Variable};
@@ -114,19 +114,19 @@ impl Checker<'_> {
         origin: &Origin,
         references: &[Reference],
         reads: &mut Vec<Read>,
-    ) -> Vec<(u32, u32)> {
+    ) -> Vec<Handled> {
         let mut handled = Vec::new();
         for reference in references {
             if self.reference(reader, origin, reference, reads) {
-                handled.push((origin.span.start, reference.span.start));
+                handled.push((origin.span.start, reference.span));
             }
         }
         handled
     }
 
-    fn errors(&mut self, errors: &[Error], origin: &Origin, handled: &[(u32, u32)]) {
+    fn errors(&mut self, errors: &[Error], origin: &Origin, handled: &[Handled]) {
         for error in errors {
-            if !handled.contains(&(origin.span.start, error.span().start)) {
+            if !is_handled(handled, origin, error) {
                 let problem = Problem::of_language(error, origin, self.plan.workflow.file.text());
                 self.problem(problem);
             }

@@ -16,7 +16,7 @@ use ecow::EcoString;
 
 use crate::fields::ActionName;
 use crate::model::{Action, Step, Workflow};
-use crate::problem::Problem;
+use crate::problem::{Problem, in_order};
 use crate::shell::{Argv, Script};
 
 /// The first names of references that mean the same in every workflow: no id and no capture can be called so.
@@ -26,8 +26,7 @@ pub const ROOTS: [&str; 9] =
 /// Makes the plan of a workflow and checks every name it reads. Without a plan there is at least one error.
 pub fn plan(workflow: Arc<Workflow>) -> (Option<Plan>, Vec<Problem>) {
     let mut plan = number::number(workflow);
-    let mut problems = check::check(&mut plan);
-    problems.sort_by_key(|problem| (problem.span.start, problem.span.end));
+    let problems = in_order(check::check(&mut plan));
     let sound = !problems.iter().any(Problem::is_error);
     (sound.then_some(plan), problems)
 }

@@ -235,7 +235,8 @@ fn fields(step: &Step) -> Fields {
 /// The type of a step's value, where it is known.
 fn value_type(step: &Step) -> Option<Type> {
     match &step.action {
-        Action::Shell { .. } | Action::Argv(_) | Action::Agent { .. } => match step.format {
+        Action::Agent { .. } => Some(Type::Object),
+        Action::Shell { .. } | Action::Argv(_) => match step.format {
             CaptureFormat::Text => Some(Type::Text),
             CaptureFormat::Json => None,
             CaptureFormat::Lines => Some(Type::List),

@@ -1,9 +1,10 @@
 //! Whether a name is set where it is read: on every way there, on some, or on none.
 
 use ecow::EcoString;
+use threadline_lang::Reference;
 use threadline_lang::diag::{Severity, Span};
 
-use super::check::{Checker, Makers, Reader};
+use super::check::{Checker, MAX_MAKERS, Makers, Reader};
 use super::order::{Before, Condition, Order};
 use super::{Part, StepNumber};
 use crate::checks::Check;
@@ -17,7 +18,7 @@ impl Checker<'_> {
         span: Span,
         name: &EcoString,
         makers: &Makers,
-        guarded: bool,
+        reference: &Reference,
     ) -> bool {
         let mut maybe: Vec<(StepNumber, Vec<Condition>)> = Vec::new();
         let mut not = None;
@@ -39,14 +40,14 @@ impl Checker<'_> {
             }
         }
         match (maybe.first(), not) {
-            (Some(_), _) if guarded || cover_all(&maybe) => false,
+            (Some(_), _) if reference.guarded || maybe.len() >= MAX_MAKERS || cover_all(&maybe) => false,
             (Some((step, conditions)), _) => {
-                let problem = self.maybe_unset(reader, span, name, *step, conditions);
+                let problem = self.maybe_unset(reader, span, reference, name, *step, conditions);
                 self.problem(problem);
                 true
             }
             (None, Some((step, before))) => {
-                let problem = self.never_set(span, name, step, &before);
+                let problem = self.never_set(span, name, step, &before, makers.is_id);
                 self.problem(problem);
                 true
             }
@@ -80,26 +81,34 @@ impl Checker<'_> {
         &self,
         reader: Reader,
         span: Span,
+        reference: &Reference,
         name: &str,
         step: StepNumber,
         conditions: &[Condition],
     ) -> Problem {
         let title = self.title(step);
+        let path = &reference.path;
+        let default = if reader.is_when {
+            format!("give a default: `default({path}, \"\")`")
+        } else {
+            format!("give a default: `${{{path}:-text}}`")
+        };
         let problem = match &conditions[0] {
-            Condition::When(text) => Check::MaybeUnset
-                .at(span, format!("`{name}` is not set when {title} is skipped"))
-                .note(format!("{title} runs only when `{text}`"))
-                .hint(format!("give a default: `${{{name}:-text}}`, or give this step the same `when`")),
-            Condition::Part(owner, part) => {
-                let owner = self.title(*owner);
-                let when = if *part == Part::OnFailure { "fails" } else { "goes well" };
+            Condition::When(text) => {
+                let same = if reader.step.is_some() { ", or give this step the same `when`" } else { "" };
                 Check::MaybeUnset
-                    .at(span, format!("`{name}` is set only when {owner} {when}"))
-                    .hint(format!("give a default: `${{{name}:-text}}`"))
+                    .at(span, format!("`{name}` is not set when {title} is skipped"))
+                    .note(format!("{title} runs only when `{text}`"))
+                    .hint(format!("{default}{same}"))
             }
-            Condition::Reached => Check::MaybeUnset
-                .at(span, format!("`{name}` is not set when the run ends before {title}"))
-                .hint(format!("give a default: `${{{name}:-text}}`")),
+            Condition::Part(owner, part) => {
+                let message = format!("`{name}` is set only when {} {}", self.title(*owner), outcome(*part));
+                Check::MaybeUnset.at(span, message).hint(default)
+            }
+            Condition::Reached => {
+                let message = format!("`{name}` is not set when the run ends before {title}");
+                Check::MaybeUnset.at(span, message).hint(default)
+            }
         };
         let has_when =
             reader.step.is_some_and(|step| !Order::conditions(self.plan, step, !reader.is_when).is_empty());
@@ -107,21 +116,24 @@ impl Checker<'_> {
         Problem { severity: if mild { Severity::Warning } else { Severity::Error }, ..problem }
     }
 
-    fn never_set(&self, span: Span, name: &str, step: StepNumber, before: &Before) -> Problem {
+    fn never_set(&self, span: Span, name: &str, step: StepNumber, before: &Before, is_id: bool) -> Problem {
         let title = self.title(step);
-        match before {
-            Before::Itself => {
-                Check::RunsLater.at(span, format!("`{name}` is not there before {title} is done"))
-            }
+        let message = match before {
+            Before::Itself => format!("`{name}` is not there before {title} is done"),
             Before::Never(owner, part) => {
-                let when = if *part == Part::OnFailure { "fails" } else { "goes well" };
                 let owner = self.title(*owner);
-                Check::RunsLater
-                    .at(span, format!("`{name}` is set only when {owner} {when}, and then this does not run"))
+                format!("`{name}` is set only when {owner} {}, and then this does not run", outcome(*part))
             }
-            _ => Check::RunsLater.at(span, format!("`{name}` runs later: {title}")),
-        }
+            _ if is_id => format!("`{name}` runs later: {title}"),
+            _ => format!("`{name}` is captured later: {title}"),
+        };
+        Check::RunsLater.at(span, message)
     }
+}
+
+/// How a step ended whose list of this part runs.
+fn outcome(part: Part) -> &'static str {
+    if part == Part::OnFailure { "fails" } else { "goes well" }
 }
 
 /// Whether one of two steps runs in any case: one `when` is the other with a `not` before it.

@@ -132,13 +132,13 @@ impl Argv {
         all
     }
 
-    /// The program and its arguments with their values. Nothing is bound when one value cannot be. `evaluated` is
-    /// called behind each entry, with its index.
+    /// The program and its arguments with their values. Nothing is bound when one value cannot be. `place` tells the
+    /// session where an entry stands.
     pub fn bind(
         &self,
         scope: &Scope,
         session: &mut Session<'_>,
-        evaluated: impl Fn(usize, &mut Session<'_>),
+        place: impl Fn(usize, &mut Session<'_>),
     ) -> Result<Vec<Argument>, Vec<(usize, BindError)>> {
         if !self.refused.is_empty() {
             let refused = self.refused.iter().cloned();
@@ -147,8 +147,8 @@ impl Argv {
         let (mut arguments, mut errors) = (Vec::new(), Vec::new());
         for (at, parts) in self.entries.iter().enumerate() {
             let mut binder = Binder::default();
+            place(at, session);
             arguments.extend(self.arguments(at, parts, scope, session, &mut binder));
-            evaluated(at, session);
             errors.extend(binder.errors.into_iter().map(|error| (at, error)));
         }
         if errors.is_empty() { Ok(arguments) } else { Err(errors) }

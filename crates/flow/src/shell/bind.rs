@@ -288,7 +288,7 @@ pub(super) fn problem(
 pub(super) fn container(reference: &Embedded, kind: Type) -> Problem {
     let message = format!("{} cannot be bound as it is", kind.with_article());
     let hint = if kind == Type::List {
-        "write `| words` for a word per item, `| to_json`, `| lines`, or `| as_file`"
+        "write `| words` for a word per item, `| join(\"\\n\")`, `| to_json`, or `| as_file`"
     } else {
         "write `| to_json` or `| as_file`"
     };

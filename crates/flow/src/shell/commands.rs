@@ -345,7 +345,8 @@ impl Reader<'_> {
     /// At `(`: a subshell, arithmetic, or the parentheses of a function.
     fn parenthesis(&mut self, frame: &mut Frame) {
         let at = self.pos;
-        if frame.command.words.is_empty() && frame.command.closed.is_none() {
+        let begins = frame.command.words.is_empty() && frame.command.assignments.is_empty();
+        if begins && frame.command.closed.is_none() {
             if self.starts_with("((") && self.dialect() != Dialect::Posix {
                 self.pos += 2;
                 self.nested(|reader| reader.arithmetic(Close::Parens, "arithmetic"));

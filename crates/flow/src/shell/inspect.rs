@@ -68,8 +68,9 @@ const BUILTINS: &[&str] = &[
 /// Commands whose arguments set variables.
 const DECLARES: &[&str] = &["export", "local", "declare", "typeset", "readonly", "integer", "float"];
 
-/// Options of `read` and its kind that take a value.
-const READ_VALUES: &[&str] = &["-p", "-t", "-d", "-n", "-N", "-u", "-i", "-O", "-s", "-c", "-C", "-k"];
+/// The letters of options of `read`, `mapfile` and their kind that take a value.
+const NAME_VALUES: &[(&str, &str)] =
+    &[("read", "ptdnNuik"), ("mapfile", "dnOsuCc"), ("readarray", "dnOsuCc"), ("vared", "p")];
 
 /// Options of interpreters that take a value, so that the next word is not the file to run.
 const INTERPRETER_VALUES: &[&str] = &[
@@ -83,6 +84,7 @@ const INTERPRETER_VALUES: &[&str] = &[
     "-o",
     "-O",
     "+O",
+    "-C",
     "--require",
     "--import",
     "--rcfile",
@@ -217,7 +219,9 @@ impl Reader<'_> {
     /// The arguments of options, up to the first operand where an interpreter has its file.
     fn options(&mut self, row: &'static Place, words: &[Word]) {
         let Which::Options(options) = row.which else { return };
-        let interpreter = matches!(row.id, "shell-text" | "program-text");
+        // Behind the file of an interpreter, and behind the command of git, options mean something else.
+        let interpreter = matches!(row.id, "shell-text" | "program-text" | "git-option");
+        let name = words[0].text().map(base_name).unwrap_or_default();
         let mut at = 1;
         while at < words.len() {
             let word = &words[at];
@@ -226,7 +230,9 @@ impl Reader<'_> {
             }
             match option_value(word, options) {
                 Value::Next => {
-                    if let Some(next) = words.get(at + 1) {
+                    if let Some(next) = words.get(at + 1)
+                        && !(row.id == "git-option" && is_plain_git_key(&next.literal))
+                    {
                         self.mark_word(next, row);
                     }
                     at += 1;
@@ -235,11 +241,7 @@ impl Reader<'_> {
                     }
                 }
                 Value::Glued => self.mark_word(word, row),
-                Value::None
-                    if interpreter && word.text().is_some_and(|text| INTERPRETER_VALUES.contains(&text)) =>
-                {
-                    at += 1
-                }
+                Value::None if interpreter && takes_interpreter_value(name, word) => at += 1,
                 Value::None => {}
             }
             at += 1;
@@ -256,8 +258,7 @@ impl Reader<'_> {
     }
 
     fn names_of(&mut self, row: &'static Place, name: &str, words: &[Word]) {
-        let values: &[&str] = if DECLARES.contains(&name) || name == "unset" { &[] } else { READ_VALUES };
-        for at in operands(&words[1..], |option| usize::from(values.contains(&option))) {
+        for at in operands(&words[1..], |option| usize::from(takes_value(name, option))) {
             let word = &words[at + 1];
             if !word.literal.contains('=') {
                 self.mark_word(word, row);
@@ -285,8 +286,9 @@ impl Reader<'_> {
             .iter()
             .find(|(program, _)| *program == name)
             .map_or(&[][..], |(_, options)| options);
+        let last = self.last_option(name, words);
         for at in 1..words.len() {
-            if words[at].is("--") {
+            if words[at].is("--") || at > last {
                 return;
             }
             let before = words[at - 1].text().unwrap_or_default();
@@ -296,6 +298,27 @@ impl Reader<'_> {
                 self.mark(slot, row);
             }
         }
+    }
+
+    /// The last word that a program can read as an option: behind its file, or the text behind `-c`, an interpreter
+    /// leaves the words to what it runs.
+    fn last_option(&self, name: &str, words: &[Word]) -> usize {
+        let (shell, python) = (SHELLS.contains(&name), name.starts_with("python"));
+        if !shell && !place("program-text").programs.contains(&name) {
+            return usize::MAX;
+        }
+        for at in 1..words.len() {
+            let word = &words[at];
+            let valued = at > 1 && takes_interpreter_value(name, &words[at - 1]);
+            if (shell || python) && gives(word, &["-c"]) {
+                return at;
+            }
+            let text = gives(&words[at - 1], &["-e", "-E", "-p", "-r", "-c", "--eval", "--print"]) && at > 1;
+            if !valued && !text && !word.literal.starts_with(['-', '+']) {
+                return at;
+            }
+        }
+        usize::MAX
     }
 
     /// The row for a program that would read its text from standard input.
@@ -340,9 +363,9 @@ impl Reader<'_> {
                 let from = self.found.unknown_from.get_or_insert(words[0].range.start);
                 *from = (*from).min(words[0].range.start);
             }
-            "let" => {
-                words[1..].iter().for_each(|word| self.arithmetic_names(word.range.start, word.range.end))
-            }
+            "let" => words[1..]
+                .iter()
+                .for_each(|word| self.arithmetic_names(word.range.start, word.range.end, "let")),
             "printf" | "wait" => {
                 let options: &[&str] = if name == "printf" { &["-v"] } else { &["-p"] };
                 if let Some(at) = words.iter().position(|word| gives(word, options)) {
@@ -379,7 +402,7 @@ impl Reader<'_> {
         if !matches!(name, "read" | "mapfile" | "readarray") {
             return Vec::new();
         }
-        let operands = operands(&words[1..], |option| usize::from(is_cluster_with_value(option)));
+        let operands = operands(&words[1..], |option| usize::from(takes_value(name, option)));
         operands.into_iter().map(|at| shell_name(&words[at + 1].literal).into()).collect()
     }
 
@@ -518,6 +541,14 @@ fn is_assignment(word: &Word) -> bool {
     !name.is_empty() && word.literal[name.len()..].starts_with('=')
 }
 
+/// Whether a setting of git's begins with a key that names no program.
+fn is_plain_git_key(setting: &str) -> bool {
+    let plain =
+        ["advice.", "author.", "color.", "committer.", "http.extraheader", "init.", "push.", "tag.", "user."];
+    let (key, value) = setting.split_once('=').map_or(("", false), |(key, _)| (key, true));
+    value && plain.iter().any(|plain| key.to_ascii_lowercase().starts_with(plain))
+}
+
 /// Where the argument of an option stands.
 enum Value {
     None,
@@ -563,11 +594,17 @@ fn value_count(option: &str, values: &[(&str, usize)]) -> usize {
     values.iter().find(|(name, _)| *name == option).map_or(0, |(_, count)| *count)
 }
 
-fn is_cluster_with_value(option: &str) -> bool {
-    READ_VALUES.contains(&option)
-        || option.len() > 2
-            && !option.starts_with("--")
-            && option.ends_with(['p', 't', 'd', 'n', 'N', 'u', 'i'])
+/// Whether the next word belongs to an option of a command that sets variables: the last letter of a cluster says so.
+fn takes_value(name: &str, option: &str) -> bool {
+    let letters = NAME_VALUES.iter().find(|(command, _)| *command == name).map_or("", |(_, letters)| letters);
+    option.chars().last().is_some_and(|letter| letters.contains(letter))
+}
+
+/// Whether the next word belongs to an option of an interpreter, such as `-o` in `bash -euo pipefail`.
+fn takes_interpreter_value(name: &str, word: &Word) -> bool {
+    let option = word.text().unwrap_or_default();
+    let cluster = SHELLS.contains(&name) && option.starts_with(['-', '+']) && option.ends_with(['o', 'O']);
+    INTERPRETER_VALUES.contains(&option) || cluster && !option.starts_with("--")
 }
 
 /// The positions of the words that are neither options nor their values.

@@ -10,7 +10,8 @@
 //!
 //! let names = data::json::read_value(r#"{"item": "a b; rm -rf /"}"#, &Limits::DEFAULT)?;
 //! let scope = Scope::new().with_values("data", names.as_object().unwrap().clone());
-//! let setting = Setting::new(Dialect::Bash, &Syntax::DEFAULT, &|name| name == "item");
+//! let syntax = Syntax::DEFAULT;
+//! let setting = Setting::new(Dialect::Bash, &syntax, &|name| name == "item");
 //!
 //! let (script, problems) = analyse("printf '%s\n' ${item} \"$HOME\"", &setting);
 //! assert!(problems.is_empty());

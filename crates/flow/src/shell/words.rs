@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::Dialect;
 use super::commands::End;
 use super::names::{Owner, shell_name};
+use super::places::place;
 use super::reader::{Edit, Quote, Reader, What};
 
 /// One word of a command.
@@ -65,6 +66,11 @@ pub(super) enum Close {
     Parens,
     Bracket,
     Brace,
+}
+
+/// Whether a brace opens in a text that is not that of a parameter.
+fn has_brace(text: &str) -> bool {
+    text.match_indices('{').any(|(at, _)| !text[..at].ends_with('$'))
 }
 
 impl Reader<'_> {
@@ -134,7 +140,7 @@ impl Reader<'_> {
             );
         }
         let after = &self.text[self.pos..self.end];
-        if before.contains('{') && (before.ends_with("..") || after.starts_with("..")) {
+        if has_brace(before) && (before.ends_with("..") || after.starts_with("..")) {
             self.unknown(
                 at..self.pos,
                 "the shell expands `{a..b}` before it knows the value",
@@ -321,7 +327,10 @@ impl Reader<'_> {
 
     pub(super) fn unclosed(&mut self, open: usize, what: &str) {
         self.pos = self.end;
-        self.problem("shell-unclosed", open..open + 1, format!("this `{what}` is never closed"), "close it");
+        let written = self.text[open..].starts_with(what);
+        let end = open + if written { what.len() } else { 1 };
+        let named = if what == "`" { "backquote".to_owned() } else { format!("`{what}`") };
+        self.problem("shell-unclosed", open..end, format!("this {named} is never closed"), "close it");
     }
 
     // ---- substitutions ---------------------------------------------------------------------------------
@@ -391,7 +400,7 @@ impl Reader<'_> {
         let mut escapes = false;
         loop {
             match self.at(close) {
-                None => return self.unclosed(open, "\\`"),
+                None => return self.unclosed(open, "`"),
                 Some(b'`') => break,
                 Some(b'\\') => {
                     escapes |= matches!(self.at(close + 1), Some(b'$' | b'`' | b'\\' | b'"'));
@@ -662,11 +671,11 @@ impl Reader<'_> {
         };
         self.arithmetic_slots(slots, id);
         self.computes(variables, id);
-        self.arithmetic_names(open, end);
+        self.arithmetic_names(open, end, id);
     }
 
-    /// The variables that arithmetic sets.
-    pub(super) fn arithmetic_names(&mut self, start: usize, end: usize) {
+    /// The variables that arithmetic sets, and those whose values it evaluates: a bare name is enough.
+    pub(super) fn arithmetic_names(&mut self, start: usize, end: usize, id: &'static str) {
         let text = &self.text[start..end.max(start)];
         let mut at = 0;
         while at < text.len() {
@@ -685,6 +694,7 @@ impl Reader<'_> {
             if counted || assigned && !compared {
                 self.sets(name);
             }
+            self.computes_name(&name.into(), place(id));
             at += name.len();
         }
     }

@@ -6,9 +6,11 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::process::{Child, Command};
 use std::sync::{LazyLock, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -21,11 +23,15 @@ use rustix::process::{
 use wait4::{ResUse, Wait4};
 
 use super::control::{Asked, Waiting};
-use super::mark::{Mark, marks_of};
+use super::mark::{marks_of, step_of};
 
 /// How long force may take before we stop waiting: only a process stuck in the kernel, or one that forks faster than
 /// it can be found, survives that long.
 const FORCE_TAKES: Duration = Duration::from_secs(10);
+
+/// How often we look again at once because something ended meanwhile. More than that is somebody who starts and ends
+/// processes without a pause, and must not keep us here.
+const MOST_LOOKS: usize = 100;
 
 /// The instant after this time, or one that nobody lives to see.
 pub(super) fn after(time: Duration) -> Instant {
@@ -147,7 +153,11 @@ pub struct Ending {
     pub survivors: Vec<LeftOver>,
 }
 
-/// The living processes that carry the mark of this run, whoever started them and whoever is their parent now.
+/// The living processes that carry the mark of this run, whoever started them and whoever is their parent now. This
+/// process and those above it are never among them.
+///
+/// A process that threw away its environment, or wrote over it, carries no mark any more: only the process that adopted
+/// it can find it, see [`end_strays`].
 pub fn find_left_over(run: &str) -> Vec<LeftOver> {
     Family::of_run(run).members().into_iter().map(|member| member.about).collect()
 }
@@ -171,9 +181,12 @@ pub(super) struct Family<'a> {
 }
 
 enum Kind<'a> {
-    Marked { run: &'a [u8], step: Option<&'a [u8]> },
+    /// All that carry the mark of a run.
+    Run(&'a [u8]),
+    /// All that carry the mark of a child.
+    Child(&'a [u8]),
+    /// All that we adopted and that carry no mark.
     Strays,
-    OnlyGroup,
 }
 
 /// A process through a handle, so that it stays the same one.
@@ -184,23 +197,18 @@ struct Member {
 
 impl<'a> Family<'a> {
     fn of_run(run: &'a str) -> Self {
-        Self { kind: Kind::Marked { run: run.as_bytes(), step: None }, group: None }
+        Self { kind: Kind::Run(run.as_bytes()), group: None }
     }
 
-    /// All that a child started.
-    pub(super) fn of_child(mark: Option<&'a Mark>, leader: Pid) -> Self {
-        use std::os::unix::ffi::OsStrExt;
-        let kind = mark.map_or(Kind::OnlyGroup, |mark| Kind::Marked {
-            run: mark.run.as_bytes(),
-            step: Some(mark.step.as_bytes()),
-        });
-        Self { kind, group: Some(leader) }
+    /// All that a child started. It must be ours and not waited for.
+    pub(super) fn of_child(name: &'a OsStr, leader: Pid) -> Self {
+        Self { kind: Kind::Child(name.as_bytes()), group: Some(leader) }
     }
 
     /// Whether a child that has ended left something. Every process below it that still lives has an ancestor that we
     /// adopted, so this costs one call where nothing was left.
     pub(super) fn lives(&self) -> bool {
-        loop {
+        for _ in 0..MOST_LOOKS {
             let adopted = adopted();
             if adopted.iter().any(|pid| self.belongs(*pid)) {
                 return true;
@@ -210,14 +218,19 @@ impl<'a> Family<'a> {
                 return false;
             }
         }
+        true
     }
 
     /// Signals everything that belongs here.
     pub(super) fn signal(&self, signal: Signal) {
+        self.signal_these(&self.members(), signal);
+    }
+
+    fn signal_these(&self, members: &[Member], signal: Signal) {
         if let Some(leader) = self.group {
             signal_group(leader, signal);
         }
-        for member in self.members() {
+        for member in members {
             member.signal(signal);
         }
     }
@@ -230,43 +243,41 @@ impl<'a> Family<'a> {
         force_at: Option<Instant>,
         waiting: Option<&Waiting<'_>>,
     ) -> Ending {
-        let mut force_at = force_at.unwrap_or_else(|| after(grace));
-        let mut give_up_at = None;
-        let mut searched_again = false;
+        let mut force_at = force_at.map_or_else(|| after(grace), |at| at.max(Instant::now()));
         let mut ending = Ending::default();
+        let mut searches_in_vain = 0;
         loop {
             let members = self.members();
             let now = Instant::now();
-            if members.is_empty() {
-                // One that was started behind the back of the search is found by another one.
-                if searched_again && !self.lives() {
-                    return ending;
-                }
-                searched_again = true;
-                continue;
+            if waiting.is_some_and(|waiting| waiting.asked() == Asked::Kill) {
+                force_at = force_at.min(now);
             }
-            searched_again = false;
+            let give_up_at = force_at.checked_add(FORCE_TAKES);
             if give_up_at.is_some_and(|at| now >= at) {
                 ending.survivors = members.into_iter().map(|member| member.about).collect();
                 return ending;
             }
-            if waiting.is_some_and(|waiting| waiting.asked() == Asked::Kill) {
-                force_at = now;
+            if members.is_empty() {
+                // One that was started behind the back of a search is found by the next one.
+                searches_in_vain += 1;
+                if searches_in_vain == 1 {
+                    continue;
+                }
+                if !self.lives() {
+                    return ending;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+                continue;
             }
-            let signal = if now >= force_at { Signal::KILL } else { Signal::TERM };
-            if signal == Signal::KILL {
-                give_up_at = give_up_at.or(Some(now + FORCE_TAKES));
-            }
-            if let Some(leader) = self.group {
-                signal_group(leader, signal);
-            }
+            searches_in_vain = 0;
+            let force = now >= force_at;
+            self.signal_these(&members, if force { Signal::KILL } else { Signal::TERM });
             for member in &members {
-                member.signal(signal);
                 if !ending.ended.contains(&member.about) {
                     ending.ended.push(member.about.clone());
                 }
             }
-            wait_until_gone(members, give_up_at.unwrap_or(force_at), waiting);
+            wait_until_gone(members, if force { give_up_at } else { Some(force_at) }, waiting);
         }
     }
 
@@ -274,11 +285,14 @@ impl<'a> Family<'a> {
     fn members(&self) -> Vec<Member> {
         let candidates = match self.kind {
             Kind::Strays => adopted(),
-            Kind::Marked { .. } | Kind::OnlyGroup => all_processes(),
+            Kind::Run(_) | Kind::Child(_) => all_processes(),
         };
+        // Whoever resumes a run from a shell that this run had left behind does not want to end that shell.
+        let above: Vec<Pid> =
+            std::iter::successors(Some(rustix::process::getpid()), |pid| parent(*pid)).collect();
         let mut members = Vec::new();
         for pid in candidates {
-            if Some(pid) == self.group || pid == rustix::process::getpid() || !self.belongs(pid) {
+            if Some(pid) == self.group || above.contains(&pid) || !self.belongs(pid) {
                 continue;
             }
             match pidfd_open(pid, PidfdFlags::empty()) {
@@ -302,11 +316,9 @@ impl<'a> Family<'a> {
         let environment = environment(pid);
         let marks = marks_of(&environment);
         match self.kind {
-            Kind::Marked { run, step } => {
-                marks.iter().any(|mark| mark.0 == run && step.is_none_or(|step| mark.1 == step))
-            }
+            Kind::Run(run) => marks.iter().any(|mark| mark.run == run),
+            Kind::Child(child) => marks.iter().any(|mark| mark.child == child),
             Kind::Strays => marks.is_empty(),
-            Kind::OnlyGroup => false,
         }
     }
 
@@ -326,16 +338,16 @@ impl Member {
 }
 
 /// Returns when all are gone, at `until`, or when a control asks for something.
-fn wait_until_gone(mut members: Vec<Member>, until: Instant, waiting: Option<&Waiting<'_>>) {
+fn wait_until_gone(mut members: Vec<Member>, until: Option<Instant>, waiting: Option<&Waiting<'_>>) {
     while !members.is_empty() {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        if left.is_some_and(|left| left.is_zero()) {
             return;
         }
         let mut fds: Vec<PollFd<'_>> =
             members.iter().map(|member| PollFd::new(&member.handle, PollFlags::IN)).collect();
         fds.extend(waiting.map(|waiting| PollFd::from_borrowed_fd(waiting.fd(), PollFlags::IN)));
-        match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
+        match poll(&mut fds, left.and_then(|left| Timespec::try_from(left).ok()).as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => return,
         }
@@ -365,8 +377,9 @@ fn adopted() -> Vec<Pid> {
     // out a process when another one before it disappears while it is read.
     let _alone = STARTING.write().unwrap_or_else(PoisonError::into_inner);
     let own_group = rustix::process::getpgrp().as_raw_pid();
-    loop {
-        let mut children = settled_children();
+    let mut children = Vec::new();
+    for _ in 0..MOST_LOOKS {
+        children = settled_children();
         children.retain(|pid| !started().contains_key(&pid.as_raw_pid()));
         children.retain(|pid| stat(*pid).is_some_and(|stat| stat.group != own_group));
         let count = children.len();
@@ -376,21 +389,22 @@ fn adopted() -> Vec<Pid> {
         });
         // One that ended left its own children to us, maybe after we had read the list.
         if children.len() == count {
-            return children;
+            break;
         }
     }
+    children
 }
 
 /// The children of our first thread, seen twice the same: that thread itself may wait for one of them meanwhile.
 fn settled_children() -> Vec<Pid> {
-    let mut before = own_children();
-    loop {
-        let now = own_children();
-        if now == before {
-            return now;
+    let mut children = own_children();
+    for _ in 0..MOST_LOOKS {
+        let before = std::mem::replace(&mut children, own_children());
+        if before == children {
+            break;
         }
-        before = now;
     }
+    children
 }
 
 fn own_children() -> Vec<Pid> {
@@ -413,7 +427,6 @@ fn own_children() -> Vec<Pid> {
 }
 
 fn all_processes() -> Vec<Pid> {
-    use std::os::unix::ffi::OsStrExt;
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries.filter_map(|entry| parse_pid(entry.ok()?.file_name().as_bytes())).collect()
 }
@@ -424,20 +437,20 @@ fn parse_pid(digits: &[u8]) -> Option<Pid> {
 
 /// The environment that a process was started with; empty for one that is gone or not ours to look at.
 ///
-/// A process that is just starting another program has neither environment nor arguments for an instant, and would be
-/// missed. So an empty one is believed only when it was seen again and again with the arguments there.
+/// A process that is just starting another program, or is just about to end, has neither environment nor arguments for
+/// an instant, and would be missed. So an empty one is believed only when it was seen again and again at another time.
 fn environment(pid: Pid) -> Vec<u8> {
     const BELIEVED: usize = 3;
     const INSTANT: Duration = Duration::from_secs(1);
     let give_up_at = Instant::now() + INSTANT;
     let mut seen = 0;
     while seen < BELIEVED && Instant::now() < give_up_at {
-        match fs::read(format!("/proc/{pid}/environ")) {
-            Ok(found) if found.is_empty() => {}
-            Ok(found) => return found,
-            Err(_) => break,
+        match first_environment(pid) {
+            Ok(found) if !found.is_empty() => return found,
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => break,
+            _ => {}
         }
-        if is_starting(pid) {
+        if is_changing(pid) {
             seen = 0;
             std::thread::yield_now();
         } else {
@@ -447,8 +460,20 @@ fn environment(pid: Pid) -> Vec<u8> {
     Vec::new()
 }
 
-/// Of those without an environment: the dead and the kernel's own have no arguments either, and never will.
-fn is_starting(pid: Pid) -> bool {
+/// What the first thread of a process shows, or another one where the first has ended.
+fn first_environment(pid: Pid) -> io::Result<Vec<u8>> {
+    let shown = fs::read(format!("/proc/{pid}/environ"));
+    if !stat(pid).is_some_and(|stat| stat.first_thread_ended && stat.lives()) {
+        return shown;
+    }
+    let threads = fs::read_dir(format!("/proc/{pid}/task"))?.filter_map(Result::ok);
+    let mut shown = threads.filter_map(|thread| fs::read(thread.path().join("environ")).ok());
+    Ok(shown.find(|environment| !environment.is_empty()).unwrap_or_default())
+}
+
+/// Whether a process is between two programs, or between its last one and its end. The dead and the kernel's own have no
+/// arguments either, and never will.
+fn is_changing(pid: Pid) -> bool {
     const KERNEL: i32 = 2;
     let no_arguments = fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|arguments| arguments.is_empty());
     no_arguments
@@ -458,22 +483,31 @@ fn is_starting(pid: Pid) -> bool {
 fn about(pid: Pid) -> LeftOver {
     let environment = environment(pid);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let step = marks_of(&environment).first().map(|mark| text(mark.1)).unwrap_or_default();
     let program = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
-    LeftOver { pid: pid.as_raw_pid(), step, program: text(program.trim_ascii_end()) }
+    LeftOver {
+        pid: pid.as_raw_pid(),
+        step: text(step_of(&environment)),
+        program: text(program.trim_ascii_end()),
+    }
 }
 
 /// A few fields of `/proc/PID/stat`.
 struct Stat {
-    state: u8,
+    first_thread_ended: bool,
     parent: i32,
     group: i32,
+    threads: usize,
 }
 
 impl Stat {
+    /// A process ends with its last thread, not with its first.
     fn lives(&self) -> bool {
-        !matches!(self.state, b'Z' | b'X')
+        !self.first_thread_ended || self.threads > 1
     }
+}
+
+fn parent(pid: Pid) -> Option<Pid> {
+    Pid::from_raw(stat(pid)?.parent)
 }
 
 fn stat(pid: Pid) -> Option<Stat> {
@@ -482,8 +516,10 @@ fn stat(pid: Pid) -> Option<Stat> {
     let after_name = text.iter().rposition(|&byte| byte == b')')? + 2;
     let fields = std::str::from_utf8(text.get(after_name..)?).ok()?;
     let mut fields = fields.split(' ');
-    let state = *fields.next()?.as_bytes().first()?;
+    let first_thread_ended = matches!(fields.next()?, "Z" | "X");
     let parent = fields.next()?.parse().ok()?;
     let group = fields.next()?.parse().ok()?;
-    Some(Stat { state, parent, group })
+    // Fourteen fields on.
+    let threads = fields.nth(14)?.parse().ok()?;
+    Some(Stat { first_thread_ended, parent, group, threads })
 }

@@ -4,92 +4,78 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The run that a process belongs to.
 pub const RUN_VARIABLE: &str = "THREADLINE_RUN";
-/// The step of that run.
+/// The step of that run, for people.
 pub const STEP_VARIABLE: &str = "THREADLINE_STEP";
-/// The runs and steps around that run, when a step starts Threadline itself: lines of a run, a tab and a step.
+/// The child that a process is or comes from: a name that no other child ever had.
+const CHILD_VARIABLE: &str = "THREADLINE_CHILD";
+/// The runs and children around it, when a step starts Threadline itself: lines of a run, a tab and a child.
 const WITHIN_VARIABLE: &str = "THREADLINE_WITHIN";
 
-/// One step of one run, and what is around it.
-#[derive(Debug)]
-pub(super) struct Mark {
-    pub(super) run: OsString,
-    pub(super) step: OsString,
-    within: Option<OsString>,
+/// Whether a variable is a part of a mark. What this process inherited of it is not passed on as it is.
+pub(super) fn is_part(name: &OsStr) -> bool {
+    [RUN_VARIABLE, STEP_VARIABLE, CHILD_VARIABLE, WITHIN_VARIABLE].iter().any(|part| name == *part)
 }
 
-impl Mark {
-    /// The mark of a step. `inherited` looks up what this process was given, which may be a mark itself.
-    pub(super) fn new<'a>(run: &str, step: &str, inherited: impl Fn(&str) -> Option<&'a OsStr>) -> Self {
-        let outer = inherited(RUN_VARIABLE).map(|outer_run| {
-            let outer_step = inherited(STEP_VARIABLE).unwrap_or_default();
-            let mut lines = inherited(WITHIN_VARIABLE).unwrap_or_default().as_bytes().to_vec();
-            lines.extend_from_slice(outer_run.as_bytes());
-            lines.push(b'\t');
-            lines.extend_from_slice(outer_step.as_bytes());
-            lines.push(b'\n');
-            OsString::from_vec(lines)
-        });
-        Self { run: run.into(), step: step.into(), within: outer }
+/// A name for a new child.
+pub(super) fn new_child() -> OsString {
+    static PROCESS: LazyLock<String> = LazyLock::new(|| uuid::Uuid::new_v4().simple().to_string());
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    format!("{}-{}", *PROCESS, NUMBER.fetch_add(1, Ordering::Relaxed)).into()
+}
+
+/// The part of a mark that all children of this process share.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Within(Option<OsString>);
+
+impl Within {
+    /// From the mark that this process was given itself, if it was.
+    pub(super) fn from_inherited<'a>(inherited: impl Fn(&str) -> Option<&'a OsStr>) -> Self {
+        Self(inherited(CHILD_VARIABLE).map(|child| {
+            let outer = inherited(WITHIN_VARIABLE).unwrap_or_default().as_bytes();
+            let run = inherited(RUN_VARIABLE).unwrap_or_default().as_bytes();
+            OsString::from_vec([outer, run, b"\t", child.as_bytes(), b"\n"].concat())
+        }))
     }
 
-    /// As variables of the child.
-    pub(super) fn variables(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
-        let own = [(RUN_VARIABLE, &self.run), (STEP_VARIABLE, &self.step)];
-        let within = self.within.iter().map(|within| (WITHIN_VARIABLE, within));
-        own.into_iter().chain(within).map(|(name, value)| (OsStr::new(name), value.as_os_str()))
+    /// The variables of a child beside its run and step.
+    pub(super) fn variables<'a>(
+        &'a self,
+        child: &'a OsStr,
+    ) -> impl Iterator<Item = (&'static str, &'a OsStr)> {
+        let within = self.0.as_deref().map(|within| (WITHIN_VARIABLE, within));
+        [(CHILD_VARIABLE, child)].into_iter().chain(within)
     }
 }
 
-/// Reads the marks out of a whole environment, as `/proc` shows it: every run and step that a process is a part of,
-/// its own first.
-pub(super) fn marks_of(environment: &[u8]) -> Vec<(&[u8], &[u8])> {
-    let value = |name: &str| {
-        environment
-            .split(|&byte| byte == 0)
-            .find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
-    };
-    let own = value(RUN_VARIABLE).map(|run| (run, value(STEP_VARIABLE).unwrap_or_default()));
-    let lines = value(WITHIN_VARIABLE).unwrap_or_default().split(|&byte| byte == b'\n');
-    let outer = lines.filter_map(|line| {
+/// What a process is a part of.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Mark<'a> {
+    pub(super) run: &'a [u8],
+    pub(super) child: &'a [u8],
+}
+
+/// Reads the marks out of a whole environment, as `/proc` shows it: its own first, then those around.
+pub(super) fn marks_of(environment: &[u8]) -> Vec<Mark<'_>> {
+    let value = |name| variable(environment, name).unwrap_or_default();
+    let own = variable(environment, CHILD_VARIABLE).map(|child| Mark { run: value(RUN_VARIABLE), child });
+    let around = value(WITHIN_VARIABLE).split(|&byte| byte == b'\n').filter_map(|line| {
         let tab = line.iter().position(|&byte| byte == b'\t')?;
-        Some((&line[..tab], &line[tab + 1..]))
+        Some(Mark { run: &line[..tab], child: &line[tab + 1..] })
     });
-    own.into_iter().chain(outer).collect()
+    own.into_iter().chain(around).collect()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The step that a process belongs to.
+pub(super) fn step_of(environment: &[u8]) -> &[u8] {
+    variable(environment, STEP_VARIABLE).unwrap_or_default()
+}
 
-    fn environment_of(mark: &Mark) -> Vec<u8> {
-        let entries = mark
-            .variables()
-            .flat_map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes(), b"\0"].concat());
-        entries.collect()
-    }
-
-    #[test]
-    fn a_process_of_an_inner_run_carries_the_marks_of_all_runs_around_it() {
-        let outer = Mark::new("r1", "build", |_| None);
-        assert_eq!(marks_of(&environment_of(&outer)), [(&b"r1"[..], &b"build"[..])]);
-
-        let inner = Mark::new("r2", "a[3]", |name| {
-            outer.variables().find(|(known, _)| *known == name).map(|(_, value)| value)
-        });
-        let innermost = Mark::new("r3", "x", |name| {
-            inner.variables().find(|(known, _)| *known == name).map(|(_, value)| value)
-        });
-        let expected: [(&[u8], &[u8]); 3] = [(b"r3", b"x"), (b"r1", b"build"), (b"r2", b"a[3]")];
-        assert_eq!(marks_of(&environment_of(&innermost)), expected);
-    }
-
-    #[test]
-    fn an_environment_without_a_mark_has_none() {
-        for environment in [&b""[..], b"\0\0", b"A=1\0THREADLINE_RUNNER=1\0", b"XTHREADLINE_RUN=1\0"] {
-            assert!(marks_of(environment).is_empty());
-        }
-    }
+fn variable<'a>(environment: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let mut entries = environment.split(|&byte| byte == 0);
+    entries.find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
 }

@@ -1,6 +1,7 @@
 //! One child from its start to its end, on the calling thread: everything that can happen to it is an event of one
 //! `poll`.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
@@ -16,6 +17,7 @@ use rustix::process::Signal;
 
 use super::control::{Asked, Control, Waiting};
 use super::linux::{self, Family, Started};
+use super::mark;
 use super::output::{Captured, Collector, Stream};
 use super::start::{self, StartError};
 use super::{Ended, How, Spec, Stdin, Usage};
@@ -44,7 +46,8 @@ pub fn run(
     if waiting.asked() != Asked::Nothing {
         return Ok(never_started(started));
     }
-    let mut child = linux::start(&mut start::command(spec)?).map_err(refused)?;
+    let name = mark::new_child();
+    let mut child = linux::start(&mut start::command(spec, &name)?).map_err(refused)?;
     let input = Input::new(&mut child, &spec.stdin);
     let mut running = Running {
         spec,
@@ -55,6 +58,7 @@ pub fn run(
         ],
         input,
         child,
+        name,
         time_is_up: spec.timeout.map(linux::after),
         ending: None,
         exited: None,
@@ -83,6 +87,8 @@ struct Running<'a> {
     spec: &'a Spec,
     waiting: Waiting<'a>,
     child: Started,
+    /// The name in its mark.
+    name: OsString,
     outputs: [Output; 2],
     input: Option<Input>,
     time_is_up: Option<Instant>,
@@ -226,7 +232,7 @@ impl Running<'_> {
     }
 
     fn family(&self) -> Family<'_> {
-        Family::of_child(self.spec.env.step_mark(), self.child.pid)
+        Family::of_child(&self.name, self.child.pid)
     }
 
     fn note_exit(&mut self) {
@@ -255,7 +261,7 @@ impl Running<'_> {
 
     /// Ends what the child left, waits for the child, and tells all.
     fn finish(self, started: Timestamp, clock: Instant) -> io::Result<Ended> {
-        let family = self.family();
+        let family = Family::of_child(&self.name, self.child.pid);
         let mut survivors = Vec::new();
         if family.lives() {
             let force_at = self.ending.as_ref().map(|ending| ending.force_at);

@@ -180,8 +180,8 @@ impl fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
-/// The command for the standard library, with nothing left to look up.
-pub(super) fn command(spec: &Spec) -> Result<Command, StartError> {
+/// The command for the standard library, with nothing left to look up. `child` is the name in its mark.
+pub(super) fn command(spec: &Spec, child: &OsStr) -> Result<Command, StartError> {
     if let Some(name) = spec.env.impossible_name() {
         return Err(StartError::BadVariable(name.to_owned()));
     }
@@ -192,7 +192,8 @@ pub(super) fn command(spec: &Spec) -> Result<Command, StartError> {
         command.arg0(&spec.program);
         command
     };
-    command.args(&spec.args).current_dir(&spec.cwd).process_group(0).env_clear().envs(spec.env.variables());
+    command.args(&spec.args).current_dir(&spec.cwd).process_group(0).env_clear();
+    command.envs(spec.env.variables()).envs(spec.env.mark_of(child));
     command.stdin(match &spec.stdin {
         Stdin::Bytes(bytes) if !bytes.is_empty() => Stdio::piped(),
         _ => Stdio::null(),
@@ -274,4 +275,37 @@ fn interpreter(script: &Path) -> Option<OsString> {
     let line = start.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
     let name = line.trim_ascii_start().split(|byte| matches!(byte, b' ' | b'\t')).next()?;
     Some(OsStr::from_bytes(name).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn limits_of_the_system_are_named_and_may_pass() {
+        let spec = Spec {
+            program: "/bin/sh".into(),
+            args: Vec::new(),
+            env: Environment::empty(),
+            cwd: "/".into(),
+            stdin: Stdin::Null,
+            timeout: None,
+            max_output: 0,
+            grace: Duration::ZERO,
+            spool: "/".into(),
+        };
+        for (code, message) in [
+            (Errno::AGAIN, "the limit of processes is reached"),
+            (Errno::MFILE, "the limit of open files is reached"),
+            (Errno::NFILE, "the limit of open files is reached"),
+            (Errno::NOMEM, "there is no memory for another process"),
+            (Errno::TXTBSY, "cannot run `/bin/sh`: it is being written"),
+        ] {
+            let error = StartError::from_system(&code.into(), &spec);
+            assert_eq!(error.to_string(), message);
+            assert!(error.is_temporary());
+        }
+    }
 }

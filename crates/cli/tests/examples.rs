@@ -1,0 +1,101 @@
+//! Every example, run as its first line says, against exactly what its steps must leave: statuses, typed values, errors
+//! and files. `THREADLINE_UPDATE=1` writes what they left; read the difference.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+
+use regex::Regex;
+use support::Project;
+use threadline_lang::value::JsonStyle;
+use threadline_lang::{Limits, Value, data};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
+}
+
+/// The examples that are run, by name.
+fn examples() -> Vec<String> {
+    let entries = std::fs::read_dir(folder()).expect("the examples");
+    let folders = entries.map(|entry| entry.expect("an entry").path());
+    let workflows = folders.filter(|folder| folder.join("workflow.yaml").is_file());
+    let mut names: Vec<String> =
+        workflows.map(|folder| folder.file_name().expect("a name").to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+fn copy(from: &Path, project: &Project, inside: &str) {
+    for entry in std::fs::read_dir(from).expect("an example") {
+        let path = entry.expect("an entry").path();
+        let name = format!("{inside}{}", path.file_name().expect("a name").to_string_lossy());
+        if path.is_dir() {
+            copy(&path, project, &format!("{name}/"));
+        } else {
+            project.write(&name, &std::fs::read(&path).expect("a file"));
+        }
+    }
+}
+
+/// What a run left: of each step its status, value and error, in the order of the file.
+fn summary(events: &str) -> Value {
+    let mut steps: Vec<(String, Value)> = Vec::new();
+    for line in events.lines() {
+        let event = data::json::read_value(line, &Limits::DEFAULT).expect("a line of JSON");
+        let Some(at) = event.get("at").and_then(Value::as_str) else { continue };
+        let Some(output) = event.get("data").and_then(|data| data.get("output")) else { continue };
+        let of = |value: &Value, key: &str| value.get(key).cloned();
+        let mut entries = vec![("at".into(), Value::from(at))];
+        entries.extend(of(&event, "step").map(|step| ("step".into(), step)));
+        entries.push(("kind".into(), of(&event, "kind").expect("a kind")));
+        let value = output.get("value").and_then(|value| value.get("here")).cloned();
+        entries.extend(value.map(|value| ("value".into(), value)));
+        let meta = output.get("meta").expect("meta");
+        for key in ["status", "error", "error_type", "reason", "exit_code", "retry_count"] {
+            entries.extend(of(meta, key).map(|value| (key.into(), value)));
+        }
+        steps.push((at.to_owned(), Value::object(entries).expect("a summary")));
+    }
+    // Items that run at once end in any order.
+    steps.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Value::list(steps.into_iter().map(|(_, step)| step).collect()).expect("a list")
+}
+
+#[test]
+fn every_example_leaves_exactly_what_it_must() {
+    let random = Regex::new("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22,24}").expect("a pattern");
+    let mut wrong = Vec::new();
+    for name in examples() {
+        let source = folder().join(&name);
+        let workflow = std::fs::read_to_string(source.join("workflow.yaml")).expect("the workflow");
+        let first = workflow.lines().next().unwrap_or_default();
+        let command = first.strip_prefix("# ").unwrap_or_else(|| panic!("{name} does not say how it is run"));
+        let project = Project::new();
+        copy(&source, &project, "");
+        let outcome = project.run_line(&format!("{command} --json"));
+        assert_eq!(outcome.stderr, "", "{name}");
+        let steps = summary(&outcome.stdout);
+        let seen = Value::object([("exit".into(), i64::from(outcome.exit).into()), ("steps".into(), steps)]);
+        let seen = seen.expect("an object").to_json(JsonStyle::Pretty) + "\n";
+        let seen = random.replace_all(&seen, "[UUID]").into_owned();
+        let expected = source.join("expected.json");
+        if support::updates() {
+            std::fs::write(&expected, &seen).expect("the expectation");
+        } else if std::fs::read_to_string(&expected).unwrap_or_default() != seen {
+            wrong.push(format!("{name} left\n{seen}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The reference says what each example is for.
+#[test]
+fn every_example_stands_in_the_reference() {
+    let page = folder().join("../spec/examples.md");
+    let page = std::fs::read_to_string(page).expect("the page about examples");
+    assert!(examples().len() >= 8);
+    for name in examples() {
+        let link = format!("(../examples/{name}/workflow.yaml)");
+        assert!(page.contains(&link), "spec/examples.md does not mention {name}");
+    }
+}

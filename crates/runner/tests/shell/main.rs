@@ -1,0 +1,13 @@
+//! Shell text with real shells: what a bound value comes to, which text is refused, and that nothing else runs.
+//!
+//! With `THREADLINE_LONG=1` many more values and scripts are tried, from a seed that is printed. A shell that is not
+//! installed is left out, except bash.
+
+mod contexts;
+mod corpus;
+mod messages;
+mod passage;
+mod places;
+mod random;
+mod scripts;
+mod shells;

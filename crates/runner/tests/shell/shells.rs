@@ -1,0 +1,115 @@
+//! The shells that are installed, and how a bound script is run in one.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use threadline_flow::shell::{BindError, Bound, Dialect, Problem, Setting, analyse};
+use threadline_lang::diag::Severity;
+use threadline_lang::{Entry, NoWorld, Scope, Session, Syntax, Value};
+
+/// A shell of this machine.
+#[derive(Clone, Copy)]
+pub(crate) struct Shell {
+    pub(crate) name: &'static str,
+    command: &'static [&'static str],
+    pub(crate) dialect: Dialect,
+}
+
+pub(crate) const SHELLS: [Shell; 4] = [
+    Shell { name: "bash", command: &["bash", "--norc", "--noprofile"], dialect: Dialect::Bash },
+    Shell { name: "dash", command: &["dash"], dialect: Dialect::Posix },
+    Shell { name: "busybox", command: &["busybox", "sh"], dialect: Dialect::Posix },
+    Shell { name: "zsh", command: &["zsh", "-f"], dialect: Dialect::Zsh },
+];
+
+/// The shells that can be run here; bash always must.
+pub(crate) fn installed() -> Vec<Shell> {
+    SHELLS.into_iter().filter(|shell| shell.name == "bash" || found(shell.command[0])).collect()
+}
+
+/// Whether a program is in the search path.
+pub(crate) fn found(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+/// An empty folder of its own, removed when it is dropped.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("threadline-shell-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    /// The names of the files in it.
+    pub(crate) fn files(&self) -> Vec<OsString> {
+        std::fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Shell {
+    /// Runs a text as it is.
+    pub(crate) fn run(&self, text: &str, environment: &[(String, String)], folder: &Path) -> Output {
+        let mut command = Command::new(self.command[0]);
+        command.args(&self.command[1..]).arg("-c").arg(text).current_dir(folder);
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command
+            .env("HOME", "/home/user")
+            .env("LC_ALL", "C.UTF-8")
+            .env("TMPDIR", folder.parent().unwrap_or(folder));
+        command.envs(environment.iter().map(|(name, value)| (name, value))).stdin(Stdio::null());
+        command.output().unwrap_or_else(|error| panic!("{}: {error}", self.name))
+    }
+
+    /// Runs a bound script, its private files in a folder of their own.
+    pub(crate) fn run_bound(&self, bound: &Bound, folder: &Path) -> Output {
+        let private = Folder::new();
+        for (index, variable) in bound.files() {
+            std::fs::write(private.0.join(index.to_string()), &variable.value).unwrap();
+        }
+        let script = bound.script(|index| private.0.join(index.to_string()).to_str().unwrap().to_owned());
+        self.run(&script, &bound.environment().collect::<Vec<_>>(), folder)
+    }
+}
+
+/// Names and their values.
+pub(crate) type Names = [(String, Value)];
+
+pub(crate) fn scope(names: &Names) -> Scope {
+    let entries = names.iter().map(|(name, value)| (name.as_str().into(), Entry::Plain(value.clone())));
+    Scope::new().with_entries("data", entries).ok().unwrap()
+}
+
+/// Analyses and binds a text; the problems of either as data.
+pub(crate) fn bind(text: &str, dialect: Dialect, names: &Names) -> Result<Bound, Vec<Problem>> {
+    let syntax = Syntax::DEFAULT;
+    let roots = |name: &str| names.iter().any(|(known, _)| known == name);
+    let (script, problems) = analyse(text, &Setting::new(dialect, &syntax, &roots));
+    let mut world = NoWorld;
+    match script.bind(&scope(names), &mut Session::new(&mut world)) {
+        Ok(bound) => {
+            assert!(problems.iter().all(|problem| problem.severity == Severity::Warning), "{problems:?}");
+            Ok(bound)
+        }
+        Err(errors) => Err(errors.into_iter().map(told).collect()),
+    }
+}
+
+fn told(error: BindError) -> Problem {
+    match error {
+        BindError::Refused(problem) => problem,
+        BindError::Evaluation(error) => panic!("{error:?}"),
+    }
+}

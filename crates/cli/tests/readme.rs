@@ -31,5 +31,8 @@ fn the_first_command_prints_what_the_readme_shows() {
         .expect("the binary runs");
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     let printed = steady(&String::from_utf8_lossy(&output.stdout));
-    assert!(steady(&readme).contains(&format!("```text\n{printed}```")), "the README does not show:\n{printed}");
+    assert!(
+        steady(&readme).contains(&format!("```text\n{printed}```")),
+        "the README does not show:\n{printed}"
+    );
 }

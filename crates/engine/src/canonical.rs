@@ -11,10 +11,16 @@ use threadline_lang::Value;
 use threadline_lang::value::JsonStyle;
 
 use crate::evaluate::{Act, Resolved};
+use crate::hash::Hash;
 
 impl Resolved {
+    /// A hash of everything that the fields came to, so that a later program can tell whether it sees the same.
+    pub fn fingerprint(&self) -> Hash {
+        Hash::of(self.canonical().as_bytes())
+    }
+
     /// Every field, each text with its length before it.
-    pub fn canonical(&self) -> String {
+    fn canonical(&self) -> String {
         let mut text = Canonical(String::new());
         text.act(&self.act);
         for (name, value) in &self.env {

@@ -157,17 +157,16 @@ pub type FieldErrors = Vec<FieldError>;
 /// Whether a step's condition holds.
 pub fn decide(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Result<bool, FieldErrors> {
     let Some(when) = &step.when else { return Ok(true) };
-    let decided = when.of.condition(scope, session);
-    session.place(&when.origin);
-    decided.map_err(|error| vec![language(error, &when.origin)])
+    session.set_origin(Some(when.origin.clone()));
+    when.of.condition(scope, session).map_err(|error| vec![language(error, &when.origin)])
 }
 
 /// Why a step's condition is what it is.
 pub fn explain_condition(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Option<Explanation> {
-    let when = step.when.as_ref()?;
-    let explanation = when.of.explain(scope, session);
-    session.place(&when.origin);
-    Some(explanation)
+    step.when.as_ref().map(|when| {
+        session.set_origin(Some(when.origin.clone()));
+        when.of.explain(scope, session)
+    })
 }
 
 /// The list of a `foreach`, and how many run at once.
@@ -218,14 +217,15 @@ pub fn resolve(
         Action::Shell { text, interpolate: false } => Some(Act::Verbatim { text: text.of.clone() }),
         Action::Shell { text, .. } => match &planned.script {
             Some(script) => {
+                fields.session.set_origin(Some(text.origin.clone()));
                 let bound = script.bind(scope, fields.session);
-                fields.session.place(&text.origin);
                 fields.bound(bound, &text.origin).map(|bound| Act::Shell { bound })
             }
             None => Some(Act::Verbatim { text: text.of.clone() }),
         },
         Action::Argv(words) => planned.argv.as_ref().and_then(|argv| {
-            let place = |at: usize, session: &mut Session<'_>| session.place(&words[at].origin);
+            let place =
+                |at: usize, session: &mut Session<'_>| session.set_origin(Some(words[at].origin.clone()));
             let bound = argv.bind(scope, fields.session, place);
             fields.words(bound, words).map(Act::Argv)
         }),
@@ -314,15 +314,15 @@ struct Fields<'a, 's, 'w> {
 impl Fields<'_, '_, '_> {
     fn text(&mut self, template: &Template, origin: &Origin) -> Option<String> {
         let mut text = String::new();
+        self.session.set_origin(Some(origin.clone()));
         let result = template.text(self.scope, self.session, &mut text);
-        self.session.place(origin);
         result.map_err(|error| self.errors.push(language(error, origin))).ok()?;
         Some(text)
     }
 
     fn document(&mut self, field: &Field<Document>) -> Option<Value> {
+        self.session.set_origin(Some(field.origin.clone()));
         let resolved = field.of.resolve(self.scope, self.session);
-        self.session.place(&field.origin);
         let failed = |errors: Vec<Error>| {
             self.errors.extend(errors.into_iter().map(|error| language(error, &field.origin)));
         };

@@ -211,6 +211,14 @@ impl Live {
         }
     }
 
+    /// Whether a field of the step may be found without a value.
+    fn may_fail_unbegun(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Deciding | Phase::Expanding | Phase::Ready | Phase::Running | Phase::Waiting(_)
+        )
+    }
+
     /// Whether the step may be done: also before it began, when a field of it has no value.
     fn may_finish(&self) -> bool {
         !matches!(self.phase, Phase::Items | Phase::In(_) | Phase::Failed)
@@ -341,7 +349,10 @@ impl Machine {
                         live.as_of = event.seq;
                         self.commands.extend(self.outstanding_of(&event.at.0, None));
                     }
-                    What::Finished { output } | What::Unresolved { output, .. } if live.may_finish() => {
+                    What::Finished { output } if live.may_finish() => {
+                        self.finished(&event.at.0, event.seq, output.status);
+                    }
+                    What::Unresolved { output, .. } if live.may_fail_unbegun() => {
                         self.finished(&event.at.0, event.seq, output.status);
                     }
                     _ => return Err(misfit("the step is somewhere else")),
@@ -392,16 +403,16 @@ impl Machine {
         })
     }
 
+    /// What is to be done next with one execution.
+    pub fn next_of(&self, at: &Instance) -> Option<Command> {
+        self.waited(at).or_else(|| self.outstanding_of(&at.0, None))
+    }
+
     /// The next attempt.
     fn start(&self, at: &EcoString) -> Option<Command> {
         let live = self.live.get(at)?;
         let attempt = live.attempts.saturating_add(1);
         Some(Command::Start { task: self.task(at)?, attempt, base: live.base, rerun: false })
-    }
-
-    /// What is to be done next with one execution.
-    pub fn next_of(&self, at: &Instance) -> Option<Command> {
-        self.outstanding_of(&at.0, None)
     }
 
     /// What a step sees: for each name it reads, the event that made it.

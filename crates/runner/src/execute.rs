@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 
 use ecow::EcoString;
 use jiff::Timestamp;
-use threadline_engine::Hash;
 use threadline_engine::evaluate::{self, Act, FieldErrors, Resolved};
 use threadline_engine::event::{Datum, Instance, Output, Status, What};
 use threadline_engine::machine::{Command, Outcome, Task};
@@ -199,7 +198,7 @@ impl<'s, 'a> Executor<'s, 'a> {
             attempt: attempt.number,
             rerun: attempt.rerun,
             computed: shared.journal.store().computed(&record.computed)?,
-            fields: fingerprint(&resolved),
+            fields: resolved.fingerprint(),
         };
         let seq = shared.record(task.at.clone(), started, if careful { Sync::Now } else { Sync::Later })?;
         if careful {
@@ -792,11 +791,6 @@ fn node_type(step: &Step) -> &'static str {
         Action::Value(_) => "value",
         Action::ForEach(_) => "foreach",
     }
-}
-
-/// A hash of everything that a step's fields came to, so that a later program can tell whether it sees the same.
-pub fn fingerprint(resolved: &Resolved) -> Hash {
-    Hash::of(resolved.canonical().as_bytes())
 }
 
 fn shell_problem(warning: &threadline_flow::shell::Problem, step: &Step, text: &str) -> Problem {

@@ -16,5 +16,3 @@ pub mod project;
 pub mod signals;
 pub mod values;
 pub mod world;
-
-pub use execute::fingerprint;

@@ -2,6 +2,7 @@
 //!
 //! Nothing is run and nothing is written. Files and the environment are read; commands and declared kinds are not asked.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -63,8 +64,14 @@ pub(crate) fn preview(call: &Preview) -> Result<(), Failure> {
         world.0.folder = cwd.map_or_else(|| here.to_owned(), |cwd| here.join(cwd));
         let session =
             Session::new(&mut world).limits(&plan.workflow.syntax.limits).undefined(Undefined::Keep);
-        let mut looking =
-            Looking { plan: &plan, step, scope: &scope, session: session.traced(), fields: Vec::new() };
+        let mut looking = Looking {
+            plan: &plan,
+            step,
+            scope: &scope,
+            session: session.traced(),
+            fields: Vec::new(),
+            unknown: BTreeMap::new(),
+        };
         looking.step(number);
         steps.push((step, looking.fields));
     }
@@ -124,12 +131,15 @@ struct Looking<'p, 'w> {
     scope: &'p Scope,
     session: Session<'w>,
     fields: Vec<Foreseen>,
+    /// Entries of `context` that are not known, and why.
+    unknown: BTreeMap<EcoString, String>,
 }
 
 impl<'p> Looking<'p, '_> {
     fn step(&mut self, number: StepNumber) {
         let (plan, step) = (self.plan, &*self.step.step);
         if let Some(when) = &step.when {
+            self.session.set_origin(Some(when.origin.clone()));
             let explanation = when.of.explain(self.scope, &mut self.session);
             self.add(number, &when.origin, Shown::Condition(explanation), Vec::new());
         }
@@ -167,6 +177,7 @@ impl<'p> Looking<'p, '_> {
             }
             Action::WriteFile(file) => {
                 self.template(number, &file.path);
+                self.session.set_origin(Some(file.content.origin.clone()));
                 let content = file.content.of.resolve(self.scope, &mut self.session);
                 let content = content.map(|value| Shown::Text(file_text(&value, file.format)));
                 self.resolved(number, &file.content.origin, content);
@@ -182,11 +193,13 @@ impl<'p> Looking<'p, '_> {
 
     fn template(&mut self, number: StepNumber, field: &Field<Template>) {
         let mut text = String::new();
+        self.session.set_origin(Some(field.origin.clone()));
         let result = field.of.text(self.scope, &mut self.session, &mut text);
         self.resolved(number, &field.origin, result.map(|()| Shown::Text(text)).map_err(|error| vec![error]));
     }
 
     fn document(&mut self, number: StepNumber, field: &Field<Document>) {
+        self.session.set_origin(Some(field.origin.clone()));
         let resolved = field.of.resolve(self.scope, &mut self.session).map(Shown::Value);
         self.resolved(number, &field.origin, resolved);
     }
@@ -209,6 +222,7 @@ impl<'p> Looking<'p, '_> {
         let Some(script) = &self.step.script else {
             return self.add(number, &text.origin, Shown::Text(text.of.to_string()), Vec::new());
         };
+        self.session.set_origin(Some(text.origin.clone()));
         let foreseen = script.foresee(self.scope, &mut self.session);
         let mut problems = Vec::new();
         let variables = foreseen.bound.variables.iter().enumerate().map(|(at, variable)| {
@@ -230,7 +244,7 @@ impl<'p> Looking<'p, '_> {
     fn argv(&mut self, number: StepNumber, words: &'p [Field<Template>]) {
         let Some(argv) = &self.step.argv else { return };
         let bound = argv.bind(self.scope, &mut self.session, |at, session| {
-            session.place(&words[at].origin);
+            session.set_origin(Some(words[at].origin.clone()));
         });
         let texts: Vec<Value> = match &bound {
             Ok(arguments) => arguments.iter().map(|argument| argument.value.as_str().into()).collect(),
@@ -249,10 +263,19 @@ impl<'p> Looking<'p, '_> {
 
     /// A field, with the references that were resolved for it.
     fn add(&mut self, number: StepNumber, origin: &Origin, shown: Shown, problems: Vec<String>) {
-        self.session.place(origin);
         let source = self.source();
-        let references = self.session.take_trace().into_iter().filter(|made| made.within.is_none());
-        let references: Vec<Known> = references.map(|made| self.known(number, made)).collect();
+        let mut references = Vec::new();
+        for made in self.session.take_trace() {
+            let within = made.within.clone();
+            let known = self.known(number, made);
+            match (within, &known.value) {
+                (None, _) => references.push(known),
+                (Some(entry), Err(why)) => {
+                    self.unknown.entry(entry).or_insert_with(|| why.clone());
+                }
+                (Some(_), Ok(_)) => {}
+            }
+        }
         self.fields.push(Foreseen {
             name: field_of(self.step, Some(origin)),
             place: line_column(source.text, origin.span.range().start.min(source.text.len())),
@@ -264,19 +287,21 @@ impl<'p> Looking<'p, '_> {
 
     fn known(&self, number: StepNumber, made: Resolution) -> Known {
         let place = report::trace_place(self.source(), &made);
-        let value = match made.value {
-            Some(value) => Ok(value),
-            None if made.computed && made.root == "env" => Err("is not set".to_owned()),
-            None if made.computed => Err(WHEN_IT_STARTS.to_owned()),
-            None => Err(self.when(number, &made)),
+        let entry = made.first.as_ref().filter(|_| made.root == "context");
+        let value = match (made.value, entry.and_then(|entry| self.unknown.get(entry))) {
+            (_, Some(why)) => Err(why.clone()),
+            (Some(value), None) => Ok(value),
+            (None, None) if made.computed && made.root == "env" => Err("is not set".to_owned()),
+            (None, None) if made.computed => Err(WHEN_IT_STARTS.to_owned()),
+            (None, None) => Err(self.when(number, &made.root, made.first.as_ref())),
         };
         Known { reference: made.reference, place, value }
     }
 
     /// When there will be a value of a name, in words.
-    fn when(&self, number: StepNumber, made: &Resolution) -> String {
-        let name = match made.root.as_str() {
-            "captured" | "nodes" => made.first.as_deref().unwrap_or_default(),
+    fn when(&self, number: StepNumber, root: &str, first: Option<&EcoString>) -> String {
+        let name = match root {
+            "captured" | "nodes" => first.map_or("", EcoString::as_str),
             root => root,
         };
         match name {

@@ -108,7 +108,9 @@ fn a_value_where_it_would_run_is_refused_before_anything_runs() {
         "source ${inputs.x}",
     ] {
         let quoted = script.replace('\\', "\\\\").replace('"', "\\\"");
-        let text = format!("inputs: {{x: {{type: text, default: x}}}}\nsteps:\n  - shell: touch ran\n  - shell: \"{quoted}\"\n");
+        let text = format!(
+            "inputs: {{x: {{type: text, default: x}}}}\nsteps:\n  - shell: touch ran\n  - shell: \"{quoted}\"\n"
+        );
         let workflow = workflow(&text);
         let run = workflow.run().exits(3);
         assert!(run.stderr.contains("error["), "{script}: {}", run.stderr);
@@ -118,7 +120,9 @@ fn a_value_where_it_would_run_is_refused_before_anything_runs() {
 
 #[test]
 fn a_value_that_would_be_an_option_fails_there() {
-    let workflow = workflow("inputs: {x: {type: text}}\nsteps:\n  - {id: a, shell: \"rm ${inputs.x}\"}\n  - shell: touch after\n");
+    let workflow = workflow(
+        "inputs: {x: {type: text}}\nsteps:\n  - {id: a, shell: \"rm ${inputs.x}\"}\n  - shell: touch after\n",
+    );
     let run = workflow.run_with(&["--input", "x=-rf"]).exits(1);
     assert!(run.error("a").starts_with("Evaluation: "), "{}", run.error("a"));
     assert!(!workflow.has("after"));
@@ -126,16 +130,30 @@ fn a_value_that_would_be_an_option_fails_there() {
 
 #[test]
 fn a_value_with_a_zero_byte_is_refused_with_a_word() {
-    for field in ["shell: \"echo ${context.x}\"", "argv: [echo, \"${context.x}\"]", "shell: echo\n    env: {A: \"${context.x}\"}"] {
+    for field in [
+        "shell: \"echo ${context.x}\"",
+        "argv: [echo, \"${context.x}\"]",
+        "shell: echo\n    env: {A: \"${context.x}\"}",
+    ] {
         let text = format!("context: {{x: \"a\\0b\"}}\nsteps:\n  - id: a\n    {field}\n");
         let run = workflow(&text).run().exits(1);
-        assert!(run.error("a").contains("NUL") || run.error("a").contains("zero"), "{field}: {}", run.error("a"));
+        assert!(
+            run.error("a").contains("NUL") || run.error("a").contains("zero"),
+            "{field}: {}",
+            run.error("a")
+        );
     }
 }
 
 #[test]
 fn a_failing_line_in_the_middle_of_a_script_is_seen() {
-    for script in ["false; echo ok", "false | true", "false\necho ok\n", "x=$(false); echo ok", "cd no-such; touch after"] {
+    for script in [
+        "false; echo ok",
+        "false | true",
+        "false\necho ok\n",
+        "x=$(false); echo ok",
+        "cd no-such; touch after",
+    ] {
         let text = format!("- id: a\n  shell: |\n    {}\n", script.replace('\n', "\n    "));
         let workflow = workflow(&text);
         let run = workflow.run().exits(1);
@@ -146,13 +164,17 @@ fn a_failing_line_in_the_middle_of_a_script_is_seen() {
 
 #[test]
 fn a_shell_that_is_not_strict_goes_on() {
-    let run = run("- {id: a, shell: \"false; echo ok\", strict_shell: false}\n- {id: b, shell: \"false | true && echo ok\", strict_shell: false}\n");
+    let run = run(
+        "- {id: a, shell: \"false; echo ok\", strict_shell: false}\n- {id: b, shell: \"false | true && echo ok\", strict_shell: false}\n",
+    );
     assert_eq!((run.value("a"), run.value("b")), ("\"ok\"".into(), "\"ok\"".into()));
 }
 
 #[test]
 fn another_shell_can_be_asked_for() {
-    let run = run("inputs: {x: {default: \"a  b\"}}\nsteps:\n  - {id: a, shell_program: sh, shell: \"printf '<%s>' ${inputs.x}\"}\n  - {id: b, shell_program: /bin/sh, shell: \"echo '${inputs.x}'\"}\n");
+    let run = run(
+        "inputs: {x: {default: \"a  b\"}}\nsteps:\n  - {id: a, shell_program: sh, shell: \"printf '<%s>' ${inputs.x}\"}\n  - {id: b, shell_program: /bin/sh, shell: \"echo '${inputs.x}'\"}\n",
+    );
     assert_eq!((run.value("a"), run.value("b")), ("\"<a  b>\"".into(), "\"a  b\"".into()));
 }
 

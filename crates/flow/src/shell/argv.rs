@@ -132,8 +132,8 @@ impl Argv {
         all
     }
 
-    /// The program and its arguments with their values. Nothing is bound when one value cannot be. `place` is
-    /// called behind each entry, with its index.
+    /// The program and its arguments with their values. Nothing is bound when one value cannot be. `place` tells the
+    /// session where an entry stands.
     pub fn bind(
         &self,
         scope: &Scope,
@@ -147,8 +147,8 @@ impl Argv {
         let (mut arguments, mut errors) = (Vec::new(), Vec::new());
         for (at, parts) in self.entries.iter().enumerate() {
             let mut binder = Binder::default();
-            arguments.extend(self.arguments(at, parts, scope, session, &mut binder));
             place(at, session);
+            arguments.extend(self.arguments(at, parts, scope, session, &mut binder));
             errors.extend(binder.errors.into_iter().map(|error| (at, error)));
         }
         if errors.is_empty() { Ok(arguments) } else { Err(errors) }

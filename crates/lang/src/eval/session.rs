@@ -133,7 +133,6 @@ struct Rare {
     warnings: Vec<Warning>,
     placed_warnings: usize,
     trace: Option<Vec<Resolution>>,
-    placed_trace: usize,
     outcomes: Option<Outcomes>,
     patterns: Patterns,
 }
@@ -181,6 +180,11 @@ impl<'w> Session<'w> {
         self
     }
 
+    /// What is evaluated from now on stands at this place of a document: traces, warnings and errors say so.
+    pub fn set_origin(&mut self, origin: Option<Origin>) {
+        self.origin = origin.map(Box::new);
+    }
+
     /// The warnings so far, taken out.
     pub fn take_warnings(&mut self) -> Vec<Warning> {
         let Some(rare) = &mut self.rare else { return Vec::new() };
@@ -190,25 +194,21 @@ impl<'w> Session<'w> {
 
     /// The resolutions so far, taken out.
     pub fn take_trace(&mut self) -> Vec<Resolution> {
-        if let Some(rare) = &mut self.rare {
-            rare.placed_trace = 0;
-        }
         self.trace().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Gives the warnings and resolutions since the last call the place of the field that they were made for. What a
-    /// document knows of its own places is kept, with the field's path before it; definitions have their own.
-    pub fn place(&mut self, origin: &Origin) {
-        self.place_warnings(origin);
-        let Some(rare) = &mut self.rare else { return };
-        let Some(trace) = &mut rare.trace else { return };
-        for resolution in trace[rare.placed_trace..].iter_mut().filter(|made| made.within.is_none()) {
-            resolution.origin = Some(match resolution.origin.take() {
-                None => origin.clone(),
-                Some(inner) => inner.below(&origin.path),
-            });
+    /// How many resolutions there are so far.
+    pub(crate) fn trace_len(&self) -> usize {
+        self.rare.as_ref().and_then(|rare| rare.trace.as_ref()).map_or(0, Vec::len)
+    }
+
+    /// Puts a path before the places that a document gave the resolutions from a position on. Definitions have places
+    /// of their own.
+    pub(crate) fn place_trace(&mut self, from: usize, path: &str) {
+        let made = self.trace().into_iter().flat_map(|trace| trace.iter_mut().skip(from));
+        for resolution in made.filter(|made| made.within.is_none()) {
+            resolution.origin = resolution.origin.take().map(|origin| origin.below(path));
         }
-        rare.placed_trace = trace.len();
     }
 
     /// The definition that is being evaluated.

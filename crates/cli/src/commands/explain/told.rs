@@ -13,7 +13,6 @@ use threadline_flow::problem::Problem;
 use threadline_flow::shell::{Argument, Bound};
 use threadline_flow::source::line_column;
 use threadline_lang::{Explanation, Origin, Resolution, Value};
-use threadline_runner::fingerprint;
 
 use super::super::history::History;
 use super::target::Target;
@@ -114,7 +113,7 @@ fn ended(event: &Event) -> Option<Ended> {
 fn of_seen(history: &History<'_>, target: &Target, seen: Seen) -> Result<Told, Failure> {
     let look = history.look(&seen)?;
     let reproducible = match (&look.fields, seen.fields) {
-        (Some(Ok(resolved)), Some(recorded)) => Some(fingerprint(resolved) == recorded),
+        (Some(Ok(resolved)), Some(recorded)) => Some(resolved.fingerprint() == recorded),
         (Some(Err(_)), Some(_)) => Some(false),
         _ => None,
     };

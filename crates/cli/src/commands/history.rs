@@ -77,8 +77,10 @@ impl<'r> History<'r> {
         };
         let plan = Arc::new(plan_of(reader, &started)?);
         let inputs = reader.load(&started.inputs).map_err(|error| of_journal(&error))?;
+        let imports = reader.load(&started.imports).map_err(|error| of_journal(&error))?;
         let names = RunNames {
             inputs,
+            imports,
             workflow: started.workflow.clone(),
             run: started.run.clone(),
             start_time: time_text(first.time).into(),

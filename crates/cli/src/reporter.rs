@@ -105,7 +105,7 @@ impl Reporter {
                 self.began.get_or_insert(event.time);
                 say(&format!("{DIM}resumed{DIM:#}"));
             }
-            What::Finished { output } => {
+            What::Finished { output } | What::Unresolved { output, .. } => {
                 self.rest_of_lines(&event.at);
                 self.finished(event, output);
             }

@@ -321,6 +321,7 @@ impl Fields<'_, '_, '_> {
     }
 
     fn document(&mut self, field: &Field<Document>) -> Option<Value> {
+        self.session.set_origin(Some(field.origin.clone()));
         let resolved = field.of.resolve(self.scope, self.session);
         let failed = |errors: Vec<Error>| {
             self.errors.extend(errors.into_iter().map(|error| language(error, &field.origin)));

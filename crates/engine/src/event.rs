@@ -135,6 +135,15 @@ pub enum What {
         /// When the next one begins.
         until: Millis,
     },
+    /// A condition, list or field has no value: the step failed before it began.
+    Unresolved {
+        /// The event after which its names were read.
+        as_of: Seq,
+        /// What it had to compute.
+        computed: Vec<Computed>,
+        /// What it left: the error in its meta.
+        output: Output,
+    },
     /// A step is done, well or not.
     Finished {
         /// What it left.

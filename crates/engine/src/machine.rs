@@ -211,6 +211,14 @@ impl Live {
         }
     }
 
+    /// Whether a field of the step may be found without a value.
+    fn may_fail_unbegun(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Deciding | Phase::Expanding | Phase::Ready | Phase::Running | Phase::Waiting(_)
+        )
+    }
+
     /// Whether the step may be done: also before it began, when a field of it has no value.
     fn may_finish(&self) -> bool {
         !matches!(self.phase, Phase::Items | Phase::In(_) | Phase::Failed)
@@ -344,6 +352,9 @@ impl Machine {
                     What::Finished { output } if live.may_finish() => {
                         self.finished(&event.at.0, event.seq, output.status);
                     }
+                    What::Unresolved { output, .. } if live.may_fail_unbegun() => {
+                        self.finished(&event.at.0, event.seq, output.status);
+                    }
                     _ => return Err(misfit("the step is somewhere else")),
                 }
             }
@@ -390,6 +401,11 @@ impl Machine {
             Phase::Collecting => self.collect(at)?,
             Phase::Items | Phase::In(_) | Phase::Failed => return None,
         })
+    }
+
+    /// What is to be done next with one execution.
+    pub fn next_of(&self, at: &Instance) -> Option<Command> {
+        self.waited(at).or_else(|| self.outstanding_of(&at.0, None))
     }
 
     /// The next attempt.

@@ -4,7 +4,10 @@
 //! The same seeds each time gate a change. With `THREADLINE_LONG=1` there are many more, from a random one on, which
 //! is printed; `THREADLINE_SEED=n` begins with that one.
 
-#![expect(clippy::disallowed_methods, reason = "the examples are files, and the long form wants random seeds")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the examples are files, and the long form wants random seeds"
+)]
 
 #[path = "simulate/generate.rs"]
 mod generate;
@@ -19,9 +22,7 @@ use oracle::Expected;
 use threadline_engine::event::What;
 use threadline_engine::machine::{Outcome, Pause};
 use threadline_engine::simulator::chance::{Chances, Fate, Random};
-use threadline_engine::simulator::{
-    Interrupt, Interruption, Kept, Moment, Report, Simulation, text,
-};
+use threadline_engine::simulator::{Interrupt, Interruption, Kept, Moment, Report, Simulation, text};
 use threadline_flow::load::load;
 use threadline_flow::plan::{Plan, plan};
 use threadline_flow::problem::Problem;
@@ -187,7 +188,8 @@ fn steps_in_flight_follow_on_crash() {
             let report = case.run(&kill);
             case.check(&kill, &report);
             let events = report.journal.iter().map(|event| &event.what);
-            let again = events.clone().filter(|what| matches!(what, What::Started { rerun: true, .. })).count();
+            let again =
+                events.clone().filter(|what| matches!(what, What::Started { rerun: true, .. })).count();
             let paused = events.filter(|what| matches!(what, What::Paused { .. })).count();
             let distinct: std::collections::BTreeSet<_> =
                 report.executions.iter().map(|execution| (&execution.at, execution.attempt)).collect();

@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 
 use ecow::EcoString;
 use jiff::Timestamp;
-use threadline_engine::Hash;
 use threadline_engine::evaluate::{self, Act, FieldErrors, Resolved};
 use threadline_engine::event::{Datum, Instance, Output, Status, What};
 use threadline_engine::machine::{Command, Outcome, Task};
@@ -87,7 +86,7 @@ impl<'s, 'a> Executor<'s, 'a> {
                 let output = output::skipped(self.shared.journal.store(), &measured, "`when` is false")?;
                 What::Skipped { as_of: task.as_of, computed, output }
             }
-            Err(errors) => return self.field_errors(task, &errors, &clock, 0),
+            Err(errors) => return self.field_errors(task, &errors, &record, &clock, 0),
         };
         self.shared.record(task.at.clone(), what, Sync::Now).map(|_| ())
     }
@@ -100,7 +99,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         self.define(&record, context)?;
         let (list, parallel) = match expanded {
             Ok(expanded) => expanded,
-            Err(errors) => return self.field_errors(task, &errors, &clock, 0),
+            Err(errors) => return self.field_errors(task, &errors, &record, &clock, 0),
         };
         let store = self.shared.journal.store();
         let count = list.as_list().map_or(0, <[Value]>::len) as u64;
@@ -188,7 +187,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         self.define(&record, context)?;
         let resolved = match resolved {
             Ok(resolved) => resolved,
-            Err(errors) => return self.field_errors(task, &errors, &clock, attempt.retries()),
+            Err(errors) => return self.field_errors(task, &errors, &record, &clock, attempt.retries()),
         };
         let step = self.step(task);
         let careful = !record.computed.is_empty()
@@ -199,7 +198,7 @@ impl<'s, 'a> Executor<'s, 'a> {
             attempt: attempt.number,
             rerun: attempt.rerun,
             computed: shared.journal.store().computed(&record.computed)?,
-            fields: fingerprint(&resolved),
+            fields: resolved.fingerprint(),
         };
         let seq = shared.record(task.at.clone(), started, if careful { Sync::Now } else { Sync::Later })?;
         if careful {
@@ -256,6 +255,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         &self,
         task: &Task,
         errors: &FieldErrors,
+        record: &Record,
         clock: &Clock,
         retries: u32,
     ) -> Result<(), DriveError> {
@@ -264,8 +264,11 @@ impl<'s, 'a> Executor<'s, 'a> {
         let measured = clock.measured(node_type(self.step(task)), retries, Vec::new());
         let left =
             Left { value: Err(Failure::new("Evaluation", messages.join("; "))), output: None, stderr: None };
-        let output = output::envelope(self.shared.journal.store(), &measured, left)?;
-        self.finish(task, output)
+        let store = self.shared.journal.store();
+        let output = output::envelope(store, &measured, left)?;
+        let computed = store.computed(&record.computed)?;
+        let what = What::Unresolved { as_of: task.as_of, computed, output };
+        self.shared.record(task.at.clone(), what, Sync::Now).map(|_| ())
     }
 
     fn tell_problems(&self, at: &Instance, errors: &FieldErrors) -> Vec<Problem> {
@@ -788,11 +791,6 @@ fn node_type(step: &Step) -> &'static str {
         Action::Value(_) => "value",
         Action::ForEach(_) => "foreach",
     }
-}
-
-/// A hash of everything that a step's fields came to, so that a later program can tell whether it sees the same.
-pub(crate) fn fingerprint(resolved: &Resolved) -> Hash {
-    Hash::of(format!("{resolved:?}").as_bytes())
 }
 
 fn shell_problem(warning: &threadline_flow::shell::Problem, step: &Step, text: &str) -> Problem {

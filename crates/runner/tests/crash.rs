@@ -191,7 +191,8 @@ impl Left {
     }
 
     fn attempts_of(&self, at: &str) -> u64 {
-        let started = |event: &&Event| event.at.0 == at && matches!(event.what, What::Started { rerun: false, .. });
+        let started =
+            |event: &&Event| event.at.0 == at && matches!(event.what, What::Started { rerun: false, .. });
         self.events.iter().filter(started).count() as u64
     }
 }
@@ -213,7 +214,8 @@ fn examples() -> Vec<(String, String)> {
 
 /// Everything that was done before a crash is not done after it.
 fn compare(before: &Left, after: &Left, why: &str) {
-    let same = before.events.iter().zip(&after.events).all(|(one, two)| format!("{one:?}") == format!("{two:?}"));
+    let same =
+        before.events.iter().zip(&after.events).all(|(one, two)| format!("{one:?}") == format!("{two:?}"));
     assert!(same && before.events.len() <= after.events.len(), "{why}: the journal was rewritten");
     for at in before.finished() {
         assert_eq!(before.effects_of(&at), after.effects_of(&at), "{why}: `{at}` was done and ran again");
@@ -276,7 +278,8 @@ fn one_crash(name: &str, source: &str, crash: WritePoint, undisturbed: &Left) {
     let number = match crash {
         WritePoint::Before(number) | WritePoint::After(number) => 1 + number % 4,
     };
-    let over = |left: &Left| matches!(left.events.last().map(|event| &event.what), Some(What::RunEnded { .. }));
+    let over =
+        |left: &Left| matches!(left.events.last().map(|event| &event.what), Some(What::RunEnded { .. }));
     if !over(&first) {
         crashes += u64::from(place.drive(Some(WritePoint::After(number)), None) == Driven::Crashed);
     }
@@ -330,7 +333,8 @@ fn steps_in_flight_follow_on_crash() {
         });
         let output = output.unwrap();
         assert_eq!(output.status, status, "{why}");
-        let again = left.events.iter().filter(|event| matches!(event.what, What::Started { rerun: true, .. }));
+        let again =
+            left.events.iter().filter(|event| matches!(event.what, What::Started { rerun: true, .. }));
         assert_eq!(again.count() as u64, runs - 1, "{why}");
         if status == Status::Failed {
             assert!(matches!(&output.value, Datum::Here(value) if value.is_null()), "{why}");

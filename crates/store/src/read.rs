@@ -76,6 +76,11 @@ impl Reader {
         Ok(self.row(run)?.info())
     }
 
+    /// Whether a process drives the run now.
+    pub fn is_driven(&self, run: &RunId) -> Result<bool, StoreError> {
+        self.place.is_held(run)
+    }
+
     /// The events of a run from this number on, up to those that are there now. Holds neither the journal nor more
     /// than a page of it.
     pub fn read(&self, run: &RunId, from: Seq) -> Result<Records, StoreError> {

@@ -31,7 +31,7 @@ impl fmt::Display for WireError {
 impl std::error::Error for WireError {}
 
 /// Every kind of event, with what it says, for the published schema.
-pub const KINDS: [(&str, &str); 11] = [
+pub const KINDS: [(&str, &str); 12] = [
     (
         "run_started",
         "the run began: its id, the workflow, the file and the hash of its text, inputs, settings, folder",
@@ -42,6 +42,7 @@ pub const KINDS: [(&str, &str); 11] = [
     ("started", "an attempt of a step begins"),
     ("defined", "an entry of `context` was evaluated, for the whole run"),
     ("retrying", "an attempt failed, another begins later"),
+    ("unresolved", "a condition, list or field has no value: the step failed before it began"),
     ("finished", "a step is done: its value and meta data"),
     ("paused", "the run stopped before its end"),
     ("resumed", "the run goes on"),
@@ -90,6 +91,14 @@ pub fn encode(what: &What) -> (&'static str, String) {
         What::Retrying { output, until } => {
             ("retrying", vec![("output", output_value(output)), ("until", Value::from(*until))])
         }
+        What::Unresolved { as_of, computed, output } => (
+            "unresolved",
+            vec![
+                ("as_of", int(*as_of)),
+                ("computed", all_computed(computed)),
+                ("output", output_value(output)),
+            ],
+        ),
         What::Finished { output } => ("finished", vec![("output", output_value(output))]),
         What::Paused { reason } => ("paused", vec![("reason", text(reason))]),
         What::Resumed => ("resumed", Vec::new()),
@@ -310,6 +319,11 @@ fn read(kind: &str, reader: &mut Reader<'_>) -> Read<What> {
             computed: reader.computed()?,
         },
         "retrying" => What::Retrying { output: reader.output("output")?, until: reader.int("until")? },
+        "unresolved" => What::Unresolved {
+            as_of: reader.count("as_of")?,
+            computed: reader.computed()?,
+            output: reader.output("output")?,
+        },
         "finished" => What::Finished { output: reader.output("output")? },
         "paused" => What::Paused { reason: reader.text("reason")?.into() },
         "resumed" => What::Resumed,

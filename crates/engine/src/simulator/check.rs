@@ -125,7 +125,9 @@ impl Checker {
             let calm = !self.abrupt.contains(&known.life);
             self.not(calm, || format!("attempt {attempt} of `{at}` is made again without a crash"))?;
             let wanted = in_flight.or(on_crash) == Some(OnCrash::Rerun);
-            self.not(!wanted, || format!("attempt {attempt} of `{at}` is made again against its `on_crash`"))?;
+            self.not(!wanted, || {
+                format!("attempt {attempt} of `{at}` is made again against its `on_crash`")
+            })?;
         }
         self.executions.push((execution, ended));
         Ok(())

@@ -331,7 +331,10 @@ impl<'s> Life<'s> {
                 self.append(task.at, What::Finished { output: output(Status::Failed, -1) })?;
             }
             Command::End(outcome) => {
-                self.append(Instance::default(), What::RunEnded { outcome, exports: Datum::Here(Value::NULL) })?;
+                self.append(
+                    Instance::default(),
+                    What::RunEnded { outcome, exports: Datum::Here(Value::NULL) },
+                )?;
             }
             Command::Ask(_) => self.asking = true,
         }
@@ -387,7 +390,8 @@ impl<'s> Life<'s> {
             output(Status::Failed, -1)
         };
         let retry = chance::retry(self.step(&attempt.task));
-        let pause = (output.status == Status::Failed).then(|| retry.pause(attempt.number - attempt.base, 0.5));
+        let pause =
+            (output.status == Status::Failed).then(|| retry.pause(attempt.number - attempt.base, 0.5));
         let what = match pause.flatten() {
             Some(pause) => {
                 let pause = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX / 4);

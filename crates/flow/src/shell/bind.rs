@@ -53,6 +53,15 @@ pub enum Travel {
     Path,
 }
 
+/// A script as it will be bound, some of its values not known.
+#[derive(Debug, Clone)]
+pub struct Foreseen {
+    /// The text, and a variable for each reference.
+    pub bound: Bound,
+    /// The variables that have no value yet, by their place among all, and why.
+    pub unknown: Vec<(usize, BindError)>,
+}
+
 /// Why a script cannot be bound.
 #[derive(Debug, Clone)]
 pub enum BindError {
@@ -85,6 +94,27 @@ impl Script {
         }
         binder.share_environment();
         Ok(Bound { text: self.with(&written), variables: binder.variables, warnings: binder.warnings })
+    }
+
+    /// The script as it will be bound, as far as its values are known.
+    pub fn foresee(&self, scope: &Scope, session: &mut Session<'_>) -> Foreseen {
+        let mut binder = Binder::default();
+        let mut unknown = Vec::new();
+        let written: Vec<String> = self
+            .slots
+            .iter()
+            .map(|slot| {
+                let (variables, errors) = (binder.variables.len(), binder.errors.len());
+                let text = binder.slot(slot, scope, session);
+                let Some(error) = binder.errors.drain(errors..).next() else { return text };
+                binder.variables.truncate(variables);
+                unknown.push((variables, error));
+                slot.quote.around(&binder.variable(slot.reference.span(), String::new(), Travel::Environment))
+            })
+            .collect();
+        let bound =
+            Bound { text: self.with(&written), variables: binder.variables, warnings: binder.warnings };
+        Foreseen { bound, unknown }
     }
 
     /// The text with its edits carried out.

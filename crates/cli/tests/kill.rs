@@ -47,8 +47,12 @@ impl Place {
         let (events, stdout) = channel();
         let (errors, stderr) = channel();
         let (out, err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-        std::thread::spawn(move || BufReader::new(out).lines().try_for_each(|line| events.send(line.unwrap())));
-        std::thread::spawn(move || BufReader::new(err).lines().try_for_each(|line| errors.send(line.unwrap())));
+        std::thread::spawn(move || {
+            BufReader::new(out).lines().try_for_each(|line| events.send(line.unwrap()))
+        });
+        std::thread::spawn(move || {
+            BufReader::new(err).lines().try_for_each(|line| errors.send(line.unwrap()))
+        });
         Running { child, stdout, stderr }
     }
 
@@ -74,7 +78,8 @@ impl Place {
                 let runs = reader.runs().unwrap();
                 assert!(runs.len() <= 1, "{runs:?}");
                 let run = runs.first().map(|run| run.id.clone());
-                let events = run.as_ref().map(|run| reader.events(run, 1).unwrap().map(Result::unwrap).collect());
+                let events =
+                    run.as_ref().map(|run| reader.events(run, 1).unwrap().map(Result::unwrap).collect());
                 (run, events.unwrap_or_default())
             }
         };
@@ -97,13 +102,19 @@ struct Running {
 }
 
 impl Running {
-    /// Waits for an event of this kind.
-    fn event(&self, kind: &str) {
+    /// Waits for an event of this kind, and says whether it came.
+    fn event(&self, kind: &str) -> bool {
         let kind = Some(Value::from(kind));
         loop {
-            let line = self.stdout.recv_timeout(PATIENCE).expect("the event does not come");
-            if data::json::read_value(&line, &Limits::DEFAULT).unwrap().get("kind") == kind.as_ref() {
-                return;
+            match self.stdout.recv_timeout(PATIENCE) {
+                Err(RecvTimeoutError::Timeout) => panic!("nothing happens any more"),
+                Err(RecvTimeoutError::Disconnected) => return false,
+                Ok(line) => {
+                    let event = data::json::read_value(&line, &Limits::DEFAULT).unwrap();
+                    if event.get("kind") == kind.as_ref() {
+                        return true;
+                    }
+                }
             }
         }
     }
@@ -116,6 +127,11 @@ impl Running {
     /// Lets it go on for so many events, or so long.
     fn let_go(&self, until: Until) {
         match until {
+            Until::Event(kind, nth) => {
+                for _ in 0..nth {
+                    self.event(kind);
+                }
+            }
             Until::Events(count) => {
                 for _ in 0..count {
                     if self.stdout.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Disconnected) {
@@ -150,7 +166,11 @@ impl Running {
 
 #[derive(Clone, Copy, Debug)]
 enum Until {
+    /// The n-th event of a kind.
+    Event(&'static str, u64),
+    /// So many events.
     Events(u64),
+    /// So long.
     Time(Duration),
 }
 
@@ -251,8 +271,18 @@ fn kills_at_events_and_at_random_times() {
     let mut random = Random::new(seed);
     let mut histogram = BTreeMap::new();
     let mut kills = 0;
+    let mut chosen = BTreeSet::new();
+    // Each kind of event once, by name, and then wherever it comes.
+    for event in &undisturbed.events {
+        let kind = wire::encode(&event.what).0;
+        if chosen.insert(kind) {
+            let nth = 1 + random.below(2);
+            kills += one_run_with_kills(Until::Event(kind, nth), &mut random, &undisturbed, &mut histogram);
+        }
+    }
     while kills < wanted {
-        kills += one_run_with_kills(&mut random, &undisturbed, &mut histogram);
+        let first = Until::Events(1 + random.below(30));
+        kills += one_run_with_kills(first, &mut random, &undisturbed, &mut histogram);
     }
     println!("{kills} kills, by the event that was last in the journal:");
     for (kind, count) in &histogram {
@@ -263,6 +293,7 @@ fn kills_at_events_and_at_random_times() {
 
 /// Kills a run again and again until it is over, and says how often.
 fn one_run_with_kills(
+    first: Until,
     random: &mut Random,
     undisturbed: &Left,
     histogram: &mut BTreeMap<&'static str, u64>,
@@ -273,9 +304,12 @@ fn one_run_with_kills(
     let mut before = place.left();
     loop {
         let begun = !before.events.is_empty();
-        assert!(begun || before.run.is_none(), "a run without an event: {story:?}");
+        if !begun && before.run.is_some() {
+            place.never_began();
+        }
         let running = place.start(if begun { &["resume", "last"] } else { &["run", "workflow.yaml"] });
         let until = match random.below(3) {
+            _ if story.is_empty() => first,
             0 => Until::Time(Duration::from_millis(random.below(60))),
             _ => Until::Events(1 + random.below(9)),
         };
@@ -305,13 +339,17 @@ fn one_run_with_kills(
     left.no_process_left();
     for at in undisturbed.effects.keys() {
         let (ran, attempts) = (left.effects_of(at), attempts_of(&left, at));
-        assert!((attempts..=attempts + kills).contains(&ran), "`{at}` ran {ran} times in {attempts} attempts and {kills} kills: {story:?}");
+        assert!(
+            (attempts..=attempts + kills).contains(&ran),
+            "`{at}` ran {ran} times in {attempts} attempts and {kills} kills: {story:?}"
+        );
     }
     kills
 }
 
 fn attempts_of(left: &Left, at: &str) -> u64 {
-    let started = |event: &&Event| event.at.0 == at && matches!(event.what, What::Started { rerun: false, .. });
+    let started =
+        |event: &&Event| event.at.0 == at && matches!(event.what, What::Started { rerun: false, .. });
     left.events.iter().filter(started).count() as u64
 }
 
@@ -327,7 +365,7 @@ const WAITING: &str = r#"
 fn waiting(place: &Place, arguments: &[&str]) -> Running {
     let before = place.left_effects("1");
     let running = place.start(arguments);
-    running.event("started");
+    assert!(running.event("started"));
     let begun = std::time::Instant::now();
     while place.left_effects("1") == before {
         assert!(begun.elapsed() < PATIENCE, "the step does not begin");
@@ -340,6 +378,15 @@ impl Place {
     fn left_effects(&self, at: &str) -> u64 {
         let lines = std::fs::read_to_string(self.file("effects")).unwrap_or_default();
         lines.lines().filter(|line| *line == at).count() as u64
+    }
+
+    /// A run of which there is only the name is not resumed, and the program says what to do.
+    fn never_began(&self) {
+        let output = self.output(&["resume", "last"]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        assert!(said.contains("before it began") && said.contains("threadline run workflow.yaml"), "{said}");
+        std::fs::remove_dir_all(self.folder.join(FOLDER)).unwrap();
     }
 
     fn release(&self) {

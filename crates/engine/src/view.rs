@@ -80,7 +80,13 @@ impl RunNames {
         if let Some(context) = &plan.workflow.context {
             entries.push(("context".into(), Entry::Definitions(Arc::clone(&context.definitions))));
         }
-        layer(&Scope::new(), "run", entries)
+        // A name that a step may set is known before it does: a default stands ready for it.
+        let unset = plan.names().into_iter().map(|name| {
+            let why = eco_format!("the step that gives `{name}` has not run");
+            (name.clone(), Entry::Unset(why))
+        });
+        let prev = ("prev".into(), Entry::Unset("no step of this list has run".into()));
+        layer(&layer(&Scope::new(), "run", unset.chain([prev]).collect()), "run", entries)
     }
 }
 

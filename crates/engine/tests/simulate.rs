@@ -18,6 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use generate::Style;
+use oracle::Expected;
 use threadline_engine::event::What;
 use threadline_engine::machine::{Outcome, Pause};
 use threadline_engine::simulator::chance::{Chances, Fate, Random};
@@ -51,14 +52,21 @@ fn random_seed() -> u64 {
 struct Case {
     source: String,
     simulation: Simulation,
+    expected: Expected,
 }
 
 impl Case {
     fn new(source: String, seed: u64) -> Self {
         let plan = planned(&source);
-        let simulation =
-            Simulation { jobs: 1 + usize::try_from(seed % 5).unwrap_or(0), ..Simulation::new(plan, seed) };
-        Self { source, simulation }
+        let jobs = 1 + usize::try_from(seed % 5).unwrap_or(0);
+        let simulation = Simulation { jobs, ..Simulation::new(plan, seed) };
+        Self::of(source, simulation)
+    }
+
+    fn of(source: String, simulation: Simulation) -> Self {
+        let fate = Fate { seed: simulation.seed, chances: simulation.chances, mended: false };
+        let expected = oracle::expect(&simulation.plan, fate);
+        Self { source, simulation, expected }
     }
 
     fn generated(seed: u64, style: Style) -> Self {
@@ -76,13 +84,9 @@ impl Case {
         panic!("seed {}, {interruptions:?}: {what}\n{}", self.simulation.seed, self.source)
     }
 
-    fn fate(&self) -> Fate {
-        Fate { seed: self.simulation.seed, chances: self.simulation.chances, mended: false }
-    }
-
     /// The report says what the workflow comes to.
     fn check(&self, interruptions: &[Interruption], report: &Report) {
-        let expected = oracle::expect(&self.simulation.plan, self.fate());
+        let expected = &self.expected;
         let same = (report.outcome, &report.names) == (expected.outcome, &expected.names)
             && (expected.racy || report.results == expected.results);
         if !same && !report.failed_by_crash {
@@ -218,7 +222,7 @@ fn signals_stop_and_resume() {
                 case.check(&signals, &report);
                 if how == Interrupt::Stop {
                     let twice = report.executions.len() - undisturbed.executions.len();
-                    assert!(twice == 0 || oracle::expect(&case.simulation.plan, case.fate()).racy);
+                    assert!(twice == 0 || case.expected.racy);
                 }
             }
         }
@@ -256,13 +260,13 @@ fn pauses_are_never_longer_than_they_were() {
 fn failed_runs_are_resumed_where_they_failed() {
     let mut mended = 0;
     for seed in seeds(60) {
-        let mut case = Case::generated(seed, PLAIN);
-        case.simulation.mend = true;
-        case.simulation.chances = Chances { well: 65, ..Chances::default() };
+        let Case { source, simulation, .. } = Case::generated(seed, PLAIN);
+        let chances = Chances { well: 65, ..Chances::default() };
+        let case = Case::of(source, Simulation { mend: true, chances, ..simulation });
         let undisturbed = case.run(&[]);
         assert_eq!(undisturbed.outcome, Outcome::Completed, "seed {seed}\n{}", case.source);
         mended += u64::from(undisturbed.appends.len() > 1);
-        let racy = oracle::expect(&case.simulation.plan, case.fate()).racy;
+        let racy = case.expected.racy;
         let all: u64 = undisturbed.appends.iter().sum();
         for append in 1..=all {
             let kills = [

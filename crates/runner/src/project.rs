@@ -8,6 +8,8 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
+use rustix::fs::OFlags;
+
 /// Files may be this large.
 pub const MAX_FILE: u64 = 64 << 20;
 
@@ -73,7 +75,10 @@ impl Project {
         let shown = |error: io::Error| FileError::new(format!("`{name}`: {}", plain(&error)));
         let path = self.by_name(name, from)?.canonicalize().map_err(shown)?;
         self.check(name, &path)?;
-        let file = fs::File::open(&path).map_err(shown)?;
+        // To open a pipe waits for a writer, who may never come.
+        let without_waiting = OFlags::NONBLOCK.bits().cast_signed();
+        let file =
+            fs::OpenOptions::new().read(true).custom_flags(without_waiting).open(&path).map_err(shown)?;
         if !file.metadata().map_err(shown)?.is_file() {
             return Err(FileError::new(format!("`{name}` is not a regular file")));
         }

@@ -9,6 +9,7 @@ use threadline_lang::diag::nearest;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{ComputeError, Limits, Value, World, data};
 
+use crate::output::spoken;
 use crate::process::{self, Control, Ended, Environment, How, Spec, Stdin};
 use crate::project::{FileError, MAX_FILE, Project};
 
@@ -152,7 +153,7 @@ impl RealWorld<'_> {
         let how = match ended.how {
             How::Exited(0) => return Ok(ended),
             How::Exited(code) => format!("exit code {code}"),
-            How::TimedOut => format!("no end after {} s", timeout.as_secs()),
+            How::TimedOut => format!("no end after {}", spoken(timeout)),
             How::Signalled(signal) => format!("ended by signal {signal}"),
             How::Cancelled => "it was stopped".to_owned(),
             How::OutputTooLarge(_) => "it printed more than 64 MiB".to_owned(),

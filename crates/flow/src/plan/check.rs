@@ -479,7 +479,8 @@ impl Checker<'_> {
 
     fn reads_prev(&mut self, reader: Reader, span: Span, reference: &Reference) -> bool {
         if self.prev(reader).is_some() {
-            return false;
+            let makers = Makers { is_id: false, steps: self.steps_before(reader) };
+            return self.set_before(reader, span, &reference.root, &makers, reference);
         }
         let problem = if reference.path.starts_with("json") {
             Check::NoStepBefore
@@ -490,6 +491,17 @@ impl Checker<'_> {
         };
         self.problem(problem);
         true
+    }
+
+    /// The steps of the same list that may be the one before, when one of them must have run for that.
+    fn steps_before(&self, reader: Reader) -> Vec<StepNumber> {
+        let Some(step) = reader.step else { return Vec::new() };
+        let list = &self.plan.lists[self.plan.steps[step as usize].list as usize];
+        if matches!(list.parent, Some((_, part)) if part != Part::Do) {
+            return Vec::new();
+        }
+        let before = &list.steps[..self.order.position(step)];
+        before.iter().rev().take(MAX_MAKERS).copied().collect()
     }
 
     /// What is known of the step before, when there is one.

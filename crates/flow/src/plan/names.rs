@@ -204,9 +204,11 @@ fn capture_output(plan: &Plan, name: &str, named: &Named) -> Promise {
     Promise { why, shape }
 }
 
-/// The type that all steps with this capture give. A capture is only set by a step that has run.
+/// The type that all steps with this capture give. A capture is only set by a step that has run; the value of one that
+/// has failed is null.
 fn captured_type(plan: &Plan, named: &Named) -> Option<Type> {
-    let mut types = named.captures.iter().map(|step| value_type(&plan.steps[*step as usize].step));
+    let makers = named.captures.iter().map(|step| &plan.steps[*step as usize].step);
+    let mut types = makers.map(|step| value_type(step).filter(|_| !step.continue_on_error));
     let first = types.next()??;
     types.all(|other| other == Some(first)).then_some(first)
 }

@@ -24,6 +24,10 @@ pub(super) struct Word {
     pub variables: Range<usize>,
     /// The reference that it begins with.
     pub begins: Option<usize>,
+    /// A tilde stands where the name of a home folder can follow.
+    pub tilde: bool,
+    /// A brace is open.
+    pub brace: bool,
 }
 
 impl Word {
@@ -68,11 +72,6 @@ pub(super) enum Close {
     Brace,
 }
 
-/// Whether a brace opens in a text that is not that of a parameter.
-fn has_brace(text: &str) -> bool {
-    text.match_indices('{').any(|(at, _)| !text[..at].ends_with('$'))
-}
-
 impl Reader<'_> {
     /// A word of a command, up to white space or an operator.
     pub(super) fn word(&mut self) -> Word {
@@ -93,12 +92,15 @@ impl Reader<'_> {
                 b'\\' => self.backslash(false, &mut word),
                 b'\'' => self.single(Quote::Single, &mut word),
                 b'"' => self.double(&mut word),
-                b'$' => self.word_dollar(start, &mut word),
+                b'$' => self.word_dollar(&mut word),
                 b'`' => {
                     word.fixed = false;
                     self.backticks(false);
                 }
-                _ => self.plain_character(&mut word),
+                _ => {
+                    self.notice(byte, start, &mut word);
+                    self.plain_character(&mut word);
+                }
             }
         }
         word.range = start..self.pos;
@@ -110,6 +112,18 @@ impl Reader<'_> {
         word
     }
 
+    /// Characters that change what a reference behind them would mean.
+    fn notice(&self, byte: u8, start: usize, word: &mut Word) {
+        match byte {
+            b'~' => {
+                word.tilde = self.pos == start || matches!(self.text.as_bytes()[self.pos - 1], b'=' | b':')
+            }
+            b'/' | b':' => word.tilde = false,
+            b'{' => word.brace = true,
+            _ => {}
+        }
+    }
+
     fn plain_character(&mut self, word: &mut Word) {
         let width = self.text[self.pos..].chars().next().map_or(1, char::len_utf8);
         word.push(&self.text[self.pos..self.pos + width]);
@@ -117,7 +131,7 @@ impl Reader<'_> {
     }
 
     /// At a dollar outside of quotes.
-    fn word_dollar(&mut self, start: usize, word: &mut Word) {
+    fn word_dollar(&mut self, word: &mut Word) {
         let (slots, at) = (self.slots.len(), self.pos);
         let first = word.fixed && word.literal.is_empty();
         self.dollar_in_word(word);
@@ -128,19 +142,15 @@ impl Reader<'_> {
         if first && self.slots[slots].level == level {
             word.begins = Some(slots);
         }
-        let before = &self.text[start..at];
-        if let Some(tilde) = before.rfind('~')
-            && !before[tilde..].contains(['/', '\'', '"', '\\'])
-            && matches!(before[..tilde].bytes().last(), None | Some(b'=' | b':'))
-        {
+        if word.tilde {
             self.unknown(
                 at..self.pos,
                 "a value behind `~` cannot name a home folder",
                 "write the path out, or begin it with `\"$HOME\"/`",
             );
         }
-        let after = &self.text[self.pos..self.end];
-        if has_brace(before) && (before.ends_with("..") || after.starts_with("..")) {
+        let around = self.text[..at].ends_with("..") || self.text[self.pos..self.end].starts_with("..");
+        if word.brace && around {
             self.unknown(
                 at..self.pos,
                 "the shell expands `{a..b}` before it knows the value",
@@ -629,10 +639,7 @@ impl Reader<'_> {
         let mut word = Word::default();
         let end = loop {
             match self.peek() {
-                None => {
-                    self.unclosed(open.saturating_sub(1), "(");
-                    break self.end;
-                }
+                None => return self.unclosed(open.saturating_sub(1), "("),
                 Some(b')') if close == Close::Parens && parens == 0 => {
                     if self.at(self.pos + 1) == Some(b')') {
                         self.pos += 2;

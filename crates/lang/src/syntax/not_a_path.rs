@@ -29,6 +29,7 @@ impl Parser<'_, '_> {
                     "a key with a space in it is written `[\"two words\"]`",
                 );
             }
+            Some('.') if before == Some(')') => {}
             Some(char) if glued && !"+-*/%<>=!&|?:([{".contains(char) => {
                 return self.not_in_a_name(inside, char);
             }

@@ -11,3 +11,4 @@ mod places;
 mod random;
 mod scripts;
 mod shells;
+mod tokens;

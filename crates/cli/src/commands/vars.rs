@@ -40,6 +40,14 @@ struct Setting {
     maker: Maker,
 }
 
+impl Setting {
+    /// The name, and the item it belongs to.
+    fn shown_name(&self) -> String {
+        let items: String = self.at.items().map(|index| format!("[{index}]")).collect();
+        format!("{}{items}", self.name)
+    }
+}
+
 /// `threadline vars`
 pub(crate) fn vars(call: &Vars) -> Result<(), Failure> {
     let reader = reader(call.which.dir.as_deref())?;
@@ -69,7 +77,7 @@ pub(crate) fn vars(call: &Vars) -> Result<(), Failure> {
             _ => shown(&setting.value),
         };
         table.row([
-            (BOLD, setting.name.clone()),
+            (BOLD, setting.shown_name()),
             (PLAIN, format!("= {value}")),
             (DIM, setting.value.kind().name().to_owned()),
             (DIM, set_by(&history, setting) + &read_by(&history, setting, &readers)),

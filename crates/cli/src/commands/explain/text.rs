@@ -38,7 +38,7 @@ impl Teller<'_, '_> {
     pub(crate) fn text(&self, told: &[Told]) -> Result<String, Failure> {
         let mut out = String::new();
         let mut before = None;
-        for one in told {
+        for (at, one) in told.iter().enumerate() {
             if before != Some(&one.seen.at) {
                 if before.is_some() {
                     out.push('\n');
@@ -46,7 +46,8 @@ impl Teller<'_, '_> {
                 out.push_str(&self.title(one));
                 before = Some(&one.seen.at);
             }
-            self.evaluation(one, &mut out)?;
+            let same = told[..at].iter().rfind(|known| known.is_same_attempt(one));
+            self.evaluation(one, same, &mut out)?;
         }
         Ok(out)
     }
@@ -62,8 +63,14 @@ impl Teller<'_, '_> {
         format!("{BOLD}{name}{BOLD:#}  {DIM}{}:{line}:{column}, step {}{DIM:#}\n", source.name, told.seen.at)
     }
 
-    fn evaluation(&self, told: &Told, out: &mut String) -> Result<(), Failure> {
+    /// One evaluation; of one that came to the same as one before, only that.
+    fn evaluation(&self, told: &Told, same: Option<&Told>, out: &mut String) -> Result<(), Failure> {
         out.push_str(&self.headline(told));
+        if let Some(same) = same {
+            // Writing into a text cannot fail.
+            let _ = writeln!(out, "    everything as in attempt {}", same.seen.attempt);
+            return Ok(());
+        }
         if told.reproducible == Some(false) {
             out.push_str("    not reproducible with this version: the run resolved something else\n");
         }
@@ -144,12 +151,17 @@ impl Teller<'_, '_> {
         while out.ends_with("\n\n") {
             out.pop();
         }
-        out.push_str(&self.references(told, &field.references)?);
+        out.push_str(&self.references(told, &field.references, "      ")?);
         Ok(())
     }
 
     /// References as a table, each once.
-    pub(crate) fn references(&self, told: &Told, references: &[Referenced]) -> Result<String, Failure> {
+    pub(crate) fn references<'t>(
+        &self,
+        told: &Told,
+        references: impl IntoIterator<Item = &'t Referenced>,
+        indent: &str,
+    ) -> Result<String, Failure> {
         let mut table = Table::default();
         let mut seen = Vec::new();
         for reference in references {
@@ -178,7 +190,7 @@ impl Teller<'_, '_> {
                 (DIM, self.made(told, reference)? + &self.others(told, reference)),
             ]);
         }
-        Ok(table.text("      "))
+        Ok(table.text(indent))
     }
 
     fn value(&self, value: &Value) -> String {

@@ -591,6 +591,7 @@ impl Reader<'_> {
             return false;
         }
         self.pos = name.end + 1;
+        self.keyed = self.names.associative.contains(&self.text[name.clone()]);
         self.arithmetic(Close::Bracket, "subscript");
         if self.eat("=") || self.eat("+=") {
             self.assigned(frame, name);

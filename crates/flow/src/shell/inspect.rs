@@ -109,22 +109,36 @@ impl Reader<'_> {
                 self.goes_outside(word);
             }
         }
-        let Some(name) = words[0].text().map(base_name) else { return };
-        let name = name.to_owned();
+        let Some(name) = self.program(&words[0]) else { return };
         self.declared_names(&name, words);
         self.inspect_rows(&name, words);
         self.inspect_inner_shells(words);
     }
 
     fn command_word(&mut self, word: &Word) {
-        if let Some(slot) = self.slots.get(word.slots.start)
-            && !word.slots.is_empty()
-            && slot.places.is_empty()
-        {
-            self.mark_word(word, place("command-word"));
-            return;
+        self.mark_word(word, place("command-word"));
+    }
+
+    /// The name of the program that a command word names, as well as it can be told: of `"$HOME/bin/python3"` and of
+    /// `$SHELL` it can.
+    fn program(&self, word: &Word) -> Option<String> {
+        if let Some(text) = word.text() {
+            return Some(base_name(text).to_owned());
         }
-        self.mark_variables(word, place("command-word"));
+        let raw = self.text.get(word.range.clone())?;
+        let (_, tail) = raw.rsplit_once('/').unwrap_or_default();
+        let tail = tail.trim_matches(['"', '\'', '}']);
+        if !tail.is_empty()
+            && tail.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-+".contains(&byte))
+        {
+            return Some(tail.to_owned());
+        }
+        let variable = self.expansions.get(word.variables.clone())?.last()?;
+        let name = self.text[variable.name.clone()].to_ascii_lowercase();
+        let name = if name == "shell" { "sh".to_owned() } else { name };
+        let known =
+            SHELLS.contains(&name.as_str()) || place("program-text").programs.contains(&name.as_str());
+        known.then_some(name)
     }
 
     /// The rows that name a program.
@@ -138,10 +152,10 @@ impl Reader<'_> {
     fn inspect_inner_shells(&mut self, words: &[Word]) {
         let (shell, other) = (place("shell-text"), place("program-text"));
         for at in 1..words.len() {
-            let Some(name) = words[at].text().map(base_name) else { continue };
-            if SHELLS.contains(&name) {
+            let Some(name) = self.program(&words[at]) else { continue };
+            if SHELLS.contains(&name.as_str()) {
                 self.options(shell, &words[at..]);
-            } else if other.programs.contains(&name) {
+            } else if other.programs.contains(&name.as_str()) {
                 self.options(other, &words[at..]);
             }
         }
@@ -152,6 +166,8 @@ impl Reader<'_> {
             Which::Syntax => {
                 if row.id == "numeric-test" {
                     self.numeric_test(row, words);
+                } else if row.id == "printf-number" && self.dialect() == super::Dialect::Zsh {
+                    self.printf_numbers(row, name, words);
                 }
             }
             Which::Every if row.rule == Rule::Dash => self.dashes(row, name, words),
@@ -162,7 +178,11 @@ impl Reader<'_> {
                 if words[1..].iter().any(|word| gives(word, unless)) {
                     return;
                 }
-                let operands = operands(&words[1..], |option| value_count(option, values));
+                let mut operands = operands(&words[1..], |option| value_count(option, values));
+                if name == "yq" {
+                    let commands = ["e", "ea", "eval", "eval-all"];
+                    operands.retain(|at| !words[at + 1].text().is_some_and(|text| commands.contains(&text)));
+                }
                 let meant = operands.into_iter().skip(from).take(if only { 1 } else { usize::MAX });
                 meant.for_each(|at| self.mark_word(&words[at + 1], row));
             }
@@ -176,6 +196,9 @@ impl Reader<'_> {
                 }
             }
             Which::CommandWord { operands: before, values } => {
+                if name == "command" && words[1..].iter().any(|word| gives(word, &["-v", "-V"])) {
+                    return;
+                }
                 let operands = operands(&words[1..], |option| usize::from(values.contains(&option)));
                 let command = operands.into_iter().filter(|at| !is_assignment(&words[at + 1])).nth(before);
                 self.inner_assignments(name, words);
@@ -211,9 +234,23 @@ impl Reader<'_> {
 
     /// A command inside of a command.
     fn inspect_inner(&mut self, words: &[Word]) {
-        let Some(name) = words[0].text().map(base_name) else { return };
-        let name = name.to_owned();
-        self.inspect_rows(&name, words);
+        if let Some(name) = self.program(&words[0]) {
+            self.inspect_rows(&name, words);
+        }
+    }
+
+    /// zsh computes what a number is printed of.
+    fn printf_numbers(&mut self, row: &'static Place, name: &str, words: &[Word]) {
+        if name == "print" && !words[1..].iter().any(|word| gives(word, &["-f"])) {
+            return;
+        }
+        let operands = operands(&words[1..], |option| usize::from(option == "-v"));
+        let Some((format, values)) = operands.split_first() else { return };
+        let text = words[format + 1].text();
+        if text.is_some_and(only_texts) {
+            return;
+        }
+        values.iter().for_each(|at| self.mark_word(&words[at + 1], row));
     }
 
     /// The arguments of options, up to the first operand where an interpreter has its file.
@@ -304,13 +341,18 @@ impl Reader<'_> {
     /// leaves the words to what it runs.
     fn last_option(&self, name: &str, words: &[Word]) -> usize {
         let (shell, python) = (SHELLS.contains(&name), name.starts_with("python"));
+        if name == "printf" {
+            // Only the format can be an option; what it prints cannot.
+            let operands = operands(&words[1..], |option| usize::from(option == "-v"));
+            return operands.first().map_or(usize::MAX, |at| at + 1);
+        }
         if !shell && !place("program-text").programs.contains(&name) {
             return usize::MAX;
         }
         for at in 1..words.len() {
             let word = &words[at];
             let valued = at > 1 && takes_interpreter_value(name, &words[at - 1]);
-            if (shell || python) && gives(word, &["-c"]) {
+            if shell && gives(word, &["-c"]) || python && gives(word, &["-c", "-m"]) {
                 return at;
             }
             let text = gives(&words[at - 1], &["-e", "-E", "-p", "-r", "-c", "--eval", "--print"]) && at > 1;
@@ -323,8 +365,12 @@ impl Reader<'_> {
 
     /// The row for a program that would read its text from standard input.
     pub(super) fn sink(&self, words: &[Word]) -> Option<&'static Place> {
+        if self.pastes_input(words) {
+            return Some(place("xargs-input"));
+        }
         let at = self.program_at(words)?;
-        let name = base_name(words[at].text()?);
+        let name = self.program(&words[at])?;
+        let name = name.as_str();
         EVALUATES_AGAIN.iter().find(|row| {
             let Which::Input { operands: before, unless, values } = row.which else { return false };
             let words = &words[at + 1..];
@@ -335,11 +381,24 @@ impl Reader<'_> {
         })
     }
 
+    /// `xargs -I{} sh -c '... {} ...'` puts what it reads into the text.
+    fn pastes_input(&self, words: &[Word]) -> bool {
+        let Some(at) = words.iter().position(|word| word.text().map(base_name) == Some("xargs")) else {
+            return false;
+        };
+        let inner = &words[at + 1..];
+        let shell =
+            inner.iter().position(|word| word.text().is_some_and(|text| SHELLS.contains(&base_name(text))));
+        inner.iter().any(|word| gives(word, &["-I", "-i", "--replace"]))
+            && shell.is_some_and(|at| inner[at..].iter().any(|word| gives(word, &["-c"])))
+    }
+
     /// Where the program stands behind those that only start another one.
     fn program_at(&self, words: &[Word]) -> Option<usize> {
         let mut at = 0;
         for _ in 0..4 {
-            let name = base_name(words.get(at)?.text()?);
+            let name = self.program(words.get(at)?)?;
+            let name = name.as_str();
             let wrapper = EVALUATES_AGAIN.iter().find_map(|row| match row.which {
                 Which::CommandWord { operands, values } if row.programs.contains(&name) => {
                     Some((operands, values))
@@ -375,7 +434,11 @@ impl Reader<'_> {
             "getopts" => self.set_by(words.get(2)),
             "zparseopts" | "vared" => words[1..].iter().for_each(|word| self.set_by(Some(word))),
             _ if DECLARES.contains(&name) => {
+                let keyed = words[1..].iter().any(|word| gives(word, &["-A"]));
                 for word in &words[1..] {
+                    if keyed {
+                        self.found.associative.insert(shell_name(&word.literal).into());
+                    }
                     self.set_by(Some(word));
                     let name = shell_name(&word.literal).to_owned();
                     self.holds(&name, word);
@@ -440,6 +503,14 @@ impl Reader<'_> {
             if !held.slots.contains(&slot) {
                 held.slots.push(slot);
             }
+        }
+    }
+
+    /// A variable stands where its own value would be evaluated.
+    pub(super) fn evaluates(&mut self, at: usize, id: &'static str) {
+        let name: EcoString = self.text[self.expansions[at].name.clone()].into();
+        if self.names.holding.contains_key(&name) {
+            self.held(at, &name, place(id), Severity::Error);
         }
     }
 
@@ -530,6 +601,14 @@ impl Reader<'_> {
 
 /// How many references one variable is known to hold.
 const MAX_HELD: usize = 64;
+
+/// Whether a format prints nothing but texts.
+fn only_texts(format: &str) -> bool {
+    let conversions = format.split('%').skip(1).filter(|conversion| !conversion.is_empty());
+    let plain = |char: char| char.is_ascii_digit() || "-.+ #".contains(char);
+    !format.contains('*')
+        && conversions.into_iter().all(|text| text.trim_start_matches(plain).starts_with(['s', 'b', 'q']))
+}
 
 /// The last part of a path.
 fn base_name(program: &str) -> &str {

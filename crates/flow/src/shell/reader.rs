@@ -119,6 +119,8 @@ pub(super) struct Names {
     pub set: BTreeSet<EcoString>,
     /// Functions.
     pub functions: BTreeSet<EcoString>,
+    /// Arrays whose subscripts are keys, which nothing computes.
+    pub associative: BTreeSet<EcoString>,
     /// Where text of unknown content is run: behind it anything may be set.
     pub unknown_from: Option<usize>,
     /// The references whose values went into a variable.
@@ -173,6 +175,8 @@ pub(super) struct Reader<'a> {
     /// The here-documents whose lines come behind the next line break.
     pub waiting: Vec<Waiting>,
     pub in_document: bool,
+    /// The next subscript is a key.
+    pub keyed: bool,
     /// The variables of the shell that the text expands.
     pub expansions: Vec<Expansion>,
     /// The programs that read their text from a standard input that comes from further out.
@@ -281,6 +285,7 @@ impl<'a> Reader<'a> {
             marks: Vec::new(),
             waiting: Vec::new(),
             in_document: false,
+            keyed: false,
             expansions: Vec::new(),
             sinks: Vec::new(),
             readers: Vec::new(),

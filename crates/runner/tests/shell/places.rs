@@ -83,7 +83,7 @@ const NOT_INTS: [&str; 11] =
     ["", " 5", "08", "5 ", "0x10", "1.5", "a", "9223372036854775808", "+5", "--5", "5\n"];
 
 fn dialect(place: &Place) -> Dialect {
-    if matches!(place.id, "echo" | "regex") { Dialect::Zsh } else { Dialect::Bash }
+    if matches!(place.id, "echo" | "regex" | "printf-number") { Dialect::Zsh } else { Dialect::Bash }
 }
 
 fn report(failures: Vec<String>) {

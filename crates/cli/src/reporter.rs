@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anstyle::{AnsiColor, Style};
 use threadline_engine::event::{Datum, Event, Instance, Millis, Output, Status, What};
 use threadline_engine::machine::Outcome;
-use threadline_flow::plan::Plan;
+use threadline_flow::plan::{Part, Plan};
 use threadline_lang::Value;
 use threadline_lang::diag::preview;
 use threadline_runner::driver::Notice;
@@ -67,7 +67,11 @@ struct Counts {
 
 impl Reporter {
     pub(crate) fn new(plan: Arc<Plan>, how: How) -> Self {
-        let labels = plan.steps.iter().map(|step| step.label.width() + 2 * depth(&step.number));
+        let labels = plan.steps.iter().map(|step| {
+            // Room for the index of an item, such as `[17]`.
+            let items = step.number.split('.').filter(|word| *word == Part::Do.key()).count();
+            step.label.width() + 2 * depth(&step.number) + 4 * items
+        });
         let width = labels.max().unwrap_or(0).clamp(12, LABEL_WIDTH);
         Self { plan, how, counts: Counts::default(), began: None, partial: BTreeMap::new(), crowded: BTreeSet::new(), width }
     }

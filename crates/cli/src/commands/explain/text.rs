@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
-use threadline_engine::event::Status;
+use threadline_engine::event::{Instance, Status};
 use threadline_engine::replay::{Evaluated, Maker};
 use threadline_lang::Value;
 use threadline_lang::diag::excerpt;
@@ -31,6 +31,8 @@ pub(crate) struct Teller<'h, 'r> {
     pub(crate) readers: &'h Readers,
     /// Whether values are shown whole.
     pub(crate) full: bool,
+    /// Whether it is said when a value was made.
+    pub(crate) when: bool,
 }
 
 impl Teller<'_, '_> {
@@ -222,15 +224,12 @@ impl Teller<'_, '_> {
                     Some(status) if status != Status::Completed => format!(" {}", status.name()),
                     _ => String::new(),
                 };
-                format!(
-                    "from `{}`{status}, event {seq}, {}",
-                    label(history, &event.at),
-                    clock_text(event.time)
-                )
+                let when = if self.when { format!(", {}", clock_text(event.time)) } else { String::new() };
+                format!("from {}{status}, event {seq}{when}", title(history, &event.at))
             }
             Maker::Item { list, index } => {
                 let event = history.event(*list)?;
-                format!("item {index} of `{}`, event {list}", label(history, &event.at))
+                format!("item {index} of {}, event {list}", title(history, &event.at))
             }
             Maker::Input(_) => "input".to_owned(),
             Maker::Import(_) => "an earlier run".to_owned(),
@@ -257,7 +256,7 @@ impl Teller<'_, '_> {
         let readers = self.readers.get(&reference.maker).into_iter().flatten();
         let mut names: Vec<String> = Vec::new();
         for (at, _) in readers.filter(|(at, _)| *at != told.seen.at) {
-            let name = format!("`{}`", label(self.history, at));
+            let name = title(self.history, at);
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -270,4 +269,14 @@ impl Teller<'_, '_> {
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         format!("; also read by {}{more}", names.join(", "))
     }
+}
+
+/// A step in a sentence: its label, and its number where another step has the same.
+pub(crate) fn title(history: &History<'_>, at: &Instance) -> String {
+    let label = label(history, at);
+    let Some(step) = at.step(&history.plan) else { return format!("`{label}`") };
+    let steps = &history.plan.steps;
+    let known = &steps[step as usize];
+    let alone = steps.iter().filter(|other| other.label == known.label).count() == 1;
+    if alone { format!("`{label}`") } else { format!("`{label}` (step {})", known.number) }
 }

@@ -148,7 +148,9 @@ fn drive(
     context: BTreeMap<EcoString, Value>,
 ) -> Result<Ending, DriveError> {
     let Setup { plan, journal, project, names, jobs, control, stop, trace, in_flight, mut observer } = setup;
-    let (events, _) = journal.append(now(), vec![(Instance::default(), first)], Sync::Now)?;
+    let (events, ticket) = journal.append(now(), vec![(Instance::default(), first)], Sync::Now)?;
+    // Whoever is told of a run can resume it.
+    ticket.wait()?;
     for event in &events {
         machine.apply(event)?;
         observer(&Notice::Event(event));

@@ -71,14 +71,21 @@ impl<'r> History<'r> {
     /// The run of an id, a prefix of one, or `last`.
     pub(crate) fn open(reader: &'r Reader, name: &str) -> Result<Self, Failure> {
         let info = reader.find(name).map_err(|error| of_store(&error))?;
+        if info.events == 0 {
+            let message = format!("run `{}` was stopped before it began, nothing of it was done", info.id);
+            let hint = format!("start it again: `threadline run {}`", info.file);
+            return Err(Failure::NotStarted(vec![Report::with_hint(&message, &hint)]));
+        }
         let first = reader.event(&info.id, 1).map_err(|error| of_journal(&error))?;
         let What::RunStarted(started) = first.what else {
             return Err(cannot_start(&format!("run `{}` does not begin with its beginning", info.id)));
         };
         let plan = Arc::new(plan_of(reader, &started)?);
         let inputs = reader.load(&started.inputs).map_err(|error| of_journal(&error))?;
+        let imports = reader.load(&started.imports).map_err(|error| of_journal(&error))?;
         let names = RunNames {
             inputs,
+            imports,
             workflow: started.workflow.clone(),
             run: started.run.clone(),
             start_time: time_text(first.time).into(),

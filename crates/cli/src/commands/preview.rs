@@ -381,8 +381,12 @@ fn run_scope(plan: &Plan, inputs: Value) -> Scope {
     let unset = |name: &str| (EcoString::from(name), Entry::Unset(WITH_THE_RUN.into()));
     let name = ("name".into(), Entry::Plain(plan.workflow.name.as_str().into()));
     let workflow = layer(&Scope::new(), "workflow", vec![name, unset("id"), unset("start_time")]);
-    let mut entries =
-        vec![("inputs".into(), Entry::Plain(inputs)), ("workflow".into(), Entry::Names(workflow))];
+    let imports = plan.workflow.imports.iter().map(|import| unset(&import.name)).collect();
+    let mut entries = vec![
+        ("imports".into(), Entry::Names(layer(&Scope::new(), "imports", imports))),
+        ("inputs".into(), Entry::Plain(inputs)),
+        ("workflow".into(), Entry::Names(workflow)),
+    ];
     if let Some(context) = &plan.workflow.context {
         entries.push(("context".into(), Entry::Definitions(Arc::clone(&context.definitions))));
     }

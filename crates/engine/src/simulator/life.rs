@@ -443,6 +443,7 @@ fn started(plan: &threadline_flow::plan::Plan) -> RunStarted {
         file: plan.workflow.file.name().into(),
         text: Hash::default(),
         inputs: Datum::Here(Value::NULL),
+        imports: Datum::Here(Value::NULL),
         set: Vec::new(),
         trust_set: false,
         folder: EcoString::new(),

@@ -58,7 +58,6 @@ const COMMIT: Elsewhere = Old("commit in a step of its own: `shell: git commit -
 static ELSEWHERE: &[(&str, &str, Elsewhere)] = &[
     ("workflow", "secrets", Later(Some("read it from the environment: `${env.NAME}`"))),
     ("workflow", "servers", Later(None)),
-    ("workflow", "imports", Later(None)),
     ("workflow", "policy", Later(None)),
     ("workflow", "nodes", GRAPH),
     ("workflow", "edges", GRAPH),

@@ -414,7 +414,9 @@ impl Checker<'_> {
         }
         let first = reference.first.as_ref();
         let (read, named) = match (reference.root.as_str(), first) {
-            ("env" | "uuid" | "context" | "inputs" | "workflow", _) | ("nodes", None) => return false,
+            ("env" | "uuid" | "context" | "imports" | "inputs" | "workflow", _) | ("nodes", None) => {
+                return false;
+            }
             ("captured", None) => {
                 reads.push(Read::AllCaptured);
                 return false;

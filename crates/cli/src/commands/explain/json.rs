@@ -154,6 +154,7 @@ fn maker(history: &History<'_>, told: &Told, reference: &Referenced) -> Result<V
             ("list", made_at(history, "foreach", *list)?),
         ]),
         Maker::Input(input) => object([("kind", "input".into()), ("name", name(input))]),
+        Maker::Import(import) => object([("kind", "import".into()), ("name", name(import))]),
         Maker::Context(entry) => {
             let event = entry.as_ref().and_then(|name| told.seen.defined.get(name));
             object([

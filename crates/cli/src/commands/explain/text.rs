@@ -221,6 +221,7 @@ impl Teller<'_, '_> {
                 format!("item {index} of `{}`, event {list}", label(history, &event.at))
             }
             Maker::Input(_) => "input".to_owned(),
+            Maker::Import(_) => "an earlier run".to_owned(),
             Maker::Context(name) => {
                 let event = name.as_ref().and_then(|name| told.seen.defined.get(name));
                 let set = name.as_ref().is_some_and(|name| {

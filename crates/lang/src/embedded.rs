@@ -102,7 +102,7 @@ pub fn pieces(source: &EcoString, syntax: &Syntax) -> Result<Vec<Piece>, Vec<Err
         let first = from + source[from..at].trim_end_matches('$').len();
         let dollars = at + 1 - first;
         text.push_str(&source[from..first + dollars / 2]);
-        if dollars % 2 == 0 {
+        if dollars.is_multiple_of(2) {
             text.push('{');
             from = at + 2;
             continue;

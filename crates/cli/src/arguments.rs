@@ -73,7 +73,14 @@ impl Command {
             Self::Resolve(resolve) => Some(&mut resolve.names.settings),
             Self::Eval(eval) => Some(&mut eval.names.settings),
             Self::Run(run) => Some(&mut run.what.settings),
-            Self::Check(_) | Self::Resume(_) | Self::Schema(_) => None,
+            Self::Preview(preview) => Some(&mut preview.what.settings),
+            Self::Check(_)
+            | Self::Resume(_)
+            | Self::Runs(_)
+            | Self::Show(_)
+            | Self::Explain(_)
+            | Self::Vars(_)
+            | Self::Schema(_) => None,
         }
     }
 }
@@ -86,6 +93,21 @@ pub(crate) enum Command {
     /// Go on with a run that was stopped, was killed, or failed
     #[command(after_help = EXAMPLE_RESUME)]
     Resume(Resume),
+    /// List the runs of the project, the newest first
+    #[command(after_help = EXAMPLE_RUNS)]
+    Runs(Runs),
+    /// Show a run again as it was seen, and what its steps left
+    #[command(after_help = EXAMPLE_SHOW)]
+    Show(Show),
+    /// Say what a step read, who made it, and why its condition is what it is
+    #[command(after_help = EXAMPLE_EXPLAIN)]
+    Explain(Explain),
+    /// Show the names of a run, who set them, and how one changed
+    #[command(after_help = EXAMPLE_VARS)]
+    Vars(Vars),
+    /// Show what every step of a workflow would do, as far as it is known before a run
+    #[command(after_help = EXAMPLE_PREVIEW)]
+    Preview(Preview),
     /// Print a text with its references resolved
     #[command(after_help = EXAMPLE_RENDER)]
     Render(Render),
@@ -124,6 +146,36 @@ Example:
 
 Exit codes: 0 well · 1 a step failed · 2 wrong usage · 3 could not start · 4 stopped before the end, can be resumed ·
 130 interrupted, can be resumed";
+const EXAMPLE_RUNS: &str = "\
+Example:
+  threadline runs
+
+Exit codes: 0 well · 2 wrong usage · 3 the store could not be read";
+const EXAMPLE_SHOW: &str = "\
+Example:
+  threadline show last
+
+Exit codes: 0 well · 2 wrong usage · 3 no such run, or the store could not be read";
+const EXAMPLE_EXPLAIN: &str = "\
+Example:
+  threadline explain last build.shell
+
+STEP is an id, a capture, a label, a number such as `3` or `5.do.1`, an execution such as `5[17]/1`, or an item of a
+step such as `build[17]`. Without one, the steps that failed are explained.
+
+Exit codes: 0 well · 1 the step was not evaluated · 2 wrong usage · 3 no such run or step";
+const EXAMPLE_VARS: &str = "\
+Example:
+  threadline vars last version
+
+Exit codes: 0 well · 2 wrong usage · 3 no such run or name";
+const EXAMPLE_PREVIEW: &str = "\
+Example:
+  threadline preview release.yaml --input version=1.2.3
+
+Nothing is run, and nothing is written: files and the environment are read.
+
+Exit codes: 0 well · 2 wrong usage · 3 the file cannot run";
 const EXAMPLE_RESUME: &str = "\
 Example:
   threadline resume last
@@ -157,6 +209,85 @@ pub(crate) struct Schema {
 pub(crate) enum SchemaKind {
     /// Workflow files
     Workflow,
+    /// What a step leaves
+    Envelope,
+    /// The lines of `run --json` and `show --json`
+    Events,
+}
+
+/// A run of a project.
+#[derive(Args)]
+pub(crate) struct Which {
+    /// The folder of the project
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
+    /// The run: its id, a prefix of it, or `last`
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+}
+
+#[derive(Args)]
+pub(crate) struct Runs {
+    /// The folder of the project
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Print a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct Show {
+    #[command(flatten)]
+    pub(crate) which: Which,
+    /// Print every event as a line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct Explain {
+    #[command(flatten)]
+    pub(crate) which: Which,
+    /// Show values whole
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Print a JSON object, values whole
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The step, and a field behind a dot: `build`, `build.shell`, `build[3].env.NAME`
+    #[arg(value_name = "STEP[.FIELD]")]
+    pub(crate) step: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct Vars {
+    #[command(flatten)]
+    pub(crate) which: Which,
+    /// Show values whole
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Print a JSON object, values whole
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// One name, with everything that happened to it: `version`, `inputs.target`, `context.greeting`
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct Preview {
+    /// The folder that steps would run in
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Show values whole
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Print a JSON object, values whole
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) what: What,
 }
 
 #[derive(Args)]
@@ -274,6 +405,9 @@ pub(crate) struct Watch {
     /// Print every event as a line of JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print at the end what the run cost, as a line of JSON on stderr
+    #[arg(long)]
+    pub(crate) stats: bool,
 }
 
 fn parse_jobs(text: &str) -> Result<usize, String> {

@@ -8,7 +8,9 @@ mod exit;
 mod inputs;
 mod report;
 mod reporter;
+mod stats;
 mod stream;
+mod table;
 
 use std::process::ExitCode;
 
@@ -22,11 +24,16 @@ fn main() -> ExitCode {
     let result = match &arguments.command {
         arguments::Command::Run(run) => commands::run::run(run),
         arguments::Command::Resume(resume) => commands::run::resume(resume),
+        arguments::Command::Runs(runs) => commands::runs::runs(runs),
+        arguments::Command::Show(show) => commands::show::show(show),
+        arguments::Command::Explain(explain) => commands::explain::explain(explain),
+        arguments::Command::Vars(vars) => commands::vars::vars(vars),
+        arguments::Command::Preview(preview) => commands::preview::preview(preview),
         arguments::Command::Render(render) => commands::render(render),
         arguments::Command::Resolve(resolve) => commands::resolve(resolve),
         arguments::Command::Eval(eval) => commands::eval(eval),
         arguments::Command::Check(check) => commands::check::check(check),
-        arguments::Command::Schema(schema) => commands::check::schema(schema),
+        arguments::Command::Schema(schema) => commands::schema::schema(schema),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -46,6 +46,11 @@ impl Source<'_> {
 pub(crate) struct Report(String);
 
 impl Report {
+    /// What is printed.
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+
     /// A problem without a place.
     pub(crate) fn plain(message: impl std::fmt::Display) -> Self {
         let message = printable(&message.to_string());
@@ -276,7 +281,8 @@ fn trace_line(source: Source<'_>, resolution: &Resolution) -> String {
     format!("{FRAME}trace{FRAME:#} {}:{line}:{column} {reference}{alias} = {value}, {scope}", source.name)
 }
 
-fn trace_place(source: Source<'_>, resolution: &Resolution) -> (usize, usize) {
+/// Where a reference stands: line and column.
+pub(crate) fn trace_place(source: Source<'_>, resolution: &Resolution) -> (usize, usize) {
     let span = source.span(resolution.span, resolution.origin.as_ref());
     line_column(source.text, span.range().start)
 }
@@ -304,9 +310,14 @@ fn trace_json(source: Source<'_>, resolution: &Resolution) -> String {
 
 /// Prints what every part of an expression came to.
 pub(crate) fn print_explanation(explanation: &Explanation) {
+    print(&explanation_text(explanation));
+}
+
+/// What every part of an expression came to, a line each.
+pub(crate) fn explanation_text(explanation: &Explanation) -> String {
     let mut out = String::new();
     explain(explanation, "", "", &mut out);
-    print(&out);
+    out
 }
 
 fn explain(explanation: &Explanation, first: &str, rest: &str, out: &mut String) {

@@ -138,8 +138,9 @@ impl FieldError {
     /// As a problem of the file.
     pub fn problem(&self, text: &str) -> Problem {
         match &self.cause {
-            Cause::Language(error) => Problem::of_language(error, &self.origin, text),
-            Cause::Binding(BindError::Evaluation(error)) => Problem::of_language(error, &self.origin, text),
+            Cause::Language(error) | Cause::Binding(BindError::Evaluation(error)) => {
+                Problem::of_language(error, &self.origin, text)
+            }
             Cause::Binding(BindError::Refused(problem)) => Problem::of_shell(problem, &self.origin, text),
             Cause::Unfit { expected, value } => {
                 let message = format!("expected {expected}, got {}", value.kind().with_article());
@@ -223,7 +224,9 @@ pub fn resolve(
             None => Some(Act::Verbatim { text: text.of.clone() }),
         },
         Action::Argv(words) => planned.argv.as_ref().and_then(|argv| {
-            let bound = argv.bind(scope, fields.session);
+            let place =
+                |at: usize, session: &mut Session<'_>| session.set_origin(Some(words[at].origin.clone()));
+            let bound = argv.bind(scope, fields.session, place);
             fields.words(bound, words).map(Act::Argv)
         }),
         Action::Agent { agent, message } => {
@@ -257,6 +260,25 @@ pub fn resolve(
     match act {
         Some(act) if errors.is_empty() => {
             Ok(Resolved { act, env, cwd, timeout, max_output: max_output.unwrap_or(MAX_OUTPUT), retry })
+        }
+        _ => Err(errors),
+    }
+}
+
+/// The values that later runs may read, an object.
+pub fn exports(plan: &Plan, scope: &Scope, session: &mut Session<'_>) -> Result<Value, FieldErrors> {
+    let mut fields = Fields { scope, session, errors: Vec::new() };
+    let mut entries = Vec::new();
+    for (name, document) in &plan.workflow.exports {
+        entries.extend(fields.document(document).map(|value| (name.clone(), value)));
+    }
+    let (errors, last) = (fields.errors, plan.workflow.exports.last());
+    match (Value::object(entries), last) {
+        (Ok(value), _) if errors.is_empty() => Ok(value),
+        (Err(_), Some((_, last))) if errors.is_empty() => {
+            let cause =
+                Cause::Unfit { expected: "values that are not too large together", value: Value::NULL };
+            Err(vec![FieldError { origin: last.origin.clone(), cause }])
         }
         _ => Err(errors),
     }
@@ -299,6 +321,7 @@ impl Fields<'_, '_, '_> {
     }
 
     fn document(&mut self, field: &Field<Document>) -> Option<Value> {
+        self.session.set_origin(Some(field.origin.clone()));
         let resolved = field.of.resolve(self.scope, self.session);
         let failed = |errors: Vec<Error>| {
             self.errors.extend(errors.into_iter().map(|error| language(error, &field.origin)));

@@ -6,6 +6,7 @@ use ecow::EcoString;
 use threadline_flow::plan::{Part, Plan, StepNumber};
 use threadline_lang::{ComputeError, Value};
 
+use crate::hash::Hash;
 use crate::machine::Outcome;
 
 /// The number of an event in its run, from 1.
@@ -134,6 +135,15 @@ pub enum What {
         /// When the next one begins.
         until: Millis,
     },
+    /// A condition, list or field has no value: the step failed before it began.
+    Unresolved {
+        /// The event after which its names were read.
+        as_of: Seq,
+        /// What it had to compute.
+        computed: Vec<Computed>,
+        /// What it left: the error in its meta.
+        output: Output,
+    },
     /// A step is done, well or not.
     Finished {
         /// What it left.
@@ -150,6 +160,8 @@ pub enum What {
     RunEnded {
         /// How.
         outcome: Outcome,
+        /// What `exports` came to, an object; nothing of a run that failed.
+        exports: Datum,
     },
 }
 
@@ -166,6 +178,8 @@ pub struct RunStarted {
     pub text: Hash,
     /// The values of the caller's, an object.
     pub inputs: Datum,
+    /// What earlier runs exported, an object by the names of `imports`.
+    pub imports: Datum,
     /// The settings of `context` that the caller made: path and value.
     pub set: Vec<(EcoString, Datum)>,
     /// Whether the caller vouched for these settings, so that they may stand as code.
@@ -246,38 +260,6 @@ pub enum Form {
     Json,
     /// As JSON that tells binary floats from decimals.
     Tagged,
-}
-
-/// A hash of bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Hash(pub [u8; 32]);
-
-impl fmt::Display for Hash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for Hash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
-    }
-}
-
-impl std::str::FromStr for Hash {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let mut bytes = [0; 32];
-        let digits = text.as_bytes();
-        if digits.len() != 64 || !text.is_ascii() {
-            return Err(());
-        }
-        for (at, byte) in bytes.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).map_err(|_| ())?;
-        }
-        Ok(Self(bytes))
-    }
 }
 
 /// A value that the world was asked for, and what it answered.

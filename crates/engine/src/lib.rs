@@ -5,12 +5,19 @@
 //!   numbers of the events that made them.
 //! - [`view`]: the names that a step sees, and the scope made of them.
 //! - [`evaluate`]: the fields of a step, resolved: the runner carries them out, previews and explanations show them.
+//! - `canonical`: resolved fields as one text, whose hash the journal keeps.
 //! - [`world`]: computed values, recorded while a run goes on and given again when it is replayed.
 //! - [`replay`]: a journal read again: what a step saw, who made it, how a name changed.
+//! - [`simulator`]: a run without a world, through crashes and jumping clocks, checked after every event.
 
+mod canonical;
 pub mod evaluate;
 pub mod event;
+mod hash;
 pub mod machine;
 pub mod replay;
+pub mod simulator;
 pub mod view;
 pub mod world;
+
+pub use hash::{BadHash, Hash};

@@ -62,6 +62,22 @@ pub enum Command {
     End(Outcome),
 }
 
+impl Command {
+    /// The step it is about.
+    pub fn task(&self) -> Option<&Task> {
+        match self {
+            Self::Decide(task)
+            | Self::Expand(task)
+            | Self::Start { task, .. }
+            | Self::Wait { task, .. }
+            | Self::Collect { task, .. }
+            | Self::FailAfterCrash(task)
+            | Self::Ask(task) => Some(task),
+            Self::End(_) => None,
+        }
+    }
+}
+
 /// A step to be worked on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
@@ -197,6 +213,14 @@ impl Live {
         }
     }
 
+    /// Whether a field of the step may be found without a value.
+    fn may_fail_unbegun(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Deciding | Phase::Expanding | Phase::Ready | Phase::Running | Phase::Waiting(_)
+        )
+    }
+
     /// Whether the step may be done: also before it began, when a field of it has no value.
     fn may_finish(&self) -> bool {
         !matches!(self.phase, Phase::Items | Phase::In(_) | Phase::Failed)
@@ -296,7 +320,7 @@ impl Machine {
             }
             What::Resumed => self.resume(),
             What::Paused { .. } => {}
-            What::RunEnded { outcome } => {
+            What::RunEnded { outcome, .. } => {
                 if self.end() != Some(Command::End(*outcome)) {
                     return Err(misfit("the run is not at this end"));
                 }
@@ -328,6 +352,9 @@ impl Machine {
                         self.commands.extend(self.outstanding_of(&event.at.0, None));
                     }
                     What::Finished { output } if live.may_finish() => {
+                        self.finished(&event.at.0, event.seq, output.status);
+                    }
+                    What::Unresolved { output, .. } if live.may_fail_unbegun() => {
                         self.finished(&event.at.0, event.seq, output.status);
                     }
                     _ => return Err(misfit("the step is somewhere else")),
@@ -378,6 +405,11 @@ impl Machine {
         })
     }
 
+    /// What is to be done next with one execution.
+    pub fn next_of(&self, at: &Instance) -> Option<Command> {
+        self.waited(at).or_else(|| self.outstanding_of(&at.0, None))
+    }
+
     /// The next attempt.
     fn start(&self, at: &EcoString) -> Option<Command> {
         let live = self.live.get(at)?;
@@ -389,21 +421,31 @@ impl Machine {
     pub fn view(&self, at: &Instance) -> View {
         let Some(live) = self.live.get(&at.0) else { return View::default() };
         let Some(frame) = self.frames.get(&live.frame) else { return View::default() };
+        let reads = &self.plan.steps[live.step as usize].reads;
         let (as_of, attempts, started) = (live.as_of, live.attempts, live.started);
-        let mut view = View { as_of, attempts, started, ..View::default() };
-        for read in &self.plan.steps[live.step as usize].reads {
+        View { as_of, attempts, started, ..self.names_of(reads, &frame.scope, frame.prev) }
+    }
+
+    /// What `exports` see at the end of the run.
+    pub fn end_view(&self) -> View {
+        View { as_of: self.last, ..self.names_of(&self.plan.export_reads, &EcoString::new(), None) }
+    }
+
+    fn names_of(&self, reads: &[Read], scope: &EcoString, prev: Option<Seq>) -> View {
+        let mut view = View::default();
+        for read in reads {
             match read {
                 Read::Output(id) => {
-                    let found = self.in_scopes(&frame.scope, |scope| scope.outputs.get(id).copied());
+                    let found = self.in_scopes(scope, |scope| scope.outputs.get(id).copied());
                     view.outputs.extend(found.map(|seq| (id.clone(), seq)));
                 }
                 Read::Captured(name) => {
-                    let found = self.in_scopes(&frame.scope, |scope| scope.captured.get(name).copied());
+                    let found = self.in_scopes(scope, |scope| scope.captured.get(name).copied());
                     view.captured.extend(found.map(|seq| (name.clone(), seq)));
                 }
-                Read::AllCaptured => self.all_captured(&frame.scope, &mut view),
-                Read::Prev => view.prev = frame.prev,
-                Read::Item => view.item = self.in_scopes(&frame.scope, |scope| scope.item),
+                Read::AllCaptured => self.all_captured(scope, &mut view),
+                Read::Prev => view.prev = prev,
+                Read::Item => view.item = self.in_scopes(scope, |scope| scope.item),
             }
         }
         view
@@ -818,8 +860,11 @@ fn restore(names: &mut BTreeMap<EcoString, Seq>, name: &EcoString, own: Seq, bef
 /// Takes away the entries whose keys begin so, which lie side by side.
 fn take_below<T>(map: &mut BTreeMap<EcoString, T>, prefix: &str) {
     let from = (Bound::Included(prefix), Bound::Unbounded);
-    let keys: Vec<EcoString> =
-        map.range::<str, _>(from).map(|(key, _)| key.clone()).take_while(|key| key.starts_with(prefix)).collect();
+    let keys: Vec<EcoString> = map
+        .range::<str, _>(from)
+        .map(|(key, _)| key.clone())
+        .take_while(|key| key.starts_with(prefix))
+        .collect();
     for key in keys {
         map.remove(&key);
     }

@@ -10,49 +10,48 @@ use ecow::EcoString;
 use threadline_flow::plan::{Plan, StepNumber};
 use threadline_lang::{Explanation, Resolution, Scope, Session, Value, World};
 
-use crate::evaluate::{self, FieldErrors, Resolved};
-use crate::event::{Computed, Event, Hash, Instance, Millis, Output, RunStarted, Seq, What};
-use crate::machine::{Machine, Misfit};
+use crate::evaluate::{self, FieldError, FieldErrors, Resolved};
+use crate::event::{Computed, Event, Instance, Millis, Output, RunStarted, Seq, What};
+use crate::hash::Hash;
+use crate::machine::{Command, Machine, Misfit};
 use crate::view::{ItemRef, View};
 
-/// One attempt of a step, or its condition, as the journal has it.
+/// One evaluation of a step: its condition, its list, or the fields of an attempt, as the journal has it.
 #[derive(Debug, Clone)]
 pub struct Seen {
     /// The execution.
     pub at: Instance,
     /// The step.
     pub step: StepNumber,
-    /// The event that says it: decided, skipped, expanded, started, or finished without having started.
+    /// The event that says it: decided, skipped, expanded, started, or unresolved.
     pub seq: Seq,
     /// When.
     pub time: Millis,
+    /// What was evaluated.
+    pub evaluated: Evaluated,
     /// Which attempt; 0 for the condition and the list of a `foreach`.
     pub attempt: u32,
+    /// Whether the same attempt was running when Threadline was killed.
+    pub rerun: bool,
     /// What the step saw.
     pub view: View,
     /// What it had to compute.
     pub computed: Vec<Computed>,
     /// The entries of `context` known by then, and the events with their values.
     pub defined: BTreeMap<EcoString, Seq>,
-    /// The hash of its resolved fields, of an attempt.
+    /// The hash of its resolved fields, of an attempt that began.
     pub fields: Option<Hash>,
-    /// What came of it.
-    pub kind: SeenKind,
 }
 
-/// What came of looking at a step.
+/// What of a step is evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SeenKind {
-    /// Its condition is true.
-    Decided,
-    /// Its condition is false.
-    Skipped,
-    /// Its list is known.
-    Expanded,
-    /// An attempt began.
-    Started,
-    /// It failed before it began: a field or condition has no value.
-    NotStarted,
+pub enum Evaluated {
+    /// `when`
+    Condition,
+    /// The list of a `foreach`.
+    List,
+    /// The fields of an attempt.
+    Fields,
 }
 
 /// A name that was set.
@@ -104,27 +103,42 @@ impl Fold {
 
     /// What an event says about what its step saw; to be asked before it is applied.
     pub fn seen(&self, event: &Event) -> Option<Seen> {
-        let (kind, attempt, computed, fields) = match &event.what {
-            What::Decided { computed, .. } => (SeenKind::Decided, 0, computed.clone(), None),
-            What::Skipped { computed, .. } => (SeenKind::Skipped, 0, computed.clone(), None),
-            What::Expanded { computed, .. } => (SeenKind::Expanded, 0, computed.clone(), None),
-            What::Started { attempt, computed, fields, .. } => {
-                (SeenKind::Started, *attempt, computed.clone(), Some(*fields))
+        let (mut attempt, mut rerun_of, mut hash) = (0, false, None);
+        let (evaluated, computed) = match &event.what {
+            What::Decided { computed, .. } | What::Skipped { computed, .. } => {
+                (Evaluated::Condition, computed)
+            }
+            What::Expanded { computed, .. } => (Evaluated::List, computed),
+            What::Started { attempt: number, computed, fields, rerun, .. } => {
+                (attempt, rerun_of, hash) = (*number, *rerun, Some(*fields));
+                (Evaluated::Fields, computed)
+            }
+            What::Unresolved { computed, .. } => {
+                let evaluated = match self.machine.next_of(&event.at)? {
+                    Command::Decide(_) => Evaluated::Condition,
+                    Command::Expand(_) => Evaluated::List,
+                    Command::Start { attempt: number, .. } => {
+                        attempt = number;
+                        Evaluated::Fields
+                    }
+                    _ => Evaluated::Fields,
+                };
+                (evaluated, computed)
             }
             _ => return None,
         };
-        let step = self.machine.step_of(&event.at)?;
         Some(Seen {
             at: event.at.clone(),
-            step,
+            step: self.machine.step_of(&event.at)?,
             seq: event.seq,
             time: event.time,
+            evaluated,
             attempt,
+            rerun: rerun_of,
             view: self.machine.view(&event.at),
-            computed,
+            computed: computed.clone(),
             defined: self.machine.defined().clone(),
-            fields,
-            kind,
+            fields: hash,
         })
     }
 
@@ -133,11 +147,11 @@ impl Fold {
         let mut names: Vec<(EcoString, NameSort)> = Vec::new();
         match &event.what {
             What::Defined { name, .. } => names.push((name.clone(), NameSort::Context)),
-            What::Finished { .. } | What::Skipped { .. } => {
+            What::Finished { .. } | What::Unresolved { .. } | What::Skipped { .. } => {
                 let Some(step) = self.machine.step_of(&event.at) else { return Vec::new() };
                 let step = &self.machine.plan().steps[step as usize].step;
                 names.extend(step.id.as_ref().map(|id| (id.of.clone(), NameSort::Step)));
-                if matches!(event.what, What::Finished { .. }) {
+                if !matches!(event.what, What::Skipped { .. }) {
                     let capture = step.capture.as_ref();
                     names.extend(capture.map(|capture| (capture.of.clone(), NameSort::Capture)));
                 }
@@ -176,9 +190,10 @@ fn scope_of(at: &Instance) -> &str {
 /// The output that an event recorded.
 pub fn output_of(event: &Event) -> Option<&Output> {
     match &event.what {
-        What::Finished { output } | What::Skipped { output, .. } | What::Retrying { output, .. } => {
-            Some(output)
-        }
+        What::Finished { output }
+        | What::Skipped { output, .. }
+        | What::Unresolved { output, .. }
+        | What::Retrying { output, .. } => Some(output),
         _ => None,
     }
 }
@@ -195,6 +210,15 @@ pub struct Look {
     pub fields: Option<Result<Resolved, FieldErrors>>,
 }
 
+impl Look {
+    /// Why the list or fields have no value.
+    pub fn errors(&self) -> &[FieldError] {
+        let of_list = self.list.as_ref().and_then(|list| list.as_ref().err());
+        let of_fields = self.fields.as_ref().and_then(|fields| fields.as_ref().err());
+        of_list.or(of_fields).map_or(&[], Vec::as_slice)
+    }
+}
+
 /// Evaluates again what an event says was evaluated, with the values of then.
 pub fn look(plan: &Plan, seen: &Seen, scope: &Scope, world: &mut dyn World) -> Look {
     let step = &plan.steps[seen.step as usize].step;
@@ -202,36 +226,37 @@ pub fn look(plan: &Plan, seen: &Seen, scope: &Scope, world: &mut dyn World) -> L
     let mut session =
         Session::new(world).limits(&workflow.syntax.limits).undefined(workflow.undefined).traced();
     let (mut condition, mut list, mut fields) = (None, None, None);
-    match seen.kind {
-        SeenKind::Decided | SeenKind::Skipped => {
-            condition = evaluate::explain_condition(step, scope, &mut session);
-        }
-        SeenKind::Expanded => {
-            list = Some(evaluate::expand(step, scope, &mut session).map(|(list, _)| list));
-        }
-        SeenKind::Started | SeenKind::NotStarted => {
-            fields = Some(evaluate::resolve(plan, seen.step, scope, &mut session));
-        }
+    match seen.evaluated {
+        Evaluated::Condition => condition = evaluate::explain_condition(step, scope, &mut session),
+        Evaluated::List => list = Some(evaluate::expand(step, scope, &mut session).map(|(list, _)| list)),
+        Evaluated::Fields => fields = Some(evaluate::resolve(plan, seen.step, scope, &mut session)),
     }
     Look { trace: session.take_trace(), condition, list, fields }
 }
 
 /// Who gave the value of a reference.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Maker {
     /// The step whose output this event recorded.
     Event(Seq),
     /// An item of the list that this event recorded.
-    Item(ItemRef),
-    /// The caller.
-    Caller,
-    /// An entry of `context`, evaluated at this event.
-    Context(Option<Seq>),
+    Item {
+        /// The event with the list.
+        list: Seq,
+        /// Which element, from 0.
+        index: u64,
+    },
+    /// The caller, who gave this input. All inputs when it has no name.
+    Input(Option<EcoString>),
+    /// An earlier run, under this name. All of them when it has no name.
+    Import(Option<EcoString>),
+    /// An entry of `context`. All of them when it has no name.
+    Context(Option<EcoString>),
     /// The run itself.
     Run,
     /// The world: the environment, a file, a command, the clock.
     World,
-    /// Nobody: there is no value.
+    /// Nobody: there is no such name.
     Nobody,
 }
 
@@ -246,11 +271,12 @@ impl Seen {
             return Maker::World;
         }
         let found = match resolution.root.as_str() {
-            "inputs" => Some(Maker::Caller),
+            "inputs" => Some(Maker::Input(first.cloned())),
+            "imports" => Some(Maker::Import(first.cloned())),
             "workflow" => Some(Maker::Run),
-            "context" => Some(Maker::Context(first.and_then(|name| self.defined.get(name).copied()))),
+            "context" => Some(Maker::Context(first.cloned())),
             "prev" => self.view.prev.map(Maker::Event),
-            "item" => self.view.item.map(Maker::Item),
+            "item" => self.view.item.map(|ItemRef { list, index }| Maker::Item { list, index }),
             "captured" => find(&self.view.captured, first),
             "nodes" => find(&self.view.outputs, first),
             _ => {
@@ -259,5 +285,15 @@ impl Seen {
             }
         };
         found.unwrap_or(Maker::Nobody)
+    }
+
+    /// Whether a reference of it may have read what somebody made.
+    pub fn may_read(&self, maker: &Maker) -> bool {
+        match maker {
+            Maker::Event(seq) => self.view.sources().contains(seq),
+            Maker::Item { list, index } => self.view.item == Some(ItemRef { list: *list, index: *index }),
+            Maker::Input(_) | Maker::Import(_) | Maker::Context(_) => true,
+            Maker::Run | Maker::World | Maker::Nobody => false,
+        }
     }
 }

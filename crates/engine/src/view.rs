@@ -42,6 +42,8 @@ pub struct ItemRef {
 pub struct RunNames {
     /// The values of the caller's, an object.
     pub inputs: Value,
+    /// What earlier runs exported, an object by the names of `imports`.
+    pub imports: Value,
     /// The name of the workflow.
     pub workflow: EcoString,
     /// The id of the run.
@@ -74,13 +76,20 @@ impl RunNames {
         ])
         .unwrap_or_default();
         let mut entries = vec![
+            ("imports".into(), Entry::Plain(self.imports.clone())),
             ("inputs".into(), Entry::Plain(self.inputs.clone())),
             ("workflow".into(), Entry::Plain(workflow)),
         ];
         if let Some(context) = &plan.workflow.context {
             entries.push(("context".into(), Entry::Definitions(Arc::clone(&context.definitions))));
         }
-        layer(&Scope::new(), "run", entries)
+        // A name that a step may set is known before it does: a default stands ready for it.
+        let unset = plan.names().into_iter().map(|name| {
+            let why = eco_format!("the step that gives `{name}` has not run");
+            (name.clone(), Entry::Unset(why))
+        });
+        let prev = ("prev".into(), Entry::Unset("no step of this list has run".into()));
+        layer(&layer(&Scope::new(), "run", unset.chain([prev]).collect()), "run", entries)
     }
 }
 

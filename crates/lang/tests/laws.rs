@@ -16,8 +16,8 @@ use proptest::test_runner::RngSeed;
 use threadline_lang::data::{Format, read_value};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{
-    ComputeError, Document, Entry, Envelope, Error, Expression, Limits, Number, Scope, Session, Syntax,
-    Template, Value, World, render,
+    ComputeError, Document, Entry, Envelope, Error, Expression, Limits, Number, Promise, Scope, Session,
+    Shape, Syntax, Template, Type, Value, World, render,
 };
 
 // ---- the ground --------------------------------------------------------------------------------------------
@@ -70,6 +70,22 @@ fn scope_where(keep: impl Fn(&str) -> bool) -> Scope {
 
 fn scope() -> Scope {
     scope_where(|_| true)
+}
+
+/// The same names before they have their values: only their types are known.
+fn promises() -> Scope {
+    let promised = entries().into_iter().map(|(name, entry)| {
+        let entry = match entry {
+            Entry::Plain(value) => {
+                // Any number is promised as a float.
+                let kind = if value.kind() == Type::Int { Type::Float } else { value.kind() };
+                Entry::Promised(Arc::new(Promise { why: "not yet".into(), shape: Shape::Value(Some(kind)) }))
+            }
+            entry => entry,
+        };
+        (name.into(), entry)
+    });
+    Scope::new().with_entries("promised", promised).ok().unwrap()
 }
 
 /// Gives the same each time, and remembers what it was asked for.
@@ -222,6 +238,26 @@ proptest! {
             && error.origin().is_none()
         {
             check_span(&source, &error);
+        }
+    }
+
+    #[test]
+    fn a_value_has_an_inferred_type(source in expression(), promised in any::<bool>()) {
+        let scope = scope();
+        let known = if promised { promises() } else { scope.clone() };
+        let inferred = parse(&source).infer(&known);
+        for error in &inferred.errors {
+            check_span(&source, error);
+        }
+        match evaluate(&source, &scope) {
+            Ok(value) => {
+                prop_assert!(inferred.types.may_be(value.kind()), "{:?} is {:?}", source, value);
+                // What can only fail may stand where evaluation does not come to.
+                let lazy = ["and", "or", "&&", "||", "if", "default", "exists", ":-", "<", ">", "=", "("];
+                let everywhere = !lazy.iter().any(|word| source.contains(word));
+                prop_assert!(!everywhere || inferred.errors.is_empty(), "{:?} is {:?}", source, value);
+            }
+            Err(error) => prop_assert!(!error.to_string().is_empty()),
         }
     }
 

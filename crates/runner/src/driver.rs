@@ -148,7 +148,9 @@ fn drive(
     context: BTreeMap<EcoString, Value>,
 ) -> Result<Ending, DriveError> {
     let Setup { plan, journal, project, names, jobs, control, stop, trace, in_flight, mut observer } = setup;
-    let (events, _) = journal.append(now(), vec![(Instance::default(), first)], Sync::Now)?;
+    let (events, ticket) = journal.append(now(), vec![(Instance::default(), first)], Sync::Now)?;
+    // Whoever is told of a run can resume it.
+    ticket.wait()?;
     for event in &events {
         machine.apply(event)?;
         observer(&Notice::Event(event));
@@ -262,7 +264,7 @@ impl<'a> Shared<'a> {
                     core.workers += 1;
                     threads.spawn(move || self.work(threads));
                 }
-                let view = task_of(&command).map(|task| core.machine.view(&task.at)).unwrap_or_default();
+                let view = command.task().map(|task| core.machine.view(&task.at)).unwrap_or_default();
                 drop(core);
                 let result = self.carry_out(command, view);
                 let mut core = self.core();
@@ -297,7 +299,8 @@ impl<'a> Shared<'a> {
     fn carry_out(&self, command: Command, view: View) -> Result<(), DriveError> {
         match command {
             Command::End(outcome) => {
-                self.record(Instance::default(), What::RunEnded { outcome }, Sync::Now).map(|_| ())
+                let view = self.core().machine.end_view();
+                Executor::new(self).end(outcome, &view)
             }
             Command::Wait { task, pause } => {
                 let left = Duration::from_millis(pause.left(now())).min(LONGEST_PAUSE);
@@ -375,19 +378,6 @@ impl Core<'_> {
             let due = self.timers.pop_first();
             self.ready.extend(due.and_then(|(_, at)| self.machine.waited(&at)));
         }
-    }
-}
-
-fn task_of(command: &Command) -> Option<&Task> {
-    match command {
-        Command::Decide(task)
-        | Command::Expand(task)
-        | Command::Start { task, .. }
-        | Command::Wait { task, .. }
-        | Command::Collect { task, .. }
-        | Command::FailAfterCrash(task)
-        | Command::Ask(task) => Some(task),
-        Command::End(_) => None,
     }
 }
 

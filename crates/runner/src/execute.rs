@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use ecow::EcoString;
 use jiff::Timestamp;
 use threadline_engine::evaluate::{self, Act, FieldErrors, Resolved};
-use threadline_engine::event::{Datum, Hash, Instance, Millis, Output, Seq, Status, What};
-use threadline_engine::machine::{Command, Task};
+use threadline_engine::event::{Datum, Instance, Millis, Output, Seq, Status, What};
+use threadline_engine::machine::{Command, Outcome, Task};
 use threadline_engine::view::View;
 use threadline_engine::world::{Answer, Record, Recorder};
 use threadline_flow::model::{Action, CaptureFormat, OnCrash, Step};
@@ -86,7 +86,7 @@ impl<'s, 'a> Executor<'s, 'a> {
                 let output = output::skipped(self.shared.journal.store(), &measured, "`when` is false")?;
                 What::Skipped { as_of: task.as_of, computed, output }
             }
-            Err(errors) => return self.field_errors(task, &errors, &clock, 0),
+            Err(errors) => return self.field_errors(task, &errors, &record, &clock, 0),
         };
         self.shared.record(task.at.clone(), what, Sync::Now).map(|_| ())
     }
@@ -99,7 +99,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         self.define(&record, context)?;
         let (list, parallel) = match expanded {
             Ok(expanded) => expanded,
-            Err(errors) => return self.field_errors(task, &errors, &clock, 0),
+            Err(errors) => return self.field_errors(task, &errors, &record, &clock, 0),
         };
         let store = self.shared.journal.store();
         let count = list.as_list().map_or(0, <[Value]>::len) as u64;
@@ -140,10 +140,10 @@ impl<'s, 'a> Executor<'s, 'a> {
             ("skipped", count(total.saturating_sub(successful + failed))),
         ];
         let value = if failed > 0 {
-            let first = items.iter().position(Option::is_none).unwrap_or(0);
-            let message = format!(
-                "{failed} of {total} items failed, the first of those without a result is item {first}"
-            );
+            let message = match total.saturating_sub(successful + failed) {
+                0 => format!("{failed} of {total} items failed"),
+                left => format!("{failed} of {total} items failed, {left} did not run"),
+            };
             Err(Failure::new("Items", message))
         } else {
             Value::list(results)
@@ -152,6 +152,29 @@ impl<'s, 'a> Executor<'s, 'a> {
         let left = Left { value, output: None, stderr: None };
         let output = output::envelope(shared.journal.store(), &measured_since(began, "foreach", own), left)?;
         self.finish(task, output)
+    }
+
+    /// The run is over: what it exports is evaluated and recorded with that.
+    pub(crate) fn end(&self, outcome: Outcome, view: &View) -> Result<(), DriveError> {
+        let shared = self.shared;
+        let nothing = Datum::Here(Value::NULL);
+        let (mut outcome, mut exports) = (outcome, nothing);
+        if outcome == Outcome::Completed && !shared.plan.workflow.exports.is_empty() {
+            let at = Instance::default();
+            let (evaluated, record, context) =
+                self.evaluate_at(&at, shared.project.here(), view, &[], |scope, session| {
+                    evaluate::exports(&shared.plan, scope, session)
+                })?;
+            self.define(&record, context)?;
+            match evaluated {
+                Ok(value) => exports = shared.journal.store().datum(&value)?,
+                Err(errors) => {
+                    self.tell_problems(&at, &errors);
+                    outcome = Outcome::Failed;
+                }
+            }
+        }
+        shared.record(Instance::default(), What::RunEnded { outcome, exports }, Sync::Now).map(|_| ())
     }
 
     // ---- attempts ---------------------------------------------------------------------------------------
@@ -171,7 +194,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         self.define(&record, context)?;
         let resolved = match resolved {
             Ok(resolved) => resolved,
-            Err(errors) => return self.field_errors(task, &errors, &clock, attempt.retries()),
+            Err(errors) => return self.field_errors(task, &errors, &record, &clock, attempt.retries()),
         };
         let step = self.step(task);
         let careful = !record.computed.is_empty()
@@ -182,7 +205,7 @@ impl<'s, 'a> Executor<'s, 'a> {
             attempt: attempt.number,
             rerun: attempt.rerun,
             computed: shared.journal.store().computed(&record.computed)?,
-            fields: fingerprint(&resolved),
+            fields: resolved.fingerprint(),
         };
         let seq = shared.record(task.at.clone(), started, if careful { Sync::Now } else { Sync::Later })?;
         if careful {
@@ -239,18 +262,27 @@ impl<'s, 'a> Executor<'s, 'a> {
         &self,
         task: &Task,
         errors: &FieldErrors,
+        record: &Record,
         clock: &Clock,
         retries: u32,
     ) -> Result<(), DriveError> {
-        let text = self.shared.plan.workflow.file.text();
-        let problems: Vec<Problem> = errors.iter().map(|error| error.problem(text)).collect();
-        self.shared.tell(&Notice::Problems(&task.at, &problems));
+        let problems = self.tell_problems(&task.at, errors);
         let messages: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
         let measured = clock.measured(node_type(self.step(task)), retries, Vec::new());
         let left =
             Left { value: Err(Failure::new("Evaluation", messages.join("; "))), output: None, stderr: None };
-        let output = output::envelope(self.shared.journal.store(), &measured, left)?;
-        self.finish(task, output)
+        let store = self.shared.journal.store();
+        let output = output::envelope(store, &measured, left)?;
+        let computed = store.computed(&record.computed)?;
+        let what = What::Unresolved { as_of: task.as_of, computed, output };
+        self.shared.record(task.at.clone(), what, Sync::Now).map(|_| ())
+    }
+
+    fn tell_problems(&self, at: &Instance, errors: &FieldErrors) -> Vec<Problem> {
+        let text = self.shared.plan.workflow.file.text();
+        let problems: Vec<Problem> = errors.iter().map(|error| error.problem(text)).collect();
+        self.shared.tell(&Notice::Problems(at, &problems));
+        problems
     }
 
     // ---- evaluation -------------------------------------------------------------------------------------
@@ -264,8 +296,23 @@ impl<'s, 'a> Executor<'s, 'a> {
         earlier: &[Answer],
         evaluate: impl FnOnce(&Scope, &mut Session<'_>) -> T,
     ) -> Result<(T, Record, Context<'s>), DriveError> {
+        // A folder that is itself computed is not known yet.
+        let cwd = self.step(task).cwd.as_ref().and_then(|cwd| Some(cwd.of.as_plain()?.into_owned()));
+        let here = self.shared.project.here();
+        let folder = cwd.map_or_else(|| here.to_owned(), |cwd| here.join(cwd));
+        self.evaluate_at(&task.at, &folder, view, earlier, evaluate)
+    }
+
+    fn evaluate_at<T>(
+        &self,
+        at: &Instance,
+        folder: &Path,
+        view: &View,
+        earlier: &[Answer],
+        evaluate: impl FnOnce(&Scope, &mut Session<'_>) -> T,
+    ) -> Result<(T, Record, Context<'s>), DriveError> {
         let shared = self.shared;
-        shared.wait_synced(task.as_of)?;
+        shared.wait_synced(view.as_of)?;
         let scope = view.scope(&shared.scope, &mut &shared.values)?;
         let context: Context<'s> = shared
             .plan
@@ -274,7 +321,7 @@ impl<'s, 'a> Executor<'s, 'a> {
             .as_ref()
             .map(|_| shared.context.lock().unwrap_or_else(PoisonError::into_inner));
         let known = context.as_deref().cloned().unwrap_or_default();
-        let mut world = self.world(task);
+        let mut world = self.world(at, folder);
         let mut recorder = Recorder::new(&mut world, known, earlier);
         let workflow = &shared.plan.workflow;
         let mut session =
@@ -284,11 +331,11 @@ impl<'s, 'a> Executor<'s, 'a> {
         }
         let evaluated = evaluate(&scope, &mut session);
         if shared.trace {
-            shared.tell(&Notice::Resolved(&task.at, &session.take_trace()));
+            shared.tell(&Notice::Resolved(at, &session.take_trace()));
         }
         let warnings = session.take_warnings();
         if !warnings.is_empty() {
-            shared.tell(&Notice::Warned(&task.at, &warnings));
+            shared.tell(&Notice::Warned(at, &warnings));
         }
         drop(session);
         let record = recorder.finish();
@@ -315,20 +362,17 @@ impl<'s, 'a> Executor<'s, 'a> {
         Ok(())
     }
 
-    fn world(&self, task: &Task) -> RealWorld<'s> {
+    fn world(&self, at: &Instance, folder: &Path) -> RealWorld<'s> {
         let shared = self.shared;
         let commands = if shared.plan.workflow.allow.commands {
             Commands::Allowed
         } else {
             Commands::Refused("write `allow: {commands: true}` in the workflow")
         };
-        // A folder that is itself computed is not known yet.
-        let cwd = self.step(task).cwd.as_ref().and_then(|cwd| Some(cwd.of.as_plain()?.into_owned()));
-        let here = shared.project.here();
         RealWorld {
             project: shared.project,
-            folder: cwd.map_or_else(|| here.to_owned(), |cwd| here.join(cwd)),
-            env: self.environment(task),
+            folder: folder.to_owned(),
+            env: self.environment(at),
             commands,
             computed: &shared.plan.workflow.computed,
             control: shared.control.clone(),
@@ -592,9 +636,9 @@ impl<'s, 'a> Executor<'s, 'a> {
     }
 
     /// The environment of a step's children: they carry the mark of the run.
-    fn environment(&self, task: &Task) -> Environment {
+    fn environment(&self, at: &Instance) -> Environment {
         let mut env = self.shared.env.clone();
-        env.mark(self.shared.journal.run().as_str(), &task.at.0);
+        env.mark(self.shared.journal.run().as_str(), &at.0);
         env
     }
 
@@ -762,11 +806,6 @@ fn node_type(step: &Step) -> &'static str {
         Action::Value(_) => "value",
         Action::ForEach(_) => "foreach",
     }
-}
-
-/// A hash of everything that a step's fields came to, so that a later program can tell whether it sees the same.
-pub(crate) fn fingerprint(resolved: &Resolved) -> Hash {
-    Hash(*threadline_store::Hash::of(format!("{resolved:?}").as_bytes()).as_bytes())
 }
 
 fn shell_problem(warning: &threadline_flow::shell::Problem, step: &Step, text: &str) -> Problem {

@@ -71,26 +71,21 @@ pub fn envelope(store: &Store, measured: &Measured, result: Left) -> Result<Outp
         Ok(value) => (Status::Completed, value, None),
         Err(failure) => (Status::Failed, Value::NULL, Some(failure)),
     };
-    stored(store, status, measured, value, failure, result.output, result.stderr)
+    stored(store, status, measured, &value, failure, result.output, result.stderr)
 }
 
 /// The envelope of a step that did not run.
 pub fn skipped(store: &Store, measured: &Measured, reason: &str) -> Result<Output, StoreError> {
-    let mut output = stored(store, Status::Skipped, measured, Value::NULL, None, None, None)?;
+    let mut output = stored(store, Status::Skipped, measured, &Value::NULL, None, None, None)?;
     output.meta = with(&output.meta, "reason", Value::from(reason));
     Ok(output)
-}
-
-/// The envelope of a step that was stopped.
-pub fn cancelled(store: &Store, measured: &Measured) -> Result<Output, StoreError> {
-    stored(store, Status::Cancelled, measured, Value::NULL, None, None, None)
 }
 
 fn stored(
     store: &Store,
     status: Status,
     measured: &Measured,
-    value: Value,
+    value: &Value,
     failure: Option<Failure>,
     output: Option<Value>,
     stderr: Option<Value>,
@@ -111,7 +106,7 @@ fn stored(
     let store_it = |value: Option<Value>| value.map(|value| store.datum(&value)).transpose();
     Ok(Output {
         status,
-        value: store.datum(&value)?,
+        value: store.datum(value)?,
         output: store_it(output)?,
         stderr: store_it(stderr)?,
         // An object of a few texts and numbers is never too large.
@@ -191,7 +186,7 @@ pub fn spoken(duration: std::time::Duration) -> String {
     let millis = duration.as_millis();
     match millis {
         0..1_000 => format!("{millis}ms"),
-        _ if millis % 1_000 == 0 && millis < 60_000 => format!("{}s", millis / 1_000),
+        _ if millis.is_multiple_of(1_000) && millis < 60_000 => format!("{}s", millis / 1_000),
         1_000..60_000 => format!("{}.{}s", millis / 1_000, millis % 1_000 / 100),
         60_000..3_600_000 => format!("{}m{:02}s", millis / 60_000, millis / 1_000 % 60),
         _ => format!("{}h{:02}m", millis / 3_600_000, millis / 60_000 % 60),

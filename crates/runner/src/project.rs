@@ -77,11 +77,8 @@ impl Project {
         self.check(name, &path)?;
         // To open a pipe waits for a writer, who may never come.
         let without_waiting = OFlags::NONBLOCK.bits().cast_signed();
-        let file = fs::OpenOptions::new()
-            .read(true)
-            .custom_flags(without_waiting)
-            .open(&path)
-            .map_err(shown)?;
+        let file =
+            fs::OpenOptions::new().read(true).custom_flags(without_waiting).open(&path).map_err(shown)?;
         if !file.metadata().map_err(shown)?.is_file() {
             return Err(FileError::new(format!("`{name}` is not a regular file")));
         }

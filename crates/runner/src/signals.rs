@@ -96,3 +96,20 @@ fn ignored_signals(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
     u64::from_str_radix(line.trim(), 16).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ignored_signals_are_read_from_the_status_of_the_process() {
+        for (status, expected) in [
+            ("Name:\tx\nSigBlk:\t0000000000000003\nSigIgn:\t0000000000000001\n", Some(1)),
+            ("SigIgn:\t0000000000001000\n", Some(0x1000)),
+            ("SigCgt:\t0000000000001000\n", None),
+            ("SigIgn:\tx\n", None),
+        ] {
+            assert_eq!(ignored_signals(status), expected);
+        }
+    }
+}

@@ -10,7 +10,7 @@ use threadline_lang::value::JsonStyle;
 use threadline_lang::{Limits, Value, data};
 
 use crate::wire::{self, WireError};
-use crate::{Draft, Hash, Lease, Reader, Record, RunId, Seq, Store, StoreError, Sync, Ticket};
+use crate::{Draft, Lease, Reader, Record, RunId, Seq, Store, StoreError, Sync, Ticket};
 
 /// A value of at most so many bytes stands in its event.
 const SMALL: usize = 2_048;
@@ -103,7 +103,7 @@ impl Store {
                 return Ok(Datum::Here(value.clone()));
             }
             let hash = self.put_text(text)?;
-            return Ok(Datum::Stored { hash: to_engine(&hash), len: text.len() as u64, form: Form::Text });
+            return Ok(Datum::Stored { hash: hash, len: text.len() as u64, form: Form::Text });
         }
         let json = match (value.as_list(), value.as_object()) {
             (None, None) => return Ok(Datum::Here(value.clone())),
@@ -119,7 +119,7 @@ impl Store {
         };
         let len = json.len() as u64;
         let hash = self.put_value(json.into_bytes())?;
-        Ok(Datum::Stored { hash: to_engine(&hash), len, form })
+        Ok(Datum::Stored { hash: hash, len, form })
     }
 
     /// Answers of the world for an event.
@@ -156,7 +156,7 @@ impl Reader {
         match datum {
             Datum::Here(value) => Ok(value.clone()),
             Datum::Stored { hash, form, .. } => {
-                let bytes = self.value(&to_store(hash))?;
+                let bytes = self.value(hash)?;
                 let text = String::from_utf8(bytes)
                     .map_err(|_| JournalError::Value(format!("{hash} is not UTF-8")))?;
                 if *form == Form::Text {
@@ -195,7 +195,7 @@ fn draft(time: Millis, at: &Instance, what: &What) -> Draft {
     match what {
         What::RunStarted(_) | What::Resumed => draft.status("running"),
         What::Paused { .. } => draft.status("paused"),
-        What::RunEnded { outcome } => draft.status(outcome.name()),
+        What::RunEnded { outcome, .. } => draft.status(outcome.name()),
         _ => draft,
     }
 }
@@ -207,12 +207,4 @@ fn event(record: &Record) -> Result<Event, JournalError> {
         .map_err(|_| WireError { kind: record.kind.clone(), why: "its time is not a number".to_owned() })?;
     let what = wire::decode(&record.kind, &record.payload)?;
     Ok(Event { seq: record.seq, time, at: Instance(record.place.as_str().into()), what })
-}
-
-fn to_engine(hash: &Hash) -> threadline_engine::event::Hash {
-    threadline_engine::event::Hash(*hash.as_bytes())
-}
-
-fn to_store(hash: &threadline_engine::event::Hash) -> Hash {
-    Hash::from_bytes(hash.0)
 }

@@ -71,6 +71,21 @@ impl Drop for LockedFile {
     }
 }
 
+/// Whether somebody holds a file.
+pub(crate) fn is_held(path: &Path) -> io::Result<bool> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    // Shared and given back at once: what it tells is over when it is told.
+    match file.try_lock_shared() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
 /// Who signed a file that somebody else holds.
 pub(crate) fn signature(path: &Path) -> Option<u32> {
     let mut text = String::new();

@@ -122,6 +122,17 @@ impl Place {
         }
     }
 
+    /// Whether somebody has the right to drive a run.
+    pub(crate) fn is_held(&self, run: &RunId) -> Result<bool, StoreError> {
+        match self {
+            Self::Folder(folder) => {
+                let path = folder.join("leases").join(run.as_str());
+                lock::is_held(&path).map_err(|error| StoreError::io(&path, &error))
+            }
+            Self::Memory(disk) => Ok(locked(&disk.leases).contains(run)),
+        }
+    }
+
     /// The folder for values that arrive; there is none in memory.
     pub(crate) fn spool(&self) -> Option<PathBuf> {
         match self {

@@ -76,6 +76,11 @@ impl Reader {
         Ok(self.row(run)?.info())
     }
 
+    /// Whether a process drives the run now.
+    pub fn is_driven(&self, run: &RunId) -> Result<bool, StoreError> {
+        self.place.is_held(run)
+    }
+
     /// The events of a run from this number on, up to those that are there now. Holds neither the journal nor more
     /// than a page of it.
     pub fn read(&self, run: &RunId, from: Seq) -> Result<Records, StoreError> {
@@ -229,7 +234,7 @@ impl RunRow {
 }
 
 fn read_hash(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Hash>> {
-    Ok(row.get_ref(column)?.as_blob().ok().and_then(Hash::from_slice))
+    Ok(row.get_ref(column)?.as_blob().ok().and_then(|bytes| bytes.try_into().ok()).map(Hash::from_bytes))
 }
 
 fn read_record(row: &Row<'_>, seq: Seq) -> Result<Option<Record>, StoreError> {

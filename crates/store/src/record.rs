@@ -94,7 +94,7 @@ fn chained(before: &Hash, seq: Seq, texts: [&str; 4]) -> Hash {
     let mut hasher = blake3::Hasher::new();
     hasher.update(before.as_bytes()).update(&seq.to_le_bytes());
     hash_texts(&mut hasher, &texts);
-    Hash::finish(&hasher)
+    hasher.finalize().into()
 }
 
 /// Each text with its length before it, so that no two lists of texts give the same bytes.
@@ -122,7 +122,7 @@ impl NewRun {
     pub(crate) fn root(&self) -> Hash {
         let mut hasher = blake3::Hasher::new();
         hash_texts(&mut hasher, &[self.id.as_str(), &self.name, &self.file, &self.started_at]);
-        Hash::finish(&hasher)
+        hasher.finalize().into()
     }
 }
 
@@ -165,7 +165,7 @@ impl Head {
         hasher.update(root.as_bytes()).update(self.hash.as_bytes());
         hasher.update(&number.to_le_bytes()).update(&self.events.to_le_bytes());
         hash_texts(&mut hasher, &[&self.last_kind, &self.status]);
-        Hash::finish(&hasher)
+        hasher.finalize().into()
     }
 }
 

@@ -41,7 +41,7 @@ impl Spool {
     /// Stores the value. An event that is appended from now on may name it.
     pub fn finish(mut self) -> Result<Hash, StoreError> {
         self.queue.usable()?;
-        let hash = Hash::finish(&self.hasher);
+        let hash = Hash::from(self.hasher.finalize());
         match self.file.take() {
             Some(file) => keep(&self.place, file, &hash)?,
             None => {

@@ -7,7 +7,8 @@
 use std::fmt;
 
 use ecow::EcoString;
-use threadline_engine::event::{Computed, Datum, Form, Hash, Output, RunStarted, Status, What};
+use threadline_engine::Hash;
+use threadline_engine::event::{Computed, Datum, Form, Output, RunStarted, Status, What};
 use threadline_engine::machine::Outcome;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{ComputeError, Limits, Object, Value, data};
@@ -30,7 +31,7 @@ impl fmt::Display for WireError {
 impl std::error::Error for WireError {}
 
 /// Every kind of event, with what it says, for the published schema.
-pub const KINDS: [(&str, &str); 11] = [
+pub const KINDS: [(&str, &str); 12] = [
     (
         "run_started",
         "the run began: its id, the workflow, the file and the hash of its text, inputs, settings, folder",
@@ -41,6 +42,7 @@ pub const KINDS: [(&str, &str); 11] = [
     ("started", "an attempt of a step begins"),
     ("defined", "an entry of `context` was evaluated, for the whole run"),
     ("retrying", "an attempt failed, another begins later"),
+    ("unresolved", "a condition, list or field has no value: the step failed before it began"),
     ("finished", "a step is done: its value and meta data"),
     ("paused", "the run stopped before its end"),
     ("resumed", "the run goes on"),
@@ -89,10 +91,20 @@ pub fn encode(what: &What) -> (&'static str, String) {
         What::Retrying { output, until } => {
             ("retrying", vec![("output", output_value(output)), ("until", Value::from(*until))])
         }
+        What::Unresolved { as_of, computed, output } => (
+            "unresolved",
+            vec![
+                ("as_of", int(*as_of)),
+                ("computed", all_computed(computed)),
+                ("output", output_value(output)),
+            ],
+        ),
         What::Finished { output } => ("finished", vec![("output", output_value(output))]),
         What::Paused { reason } => ("paused", vec![("reason", text(reason))]),
         What::Resumed => ("resumed", Vec::new()),
-        What::RunEnded { outcome } => ("run_ended", vec![("outcome", text(outcome.name()))]),
+        What::RunEnded { outcome, exports } => {
+            ("run_ended", vec![("outcome", text(outcome.name())), ("exports", datum(exports))])
+        }
     };
     (kind, object(entries).to_json(JsonStyle::Compact))
 }
@@ -138,6 +150,7 @@ fn run_started(started: &RunStarted) -> Entries {
         ("file", text(&started.file)),
         ("text", hash(&started.text)),
         ("inputs", datum(&started.inputs)),
+        ("imports", datum(&started.imports)),
         ("set", Value::list(set.collect()).unwrap_or_default()),
         ("trust_set", started.trust_set.into()),
         ("folder", text(&started.folder)),
@@ -230,7 +243,7 @@ impl<'v> Reader<'v> {
     }
 
     fn hash(&mut self, key: &str) -> Read<Hash> {
-        self.text(key)?.parse().map_err(|()| format!("`{key}` is not a hash"))
+        self.text(key)?.parse().map_err(|_| format!("`{key}` is not a hash"))
     }
 
     fn output(&mut self, key: &str) -> Read<Output> {
@@ -272,6 +285,7 @@ fn read(kind: &str, reader: &mut Reader<'_>) -> Read<What> {
             file: reader.text("file")?.into(),
             text: reader.hash("text")?,
             inputs: read_datum(reader.value("inputs")?)?,
+            imports: read_datum(reader.value("imports")?)?,
             set: reader.list("set")?.iter().map(read_setting).collect::<Read<_>>()?,
             trust_set: reader.bool("trust_set")?,
             folder: reader.text("folder")?.into(),
@@ -307,6 +321,11 @@ fn read(kind: &str, reader: &mut Reader<'_>) -> Read<What> {
             computed: reader.computed()?,
         },
         "retrying" => What::Retrying { output: reader.output("output")?, until: reader.int("until")? },
+        "unresolved" => What::Unresolved {
+            as_of: reader.count("as_of")?,
+            computed: reader.computed()?,
+            output: reader.output("output")?,
+        },
         "finished" => What::Finished { output: reader.output("output")? },
         "paused" => What::Paused { reason: reader.text("reason")?.into() },
         "resumed" => What::Resumed,
@@ -316,6 +335,7 @@ fn read(kind: &str, reader: &mut Reader<'_>) -> Read<What> {
                 "failed" => Outcome::Failed,
                 other => return Err(format!("there is no outcome `{other}`")),
             },
+            exports: read_datum(reader.value("exports")?)?,
         },
         _ => return Err("this program does not know the kind".to_owned()),
     })

@@ -408,3 +408,58 @@ fn the_log_does_not_grow_without_bound() {
     let log = folder.journal().join("journal.db-wal").metadata().unwrap().len();
     assert!(log < 40 << 20, "{log} bytes of log after 100 MB of events");
 }
+
+/// A run of six steps: goes on where the journal ends, and returns the steps that it ran.
+fn drive(store: &Store) -> Result<Vec<String>, StoreError> {
+    let lease = match store.create_run(new_run("r1")) {
+        Err(StoreError::RunExists { .. }) => store.lease(&id("r1"))?,
+        created => created?,
+    };
+    let before = events(store.reader(), "r1")?;
+    let has = |kind: &str, place: &str| before.iter().any(|event| event.kind == kind && event.place == place);
+    let mut ran = Vec::new();
+    for step in (1..=6).map(|n| format!("step-{n}")).filter(|step| !has("finished", step)) {
+        lease.append(vec![Draft::new("started", "t").at(&step)], Sync::Later)?;
+        ran.push(step.clone());
+        lease.append(vec![Draft::new("finished", "t").at(&step)], Sync::Now)?.wait()?;
+    }
+    if !has("ended", "") {
+        lease.append(vec![Draft::new("ended", "t").status("completed")], Sync::Now)?.wait()?;
+    }
+    Ok(ran)
+}
+
+/// Options under which each append is a commit, with a crash at one point.
+fn crash_at(crash: WritePoint) -> Options {
+    let fault = move |point| if point == crash { Fault::Crash } else { Fault::None };
+    Options { group: 1, fault: Some(Box::new(fault)), ..Options::default() }
+}
+
+#[test]
+fn a_crash_at_any_write_runs_no_finished_step_again() {
+    // A run, twelve events of steps, and the end.
+    let points = (1..=14).flat_map(|commit| [WritePoint::Before(commit), WritePoint::After(commit)]);
+    for point in points {
+        let disk = MemoryDisk::new().unwrap();
+        let folder = Folder::new("crash");
+        check_crash(point, |options| Store::in_memory(&disk, options).unwrap());
+        check_crash(point, |options| Store::open_with(&folder.journal(), options).unwrap());
+    }
+}
+
+fn check_crash(point: WritePoint, open: impl Fn(Options) -> Store) {
+    let store = open(crash_at(point));
+    assert_eq!(drive(&store), Err(StoreError::Crashed), "{point:?}");
+    drop(store);
+    let store = open(Options::default());
+    let left = store.reader().runs().unwrap();
+    let finished = if left.is_empty() { Vec::new() } else { events(store.reader(), "r1").unwrap() };
+    let finished = finished.iter().filter(|event| event.kind == "finished").count();
+    assert_eq!(drive(&store).unwrap().len(), 6 - finished, "{point:?}");
+    let all = events(store.reader(), "r1").unwrap();
+    for step in (1..=6).map(|n| format!("step-{n}")) {
+        let times = all.iter().filter(|event| event.kind == "finished" && event.place == step).count();
+        assert_eq!(times, 1, "{point:?} {step}");
+    }
+    assert_eq!(store.reader().find("last").unwrap().status, "completed");
+}

@@ -226,6 +226,9 @@ fn several_processes_share_a_journal_and_readers_see_whole_runs() {
             assert!(all.iter().zip(1..).all(|(record, n)| is_draft(record, n)));
         }
         looks += 1;
+        for child in &mut children {
+            assert!(child.try_wait().unwrap().is_none_or(|status| status.success()));
+        }
         if known.len() == 3 && known.iter().all(|info| info.events == 300) {
             break;
         }

@@ -11,8 +11,8 @@ use threadline_lang::Value;
 use threadline_lang::diag::Severity;
 use threadline_lang::value::JsonStyle;
 
-use super::{MAX_REPORTS, print};
-use crate::arguments::{Check, Schema, SchemaKind};
+use super::{MAX_REPORTS, object, print};
+use crate::arguments::Check;
 use crate::exit::Failure;
 use crate::inputs;
 use crate::report::{self, Report, Source};
@@ -108,16 +108,4 @@ fn problem_json(file: &SourceFile, problem: &Problem) -> Value {
         ("notes", texts(&problem.notes)),
         ("hints", texts(&problem.hints)),
     ])
-}
-
-fn object<const N: usize>(entries: [(&str, Value); N]) -> Value {
-    Value::object(entries.map(|(key, value)| (key.into(), value))).unwrap_or_default()
-}
-
-/// `threadline schema`
-pub(crate) fn schema(call: &Schema) -> Result<(), Failure> {
-    let schema = match call.kind {
-        SchemaKind::Workflow => threadline_flow::fields::schema(),
-    };
-    print(&format!("{}\n", schema.to_json(JsonStyle::Pretty)))
 }

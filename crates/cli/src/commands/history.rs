@@ -1,23 +1,26 @@
 //! A run of the store, read again: which text it ran, with which values, and everything that happened.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use ecow::EcoString;
-use threadline_engine::event::{Event, RunStarted, Seq, What};
-use threadline_engine::replay::Fold;
+use threadline_engine::event::{Datum, Event, RunStarted, Seq, What};
+use threadline_engine::replay::{self, Fold, Look, Seen};
 use threadline_engine::view::RunNames;
+use threadline_engine::world::Replay;
 use threadline_flow::load::load;
 use threadline_flow::plan::{Plan, plan};
 use threadline_flow::source::SourceFile;
-use threadline_lang::{Value, parse_path};
+use threadline_lang::{Envelope, Scope, Value, parse_path};
 use threadline_runner::output;
 use threadline_runner::project::Project;
-use threadline_store::{Hash, JournalError, Reader, RunInfo, StoreError};
+use threadline_runner::values::Values;
+use threadline_store::{JournalError, Reader, RunInfo, StoreError};
 
 use crate::exit::Failure;
-use crate::report::Report;
+use crate::report::{Report, Source};
 
 /// The project of a folder.
 pub(crate) fn project(folder: Option<&Path>) -> Result<Project, Failure> {
@@ -57,25 +60,38 @@ pub(crate) struct History<'r> {
     pub(crate) started: RunStarted,
     pub(crate) plan: Arc<Plan>,
     pub(crate) names: RunNames,
+    /// The names of the run that no step makes.
+    scope: Scope,
+    values: Values<'r>,
+    /// Entries of `context` that were loaded.
+    context: RefCell<BTreeMap<Seq, Value>>,
 }
 
 impl<'r> History<'r> {
     /// The run of an id, a prefix of one, or `last`.
     pub(crate) fn open(reader: &'r Reader, name: &str) -> Result<Self, Failure> {
         let info = reader.find(name).map_err(|error| of_store(&error))?;
+        if info.events == 0 {
+            let message = format!("run `{}` was stopped before it began, nothing of it was done", info.id);
+            let hint = format!("start it again: `threadline run {}`", info.file);
+            return Err(Failure::NotStarted(vec![Report::with_hint(&message, &hint)]));
+        }
         let first = reader.event(&info.id, 1).map_err(|error| of_journal(&error))?;
         let What::RunStarted(started) = first.what else {
             return Err(cannot_start(&format!("run `{}` does not begin with its beginning", info.id)));
         };
         let plan = Arc::new(plan_of(reader, &started)?);
         let inputs = reader.load(&started.inputs).map_err(|error| of_journal(&error))?;
+        let imports = reader.load(&started.imports).map_err(|error| of_journal(&error))?;
         let names = RunNames {
             inputs,
+            imports,
             workflow: started.workflow.clone(),
             run: started.run.clone(),
-            start_time: time_text(first.time).into(),
+            start_time: info.started_at.as_str().into(),
         };
-        Ok(Self { reader, info, started, plan, names })
+        let (scope, values) = (names.scope(&plan), Values::new(reader, info.id.clone()));
+        Ok(Self { reader, info, started, plan, names, scope, values, context: RefCell::default() })
     }
 
     /// Every event, with the fold of those before it.
@@ -102,18 +118,62 @@ impl<'r> History<'r> {
         &self,
         defined: &BTreeMap<EcoString, Seq>,
     ) -> Result<BTreeMap<EcoString, Value>, Failure> {
-        let load = |seq: Seq| match self.reader.event(&self.info.id, seq)?.what {
-            What::Defined { value, .. } => self.reader.load(&value),
-            _ => Err(JournalError::Value(format!("event {seq} defines nothing"))),
+        let load = |seq: Seq| {
+            if let Some(known) = self.context.borrow().get(&seq) {
+                return Ok(known.clone());
+            }
+            let value = match self.reader.event(&self.info.id, seq)?.what {
+                What::Defined { value, .. } => self.reader.load(&value)?,
+                _ => return Err(JournalError::Value(format!("event {seq} defines nothing"))),
+            };
+            self.context.borrow_mut().insert(seq, value.clone());
+            Ok(value)
         };
         let entries = defined.iter().map(|(name, seq)| Ok((name.clone(), load(*seq)?)));
         entries.collect::<Result<_, JournalError>>().map_err(|error| of_journal(&error))
     }
 }
 
+impl History<'_> {
+    /// Evaluates again what an event says was evaluated, with the values of then.
+    pub(crate) fn look(&self, seen: &Seen) -> Result<Look, Failure> {
+        let scope = seen.view.scope(&self.scope, &mut &self.values).map_err(|error| of_journal(&error))?;
+        let answers = self.reader.answers(&seen.computed).map_err(|error| of_journal(&error))?;
+        let mut world = Replay::new(&answers, self.context(&seen.defined)?);
+        Ok(replay::look(&self.plan, seen, &scope, &mut world))
+    }
+
+    /// One event of the run.
+    pub(crate) fn event(&self, seq: Seq) -> Result<Event, Failure> {
+        self.reader.event(&self.info.id, seq).map_err(|error| of_journal(&error))
+    }
+
+    /// What an event says that a step left.
+    pub(crate) fn output(&self, seq: Seq) -> Result<Arc<Envelope>, Failure> {
+        self.values.output(seq).map_err(|error| of_journal(&error))
+    }
+
+    /// A value of the journal.
+    pub(crate) fn load(&self, datum: &Datum) -> Result<Value, Failure> {
+        self.reader.load(datum).map_err(|error| of_journal(&error))
+    }
+
+    /// The text of the workflow, for places in it.
+    pub(crate) fn source(&self) -> Source<'_> {
+        let file = &self.plan.workflow.file;
+        Source { name: file.name(), text: file.text() }
+    }
+}
+
+/// The store of a project, for reading.
+pub(crate) fn reader(folder: Option<&Path>) -> Result<Reader, Failure> {
+    let project = project(folder)?;
+    Reader::open(&project.store()).map_err(|error| of_store(&error))
+}
+
 /// The plan of the text that a run began with.
 fn plan_of(reader: &Reader, started: &RunStarted) -> Result<Plan, Failure> {
-    let bytes = reader.value(&Hash::from_bytes(started.text.0)).map_err(|error| of_store(&error))?;
+    let bytes = reader.value(&started.text).map_err(|error| of_store(&error))?;
     let file = SourceFile::new(&started.file, bytes).map_err(|error| cannot_start(&error.to_string()))?;
     let unusable =
         || cannot_start("the workflow of this run is not one that this version of `threadline` runs");
@@ -125,6 +185,12 @@ fn plan_of(reader: &Reader, started: &RunStarted) -> Result<Plan, Failure> {
         let _ = workflow.set_context(path.get(1..).unwrap_or_default(), &value, started.trust_set);
     }
     plan(Arc::new(workflow)).0.ok_or_else(unusable)
+}
+
+/// The time of the day, UTC, milliseconds.
+pub(crate) fn clock_text(millis: i64) -> String {
+    let text = time_text(millis);
+    text.split_once('T').map_or(text.clone(), |(_, clock)| clock.trim_end_matches('Z').to_owned())
 }
 
 /// RFC 3339, UTC, milliseconds.

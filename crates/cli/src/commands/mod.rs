@@ -1,8 +1,14 @@
 //! The commands, one function each: read, evaluate, print.
 
 pub(crate) mod check;
+pub(crate) mod explain;
 pub(crate) mod history;
+pub(crate) mod preview;
 pub(crate) mod run;
+pub(crate) mod runs;
+pub(crate) mod schema;
+pub(crate) mod show;
+pub(crate) mod vars;
 
 use std::io::{IsTerminal, Write};
 
@@ -205,11 +211,27 @@ fn failed(source: Source<'_>, errors: &[Error]) -> Failure {
     Failure::Failed(reports)
 }
 
+/// An object of a fixed set of keys.
+pub(crate) fn object<const N: usize>(entries: [(&str, threadline_lang::Value); N]) -> threadline_lang::Value {
+    // A value that was held before is held again, a level deeper; what is too large for that is null.
+    let entries = entries.map(|(key, value)| (key.into(), value));
+    threadline_lang::Value::object(entries).unwrap_or_default()
+}
+
+/// Text with styles goes to stdout; where that is no terminal, the styles are left out.
+fn print_styled(text: &str) -> Result<(), Failure> {
+    let mut stdout = anstream::stdout().lock();
+    printed(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+}
+
 /// Results go to stdout. When nobody reads them any more there is nothing left to do.
 fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
-    let printed = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-    printed.map_err(|error| match error.kind() {
+    printed(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+}
+
+fn printed(result: std::io::Result<()>) -> Result<(), Failure> {
+    result.map_err(|error| match error.kind() {
         std::io::ErrorKind::BrokenPipe => Failure::Closed,
         _ => Failure::NotStarted(vec![Report::plain(format!("cannot print: {}", plain(&error)))]),
     })

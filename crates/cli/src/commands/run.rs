@@ -5,20 +5,22 @@ use std::sync::Arc;
 use std::sync::Mutex;
 
 use ecow::EcoString;
-use threadline_engine::event::{Hash, RunStarted, What};
+use threadline_engine::Hash;
+use threadline_engine::event::{RunStarted, What};
 use threadline_engine::machine::{Outcome, Stage};
 use threadline_engine::view::RunNames;
 use threadline_flow::load::load;
 use threadline_flow::model::{Input, OnCrash, Workflow};
 use threadline_flow::plan::{Plan, plan};
 use threadline_flow::problem::Problem;
+use threadline_flow::source::SourceFile;
 use threadline_lang::diag::nearest;
 use threadline_lang::{Limits, Number, PathStep, Type, Value, data};
 use threadline_runner::driver::{self, DriveError, Ending, Notice, Setup, Stop};
 use threadline_runner::process::{self, Control};
 use threadline_runner::project::Project;
 use threadline_runner::signals::{Listener, State};
-use threadline_store::{Journal, NewRun, RunId, Store};
+use threadline_store::{Journal, NewRun, Reader, RunId, Store};
 
 use super::history::{History, cannot_start, of_journal, of_store, project, time_text};
 use super::{MAX_REPORTS, print};
@@ -27,7 +29,7 @@ use crate::exit::Failure;
 use crate::inputs::{self, Setting};
 use crate::report::{self, Report, Source};
 use crate::reporter::{How, Reporter};
-use crate::stream;
+use crate::{stats, stream};
 
 /// The time that processes of a killed run have to end.
 const GRACE: std::time::Duration = std::time::Duration::from_secs(2);
@@ -37,10 +39,11 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
     let file = inputs::read_source(&call.what.file)?;
     let text = file.text().to_owned();
     let name = file.name().to_owned();
-    let prepared = prepare(file, &call.what)?;
+    let prepared = prepare(&file, &call.what)?;
     let project =
         project(call.dir.as_deref())?.allow(prepared.plan.workflow.allow.files.iter().map(EcoString::as_str));
     let store = Store::open(&project.store()).map_err(|error| of_store(&error))?;
+    let imports = imports_of(&prepared.plan.workflow, store.reader())?;
     let started_at = time_text(jiff::Timestamp::now().as_millisecond());
     let id = new_id();
     let run = RunId::new(&id).map_err(|error| of_store(&error))?;
@@ -57,8 +60,9 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
         run: id.as_str().into(),
         workflow: prepared.plan.workflow.name.clone(),
         file: name.into(),
-        text: Hash(*store.put_text(&text).map_err(|error| of_store(&error))?.as_bytes()),
+        text: store.put_text(&text).map_err(|error| of_store(&error))?,
         inputs: store.datum(&prepared.inputs).map_err(|error| of_store(&error))?,
+        imports: store.datum(&imports).map_err(|error| of_store(&error))?,
         set: set.map_err(|error| of_store(&error))?,
         trust_set: call.what.trust_set,
         folder: project.here().display().to_string().into(),
@@ -67,6 +71,7 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
     };
     let names = RunNames {
         inputs: prepared.inputs,
+        imports,
         workflow: prepared.plan.workflow.name.clone(),
         run: id.as_str().into(),
         start_time: started_at.into(),
@@ -76,7 +81,10 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
         drive(Journal::new(&store, lease), &project, prepared.plan, names, &call.watch, None, |setup| {
             driver::begin(setup, started)
         });
-    ended(&id, driven, &call.watch)
+    if call.watch.stats {
+        stats::print(&store);
+    }
+    ended(&store, &id, driven, &call.watch)
 }
 
 /// `threadline resume`
@@ -110,14 +118,17 @@ pub(crate) fn resume(call: &Resume) -> Result<(), Failure> {
     let driven = drive(journal, &project, plan, names, &watch, in_flight, |setup| {
         driver::resume(setup, fold.machine, context)
     });
-    ended(&id, driven, &watch)
+    if watch.stats {
+        stats::print(&store);
+    }
+    ended(&store, &id, driven, &watch)
 }
 
 /// A run goes on with the text that it began with, whatever has become of the file.
 fn note_changed_file(history: &History<'_>) {
     let path = Path::new(history.started.folder.as_str()).join(history.started.file.as_str());
     if let Ok(now) = std::fs::read(&path)
-        && *threadline_store::Hash::of(&now).as_bytes() != history.started.text.0
+        && Hash::of(&now) != history.started.text
     {
         let message =
             format!("`{}` has changed since; the run goes on with the text it began with", path.display());
@@ -172,7 +183,7 @@ fn drive<'a>(
 }
 
 /// What a run came to, as an exit code and as words.
-fn ended(id: &str, driven: Result<Ending, DriveError>, watch: &Watch) -> Result<(), Failure> {
+fn ended(store: &Store, id: &str, driven: Result<Ending, DriveError>, watch: &Watch) -> Result<(), Failure> {
     process::end_left_over(id, GRACE);
     let note = |message: &str| {
         if !watch.json {
@@ -182,9 +193,11 @@ fn ended(id: &str, driven: Result<Ending, DriveError>, watch: &Watch) -> Result<
     match driven {
         Ok(Ending::Ended(Outcome::Completed)) => Ok(()),
         Ok(Ending::Ended(Outcome::Failed)) => {
-            note(&format!(
-                "`threadline explain {id}` tells why, `threadline resume {id}` tries again from there"
-            ));
+            if !watch.json {
+                let history = History::open(store.reader(), id)?;
+                super::print_styled(&super::explain::failures::failures(&history)?)?;
+            }
+            note(&format!("`threadline resume {id}` tries again from there"));
             Err(Failure::Shown(1))
         }
         Ok(Ending::Stopped) => {
@@ -224,10 +237,7 @@ pub(crate) struct Prepared {
 }
 
 /// Loads and checks a file. Nothing runs when anything in it is wrong.
-pub(crate) fn prepare(
-    file: threadline_flow::source::SourceFile,
-    what: &crate::arguments::What,
-) -> Result<Prepared, Failure> {
+pub(crate) fn prepare(file: &SourceFile, what: &crate::arguments::What) -> Result<Prepared, Failure> {
     let (workflow, mut problems) = load(file.clone());
     let mut set = Vec::new();
     let planned = match workflow {
@@ -275,6 +285,39 @@ fn set_context(
         Failure::Usage(format!("`{}`: the workflow's `context` has no such place{hint}", setting.given()))
     })?;
     Ok((setting.path_text().into(), setting.value().clone()))
+}
+
+/// What the last completed runs of other workflows exported, an object by the names of `imports`.
+fn imports_of(workflow: &Workflow, reader: &Reader) -> Result<Value, Failure> {
+    let file = &workflow.file;
+    let source = Source { name: file.name(), text: file.text() };
+    let (mut values, mut reports) = (Vec::new(), Vec::new());
+    let runs = if workflow.imports.is_empty() {
+        Vec::new()
+    } else {
+        reader.runs().map_err(|error| of_store(&error))?
+    };
+    for import in &workflow.imports {
+        let completed =
+            runs.iter().rev().find(|run| run.name == import.workflow.as_str() && run.status == "completed");
+        let Some(run) = completed else {
+            let message = format!("no run of the workflow `{}` has completed", import.workflow);
+            let hints = ["run it first, in this project".to_owned()];
+            reports.push(Report::at(source, import.span, &message, &[], &hints));
+            continue;
+        };
+        // The last event of a completed run says what it exported.
+        let last = reader.event(&run.id, run.events).map_err(|error| of_journal(&error))?;
+        let exports = match last.what {
+            What::RunEnded { exports, .. } => reader.load(&exports).map_err(|error| of_journal(&error))?,
+            _ => Value::NULL,
+        };
+        values.push((import.name.clone(), exports));
+    }
+    if !reports.is_empty() {
+        return Err(Failure::NotStarted(reports));
+    }
+    Value::object(values).map_err(|_| cannot_start("the imports are too large"))
 }
 
 /// The caller's values, of the declared types.

@@ -31,7 +31,8 @@ fn every_kind_in_a_value_field_keeps_its_type() {
     let workflow = workflow(&format!("{KINDS}{steps}")).file("note.txt", "one\ntwo\n").env("COLOUR", "blue");
     assert_eq!(
         workflow.run().well().value("all"),
-        r#"{"env":"blue","file":"one\ntwo","cmd":"A B","json":7,"list":[6,7],"date":true,"uuid":36,"#.to_owned()
+        r#"{"env":"blue","file":"one\ntwo","cmd":"A B","json":7,"list":[6,7],"date":true,"uuid":36,"#
+            .to_owned()
             + r#""ticket":{"id":"ABC-1","points":3},"points":4}"#
     );
 }
@@ -50,8 +51,9 @@ fn every_kind_reaches_a_shell_as_one_word() {
   - id: own
     shell: echo ${= ticket("ABC-1").points }
 "#;
-    let workflow =
-        workflow(&format!("{KINDS}{steps}")).file("note.txt", "$(touch pwned)\n").env("COLOUR", "dark  blue;");
+    let workflow = workflow(&format!("{KINDS}{steps}"))
+        .file("note.txt", "$(touch pwned)\n")
+        .env("COLOUR", "dark  blue;");
     // The step before `all` is the one that `json:` reads.
     let run = workflow.run().well();
     assert_eq!(run.value("all"), r#""[dark  blue;][$(touch pwned)][a  b][7]""#);
@@ -143,7 +145,8 @@ steps:
 
 #[test]
 fn a_timeout_out_of_a_file_is_obeyed() {
-    let workflow = workflow("- {id: slow, shell: sleep 1000, timeout: \"${file:limit.txt}\"}").file("limit.txt", "50ms");
+    let workflow =
+        workflow("- {id: slow, shell: sleep 1000, timeout: \"${file:limit.txt}\"}").file("limit.txt", "50ms");
     let run = workflow.run().exits(1);
     assert_eq!(run.error("slow"), "Timeout: timed out after 50ms");
 }
@@ -170,7 +173,10 @@ inputs: {given: {default: here}}
 "#,
     );
     let run = workflow.run().well();
-    assert_eq!((run.value("a"), run.value("b"), run.value("c")), ("1".into(), "true".into(), "\"here\"".into()));
+    assert_eq!(
+        (run.value("a"), run.value("b"), run.value("c")),
+        ("1".into(), "true".into(), "\"here\"".into())
+    );
     assert!(!workflow.has("calls"), "{}", workflow.read("calls"));
 }
 
@@ -281,7 +287,8 @@ steps:
 
 #[test]
 fn a_declared_kind_that_prints_no_json_is_an_error_of_the_step() {
-    let workflow = workflow("computed: {bad: {command: [echo, not json]}}\nsteps:\n  - {id: a, value: \"${bad:x}\"}\n");
+    let workflow =
+        workflow("computed: {bad: {command: [echo, not json]}}\nsteps:\n  - {id: a, value: \"${bad:x}\"}\n");
     let run = workflow.run().exits(1);
     assert!(run.error("a").starts_with("Evaluation: `bad`:"), "{}", run.error("a"));
     assert!(run.error("a").contains("JSON"), "{}", run.error("a"));
@@ -316,7 +323,9 @@ fn a_declared_kind_whose_program_is_missing_says_so() {
 
 #[test]
 fn an_unknown_kind_is_found_before_anything_runs() {
-    let workflow = workflow("computed: {ticket: {command: [cat]}}\nsteps:\n  - shell: touch ran\n  - {value: \"${tickt:x}\"}\n");
+    let workflow = workflow(
+        "computed: {ticket: {command: [cat]}}\nsteps:\n  - shell: touch ran\n  - {value: \"${tickt:x}\"}\n",
+    );
     workflow.run().exits(3).says("unknown kind `tickt:`").says("did you mean `ticket:`");
     assert!(!workflow.has("ran"));
 }

@@ -52,7 +52,8 @@ fn a_linked_folder_does_not_lead_out_of_the_project() {
 
 #[test]
 fn a_dangling_link_is_not_written_through() {
-    let workflow = workflow("- {id: a, write_file: {path: link.txt, content: pwned}}").link("link.txt", "../new.txt");
+    let workflow =
+        workflow("- {id: a, write_file: {path: link.txt, content: pwned}}").link("link.txt", "../new.txt");
     let run = workflow.run();
     assert!(!workflow.has("../new.txt"), "{}", run.stdout);
 }
@@ -122,7 +123,10 @@ steps:
     assert_eq!(workflow.read("out.txt"), "7 and [1.50,null]");
     assert_eq!(run.value("text"), r#"{"path":"out.txt","bytes":17}"#);
     assert!(workflow.read("a/b/out.json").contains("1.50"));
-    let mode = std::fs::metadata(workflow.project.path().join("a/b/out.json")).expect("the file").permissions().mode();
+    let mode = std::fs::metadata(workflow.project.path().join("a/b/out.json"))
+        .expect("the file")
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o777, 0o600);
 }
 
@@ -135,7 +139,8 @@ fn a_missing_folder_is_an_error_that_says_what_to_write() {
 
 #[test]
 fn a_write_that_fails_leaves_the_old_file() {
-    let workflow = workflow("- {id: a, write_file: {path: folder, content: x}}\n").file("folder/keep", "kept");
+    let workflow =
+        workflow("- {id: a, write_file: {path: folder, content: x}}\n").file("folder/keep", "kept");
     let run = workflow.run().exits(1);
     assert!(run.error("a").contains("is a folder"), "{}", run.error("a"));
     assert_eq!(workflow.read("folder/keep"), "kept");
@@ -143,7 +148,9 @@ fn a_write_that_fails_leaves_the_old_file() {
 
 #[test]
 fn a_file_that_is_not_text_or_not_a_file_is_refused() {
-    for (path, expected) in [("binary", "not valid UTF-8"), ("folder", "not a regular file"), ("no-such", "no such file")] {
+    for (path, expected) in
+        [("binary", "not valid UTF-8"), ("folder", "not a regular file"), ("no-such", "no such file")]
+    {
         let workflow = workflow(&format!("- {{id: a, value: \"${{file:{path}}}\"}}")).file("folder/x", "");
         workflow.project.write("binary", b"a\xff");
         let run = workflow.run().exits(1);

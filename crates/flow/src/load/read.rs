@@ -98,7 +98,10 @@ impl<'n> Fields<'n> {
 }
 
 impl Loader {
-    pub(super) fn problem(&mut self, problem: Problem) {
+    /// Notes a problem. The first byte of something stands for its first character.
+    pub(super) fn problem(&mut self, mut problem: Problem) {
+        let end = self.file.text().ceil_char_boundary(problem.span.range().end);
+        problem.span = Span::new(problem.span.range().start, end);
         self.problems.push(problem);
     }
 

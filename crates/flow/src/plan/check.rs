@@ -15,7 +15,7 @@ use super::names::{self, Named, Names, ScopeNumber};
 use super::order::Order;
 use super::{Part, Plan, ROOTS, Read, StepNumber};
 use crate::checks::Check;
-use crate::fields::Form;
+use crate::fields::{Form, other_root};
 use crate::model::{Action, Field, Setting, Step, Variable};
 use crate::problem::{Problem, place_in};
 use crate::shell::{Argv, Script};
@@ -361,7 +361,7 @@ impl Checker<'_> {
             let tolerated = undefined.tolerates(&error) && !error.is_unknown_name();
             if !tolerated && !is_handled(handled, origin, &error) {
                 let problem = Problem::of_language(&error, field.origin(), self.plan.workflow.file.text());
-                self.problem(problem);
+                self.unknown_root(problem);
             }
         }
         for warning in inferred.warnings {
@@ -372,6 +372,17 @@ impl Checker<'_> {
         if sound && handled.is_empty() && undefined == Undefined::Error {
             self.needed_type(field, inferred.types);
         }
+    }
+
+    /// Notes a problem; of a root that is known elsewhere there is more to say.
+    pub(super) fn unknown_root(&mut self, mut problem: Problem) {
+        let name = self.plan.workflow.file.text().get(problem.span.range()).unwrap_or_default();
+        if problem.id == "unknown-root"
+            && let Some(instead) = other_root(name)
+        {
+            problem.hints = vec![instead.to_owned()];
+        }
+        self.problem(problem);
     }
 
     fn needed_type(&mut self, field: Readable<'_>, types: Types) {
@@ -403,7 +414,9 @@ impl Checker<'_> {
         }
         let first = reference.first.as_ref();
         let (read, named) = match (reference.root.as_str(), first) {
-            ("env" | "uuid" | "context" | "inputs" | "workflow", _) | ("nodes", None) => return false,
+            ("env" | "uuid" | "context" | "imports" | "inputs" | "workflow", _) | ("nodes", None) => {
+                return false;
+            }
             ("captured", None) => {
                 reads.push(Read::AllCaptured);
                 return false;
@@ -479,7 +492,8 @@ impl Checker<'_> {
 
     fn reads_prev(&mut self, reader: Reader, span: Span, reference: &Reference) -> bool {
         if self.prev(reader).is_some() {
-            return false;
+            let makers = Makers { is_id: false, steps: self.steps_before(reader) };
+            return self.set_before(reader, span, &reference.root, &makers, reference);
         }
         let problem = if reference.path.starts_with("json") {
             Check::NoStepBefore
@@ -490,6 +504,17 @@ impl Checker<'_> {
         };
         self.problem(problem);
         true
+    }
+
+    /// The steps of the same list that may be the one before, when one of them must have run for that.
+    fn steps_before(&self, reader: Reader) -> Vec<StepNumber> {
+        let Some(step) = reader.step else { return Vec::new() };
+        let list = &self.plan.lists[self.plan.steps[step as usize].list as usize];
+        if matches!(list.parent, Some((_, part)) if part != Part::Do) {
+            return Vec::new();
+        }
+        let before = &list.steps[..self.order.position(step)];
+        before.iter().rev().take(MAX_MAKERS).copied().collect()
     }
 
     /// What is known of the step before, when there is one.

@@ -10,6 +10,7 @@ mod number;
 mod order;
 mod set;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ecow::EcoString;
@@ -20,8 +21,8 @@ use crate::problem::{Problem, in_order};
 use crate::shell::{Argv, Script};
 
 /// The first names of references that mean the same in every workflow: no id and no capture can be called so.
-pub const ROOTS: [&str; 9] =
-    ["captured", "context", "env", "inputs", "item", "nodes", "prev", "uuid", "workflow"];
+pub const ROOTS: [&str; 10] =
+    ["captured", "context", "env", "imports", "inputs", "item", "nodes", "prev", "uuid", "workflow"];
 
 /// Makes the plan of a workflow and checks every name it reads. Without a plan there is at least one error.
 pub fn plan(workflow: Arc<Workflow>) -> (Option<Plan>, Vec<Problem>) {
@@ -108,6 +109,12 @@ pub enum Read {
 }
 
 impl Plan {
+    /// Every id and capture of the file, each once: names that can be read whether they are set or not.
+    pub fn names(&self) -> BTreeSet<&EcoString> {
+        let steps = self.steps.iter().map(|planned| &planned.step);
+        steps.flat_map(|step| step.id.iter().chain(&step.capture)).map(|name| &name.of).collect()
+    }
+
     /// A part of a step, when it has one.
     pub fn part(&self, number: StepNumber, part: Part) -> Option<ListNumber> {
         self.steps[number as usize].parts.iter().find(|(of, _)| *of == part).map(|(_, list)| *list)

@@ -161,10 +161,16 @@ fn outer(plan: &Plan) -> Scope {
     });
     let of_workflow = ["name", "id", "start_time"]
         .map(|name| (name.into(), value("the workflow has not started", Some(Type::Text))));
+    let imports = workflow.imports.iter();
+    let imports = imports
+        .map(|import| (import.name.clone(), value("it is read when the run begins", Some(Type::Object))));
     let mut entries = vec![
         ("inputs".into(), Entry::Names(layer(&Scope::new(), "inputs", inputs))),
         ("workflow".into(), Entry::Names(layer(&Scope::new(), "workflow", of_workflow))),
     ];
+    if !workflow.imports.is_empty() {
+        entries.push(("imports".into(), Entry::Names(layer(&Scope::new(), "imports", imports))));
+    }
     entries.push((
         "context".into(),
         match &workflow.context {
@@ -204,9 +210,11 @@ fn capture_output(plan: &Plan, name: &str, named: &Named) -> Promise {
     Promise { why, shape }
 }
 
-/// The type that all steps with this capture give. A capture is only set by a step that has run.
+/// The type that all steps with this capture give. A capture is only set by a step that has run; the value of one that
+/// has failed is null.
 fn captured_type(plan: &Plan, named: &Named) -> Option<Type> {
-    let mut types = named.captures.iter().map(|step| value_type(&plan.steps[*step as usize].step));
+    let makers = named.captures.iter().map(|step| &plan.steps[*step as usize].step);
+    let mut types = makers.map(|step| value_type(step).filter(|_| !step.continue_on_error));
     let first = types.next()??;
     types.all(|other| other == Some(first)).then_some(first)
 }

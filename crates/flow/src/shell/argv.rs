@@ -112,7 +112,7 @@ impl Argv {
 
     /// Everything that binding can read, with the index of its entry.
     pub fn references(&self) -> Vec<(usize, Reference)> {
-        self.each(|reference| reference.references())
+        self.each(Embedded::references)
     }
 
     /// Checks the names of every reference against a scope, as [`threadline_lang::Template::check`] does.
@@ -132,11 +132,13 @@ impl Argv {
         all
     }
 
-    /// The program and its arguments with their values. Nothing is bound when one value cannot be.
+    /// The program and its arguments with their values. Nothing is bound when one value cannot be. `place` tells the
+    /// session where an entry stands.
     pub fn bind(
         &self,
         scope: &Scope,
         session: &mut Session<'_>,
+        place: impl Fn(usize, &mut Session<'_>),
     ) -> Result<Vec<Argument>, Vec<(usize, BindError)>> {
         if !self.refused.is_empty() {
             let refused = self.refused.iter().cloned();
@@ -145,6 +147,7 @@ impl Argv {
         let (mut arguments, mut errors) = (Vec::new(), Vec::new());
         for (at, parts) in self.entries.iter().enumerate() {
             let mut binder = Binder::default();
+            place(at, session);
             arguments.extend(self.arguments(at, parts, scope, session, &mut binder));
             errors.extend(binder.errors.into_iter().map(|error| (at, error)));
         }
@@ -173,7 +176,7 @@ impl Argv {
                         }
                         Ok(one) => {
                             is_file = slot.reference.binding() == Some(Binding::AsFile);
-                            value.push_str(&self.text(slot, &one, is_file, binder));
+                            value.push_str(&text_of(slot, &one, is_file, binder));
                         }
                     }
                 }
@@ -189,18 +192,19 @@ impl Argv {
         }
         vec![Argument { entry, value, is_file }]
     }
+}
 
-    fn text(&self, slot: &Slot, value: &Value, is_file: bool, binder: &mut Binder) -> String {
-        if !is_file && matches!(value.kind(), Type::List | Type::Object) {
-            binder.refuse(container(&slot.reference, value.kind()));
-            return String::new();
-        }
-        let text = binder.checked(&slot.reference, value).unwrap_or_default();
-        if !is_file {
-            binder.fit(slot, &text);
-        }
-        text
+/// The text of one value, checked for its place.
+fn text_of(slot: &Slot, value: &Value, is_file: bool, binder: &mut Binder) -> String {
+    if !is_file && matches!(value.kind(), Type::List | Type::Object) {
+        binder.refuse(container(&slot.reference, value.kind()));
+        return String::new();
     }
+    let text = binder.checked(&slot.reference, value).unwrap_or_default();
+    if !is_file {
+        binder.fit(slot, &text);
+    }
+    text
 }
 
 /// A list as arguments, each of them checked.

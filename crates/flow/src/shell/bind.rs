@@ -53,6 +53,15 @@ pub enum Travel {
     Path,
 }
 
+/// A script as it will be bound, some of its values not known.
+#[derive(Debug, Clone)]
+pub struct Foreseen {
+    /// The text, and a variable for each reference.
+    pub bound: Bound,
+    /// The variables that have no value yet, by their place among all, and why.
+    pub unknown: Vec<(usize, BindError)>,
+}
+
 /// Why a script cannot be bound.
 #[derive(Debug, Clone)]
 pub enum BindError {
@@ -85,6 +94,27 @@ impl Script {
         }
         binder.share_environment();
         Ok(Bound { text: self.with(&written), variables: binder.variables, warnings: binder.warnings })
+    }
+
+    /// The script as it will be bound, as far as its values are known.
+    pub fn foresee(&self, scope: &Scope, session: &mut Session<'_>) -> Foreseen {
+        let mut binder = Binder::default();
+        let mut unknown = Vec::new();
+        let written: Vec<String> = self
+            .slots
+            .iter()
+            .map(|slot| {
+                let (variables, errors) = (binder.variables.len(), binder.errors.len());
+                let text = binder.slot(slot, scope, session);
+                let Some(error) = binder.errors.drain(errors..).next() else { return text };
+                binder.variables.truncate(variables);
+                unknown.push((variables, error));
+                slot.quote.around(&binder.variable(slot.reference.span(), String::new(), Travel::Environment))
+            })
+            .collect();
+        let bound =
+            Bound { text: self.with(&written), variables: binder.variables, warnings: binder.warnings };
+        Foreseen { bound, unknown }
     }
 
     /// The text with its edits carried out.
@@ -189,7 +219,7 @@ impl Binder {
                     self.refuse(problem("shell-int", &slot.reference, message, place.safe));
                 }
                 Rule::Dash if slot.begins_word && text.starts_with('-') => {
-                    self.refuse(dash(&slot.reference, place))
+                    self.refuse(dash(&slot.reference, place));
                 }
                 Rule::Warn if place.id == "echo" && slot.begins_word && is_echo_option(text) => {
                     let mut warning = problem(
@@ -258,7 +288,7 @@ pub(super) fn problem(
 pub(super) fn container(reference: &Embedded, kind: Type) -> Problem {
     let message = format!("{} cannot be bound as it is", kind.with_article());
     let hint = if kind == Type::List {
-        "write `| words` for a word per item, `| to_json`, `| lines`, or `| as_file`"
+        "write `| words` for a word per item, `| join(\"\\n\")`, `| to_json`, or `| as_file`"
     } else {
         "write `| to_json` or `| as_file`"
     };

@@ -38,7 +38,7 @@ use threadline_lang::diag::{Severity, Span};
 use threadline_lang::{Error, Reference, Scope, Syntax};
 
 pub use argv::{Argument, Argv};
-pub use bind::{BindError, Bound, ENVIRONMENT_LIMIT, STRING_LIMIT, Travel, Variable};
+pub use bind::{BindError, Bound, ENVIRONMENT_LIMIT, Foreseen, STRING_LIMIT, Travel, Variable};
 pub use places::{CODE_VARIABLES, EVALUATES_AGAIN, OPTION_PROGRAMS, Place, Rule, Which, is_code_variable};
 
 use reader::{Edit, Slot};

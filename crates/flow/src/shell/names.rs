@@ -192,13 +192,14 @@ impl Reader<'_> {
         } else {
             format!("unknown name `{name}`: no root of the workflow, and nothing sets it in the script")
         };
-        let mut owner = self.unclear(at, 2 + name.len(), "unknown-root", message, hint);
-        // Behind text of unknown content the shell may know the name.
-        if let Owner::Unclear(problem) = &mut owner
-            && !dotted
-            && self.names.unknown_from.is_some_and(|from| from <= at)
-        {
-            problem.severity = Severity::Warning;
+        let mut owner = self.unclear(at, 2, "unknown-root", message, hint);
+        if let Owner::Unclear(problem) = &mut owner {
+            let start = at + 2 + (self.text[at + 2..].len() - self.text[at + 2..].trim_start().len());
+            problem.span = self.span(start, start + name.len());
+            // Behind text of unknown content the shell may know the name.
+            if !dotted && self.names.unknown_from.is_some_and(|from| from <= at) {
+                problem.severity = Severity::Warning;
+            }
         }
         owner
     }

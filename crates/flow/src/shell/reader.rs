@@ -119,6 +119,8 @@ pub(super) struct Names {
     pub set: BTreeSet<EcoString>,
     /// Functions.
     pub functions: BTreeSet<EcoString>,
+    /// Arrays whose subscripts are keys, which nothing computes.
+    pub associative: BTreeSet<EcoString>,
     /// Where text of unknown content is run: behind it anything may be set.
     pub unknown_from: Option<usize>,
     /// The references whose values went into a variable.
@@ -173,6 +175,8 @@ pub(super) struct Reader<'a> {
     /// The here-documents whose lines come behind the next line break.
     pub waiting: Vec<Waiting>,
     pub in_document: bool,
+    /// The next subscript is a key.
+    pub keyed: bool,
     /// The variables of the shell that the text expands.
     pub expansions: Vec<Expansion>,
     /// The programs that read their text from a standard input that comes from further out.
@@ -222,7 +226,7 @@ pub(super) fn read(source: &str, setting: &Setting<'_>) -> Read {
         edits.sort_by_key(|edit| edit.range.start);
         slots.shrink_to_fit();
         problems.truncate(4 * MAX_PROBLEMS);
-        return Read { slots, edits, problems, text, code };
+        return Read { text, slots, edits, problems, code };
     }
 }
 
@@ -241,17 +245,17 @@ fn too_long(limit: usize) -> Read {
 
 /// Puts code in the place of its reference.
 fn paste_code(text: &str, range: &Range<usize>, literal: &str, pastes: &mut Vec<Paste>) -> EcoString {
-    let mut pasted = EcoString::with_capacity(text.len() + literal.len());
-    pasted.push_str(&text[..range.start]);
-    pasted.push_str(literal);
-    pasted.push_str(&text[range.end..]);
+    let mut whole = EcoString::with_capacity(text.len() + literal.len());
+    whole.push_str(&text[..range.start]);
+    whole.push_str(literal);
+    whole.push_str(&text[range.end..]);
     for paste in pastes.iter_mut().filter(|paste| paste.range.start >= range.end) {
         let shift = |at: usize| at + literal.len() - range.len();
         paste.range = shift(paste.range.start)..shift(paste.range.end);
     }
     pastes.push(Paste { range: range.start..range.start + literal.len(), replaced: range.len() });
     pastes.sort_by_key(|paste| paste.range.start);
-    pasted
+    whole
 }
 
 impl<'a> Reader<'a> {
@@ -281,6 +285,7 @@ impl<'a> Reader<'a> {
             marks: Vec::new(),
             waiting: Vec::new(),
             in_document: false,
+            keyed: false,
             expansions: Vec::new(),
             sinks: Vec::new(),
             readers: Vec::new(),

@@ -10,6 +10,7 @@ use super::reader::{Edit, Quote, Reader, What};
 
 /// One word of a command.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the word")]
 pub(super) struct Word {
     pub range: Range<usize>,
     /// What is known of its value, from the beginning.
@@ -24,6 +25,10 @@ pub(super) struct Word {
     pub variables: Range<usize>,
     /// The reference that it begins with.
     pub begins: Option<usize>,
+    /// A tilde stands where the name of a home folder can follow.
+    pub tilde: bool,
+    /// A brace is open.
+    pub brace: bool,
 }
 
 impl Word {
@@ -76,24 +81,25 @@ impl Reader<'_> {
         let (slots, variables) = (self.slots.len(), self.expansions.len());
         while let Some(byte) = self.peek() {
             match byte {
-                b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b')' => break,
                 b'<' | b'>' if self.at(self.pos + 1) == Some(b'(') && self.dialect() != Dialect::Posix => {
                     word.fixed = false;
                     self.pos += 1;
                     self.substitution();
                 }
-                b'<' | b'>' => break,
                 b'(' if self.is_pattern_group(start) => self.pattern_group(&mut word),
-                b'(' => break,
+                b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' | b'<' | b'>' => break,
                 b'\\' => self.backslash(false, &mut word),
                 b'\'' => self.single(Quote::Single, &mut word),
                 b'"' => self.double(&mut word),
-                b'$' => self.word_dollar(start, &mut word),
+                b'$' => self.word_dollar(&mut word),
                 b'`' => {
                     word.fixed = false;
                     self.backticks(false);
                 }
-                _ => self.plain_character(&mut word),
+                _ => {
+                    self.notice(byte, start, &mut word);
+                    self.plain_character(&mut word);
+                }
             }
         }
         word.range = start..self.pos;
@@ -105,6 +111,18 @@ impl Reader<'_> {
         word
     }
 
+    /// Characters that change what a reference behind them would mean.
+    fn notice(&self, byte: u8, start: usize, word: &mut Word) {
+        match byte {
+            b'~' => {
+                word.tilde = self.pos == start || matches!(self.text.as_bytes()[self.pos - 1], b'=' | b':');
+            }
+            b'/' | b':' => word.tilde = false,
+            b'{' => word.brace = true,
+            _ => {}
+        }
+    }
+
     fn plain_character(&mut self, word: &mut Word) {
         let width = self.text[self.pos..].chars().next().map_or(1, char::len_utf8);
         word.push(&self.text[self.pos..self.pos + width]);
@@ -112,7 +130,7 @@ impl Reader<'_> {
     }
 
     /// At a dollar outside of quotes.
-    fn word_dollar(&mut self, start: usize, word: &mut Word) {
+    fn word_dollar(&mut self, word: &mut Word) {
         let (slots, at) = (self.slots.len(), self.pos);
         let first = word.fixed && word.literal.is_empty();
         self.dollar_in_word(word);
@@ -123,19 +141,15 @@ impl Reader<'_> {
         if first && self.slots[slots].level == level {
             word.begins = Some(slots);
         }
-        let before = &self.text[start..at];
-        if let Some(tilde) = before.rfind('~')
-            && !before[tilde..].contains(['/', '\'', '"', '\\'])
-            && matches!(before[..tilde].bytes().last(), None | Some(b'=' | b':'))
-        {
+        if word.tilde {
             self.unknown(
                 at..self.pos,
                 "a value behind `~` cannot name a home folder",
                 "write the path out, or begin it with `\"$HOME\"/`",
             );
         }
-        let after = &self.text[self.pos..self.end];
-        if before.contains('{') && (before.ends_with("..") || after.starts_with("..")) {
+        let around = self.text[..at].ends_with("..") || self.text[self.pos..self.end].starts_with("..");
+        if word.brace && around {
             self.unknown(
                 at..self.pos,
                 "the shell expands `{a..b}` before it knows the value",
@@ -302,9 +316,9 @@ impl Reader<'_> {
                     let before = self.pos;
                     self.dollar(Quote::Inside, true);
                     if self.pos == before + 1 {
-                        word.push("$")
+                        word.push("$");
                     } else {
-                        word.fixed = false
+                        word.fixed = false;
                     }
                     if first && self.slots.len() > slots && self.slots[slots].level == self.level {
                         word.begins = Some(slots);
@@ -322,7 +336,10 @@ impl Reader<'_> {
 
     pub(super) fn unclosed(&mut self, open: usize, what: &str) {
         self.pos = self.end;
-        self.problem("shell-unclosed", open..open + 1, format!("this `{what}` is never closed"), "close it");
+        let written = self.text[open..].starts_with(what);
+        let end = open + if written { what.len() } else { 1 };
+        let named = if what == "`" { "backquote".to_owned() } else { format!("`{what}`") };
+        self.problem("shell-unclosed", open..end, format!("this {named} is never closed"), "close it");
     }
 
     // ---- substitutions ---------------------------------------------------------------------------------
@@ -392,7 +409,7 @@ impl Reader<'_> {
         let mut escapes = false;
         loop {
             match self.at(close) {
-                None => return self.unclosed(open, "\\`"),
+                None => return self.unclosed(open, "`"),
                 Some(b'`') => break,
                 Some(b'\\') => {
                     escapes |= matches!(self.at(close + 1), Some(b'$' | b'`' | b'\\' | b'"'));
@@ -483,9 +500,9 @@ impl Reader<'_> {
     fn parameter_inside(&mut self, in_quotes: bool) {
         let open = self.pos;
         self.pos += 2;
-        if self.dialect() == Dialect::Zsh {
-            self.zsh_flags();
-        }
+        let flags = if self.dialect() == Dialect::Zsh { self.zsh_flags() } else { 0..0 };
+        let flags = &self.text[flags];
+        let indirect = self.peek() == Some(b'!') || flags.contains('P');
         while matches!(self.peek(), Some(b'#' | b'!')) && !matches!(self.at(self.pos + 1), None | Some(b'}'))
         {
             self.pos += 1;
@@ -494,22 +511,32 @@ impl Reader<'_> {
         self.pos += shell_name(&self.text[start..self.end]).len();
         if self.pos > start {
             self.expands(start..self.pos, in_quotes);
+            let again = flags.contains(['e', '%']) || matches!(self.at(self.pos + 1), Some(b'P' | b'E'));
+            if indirect {
+                self.evaluates(self.expansions.len() - 1, "indirect");
+            } else if again && (self.peek() == Some(b'@') || !flags.is_empty()) {
+                self.evaluates(self.expansions.len() - 1, "expanded-again");
+            }
         } else {
             self.special_parameter();
         }
         let name = start..self.pos;
         while self.peek() == Some(b'[') {
             self.pos += 1;
+            self.keyed = self.names.associative.contains(&self.text[name.clone()]);
             self.arithmetic(Close::Bracket, "subscript");
         }
         self.operator_of_parameter(open, name, in_quotes);
     }
 
-    fn zsh_flags(&mut self) {
+    /// The flags of zsh before the name.
+    fn zsh_flags(&mut self) -> Range<usize> {
+        let start = self.pos;
         if self.peek() == Some(b'(') {
             let rest = &self.text[self.pos..self.end];
             self.pos += rest.find(')').map_or(rest.len(), |at| at + 1);
         }
+        let flags = start..self.pos;
         while matches!(self.peek(), Some(b'=' | b'^' | b'~' | b'+')) {
             self.pos += 1;
         }
@@ -518,6 +545,7 @@ impl Reader<'_> {
             self.dollar(Quote::Inside, true);
             self.forbidden = forbidden;
         }
+        flags
     }
 
     /// `$1`, `$@`, `$#` and the like in braces.
@@ -617,14 +645,12 @@ impl Reader<'_> {
     pub(super) fn arithmetic(&mut self, close: Close, id: &'static str) {
         let (open, slots) = (self.pos, self.slots.len());
         let variables = self.expansions.len();
+        let keyed = std::mem::take(&mut self.keyed);
         let (mut parens, mut brackets) = (0_usize, 0_usize);
         let mut word = Word::default();
         let end = loop {
             match self.peek() {
-                None => {
-                    self.unclosed(open.saturating_sub(1), "(");
-                    break self.end;
-                }
+                None => return self.unclosed(open.saturating_sub(1), "("),
                 Some(b')') if close == Close::Parens && parens == 0 => {
                     if self.at(self.pos + 1) == Some(b')') {
                         self.pos += 2;
@@ -662,8 +688,10 @@ impl Reader<'_> {
             }
         };
         self.arithmetic_slots(slots, id);
-        self.computes(variables, id);
-        self.arithmetic_names(open, end, id);
+        if !keyed {
+            self.computes(variables, id);
+            self.arithmetic_names(open, end, id);
+        }
     }
 
     /// The variables that arithmetic sets, and those whose values it evaluates: a bare name is enough.

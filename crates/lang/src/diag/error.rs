@@ -34,6 +34,16 @@ pub struct Origin {
     pub style: Style,
 }
 
+impl Origin {
+    /// The same place of a document that itself stands somewhere.
+    #[must_use]
+    pub(crate) fn below(self, path: &str) -> Self {
+        let join =
+            if path.is_empty() || self.path.is_empty() || self.path.starts_with('[') { "" } else { "." };
+        Self { path: ecow::eco_format!("{path}{join}{}", self.path), ..self }
+    }
+}
+
 /// A reference that the failing part read, with its value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Read {

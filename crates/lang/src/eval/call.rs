@@ -193,6 +193,7 @@ impl<'a> Eval<'_, '_, 'a> {
                 computed: true,
                 span,
                 origin: self.session.origin.as_deref().cloned(),
+                within: self.session.within(),
             };
             self.session.trace().get_or_insert(&mut Vec::new()).push(resolution);
         }

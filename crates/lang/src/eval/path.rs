@@ -533,6 +533,7 @@ impl<'a> Eval<'_, '_, 'a> {
             computed: answer.computed,
             span,
             origin: self.session.origin.as_deref().cloned(),
+            within: self.session.within(),
         };
         if let Some(trace) = self.session.trace() {
             trace.push(resolution);

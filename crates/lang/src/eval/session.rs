@@ -78,6 +78,8 @@ pub struct Resolution {
     pub span: Span,
     /// The place in the document, when the template stands in one.
     pub origin: Option<Origin>,
+    /// The definition whose value it was read for; none when the text itself reads it.
+    pub within: Option<EcoString>,
 }
 
 impl Resolution {
@@ -193,6 +195,25 @@ impl<'w> Session<'w> {
     /// The resolutions so far, taken out.
     pub fn take_trace(&mut self) -> Vec<Resolution> {
         self.trace().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// How many resolutions there are so far.
+    pub(crate) fn trace_len(&self) -> usize {
+        self.rare.as_ref().and_then(|rare| rare.trace.as_ref()).map_or(0, Vec::len)
+    }
+
+    /// Puts a path before the places that a document gave the resolutions from a position on. Definitions have places
+    /// of their own.
+    pub(crate) fn place_trace(&mut self, from: usize, path: &str) {
+        let made = self.trace().into_iter().flat_map(|trace| trace.iter_mut().skip(from));
+        for resolution in made.filter(|made| made.within.is_none()) {
+            resolution.origin = resolution.origin.take().map(|origin| origin.below(path));
+        }
+    }
+
+    /// The definition that is being evaluated.
+    pub(super) fn within(&self) -> Option<EcoString> {
+        self.rare.as_ref().and_then(|rare| rare.chain.last().cloned())
     }
 
     fn rare(&mut self) -> &mut Rare {

@@ -29,6 +29,10 @@ use super::mark::{marks_of, step_of};
 /// it can be found, survives that long.
 const FORCE_TAKES: Duration = Duration::from_secs(10);
 
+/// How often we look again at once because something ended meanwhile. More than that is somebody who starts and ends
+/// processes without a pause, and must not keep us here.
+const MOST_LOOKS: usize = 100;
+
 /// The instant after this time, or one that nobody lives to see.
 pub(super) fn after(time: Duration) -> Instant {
     const CENTURY: Duration = Duration::from_hours(100 * 365 * 24);
@@ -204,7 +208,7 @@ impl<'a> Family<'a> {
     /// Whether a child that has ended left something. Every process below it that still lives has an ancestor that we
     /// adopted, so this costs one call where nothing was left.
     pub(super) fn lives(&self) -> bool {
-        loop {
+        for _ in 0..MOST_LOOKS {
             let adopted = adopted();
             if adopted.iter().any(|pid| self.belongs(*pid)) {
                 return true;
@@ -214,6 +218,7 @@ impl<'a> Family<'a> {
                 return false;
             }
         }
+        true
     }
 
     /// Signals everything that belongs here.
@@ -372,8 +377,9 @@ fn adopted() -> Vec<Pid> {
     // out a process when another one before it disappears while it is read.
     let _alone = STARTING.write().unwrap_or_else(PoisonError::into_inner);
     let own_group = rustix::process::getpgrp().as_raw_pid();
-    loop {
-        let mut children = settled_children();
+    let mut children = Vec::new();
+    for _ in 0..MOST_LOOKS {
+        children = settled_children();
         children.retain(|pid| !started().contains_key(&pid.as_raw_pid()));
         children.retain(|pid| stat(*pid).is_some_and(|stat| stat.group != own_group));
         let count = children.len();
@@ -383,21 +389,22 @@ fn adopted() -> Vec<Pid> {
         });
         // One that ended left its own children to us, maybe after we had read the list.
         if children.len() == count {
-            return children;
+            break;
         }
     }
+    children
 }
 
 /// The children of our first thread, seen twice the same: that thread itself may wait for one of them meanwhile.
 fn settled_children() -> Vec<Pid> {
-    let mut before = own_children();
-    loop {
-        let now = own_children();
-        if now == before {
-            return now;
+    let mut children = own_children();
+    for _ in 0..MOST_LOOKS {
+        let before = std::mem::replace(&mut children, own_children());
+        if before == children {
+            break;
         }
-        before = now;
     }
+    children
 }
 
 fn own_children() -> Vec<Pid> {
@@ -430,20 +437,20 @@ fn parse_pid(digits: &[u8]) -> Option<Pid> {
 
 /// The environment that a process was started with; empty for one that is gone or not ours to look at.
 ///
-/// A process that is just starting another program has neither environment nor arguments for an instant, and would be
-/// missed. So an empty one is believed only when it was seen again and again with the arguments there.
+/// A process that is just starting another program, or is just about to end, has neither environment nor arguments for
+/// an instant, and would be missed. So an empty one is believed only when it was seen again and again at another time.
 fn environment(pid: Pid) -> Vec<u8> {
     const BELIEVED: usize = 3;
     const INSTANT: Duration = Duration::from_secs(1);
     let give_up_at = Instant::now() + INSTANT;
     let mut seen = 0;
     while seen < BELIEVED && Instant::now() < give_up_at {
-        match fs::read(format!("/proc/{pid}/environ")) {
-            Ok(found) if found.is_empty() => {}
-            Ok(found) => return found,
-            Err(_) => break,
+        match first_environment(pid) {
+            Ok(found) if !found.is_empty() => return found,
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => break,
+            _ => {}
         }
-        if is_starting(pid) {
+        if is_changing(pid) {
             seen = 0;
             std::thread::yield_now();
         } else {
@@ -453,8 +460,20 @@ fn environment(pid: Pid) -> Vec<u8> {
     Vec::new()
 }
 
-/// Of those without an environment: the dead and the kernel's own have no arguments either, and never will.
-fn is_starting(pid: Pid) -> bool {
+/// What the first thread of a process shows, or another one where the first has ended.
+fn first_environment(pid: Pid) -> io::Result<Vec<u8>> {
+    let shown = fs::read(format!("/proc/{pid}/environ"));
+    if !stat(pid).is_some_and(|stat| stat.first_thread_ended && stat.lives()) {
+        return shown;
+    }
+    let threads = fs::read_dir(format!("/proc/{pid}/task"))?.filter_map(Result::ok);
+    let mut shown = threads.filter_map(|thread| fs::read(thread.path().join("environ")).ok());
+    Ok(shown.find(|environment| !environment.is_empty()).unwrap_or_default())
+}
+
+/// Whether a process is between two programs, or between its last one and its end. The dead and the kernel's own have no
+/// arguments either, and never will.
+fn is_changing(pid: Pid) -> bool {
     const KERNEL: i32 = 2;
     let no_arguments = fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|arguments| arguments.is_empty());
     no_arguments
@@ -474,14 +493,16 @@ fn about(pid: Pid) -> LeftOver {
 
 /// A few fields of `/proc/PID/stat`.
 struct Stat {
-    state: u8,
+    first_thread_ended: bool,
     parent: i32,
     group: i32,
+    threads: usize,
 }
 
 impl Stat {
+    /// A process ends with its last thread, not with its first.
     fn lives(&self) -> bool {
-        !matches!(self.state, b'Z' | b'X')
+        !self.first_thread_ended || self.threads > 1
     }
 }
 
@@ -495,8 +516,10 @@ fn stat(pid: Pid) -> Option<Stat> {
     let after_name = text.iter().rposition(|&byte| byte == b')')? + 2;
     let fields = std::str::from_utf8(text.get(after_name..)?).ok()?;
     let mut fields = fields.split(' ');
-    let state = *fields.next()?.as_bytes().first()?;
+    let first_thread_ended = matches!(fields.next()?, "Z" | "X");
     let parent = fields.next()?.parse().ok()?;
     let group = fields.next()?.parse().ok()?;
-    Some(Stat { state, parent, group })
+    // Fourteen fields on.
+    let threads = fields.nth(14)?.parse().ok()?;
+    Some(Stat { first_thread_ended, parent, group, threads })
 }

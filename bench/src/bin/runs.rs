@@ -1,0 +1,238 @@
+//! Whole runs of the binary beside `xargs`: what a step costs, what the journal costs, how long it takes to start.
+//!
+//! ```text
+//! cargo run --release --manifest-path bench/Cargo.toml --bin runs -- --rounds 5
+//! ```
+//!
+//! It builds the release binary first. Contestants take turns, round by round; the median counts, and ratios carry over
+//! from one machine to another while milliseconds do not. The exit code says whether every run did its work, never
+//! whether a target was reached.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value as Json;
+
+const STEPS: usize = 1_000;
+const STEADY: [usize; 4] = [100, 1_000, 10_000, 100_000];
+
+fn main() -> ExitCode {
+    match measure() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure() -> Result<(), String> {
+    let mut rounds = 5;
+    let mut largest = 100_000;
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        let number = args.next().and_then(|number| number.parse().ok());
+        match (arg.as_str(), number) {
+            ("--rounds", Some(number)) => rounds = number,
+            ("--largest", Some(number)) => largest = number,
+            _ => return Err("usage: runs [--rounds N] [--largest STEPS]".to_owned()),
+        }
+    }
+    let bench = Bench::new()?;
+    bench.against_xargs(rounds)?;
+    bench.interpolation(rounds)?;
+    bench.start_up(rounds.max(3) * 4)?;
+    bench.steady(largest)
+}
+
+/// The binary, and a folder to work in.
+struct Bench {
+    binary: PathBuf,
+    folder: PathBuf,
+}
+
+/// One timed call.
+struct Timed {
+    elapsed: Duration,
+    stats: Option<Json>,
+}
+
+impl Bench {
+    fn new() -> Result<Self, String> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let built = Command::new("cargo")
+            .args(["build", "--release", "-q", "-p", "threadline"])
+            .current_dir(&root)
+            .env_remove("CARGO_TARGET_DIR")
+            .status()
+            .map_err(|error| format!("cargo: {error}"))?;
+        if !built.success() {
+            return Err("the binary does not build".to_owned());
+        }
+        let folder = std::env::temp_dir().join(format!("threadline-runs-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+        Ok(Self { binary: root.join("target/release/threadline"), folder })
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<(), String> {
+        std::fs::write(self.folder.join(name), text).map_err(|error| format!("{name}: {error}"))
+    }
+
+    /// Runs a workflow in a new store; it must end well.
+    fn run(&self, file: &str) -> Result<Timed, String> {
+        let store = self.folder.join(".threadline");
+        if store.exists() {
+            std::fs::remove_dir_all(&store).map_err(|error| error.to_string())?;
+        }
+        std::fs::create_dir(&store).map_err(|error| error.to_string())?;
+        let clock = Instant::now();
+        let output = Command::new(&self.binary)
+            .args(["run", "--stats", file])
+            .current_dir(&self.folder)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .output()
+            .map_err(|error| error.to_string())?;
+        let elapsed = clock.elapsed();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        if !output.status.success() {
+            return Err(format!("{file} failed: {stderr}"));
+        }
+        let stats = stderr.lines().rev().find_map(|line| serde_json::from_str(line).ok());
+        Ok(Timed { elapsed, stats })
+    }
+
+    fn shell(&self, text: &str) -> Result<Timed, String> {
+        let clock = Instant::now();
+        let status = Command::new("sh").args(["-c", text]).current_dir(&self.folder).status();
+        let elapsed = clock.elapsed();
+        match status {
+            Ok(status) if status.success() => Ok(Timed { elapsed, stats: None }),
+            Ok(status) => Err(format!("`{text}`: {status}")),
+            Err(error) => Err(format!("`{text}`: {error}")),
+        }
+    }
+
+    /// 1,000 times `true`, two at a time, every finished step on disk before its result is used.
+    fn against_xargs(&self, rounds: usize) -> Result<(), String> {
+        self.write("argv.yaml", &items(STEPS, "argv: [\"true\"]"))?;
+        self.write("shell.yaml", &items(STEPS, "shell: \"true\""))?;
+        let pairs = [
+            ("argv", "argv.yaml", format!("seq {STEPS} | xargs -P2 -n1 true")),
+            ("shell", "shell.yaml", format!("seq {STEPS} | xargs -P2 -n1 bash -c true")),
+        ];
+        println!("{STEPS} x `true`, two at a time         ms a step   xargs   ratio (at most 1.0)");
+        for (name, file, command) in pairs {
+            let (mut ours, mut theirs, mut stats) = (Vec::new(), Vec::new(), None);
+            for round in 0..rounds {
+                if round % 2 == 0 {
+                    theirs.push(self.shell(&command)?.elapsed);
+                }
+                let timed = self.run(file)?;
+                ours.push(timed.elapsed);
+                stats = timed.stats.or(stats);
+                if round % 2 == 1 {
+                    theirs.push(self.shell(&command)?.elapsed);
+                }
+            }
+            let (ours, theirs) = (median(ours), median(theirs));
+            let ratio = ours.as_secs_f64() / theirs.as_secs_f64();
+            println!("  {name:<36} {:>9.3} {:>7.3} {ratio:>7.2}", per(ours, STEPS), per(theirs, STEPS));
+            if let Some(stats) = stats {
+                let of = |key: &str| stats[key].as_f64().unwrap_or(f64::NAN);
+                println!(
+                    "    journal: {:.0} bytes, {:.2} events, {:.2} syncs a step; processor: own {:.0} ms, children {:.0} ms, {:.0} %",
+                    of("bytes") / STEPS as f64,
+                    of("events") / STEPS as f64,
+                    (of("commits") + 2.0 * of("checkpoints")) / STEPS as f64,
+                    of("own_cpu_ms"),
+                    of("children_cpu_ms"),
+                    100.0 * of("own_cpu_ms") / of("children_cpu_ms"),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// The same steps with values in them: what interpolation adds.
+    fn interpolation(&self, rounds: usize) -> Result<(), String> {
+        let plain = "shell: 'printf \"%s %s\" a b >/dev/null; sleep 0.01'";
+        let bound = "shell: 'printf \"%s %s\" ${item} \"${context.word}\" >/dev/null; sleep 0.01'";
+        self.write("plain.yaml", &items(200, plain))?;
+        self.write("bound.yaml", &items(200, bound))?;
+        let (mut with, mut without) = (Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            without.push(self.run("plain.yaml")?.elapsed);
+            with.push(self.run("bound.yaml")?.elapsed);
+        }
+        let (with, without) = (median(with), median(without));
+        let added = 100.0 * (with.as_secs_f64() / without.as_secs_f64() - 1.0);
+        println!("values in the text of steps that take 10 ms: {added:+.1} % (aim: under 1 %)");
+        Ok(())
+    }
+
+    /// How long it takes to start, beside a shell that does nothing.
+    fn start_up(&self, rounds: usize) -> Result<(), String> {
+        self.write("small.yaml", "steps:\n  - value: 1\n")?;
+        let (mut check, mut run, mut sh) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            sh.push(self.shell("true")?.elapsed);
+            run.push(self.run("small.yaml")?.elapsed);
+            let clock = Instant::now();
+            let status = Command::new(&self.binary)
+                .args(["check", "small.yaml"])
+                .current_dir(&self.folder)
+                .stdout(Stdio::null())
+                .status();
+            check.push(clock.elapsed());
+            if !status.is_ok_and(|status| status.success()) {
+                return Err("`check` failed".to_owned());
+            }
+        }
+        let millis = |times| median(times).as_secs_f64() * 1e3;
+        let (check, run, sh) = (millis(check), millis(run), millis(sh));
+        println!("start: `check` {check:.1} ms (at most 15), `run` {run:.1} ms, `sh -c true` {sh:.1} ms");
+        Ok(())
+    }
+
+    /// What a step costs when there are many: it should stay the same.
+    fn steady(&self, largest: usize) -> Result<(), String> {
+        println!("steps                  µs a step in a list   as items of a foreach");
+        for count in STEADY.into_iter().filter(|count| *count <= largest) {
+            let steps: String = (0..count).map(|at| format!("  - value: {at}\n")).collect();
+            self.write("list.yaml", &format!("steps:\n{steps}"))?;
+            self.write("items.yaml", &items(count, "value: ${item}"))?;
+            let list = self.run("list.yaml")?.elapsed;
+            let each = self.run("items.yaml")?.elapsed;
+            println!("  {count:>7} {:>28.1} {:>23.1}", 1e3 * per(list, count), 1e3 * per(each, count));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        // What is left over is in the temporary folder.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A workflow that does a step for each of so many items, two at a time.
+fn items(count: usize, step: &str) -> String {
+    let list: Vec<String> = (0..count).map(|at| at.to_string()).collect();
+    format!(
+        "context:\n  word: \"it's\"\nsteps:\n  - foreach: [{}]\n    parallel: 2\n    do:\n      - {step}\n",
+        list.join(", ")
+    )
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+/// Milliseconds each.
+fn per(time: Duration, count: usize) -> f64 {
+    time.as_secs_f64() * 1e3 / count as f64
+}

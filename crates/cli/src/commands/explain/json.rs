@@ -1,0 +1,202 @@
+//! Explanations as JSON.
+
+use threadline_engine::event::{Instance, Seq, What};
+use threadline_engine::replay::Maker;
+use threadline_flow::shell::Travel;
+use threadline_lang::diag::preview;
+use threadline_lang::{Explanation, Value};
+
+use super::super::history::{History, time_text};
+use super::super::object;
+use super::told::{Ended, FieldTold, Readers, Referenced, Shown, Told};
+use crate::exit::Failure;
+
+/// Every evaluation of the steps asked for.
+pub(crate) fn explanation(history: &History<'_>, told: &[Told], readers: &Readers) -> Result<Value, Failure> {
+    let steps: Result<Vec<Value>, Failure> = told.iter().map(|told| one(history, told, readers)).collect();
+    Ok(object([
+        ("run", history.info.id.as_str().into()),
+        ("workflow", history.started.workflow.as_str().into()),
+        ("file", history.started.file.as_str().into()),
+        ("evaluations", Value::list(steps?).unwrap_or_default()),
+    ]))
+}
+
+fn one(history: &History<'_>, told: &Told, readers: &Readers) -> Result<Value, Failure> {
+    let seen = &told.seen;
+    let step = &history.plan.steps[seen.step as usize];
+    let fields: Result<Vec<Value>, Failure> =
+        told.fields.iter().map(|shown| field(history, told, shown, readers)).collect();
+    let problems = told.problems.iter().map(|problem| problem.message.as_str().into()).collect();
+    Ok(object([
+        ("step", step.label.as_str().into()),
+        ("number", step.number.as_str().into()),
+        ("at", seen.at.0.as_str().into()),
+        ("evaluated", told.evaluated().into()),
+        ("attempt", if seen.attempt == 0 { Value::NULL } else { i64::from(seen.attempt).into() }),
+        ("rerun", seen.rerun.into()),
+        ("event", number(seen.seq)),
+        ("time", time_text(seen.time).into()),
+        ("reproducible", told.reproducible.map_or(Value::NULL, Value::from)),
+        ("fields", Value::list(fields?).unwrap_or_default()),
+        ("problems", Value::list(problems).unwrap_or_default()),
+        ("ended", told.ended.as_ref().map_or(Value::NULL, ended)),
+    ]))
+}
+
+fn ended(ended: &Ended) -> Value {
+    object([
+        ("event", number(ended.seq)),
+        ("time", time_text(ended.time).into()),
+        ("status", ended.output.status.name().into()),
+        ("error", ended.output.meta.get("error").cloned().unwrap_or_default()),
+        ("retried", ended.retried.into()),
+    ])
+}
+
+fn field(history: &History<'_>, told: &Told, field: &FieldTold, readers: &Readers) -> Result<Value, Failure> {
+    let references: Result<Vec<Value>, Failure> =
+        field.references.iter().map(|reference| referenced(history, told, reference, readers)).collect();
+    let (line, column) = match field.place {
+        Some((line, column)) => (Value::from(line), Value::from(column)),
+        None => (Value::NULL, Value::NULL),
+    };
+    let mut entries = vec![("field", Value::from(field.name.as_str())), ("line", line), ("column", column)];
+    match &field.shown {
+        Shown::Nothing => entries.push(("value", Value::NULL)),
+        Shown::Text(text) => entries.push(("value", text.as_str().into())),
+        Shown::Value(value) => entries.push(("value", value.clone())),
+        Shown::Words(words) => {
+            let words = words.iter().map(|word| word.value.as_str().into()).collect();
+            entries.push(("value", Value::list(words).unwrap_or_default()));
+        }
+        Shown::Shell(bound) => {
+            entries.push(("value", bound.text.as_str().into()));
+            let variables = bound.variables.iter().map(|variable| {
+                let travel = match variable.travel {
+                    Travel::Environment => "environment",
+                    Travel::File => "file",
+                    Travel::Path => "path",
+                };
+                object([
+                    ("name", variable.name.as_str().into()),
+                    ("value", variable.value.as_str().into()),
+                    ("travel", travel.into()),
+                ])
+            });
+            entries.push(("variables", Value::list(variables.collect()).unwrap_or_default()));
+        }
+        Shown::Condition(explanation) => {
+            let value = explanation.outcome.as_ref().and_then(|outcome| outcome.as_ref().ok());
+            entries.push(("value", value.cloned().unwrap_or_default()));
+            entries.push(("explanation", tree(explanation)));
+        }
+    }
+    entries.push(("references", Value::list(references?).unwrap_or_default()));
+    Ok(Value::object(entries.into_iter().map(|(key, value)| (key.into(), value))).unwrap_or_default())
+}
+
+/// A condition and its parts.
+pub(crate) fn tree(explanation: &Explanation) -> Value {
+    let (value, error) = match &explanation.outcome {
+        Some(Ok(value)) => (value.clone(), Value::NULL),
+        Some(Err(error)) => (Value::NULL, error.to_string().into()),
+        None => (Value::NULL, Value::NULL),
+    };
+    object([
+        ("source", explanation.source.as_str().into()),
+        ("evaluated", explanation.outcome.is_some().into()),
+        ("value", value),
+        ("error", error),
+        ("parts", Value::list(explanation.parts.iter().map(tree).collect()).unwrap_or_default()),
+    ])
+}
+
+fn referenced(
+    history: &History<'_>,
+    told: &Told,
+    reference: &Referenced,
+    readers: &Readers,
+) -> Result<Value, Failure> {
+    let resolution = &reference.resolution;
+    let others = readers.get(&reference.maker).into_iter().flatten();
+    let others = others.filter(|(at, _)| *at != told.seen.at).map(|(at, field)| {
+        object([
+            ("step", label(history, at).into()),
+            ("at", at.0.as_str().into()),
+            ("field", field.as_str().into()),
+        ])
+    });
+    let scope = if resolution.scope.is_empty() { Value::NULL } else { resolution.scope.as_str().into() };
+    Ok(object([
+        ("reference", resolution.reference.as_str().into()),
+        ("path", resolution.path.as_str().into()),
+        ("line", reference.place.0.into()),
+        ("column", reference.place.1.into()),
+        ("scope", scope),
+        ("type", resolution.kind().map_or(Value::NULL, |kind| kind.name().into())),
+        ("value", resolution.value.clone().unwrap_or_default()),
+        ("preview", resolution.value.as_ref().map_or(Value::NULL, |value| preview(value).into())),
+        ("within", resolution.within.as_ref().map_or(Value::NULL, |within| within.as_str().into())),
+        ("maker", maker(history, told, reference)?),
+        ("read_by", Value::list(others.collect()).unwrap_or_default()),
+    ]))
+}
+
+fn maker(history: &History<'_>, told: &Told, reference: &Referenced) -> Result<Value, Failure> {
+    let name =
+        |name: &Option<ecow::EcoString>| name.as_ref().map_or(Value::NULL, |name| name.as_str().into());
+    Ok(match &reference.maker {
+        Maker::Event(seq) => made_at(history, "step", *seq)?,
+        Maker::Item { list, index } => object([
+            ("kind", "item".into()),
+            ("index", number(*index)),
+            ("list", made_at(history, "foreach", *list)?),
+        ]),
+        Maker::Input(input) => object([("kind", "input".into()), ("name", name(input))]),
+        Maker::Import(import) => object([("kind", "import".into()), ("name", name(import))]),
+        Maker::Context(entry) => {
+            let event = entry.as_ref().and_then(|name| told.seen.defined.get(name));
+            object([
+                ("kind", "context".into()),
+                ("name", name(entry)),
+                ("event", event.map_or(Value::NULL, |seq| number(*seq))),
+            ])
+        }
+        Maker::Run => object([("kind", "run".into())]),
+        Maker::World => object([
+            ("kind", "computed".into()),
+            ("by", reference.resolution.root.as_str().into()),
+            ("event", number(told.seen.seq)),
+        ]),
+        Maker::Nobody => object([("kind", "nobody".into())]),
+    })
+}
+
+/// The step whose event it is.
+fn made_at(history: &History<'_>, kind: &str, seq: Seq) -> Result<Value, Failure> {
+    let event = history.event(seq)?;
+    let status = match &event.what {
+        What::Expanded { .. } => Value::NULL,
+        _ => threadline_engine::replay::output_of(&event)
+            .map_or(Value::NULL, |output| output.status.name().into()),
+    };
+    Ok(object([
+        ("kind", kind.into()),
+        ("step", label(history, &event.at).into()),
+        ("at", event.at.0.as_str().into()),
+        ("event", number(seq)),
+        ("time", time_text(event.time).into()),
+        ("status", status),
+    ]))
+}
+
+/// What people call an execution.
+pub(crate) fn label(history: &History<'_>, at: &Instance) -> String {
+    crate::reporter::label(&history.plan, at).trim_start().to_owned()
+}
+
+/// A number that counts something.
+pub(crate) fn number(number: u64) -> Value {
+    Value::from(i64::try_from(number).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,174 @@
+//! `threadline explain`: every reference of a step, what it gave, and who made that. A run is read, never changed.
+
+pub(crate) mod failures;
+pub(crate) mod json;
+pub(crate) mod target;
+pub(crate) mod text;
+pub(crate) mod told;
+
+use std::collections::BTreeMap;
+
+use anstyle::Style;
+use threadline_engine::event::{Datum, Instance, Status, What};
+use threadline_lang::diag::excerpt;
+use threadline_lang::value::JsonStyle;
+
+use self::target::Target;
+use self::text::Teller;
+use self::told::{Readers, Told, readers, tell};
+use super::history::{History, reader};
+use super::print_styled as print;
+use crate::arguments::Explain;
+use crate::exit::Failure;
+use crate::report::Report;
+use crate::table::Table;
+
+const PLAIN: Style = Style::new();
+const DIM: Style = Style::new().dimmed();
+
+/// `threadline explain`
+pub(crate) fn explain(call: &Explain) -> Result<(), Failure> {
+    let reader = reader(call.which.dir.as_deref())?;
+    let history = History::open(&reader, &call.which.run)?;
+    let target = match &call.step {
+        Some(step) => named(&history, step)?,
+        None => match failed(&history)? {
+            Some(target) => target,
+            None => return choose(&history, call),
+        },
+    };
+    let told = tell(&history, &target)?;
+    if told.is_empty() {
+        return Err(nothing(&history, call, &target));
+    }
+    let others = readers(&history, &told)?;
+    if call.json {
+        let value = json::explanation(&history, &told, &others)?;
+        return super::print(&format!("{}\n", value.to_json(JsonStyle::Compact)));
+    }
+    let teller = Teller { history: &history, readers: &others, full: call.full, when: true };
+    if many(&told) && !target.is_one() && call.step.is_some() {
+        return print(&table(&history, &told)?);
+    }
+    print(&teller.text(&told)?)
+}
+
+/// The steps that a text names.
+fn named(history: &History<'_>, text: &str) -> Result<Target, Failure> {
+    Target::find(&history.plan, text).map_err(|missing| {
+        let message = format!("run `{}` has no step `{text}`", history.info.id);
+        let hint = match missing.nearest {
+            Some(near) => format!("did you mean `{near}`"),
+            None => format!("`threadline explain {}` lists them", history.info.id),
+        };
+        Failure::NotStarted(vec![Report::with_hint(message, &hint)])
+    })
+}
+
+/// The executions that failed and were not made good.
+pub(crate) fn failed(history: &History<'_>) -> Result<Option<Target>, Failure> {
+    let mut last: BTreeMap<Instance, (Status, bool)> = BTreeMap::new();
+    history.each(|fold, event| {
+        if let (What::Finished { output } | What::Unresolved { output, .. }, Some(_)) =
+            (&event.what, fold.machine.step_of(&event.at))
+        {
+            let of_items = output.meta.get("error_type").and_then(|kind| kind.as_str()) == Some("Items");
+            last.insert(event.at.clone(), (output.status, of_items));
+        }
+        Ok(())
+    })?;
+    let failed: Vec<Instance> = last
+        .into_iter()
+        // That items failed is said by the items.
+        .filter(|(_, (status, of_items))| *status == Status::Failed && !of_items)
+        .map(|(at, _)| at)
+        .collect();
+    Ok((!failed.is_empty()).then(|| Target::executions(&history.plan, failed)))
+}
+
+/// There is a step, and nothing of it was evaluated.
+fn nothing(history: &History<'_>, call: &Explain, target: &Target) -> Failure {
+    let name = call.step.as_deref().unwrap_or_default();
+    let run = &history.info.id;
+    let message = match &target.field {
+        Some(field) => format!("`{name}`: no field `{field}` was evaluated in run `{run}`"),
+        None => format!("`{name}` did not come to its turn in run `{run}`"),
+    };
+    Failure::Failed(vec![Report::plain(message)])
+}
+
+/// Whether several items of one step are told.
+fn many(told: &[Told]) -> bool {
+    let mut items = told.iter().filter(|one| one.seen.at.0.contains('[')).map(|one| &one.seen.at);
+    let Some(first) = items.next() else { return false };
+    items.any(|at| at != first)
+}
+
+/// One line for each item.
+fn table(history: &History<'_>, told: &[Told]) -> Result<String, Failure> {
+    let mut last: Vec<&Told> = Vec::new();
+    for one in told {
+        match last.iter().position(|known| known.seen.at == one.seen.at) {
+            Some(at) => last[at] = one,
+            None => last.push(one),
+        }
+    }
+    let mut table = Table::default();
+    for one in &last {
+        let (status, note) = match &one.ended {
+            Some(ended) => {
+                let error = ended.output.meta.get("error").or_else(|| ended.output.meta.get("reason"));
+                let note = match (error, &ended.output.value) {
+                    (Some(error), _) => error.to_string(),
+                    (None, Datum::Here(value)) => format!("→ {}", excerpt(value)),
+                    (None, Datum::Stored { len, .. }) => format!("→ {len} bytes"),
+                };
+                (ended.output.status.name(), note)
+            }
+            None => ("not ended", String::new()),
+        };
+        let name = json::label(history, &one.seen.at);
+        let time = super::history::clock_text(one.seen.time);
+        table.row([(PLAIN, name), (PLAIN, status.to_owned()), (DIM, time), (PLAIN, note)]);
+    }
+    let one = last.first().map_or(String::new(), |one| failures::handle(&history.plan, &one.seen.at));
+    let run = &history.info.id;
+    Ok(format!("{}\n`threadline explain {run} {one}` shows one of them\n", table.text("")))
+}
+
+/// Nothing failed and nothing was asked for: what can be asked for.
+fn choose(history: &History<'_>, call: &Explain) -> Result<(), Failure> {
+    let mut turns: BTreeMap<u32, (u64, &'static str)> = BTreeMap::new();
+    history.each(|fold, event| {
+        if let (Some(output), Some(step)) =
+            (threadline_engine::replay::output_of(event), fold.machine.step_of(&event.at))
+        {
+            let turn = turns.entry(step).or_default();
+            *turn = (turn.0 + 1, output.status.name());
+        }
+        Ok(())
+    })?;
+    if call.json {
+        let value = json::explanation(history, &[], &Readers::new())?;
+        return super::print(&format!("{}\n", value.to_json(JsonStyle::Compact)));
+    }
+    let mut table = Table::default();
+    for (number, step) in (0..).zip(&history.plan.steps) {
+        let came = match turns.get(&number) {
+            Some((1, status)) => (*status).to_owned(),
+            Some((count, _)) => format!("{count} times"),
+            None => "did not come to its turn".to_owned(),
+        };
+        table.row([
+            (DIM, step.number.to_string()),
+            (PLAIN, step.label.to_string()),
+            (DIM, step.step.action.name().key().to_owned()),
+            (PLAIN, came),
+        ]);
+    }
+    let run = &history.info.id;
+    print(&format!(
+        "no step of run {run} failed\n\n{}\n`threadline explain {run} STEP` explains one of them\n",
+        table.text("  ")
+    ))
+}

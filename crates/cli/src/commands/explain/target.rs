@@ -1,0 +1,137 @@
+//! What people call a step: an id, a capture, a number, a label, an execution, an item of it, and a field behind it.
+
+use ecow::EcoString;
+use threadline_engine::event::Instance;
+use threadline_flow::model::Action;
+use threadline_flow::plan::{Part, Plan, PlannedStep, StepNumber};
+use threadline_lang::diag::nearest;
+
+/// What is asked about.
+pub(crate) struct Target {
+    /// The steps of that name.
+    pub(crate) steps: Vec<StepNumber>,
+    /// These executions only, when there are some.
+    at: Vec<Instance>,
+    /// These items only, the outermost first.
+    items: Vec<u64>,
+    /// One field only.
+    pub(crate) field: Option<String>,
+}
+
+/// Nothing is called so.
+pub(crate) struct NoSuchStep {
+    /// What comes nearest.
+    pub(crate) nearest: Option<String>,
+}
+
+impl Target {
+    /// Steps by their numbers, every execution and field of them.
+    pub(crate) fn of(steps: Vec<StepNumber>) -> Self {
+        Self { steps, at: Vec::new(), items: Vec::new(), field: None }
+    }
+
+    /// These executions.
+    pub(crate) fn executions(plan: &Plan, at: Vec<Instance>) -> Self {
+        let steps = at.iter().filter_map(|at| at.step(plan)).collect();
+        Self { at, ..Self::of(steps) }
+    }
+
+    /// What a text names: the longest beginning of it that is a step, then a field.
+    pub(crate) fn find(plan: &Plan, text: &str) -> Result<Self, NoSuchStep> {
+        if let Some(found) = step(plan, text) {
+            return Ok(found);
+        }
+        let mut splits: Vec<usize> = text.match_indices('.').map(|(at, _)| at).collect();
+        splits.reverse();
+        for at in splits {
+            if let Some(mut found) = step(plan, &text[..at]) {
+                found.field = Some(text[at + 1..].to_owned());
+                return Ok(found);
+            }
+        }
+        let names = plan.steps.iter().flat_map(|step| names(step).map(EcoString::as_str));
+        Err(NoSuchStep { nearest: nearest(text, names).map(str::to_owned) })
+    }
+
+    /// Whether an execution is meant.
+    pub(crate) fn means(&self, at: &Instance, step: StepNumber) -> bool {
+        if !self.at.is_empty() {
+            return self.at.contains(at);
+        }
+        let items: Vec<u64> = at.items().filter_map(|index| index.parse().ok()).collect();
+        self.steps.contains(&step) && items.starts_with(&self.items)
+    }
+
+    /// Whether a field is meant, by the path that leads to it in the step.
+    pub(crate) fn means_field(&self, path: &str) -> bool {
+        let Some(field) = &self.field else { return true };
+        let below = |long: &str, short: &str| {
+            long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        below(path, field) || below(field, path)
+    }
+
+    /// Whether single items were asked for.
+    pub(crate) fn is_one(&self) -> bool {
+        !self.at.is_empty() || !self.items.is_empty()
+    }
+}
+
+fn names(step: &PlannedStep) -> impl Iterator<Item = &EcoString> {
+    let id = step.step.id.as_ref().map(|id| &id.of);
+    let capture = step.step.capture.as_ref().map(|capture| &capture.of);
+    [id, capture, Some(&step.number), Some(&step.label), step.step.name.as_ref()].into_iter().flatten()
+}
+
+fn step(plan: &Plan, text: &str) -> Option<Target> {
+    if text.contains('/') {
+        let at = Instance(text.into());
+        at.step(plan)?;
+        return Some(Target::executions(plan, vec![at]));
+    }
+    let (name, items) = items(text)?;
+    // The first sort of name that fits: an id before a capture, a number before a label.
+    let sorts: [fn(&PlannedStep) -> Option<&EcoString>; 5] = [
+        |step| step.step.id.as_ref().map(|id| &id.of),
+        |step| step.step.capture.as_ref().map(|capture| &capture.of),
+        |step| Some(&step.number),
+        |step| Some(&step.label),
+        |step| step.step.name.as_ref(),
+    ];
+    let steps = sorts.into_iter().find_map(|sort| {
+        let named = |(_, step): &(StepNumber, &PlannedStep)| sort(step).is_some_and(|known| known == name);
+        let found: Vec<StepNumber> = (0..).zip(&plan.steps).filter(named).map(|(number, _)| number).collect();
+        (!found.is_empty()).then_some(found)
+    })?;
+    let steps = if items.is_empty() { steps } else { of_items(plan, &steps, items.len()) };
+    Some(Target { items, ..Target::of(steps) })
+}
+
+/// `each[3][1]`: a name and the items behind it.
+fn items(text: &str) -> Option<(&str, Vec<u64>)> {
+    let Some((name, rest)) = text.split_once('[') else { return Some((text, Vec::new())) };
+    let indexes = rest.strip_suffix(']')?.split("][").map(|index| index.parse().ok());
+    Some((name, indexes.collect::<Option<Vec<u64>>>()?))
+}
+
+/// An item of a `foreach` means the steps inside it.
+fn of_items(plan: &Plan, steps: &[StepNumber], count: usize) -> Vec<StepNumber> {
+    let mut found = Vec::new();
+    for number in steps {
+        let step = &plan.steps[*number as usize];
+        let is_foreach = matches!(step.step.action, Action::ForEach(_));
+        if is_foreach && depth(&step.number) + 1 == count {
+            let inside = format!("{}.{}.", step.number, Part::Do.key());
+            let below = (0..).zip(&plan.steps).filter(|(_, step)| step.number.starts_with(&inside));
+            found.extend(below.map(|(number, _)| number));
+        } else {
+            found.push(*number);
+        }
+    }
+    found
+}
+
+/// In how many `foreach` a step stands.
+fn depth(number: &str) -> usize {
+    number.split('.').filter(|word| *word == Part::Do.key()).count()
+}

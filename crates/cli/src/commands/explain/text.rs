@@ -1,0 +1,282 @@
+//! Explanations as people read them.
+
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use threadline_engine::event::{Instance, Status};
+use threadline_engine::replay::{Evaluated, Maker};
+use threadline_lang::Value;
+use threadline_lang::diag::excerpt;
+use threadline_lang::value::JsonStyle;
+
+use super::super::history::{History, clock_text};
+use super::json::label;
+use super::told::{FieldTold, Readers, Referenced, Shown, Told};
+use crate::exit::Failure;
+use crate::report::{Report, explanation_text, visible};
+use crate::table::Table;
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+const PLAIN: Style = Style::new();
+const GOOD: Style = AnsiColor::Green.on_default();
+const BAD: Style = AnsiColor::Red.on_default().bold();
+
+/// So many others who read a value are named.
+const MAX_READERS: usize = 4;
+
+/// Prints evaluations.
+pub(crate) struct Teller<'h, 'r> {
+    pub(crate) history: &'h History<'r>,
+    pub(crate) readers: &'h Readers,
+    /// Whether values are shown whole.
+    pub(crate) full: bool,
+    /// Whether it is said when a value was made.
+    pub(crate) when: bool,
+}
+
+impl Teller<'_, '_> {
+    /// Every evaluation, those of one execution below its name.
+    pub(crate) fn text(&self, told: &[Told]) -> Result<String, Failure> {
+        let mut out = String::new();
+        let mut before = None;
+        for (at, one) in told.iter().enumerate() {
+            if before != Some(&one.seen.at) {
+                if before.is_some() {
+                    out.push('\n');
+                }
+                out.push_str(&self.title(one));
+                before = Some(&one.seen.at);
+            }
+            let same = told[..at].iter().rfind(|known| known.is_same_attempt(one));
+            self.evaluation(one, same, &mut out)?;
+        }
+        Ok(out)
+    }
+
+    fn title(&self, told: &Told) -> String {
+        let step = &self.history.plan.steps[told.seen.step as usize];
+        let source = self.history.source();
+        let (line, column) = threadline_flow::source::line_column(
+            source.text,
+            step.step.origin.span.range().start.min(source.text.len()),
+        );
+        let name = visible(&label(self.history, &told.seen.at));
+        format!("{BOLD}{name}{BOLD:#}  {DIM}{}:{line}:{column}, step {}{DIM:#}\n", source.name, told.seen.at)
+    }
+
+    /// One evaluation; of one that came to the same as one before, only that.
+    fn evaluation(&self, told: &Told, same: Option<&Told>, out: &mut String) -> Result<(), Failure> {
+        out.push_str(&self.headline(told));
+        if let Some(same) = same {
+            // Writing into a text cannot fail.
+            let _ = writeln!(out, "    everything as in attempt {}", same.seen.attempt);
+            return Ok(());
+        }
+        if told.reproducible == Some(false) {
+            out.push_str("    not reproducible with this version: the run resolved something else\n");
+        }
+        for field in &told.fields {
+            self.field(told, field, out)?;
+        }
+        let source = self.history.source();
+        for problem in &told.problems {
+            for line in Report::problem(source, problem).text().lines() {
+                // Writing into a text cannot fail.
+                let _ = writeln!(out, "    {line}");
+            }
+        }
+        Ok(())
+    }
+
+    /// What was evaluated, when, and what came of it.
+    fn headline(&self, told: &Told) -> String {
+        let seen = &told.seen;
+        let what = match seen.evaluated {
+            Evaluated::Condition => "condition".to_owned(),
+            Evaluated::List => "list".to_owned(),
+            Evaluated::Fields if seen.rerun => format!("attempt {}, again after a crash", seen.attempt),
+            Evaluated::Fields => format!("attempt {}", seen.attempt),
+        };
+        let (style, came) = match (&told.ended, seen.evaluated) {
+            (Some(ended), _) if ended.output.status == Status::Failed => {
+                let error =
+                    ended.output.meta.get("error").map_or(String::new(), |error| format!(": {error}"));
+                let again = if ended.retried { ", tried again" } else { "" };
+                (BAD, format!("failed{error}{again}"))
+            }
+            (Some(ended), Evaluated::Condition) if ended.output.status == Status::Skipped => {
+                (DIM, "false, skipped".to_owned())
+            }
+            (_, Evaluated::Condition) => (GOOD, "true".to_owned()),
+            (_, Evaluated::List) => (PLAIN, String::new()),
+            (Some(ended), Evaluated::Fields) => (GOOD, ended.output.status.name().to_owned()),
+            (None, Evaluated::Fields) => (DIM, "not ended".to_owned()),
+        };
+        let came = if came.is_empty() { came } else { format!(": {style}{}{style:#}", visible(&came)) };
+        format!("  {what}{came}  {DIM}event {}, {}{DIM:#}\n", seen.seq, clock_text(seen.time))
+    }
+
+    fn field(&self, told: &Told, field: &FieldTold, out: &mut String) -> Result<(), Failure> {
+        let name = &field.name;
+        let _ = match &field.shown {
+            Shown::Nothing => writeln!(out, "    {BOLD}{name}{BOLD:#}"),
+            Shown::Text(text) if !text.trim_end().contains('\n') => {
+                writeln!(out, "    {BOLD}{name}{BOLD:#} {}", self.value(&text.as_str().into()))
+            }
+            Shown::Text(text) => writeln!(out, "    {BOLD}{name}{BOLD:#}\n{}", self.block(text)),
+            Shown::Value(value) => writeln!(out, "    {BOLD}{name}{BOLD:#} {}", self.value(value)),
+            Shown::Words(words) => {
+                let words = words.iter().map(|word| word.value.as_str().into()).collect();
+                let words = Value::list(words).unwrap_or_default();
+                writeln!(out, "    {BOLD}{name}{BOLD:#} {}", self.value(&words))
+            }
+            Shown::Shell(bound) => {
+                let mut variables = Table::default();
+                for variable in &bound.variables {
+                    let value = self.value(&variable.value.as_str().into());
+                    variables.row([(PLAIN, variable.name.clone()), (PLAIN, format!("= {value}"))]);
+                }
+                writeln!(
+                    out,
+                    "    {BOLD}{name}{BOLD:#}\n{}\n{}",
+                    self.block(&bound.text),
+                    variables.text("      ").trim_end_matches('\n')
+                )
+            }
+            Shown::Condition(explanation) => {
+                let tree: String =
+                    explanation_text(explanation).lines().map(|line| format!("      {line}\n")).collect();
+                writeln!(out, "    {BOLD}{name}{BOLD:#}\n{}", tree.trim_end_matches('\n'))
+            }
+        };
+        while out.ends_with("\n\n") {
+            out.pop();
+        }
+        out.push_str(&self.references(told, &field.references, "      ")?);
+        Ok(())
+    }
+
+    /// References as a table, each once.
+    pub(crate) fn references<'t>(
+        &self,
+        told: &Told,
+        references: impl IntoIterator<Item = &'t Referenced>,
+        indent: &str,
+    ) -> Result<String, Failure> {
+        let mut table = Table::default();
+        let mut seen = Vec::new();
+        for reference in references {
+            let resolution = &reference.resolution;
+            let key = (reference.place, resolution.reference.clone(), resolution.within.clone());
+            if seen.contains(&key) {
+                continue;
+            }
+            seen.push(key);
+            let (line, column) = reference.place;
+            let value = match &resolution.value {
+                Some(value) => format!("= {}", self.value(value)),
+                None => "has no value".to_owned(),
+            };
+            let kind = resolution.kind().map_or("", threadline_lang::Type::name);
+            let path = if resolution.path == resolution.reference.as_str() {
+                resolution.reference.to_string()
+            } else {
+                format!("{} → {}", resolution.reference, resolution.path)
+            };
+            table.row([
+                (DIM, format!("{line}:{column}")),
+                (PLAIN, path),
+                (PLAIN, value),
+                (DIM, kind.to_owned()),
+                (DIM, self.made(told, reference)? + &self.others(told, reference)),
+            ]);
+        }
+        Ok(table.text(indent))
+    }
+
+    fn value(&self, value: &Value) -> String {
+        if self.full { value.to_json(JsonStyle::Compact) } else { excerpt(value) }
+    }
+
+    /// A text of several lines.
+    fn block(&self, text: &str) -> String {
+        const LINES: usize = 20;
+        let count = text.lines().count();
+        let shown = if self.full { count } else { LINES };
+        let mut lines: Vec<String> =
+            text.lines().take(shown).map(|line| format!("      {DIM}│{DIM:#} {}", visible(line))).collect();
+        if count > shown {
+            lines.push(format!("      {DIM}│ {} more lines{DIM:#}", count - shown));
+        }
+        lines.join("\n")
+    }
+
+    /// Who made a value, in words.
+    fn made(&self, told: &Told, reference: &Referenced) -> Result<String, Failure> {
+        let history = self.history;
+        let scope = &reference.resolution.scope;
+        Ok(match &reference.maker {
+            Maker::Event(seq) => {
+                let event = history.event(*seq)?;
+                let status = threadline_engine::replay::output_of(&event).map(|output| output.status);
+                let status = match status {
+                    Some(status) if status != Status::Completed => format!(" {}", status.name()),
+                    _ => String::new(),
+                };
+                let when = if self.when { format!(", {}", clock_text(event.time)) } else { String::new() };
+                format!("from {}{status}, event {seq}{when}", title(history, &event.at))
+            }
+            Maker::Item { list, index } => {
+                let event = history.event(*list)?;
+                format!("item {index} of {}, event {list}", title(history, &event.at))
+            }
+            Maker::Input(_) => "input".to_owned(),
+            Maker::Import(_) => "an earlier run".to_owned(),
+            Maker::Context(name) => {
+                let event = name.as_ref().and_then(|name| told.seen.defined.get(name));
+                let set = name.as_ref().is_some_and(|name| {
+                    let path = format!("context.{name}");
+                    history.started.set.iter().any(|(set, _)| set.starts_with(&path))
+                });
+                match event {
+                    Some(seq) => format!("context, event {seq}"),
+                    None if set => "context, set by the caller".to_owned(),
+                    None => "context".to_owned(),
+                }
+            }
+            Maker::Run => "the run".to_owned(),
+            Maker::World => format!("computed by {}, recorded in event {}", scope, told.seen.seq),
+            Maker::Nobody => String::new(),
+        })
+    }
+
+    /// Who else read it, in words.
+    fn others(&self, told: &Told, reference: &Referenced) -> String {
+        let readers = self.readers.get(&reference.maker).into_iter().flatten();
+        let mut names: Vec<String> = Vec::new();
+        for (at, _) in readers.filter(|(at, _)| *at != told.seen.at) {
+            let name = title(self.history, at);
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        if names.is_empty() {
+            return String::new();
+        }
+        let more = names.len().saturating_sub(MAX_READERS);
+        names.truncate(MAX_READERS);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("; also read by {}{more}", names.join(", "))
+    }
+}
+
+/// A step in a sentence: its label, and its number where another step has the same.
+pub(crate) fn title(history: &History<'_>, at: &Instance) -> String {
+    let label = label(history, at);
+    let Some(step) = at.step(&history.plan) else { return format!("`{label}`") };
+    let steps = &history.plan.steps;
+    let known = &steps[step as usize];
+    let alone = steps.iter().filter(|other| other.label == known.label).count() == 1;
+    if alone { format!("`{label}`") } else { format!("`{label}` (step {})", known.number) }
+}

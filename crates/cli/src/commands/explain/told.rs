@@ -1,0 +1,333 @@
+//! What a step saw, evaluated again: every field with what it came to, and every reference with who made its value.
+//!
+//! Plain output, JSON and the end of a failed run are all made of this.
+
+use std::collections::BTreeMap;
+
+use threadline_engine::evaluate::{Act, Resolved};
+use threadline_engine::event::{Event, Instance, Millis, Output, Seq, What};
+use threadline_engine::replay::{Evaluated, Look, Maker, Seen};
+use threadline_flow::model::{Action, Field, Setting, Step};
+use threadline_flow::plan::PlannedStep;
+use threadline_flow::problem::Problem;
+use threadline_flow::shell::{Argument, Bound};
+use threadline_flow::source::line_column;
+use threadline_lang::{Explanation, Origin, Resolution, Value};
+
+use super::super::history::History;
+use super::target::Target;
+use crate::exit::Failure;
+use crate::report;
+
+/// So many evaluations are looked at for who else read a value.
+const MAX_LOOKS: usize = 5_000;
+
+/// One evaluation of a step.
+pub(crate) struct Told {
+    pub(crate) seen: Seen,
+    /// Every field that was evaluated and is asked for.
+    pub(crate) fields: Vec<FieldTold>,
+    /// Why fields have no value.
+    pub(crate) problems: Vec<Problem>,
+    /// Whether this program resolves the fields to what the run resolved them to.
+    pub(crate) reproducible: Option<bool>,
+    /// How it ended, when it did.
+    pub(crate) ended: Option<Ended>,
+}
+
+/// How an evaluation, or the attempt that it began, ended.
+pub(crate) struct Ended {
+    pub(crate) seq: Seq,
+    pub(crate) time: Millis,
+    pub(crate) output: Output,
+    /// Whether another attempt follows.
+    pub(crate) retried: bool,
+}
+
+/// A field, what it came to, and what it read.
+pub(crate) struct FieldTold {
+    /// Its name: `shell`, `env.NAME`.
+    pub(crate) name: String,
+    /// Where it stands: line and column.
+    pub(crate) place: Option<(usize, usize)>,
+    pub(crate) shown: Shown,
+    pub(crate) references: Vec<Referenced>,
+}
+
+/// What a field came to.
+pub(crate) enum Shown {
+    /// Nothing: it has no value.
+    Nothing,
+    /// A text.
+    Text(String),
+    /// A value.
+    Value(Value),
+    /// A text for a shell, with its values bound.
+    Shell(Bound),
+    /// A program and its arguments.
+    Words(Vec<Argument>),
+    /// A condition.
+    Condition(Explanation),
+}
+
+/// A reference, what it gave, and who made that.
+pub(crate) struct Referenced {
+    pub(crate) resolution: Resolution,
+    /// Where it stands: line and column.
+    pub(crate) place: (usize, usize),
+    pub(crate) maker: Maker,
+}
+
+/// Who read what somebody made: which execution, in which field.
+pub(crate) type Readers = BTreeMap<Maker, Vec<(Instance, String)>>;
+
+/// Every evaluation that is asked for, in the order of the journal.
+pub(crate) fn tell(history: &History<'_>, target: &Target) -> Result<Vec<Told>, Failure> {
+    let mut told: Vec<Told> = Vec::new();
+    let mut latest: BTreeMap<Instance, usize> = BTreeMap::new();
+    history.each(|fold, event| {
+        if let Some(seen) = fold.seen(event).filter(|seen| target.means(&seen.at, seen.step)) {
+            latest.insert(seen.at.clone(), told.len());
+            told.push(of_seen(history, target, seen)?);
+        }
+        if let (Some(at), Some(ended)) = (latest.get(&event.at), ended(event)) {
+            told[*at].ended = Some(ended);
+        }
+        Ok(())
+    })?;
+    told.retain(|told| target.field.is_none() || !told.fields.is_empty());
+    Ok(told)
+}
+
+fn ended(event: &Event) -> Option<Ended> {
+    let (output, retried) = match &event.what {
+        What::Finished { output } | What::Unresolved { output, .. } | What::Skipped { output, .. } => {
+            (output, false)
+        }
+        What::Retrying { output, .. } => (output, true),
+        _ => return None,
+    };
+    Some(Ended { seq: event.seq, time: event.time, output: output.clone(), retried })
+}
+
+fn of_seen(history: &History<'_>, target: &Target, seen: Seen) -> Result<Told, Failure> {
+    let look = history.look(&seen)?;
+    let reproducible = match (&look.fields, seen.fields) {
+        (Some(Ok(resolved)), Some(recorded)) => Some(resolved.fingerprint() == recorded),
+        (Some(Err(_)), Some(_)) => Some(false),
+        _ => None,
+    };
+    let problems = look.errors().iter().map(|error| error.problem(history.source().text)).collect();
+    let mut fields = Fields { history, step: &history.plan.steps[seen.step as usize], fields: Vec::new() };
+    fields.results(&look);
+    fields.references(&seen, look.trace);
+    let mut fields = fields.fields;
+    fields.retain(|field| target.means_field(&field.name));
+    Ok(Told { seen, fields, problems, reproducible, ended: None })
+}
+
+/// Everybody who read what was made for these evaluations, these themselves too.
+pub(crate) fn readers(history: &History<'_>, told: &[Told]) -> Result<Readers, Failure> {
+    let mut readers: Readers = told.iter().flat_map(Told::makers).map(|maker| (maker, Vec::new())).collect();
+    readers_of(history, &mut readers)?;
+    Ok(readers)
+}
+
+/// Adds who read what these made.
+pub(crate) fn readers_of(history: &History<'_>, readers: &mut Readers) -> Result<(), Failure> {
+    readers.retain(|maker, _| !matches!(maker, Maker::Run | Maker::World | Maker::Nobody));
+    let mut looks = 0;
+    history.each(|fold, event| {
+        let Some(seen) = fold.seen(event) else { return Ok(()) };
+        if looks >= MAX_LOOKS || !readers.keys().any(|maker| seen.may_read(maker)) {
+            return Ok(());
+        }
+        looks += 1;
+        let step = &history.plan.steps[seen.step as usize];
+        for resolution in history.look(&seen)?.trace {
+            let field = field_of(step, resolution.origin.as_ref());
+            let reader = (seen.at.clone(), field);
+            if let Some(known) = readers.get_mut(&seen.maker(&resolution))
+                && !known.contains(&reader)
+            {
+                known.push(reader);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+impl Told {
+    /// Who made what its references gave.
+    fn makers(&self) -> impl Iterator<Item = Maker> {
+        self.references().map(|reference| reference.maker.clone())
+    }
+
+    /// Every reference of its fields.
+    pub(crate) fn references(&self) -> impl Iterator<Item = &Referenced> {
+        self.fields.iter().flat_map(|field| &field.references)
+    }
+
+    /// Whether two attempts of one execution resolved to the same.
+    pub(crate) fn is_same_attempt(&self, other: &Self) -> bool {
+        let known = self.seen.fields.is_some() && self.reproducible == Some(true);
+        known
+            && self.reproducible == other.reproducible
+            && self.seen.at == other.seen.at
+            && self.seen.fields == other.seen.fields
+    }
+
+    /// What was evaluated, in a word.
+    pub(crate) fn evaluated(&self) -> &'static str {
+        match self.seen.evaluated {
+            Evaluated::Condition => "condition",
+            Evaluated::List => "list",
+            Evaluated::Fields => "attempt",
+        }
+    }
+}
+
+/// Collects the fields of a step.
+struct Fields<'h, 'r> {
+    history: &'h History<'r>,
+    step: &'h PlannedStep,
+    fields: Vec<FieldTold>,
+}
+
+impl Fields<'_, '_> {
+    fn add(&mut self, name: &str, origin: Option<&Origin>, shown: Shown) {
+        let place = origin.map(|origin| self.line_column(origin));
+        self.fields.push(FieldTold { name: name.to_owned(), place, shown, references: Vec::new() });
+    }
+
+    fn line_column(&self, origin: &Origin) -> (usize, usize) {
+        line_column(self.history.source().text, origin.span.range().start)
+    }
+
+    fn results(&mut self, look: &Look) {
+        let step = &*self.step.step;
+        if let (Some(condition), Some(when)) = (&look.condition, &step.when) {
+            self.add("when", Some(&when.origin), Shown::Condition(condition.clone()));
+        }
+        if let (Some(list), Action::ForEach(each)) = (&look.list, &step.action) {
+            let shown = list.as_ref().map_or(Shown::Nothing, |list| Shown::Value(list.clone()));
+            self.add("foreach", Some(&each.items.origin), shown);
+        }
+        match &look.fields {
+            Some(Ok(resolved)) => self.resolved(step, resolved),
+            Some(Err(_)) => self.action(step, None),
+            None => {}
+        }
+    }
+
+    fn resolved(&mut self, step: &Step, resolved: &Resolved) {
+        for (name, value) in &resolved.env {
+            let variables = step.env.iter().chain(&self.history.plan.workflow.env);
+            let written = variables.filter(|variable| variable.name == *name);
+            let origin =
+                written.filter_map(|variable| variable.value.as_ref()).map(|field| &field.origin).next();
+            let shown = value.as_ref().map_or(Shown::Nothing, |value| Shown::Text(value.clone()));
+            self.add(&format!("env.{name}"), origin, shown);
+        }
+        if let (Some(cwd), Some(field)) = (&resolved.cwd, &step.cwd) {
+            self.add("cwd", Some(&field.origin), Shown::Text(cwd.clone()));
+        }
+        if let (Some(timeout), Some(Setting::Dynamic(field))) = (resolved.timeout, &step.timeout) {
+            let spoken = threadline_runner::output::spoken(timeout);
+            self.add("timeout", Some(&field.origin), Shown::Text(spoken));
+        }
+        if let Some(Setting::Dynamic(field)) = &step.max_output {
+            let bytes = i64::try_from(resolved.max_output).unwrap_or(i64::MAX);
+            self.add("max_output", Some(&field.origin), Shown::Value(bytes.into()));
+        }
+        self.action(step, Some(&resolved.act));
+    }
+
+    fn action(&mut self, step: &Step, act: Option<&Act>) {
+        match (&step.action, act) {
+            (Action::Shell { text, .. }, Some(Act::Shell { bound })) => {
+                self.add("shell", Some(&text.origin), Shown::Shell(bound.clone()));
+            }
+            (Action::Shell { text, .. }, Some(Act::Verbatim { text: verbatim })) => {
+                self.add("shell", Some(&text.origin), Shown::Text(verbatim.to_string()));
+            }
+            (Action::Argv(words), Some(Act::Argv(arguments))) => {
+                let origin = words.first().map(|word| &word.origin);
+                self.add("argv", origin, Shown::Words(arguments.clone()));
+            }
+            (Action::Agent { message, .. }, Some(Act::Agent { command, message: text, .. })) => {
+                let words = command.iter().map(|word| Value::from(word.as_str())).collect();
+                self.add("command", None, Shown::Value(Value::list(words).unwrap_or_default()));
+                self.add("message", Some(&message.origin), Shown::Text(text.clone()));
+            }
+            (Action::WriteFile(file), Some(Act::WriteFile { path, content, .. })) => {
+                self.add("write_file.path", Some(&file.path.origin), Shown::Text(path.clone()));
+                self.add("write_file.content", Some(&file.content.origin), Shown::Text(content.clone()));
+            }
+            (Action::Value(field), Some(Act::Value(value))) => {
+                self.add("value", Some(&field.origin), Shown::Value(value.clone()));
+            }
+            (action, _) => self.without_value(action),
+        }
+    }
+
+    /// A field that has no value stands there all the same.
+    fn without_value(&mut self, action: &Action) {
+        fn origin<T>(field: &Field<T>) -> Option<&Origin> {
+            Some(&field.origin)
+        }
+        match action {
+            Action::Shell { text, .. } => self.add("shell", origin(text), Shown::Nothing),
+            Action::Argv(words) => self.add("argv", words.first().and_then(origin), Shown::Nothing),
+            Action::Agent { message, .. } => self.add("message", origin(message), Shown::Nothing),
+            Action::WriteFile(file) => {
+                self.add("write_file.path", origin(&file.path), Shown::Nothing);
+                self.add("write_file.content", origin(&file.content), Shown::Nothing);
+            }
+            Action::Value(field) => self.add("value", origin(field), Shown::Nothing),
+            Action::ForEach(_) => {}
+        }
+    }
+
+    fn references(&mut self, seen: &Seen, trace: Vec<Resolution>) {
+        for resolution in trace {
+            let name = field_of(self.step, resolution.origin.as_ref());
+            let at = self.fields.iter().position(|field| field.name == name).unwrap_or_else(|| {
+                self.add(&name, resolution.origin.as_ref(), Shown::Nothing);
+                self.fields.len() - 1
+            });
+            let place = self.place(&resolution);
+            let maker = seen.maker(&resolution);
+            self.fields[at].references.push(Referenced { resolution, place, maker });
+        }
+    }
+
+    fn place(&self, resolution: &Resolution) -> (usize, usize) {
+        // With code of `context` in it, a script has other positions than its text in the file.
+        let pasted = self.step.script.as_ref().is_some_and(|script| !script.code().is_empty());
+        match (&self.step.step.action, &resolution.origin) {
+            (Action::Shell { text, .. }, Some(origin)) if pasted && origin == &text.origin => {
+                self.line_column(origin)
+            }
+            _ => report::trace_place(self.history.source(), resolution),
+        }
+    }
+}
+
+/// The field of a step that a place of the file belongs to.
+pub(crate) fn field_of(step: &PlannedStep, origin: Option<&Origin>) -> String {
+    let Some(origin) = origin else { return String::new() };
+    let inside = origin.path.strip_prefix(step.step.origin.path.as_str());
+    let path = inside.and_then(|rest| rest.strip_prefix('.')).unwrap_or(&origin.path);
+    let mut words = path.split('.');
+    let first = words.next().unwrap_or(path);
+    match first.split('[').next().unwrap_or(first) {
+        "env" | "write_file" => words.next().map_or(path.to_owned(), |second| {
+            format!("{first}.{}", second.split('[').next().unwrap_or(second))
+        }),
+        "agents" => "command".to_owned(),
+        "claude" => "message".to_owned(),
+        first => first.to_owned(),
+    }
+}

@@ -1,0 +1,568 @@
+//! `threadline preview`: what every step of a workflow would do, as far as it is known before a run.
+//!
+//! Nothing is run and nothing is written. Files and the environment are read; commands and declared kinds are not asked.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use anstyle::Style;
+use ecow::{EcoString, eco_format};
+use threadline_engine::evaluate::file_text;
+use threadline_flow::model::{Action, Field, Retry, Setting, Variable};
+use threadline_flow::plan::{ListNumber, Part, Plan, PlannedStep, StepNumber};
+use threadline_flow::shell::BindError;
+use threadline_flow::source::line_column;
+use threadline_lang::diag::excerpt;
+use threadline_lang::value::JsonStyle;
+use threadline_lang::{
+    ComputeError, Document, Entry, Error, Explanation, Origin, Resolution, Scope, Session, Template,
+    Undefined, Value, World,
+};
+use threadline_runner::process::{Control, Environment};
+use threadline_runner::world::{Commands, RealWorld};
+
+use super::explain::json::tree;
+use super::explain::told::field_of;
+use super::history::project;
+use super::run::{Prepared, prepare};
+use super::{object, print, print_styled};
+use crate::arguments::Preview;
+use crate::exit::Failure;
+use crate::inputs;
+use crate::report::{self, Source, explanation_text, visible};
+use crate::table::Table;
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+const PLAIN: Style = Style::new();
+
+/// What is said of a value that only the step itself computes.
+const WHEN_IT_STARTS: &str = "known when the step starts";
+
+/// `threadline preview`
+pub(crate) fn preview(call: &Preview) -> Result<(), Failure> {
+    let file = inputs::read_source(&call.what.file)?;
+    let Prepared { plan, inputs, .. } = prepare(&file, &call.what)?;
+    let project =
+        project(call.dir.as_deref())?.allow(plan.workflow.allow.files.iter().map(EcoString::as_str));
+    let mut world = Before(RealWorld {
+        folder: project.here().to_owned(),
+        project: &project,
+        env: Environment::inherited(),
+        commands: Commands::Refused("a preview runs nothing"),
+        computed: &[],
+        control: Control::new(),
+        spool: std::env::temp_dir(),
+    });
+    let run = run_scope(&plan, inputs);
+    let mut steps = Vec::with_capacity(plan.steps.len());
+    for (number, step) in (0..).zip(&plan.steps) {
+        let scope = step_scope(&plan, number, &run);
+        let here = project.here();
+        let cwd = step.step.cwd.as_ref().and_then(|cwd| Some(cwd.of.as_plain()?.into_owned()));
+        world.0.folder = cwd.map_or_else(|| here.to_owned(), |cwd| here.join(cwd));
+        let session =
+            Session::new(&mut world).limits(&plan.workflow.syntax.limits).undefined(Undefined::Keep);
+        let mut looking = Looking {
+            plan: &plan,
+            step,
+            scope: &scope,
+            session: session.traced(),
+            fields: Vec::new(),
+            unknown: BTreeMap::new(),
+        };
+        looking.step(number);
+        steps.push((step, looking.fields));
+    }
+    if call.json {
+        return print(&format!("{}\n", json(&plan, &steps).to_json(JsonStyle::Compact)));
+    }
+    print_styled(&text(&plan, &steps, call.full))
+}
+
+/// The world before a run: what is there can be read, what has to be done is not.
+struct Before<'a>(RealWorld<'a>);
+
+impl World for Before<'_> {
+    fn compute(&mut self, name: &str, args: &[Value]) -> Result<Value, ComputeError> {
+        let unknown = |why: &str| ComputeError::Missing { nearest: Some(why.into()) };
+        match name {
+            "env" => self.0.compute(name, args),
+            // A step before may write it.
+            "file" => self.0.compute(name, args).map_err(|error| match error {
+                ComputeError::Failed { message, .. } => unknown(&format!("cannot be read now: {message}")),
+                missing @ ComputeError::Missing { .. } => missing,
+            }),
+            _ => Err(unknown(WHEN_IT_STARTS)),
+        }
+    }
+}
+
+/// A field as far as it is known.
+struct Foreseen {
+    name: String,
+    place: (usize, usize),
+    shown: Shown,
+    references: Vec<Known>,
+    /// What cannot be, whatever the unknown values are.
+    problems: Vec<String>,
+}
+
+enum Shown {
+    Nothing,
+    Text(String),
+    Value(Value),
+    Condition(Explanation),
+    Shell { text: String, variables: Vec<(String, Result<String, String>)> },
+}
+
+/// A reference: its value, or when there will be one.
+struct Known {
+    reference: EcoString,
+    place: (usize, usize),
+    value: Result<Value, String>,
+}
+
+/// Looks at the fields of one step.
+struct Looking<'p, 'w> {
+    plan: &'p Plan,
+    step: &'p PlannedStep,
+    scope: &'p Scope,
+    session: Session<'w>,
+    fields: Vec<Foreseen>,
+    /// Entries of `context` that are not known, and why.
+    unknown: BTreeMap<EcoString, String>,
+}
+
+impl<'p> Looking<'p, '_> {
+    fn step(&mut self, number: StepNumber) {
+        let (plan, step) = (self.plan, &*self.step.step);
+        if let Some(when) = &step.when {
+            self.session.set_origin(Some(when.origin.clone()));
+            let explanation = when.of.explain(self.scope, &mut self.session);
+            self.add(number, &when.origin, Shown::Condition(explanation), Vec::new());
+        }
+        if matches!(step.action, Action::ForEach(_)) {
+            return self.action(number);
+        }
+        // Of two of one name the step's own holds.
+        let own = |variable: &&Variable| !step.env.iter().any(|own| own.name == variable.name);
+        for variable in plan.workflow.env.iter().filter(own).chain(&step.env) {
+            if let Some(field) = &variable.value {
+                self.template(number, field);
+            }
+        }
+        if let Some(cwd) = &step.cwd {
+            self.template(number, cwd);
+        }
+        self.setting(number, step.timeout.as_ref());
+        self.setting(number, step.max_output.as_ref());
+        if let Some(Retry { attempts, delay, max_delay, .. }) = &step.retry {
+            self.setting(number, Some(attempts));
+            self.setting(number, Some(delay));
+            self.setting(number, Some(max_delay));
+        }
+        self.action(number);
+    }
+
+    fn action(&mut self, number: StepNumber) {
+        let (plan, step) = (self.plan, self.step);
+        match &step.step.action {
+            Action::Shell { text, .. } => self.shell(number, text),
+            Action::Argv(words) => self.argv(number, words),
+            Action::Agent { agent, message } => {
+                let known = plan.workflow.agents.iter().find(|known| known.name == agent.of);
+                for word in known.iter().flat_map(|agent| &agent.command) {
+                    self.template(number, word);
+                }
+                self.template(number, message);
+            }
+            Action::WriteFile(file) => {
+                self.template(number, &file.path);
+                self.session.set_origin(Some(file.content.origin.clone()));
+                let content = file.content.of.resolve(self.scope, &mut self.session);
+                let content = content.map(|value| Shown::Text(file_text(&value, file.format)));
+                self.resolved(number, &file.content.origin, content);
+            }
+            Action::Value(field) => self.document(number, field),
+            Action::ForEach(each) => {
+                self.document(number, &each.items);
+                self.setting(number, each.parallel.as_ref());
+                self.setting(number, each.max_items.as_ref());
+            }
+        }
+    }
+
+    fn template(&mut self, number: StepNumber, field: &Field<Template>) {
+        let mut text = String::new();
+        self.session.set_origin(Some(field.origin.clone()));
+        let result = field.of.text(self.scope, &mut self.session, &mut text);
+        self.resolved(number, &field.origin, result.map(|()| Shown::Text(text)).map_err(|error| vec![error]));
+    }
+
+    fn document(&mut self, number: StepNumber, field: &Field<Document>) {
+        self.session.set_origin(Some(field.origin.clone()));
+        let resolved = field.of.resolve(self.scope, &mut self.session).map(Shown::Value);
+        self.resolved(number, &field.origin, resolved);
+    }
+
+    fn setting<T>(&mut self, number: StepNumber, setting: Option<&Setting<T>>) {
+        if let Some(Setting::Dynamic(field)) = setting {
+            self.document(number, field);
+        }
+    }
+
+    fn resolved(&mut self, number: StepNumber, origin: &Origin, resolved: Result<Shown, Vec<Error>>) {
+        let (shown, errors) = match resolved {
+            Ok(shown) => (shown, Vec::new()),
+            Err(errors) => (Shown::Nothing, errors),
+        };
+        self.add(number, origin, shown, errors.iter().map(ToString::to_string).collect());
+    }
+
+    fn shell(&mut self, number: StepNumber, text: &Field<EcoString>) {
+        let Some(script) = &self.step.script else {
+            return self.add(number, &text.origin, Shown::Text(text.of.to_string()), Vec::new());
+        };
+        self.session.set_origin(Some(text.origin.clone()));
+        let foreseen = script.foresee(self.scope, &mut self.session);
+        let mut problems = Vec::new();
+        let variables = foreseen.bound.variables.iter().enumerate().map(|(at, variable)| {
+            let value = match foreseen.unknown.iter().find(|(unknown, _)| *unknown == at) {
+                None => Ok(variable.value.clone()),
+                Some((_, BindError::Evaluation(error))) => Err(self.why(error)),
+                Some((_, BindError::Refused(problem))) => {
+                    problems.push(problem.message.clone());
+                    Err("cannot stand here".to_owned())
+                }
+            };
+            (variable.name.clone(), value)
+        });
+        let variables = variables.collect();
+        let shown = Shown::Shell { text: foreseen.bound.text, variables };
+        self.add(number, &text.origin, shown, problems);
+    }
+
+    fn argv(&mut self, number: StepNumber, words: &'p [Field<Template>]) {
+        let Some(argv) = &self.step.argv else { return };
+        let bound = argv.bind(self.scope, &mut self.session, |at, session| {
+            session.set_origin(Some(words[at].origin.clone()));
+        });
+        let texts: Vec<Value> = match &bound {
+            Ok(arguments) => arguments.iter().map(|argument| argument.value.as_str().into()).collect(),
+            // As written, where something is not known.
+            Err(_) => words.iter().map(|word| word.of.source().into()).collect(),
+        };
+        let refused = |(_, error): (usize, BindError)| match error {
+            BindError::Refused(problem) => Some(problem.message),
+            BindError::Evaluation(_) => None,
+        };
+        let problems = bound.err().into_iter().flatten().filter_map(refused).collect();
+        let origin =
+            words.first().map(|word| word.origin.clone()).unwrap_or_else(|| self.step.step.origin.clone());
+        self.add(number, &origin, Shown::Value(Value::list(texts).unwrap_or_default()), problems);
+    }
+
+    /// A field, with the references that were resolved for it.
+    fn add(&mut self, number: StepNumber, origin: &Origin, shown: Shown, problems: Vec<String>) {
+        let source = self.source();
+        let mut references = Vec::new();
+        for made in self.session.take_trace() {
+            let within = made.within.clone();
+            let known = self.known(number, made);
+            match (within, &known.value) {
+                (None, _) => references.push(known),
+                (Some(entry), Err(why)) => {
+                    self.unknown.entry(entry).or_insert_with(|| why.clone());
+                }
+                (Some(_), Ok(_)) => {}
+            }
+        }
+        self.fields.push(Foreseen {
+            name: field_of(self.step, Some(origin)),
+            place: line_column(source.text, origin.span.range().start.min(source.text.len())),
+            shown,
+            references,
+            problems,
+        });
+    }
+
+    fn known(&self, number: StepNumber, made: Resolution) -> Known {
+        let place = report::trace_place(self.source(), &made);
+        let entry = made.first.as_ref().filter(|_| made.root == "context");
+        let value = match (made.value, entry.and_then(|entry| self.unknown.get(entry))) {
+            (_, Some(why)) => Err(why.clone()),
+            (Some(value), None) => Ok(value),
+            (None, None) if made.computed && made.root == "env" => Err("is not set".to_owned()),
+            (None, None) if made.computed => Err(WHEN_IT_STARTS.to_owned()),
+            (None, None) => Err(self.when(number, &made.root, made.first.as_ref())),
+        };
+        Known { reference: made.reference, place, value }
+    }
+
+    /// When there will be a value of a name, in words.
+    fn when(&self, number: StepNumber, root: &str, first: Option<&EcoString>) -> String {
+        let name = match root {
+            "captured" | "nodes" => first.map_or("", EcoString::as_str),
+            root => root,
+        };
+        match name {
+            "workflow" => WITH_THE_RUN.to_owned(),
+            "context" => "depends on what is not known yet".to_owned(),
+            name => when_known(self.plan, number, name).unwrap_or_else(|| "is missing".to_owned()),
+        }
+    }
+
+    /// Why evaluation failed, in words.
+    fn why(&self, error: &Error) -> String {
+        error.to_string()
+    }
+
+    fn source(&self) -> Source<'p> {
+        let file = &self.plan.workflow.file;
+        Source { name: file.name(), text: file.text() }
+    }
+}
+
+const WITH_THE_RUN: &str = "known when the run starts";
+
+/// When a name that a step reads gets its value.
+fn when_known(plan: &Plan, number: StepNumber, name: &str) -> Option<String> {
+    match name {
+        "prev" => {
+            let step = &plan.steps[number as usize];
+            let list = &plan.lists[step.list as usize].steps;
+            let before = list.iter().take_while(|other| **other != number).last();
+            let owner = plan.lists[step.list as usize].parent.map(|(owner, _)| owner);
+            let title = &plan.steps[before.copied().or(owner)? as usize].label;
+            Some(format!("known after `{title}` has run"))
+        }
+        "item" => {
+            let each = foreach_of(plan, plan.steps[number as usize].list)?;
+            Some(format!("one for each item of `{}`", plan.steps[each as usize].label))
+        }
+        name => {
+            let makers: Vec<String> = visible_steps(plan, number)
+                .filter(|step| {
+                    let named = |field: &Option<Field<EcoString>>| {
+                        field.as_ref().is_some_and(|field| field.of == name)
+                    };
+                    named(&step.step.id) || named(&step.step.capture)
+                })
+                .map(|step| format!("`{}`", step.label))
+                .collect();
+            (!makers.is_empty()).then(|| format!("known after {} has run", makers.join(" or ")))
+        }
+    }
+}
+
+/// The steps whose names a step can see.
+fn visible_steps(plan: &Plan, number: StepNumber) -> impl Iterator<Item = &PlannedStep> {
+    let mut scopes = vec![foreach_of(plan, plan.steps[number as usize].list)];
+    while let Some(Some(each)) = scopes.last() {
+        let outer = foreach_of(plan, plan.steps[*each as usize].list);
+        scopes.push(outer);
+    }
+    plan.steps.iter().filter(move |step| scopes.contains(&foreach_of(plan, step.list)))
+}
+
+/// The innermost `foreach` around a list.
+fn foreach_of(plan: &Plan, list: ListNumber) -> Option<StepNumber> {
+    let mut list = list;
+    loop {
+        let (owner, part) = plan.lists[list as usize].parent?;
+        if part == Part::Do {
+            return Some(owner);
+        }
+        list = plan.steps[owner as usize].list;
+    }
+}
+
+/// The names that are there before a run.
+fn run_scope(plan: &Plan, inputs: Value) -> Scope {
+    let unset = |name: &str| (EcoString::from(name), Entry::Unset(WITH_THE_RUN.into()));
+    let name = ("name".into(), Entry::Plain(plan.workflow.name.as_str().into()));
+    let workflow = layer(&Scope::new(), "workflow", vec![name, unset("id"), unset("start_time")]);
+    let imports = plan.workflow.imports.iter().map(|import| unset(&import.name)).collect();
+    let mut entries = vec![
+        ("imports".into(), Entry::Names(layer(&Scope::new(), "imports", imports))),
+        ("inputs".into(), Entry::Plain(inputs)),
+        ("workflow".into(), Entry::Names(workflow)),
+    ];
+    if let Some(context) = &plan.workflow.context {
+        entries.push(("context".into(), Entry::Definitions(Arc::clone(&context.definitions))));
+    }
+    layer(&Scope::new(), "run", entries)
+}
+
+/// The names that a step will see, none of those that steps make with a value yet.
+fn step_scope(plan: &Plan, number: StepNumber, run: &Scope) -> Scope {
+    let mut names: Vec<EcoString> = Vec::new();
+    let mut captured: Vec<EcoString> = Vec::new();
+    for step in visible_steps(plan, number) {
+        let id = step.step.id.as_ref().map(|id| id.of.clone());
+        let capture = step.step.capture.as_ref().map(|capture| capture.of.clone());
+        names.extend(id.into_iter().chain(capture.clone()));
+        captured.extend(capture);
+    }
+    names.extend(["prev".into(), "item".into()]);
+    let unset = |mut names: Vec<EcoString>| -> Vec<(EcoString, Entry)> {
+        names.sort();
+        names.dedup();
+        let entry = |name: EcoString| {
+            Some((name.clone(), Entry::Unset(eco_format!("{}", when_known(plan, number, &name)?))))
+        };
+        names.into_iter().filter_map(entry).collect()
+    };
+    let captured = layer(&Scope::new(), "captured", unset(captured));
+    let mut entries = unset(names);
+    entries.push(("captured".into(), Entry::Names(captured)));
+    layer(run, "steps", entries)
+}
+
+/// A layer of names of which none stands twice.
+fn layer(scope: &Scope, label: &str, entries: Vec<(EcoString, Entry)>) -> Scope {
+    scope.with_entries(label, entries).unwrap_or_else(|_| scope.clone())
+}
+
+// ---- plain ----------------------------------------------------------------------------------------------
+
+fn text(plan: &Plan, steps: &[(&PlannedStep, Vec<Foreseen>)], full: bool) -> String {
+    let file = &plan.workflow.file;
+    let mut out = String::new();
+    for (at, (step, fields)) in steps.iter().enumerate() {
+        if at > 0 {
+            out.push('\n');
+        }
+        let start = step.step.origin.span.range().start.min(file.text().len());
+        let (line, column) = line_column(file.text(), start);
+        // Writing into a text cannot fail.
+        let _ = writeln!(
+            out,
+            "{BOLD}{}{BOLD:#}  {DIM}{}:{line}:{column}, step {}{DIM:#}",
+            visible(&step.label),
+            file.name(),
+            step.number
+        );
+        for field in fields {
+            field_text(field, full, &mut out);
+        }
+    }
+    out
+}
+
+fn field_text(field: &Foreseen, full: bool, out: &mut String) {
+    let shown = |value: &Value| if full { value.to_json(JsonStyle::Compact) } else { excerpt(value) };
+    let name = &field.name;
+    let mut table = Table::default();
+    let mut unknown = field.references.iter().filter(|known| known.value.is_err()).peekable();
+    let _ = match &field.shown {
+        Shown::Nothing => writeln!(out, "  {BOLD}{name}{BOLD:#}"),
+        Shown::Text(text) if !text.trim_end().contains('\n') => {
+            writeln!(out, "  {BOLD}{name}{BOLD:#} {}", shown(&text.as_str().into()))
+        }
+        Shown::Text(text) => writeln!(out, "  {BOLD}{name}{BOLD:#}\n{}", block(text)),
+        Shown::Value(value) => writeln!(out, "  {BOLD}{name}{BOLD:#} {}", shown(value)),
+        Shown::Condition(explanation) => {
+            let tree: Vec<String> =
+                explanation_text(explanation).lines().map(|line| format!("    {line}")).collect();
+            writeln!(out, "  {BOLD}{name}{BOLD:#}\n{}", tree.join("\n"))
+        }
+        Shown::Shell { text, variables } => {
+            for (name, value) in variables {
+                let value = match value {
+                    Ok(value) => format!("= {}", shown(&value.as_str().into())),
+                    Err(_) => "is not known yet".to_owned(),
+                };
+                table.row([(PLAIN, name.clone()), (PLAIN, value)]);
+            }
+            writeln!(out, "  {BOLD}{name}{BOLD:#}\n{}", block(text))
+        }
+    };
+    out.push_str(&table.text("    "));
+    let mut table = Table::default();
+    if unknown.peek().is_some() {
+        for known in unknown {
+            let (line, column) = known.place;
+            let why = known.value.as_ref().err().cloned().unwrap_or_default();
+            table.row([(DIM, format!("{line}:{column}")), (PLAIN, known.reference.to_string()), (DIM, why)]);
+        }
+    }
+    out.push_str(&table.text("    "));
+    for problem in &field.problems {
+        let _ = writeln!(out, "    {}", visible(problem));
+    }
+}
+
+fn block(text: &str) -> String {
+    let lines: Vec<String> =
+        text.lines().map(|line| format!("    {DIM}│{DIM:#} {}", visible(line))).collect();
+    lines.join("\n")
+}
+
+// ---- JSON -----------------------------------------------------------------------------------------------
+
+fn json(plan: &Plan, steps: &[(&PlannedStep, Vec<Foreseen>)]) -> Value {
+    let steps = steps.iter().map(|(step, fields)| {
+        object([
+            ("step", step.label.as_str().into()),
+            ("number", step.number.as_str().into()),
+            ("action", step.step.action.name().key().into()),
+            ("fields", Value::list(fields.iter().map(field_json).collect()).unwrap_or_default()),
+        ])
+    });
+    object([
+        ("file", plan.workflow.file.name().into()),
+        ("workflow", plan.workflow.name.as_str().into()),
+        ("steps", Value::list(steps.collect()).unwrap_or_default()),
+    ])
+}
+
+fn field_json(field: &Foreseen) -> Value {
+    let references = field.references.iter().map(|known| {
+        let (value, why) = match &known.value {
+            Ok(value) => (value.clone(), Value::NULL),
+            Err(why) => (Value::NULL, why.as_str().into()),
+        };
+        object([
+            ("reference", known.reference.as_str().into()),
+            ("line", known.place.0.into()),
+            ("column", known.place.1.into()),
+            ("known", known.value.is_ok().into()),
+            ("value", value),
+            ("why", why),
+        ])
+    });
+    let mut entries = vec![
+        ("field", Value::from(field.name.as_str())),
+        ("line", field.place.0.into()),
+        ("column", field.place.1.into()),
+        ("known", field.references.iter().all(|known| known.value.is_ok()).into()),
+    ];
+    match &field.shown {
+        Shown::Nothing => entries.push(("value", Value::NULL)),
+        Shown::Text(text) => entries.push(("value", text.as_str().into())),
+        Shown::Value(value) => entries.push(("value", value.clone())),
+        Shown::Condition(explanation) => {
+            let value = explanation.outcome.as_ref().and_then(|outcome| outcome.as_ref().ok());
+            entries.push(("value", value.cloned().unwrap_or_default()));
+            entries.push(("explanation", tree(explanation)));
+        }
+        Shown::Shell { text, variables } => {
+            entries.push(("value", text.as_str().into()));
+            let variables = variables.iter().map(|(name, value)| {
+                let (value, why) = match value {
+                    Ok(value) => (value.as_str().into(), Value::NULL),
+                    Err(why) => (Value::NULL, why.as_str().into()),
+                };
+                object([("name", name.as_str().into()), ("value", value), ("why", why)])
+            });
+            entries.push(("variables", Value::list(variables.collect()).unwrap_or_default()));
+        }
+    }
+    entries.push(("references", Value::list(references.collect()).unwrap_or_default()));
+    let problems = field.problems.iter().map(|problem| problem.as_str().into()).collect();
+    entries.push(("problems", Value::list(problems).unwrap_or_default()));
+    Value::object(entries.into_iter().map(|(key, value)| (key.into(), value))).unwrap_or_default()
+}

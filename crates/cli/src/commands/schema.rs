@@ -1,0 +1,123 @@
+//! `threadline schema`: the JSON Schema of what Threadline reads and writes.
+
+use threadline_engine::event::Status;
+use threadline_lang::Value;
+use threadline_lang::value::JsonStyle;
+use threadline_runner::output::FAILURES;
+use threadline_store::wire;
+
+use super::print;
+use crate::arguments::{Schema, SchemaKind};
+use crate::exit::Failure;
+
+/// `threadline schema`
+pub(crate) fn schema(call: &Schema) -> Result<(), Failure> {
+    let schema = match call.kind {
+        SchemaKind::Workflow => threadline_flow::fields::schema(),
+        SchemaKind::Envelope => envelope(),
+        SchemaKind::Events => events(),
+    };
+    print(&format!("{}\n", schema.to_json(JsonStyle::Pretty)))
+}
+
+type Entries = Vec<(&'static str, Value)>;
+
+const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
+
+fn entries(entries: Entries) -> Value {
+    // A schema is a handful of levels.
+    Value::object(entries.into_iter().map(|(key, value)| (key.into(), value))).unwrap_or_default()
+}
+
+fn list(items: Vec<Value>) -> Value {
+    Value::list(items).unwrap_or_default()
+}
+
+fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> Value {
+    list(words.into_iter().map(Value::from).collect())
+}
+
+/// Something of a type, and what it means.
+fn typed(kind: &str, about: &str) -> Value {
+    entries(vec![("type", kind.into()), ("description", about.into())])
+}
+
+fn any(about: &str) -> Value {
+    entries(vec![("description", about.into())])
+}
+
+fn one_of<'a>(choices: impl IntoIterator<Item = &'a str>, about: &str) -> Value {
+    entries(vec![("enum", words(choices)), ("description", about.into())])
+}
+
+fn an_object(properties: Entries, required: &[&str], open: bool) -> Value {
+    let mut object = vec![
+        ("type", Value::from("object")),
+        ("properties", entries(properties)),
+        ("required", words(required.iter().copied())),
+    ];
+    if !open {
+        object.push(("additionalProperties", false.into()));
+    }
+    entries(object)
+}
+
+/// Every key of `meta` that does not belong to one sort of step alone.
+fn meta() -> Entries {
+    let sorts = FAILURES.map(|(kind, _)| kind);
+    vec![
+        ("node_type", typed("string", "what sort of step it was")),
+        ("status", one_of(Status::ALL.map(Status::name), "how it ended")),
+        ("execution_time_ms", typed("integer", "how long it took, in milliseconds")),
+        ("started_at", typed("string", "when it began, RFC 3339, UTC")),
+        ("finished_at", typed("string", "when it ended, RFC 3339, UTC")),
+        ("retry_count", typed("integer", "how many attempts went before")),
+        ("error", typed("string", "why it failed, in words")),
+        ("error_type", one_of(sorts, "why it failed, in a word")),
+        ("reason", typed("string", "why it was skipped")),
+        ("exit_code", typed("integer", "the exit code of its program")),
+        ("signal", typed("integer", "the signal that ended its program")),
+        ("cpu_time_ms", typed("integer", "the processor time of its program and its descendants")),
+        ("memory_usage_mb", typed("number", "the most memory that one of its processes had, in MiB")),
+        ("agent_id", typed("string", "the agent of an `agent` step")),
+        ("agent_name", typed("string", "the agent of an `agent` step")),
+        ("model_used", typed("string", "the model that the agent declares")),
+        ("total", typed("integer", "the items of a `foreach`")),
+        ("successful", typed("integer", "its items that went well")),
+        ("failed", typed("integer", "its items that failed")),
+        ("skipped", typed("integer", "its items that did not run")),
+    ]
+}
+
+fn envelope() -> Value {
+    let required = ["node_type", "status", "execution_time_ms", "started_at", "finished_at"];
+    let properties = vec![("value", any("the result, typed")), ("meta", an_object(meta(), &required, true))];
+    let body = an_object(properties, &["value", "meta"], false);
+    described("What a step leaves", &body)
+}
+
+/// A schema with its title before it.
+fn described(title: &str, body: &Value) -> Value {
+    let head = [("$schema".into(), Value::from(DRAFT)), ("title".into(), title.into())];
+    let body = body.as_object().into_iter().flat_map(|body| body.iter());
+    let body = body.map(|(key, value)| (key.name().clone(), value.clone()));
+    Value::object(head.into_iter().chain(body)).unwrap_or_default()
+}
+
+fn events() -> Value {
+    let kinds =
+        wire::KINDS.map(|(kind, about)| entries(vec![("const", kind.into()), ("description", about.into())]));
+    let kind = entries(vec![("oneOf", list(kinds.to_vec()))]);
+    let properties = vec![
+        ("seq", typed("integer", "the number of the event in its run, from 1")),
+        ("time", typed("string", "when, RFC 3339, UTC")),
+        ("kind", kind),
+        ("at", typed("string", "which execution of which step, such as `3` or `5[17]/1`")),
+        ("step", typed("string", "the label of the step")),
+        ("data", typed("object", "what the event says, as the journal has it")),
+    ];
+    described(
+        "A line of `run --json` and `show --json`",
+        &an_object(properties, &["seq", "time", "kind", "data"], false),
+    )
+}

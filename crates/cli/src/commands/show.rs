@@ -1,0 +1,95 @@
+//! `threadline show`: a run again as it was seen, then what its steps left.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anstyle::Style;
+use threadline_engine::event::{Datum, Instance, Output, Status};
+use threadline_engine::replay::output_of;
+use threadline_lang::diag::excerpt;
+use threadline_lang::value::JsonStyle;
+
+use super::explain::failures::failures;
+use super::history::{History, reader};
+use super::{print, print_styled};
+use crate::arguments::Show;
+use crate::exit::Failure;
+use crate::reporter::{How, Reporter};
+use crate::stream;
+use crate::table::Table;
+
+const DIM: Style = Style::new().dimmed();
+const PLAIN: Style = Style::new();
+
+/// `threadline show`
+pub(crate) fn show(call: &Show) -> Result<(), Failure> {
+    let reader = reader(call.which.dir.as_deref())?;
+    let history = History::open(&reader, &call.which.run)?;
+    if call.json {
+        history.each(|_, event| {
+            let line = stream::event_json(&history.plan, event).to_json(JsonStyle::Compact);
+            print(&format!("{line}\n"))
+        })?;
+        return Ok(());
+    }
+    let mut reporter = Reporter::new(Arc::clone(&history.plan), How::default());
+    let mut left: BTreeMap<u32, Left> = BTreeMap::new();
+    history.each(|fold, event| {
+        reporter.event(event);
+        if let (Some(output), Some(step)) = (output_of(event), fold.machine.step_of(&event.at)) {
+            left.entry(step).or_default().add(&event.at, output);
+        }
+        Ok(())
+    })?;
+    let failures = failures(&history)?;
+    print_styled(&format!("{failures}\n{}", envelopes(&history, &left)))
+}
+
+/// What the executions of one step left.
+#[derive(Default)]
+struct Left {
+    last: BTreeMap<Instance, Status>,
+    shown: String,
+    kind: String,
+}
+
+impl Left {
+    fn add(&mut self, at: &Instance, output: &Output) {
+        self.last.insert(at.clone(), output.status);
+        let meta = |name: &str| output.meta.get(name).map(ToString::to_string);
+        self.kind = meta("node_type").unwrap_or_default();
+        self.shown = match (meta("error").or_else(|| meta("reason")), &output.value) {
+            (Some(error), _) => error,
+            (None, Datum::Here(value)) => excerpt(value),
+            (None, Datum::Stored { len, .. }) => format!("{len} bytes"),
+        };
+    }
+
+    fn status(&self) -> String {
+        if let [status] = self.last.values().collect::<Vec<_>>()[..] {
+            return status.name().to_owned();
+        }
+        let counts = Status::ALL.into_iter().filter_map(|status| {
+            let count = self.last.values().filter(|known| **known == status).count();
+            (count > 0).then(|| format!("{count} {}", status.name()))
+        });
+        counts.collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn envelopes(history: &History<'_>, left: &BTreeMap<u32, Left>) -> String {
+    let mut table = Table::default();
+    let head = ["step", "type", "status", "value"].map(|word| (DIM, word.to_owned()));
+    table.row(head);
+    for (number, step) in (0..).zip(&history.plan.steps) {
+        let Some(left) = left.get(&number) else { continue };
+        let several = left.last.len() > 1;
+        table.row([
+            (PLAIN, step.label.to_string()),
+            (DIM, left.kind.clone()),
+            (PLAIN, left.status()),
+            (PLAIN, if several { String::new() } else { left.shown.clone() }),
+        ]);
+    }
+    table.text("")
+}

@@ -1,0 +1,258 @@
+//! `threadline vars`: the names of a run, who set them, and how one changed.
+
+use anstyle::Style;
+use ecow::EcoString;
+use threadline_engine::event::{Instance, What};
+use threadline_engine::replay::{Change, Maker, NameSort};
+use threadline_lang::diag::{excerpt, nearest};
+use threadline_lang::value::JsonStyle;
+use threadline_lang::{Type, Value};
+
+use super::explain::json::{label, number};
+use super::explain::text::title;
+use super::explain::told::{Readers, readers_of};
+use super::history::{History, clock_text, reader, time_text};
+use super::{object, print, print_styled};
+use crate::arguments::Vars;
+use crate::exit::Failure;
+use crate::report::Report;
+use crate::table::Table;
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+const PLAIN: Style = Style::new();
+
+/// So many who read a value are named.
+const MAX_READERS: usize = 6;
+
+/// A name that was set, with what it was set to.
+struct Setting {
+    /// As it is referred to.
+    name: String,
+    sort: NameSort,
+    /// By whom; empty for the run.
+    at: Instance,
+    /// The event; none for what the file says.
+    seq: Option<u64>,
+    time: Option<i64>,
+    /// What it had before, in the same scope.
+    before: Option<Value>,
+    value: Value,
+    maker: Maker,
+}
+
+impl Setting {
+    /// The name, and the item it belongs to.
+    fn shown_name(&self) -> String {
+        let items: String = self.at.items().map(|index| format!("[{index}]")).collect();
+        format!("{}{items}", self.name)
+    }
+}
+
+/// `threadline vars`
+pub(crate) fn vars(call: &Vars) -> Result<(), Failure> {
+    let reader = reader(call.which.dir.as_deref())?;
+    let history = History::open(&reader, &call.which.run)?;
+    let mut settings = settings(&history)?;
+    if let Some(name) = &call.name {
+        settings = of_name(&history, settings, name)?;
+    } else {
+        settings = latest(settings);
+    }
+    let mut readers: Readers = settings.iter().map(|setting| (setting.maker.clone(), Vec::new())).collect();
+    readers_of(&history, &mut readers)?;
+    if call.json {
+        let names = settings.iter().map(|setting| setting_json(&history, setting, &readers)).collect();
+        let value = object([
+            ("run", history.info.id.as_str().into()),
+            ("workflow", history.started.workflow.as_str().into()),
+            ("names", Value::list(names).unwrap_or_default()),
+        ]);
+        return print(&format!("{}\n", value.to_json(JsonStyle::Compact)));
+    }
+    let shown = |value: &Value| if call.full { value.to_json(JsonStyle::Compact) } else { excerpt(value) };
+    let mut table = Table::default();
+    for setting in &settings {
+        let value = match (&setting.before, call.name.is_some()) {
+            (Some(before), true) => format!("{} → {}", shown(before), shown(&setting.value)),
+            _ => shown(&setting.value),
+        };
+        table.row([
+            (BOLD, setting.shown_name()),
+            (PLAIN, format!("= {value}")),
+            (DIM, setting.value.kind().name().to_owned()),
+            (DIM, set_by(&history, setting) + &read_by(&history, setting, &readers)),
+        ]);
+    }
+    print_styled(&table.text(""))
+}
+
+/// Everything that was set, in the order of the journal.
+fn settings(history: &History<'_>) -> Result<Vec<Setting>, Failure> {
+    let mut settings = Vec::new();
+    let mut began = 0;
+    history.each(|fold, event| {
+        if let What::RunStarted(_) = event.what {
+            began = event.time;
+        }
+        for change in fold.changes(event) {
+            settings.push(of_change(history, &change)?);
+        }
+        Ok(())
+    })?;
+    let inputs = history.names.inputs.as_object().into_iter().flat_map(|inputs| inputs.iter());
+    let inputs = inputs.map(|(name, value)| Setting {
+        name: format!("inputs.{}", name.as_str()),
+        sort: NameSort::Input,
+        at: Instance::default(),
+        seq: Some(1),
+        time: Some(began),
+        before: None,
+        value: value.clone(),
+        maker: Maker::Input(Some(name.name().clone())),
+    });
+    let mut all: Vec<Setting> = inputs.collect();
+    all.extend(literals(history, &settings));
+    all.extend(settings);
+    Ok(all)
+}
+
+/// Entries of `context` without a reference: nothing of them is evaluated, so no event speaks of them.
+fn literals(history: &History<'_>, settings: &[Setting]) -> Vec<Setting> {
+    let entries = history.plan.workflow.context.iter().flat_map(|context| &context.entries);
+    let fixed = entries.filter_map(|entry| Some((&entry.name, entry.written.of.as_fixed()?)));
+    let literal = |(name, value): (&EcoString, &Value)| Setting {
+        name: format!("context.{name}"),
+        sort: NameSort::Context,
+        at: Instance::default(),
+        seq: None,
+        time: None,
+        before: None,
+        value: value.clone(),
+        maker: Maker::Context(Some(name.clone())),
+    };
+    let all = fixed.map(literal);
+    all.filter(|literal| !settings.iter().any(|setting| setting.name == literal.name)).collect()
+}
+
+fn of_change(history: &History<'_>, change: &Change) -> Result<Setting, Failure> {
+    let value = |seq: u64| -> Result<Value, Failure> {
+        match history.event(seq)?.what {
+            What::Defined { value, .. } => history.load(&value),
+            _ => Ok(history.output(seq)?.value.clone()),
+        }
+    };
+    let (name, maker) = match change.sort {
+        NameSort::Context => (format!("context.{}", change.name), Maker::Context(Some(change.name.clone()))),
+        _ => (change.name.to_string(), Maker::Event(change.seq)),
+    };
+    Ok(Setting {
+        name,
+        sort: change.sort,
+        at: change.at.clone(),
+        seq: Some(change.seq),
+        time: Some(change.time),
+        before: change.before.map(value).transpose()?,
+        value: value(change.seq)?,
+        maker,
+    })
+}
+
+/// The last setting of each name of the run, and of each item.
+fn latest(settings: Vec<Setting>) -> Vec<Setting> {
+    let mut last: Vec<Setting> = Vec::new();
+    let mut places: std::collections::BTreeMap<(String, Vec<String>), usize> =
+        std::collections::BTreeMap::new();
+    for setting in settings {
+        let items = setting.at.items().map(str::to_owned).collect();
+        match places.entry((setting.name.clone(), items)) {
+            std::collections::btree_map::Entry::Occupied(known) => last[*known.get()] = setting,
+            std::collections::btree_map::Entry::Vacant(place) => {
+                place.insert(last.len());
+                last.push(setting);
+            }
+        }
+    }
+    last
+}
+
+/// The history of a name, which may stand without `inputs`, `context` or `captured` before it.
+fn of_name(history: &History<'_>, settings: Vec<Setting>, name: &str) -> Result<Vec<Setting>, Failure> {
+    let bare = name.strip_prefix("captured.").unwrap_or(name);
+    let names: Vec<String> = settings.iter().map(|setting| setting.name.clone()).collect();
+    let (exact, others): (Vec<Setting>, Vec<Setting>) =
+        settings.into_iter().partition(|setting| setting.name == bare);
+    if !exact.is_empty() {
+        return Ok(exact);
+    }
+    let under = |setting: &Setting| setting.name.split_once('.').is_some_and(|(_, rest)| rest == bare);
+    let found: Vec<Setting> = others.into_iter().filter(under).collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let message = format!("nothing set a name `{name}` in run `{}`", history.info.id);
+    let near = nearest(name, names.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`"));
+    let hint = near.unwrap_or_else(|| format!("`threadline vars {}` lists them", history.info.id));
+    Err(Failure::NotStarted(vec![Report::with_hint(message, &hint)]))
+}
+
+fn set_by(history: &History<'_>, setting: &Setting) -> String {
+    let when = match (setting.seq, setting.time) {
+        (Some(seq), Some(time)) => format!(", event {seq}, {}", clock_text(time)),
+        _ => String::new(),
+    };
+    let who = match setting.sort {
+        NameSort::Input => "input".to_owned(),
+        NameSort::Context if setting.seq.is_none() => "context, as written".to_owned(),
+        NameSort::Context => "context".to_owned(),
+        NameSort::Step | NameSort::Capture => format!("set by {}", title(history, &setting.at)),
+    };
+    format!("{who}{when}")
+}
+
+fn read_by(history: &History<'_>, setting: &Setting, readers: &Readers) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for (at, _) in readers.get(&setting.maker).into_iter().flatten() {
+        let name = title(history, at);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if names.is_empty() {
+        return String::new();
+    }
+    let more = names.len().saturating_sub(MAX_READERS);
+    names.truncate(MAX_READERS);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("; read by {}{more}", names.join(", "))
+}
+
+fn setting_json(history: &History<'_>, setting: &Setting, readers: &Readers) -> Value {
+    let sort = match setting.sort {
+        NameSort::Input => "input",
+        NameSort::Context => "context",
+        NameSort::Step => "step",
+        NameSort::Capture => "capture",
+    };
+    let read_by = readers.get(&setting.maker).into_iter().flatten().map(|(at, field)| {
+        object([
+            ("step", label(history, at).into()),
+            ("at", at.0.as_str().into()),
+            ("field", field.as_str().into()),
+        ])
+    });
+    let by_step = setting.at != Instance::default();
+    let kind: Type = setting.value.kind();
+    object([
+        ("name", setting.name.as_str().into()),
+        ("kind", sort.into()),
+        ("value", setting.value.clone()),
+        ("type", kind.name().into()),
+        ("before", setting.before.clone().unwrap_or_default()),
+        ("step", if by_step { label(history, &setting.at).into() } else { Value::NULL }),
+        ("at", if by_step { setting.at.0.as_str().into() } else { Value::NULL }),
+        ("event", setting.seq.map_or(Value::NULL, number)),
+        ("time", setting.time.map_or(Value::NULL, |time| time_text(time).into())),
+        ("read_by", Value::list(read_by.collect()).unwrap_or_default()),
+    ])
+}

@@ -1,0 +1,41 @@
+//! What a run cost: the journal it wrote, and the processor time of Threadline beside that of the programs it ran.
+
+use threadline_lang::Value;
+use threadline_lang::value::JsonStyle;
+use threadline_store::Store;
+
+/// Processor time in milliseconds.
+struct Processor {
+    own: u64,
+    children: u64,
+}
+
+/// Prints it to stderr as a line of JSON: it is made for programs that measure.
+pub(crate) fn print(store: &Store) {
+    let stats = store.stats();
+    let count = |count: u64| Value::from(i64::try_from(count).unwrap_or(i64::MAX));
+    let mut entries = vec![
+        ("events".into(), count(stats.events)),
+        ("commits".into(), count(stats.commits)),
+        ("checkpoints".into(), count(stats.checkpoints)),
+        ("bytes".into(), count(stats.bytes)),
+    ];
+    if let Some(processor) = processor() {
+        entries.push(("own_cpu_ms".into(), count(processor.own)));
+        entries.push(("children_cpu_ms".into(), count(processor.children)));
+    }
+    // An object of six numbers is never too large.
+    let line = Value::object(entries).unwrap_or_default().to_json(JsonStyle::Compact);
+    anstream::eprintln!("{line}");
+}
+
+/// What Linux says of this process and of those it has waited for.
+fn processor() -> Option<Processor> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The name of the program stands in brackets and may hold anything.
+    let (_, rest) = stat.rsplit_once(") ")?;
+    let fields: Vec<u64> = rest.split(' ').skip(11).take(4).filter_map(|field| field.parse().ok()).collect();
+    let [user, system, children_user, children_system] = fields[..] else { return None };
+    // Linux counts in hundredths of a second here, on every machine.
+    Some(Processor { own: (user + system) * 10, children: (children_user + children_system) * 10 })
+}

@@ -1,0 +1,108 @@
+//! Resolved fields as one text: the same text for the same fields, in every version of the program.
+//!
+//! The journal keeps a hash of it with every attempt, so that a later program can tell whether it resolves the same.
+//! What only helps people, such as warnings, is not part of it. Nobody reads it back.
+
+use std::fmt::Write as _;
+
+use threadline_flow::model::Backoff;
+use threadline_flow::shell::Travel;
+use threadline_lang::Value;
+use threadline_lang::value::JsonStyle;
+
+use crate::evaluate::{Act, Resolved};
+use crate::hash::Hash;
+
+impl Resolved {
+    /// A hash of everything that the fields came to, so that a later program can tell whether it sees the same.
+    pub fn fingerprint(&self) -> Hash {
+        Hash::of(self.canonical().as_bytes())
+    }
+
+    /// Every field, each text with its length before it.
+    fn canonical(&self) -> String {
+        let mut text = Canonical(String::new());
+        text.act(&self.act);
+        for (name, value) in &self.env {
+            text.text("env", name);
+            text.optional("=", value.as_deref());
+        }
+        text.optional("cwd", self.cwd.as_deref());
+        text.number("timeout", self.timeout.map_or(0, |timeout| timeout.as_millis()));
+        text.number("max_output", u128::from(self.max_output));
+        let retry = &self.retry;
+        text.number("attempts", u128::from(retry.attempts));
+        text.text(
+            "backoff",
+            match retry.backoff {
+                Backoff::Fixed => "fixed",
+                Backoff::Linear => "linear",
+                Backoff::Exponential => "exponential",
+            },
+        );
+        text.number("delay", retry.delay.as_millis());
+        text.number("max_delay", retry.max_delay.as_millis());
+        text.number("jitter", u128::from(retry.jitter));
+        text.0
+    }
+}
+
+struct Canonical(String);
+
+impl Canonical {
+    fn act(&mut self, act: &Act) {
+        match act {
+            Act::Shell { bound } => {
+                self.text("shell", &bound.text);
+                for variable in &bound.variables {
+                    let travel = match variable.travel {
+                        Travel::Environment | Travel::File => "value",
+                        Travel::Path => "path",
+                    };
+                    self.text(&variable.name, &variable.value);
+                    self.text("travel", travel);
+                }
+            }
+            Act::Verbatim { text } => self.text("verbatim", text),
+            Act::Argv(arguments) => {
+                for argument in arguments {
+                    self.text(if argument.is_file { "file" } else { "argument" }, &argument.value);
+                }
+            }
+            Act::Agent { agent, command, message } => {
+                self.text("agent", agent);
+                for word in command {
+                    self.text("argument", word);
+                }
+                self.text("message", message);
+            }
+            Act::WriteFile { path, content, mode, create_dirs } => {
+                self.text("path", path);
+                self.text("content", content);
+                self.number("mode", mode.map_or(u128::MAX, u128::from));
+                self.number("create_dirs", u128::from(*create_dirs));
+            }
+            Act::Value(value) => self.value("value", value),
+        }
+    }
+
+    fn value(&mut self, name: &str, value: &Value) {
+        self.text(name, &value.to_json(JsonStyle::Compact));
+    }
+
+    fn text(&mut self, name: &str, text: &str) {
+        // Writing into a text cannot fail.
+        let _ = writeln!(self.0, "{name} {} {text}", text.len());
+    }
+
+    fn optional(&mut self, name: &str, text: Option<&str>) {
+        match text {
+            Some(text) => self.text(name, text),
+            None => self.text(name, "\0"),
+        }
+    }
+
+    fn number(&mut self, name: &str, number: u128) {
+        let _ = writeln!(self.0, "{name} {number}");
+    }
+}

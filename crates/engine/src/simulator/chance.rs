@@ -1,0 +1,152 @@
+//! Everything that a world would decide, made of a seed: how steps end, what conditions say, how long lists are.
+//!
+//! What becomes of an execution depends on the seed and on which execution it is, never on when it happens: a run that
+//! was killed and resumed meets the same world as one that was not.
+
+use threadline_flow::model::{Action, Retry, Setting, Step};
+
+use crate::evaluate::RetryPlan;
+use crate::event::Instance;
+
+/// A row of numbers that is the same for the same seed.
+#[derive(Debug, Clone)]
+pub struct Random(u64);
+
+impl Random {
+    /// The row of a seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next number.
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mixed(self.0)
+    }
+
+    /// A number below this one, and 0 below 0.
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.next().checked_rem(end).unwrap_or(0)
+    }
+
+    /// True so many times in a hundred.
+    pub fn percent(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+}
+
+fn mixed(mut bits: u64) -> u64 {
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+/// How often things go which way, in a hundred.
+#[derive(Debug, Clone, Copy)]
+pub struct Chances {
+    /// A field has a value.
+    pub evaluates: u64,
+    /// A condition is true.
+    pub holds: u64,
+    /// An attempt goes well.
+    pub well: u64,
+    /// The longest list.
+    pub items: u64,
+    /// The longest that an attempt takes, in milliseconds.
+    pub duration: u64,
+}
+
+impl Default for Chances {
+    fn default() -> Self {
+        Self { evaluates: 98, holds: 70, well: 80, items: 4, duration: 2_000 }
+    }
+}
+
+/// What becomes of each execution.
+#[derive(Debug, Clone, Copy)]
+pub struct Fate {
+    /// Of everything.
+    pub seed: u64,
+    /// How often what.
+    pub chances: Chances,
+    /// Whether whatever made attempts fail was put right.
+    pub mended: bool,
+}
+
+impl Fate {
+    /// Whether a field, or all of them, have a value.
+    pub fn evaluates(&self, at: &Instance, field: &str) -> bool {
+        self.mended || self.of(at, field, 0).percent(self.chances.evaluates)
+    }
+
+    /// Whether a condition holds.
+    pub fn holds(&self, at: &Instance) -> bool {
+        self.of(at, "holds", 0).percent(self.chances.holds)
+    }
+
+    /// Whether an attempt goes well.
+    pub fn well(&self, at: &Instance, attempt: u32) -> bool {
+        self.mended || self.of(at, "well", attempt).percent(self.chances.well)
+    }
+
+    /// How long an attempt takes.
+    pub fn duration(&self, at: &Instance, attempt: u32) -> u64 {
+        self.of(at, "duration", attempt).below(self.chances.duration + 1)
+    }
+
+    /// The list of a `foreach`.
+    pub fn items(&self, at: &Instance) -> Vec<i64> {
+        let mut random = self.of(at, "items", 0);
+        let count = random.below(self.chances.items + 1);
+        (0..count).map(|_| number(random.next())).collect()
+    }
+
+    /// A value that was made of others.
+    pub fn value(&self, at: &Instance, reads: &[i64]) -> i64 {
+        let mut bits = self.of(at, "value", 0).next();
+        for read in reads {
+            bits = mixed(bits.rotate_left(7) ^ read.unsigned_abs());
+        }
+        number(bits)
+    }
+
+    fn of(&self, at: &Instance, what: &str, attempt: u32) -> Random {
+        let mut bits = mixed(self.seed ^ u64::from(attempt).rotate_right(16));
+        for byte in at.0.bytes().chain([0]).chain(what.bytes()) {
+            bits = mixed(bits ^ u64::from(byte));
+        }
+        Random::new(bits)
+    }
+}
+
+/// Numbers that are easy to read in a journal.
+fn number(bits: u64) -> i64 {
+    i64::try_from(bits % 1_000_000_007).unwrap_or(0)
+}
+
+/// How many items run at once, where the file says so.
+pub(super) fn parallel(step: &Step) -> u64 {
+    match &step.action {
+        Action::ForEach(each) => each.parallel.as_ref().map_or(1, |setting| fixed(setting, 1)),
+        _ => 1,
+    }
+}
+
+/// When a step is tried again, where the file says so.
+pub(super) fn retry(step: &Step) -> RetryPlan {
+    let plan = |retry: &Retry| RetryPlan {
+        attempts: fixed(&retry.attempts, 1).max(1),
+        backoff: retry.backoff,
+        delay: fixed(&retry.delay, RetryPlan::ONCE.delay),
+        max_delay: fixed(&retry.max_delay, RetryPlan::ONCE.max_delay),
+        jitter: retry.jitter,
+    };
+    step.retry.as_ref().map_or(RetryPlan::ONCE, plan)
+}
+
+fn fixed<T: Copy>(setting: &Setting<T>, otherwise: T) -> T {
+    match setting {
+        Setting::Fixed(value) => *value,
+        Setting::Dynamic(_) => otherwise,
+    }
+}

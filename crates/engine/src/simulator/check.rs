@@ -1,0 +1,337 @@
+//! What must be true of every run, checked event by event from the journal alone, without asking the machine.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use ecow::EcoString;
+use threadline_flow::model::OnCrash;
+use threadline_flow::plan::{Part, Plan};
+use threadline_lang::Value;
+
+use super::Execution;
+use crate::event::{Datum, Event, Instance, Output, Seq, Status, What};
+use crate::machine::Misfit;
+use crate::replay::output_of;
+
+/// A promise that was broken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// After which event.
+    pub seq: Seq,
+    /// What happened, in words.
+    pub what: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "after event {}: {}", self.seq, self.what)
+    }
+}
+
+impl From<Misfit> for Violation {
+    fn from(misfit: Misfit) -> Self {
+        Self { seq: misfit.seq, what: format!("the machine refuses it: {}", misfit.why) }
+    }
+}
+
+type Checked = Result<(), Violation>;
+
+/// Watches a run from outside.
+pub(super) struct Checker {
+    plan: Arc<Plan>,
+    facts: Facts,
+    last: Seq,
+    /// Every attempt that was made, and after which end of the run.
+    executions: Vec<(Execution, Option<Seq>)>,
+    /// The lives that ended while something ran.
+    abrupt: BTreeSet<usize>,
+    failed_by_crash: bool,
+}
+
+/// What the journal says so far.
+#[derive(Default)]
+struct Facts {
+    /// Steps that finished or were skipped.
+    done: BTreeMap<EcoString, Done>,
+    /// How many items there are, and how many at once.
+    lists: BTreeMap<EcoString, (u64, u64)>,
+    /// The last event that announced another attempt.
+    retrying: BTreeMap<EcoString, Seq>,
+    /// The last end of the run.
+    ended: Option<Seq>,
+}
+
+#[derive(Clone, Copy)]
+struct Done {
+    seq: Seq,
+    status: Status,
+}
+
+impl Checker {
+    pub(super) fn new(plan: Arc<Plan>) -> Self {
+        Self {
+            plan,
+            facts: Facts::default(),
+            last: 0,
+            executions: Vec::new(),
+            abrupt: BTreeSet::new(),
+            failed_by_crash: false,
+        }
+    }
+
+    /// An event is about to be appended while everything up to `durable` is on disk.
+    pub(super) fn event(&mut self, event: &Event, durable: Seq) -> Checked {
+        self.last = event.seq;
+        let at = &event.at.0;
+        match &event.what {
+            What::Decided { as_of, .. }
+            | What::Skipped { as_of, .. }
+            | What::Expanded { as_of, .. }
+            | What::Started { as_of, .. } => {
+                self.not(*as_of > durable, || format!("`{at}` acts on event {as_of}, which is not on disk"))?;
+                self.in_order(at)?;
+                self.not_done(at)?;
+            }
+            What::Finished { .. } => {
+                self.in_order(at)?;
+                self.not_done(at)?;
+            }
+            _ => {}
+        }
+        self.facts.take(event);
+        Ok(())
+    }
+
+    /// An attempt is really made.
+    pub(super) fn execute(
+        &mut self,
+        execution: Execution,
+        durable: Seq,
+        in_flight: Option<OnCrash>,
+    ) -> Checked {
+        let Execution { at, attempt, life } = &execution;
+        self.not_done(&at.0)?;
+        let retrying = self.facts.retrying.get(&at.0).copied().unwrap_or(0);
+        self.not(retrying > durable, || {
+            format!("attempt {attempt} of `{at}` follows one that is not on disk as failed")
+        })?;
+        let ended = self.facts.ended;
+        let same = |known: &Execution| known.at == *at && known.attempt == *attempt;
+        let earlier = self.executions.iter().filter(|(known, end)| same(known) && *end == ended);
+        let on_crash = at.step(&self.plan).map(|step| self.plan.steps[step as usize].step.on_crash);
+        for (known, _) in earlier {
+            self.not(known.life == *life, || format!("attempt {attempt} of `{at}` is made twice"))?;
+            let calm = !self.abrupt.contains(&known.life);
+            self.not(calm, || format!("attempt {attempt} of `{at}` is made again without a crash"))?;
+            let wanted = in_flight.or(on_crash) == Some(OnCrash::Rerun);
+            self.not(!wanted, || {
+                format!("attempt {attempt} of `{at}` is made again against its `on_crash`")
+            })?;
+        }
+        self.executions.push((execution, ended));
+        Ok(())
+    }
+
+    /// These executions are under way, or about to be.
+    pub(super) fn under_way<'a>(&self, flight: impl Iterator<Item = &'a Instance>) -> Checked {
+        let flight: BTreeSet<&str> = flight.map(|at| at.0.as_str()).collect();
+        let mut places: BTreeMap<&str, &str> = BTreeMap::new();
+        let mut items: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for at in &flight {
+            for (list, position) in positions(at) {
+                let other = *places.entry(list).or_insert(position);
+                self.not(other != position, || {
+                    format!("steps {other} and {position} of the list `{list}` are under way at once")
+                })?;
+                let own = &at[..list.len() + position.len()];
+                self.not(own.len() < at.len() && flight.contains(own), || {
+                    format!("`{own}` and its part `{at}` are under way at once")
+                })?;
+            }
+            for (bracket, _) in at.match_indices('[') {
+                let index = at[bracket + 1..].split(']').next().unwrap_or_default();
+                items.entry(&at[..bracket]).or_default().insert(index);
+            }
+        }
+        for (at, items) in items {
+            let (_, parallel) = self.facts.lists.get(at).copied().unwrap_or((0, 0));
+            self.not(items.len() as u64 > parallel, || {
+                format!("{} items of `{at}` are under way, {parallel} may be", items.len())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// A life ended while something ran.
+    pub(super) fn abrupt(&mut self, life: usize) {
+        self.abrupt.insert(life);
+    }
+
+    /// This is left of the journal.
+    pub(super) fn crashed(&mut self, journal: &[Event]) {
+        self.facts = Facts::default();
+        journal.iter().for_each(|event| self.facts.take(event));
+    }
+
+    pub(super) fn fails_by_crash(&mut self) {
+        self.failed_by_crash = true;
+    }
+
+    pub(super) fn failed_by_crash(&self) -> bool {
+        self.failed_by_crash
+    }
+
+    pub(super) fn into_executions(self) -> Vec<Execution> {
+        self.executions.into_iter().map(|(execution, _)| execution).collect()
+    }
+
+    /// How each execution ended, and with which value.
+    pub(super) fn results(&self, journal: &[Event]) -> BTreeMap<Instance, (Status, i64)> {
+        let result = |(at, done): (&EcoString, &Done)| {
+            (Instance(at.clone()), (done.status, value_of(journal, done.seq)))
+        };
+        self.facts.done.iter().map(result).collect()
+    }
+
+    /// The run is over: every list that had to run did so, once for each time that it had to.
+    pub(super) fn ended(&self, journal: &[Event]) -> Checked {
+        let mut finished: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        let mut concluded: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut ends = 0;
+        for event in journal {
+            match &event.what {
+                What::Finished { output } => {
+                    let counts = finished.entry(&event.at.0).or_default();
+                    let well = output.status == Status::Completed;
+                    *(if well { &mut counts.0 } else { &mut counts.1 }) += 1;
+                    *concluded.entry(&event.at.0).or_default() += 1;
+                }
+                What::Skipped { .. } => *concluded.entry(&event.at.0).or_default() += 1,
+                What::RunEnded { .. } => ends += 1,
+                _ => {}
+            }
+        }
+        let times = |first: &str| concluded.get(first).copied().unwrap_or(0);
+        for (at, (well, failed)) in finished {
+            let Some(step) = Instance(at.into()).step(&self.plan) else {
+                return self.not(true, || format!("there is no step `{at}`"));
+            };
+            for (part, _) in &self.plan.steps[step as usize].parts {
+                let wanted = match part {
+                    Part::Do => continue,
+                    Part::OnFailure => failed,
+                    Part::OnSuccess => well,
+                    Part::Finally => well + failed,
+                };
+                let ran = times(&format!("{at}/{}/1", part.key()));
+                // A list that failed is gone on with, so after a resume its first step may have run once more.
+                let fits = if ends == 1 { ran == wanted } else { ran >= wanted };
+                self.not(!fits, || {
+                    format!("`{}` of `{at}` ran {ran} times instead of {wanted}", part.key())
+                })?;
+            }
+        }
+        let ran = times("finally/1");
+        let fits = self.plan.finally.is_none() || ran == ends || ends > 1 && (1..=ends).contains(&ran);
+        self.not(!fits, || format!("the last steps ran {ran} times for {ends} ends"))
+    }
+
+    /// The step before it in its list is done, and whatever it is a part of is where it should be.
+    fn in_order(&self, at: &EcoString) -> Checked {
+        let (list, position) = at.rfind('/').map_or(("", at.as_str()), |slash| at.split_at(slash + 1));
+        let position: u64 = position.parse().unwrap_or(0);
+        if position > 1 {
+            let before: EcoString = format!("{list}{}", position - 1).into();
+            let done = self.facts.done.get(&before);
+            self.not(done.is_none(), || format!("`{at}` begins before `{before}` is done"))?;
+            let step = Instance(before.clone()).step(&self.plan);
+            let goes_on = step.is_some_and(|step| self.plan.steps[step as usize].step.continue_on_error);
+            let failed = done.is_some_and(|done| done.status == Status::Failed);
+            self.not(failed && !goes_on, || format!("`{at}` runs although `{before}` failed"))?;
+        }
+        let Some(owner) = list.strip_suffix('/') else { return Ok(()) };
+        if let Some((each, index)) = owner.strip_suffix(']').and_then(|owner| owner.rsplit_once('[')) {
+            let count = self.facts.lists.get(each).map_or(0, |(count, _)| *count);
+            let index: u64 = index.parse().unwrap_or(u64::MAX);
+            return self.not(index >= count, || format!("`{each}` has {count} items and not item {index}"));
+        }
+        let Some((owner, part)) = owner.rsplit_once('/') else { return Ok(()) };
+        let status = self.facts.done.get(owner).map(|done| done.status);
+        let fits = match status {
+            Some(Status::Completed) => part != Part::OnFailure.key(),
+            Some(Status::Failed) => part != Part::OnSuccess.key(),
+            _ => false,
+        };
+        self.not(!fits, || format!("`{at}` runs while `{owner}` is {:?}", status.map(Status::name)))
+    }
+
+    /// A finished step never runs again. When a run that failed goes on, what failed does, and the lists that belong
+    /// to an end which did not last.
+    fn not_done(&self, at: &EcoString) -> Checked {
+        let Some(done) = self.facts.done.get(at) else { return Ok(()) };
+        let over = self.facts.ended.is_some_and(|ended| done.seq < ended);
+        let ends = [Part::OnFailure, Part::Finally].map(Part::key);
+        let again = done.status == Status::Failed || at.split('/').any(|word| ends.contains(&word));
+        self.not(!(over && again), || format!("`{at}` runs again, it was done at event {}", done.seq))
+    }
+
+    fn not(&self, broken: bool, what: impl FnOnce() -> String) -> Checked {
+        if broken { Err(Violation { seq: self.last, what: what() }) } else { Ok(()) }
+    }
+}
+
+impl Facts {
+    fn take(&mut self, event: &Event) {
+        let at = event.at.0.clone();
+        match &event.what {
+            What::Finished { output } | What::Skipped { output, .. } => {
+                self.done.insert(at, Done { seq: event.seq, status: output.status });
+            }
+            What::Expanded { count, parallel, .. } => {
+                self.lists.insert(at, (*count, *parallel));
+            }
+            What::Retrying { .. } => {
+                self.retrying.insert(at, event.seq);
+            }
+            What::RunEnded { .. } => self.ended = Some(event.seq),
+            _ => {}
+        }
+    }
+}
+
+/// The lists that an execution stands in, the outermost first, each with its position there.
+fn positions(at: &str) -> impl Iterator<Item = (&str, &str)> {
+    let words = at.split('/').scan(0, |from, word| {
+        let start = *from;
+        *from += word.len() + 1;
+        Some((start, word))
+    });
+    words.filter_map(|(start, word)| {
+        let position = word.split('[').next().filter(|position| position.parse::<u64>().is_ok())?;
+        Some((&at[..start], position))
+    })
+}
+
+/// The value that an event recorded.
+pub(super) fn value_of(journal: &[Event], seq: Seq) -> i64 {
+    let event = usize::try_from(seq).ok().and_then(|seq| journal.get(seq.checked_sub(1)?));
+    event.and_then(output_of).map_or(0, number_of)
+}
+
+/// An element of the list that an event recorded.
+pub(super) fn item_of(journal: &[Event], seq: Seq, index: u64) -> i64 {
+    let event = usize::try_from(seq).ok().and_then(|seq| journal.get(seq.checked_sub(1)?));
+    let Some(What::Expanded { items: Datum::Here(items), .. }) = event.map(|event| &event.what) else {
+        return 0;
+    };
+    let item = items.as_list().zip(usize::try_from(index).ok()).and_then(|(items, index)| items.get(index));
+    item.and_then(Value::as_i64).unwrap_or(0)
+}
+
+fn number_of(output: &Output) -> i64 {
+    match &output.value {
+        Datum::Here(value) => value.as_i64().unwrap_or(-1),
+        Datum::Stored { .. } => -1,
+    }
+}

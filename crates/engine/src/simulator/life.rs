@@ -1,0 +1,464 @@
+//! One life of the program: from its start, or from what a crash left, to its end or the next crash.
+//!
+//! It stands for the driver and its executors: so many workers, a queue of commands, timers, a journal that is
+//! committed by somebody else. What happens next among all that could is decided by the seed.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use ecow::EcoString;
+use threadline_flow::model::{Action, OnCrash, Step};
+use threadline_lang::Value;
+
+use super::chance::{self, Fate};
+use super::check::{Violation, item_of, value_of};
+use super::{Execution, Interrupt, Interruption, Kept, Moment, Outside, Simulation};
+use crate::event::{Datum, Event, Instance, Output, RunStarted, Seq, Status, What};
+use crate::hash::Hash;
+use crate::machine::{Command, Machine, Outcome, Stage, Task};
+
+pub(super) struct Life<'s> {
+    simulation: &'s Simulation,
+    fate: Fate,
+    interruption: Option<Interruption>,
+    in_flight: Option<OnCrash>,
+    outside: &'s mut Outside,
+    machine: Machine,
+    ready: VecDeque<Command>,
+    workers: Vec<Work>,
+    timers: Vec<(u64, Instance)>,
+    appends: u64,
+    asking: bool,
+    stopping: bool,
+    cancelled: bool,
+}
+
+/// How a life ended.
+pub(super) enum LifeEnd {
+    Ended(Outcome),
+    Killed(Kept),
+    Stopped,
+    Waiting,
+}
+
+/// Why a life goes no further.
+enum Cut {
+    Killed(Kept),
+    Broken(Violation),
+}
+
+impl<T: Into<Violation>> From<T> for Cut {
+    fn from(violation: T) -> Self {
+        Self::Broken(violation.into())
+    }
+}
+
+/// What a worker is about.
+enum Work {
+    /// A command that waits until it may be acted upon.
+    Command(Command),
+    /// An attempt that is recorded, and is made when this event is on disk.
+    Starting { attempt: Attempt, after: Seq },
+    /// An attempt that is being made until then.
+    Running { attempt: Attempt, until: u64 },
+}
+
+#[derive(Clone)]
+struct Attempt {
+    task: Task,
+    number: u32,
+    base: u32,
+}
+
+/// What can happen next.
+enum Next {
+    /// A free worker takes a command.
+    Take,
+    /// A worker goes on.
+    Work(usize),
+    /// A pause is over.
+    Wake(usize),
+    /// Some of what was appended reaches the disk.
+    Commit,
+}
+
+/// The clock jumps by at most this, in milliseconds: three days.
+const LONGEST_JUMP: u64 = 3 * 24 * 60 * 60 * 1_000;
+
+impl<'s> Life<'s> {
+    pub(super) fn new(
+        simulation: &'s Simulation,
+        fate: Fate,
+        interruption: Option<Interruption>,
+        in_flight: Option<OnCrash>,
+        outside: &'s mut Outside,
+    ) -> Self {
+        Self {
+            simulation,
+            fate,
+            interruption,
+            in_flight,
+            outside,
+            machine: Machine::new(Arc::clone(&simulation.plan)),
+            ready: VecDeque::new(),
+            workers: Vec::new(),
+            timers: Vec::new(),
+            appends: 0,
+            asking: false,
+            stopping: false,
+            cancelled: false,
+        }
+    }
+
+    pub(super) fn appends(&self) -> u64 {
+        self.appends
+    }
+
+    pub(super) fn into_machine(self) -> Machine {
+        self.machine
+    }
+
+    pub(super) fn live(&mut self) -> Result<LifeEnd, Violation> {
+        match self.begin().and_then(|end| end.map_or_else(|| self.go_on(), Ok)) {
+            Ok(end) => Ok(end),
+            Err(Cut::Broken(violation)) => Err(violation),
+            Err(Cut::Killed(kept)) => {
+                self.outside.checker.abrupt(self.outside.life);
+                Ok(LifeEnd::Killed(kept))
+            }
+        }
+    }
+
+    /// Takes what the journal has. A run that is over is over, unless it failed and that was put right.
+    fn begin(&mut self) -> Result<Option<LifeEnd>, Cut> {
+        for event in &self.outside.journal {
+            self.machine.apply(event)?;
+        }
+        if let Stage::Ended(outcome) = self.machine.stage()
+            && (outcome == Outcome::Completed || !self.fate.mended)
+        {
+            return Ok(Some(LifeEnd::Ended(outcome)));
+        }
+        let new = self.machine.stage() == Stage::New;
+        let first = if new { What::RunStarted(started(&self.simulation.plan)) } else { What::Resumed };
+        self.append(Instance::default(), first)?;
+        self.ready.clear();
+        for command in self.machine.outstanding(self.in_flight) {
+            match command {
+                Command::Ask(_) => self.asking = true,
+                command => self.ready.push_back(command),
+            }
+        }
+        Ok(None)
+    }
+
+    fn go_on(&mut self) -> Result<LifeEnd, Cut> {
+        loop {
+            self.outside.fuel = self.outside.fuel.saturating_sub(1);
+            if self.outside.fuel == 0 {
+                return Err(self.violation("there is no end to it".to_owned()));
+            }
+            let mut possible = self.possible();
+            if possible.is_empty() {
+                if self.pass_time() {
+                    continue;
+                }
+                return self.end();
+            }
+            let chosen = self.outside.random.below(possible.len() as u64);
+            match possible.swap_remove(usize::try_from(chosen).unwrap_or(0)) {
+                Next::Take => self.workers.extend(self.ready.pop_front().map(Work::Command)),
+                Next::Work(worker) => self.work(worker)?,
+                Next::Wake(timer) => {
+                    let (_, at) = self.timers.swap_remove(timer);
+                    self.ready.extend(self.machine.waited(&at));
+                }
+                Next::Commit => {
+                    let pending = self.outside.journal.len() as u64 - self.outside.durable;
+                    self.outside.durable += 1 + self.outside.random.below(pending);
+                }
+            }
+        }
+    }
+
+    fn possible(&self) -> Vec<Next> {
+        let mut possible = Vec::new();
+        if !self.ready.is_empty() && self.workers.len() < self.simulation.jobs {
+            possible.push(Next::Take);
+        }
+        let durable = self.outside.durable;
+        for (index, work) in self.workers.iter().enumerate() {
+            let free = match work {
+                // The driver does these at once.
+                Work::Command(Command::FailAfterCrash(_) | Command::Wait { .. }) => true,
+                Work::Command(command) => command.task().is_none_or(|task| task.as_of <= durable),
+                Work::Starting { after, .. } => *after <= durable,
+                Work::Running { until, .. } => *until <= self.outside.steady,
+            };
+            possible.extend(free.then_some(Next::Work(index)));
+        }
+        let due = |(_, (until, _)): &(usize, &(u64, Instance))| *until <= self.outside.steady;
+        possible.extend(self.timers.iter().enumerate().filter(due).map(|(index, _)| Next::Wake(index)));
+        if durable < self.outside.journal.len() as u64 {
+            possible.push(Next::Commit);
+        }
+        possible
+    }
+
+    /// Goes to the next moment at which something happens.
+    fn pass_time(&mut self) -> bool {
+        let running = self.workers.iter().filter_map(|work| match work {
+            Work::Running { until, .. } => Some(*until),
+            _ => None,
+        });
+        let Some(next) = running.chain(self.timers.iter().map(|(until, _)| *until)).min() else {
+            return false;
+        };
+        let passed = next.saturating_sub(self.outside.steady);
+        self.outside.steady += passed;
+        self.outside.clock += i64::try_from(passed).unwrap_or(0);
+        self.jump();
+        true
+    }
+
+    fn jump(&mut self) {
+        if self.simulation.jumps && self.outside.random.percent(30) {
+            let by = i64::try_from(self.outside.random.below(2 * LONGEST_JUMP)).unwrap_or(0);
+            self.outside.clock += by - i64::try_from(LONGEST_JUMP).unwrap_or(0);
+        }
+    }
+
+    /// Nothing is left to do.
+    fn end(&mut self) -> Result<LifeEnd, Cut> {
+        let end = match self.machine.stage() {
+            Stage::Ended(outcome) => return Ok(LifeEnd::Ended(outcome)),
+            _ if self.stopping => LifeEnd::Stopped,
+            _ if self.asking => LifeEnd::Waiting,
+            _ => return Err(self.violation("nothing is left to do, and the run is not over".to_owned())),
+        };
+        self.append(Instance::default(), What::Paused { reason: "stopped".into() })?;
+        self.outside.durable = self.outside.journal.len() as u64;
+        Ok(end)
+    }
+
+    // ---- the journal -----------------------------------------------------------------------------------
+
+    fn append(&mut self, at: Instance, what: What) -> Result<Seq, Cut> {
+        self.appends += 1;
+        self.interrupt(Moment::Before)?;
+        self.jump();
+        let seq = self.outside.journal.len() as u64 + 1;
+        let event = Event { seq, time: self.outside.clock, at, what };
+        self.outside.checker.event(&event, self.outside.durable)?;
+        let commands = self.machine.apply(&event)?;
+        self.outside.journal.push(event);
+        self.ready.extend(commands);
+        self.interrupt(Moment::After)?;
+        let ready = self.ready.iter().filter_map(|command| command.task().map(|task| &task.at));
+        let work = self.workers.iter().filter_map(|work| Some(&work.task()?.at));
+        let waiting = self.timers.iter().map(|(_, at)| at);
+        self.outside.checker.under_way(ready.chain(work).chain(waiting))?;
+        Ok(seq)
+    }
+
+    fn interrupt(&mut self, moment: Moment) -> Result<(), Cut> {
+        let now = |interruption: &Interruption| {
+            interruption.append == self.appends && interruption.moment == moment
+        };
+        let Some(interruption) = self.interruption.filter(now) else { return Ok(()) };
+        match interruption.how {
+            Interrupt::Kill(kept) => return Err(Cut::Killed(kept)),
+            Interrupt::Stop => {}
+            Interrupt::Cancel => {
+                self.cancelled = true;
+                self.workers.retain(|work| !matches!(work, Work::Running { .. }));
+                self.outside.checker.abrupt(self.outside.life);
+            }
+        }
+        self.stopping = true;
+        self.machine.stop();
+        self.ready.retain(|command| matches!(command, Command::End(_) | Command::Collect { .. }));
+        self.timers.clear();
+        Ok(())
+    }
+
+    // ---- commands --------------------------------------------------------------------------------------
+
+    fn work(&mut self, worker: usize) -> Result<(), Cut> {
+        match self.workers.swap_remove(worker) {
+            Work::Command(command) => self.carry_out(command),
+            Work::Starting { .. } if self.cancelled => Ok(()),
+            Work::Starting { attempt, .. } => {
+                let at = attempt.task.at.clone();
+                let until = self.outside.steady + self.fate.duration(&at, attempt.number);
+                let execution = Execution { at, attempt: attempt.number, life: self.outside.life };
+                self.outside.checker.execute(execution, self.outside.durable, self.in_flight)?;
+                self.workers.push(Work::Running { attempt, until });
+                Ok(())
+            }
+            Work::Running { attempt, .. } => self.attempt_done(&attempt),
+        }
+    }
+
+    fn carry_out(&mut self, command: Command) -> Result<(), Cut> {
+        match command {
+            Command::Decide(task) => {
+                let what = if !self.fate.evaluates(&task.at, "when") {
+                    What::Finished { output: output(Status::Failed, -1) }
+                } else if self.fate.holds(&task.at) {
+                    self.reads(&task)?;
+                    What::Decided { as_of: task.as_of, computed: Vec::new() }
+                } else {
+                    let output = output(Status::Skipped, -2);
+                    What::Skipped { as_of: task.as_of, computed: Vec::new(), output }
+                };
+                self.append(task.at, what)?;
+            }
+            Command::Expand(task) => self.expand(task)?,
+            Command::Start { task, attempt, base, rerun } => self.start(task, attempt, base, rerun)?,
+            Command::Wait { task, pause } => {
+                self.timers.push((self.outside.steady + pause.left(self.outside.clock), task.at));
+            }
+            Command::Collect { task, items, failed, .. } => {
+                let values = items.iter().flatten().map(|seq| value_of(&self.outside.journal, *seq));
+                let value = self.fate.value(&task.at, &values.collect::<Vec<_>>());
+                let output =
+                    if failed > 0 { output(Status::Failed, -1) } else { output(Status::Completed, value) };
+                self.append(task.at, What::Finished { output })?;
+            }
+            Command::FailAfterCrash(task) => {
+                self.outside.checker.fails_by_crash();
+                self.append(task.at, What::Finished { output: output(Status::Failed, -1) })?;
+            }
+            Command::End(outcome) => {
+                self.append(
+                    Instance::default(),
+                    What::RunEnded { outcome, exports: Datum::Here(Value::NULL) },
+                )?;
+            }
+            Command::Ask(_) => self.asking = true,
+        }
+        Ok(())
+    }
+
+    fn expand(&mut self, task: Task) -> Result<(), Cut> {
+        self.reads(&task)?;
+        let items = self.fate.items(&task.at);
+        let what = if self.fate.evaluates(&task.at, "foreach") {
+            What::Expanded {
+                as_of: task.as_of,
+                computed: Vec::new(),
+                count: items.len() as u64,
+                parallel: chance::parallel(self.step(&task)),
+                items: Datum::Here(list(&items)),
+            }
+        } else {
+            What::Finished { output: output(Status::Failed, -1) }
+        };
+        self.append(task.at, what)?;
+        Ok(())
+    }
+
+    fn start(&mut self, task: Task, number: u32, base: u32, rerun: bool) -> Result<(), Cut> {
+        if !self.fate.evaluates(&task.at, "fields") {
+            self.append(task.at, What::Finished { output: output(Status::Failed, -1) })?;
+            return Ok(());
+        }
+        let careful = {
+            let step = self.step(&task);
+            step.on_crash != OnCrash::Rerun || matches!(step.action, Action::Agent { .. })
+        };
+        let what = What::Started {
+            as_of: task.as_of,
+            attempt: number,
+            rerun,
+            computed: Vec::new(),
+            fields: Hash::default(),
+        };
+        let seq = self.append(task.at.clone(), what)?;
+        let after = if careful { seq } else { 0 };
+        self.workers.push(Work::Starting { attempt: Attempt { task, number, base }, after });
+        Ok(())
+    }
+
+    fn attempt_done(&mut self, attempt: &Attempt) -> Result<(), Cut> {
+        let at = attempt.task.at.clone();
+        let reads = self.reads(&attempt.task)?;
+        let output = if self.fate.well(&at, attempt.number) {
+            output(Status::Completed, self.fate.value(&at, &reads))
+        } else {
+            output(Status::Failed, -1)
+        };
+        let retry = chance::retry(self.step(&attempt.task));
+        let pause =
+            (output.status == Status::Failed).then(|| retry.pause(attempt.number - attempt.base, 0.5));
+        let what = match pause.flatten() {
+            Some(pause) => {
+                let pause = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX / 4);
+                What::Retrying { output, until: self.outside.clock + pause }
+            }
+            None => What::Finished { output },
+        };
+        self.append(at, what)?;
+        Ok(())
+    }
+
+    /// The values that a step reads. They are of events that had happened when it became ready.
+    fn reads(&self, task: &Task) -> Result<Vec<i64>, Cut> {
+        let view = self.machine.view(&task.at);
+        if let Some(late) = view.sources().into_iter().find(|seq| *seq > task.as_of) {
+            return Err(self.violation(format!(
+                "`{}` reads event {late}, and was ready at event {}",
+                task.at, task.as_of
+            )));
+        }
+        let journal = &self.outside.journal;
+        let names = view.outputs.iter().chain(&view.captured).map(|(_, seq)| *seq).chain(view.prev);
+        let item = view.item.map(|item| item_of(journal, item.list, item.index));
+        Ok(names.map(|seq| value_of(journal, seq)).chain(item).collect())
+    }
+
+    fn step(&self, task: &Task) -> &Step {
+        &self.simulation.plan.steps[task.step as usize].step
+    }
+
+    fn violation(&self, what: String) -> Cut {
+        Cut::Broken(Violation { seq: self.machine.last(), what })
+    }
+}
+
+impl Work {
+    fn task(&self) -> Option<&Task> {
+        match self {
+            Self::Command(command) => command.task(),
+            Self::Starting { attempt, .. } | Self::Running { attempt, .. } => Some(&attempt.task),
+        }
+    }
+}
+
+fn started(plan: &threadline_flow::plan::Plan) -> RunStarted {
+    RunStarted {
+        run: "simulated".into(),
+        workflow: plan.workflow.name.clone(),
+        file: plan.workflow.file.name().into(),
+        text: Hash::default(),
+        inputs: Datum::Here(Value::NULL),
+        imports: Datum::Here(Value::NULL),
+        set: Vec::new(),
+        trust_set: false,
+        folder: EcoString::new(),
+        program: EcoString::new(),
+        jobs: None,
+    }
+}
+
+fn output(status: Status, value: i64) -> Output {
+    // An object of one text is never too large.
+    let meta = Value::object([("status".into(), Value::from(status.name()))]).unwrap_or_default();
+    Output { status, value: Datum::Here(Value::from(value)), output: None, stderr: None, meta }
+}
+
+fn list(items: &[i64]) -> Value {
+    // A few numbers are never too many.
+    Value::list(items.iter().map(|item| Value::from(*item)).collect()).unwrap_or_default()
+}

@@ -1,0 +1,217 @@
+//! Runs without a world: the machine, driven through crashes, signals and clocks that jump, by a seed.
+//!
+//! A [`Simulation`] does what a driver does, one small thing after the other, in an order that the seed decides. Its
+//! journal is in memory: what was appended is safe when it was committed, and of the rest a crash keeps some or none.
+//! What steps would do is invented, see [`chance`]. After every event the promises of a run are checked, see [`check`];
+//! the first that is broken ends the simulation.
+//!
+//! Nothing here knows a clock, a thread or a file, and the same seed gives the same journal.
+
+pub mod chance;
+pub mod check;
+mod life;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ecow::EcoString;
+use threadline_flow::model::OnCrash;
+use threadline_flow::plan::Plan;
+
+use crate::event::{Event, Instance, Seq, Status};
+use crate::machine::{Machine, Outcome};
+use chance::{Chances, Fate, Random};
+use check::{Checker, Violation};
+use life::{Life, LifeEnd};
+
+/// A run to be simulated.
+#[derive(Clone)]
+pub struct Simulation {
+    /// The workflow.
+    pub plan: Arc<Plan>,
+    /// Decides everything that is not said here.
+    pub seed: u64,
+    /// How often what happens to steps.
+    pub chances: Chances,
+    /// How many steps run at once.
+    pub jobs: usize,
+    /// What happens to each life of the program; those after the last come to their end.
+    pub interruptions: Vec<Interruption>,
+    /// Whether the clock of the machine jumps.
+    pub jumps: bool,
+    /// Whether a run that failed is put right and resumed.
+    pub mend: bool,
+}
+
+/// What happens to one life of the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interruption {
+    /// At which append of this life, from 1.
+    pub append: u64,
+    /// Before or after it.
+    pub moment: Moment,
+    /// What.
+    pub how: Interrupt,
+}
+
+/// Before or after an append.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// Right before it.
+    Before,
+    /// Right after it: it is numbered, and perhaps on disk.
+    After,
+}
+
+/// What happens to the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interrupt {
+    /// It is killed.
+    Kill(Kept),
+    /// It is asked to start nothing new.
+    Stop,
+    /// It is asked twice: what runs is ended.
+    Cancel,
+}
+
+/// What a crash leaves of the events that were appended and not committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// None.
+    Nothing,
+    /// So many as the seed says.
+    Some,
+    /// All: they were written, and nobody was told.
+    All,
+}
+
+/// How a simulation ended.
+#[derive(Debug)]
+pub struct Report {
+    /// How the run ended.
+    pub outcome: Outcome,
+    /// Every event.
+    pub journal: Vec<Event>,
+    /// How many events each life appended.
+    pub appends: Vec<u64>,
+    /// Every attempt that was really made, in order.
+    pub executions: Vec<Execution>,
+    /// The last value of each name of the run.
+    pub names: BTreeMap<EcoString, i64>,
+    /// How each execution ended, and with which value.
+    pub results: BTreeMap<Instance, (Status, i64)>,
+    /// Whether a step failed because it was running at a crash.
+    pub failed_by_crash: bool,
+}
+
+/// An attempt that was really made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Execution {
+    /// Of which step.
+    pub at: Instance,
+    /// Which.
+    pub attempt: u32,
+    /// In which life of the program.
+    pub life: usize,
+}
+
+/// What outlives the program.
+struct Outside {
+    journal: Vec<Event>,
+    /// So many events are on disk.
+    durable: Seq,
+    /// The machine's clock, which may jump.
+    clock: i64,
+    /// A clock that does not.
+    steady: u64,
+    random: Random,
+    checker: Checker,
+    life: usize,
+    /// So many more things may happen before the simulation counts as endless.
+    fuel: u64,
+}
+
+/// More than any run of a test needs.
+const FUEL: u64 = 5_000_000;
+
+/// 2026, in milliseconds.
+const FIRST_MOMENT: i64 = 1_767_225_600_000;
+
+impl Simulation {
+    /// A run that nothing interrupts.
+    pub fn new(plan: Arc<Plan>, seed: u64) -> Self {
+        let (chances, interruptions) = (Chances::default(), Vec::new());
+        Self { plan, seed, chances, jobs: 4, interruptions, jumps: false, mend: false }
+    }
+
+    /// Runs it to its end.
+    pub fn run(&self) -> Result<Report, Violation> {
+        let mut fate = Fate { seed: self.seed, chances: self.chances, mended: false };
+        let mut outside = Outside {
+            journal: Vec::new(),
+            durable: 0,
+            clock: FIRST_MOMENT,
+            steady: 0,
+            random: Random::new(self.seed ^ 0x5eed),
+            checker: Checker::new(Arc::clone(&self.plan)),
+            life: 0,
+            fuel: FUEL,
+        };
+        let mut appends = Vec::new();
+        let mut in_flight = None;
+        loop {
+            let interruption = self.interruptions.get(outside.life).copied();
+            let mut life = Life::new(self, fate, interruption, in_flight.take(), &mut outside);
+            let end = life.live()?;
+            appends.push(life.appends());
+            let machine = life.into_machine();
+            match end {
+                LifeEnd::Ended(Outcome::Failed) if self.mend && !fate.mended => fate.mended = true,
+                LifeEnd::Ended(outcome) => {
+                    outside.checker.ended(&outside.journal)?;
+                    return Ok(report(outcome, &machine, appends, outside));
+                }
+                LifeEnd::Killed(kept) => outside.crash(kept),
+                LifeEnd::Stopped => {}
+                LifeEnd::Waiting => {
+                    let again = outside.random.percent(50);
+                    in_flight = Some(if again { OnCrash::Rerun } else { OnCrash::Fail });
+                }
+            }
+            outside.life += 1;
+        }
+    }
+}
+
+impl Outside {
+    /// What was not committed may be lost, from some event on.
+    fn crash(&mut self, kept: Kept) {
+        let pending = self.journal.len() as u64 - self.durable;
+        let kept = match kept {
+            Kept::Nothing => 0,
+            Kept::Some => self.random.below(pending + 1),
+            Kept::All => pending,
+        };
+        self.durable += kept;
+        self.journal.truncate(usize::try_from(self.durable).unwrap_or(usize::MAX));
+        self.checker.crashed(&self.journal);
+    }
+}
+
+fn report(outcome: Outcome, machine: &Machine, appends: Vec<u64>, outside: Outside) -> Report {
+    let value = |seq: Seq| check::value_of(&outside.journal, seq);
+    Report {
+        outcome,
+        appends,
+        names: machine.names().into_iter().map(|(name, seq)| (name, value(seq))).collect(),
+        results: outside.checker.results(&outside.journal),
+        failed_by_crash: outside.checker.failed_by_crash(),
+        executions: outside.checker.into_executions(),
+        journal: outside.journal,
+    }
+}
+
+/// A journal as text: what is the same here is the same on disk.
+pub fn text(journal: &[Event]) -> String {
+    journal.iter().map(|event| format!("{event:?}\n")).collect()
+}

@@ -1,0 +1,285 @@
+//! Runs that are killed, stopped and resumed at every write: nothing that finished runs again, and the result is that
+//! of a run which nothing disturbed.
+//!
+//! The same seeds each time gate a change. With `THREADLINE_LONG=1` there are many more, from a random one on, which
+//! is printed; `THREADLINE_SEED=n` begins with that one.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the examples are files, and the long form wants random seeds"
+)]
+
+#[path = "simulate/generate.rs"]
+mod generate;
+#[path = "simulate/oracle.rs"]
+mod oracle;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use generate::Style;
+use oracle::Expected;
+use threadline_engine::event::What;
+use threadline_engine::machine::{Outcome, Pause};
+use threadline_engine::simulator::chance::{Chances, Fate, Random};
+use threadline_engine::simulator::{Interrupt, Interruption, Kept, Moment, Report, Simulation, text};
+use threadline_flow::load::load;
+use threadline_flow::plan::{Plan, plan};
+use threadline_flow::problem::Problem;
+use threadline_flow::source::SourceFile;
+
+const PLAIN: Style = Style { steps: 14, on_crash: false };
+const ON_CRASH: Style = Style { steps: 14, on_crash: true };
+
+/// The seeds of a test: so many, and twenty times as many in the long form.
+fn seeds(count: u64) -> impl Iterator<Item = u64> {
+    let long = std::env::var_os("THREADLINE_LONG").is_some_and(|value| value == "1");
+    let given = std::env::var("THREADLINE_SEED").ok().and_then(|seed| seed.parse().ok());
+    let first = given.unwrap_or(if long { random_seed() } else { 1 });
+    if long {
+        println!("seeds from THREADLINE_SEED={first} on");
+    }
+    let count = if long { 20 * count } else { count };
+    (0..count).map(move |more| first.wrapping_add(more))
+}
+
+fn random_seed() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Random::new(now.as_secs() ^ u64::from(now.subsec_nanos())).next() >> 16
+}
+
+/// A workflow with a simulation of it.
+struct Case {
+    source: String,
+    simulation: Simulation,
+    expected: Expected,
+}
+
+impl Case {
+    fn new(source: String, seed: u64) -> Self {
+        let plan = planned(&source);
+        let jobs = 1 + usize::try_from(seed % 5).unwrap_or(0);
+        let simulation = Simulation { jobs, ..Simulation::new(plan, seed) };
+        Self::of(source, simulation)
+    }
+
+    fn of(source: String, simulation: Simulation) -> Self {
+        let fate = Fate { seed: simulation.seed, chances: simulation.chances, mended: false };
+        let expected = oracle::expect(&simulation.plan, fate);
+        Self { source, simulation, expected }
+    }
+
+    fn generated(seed: u64, style: Style) -> Self {
+        Self::new(generate::workflow(seed, style), seed)
+    }
+
+    fn run(&self, interruptions: &[Interruption]) -> Report {
+        let simulation = Simulation { interruptions: interruptions.to_vec(), ..self.simulation.clone() };
+        simulation.run().unwrap_or_else(|violation| {
+            self.fail(interruptions, &format!("{violation}"));
+        })
+    }
+
+    fn fail(&self, interruptions: &[Interruption], what: &str) -> ! {
+        panic!("seed {}, {interruptions:?}: {what}\n{}", self.simulation.seed, self.source)
+    }
+
+    /// The report says what the workflow comes to.
+    fn check(&self, interruptions: &[Interruption], report: &Report) {
+        let expected = &self.expected;
+        let same = (report.outcome, &report.names) == (expected.outcome, &expected.names)
+            && (expected.racy || report.results == expected.results);
+        if !same && !report.failed_by_crash {
+            self.fail(
+                interruptions,
+                &format!(
+                    "expected {expected:#?}\ngot {:?} {:#?} {:#?}\n{}",
+                    report.outcome,
+                    report.names,
+                    report.results,
+                    text(&report.journal)
+                ),
+            );
+        }
+    }
+}
+
+fn planned(source: &str) -> Arc<Plan> {
+    let file = SourceFile::new("generated.yaml", source.as_bytes().to_vec()).unwrap();
+    let (workflow, mut problems) = load(file);
+    let planned = workflow.and_then(|workflow| {
+        let (planned, found) = plan(Arc::new(workflow));
+        problems.extend(found);
+        planned
+    });
+    problems.retain(Problem::is_error);
+    match planned {
+        Some(planned) if problems.is_empty() => Arc::new(planned),
+        _ => panic!("{problems:#?}\n{source}"),
+    }
+}
+
+fn interruption(append: u64, moment: Moment, how: Interrupt) -> Interruption {
+    Interruption { append, moment, how }
+}
+
+/// Before and after every append of an undisturbed run.
+fn every_append(report: &Report) -> impl Iterator<Item = (u64, Moment)> {
+    let appends = report.appends[0];
+    (1..=appends).flat_map(|append| [(append, Moment::Before), (append, Moment::After)])
+}
+
+fn kill_everywhere(case: &Case) {
+    let undisturbed = case.run(&[]);
+    case.check(&[], &undisturbed);
+    let again = case.run(&[]);
+    assert_eq!(text(&undisturbed.journal), text(&again.journal), "seed {}", case.simulation.seed);
+    let mut random = Random::new(case.simulation.seed);
+    for (append, moment) in every_append(&undisturbed) {
+        for kept in [Kept::Nothing, Kept::All] {
+            let mut kills = vec![interruption(append, moment, Interrupt::Kill(kept))];
+            case.check(&kills, &case.run(&kills));
+            // And again while it resumes, after a little or after much.
+            while random.percent(50) {
+                let append = 1 + random.below(2 + random.clone().below(append));
+                kills.push(interruption(append, moment, Interrupt::Kill(Kept::Some)));
+            }
+            let report = case.run(&kills);
+            case.check(&kills, &report);
+            if append % 8 == 0 {
+                let again = case.run(&kills);
+                assert_eq!(text(&report.journal), text(&again.journal), "seed {}", case.simulation.seed);
+            }
+        }
+    }
+}
+
+#[test]
+fn generated_workflows_survive_kills_at_every_append() {
+    for seed in seeds(50) {
+        kill_everywhere(&Case::generated(seed, PLAIN));
+    }
+}
+
+#[test]
+fn example_workflows_survive_kills_at_every_append() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/workflows");
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(!files.is_empty());
+    for file in files {
+        let source = std::fs::read_to_string(&file).unwrap();
+        for seed in seeds(5) {
+            kill_everywhere(&Case::new(source.clone(), seed));
+        }
+    }
+}
+
+/// 500 crashes with a step in flight: it follows its `on_crash`, and the journal says so.
+#[test]
+fn steps_in_flight_follow_on_crash() {
+    let (mut crashes, mut reruns, mut failed, mut asked) = (0_u64, 0_u64, 0_u64, 0_u64);
+    'seeds: for seed in seeds(10_000) {
+        let case = Case::generated(seed, ON_CRASH);
+        let undisturbed = case.run(&[]);
+        case.check(&[], &undisturbed);
+        for (append, moment) in every_append(&undisturbed) {
+            let kill = [interruption(append, moment, Interrupt::Kill(Kept::Some))];
+            let report = case.run(&kill);
+            case.check(&kill, &report);
+            let events = report.journal.iter().map(|event| &event.what);
+            let again =
+                events.clone().filter(|what| matches!(what, What::Started { rerun: true, .. })).count();
+            let paused = events.filter(|what| matches!(what, What::Paused { .. })).count();
+            let distinct: std::collections::BTreeSet<_> =
+                report.executions.iter().map(|execution| (&execution.at, execution.attempt)).collect();
+            let repeated = report.executions.len() - distinct.len();
+            // What was killed is made at most once more for each kill, by so many workers at most.
+            assert!(repeated <= case.simulation.jobs, "seed {seed}, {kill:?}: {repeated} repeated");
+            reruns += again as u64;
+            asked += paused as u64;
+            failed += u64::from(report.failed_by_crash);
+            crashes += u64::from(again > 0 || paused > 0 || report.failed_by_crash);
+        }
+        let wanted = if std::env::var_os("THREADLINE_LONG").is_some() { 10_000 } else { 500 };
+        if crashes >= wanted {
+            break 'seeds;
+        }
+    }
+    println!("{crashes} crashes: {reruns} run again, {failed} failed, {asked} asked");
+    assert!(crashes >= 500 && reruns >= 50 && failed >= 50 && asked >= 50);
+}
+
+#[test]
+fn signals_stop_and_resume() {
+    for seed in seeds(20) {
+        let case = Case::generated(seed, PLAIN);
+        let undisturbed = case.run(&[]);
+        for (append, moment) in every_append(&undisturbed) {
+            for how in [Interrupt::Stop, Interrupt::Cancel] {
+                let signals = [interruption(append, moment, how), interruption(1 + append % 7, moment, how)];
+                let report = case.run(&signals);
+                case.check(&signals, &report);
+                if how == Interrupt::Stop {
+                    let twice = report.executions.len() - undisturbed.executions.len();
+                    assert!(twice == 0 || case.expected.racy);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn clock_jumps_change_nothing() {
+    for seed in seeds(50) {
+        let mut case = Case::generated(seed, PLAIN);
+        case.simulation.jumps = true;
+        let undisturbed = case.run(&[]);
+        case.check(&[], &undisturbed);
+        for (append, moment) in every_append(&undisturbed).step_by(5) {
+            let kill = [interruption(append, moment, Interrupt::Kill(Kept::Some))];
+            case.check(&kill, &case.run(&kill));
+        }
+    }
+}
+
+#[test]
+fn pauses_are_never_longer_than_they_were() {
+    let pause = Pause { since: 1_000, until: 1_500 };
+    let cases =
+        [(1_000, 500), (1_200, 300), (1_500, 0), (9_999_999, 0), (900, 500), (i64::MIN, 500), (i64::MAX, 0)];
+    for (now, left) in cases {
+        assert_eq!(pause.left(now), left, "at {now}");
+    }
+    assert_eq!(Pause { since: 5, until: 1 }.left(0), 0);
+}
+
+/// What failed is put right and the run resumed: it completes, nothing that did well runs again, and kills on the way
+/// do not change what comes of it.
+#[test]
+fn failed_runs_are_resumed_where_they_failed() {
+    let mut mended = 0;
+    for seed in seeds(60) {
+        let Case { source, simulation, .. } = Case::generated(seed, PLAIN);
+        let chances = Chances { well: 65, ..Chances::default() };
+        let case = Case::of(source, Simulation { mend: true, chances, ..simulation });
+        let undisturbed = case.run(&[]);
+        assert_eq!(undisturbed.outcome, Outcome::Completed, "seed {seed}\n{}", case.source);
+        mended += u64::from(undisturbed.appends.len() > 1);
+        let racy = case.expected.racy;
+        let all: u64 = undisturbed.appends.iter().sum();
+        for append in 1..=all {
+            let kills = [
+                interruption(append, Moment::After, Interrupt::Kill(Kept::Some)),
+                interruption(1 + append % 11, Moment::Before, Interrupt::Kill(Kept::Nothing)),
+            ];
+            let report = case.run(&kills);
+            let same = report.outcome == Outcome::Completed
+                && (racy || report.names == undisturbed.names && report.results == undisturbed.results);
+            if !same {
+                case.fail(&kills, &format!("{:#?}\n{:#?}", report.results, undisturbed.results));
+            }
+        }
+    }
+    assert!(mended > 10, "only {mended} runs failed");
+}

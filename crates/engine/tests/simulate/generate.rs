@@ -1,0 +1,163 @@
+//! Workflows of step lists, made of a seed: every key that changes what runs when, nested.
+
+use std::fmt::Write;
+
+use threadline_engine::simulator::chance::Random;
+
+/// How large and how wild a workflow may be.
+#[derive(Clone, Copy)]
+pub(crate) struct Style {
+    /// About so many steps.
+    pub(crate) steps: u64,
+    /// Whether `on_crash` is something else than `rerun`.
+    pub(crate) on_crash: bool,
+}
+
+/// The text of a workflow.
+pub(crate) fn workflow(seed: u64, style: Style) -> String {
+    let mut random = Random::new(seed);
+    let left = 2 + random.below(style.steps);
+    let mut generator = Generator { random, style, text: String::new(), left, next: 1 };
+    generator.text.push_str(
+        "inputs: {go: {type: bool, default: true}, list: {type: list, default: [1]}}\n\
+         steps:\n",
+    );
+    let mut names = Names::default();
+    generator.list(1, &mut names, 0);
+    if generator.random.percent(40) {
+        generator.text.push_str("finally:\n");
+        // Any step may not have run by then.
+        generator.list(1, &mut Names::default(), 0);
+    }
+    generator.text
+}
+
+/// The names that a step may read.
+#[derive(Default, Clone)]
+struct Names {
+    ids: Vec<String>,
+    captures: Vec<String>,
+    /// In how many `foreach` it stands.
+    items: u64,
+    /// Whether there is a step before.
+    prev: bool,
+}
+
+struct Generator {
+    random: Random,
+    style: Style,
+    text: String,
+    /// So many more steps.
+    left: u64,
+    next: u64,
+}
+
+const CAPTURES: [&str; 3] = ["one", "two", "three"];
+
+impl Generator {
+    fn list(&mut self, indent: usize, names: &mut Names, depth: u64) {
+        let length = 1 + self.random.below(3 + 2 * u64::from(depth == 0));
+        for _ in 0..length {
+            self.step(indent, names, depth);
+            if self.left == 0 {
+                return;
+            }
+        }
+    }
+
+    fn step(&mut self, indent: usize, names: &mut Names, depth: u64) {
+        self.left = self.left.saturating_sub(1);
+        let id = format!("s{}", self.next);
+        self.next += 1;
+        self.line(indent, &format!("- id: {id}"));
+        let indent = indent + 1;
+        if self.random.percent(30) {
+            let condition = match names.ids.first() {
+                Some(id) if self.random.percent(50) => format!("'${{{id}}} != 3'"),
+                _ => "inputs.go".to_owned(),
+            };
+            self.line(indent, &format!("when: {condition}"));
+        }
+        let capture = CAPTURES[usize::try_from(self.random.below(3)).unwrap_or(0)];
+        // An inner name would hide an outer one before it is set.
+        let capture = self.random.percent(30).then(|| format!("{capture}{}", names.items));
+        if let Some(capture) = &capture {
+            self.line(indent, &format!("capture: {capture}"));
+        }
+        if self.random.percent(25) {
+            self.line(indent, "continue_on_error: true");
+        }
+        let nests = depth < 3 && self.left > 0;
+        if nests && self.random.percent(30) {
+            self.for_each(indent, names, depth);
+        } else {
+            self.action(indent, names);
+        }
+        names.ids.push(id);
+        names.captures.extend(capture);
+        names.prev = true;
+        for part in ["on_failure", "on_success", "finally"] {
+            if depth < 3 && self.left > 0 && self.random.percent(15) {
+                self.line(indent, &format!("{part}:"));
+                self.list(indent + 1, &mut names.clone(), depth + 1);
+            }
+        }
+    }
+
+    fn for_each(&mut self, indent: usize, names: &Names, depth: u64) {
+        self.line(indent, "foreach: ${inputs.list}");
+        if self.random.percent(60) {
+            let parallel = 1 + self.random.below(4);
+            self.line(indent, &format!("parallel: {parallel}"));
+        }
+        self.line(indent, "do:");
+        let mut inner = Names { items: names.items + 1, prev: false, ..names.clone() };
+        self.list(indent + 1, &mut inner, depth + 1);
+    }
+
+    fn action(&mut self, indent: usize, names: &Names) {
+        let read = self.read(names);
+        match self.random.below(4) {
+            0 => return self.line(indent, &format!("value: '{read}'")),
+            1 => self.line(indent, &format!("write_file: {{path: out, content: 'x {read}'}}")),
+            _ => self.line(indent, &format!("argv: [work, '{read}']")),
+        }
+        if self.random.percent(30) {
+            let attempts = 2 + self.random.below(2);
+            let delay = ["0s", "1s", "1h"][usize::try_from(self.random.below(3)).unwrap_or(0)];
+            self.line(
+                indent,
+                &format!("retry: {{attempts: {attempts}, delay: {delay}, backoff: exponential}}"),
+            );
+        }
+        if self.style.on_crash && self.random.percent(50) {
+            let on_crash = ["rerun", "fail", "ask"][usize::try_from(self.random.below(3)).unwrap_or(0)];
+            self.line(indent, &format!("on_crash: {on_crash}"));
+        }
+    }
+
+    /// A text that reads something.
+    fn read(&mut self, names: &Names) -> String {
+        let mut text = String::new();
+        for id in &names.ids {
+            if self.random.percent(25) {
+                let _ = write!(text, "${{{id}}} ");
+            }
+        }
+        if names.items > 0 && self.random.percent(70) {
+            text.push_str("${item} ");
+        }
+        if names.prev && self.random.percent(30) {
+            text.push_str("${prev} ");
+        }
+        if let Some(capture) = names.captures.last().filter(|_| self.random.percent(50)) {
+            let _ = write!(text, "${{captured.{capture} | default(0)}}");
+        }
+        text
+    }
+
+    fn line(&mut self, indent: usize, line: &str) {
+        // Writing into a text cannot fail.
+        let _ = writeln!(self.text, "{:1$}{line}", "", 2 * indent);
+    }
+}

@@ -1,0 +1,99 @@
+//! The table of keys and the loader: every key of the table is read, and every default of it can be.
+
+use threadline_flow::fields::{self, ActionName, Form, Key, Kind, Object};
+use threadline_flow::load::load;
+use threadline_flow::problem::Problem;
+use threadline_flow::source::SourceFile;
+use threadline_lang::data::Format;
+
+/// The problems of a text, and the text of each place.
+fn problems(text: &str) -> Vec<(Problem, String)> {
+    let (_, problems) = load(SourceFile::with_format("test", text, Format::Yaml));
+    let place = |problem: &Problem| text.get(problem.span.range()).unwrap_or("outside").to_owned();
+    problems.into_iter().map(|problem| (problem.clone(), place(&problem))).collect()
+}
+
+/// A workflow in which an object has one more key.
+fn with(object: &Object, key: &Key, value: &str) -> String {
+    let on = key.on;
+    let key = format!("{}: {value}", key.name);
+    match object.name {
+        "workflow" if key.starts_with("steps:") => key,
+        "workflow" => format!("{key}\nsteps: [{{shell: a}}]"),
+        "input" => format!("inputs: {{a: {{{key}}}}}\nsteps: [{{shell: a}}]"),
+        "agent" => format!("agents: {{a: {{{key}}}}}\nsteps: [{{shell: a}}]"),
+        "computed" => format!("computed: {{a: {{{key}}}}}\nsteps: [{{shell: a}}]"),
+        "allow" => format!("allow: {{{key}}}\nsteps: [{{shell: a}}]"),
+        "write_file" => format!("[{{write_file: {{{key}}}}}]"),
+        "retry" => format!("[{{shell: a, retry: {{{key}}}}}]"),
+        _ => format!("[{{{}{key}}}]", beside(&key, on)),
+    }
+}
+
+/// What a step with a key needs beside it.
+fn beside(key: &str, on: &[ActionName]) -> &'static str {
+    let action = on.first().unwrap_or(&ActionName::Shell);
+    match (key.split(':').next().unwrap_or_default(), action) {
+        ("agent", _) => "message: a, ",
+        ("message", _) => "agent: claude, ",
+        ("foreach", _) => "do: {shell: a}, ",
+        ("do", _) => "foreach: [1], ",
+        ("claude", _) => "",
+        (key, action) if key == action.key() => "",
+        (_, ActionName::ForEach) => "foreach: [1], do: {shell: a}, ",
+        _ => "shell: a, ",
+    }
+}
+
+fn every_key() -> impl Iterator<Item = (&'static Object, &'static Key)> {
+    fields::ALL.iter().flat_map(|object| object.keys.iter().map(move |key| (*object, key)))
+}
+
+/// What a key never takes, when there is something.
+fn never(kind: &Kind) -> Option<&'static str> {
+    match kind {
+        Kind::Value | Kind::Fixed(Form::Any) => None,
+        Kind::Object(_) | Kind::Map(_) | Kind::Steps | Kind::List(_) => Some("wrong"),
+        Kind::Text | Kind::Expression | Kind::Shell => Some("[wrong]"),
+        Kind::Fixed(_) | Kind::Setting(_) | Kind::Either(_) => Some("[wrong]"),
+    }
+}
+
+#[test]
+fn every_key_is_read() {
+    for (object, key) in every_key() {
+        let Some(value) = never(&key.kind) else { continue };
+        let text = with(object, key, value);
+        let found = problems(&text);
+        let told = found.iter().any(|(_, place)| place.contains("wrong"));
+        assert!(told, "{}.{}: nobody looks at it: {text}\n{found:?}", object.name, key.name);
+    }
+}
+
+#[test]
+fn every_spelling_is_read() {
+    for (object, key) in every_key() {
+        for also in key.also {
+            assert_eq!(object.key(also).map(|key| key.name), Some(key.name), "{also}");
+        }
+        let same = object.keys.iter().filter(|other| other.name == key.name).count();
+        assert_eq!(same, 1, "{}.{} stands twice", object.name, key.name);
+    }
+}
+
+#[test]
+fn every_default_could_be_written() {
+    for (object, key) in every_key() {
+        let Some(default) = key.default else { continue };
+        let found = problems(&with(object, key, default));
+        let refused = found.iter().find(|(_, place)| place == default);
+        assert!(refused.is_none(), "{}.{}: {refused:?}", object.name, key.name);
+    }
+}
+
+#[test]
+fn every_key_is_explained() {
+    for (object, key) in every_key() {
+        assert!(!key.doc.is_empty() && !key.doc.ends_with('.'), "{}.{}", object.name, key.name);
+    }
+}

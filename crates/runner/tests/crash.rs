@@ -1,0 +1,346 @@
+//! The real driver and real processes, with a journal that stops before or after every commit: what had finished is
+//! not done again, and the run comes to the same end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ecow::EcoString;
+use threadline_engine::event::{Datum, Event, RunStarted, Status, What};
+use threadline_engine::machine::{Machine, Outcome};
+use threadline_engine::replay::Fold;
+use threadline_engine::view::RunNames;
+use threadline_flow::load::load;
+use threadline_flow::model::OnCrash;
+use threadline_flow::plan::{Plan, plan};
+use threadline_flow::source::SourceFile;
+use threadline_lang::Value;
+use threadline_runner::driver::{self, DriveError, Ending, Setup, Stop};
+use threadline_runner::process::Control;
+use threadline_runner::project::Project;
+use threadline_runner::values::Values;
+use threadline_store::{Fault, Journal, NewRun, Options, RunId, Store, StoreError, WritePoint};
+
+const RUN: &str = "crash-0001";
+
+/// A folder with a workflow in it, gone at the end.
+struct Place {
+    folder: PathBuf,
+    plan: Arc<Plan>,
+}
+
+impl Place {
+    fn new(name: &str, source: &str) -> Self {
+        let unique = format!("threadline-crash-{}-{name}", std::process::id());
+        let folder = std::env::temp_dir().join(unique);
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(folder.join(".threadline")).unwrap();
+        let file = SourceFile::new(name, source.as_bytes().to_vec()).unwrap();
+        let (workflow, problems) = load(file);
+        let workflow = workflow.unwrap_or_else(|| panic!("{problems:#?}"));
+        let (planned, problems) = plan(Arc::new(workflow));
+        let plan = Arc::new(planned.unwrap_or_else(|| panic!("{problems:#?}")));
+        Self { folder, plan }
+    }
+
+    /// Runs the workflow, or goes on with it, until its end or the given write.
+    fn drive(&self, crash: Option<WritePoint>, in_flight: Option<OnCrash>) -> Driven {
+        let project = Project::of(&self.folder).unwrap();
+        let options = Options {
+            group: 1,
+            later: Duration::ZERO,
+            fault: crash.map(|crash| -> threadline_store::FaultHook {
+                Box::new(move |point| if point == crash { Fault::Crash } else { Fault::None })
+            }),
+            max_pages: None,
+        };
+        let store = Store::open_with(&project.store(), options).unwrap();
+        let ending = self.go(&store, &project, in_flight);
+        let commits = store.stats().commits;
+        match ending {
+            Ok(ending) => Driven::Ended(ending, commits),
+            Err(DriveError::Journal(error)) => {
+                assert_eq!(error, StoreError::Crashed.into());
+                Driven::Crashed
+            }
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+
+    fn go(&self, store: &Store, project: &Project, in_flight: Option<OnCrash>) -> Result<Ending, DriveError> {
+        let run = RunId::new(RUN).unwrap();
+        let names = RunNames {
+            inputs: Value::object([("name".into(), "Ada".into())]).unwrap(),
+            imports: Value::NULL,
+            workflow: self.plan.workflow.name.clone(),
+            run: RUN.into(),
+            start_time: "2026-01-01T00:00:00.000Z".into(),
+        };
+        let events = self.events(store);
+        let begun = !events.is_empty();
+        let lease = match store.lease(&run) {
+            Err(StoreError::NoSuchRun { .. }) => store.create_run(NewRun {
+                id: run.clone(),
+                name: self.plan.workflow.name.to_string(),
+                file: "crash.yaml".into(),
+                started_at: names.start_time.to_string(),
+            })?,
+            lease => lease?,
+        };
+        let journal = Journal::new(store, lease);
+        let setup = Setup {
+            plan: Arc::clone(&self.plan),
+            journal,
+            project,
+            names,
+            jobs: Some(3),
+            control: Control::new(),
+            stop: Stop::default(),
+            trace: false,
+            in_flight,
+            observer: Box::new(|_| {}),
+        };
+        if !begun {
+            let started = RunStarted {
+                run: RUN.into(),
+                workflow: self.plan.workflow.name.clone(),
+                file: "crash.yaml".into(),
+                text: store.put_text(self.plan.workflow.file.text())?,
+                inputs: store.datum(&setup.names.inputs)?,
+                imports: store.datum(&setup.names.imports)?,
+                set: Vec::new(),
+                trust_set: false,
+                folder: self.folder.display().to_string().into(),
+                program: EcoString::new(),
+                jobs: Some(3),
+            };
+            return driver::begin(setup, What::RunStarted(started));
+        }
+        let machine = self.machine(&events);
+        let context = machine.defined().iter().map(|(name, seq)| {
+            match &events[usize::try_from(*seq).unwrap() - 1].what {
+                What::Defined { value, .. } => (name.clone(), store.reader().load(value).unwrap()),
+                what => panic!("{what:?}"),
+            }
+        });
+        let context: BTreeMap<EcoString, Value> = context.collect();
+        driver::resume(setup, machine, context)
+    }
+
+    fn machine(&self, events: &[Event]) -> Machine {
+        let mut fold = Fold::new(Arc::clone(&self.plan));
+        for event in events {
+            fold.apply(event).unwrap_or_else(|misfit| panic!("{misfit:?} of {events:#?}"));
+        }
+        fold.machine
+    }
+
+    fn events(&self, store: &Store) -> Vec<Event> {
+        let run = RunId::new(RUN).unwrap();
+        match store.reader().events(&run, 1) {
+            Ok(events) => events.map(Result::unwrap).collect(),
+            Err(StoreError::NoSuchRun { .. }) => Vec::new(),
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+
+    /// What is on disk now.
+    fn left(&self) -> Left {
+        let store = Store::open(&self.folder.join(".threadline")).unwrap();
+        let events = self.events(&store);
+        let values = Values::new(store.reader(), RunId::new(RUN).unwrap());
+        let names = self.machine(&events).names().into_iter();
+        let names = names.map(|(name, seq)| (name, values.output(seq).unwrap().value.to_string())).collect();
+        let lines = std::fs::read_to_string(self.folder.join("effects")).unwrap_or_default();
+        let mut effects = BTreeMap::new();
+        for line in lines.lines() {
+            *effects.entry(line.to_owned()).or_default() += 1;
+        }
+        Left { events, names, effects }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // A folder that is left behind does no harm.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[derive(Debug, PartialEq)]
+enum Driven {
+    Ended(Ending, u64),
+    Crashed,
+}
+
+/// A run as it is on disk, and what its steps did.
+struct Left {
+    events: Vec<Event>,
+    names: BTreeMap<EcoString, String>,
+    effects: BTreeMap<String, u64>,
+}
+
+impl Left {
+    /// The steps that are done.
+    fn finished(&self) -> BTreeSet<String> {
+        let done = |event: &&Event| matches!(event.what, What::Finished { .. } | What::Skipped { .. });
+        self.events.iter().filter(done).map(|event| event.at.to_string()).collect()
+    }
+
+    fn effects_of(&self, at: &str) -> u64 {
+        self.effects.get(at).copied().unwrap_or(0)
+    }
+
+    fn attempts_of(&self, at: &str) -> u64 {
+        let started =
+            |event: &&Event| event.at.0 == at && matches!(event.what, What::Started { rerun: false, .. });
+        self.events.iter().filter(started).count() as u64
+    }
+}
+
+fn examples() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/crash");
+    let mut examples: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            (name, std::fs::read_to_string(&path).unwrap())
+        })
+        .collect();
+    examples.sort();
+    assert!(examples.len() >= 3);
+    examples
+}
+
+/// Everything that was done before a crash is not done after it.
+fn compare(before: &Left, after: &Left, why: &str) {
+    let same =
+        before.events.iter().zip(&after.events).all(|(one, two)| format!("{one:?}") == format!("{two:?}"));
+    assert!(same && before.events.len() <= after.events.len(), "{why}: the journal was rewritten");
+    for at in before.finished() {
+        assert_eq!(before.effects_of(&at), after.effects_of(&at), "{why}: `{at}` was done and ran again");
+    }
+}
+
+/// The end is that of an undisturbed run, and whatever ran twice was in flight at a crash.
+fn compare_ends(undisturbed: &Left, left: &Left, crashes: u64, why: &str) {
+    assert_eq!(left.names, undisturbed.names, "{why}");
+    let mut finished = BTreeMap::new();
+    let mut fields = BTreeMap::new();
+    let mut defined = BTreeSet::new();
+    for event in &left.events {
+        match &event.what {
+            What::Finished { .. } | What::Skipped { .. } => {
+                *finished.entry(event.at.clone()).or_insert(0) += 1;
+            }
+            What::Started { attempt, fields: hash, .. } => {
+                let first = *fields.entry((event.at.clone(), *attempt)).or_insert(*hash);
+                assert_eq!(first, *hash, "{why}: `{}` saw something else when it ran again", event.at);
+            }
+            What::Defined { name, .. } => {
+                assert!(defined.insert(name.clone()), "{why}: `context.{name}` was evaluated twice");
+            }
+            _ => {}
+        }
+    }
+    assert!(finished.values().all(|times| *times == 1), "{why}: {finished:?}");
+    assert_eq!(left.finished(), undisturbed.finished(), "{why}");
+    for at in undisturbed.effects.keys() {
+        let (attempts, ran) = (left.attempts_of(at), left.effects_of(at));
+        let most = attempts + crashes;
+        assert!((attempts..=most).contains(&ran), "{why}: `{at}` ran {ran} times in {attempts} attempts");
+    }
+}
+
+#[test]
+fn every_commit_of_every_example() {
+    for (name, source) in examples() {
+        let place = Place::new(&format!("{name}-whole"), &source);
+        let Driven::Ended(Ending::Ended(Outcome::Completed), commits) = place.drive(None, None) else {
+            panic!("{name} does not complete: {:#?}", place.left().events);
+        };
+        let undisturbed = place.left();
+        println!("{name}: {} events in {commits} commits", undisturbed.events.len());
+        for number in 1..=commits {
+            for crash in [WritePoint::Before(number), WritePoint::After(number)] {
+                one_crash(&name, &source, crash, &undisturbed);
+            }
+        }
+    }
+}
+
+fn one_crash(name: &str, source: &str, crash: WritePoint, undisturbed: &Left) {
+    let why = format!("{name}, {crash:?}");
+    let place = Place::new(&format!("{name}-{crash:?}").replace(['(', ')'], "-"), source);
+    let mut crashes = u64::from(place.drive(Some(crash), None) == Driven::Crashed);
+    let first = place.left();
+    // Once more while it resumes: the commits of a store are counted from its opening.
+    let number = match crash {
+        WritePoint::Before(number) | WritePoint::After(number) => 1 + number % 4,
+    };
+    let over =
+        |left: &Left| matches!(left.events.last().map(|event| &event.what), Some(What::RunEnded { .. }));
+    if !over(&first) {
+        crashes += u64::from(place.drive(Some(WritePoint::After(number)), None) == Driven::Crashed);
+    }
+    let second = place.left();
+    compare(&first, &second, &why);
+    if !over(&second) {
+        let end = place.drive(None, None);
+        assert!(matches!(end, Driven::Ended(Ending::Ended(Outcome::Completed), _)), "{why}: {end:?}");
+    }
+    let left = place.left();
+    compare(&second, &left, &why);
+    compare_ends(undisturbed, &left, crashes, &why);
+}
+
+/// A step that must not run again counts as failed, or waits until somebody says.
+#[test]
+fn steps_in_flight_follow_on_crash() {
+    let cases = [
+        ("rerun", None, 2, Status::Completed),
+        ("fail", None, 1, Status::Failed),
+        ("ask", Some(OnCrash::Rerun), 2, Status::Completed),
+        ("ask", Some(OnCrash::Fail), 1, Status::Failed),
+        ("fail", Some(OnCrash::Rerun), 2, Status::Completed),
+        ("rerun", Some(OnCrash::Fail), 1, Status::Failed),
+    ];
+    for (on_crash, in_flight, runs, status) in cases {
+        let why = format!("{on_crash}, {in_flight:?}");
+        let source = format!(
+            "- id: step\n  shell: echo \"$THREADLINE_STEP\" >> effects\n  on_crash: {on_crash}\n  \
+             continue_on_error: true\n"
+        );
+        let place = Place::new(&format!("in-flight-{}", why.replace([' ', ',', '(', ')'], "-")), &source);
+        // The commits: the run, the text, the beginning, the start of the step, its end.
+        let crash = place.drive(Some(WritePoint::Before(5)), None);
+        assert_eq!(crash, Driven::Crashed, "{why}");
+        let started = place.left();
+        assert!(matches!(started.events.last().unwrap().what, What::Started { .. }), "{why}");
+        assert_eq!(started.effects_of("1"), 1, "{why}");
+        if on_crash == "ask" {
+            let asked = place.drive(None, None);
+            let Driven::Ended(Ending::Waiting(tasks), _) = asked else { panic!("{why}: {asked:?}") };
+            assert_eq!(tasks.len(), 1);
+        }
+        let end = place.drive(None, in_flight);
+        assert!(matches!(end, Driven::Ended(Ending::Ended(Outcome::Completed), _)), "{why}: {end:?}");
+        let left = place.left();
+        assert_eq!(left.effects_of("1"), runs, "{why}");
+        let output = left.events.iter().find_map(|event| match &event.what {
+            What::Finished { output } => Some(output),
+            _ => None,
+        });
+        let output = output.unwrap();
+        assert_eq!(output.status, status, "{why}");
+        let again =
+            left.events.iter().filter(|event| matches!(event.what, What::Started { rerun: true, .. }));
+        assert_eq!(again.count() as u64, runs - 1, "{why}");
+        if status == Status::Failed {
+            assert!(matches!(&output.value, Datum::Here(value) if value.is_null()), "{why}");
+            assert_eq!(output.meta.get("error_type"), Some(&Value::from("Crash")), "{why}");
+        }
+    }
+}

@@ -731,10 +731,10 @@ struct PrivateFiles(Vec<(usize, PathBuf)>);
 impl PrivateFiles {
     fn write<'v>(folder: &Path, values: impl Iterator<Item = (usize, &'v [u8])>) -> std::io::Result<Self> {
         use std::io::Write;
-        use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+        use std::os::unix::fs::OpenOptionsExt;
         let mut files = Self(Vec::new());
         for (at, bytes) in values {
-            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            process::make_private(folder)?;
             let path = folder.join(format!("value-{}", uuid::Uuid::new_v4().simple()));
             let mut file =
                 std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;

@@ -151,7 +151,7 @@ impl Workflow {
 pub(crate) struct Running {
     child: Child,
     outputs: [JoinHandle<Vec<u8>>; 2],
-    /// The lines of stdout as they come.
+    /// The lines of both streams as they come.
     lines: mpsc::Receiver<String>,
 }
 
@@ -173,11 +173,11 @@ impl Running {
         let (sender, lines) = mpsc::channel();
         let stdout = child.stdout.take().expect("stdout is a pipe");
         let stderr = child.stderr.take().expect("stderr is a pipe");
-        let outputs = [collect(stdout, sender), collect(stderr, mpsc::channel().0)];
+        let outputs = [collect(stdout, sender.clone()), collect(stderr, sender)];
         Self { child, outputs, lines }
     }
 
-    /// Waits until stdout has a line with this in it.
+    /// Waits until a line with this in it is printed.
     pub(crate) fn until(&self, text: &str) {
         loop {
             let line = self.lines.recv_timeout(PATIENCE);
@@ -268,8 +268,10 @@ impl Run {
         self.of_kind(kind).into_iter().filter(about).count()
     }
 
+    /// What a step left: when it was done, or when a field of it turned out to have no value.
     fn output(&self, step: &str) -> &Value {
-        self.last("finished", step).get("output").expect("an output")
+        let kind = if self.count("finished", step) == 0 { "unresolved" } else { "finished" };
+        self.last(kind, step).get("output").expect("an output")
     }
 
     /// The value of a step as JSON.

@@ -61,14 +61,14 @@ fn a_large_script_runs() {
 
 #[test]
 fn a_list_of_many_results_can_be_read_by_a_step() {
-    let run = run("allow: {commands: true}\nsteps:\n  - {id: all, foreach: \"${= cmd('seq 300') | lines }\", parallel: 4, do: [{value: \"${= item + '................................................................................................................................................................................................................................................................................................................' }\"}]}\n  - {id: a, shell: \"printf '%s' ${all | to_json} | wc -c\", capture_format: number}\n  - {id: b, shell: \"wc -l < ${all | lines | as_file}\", capture_format: number}\n");
-    assert!(run.value("a").parse::<u64>().is_ok_and(|size| size > 100_000), "{}", run.value("a"));
+    let run = run("allow: {commands: true}\nsteps:\n  - {id: all, foreach: \"${= cmd('seq 300') | lines }\", parallel: 4, do: [{value: \"${= item + '................................................................................................................................................................................................................................................................................................................' }\"}]}\n  - {id: a, shell: \"printf '%s' ${all | to_json} | wc -c\", capture_format: number}\n  - {id: b, shell: \"wc -l < ${all | join('\\n') | as_file}\", capture_format: number}\n");
+    assert!(run.value("a").parse::<u64>().is_ok_and(|size| size > 90_000), "{}", run.value("a"));
 }
 
 #[test]
 fn what_steps_print_is_stored_once_and_the_journal_is_not_rewritten() {
     let steps: String = (0..30)
-        .map(|at| format!("  - {{id: s{at}, shell: \"head -c 1000000 /dev/urandom | base64 -w0 | head -c 1000000\"}}\n"))
+        .map(|at| format!("  - {{id: s{at}, shell: \"head -c 750000 /dev/urandom | base64 -w0\"}}\n"))
         .collect();
     let workflow = workflow(&format!("steps:\n{steps}"));
     workflow.run().well();
@@ -110,8 +110,9 @@ fn the_store_is_for_its_owner_only() {
     let store = workflow.project.path().join("sub/.threadline");
     let mode = |path: &Path| std::fs::metadata(path).expect("the store").permissions().mode() & 0o077;
     assert_eq!(mode(&store), 0);
-    for file in files(&store) {
-        assert_eq!(mode(&file), 0, "{}", file.display());
+    // What version control reads says nothing.
+    for file in files(&store).iter().filter(|file| !file.ends_with(".gitignore")) {
+        assert_eq!(mode(file), 0, "{}", file.display());
     }
 }
 

@@ -229,3 +229,23 @@ fn killed_again_and_again_it_still_comes_to_its_end() {
     }
     assert_eq!(workflow.read("log"), "0\n1\n2\n3\n");
 }
+
+/// Where SQLite keeps the version that a program gave to its file.
+const VERSION_AT: std::ops::Range<usize> = 60..64;
+
+#[test]
+fn a_store_of_a_later_program_is_left_alone() {
+    let workflow = workflow("- shell: touch ran\n");
+    workflow.run().well();
+    std::fs::remove_file(workflow.project.path().join("ran")).expect("it ran");
+    let file = workflow.project.path().join(".threadline/journal.db");
+    let mut journal = std::fs::read(&file).expect("the journal");
+    journal[VERSION_AT].copy_from_slice(&99_u32.to_be_bytes());
+    std::fs::write(&file, &journal).expect("the journal");
+    for arguments in [&["run", "workflow.yaml"][..], &["resume"], &["runs"]] {
+        let refused = workflow.command(arguments).wait().exits(3);
+        refused.says("written by a newer threadline: version 99").says("hint: use the newer `threadline`");
+    }
+    assert!(!workflow.has("ran"));
+    assert_eq!(std::fs::read(&file).expect("the journal"), journal);
+}

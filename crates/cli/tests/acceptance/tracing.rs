@@ -29,7 +29,9 @@ fn every_reference_is_shown_as_json() {
     let lines: Vec<Value> = run
         .stderr
         .lines()
-        .map(|line| data::json::read_value(line, &Limits::DEFAULT).unwrap_or_else(|_| panic!("no JSON: {line}")))
+        .map(|line| {
+            data::json::read_value(line, &Limits::DEFAULT).unwrap_or_else(|_| panic!("no JSON: {line}"))
+        })
         .collect();
     for (reference, shown) in
         [("seven", "7"), ("context.greeting", "\"Hello Ada\""), ("inputs.name", "\"Ada\""), ("item", "\"x\"")]
@@ -102,5 +104,10 @@ fn explain_gives_the_values_of_then_after_a_kill_and_a_resume() {
     let explained = workflow.command(&["explain", "last", "a", "--json"]).wait().well();
     assert_eq!(explained.stdout.matches("\"evaluated\":\"attempt\"").count(), 2, "{}", explained.stdout);
     // Bound, and as it was resolved: in both attempts.
-    assert_eq!(explained.stdout.matches(&format!("\"value\":{}", run.value("b"))).count(), 4, "{}", explained.stdout);
+    assert_eq!(
+        explained.stdout.matches(&format!("\"value\":{}", run.value("b"))).count(),
+        4,
+        "{}",
+        explained.stdout
+    );
 }

@@ -138,6 +138,12 @@ pub fn analyse(text: &str, setting: &Setting<'_>) -> (Script, Vec<Problem>) {
     (script, problems)
 }
 
+/// Analyses the text of `cmd:` with references in it. There what is not upper-case is a reference.
+pub fn command_script(text: &str, syntax: &Syntax) -> (Script, Vec<Problem>) {
+    let roots = |name: &str| name.bytes().any(|byte| byte.is_ascii_lowercase());
+    analyse(text, &Setting::new(Dialect::Bash, syntax, &roots))
+}
+
 impl Script {
     /// Everything that binding can read, with its place in the text.
     pub fn references(&self) -> Vec<Reference> {
@@ -147,6 +153,16 @@ impl Script {
     /// Checks the names of every reference against a scope, as [`threadline_lang::Template::check`] does.
     pub fn check(&self, scope: &Scope) -> Vec<Error> {
         self.slots.iter().flat_map(|slot| slot.reference.check(scope)).collect()
+    }
+
+    /// How many references are bound.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether there is nothing to bind.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
     }
 
     /// The context entries that stand in the text as code. Whatever replaces one replaces code.

@@ -31,6 +31,8 @@ pub(super) struct Command {
     /// References that arrive on standard input.
     pub inputs: Vec<Range<usize>>,
     pub here_documents: Vec<usize>,
+    /// The files that its output goes to.
+    pub outputs: Vec<Word>,
     /// It is the end of a compound command, which began with so many sinks and readers known.
     pub closed: Option<(usize, usize)>,
     /// The references before it.
@@ -735,6 +737,9 @@ impl Reader<'_> {
         if operator != "<<<" {
             self.splits(&word);
         }
+        if operator.starts_with('>') && operator != ">&" {
+            frame.command.outputs.push(word);
+        }
     }
 
     /// Behind `<<`: the word that ends the here-document.
@@ -914,11 +919,23 @@ impl Reader<'_> {
                 }
             }
         }
+        self.write_files(&command, frame.pipeline);
         if command.closed.is_some() {
             self.feed_compound(&command);
         } else if !command.words.is_empty() {
             self.inspect(&command.words);
             self.feed(&command, input);
+        }
+    }
+
+    /// The files that the command writes, with everything that its pipeline could put there.
+    fn write_files(&mut self, command: &Command, pipeline: Start) {
+        let (slots, documents) =
+            (pipeline.slots..self.slots.len(), pipeline.documents..self.here_documents.len());
+        let tee = command.words.first().and_then(Word::text) == Some("tee");
+        let operands = if tee { &command.words[1..] } else { &[] };
+        for file in command.outputs.iter().chain(operands) {
+            self.writes_file(file, slots.clone(), documents.clone());
         }
     }
 

@@ -7,7 +7,9 @@ use threadline_lang::diag::Severity;
 
 use super::Problem;
 use super::names::shell_name;
-use super::places::{EVALUATES_AGAIN, Place, Rule, SHELLS, VALUE_OPTIONS, Which, is_code_variable, place};
+use super::places::{
+    CONTAINERS, EVALUATES_AGAIN, Place, Rule, SHELLS, VALUE_OPTIONS, Which, is_code_variable, place,
+};
 use super::reader::{Mark, Quote, Reader};
 use super::words::Word;
 
@@ -113,6 +115,40 @@ impl Reader<'_> {
         self.declared_names(&name, words);
         self.inspect_rows(&name, words);
         self.inspect_inner_shells(words);
+        if CONTAINERS.contains(&name.as_str()) {
+            self.inspect_contained(words);
+        }
+        self.runs_file(&name, words);
+    }
+
+    /// The command inside of a container, wherever it begins. A word that only looks like a program does no harm: rows
+    /// about every word are left out.
+    fn inspect_contained(&mut self, words: &[Word]) {
+        for at in 1..words.len() {
+            let Some(name) = self.program(&words[at]) else { continue };
+            let rows =
+                EVALUATES_AGAIN.iter().filter(|row| row.which != Which::Every && row.rule == Rule::Refuse);
+            for row in rows.filter(|row| row.programs.contains(&name.as_str())) {
+                self.apply(row, &name, &words[at..]);
+            }
+        }
+    }
+
+    /// The file that a command runs, or is made to be run.
+    fn runs_file(&mut self, name: &str, words: &[Word]) {
+        let interpreter = SHELLS.contains(&name) || place("program-text").programs.contains(&name);
+        let operand = interpreter || matches!(name, "source" | "." | "chmod");
+        let files: &[Word] = if operand { &words[1..] } else { &words[..1] };
+        for file in files.iter().filter_map(Word::text) {
+            self.runs.insert(plain_path(file).into());
+        }
+    }
+
+    /// Text with values goes into a file.
+    pub(super) fn writes_file(&mut self, file: &Word, slots: Range<usize>, here_documents: Range<usize>) {
+        if let Some(file) = file.text() {
+            self.written.push((plain_path(file).into(), slots, here_documents));
+        }
     }
 
     fn command_word(&mut self, word: &Word) {
@@ -346,10 +382,19 @@ impl Reader<'_> {
         }
         let at = self.program_at(words)?;
         let name = self.program(&words[at])?;
+        if CONTAINERS.contains(&name.as_str()) {
+            let inner = (at + 1..words.len()).find_map(|at| self.input_row(&words[at..]));
+            return inner.or_else(|| self.input_row(&words[at..]));
+        }
+        self.input_row(&words[at..])
+    }
+
+    fn input_row(&self, words: &[Word]) -> Option<&'static Place> {
+        let name = self.program(&words[0])?;
         let name = name.as_str();
         EVALUATES_AGAIN.iter().find(|row| {
             let Which::Input { operands: before, unless, values } = row.which else { return false };
-            let words = &words[at + 1..];
+            let words = &words[1..];
             row.programs.contains(&name)
                 && !words.iter().any(|word| gives(word, unless))
                 && (words.iter().any(|word| gives(word, &["-s"]) || word.is("-"))
@@ -610,6 +655,11 @@ fn only_texts(format: &str) -> bool {
     let plain = |char: char| char.is_ascii_digit() || "-.+ #".contains(char);
     !format.contains('*')
         && conversions.into_iter().all(|text| text.trim_start_matches(plain).starts_with(['s', 'b', 'q']))
+}
+
+/// A path without the `./` before it.
+fn plain_path(path: &str) -> &str {
+    path.trim_start_matches("./")
 }
 
 /// The last part of a path.

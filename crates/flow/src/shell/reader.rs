@@ -183,6 +183,10 @@ pub(super) struct Reader<'a> {
     pub sinks: Vec<&'static Place>,
     /// The variables that are read from there.
     pub readers: Vec<EcoString>,
+    /// The files that the script runs.
+    pub runs: BTreeSet<EcoString>,
+    /// The files that it writes, with the references whose values may go there.
+    pub written: Vec<(EcoString, Range<usize>, Range<usize>)>,
     /// Variables that stand where a number is computed.
     pub computed: Vec<(EcoString, &'static Place)>,
     /// Code from `context` that must be put in before the text can be read.
@@ -289,6 +293,8 @@ impl<'a> Reader<'a> {
             expansions: Vec::new(),
             sinks: Vec::new(),
             readers: Vec::new(),
+            runs: BTreeSet::new(),
+            written: Vec::new(),
             computed: Vec::new(),
             paste: None,
         }
@@ -561,6 +567,11 @@ impl<'a> Reader<'a> {
 
     /// What could be told only at the end.
     fn settle(&mut self) {
+        for (file, slots, here_documents) in std::mem::take(&mut self.written) {
+            if self.runs.contains(&file) {
+                self.marks.push(Mark { slots, here_documents, place: place("script-file") });
+            }
+        }
         for mark in std::mem::take(&mut self.marks) {
             let documents: Vec<_> = self.here_documents[mark.here_documents.clone()].to_vec();
             self.mark_all(mark.slots, mark.place);

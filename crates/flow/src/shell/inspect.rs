@@ -121,13 +121,17 @@ impl Reader<'_> {
         self.runs_file(&name, words);
     }
 
-    /// The command inside of a container, wherever it begins. A word that only looks like a program does no harm: rows
-    /// about every word are left out.
+    /// The command inside of a container, wherever it begins. As a word may only look like a program, rows that are
+    /// about every word, and about the words of the shell itself, are left out.
     fn inspect_contained(&mut self, words: &[Word]) {
         for at in 1..words.len() {
             let Some(name) = self.program(&words[at]) else { continue };
-            let rows =
-                EVALUATES_AGAIN.iter().filter(|row| row.which != Which::Every && row.rule == Rule::Refuse);
+            if DECLARES.contains(&name.as_str()) {
+                continue;
+            }
+            let rows = EVALUATES_AGAIN.iter().filter(|row| {
+                row.rule == Rule::Refuse && matches!(row.which, Which::Options(_) | Which::Operands { .. })
+            });
             for row in rows.filter(|row| row.programs.contains(&name.as_str())) {
                 self.apply(row, &name, &words[at..]);
             }

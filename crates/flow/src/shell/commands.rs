@@ -46,8 +46,8 @@ struct Frame {
     /// Where the pipeline began.
     pipeline: Start,
     piped: bool,
-    /// The pipelines around the compound commands that are open.
-    open: Vec<(Start, bool)>,
+    /// The pipelines around the compound commands that are open, and whether each is the body of a function.
+    open: Vec<(Start, bool, bool)>,
     /// What arrives on standard input from outside.
     input: Option<Start>,
 }
@@ -285,7 +285,10 @@ impl Reader<'_> {
     /// A keyword where a command begins.
     fn keyword(&mut self, frame: &mut Frame, word: &Word) -> bool {
         match word.literal.as_str() {
-            "if" | "while" | "until" | "{" => self.open(frame),
+            "if" | "while" | "until" | "{" => {
+                let body = word.literal == "{" && std::mem::take(&mut self.defining);
+                self.open(frame, body);
+            }
             "then" | "else" | "elif" | "do" => {
                 frame.piped = false;
                 self.begin_pipeline(frame);
@@ -297,9 +300,9 @@ impl Reader<'_> {
                     self.pos += 2;
                 }
             }
-            "fi" | "done" | "}" | "esac" => Self::close(frame),
+            "fi" | "done" | "}" | "esac" => self.close(frame),
             "for" | "select" | "foreach" => {
-                self.open(frame);
+                self.open(frame, false);
                 self.for_header();
             }
             "case" => {
@@ -323,20 +326,23 @@ impl Reader<'_> {
         true
     }
 
-    fn open(&mut self, frame: &mut Frame) {
-        frame.open.push((frame.pipeline, frame.piped));
+    fn open(&mut self, frame: &mut Frame, body: bool) {
+        frame.open.push((frame.pipeline, frame.piped, body));
+        self.bodies += usize::from(body);
         frame.piped = false;
         frame.pipeline = self.start();
         self.begin(frame);
     }
 
-    fn close(frame: &mut Frame) {
-        let (pipeline, piped) = frame.open.pop().unwrap_or((frame.pipeline, frame.piped));
+    fn close(&mut self, frame: &mut Frame) {
+        let (pipeline, piped, body) = frame.open.pop().unwrap_or((frame.pipeline, frame.piped, false));
+        self.bodies -= usize::from(body);
         (frame.pipeline, frame.piped) = (pipeline, piped);
         frame.command.closed = Some((pipeline.sinks, pipeline.readers));
     }
 
     fn defines(&mut self, name: &Word) {
+        self.defining = true;
         if !name.slots.is_empty() {
             self.mark_all(name.slots.clone(), place("command-word"));
         }
@@ -357,6 +363,8 @@ impl Reader<'_> {
                 return;
             }
             let (start, input) = (self.start(), Self::input_of(frame));
+            let body = usize::from(std::mem::take(&mut self.defining));
+            self.bodies += body;
             self.pos += 1;
             self.nested(|reader| {
                 reader.list_from(End::Paren, input);
@@ -366,6 +374,7 @@ impl Reader<'_> {
                     reader.unclosed(at, "(");
                 }
             });
+            self.bodies -= body;
             frame.command.closed = Some((start.sinks, start.readers));
             return;
         }
@@ -390,7 +399,7 @@ impl Reader<'_> {
         if frame.piped {
             return Some(frame.pipeline);
         }
-        let around = frame.open.iter().rev().find(|(_, piped)| *piped).map(|(start, _)| *start);
+        let around = frame.open.iter().rev().find(|(_, piped, _)| *piped).map(|(start, ..)| *start);
         around.or(frame.input)
     }
 

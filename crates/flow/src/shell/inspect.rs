@@ -447,6 +447,10 @@ impl Reader<'_> {
             "getopts" => self.set_by(words.get(2)),
             "zparseopts" | "vared" => words[1..].iter().for_each(|word| self.set_by(Some(word))),
             _ if DECLARES.contains(&name) => {
+                let exported = name == "export" || words[1..].iter().any(|word| gives(word, &["-x"]));
+                if exported && words[1..].iter().any(|word| gives(word, &["-f"])) {
+                    self.exports = Some(words[0].range.clone());
+                }
                 let keyed = words[1..].iter().any(|word| gives(word, &["-A"]));
                 for word in &words[1..] {
                     if keyed {

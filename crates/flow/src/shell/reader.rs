@@ -50,6 +50,8 @@ pub(super) struct Slot {
     pub is_word: bool,
     /// It goes to a program as an argument or in the environment.
     pub external: bool,
+    /// It stands in the body of a function.
+    pub in_function: bool,
     /// What is checked when it is bound.
     pub places: Vec<&'static Place>,
 }
@@ -63,6 +65,7 @@ impl Slot {
             begins_word: false,
             is_word: false,
             external: false,
+            in_function: false,
             places: Vec::new(),
         }
     }
@@ -183,6 +186,12 @@ pub(super) struct Reader<'a> {
     pub sinks: Vec<&'static Place>,
     /// The variables that are read from there.
     pub readers: Vec<EcoString>,
+    /// A function has a name and no body yet.
+    pub defining: bool,
+    /// The bodies of functions around the position.
+    pub bodies: usize,
+    /// Where functions are exported.
+    pub exports: Option<Range<usize>>,
     /// The files that the script runs.
     pub runs: BTreeSet<EcoString>,
     /// The files that it writes, with the references whose values may go there.
@@ -293,6 +302,9 @@ impl<'a> Reader<'a> {
             expansions: Vec::new(),
             sinks: Vec::new(),
             readers: Vec::new(),
+            defining: false,
+            bodies: 0,
+            exports: None,
             runs: BTreeSet::new(),
             written: Vec::new(),
             computed: Vec::new(),
@@ -540,7 +552,9 @@ impl<'a> Reader<'a> {
             return;
         }
         self.edits.push(Edit { range: start..end, what: What::Slot(self.slots.len()) });
-        self.slots.push(Slot::new(reference, quote, self.level));
+        let mut slot = Slot::new(reference, quote, self.level);
+        slot.in_function = self.bodies > 0;
+        self.slots.push(slot);
     }
 
     // ---- what a place means for the references in it ---------------------------------------------------
@@ -578,6 +592,15 @@ impl<'a> Reader<'a> {
             for slots in documents {
                 self.mark_all(slots, mark.place);
             }
+        }
+        if let Some(range) = self.exports.take()
+            && self.slots.iter().any(|slot| slot.in_function)
+        {
+            self.unknown(
+                range,
+                "a function that is run by another shell cannot hold a reference, whose variable that shell does not have",
+                "give the value to the function as an argument",
+            );
         }
         for (name, row) in std::mem::take(&mut self.computed) {
             let held = self.found.holding.get(&name).cloned().unwrap_or_default();

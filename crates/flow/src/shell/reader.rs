@@ -39,6 +39,7 @@ pub(super) enum Quote {
 }
 
 /// A reference and where it stands.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the place")]
 pub(super) struct Slot {
     pub reference: Embedded,
     pub quote: Quote,

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use ecow::EcoString;
+use threadline_lang::Binding;
 use threadline_lang::diag::Severity;
 
 use super::Problem;
@@ -74,6 +75,11 @@ const DECLARES: &[&str] = &["export", "local", "declare", "typeset", "readonly",
 const NAME_VALUES: &[(&str, &str)] =
     &[("read", "ptdnNuik"), ("mapfile", "dnOsuCc"), ("readarray", "dnOsuCc"), ("vared", "p")];
 
+/// Programs that read their text from the file behind `-f`.
+const PROGRAM_FILES: &[&str] = &[
+    "awk", "gawk", "mawk", "nawk", "sed", "gsed", "jq", "yq", "psql", "mysql", "bc", "gnuplot", "perl", "php",
+];
+
 /// Options of interpreters that take a value, so that the next word is not the file to run.
 const INTERPRETER_VALUES: &[&str] = &[
     "-W",
@@ -141,10 +147,28 @@ impl Reader<'_> {
     /// The file that a command runs, or is made to be run.
     fn runs_file(&mut self, name: &str, words: &[Word]) {
         let interpreter = SHELLS.contains(&name) || place("program-text").programs.contains(&name);
-        let operand = interpreter || matches!(name, "source" | "." | "chmod");
+        let operand =
+            interpreter || matches!(name, "source" | ".") || name == "chmod" && makes_executable(words);
         let files: &[Word] = if operand { &words[1..] } else { &words[..1] };
         for file in files.iter().filter_map(Word::text) {
             self.runs.insert(plain_path(file).into());
+        }
+        // A value in a file of its own is no program either.
+        let by_option = PROGRAM_FILES.contains(&name);
+        for at in 1..words.len() {
+            let file = interpreter && at == last_option(name, words)
+                || by_option && gives(&words[at - 1], &["-f", "--file", "--from-file"]);
+            if file {
+                self.mark_files(&words[at]);
+            }
+        }
+    }
+
+    fn mark_files(&mut self, word: &Word) {
+        for slot in word.slots.clone() {
+            if self.slots[slot].reference.binding() == Some(Binding::AsFile) {
+                self.mark(slot, place("script-file"));
+            }
         }
     }
 
@@ -663,6 +687,17 @@ fn only_texts(format: &str) -> bool {
     let plain = |char: char| char.is_ascii_digit() || "-.+ #".contains(char);
     !format.contains('*')
         && conversions.into_iter().all(|text| text.trim_start_matches(plain).starts_with(['s', 'b', 'q']))
+}
+
+/// Whether `chmod` makes a file one that can be run.
+fn makes_executable(words: &[Word]) -> bool {
+    let odd = |byte: u8| byte.is_ascii_digit() && byte % 2 == 1;
+    words[1..].iter().any(|word| {
+        let digits = word.literal.bytes().all(|byte| byte.is_ascii_digit());
+        word.literal.contains("+x")
+            || word.literal.contains("=rwx")
+            || digits && word.literal.bytes().any(odd)
+    })
 }
 
 /// A path without the `./` before it.

@@ -9,6 +9,8 @@ use threadline_flow::shell::{BindError, Bound, Dialect, Problem, Setting, analys
 use threadline_lang::diag::Severity;
 use threadline_lang::{Entry, NoWorld, Scope, Session, Syntax, Value};
 
+use super::random::is_long;
+
 /// A shell of this machine.
 #[derive(Clone, Copy)]
 pub(crate) struct Shell {
@@ -27,6 +29,11 @@ pub(crate) const SHELLS: [Shell; 4] = [
 /// The shells that can be run here; bash always must.
 pub(crate) fn installed() -> Vec<Shell> {
     SHELLS.into_iter().filter(|shell| shell.name == "bash" || found(shell.command[0])).collect()
+}
+
+/// Most people have UTF-8; the long form tries how bytes fare without.
+fn locale() -> &'static str {
+    if is_long() { "C" } else { "C.UTF-8" }
 }
 
 /// Whether a program is in the search path.
@@ -67,7 +74,7 @@ impl Shell {
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command
             .env("HOME", "/home/user")
-            .env("LC_ALL", "C.UTF-8")
+            .env("LC_ALL", locale())
             .env("TMPDIR", folder.parent().unwrap_or(folder));
         command.envs(environment.iter().map(|(name, value)| (name, value))).stdin(Stdio::null());
         command.output().unwrap_or_else(|error| panic!("{}: {error}", self.name))

@@ -208,7 +208,6 @@ impl Reader<'_> {
         loop {
             match self.peek() {
                 Some(b' ' | b'\t') => self.pos += 1,
-                Some(b'\r') if self.at(self.pos + 1) == Some(b'\n') => self.pos += 1,
                 Some(b'\\') if self.at(self.pos + 1) == Some(b'\n') => self.pos += 2,
                 _ => return,
             }

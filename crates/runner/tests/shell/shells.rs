@@ -1,5 +1,6 @@
 //! The shells that are installed, and how a bound script is run in one.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -102,7 +103,8 @@ pub(crate) fn scope(names: &Names) -> Scope {
 /// Analyses and binds a text; the problems of either as data.
 pub(crate) fn bind(text: &str, dialect: Dialect, names: &Names) -> Result<Bound, Vec<Problem>> {
     let syntax = Syntax::DEFAULT;
-    let roots = |name: &str| names.iter().any(|(known, _)| known == name);
+    let known: BTreeSet<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
+    let roots = |name: &str| known.contains(name);
     let (script, problems) = analyse(text, &Setting::new(dialect, &syntax, &roots));
     let mut world = NoWorld;
     match script.bind(&scope(names), &mut Session::new(&mut world)) {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use threadline_lang::diag::{Severity, Span};
+use threadline_lang::diag::{Diagnostic, Severity, Span};
 use threadline_lang::{Binding, Embedded, Error, Scope, Session, Type, Value};
 
 use super::places::{Place, Rule};
@@ -72,6 +72,14 @@ pub enum BindError {
 }
 
 impl BindError {
+    /// The error as people read it.
+    pub fn diagnostic(&self) -> Diagnostic {
+        match self {
+            Self::Evaluation(error) => error.diagnostic(),
+            Self::Refused(problem) => problem.diagnostic(),
+        }
+    }
+
     /// Where, in the text of the script.
     pub fn span(&self) -> Span {
         match self {

@@ -34,7 +34,7 @@ mod reader;
 mod words;
 
 use ecow::EcoString;
-use threadline_lang::diag::{Severity, Span};
+use threadline_lang::diag::{Diagnostic, Severity, Span};
 use threadline_lang::{Error, Reference, Scope, Syntax};
 
 pub use argv::{Argument, Argv};
@@ -103,6 +103,20 @@ pub struct Problem {
     pub message: String,
     /// How to write it instead.
     pub hint: Option<String>,
+}
+
+impl Problem {
+    /// The problem as people read it, beside those of the language.
+    pub fn diagnostic(&self) -> Diagnostic {
+        Diagnostic {
+            id: self.id,
+            severity: self.severity,
+            message: self.message.clone(),
+            span: self.span,
+            notes: Vec::new(),
+            hints: self.hint.iter().cloned().collect(),
+        }
+    }
 }
 
 /// A shell text, analysed: where its references stand and how each is bound. It holds no values.

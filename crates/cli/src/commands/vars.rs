@@ -9,7 +9,7 @@ use threadline_lang::value::JsonStyle;
 use threadline_lang::{Type, Value};
 
 use super::explain::json::{label, number};
-use super::explain::text::title;
+use super::explain::text::{reader_title, title};
 use super::explain::told::{Readers, readers_of};
 use super::history::{History, clock_text, reader, time_text};
 use super::{object, print, print_styled};
@@ -212,8 +212,8 @@ fn set_by(history: &History<'_>, setting: &Setting) -> String {
 
 fn read_by(history: &History<'_>, setting: &Setting, readers: &Readers) -> String {
     let mut names: Vec<String> = Vec::new();
-    for (at, _) in readers.get(&setting.maker).into_iter().flatten() {
-        let name = title(history, at);
+    for reader in readers.get(&setting.maker).into_iter().flatten() {
+        let name = reader_title(history, reader);
         if !names.contains(&name) {
             names.push(name);
         }

@@ -255,8 +255,8 @@ impl Teller<'_, '_> {
     fn others(&self, told: &Told, reference: &Referenced) -> String {
         let readers = self.readers.get(&reference.maker).into_iter().flatten();
         let mut names: Vec<String> = Vec::new();
-        for (at, _) in readers.filter(|(at, _)| *at != told.seen.at) {
-            let name = title(self.history, at);
+        for reader in readers.filter(|(at, _)| *at != told.seen.at) {
+            let name = reader_title(self.history, reader);
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -279,4 +279,9 @@ pub(crate) fn title(history: &History<'_>, at: &Instance) -> String {
     let known = &steps[step as usize];
     let alone = steps.iter().filter(|other| other.label == known.label).count() == 1;
     if alone { format!("`{label}`") } else { format!("`{label}` (step {})", known.number) }
+}
+
+/// Who read a value, in a sentence: a step, or an entry of `context`.
+pub(crate) fn reader_title(history: &History<'_>, (at, field): &(Instance, String)) -> String {
+    if *at == Instance::default() { format!("`{field}`") } else { title(history, at) }
 }

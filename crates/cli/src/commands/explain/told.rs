@@ -138,6 +138,9 @@ pub(crate) fn readers_of(history: &History<'_>, readers: &mut Readers) -> Result
     readers.retain(|maker, _| !matches!(maker, Maker::Run | Maker::World | Maker::Nobody));
     let mut looks = 0;
     history.each(|fold, event| {
+        if let What::Defined { name, .. } = &event.what {
+            entry_reads(history, name, readers);
+        }
         let Some(seen) = fold.seen(event) else { return Ok(()) };
         if looks >= MAX_LOOKS || !readers.keys().any(|maker| seen.may_read(maker)) {
             return Ok(());
@@ -156,6 +159,24 @@ pub(crate) fn readers_of(history: &History<'_>, readers: &mut Readers) -> Result
         Ok(())
     })?;
     Ok(())
+}
+
+/// An entry of `context` that was evaluated has read what stands in it.
+fn entry_reads(history: &History<'_>, name: &str, readers: &mut Readers) {
+    let entries = history.plan.workflow.context.iter().flat_map(|context| &context.entries);
+    for (_, reference) in
+        entries.filter(|entry| entry.name == name).flat_map(|entry| entry.written.of.references())
+    {
+        let maker = match reference.root.as_str() {
+            "inputs" => Maker::Input(reference.first),
+            "context" => Maker::Context(reference.first),
+            _ => continue,
+        };
+        let reader = (Instance::default(), format!("context.{name}"));
+        if let Some(known) = readers.get_mut(&maker).filter(|known| !known.contains(&reader)) {
+            known.push(reader);
+        }
+    }
 }
 
 impl Told {

@@ -231,7 +231,7 @@ impl<'p> Looking<'p, '_> {
         let variables = foreseen.bound.variables.iter().enumerate().map(|(at, variable)| {
             let value = match foreseen.unknown.iter().find(|(unknown, _)| *unknown == at) {
                 None => Ok(variable.value.clone()),
-                Some((_, BindError::Evaluation(error))) => Err(self.why(error)),
+                Some((_, BindError::Evaluation(error))) => Err(error.to_string()),
                 Some((_, BindError::Refused(problem))) => {
                     problems.push(problem.message.clone());
                     Err("cannot stand here".to_owned())
@@ -259,8 +259,7 @@ impl<'p> Looking<'p, '_> {
             BindError::Evaluation(_) => None,
         };
         let problems = bound.err().into_iter().flatten().filter_map(refused).collect();
-        let origin =
-            words.first().map(|word| word.origin.clone()).unwrap_or_else(|| self.step.step.origin.clone());
+        let origin = words.first().map_or_else(|| self.step.step.origin.clone(), |word| word.origin.clone());
         self.add(number, &origin, Shown::Value(Value::list(texts).unwrap_or_default()), problems);
     }
 
@@ -312,11 +311,6 @@ impl<'p> Looking<'p, '_> {
             "context" => "depends on what is not known yet".to_owned(),
             name => when_known(self.plan, number, name).unwrap_or_else(|| "is missing".to_owned()),
         }
-    }
-
-    /// Why evaluation failed, in words.
-    fn why(&self, error: &Error) -> String {
-        error.to_string()
     }
 
     fn source(&self) -> Source<'p> {

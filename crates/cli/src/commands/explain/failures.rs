@@ -12,6 +12,7 @@ use super::text::Teller;
 use super::told::{Readers, Referenced, Told, tell};
 use crate::exit::Failure;
 use crate::report::visible;
+use crate::reporter::items;
 
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const BOLD: Style = Style::new().bold();
@@ -67,8 +68,7 @@ fn failure(teller: &Teller<'_, '_>, told: &Told) -> Result<String, Failure> {
 pub(crate) fn handle(plan: &Plan, at: &Instance) -> String {
     let step = at.step(plan).map(|step| &plan.steps[step as usize].step);
     let name = step.and_then(|step| step.id.as_ref().or(step.capture.as_ref()));
-    let items: String = at.items().map(|index| format!("[{index}]")).collect();
-    let handle = name.map_or_else(|| at.to_string(), |name| format!("{}{items}", name.of));
-    let plain = handle.chars().all(|char| char.is_ascii_alphanumeric() || "_-./".contains(char));
-    if plain { handle } else { format!("'{handle}'") }
+    let handle = name.map_or_else(|| at.to_string(), |name| format!("{}{}", name.of, items(at)));
+    let is_word = handle.chars().all(|char| char.is_ascii_alphanumeric() || "_-./".contains(char));
+    if is_word { handle } else { format!("'{handle}'") }
 }

@@ -67,7 +67,7 @@ impl Teller<'_, '_> {
 
     /// One evaluation; of one that came to the same as one before, only that.
     fn evaluation(&self, told: &Told, same: Option<&Told>, out: &mut String) -> Result<(), Failure> {
-        out.push_str(&self.headline(told));
+        out.push_str(&headline(told));
         if let Some(same) = same {
             // Writing into a text cannot fail.
             let _ = writeln!(out, "    everything as in attempt {}", same.seen.attempt);
@@ -87,34 +87,6 @@ impl Teller<'_, '_> {
             }
         }
         Ok(())
-    }
-
-    /// What was evaluated, when, and what came of it.
-    fn headline(&self, told: &Told) -> String {
-        let seen = &told.seen;
-        let what = match seen.evaluated {
-            Evaluated::Condition => "condition".to_owned(),
-            Evaluated::List => "list".to_owned(),
-            Evaluated::Fields if seen.rerun => format!("attempt {}, again after a crash", seen.attempt),
-            Evaluated::Fields => format!("attempt {}", seen.attempt),
-        };
-        let (style, came) = match (&told.ended, seen.evaluated) {
-            (Some(ended), _) if ended.output.status == Status::Failed => {
-                let error =
-                    ended.output.meta.get("error").map_or(String::new(), |error| format!(": {error}"));
-                let again = if ended.retried { ", tried again" } else { "" };
-                (BAD, format!("failed{error}{again}"))
-            }
-            (Some(ended), Evaluated::Condition) if ended.output.status == Status::Skipped => {
-                (DIM, "false, skipped".to_owned())
-            }
-            (_, Evaluated::Condition) => (GOOD, "true".to_owned()),
-            (_, Evaluated::List) => (PLAIN, String::new()),
-            (Some(ended), Evaluated::Fields) => (GOOD, ended.output.status.name().to_owned()),
-            (None, Evaluated::Fields) => (DIM, "not ended".to_owned()),
-        };
-        let came = if came.is_empty() { came } else { format!(": {style}{}{style:#}", visible(&came)) };
-        format!("  {what}{came}  {DIM}event {}, {}{DIM:#}\n", seen.seq, clock_text(seen.time))
     }
 
     fn field(&self, told: &Told, field: &FieldTold, out: &mut String) -> Result<(), Failure> {
@@ -145,9 +117,9 @@ impl Teller<'_, '_> {
                 )
             }
             Shown::Condition(explanation) => {
-                let tree: String =
-                    explanation_text(explanation).lines().map(|line| format!("      {line}\n")).collect();
-                writeln!(out, "    {BOLD}{name}{BOLD:#}\n{}", tree.trim_end_matches('\n'))
+                let tree = explanation_text(explanation);
+                let lines: Vec<String> = tree.lines().map(|line| format!("      {line}")).collect();
+                writeln!(out, "    {BOLD}{name}{BOLD:#}\n{}", lines.join("\n"))
             }
         };
         while out.ends_with("\n\n") {
@@ -284,4 +256,31 @@ pub(crate) fn title(history: &History<'_>, at: &Instance) -> String {
 /// Who read a value, in a sentence: a step, or an entry of `context`.
 pub(crate) fn reader_title(history: &History<'_>, (at, field): &(Instance, String)) -> String {
     if *at == Instance::default() { format!("`{field}`") } else { title(history, at) }
+}
+
+/// What was evaluated, when, and what came of it.
+fn headline(told: &Told) -> String {
+    let seen = &told.seen;
+    let what = match seen.evaluated {
+        Evaluated::Condition => "condition".to_owned(),
+        Evaluated::List => "list".to_owned(),
+        Evaluated::Fields if seen.rerun => format!("attempt {}, again after a crash", seen.attempt),
+        Evaluated::Fields => format!("attempt {}", seen.attempt),
+    };
+    let (style, came) = match (&told.ended, seen.evaluated) {
+        (Some(ended), _) if ended.output.status == Status::Failed => {
+            let error = ended.output.meta.get("error").map_or(String::new(), |error| format!(": {error}"));
+            let again = if ended.retried { ", tried again" } else { "" };
+            (BAD, format!("failed{error}{again}"))
+        }
+        (Some(ended), Evaluated::Condition) if ended.output.status == Status::Skipped => {
+            (DIM, "false, skipped".to_owned())
+        }
+        (_, Evaluated::Condition) => (GOOD, "true".to_owned()),
+        (_, Evaluated::List) => (PLAIN, String::new()),
+        (Some(ended), Evaluated::Fields) => (GOOD, ended.output.status.name().to_owned()),
+        (None, Evaluated::Fields) => (DIM, "not ended".to_owned()),
+    };
+    let came = if came.is_empty() { came } else { format!(": {style}{}{style:#}", visible(&came)) };
+    format!("  {what}{came}  {DIM}event {}, {}{DIM:#}\n", seen.seq, clock_text(seen.time))
 }

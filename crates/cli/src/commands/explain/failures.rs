@@ -27,7 +27,7 @@ pub(crate) fn failures(history: &History<'_>) -> Result<String, Failure> {
     let Some(target) = super::failed(history)? else { return Ok(String::new()) };
     let told = last_of_each(tell(history, &target)?);
     let readers = Readers::new();
-    let teller = Teller { history, readers: &readers, full: false, when: false };
+    let teller = Teller { history, readers: &readers, full: false, wide: false };
     let mut out = String::new();
     for one in told.iter().take(MAX_STEPS) {
         out.push('\n');

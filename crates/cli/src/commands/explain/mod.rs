@@ -46,7 +46,7 @@ pub(crate) fn explain(call: &Explain) -> Result<(), Failure> {
         let value = json::explanation(&history, &told, &others)?;
         return super::print(&format!("{}\n", value.to_json(JsonStyle::Compact)));
     }
-    let teller = Teller { history: &history, readers: &others, full: call.full, when: true };
+    let teller = Teller { history: &history, readers: &others, full: call.full, wide: true };
     if many(&told) && !target.is_one() && call.step.is_some() {
         return print(&table(&history, &told));
     }

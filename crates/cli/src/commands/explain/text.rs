@@ -31,8 +31,8 @@ pub(crate) struct Teller<'h, 'r> {
     pub(crate) readers: &'h Readers,
     /// Whether values are shown whole.
     pub(crate) full: bool,
-    /// Whether it is said when a value was made.
-    pub(crate) when: bool,
+    /// Whether there is room for every place and for the times when values were made.
+    pub(crate) wide: bool,
 }
 
 impl Teller<'_, '_> {
@@ -140,7 +140,9 @@ impl Teller<'_, '_> {
         let mut seen = Vec::new();
         for reference in references {
             let resolution = &reference.resolution;
-            let key = (reference.place, resolution.reference.clone(), resolution.within.clone());
+            // What is read in several places is shown once where there is little room.
+            let place = Some(reference.place).filter(|_| self.wide);
+            let key = (place, resolution.reference.clone(), resolution.within.clone());
             if seen.contains(&key) {
                 continue;
             }
@@ -196,7 +198,7 @@ impl Teller<'_, '_> {
                     Some(status) if status != Status::Completed => format!(" {}", status.name()),
                     _ => String::new(),
                 };
-                let when = if self.when { format!(", {}", clock_text(event.time)) } else { String::new() };
+                let when = if self.wide { format!(", {}", clock_text(event.time)) } else { String::new() };
                 format!("from {}{status}, event {seq}{when}", title(history, &event.at))
             }
             Maker::Item { list, index } => {

@@ -134,10 +134,10 @@ impl<'s, 'a> Executor<'s, 'a> {
             ("skipped", count(total.saturating_sub(successful + failed))),
         ];
         let value = if failed > 0 {
-            let first = items.iter().position(Option::is_none).unwrap_or(0);
-            let message = format!(
-                "{failed} of {total} items failed, the first of those without a result is item {first}"
-            );
+            let message = match total.saturating_sub(successful + failed) {
+                0 => format!("{failed} of {total} items failed"),
+                left => format!("{failed} of {total} items failed, {left} did not run"),
+            };
             Err(Failure::new("Items", message))
         } else {
             Value::list(results)

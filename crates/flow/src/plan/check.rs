@@ -15,7 +15,7 @@ use super::names::{self, Named, Names, ScopeNumber};
 use super::order::Order;
 use super::{Part, Plan, ROOTS, Read, StepNumber};
 use crate::checks::Check;
-use crate::fields::Form;
+use crate::fields::{Form, other_root};
 use crate::model::{Action, Field, Setting, Step, Variable};
 use crate::problem::{Problem, place_in};
 use crate::shell::{Argv, Script};
@@ -361,7 +361,7 @@ impl Checker<'_> {
             let tolerated = undefined.tolerates(&error) && !error.is_unknown_name();
             if !tolerated && !is_handled(handled, origin, &error) {
                 let problem = Problem::of_language(&error, field.origin(), self.plan.workflow.file.text());
-                self.problem(problem);
+                self.unknown_root(problem);
             }
         }
         for warning in inferred.warnings {
@@ -372,6 +372,17 @@ impl Checker<'_> {
         if sound && handled.is_empty() && undefined == Undefined::Error {
             self.needed_type(field, inferred.types);
         }
+    }
+
+    /// Notes a problem; of a root that is known elsewhere there is more to say.
+    pub(super) fn unknown_root(&mut self, mut problem: Problem) {
+        let name = self.plan.workflow.file.text().get(problem.span.range()).unwrap_or_default();
+        if problem.id == "unknown-root"
+            && let Some(instead) = other_root(name)
+        {
+            problem.hints = vec![instead.to_owned()];
+        }
+        self.problem(problem);
     }
 
     fn needed_type(&mut self, field: Readable<'_>, types: Types) {

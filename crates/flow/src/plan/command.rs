@@ -137,7 +137,7 @@ impl Checker<'_> {
         let shell::Problem { id, severity, span, message, hint } = problem;
         let span = self.place(origin, span);
         let problem = Problem { severity, ..Problem::error(id, span, message) };
-        self.problem(hint.into_iter().fold(problem, Problem::hint));
+        self.unknown_root(hint.into_iter().fold(problem, Problem::hint));
     }
 
     /// Variables whose value is code for some program: only the author may write it.

@@ -73,7 +73,15 @@ impl Reporter {
             step.label.width() + 2 * depth(&step.number) + 4 * items
         });
         let width = labels.max().unwrap_or(0).clamp(12, LABEL_WIDTH);
-        Self { plan, how, counts: Counts::default(), began: None, partial: BTreeMap::new(), crowded: BTreeSet::new(), width }
+        Self {
+            plan,
+            how,
+            counts: Counts::default(),
+            began: None,
+            partial: BTreeMap::new(),
+            crowded: BTreeSet::new(),
+            width,
+        }
     }
 
     pub(crate) fn notice(&mut self, notice: &Notice<'_>) {

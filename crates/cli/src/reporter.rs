@@ -73,7 +73,15 @@ impl Reporter {
             step.label.width() + 2 * depth(&step.number) + 4 * items
         });
         let width = labels.max().unwrap_or(0).clamp(12, LABEL_WIDTH);
-        Self { plan, how, counts: Counts::default(), began: None, partial: BTreeMap::new(), crowded: BTreeSet::new(), width }
+        Self {
+            plan,
+            how,
+            counts: Counts::default(),
+            began: None,
+            partial: BTreeMap::new(),
+            crowded: BTreeSet::new(),
+            width,
+        }
     }
 
     pub(crate) fn notice(&mut self, notice: &Notice<'_>) {
@@ -243,8 +251,12 @@ impl Reporter {
 pub(crate) fn label(plan: &Plan, at: &Instance) -> String {
     let Some(step) = at.step(plan) else { return at.to_string() };
     let step = &plan.steps[step as usize];
-    let items: String = at.items().map(|index| format!("[{index}]")).collect();
-    format!("{}{}{items}", "  ".repeat(depth(&step.number)), step.label)
+    format!("{}{}{}", "  ".repeat(depth(&step.number)), step.label, items(at))
+}
+
+/// The items that an execution is for, `[17]` or `[3][0]`; nothing where there is none.
+pub(crate) fn items(at: &Instance) -> String {
+    at.items().fold(String::new(), |text, index| text + "[" + index + "]")
 }
 
 /// How deep a step stands in the file.

@@ -111,13 +111,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         Ok(())
     }
 
-    fn collect(
-        &self,
-        task: &Task,
-        list: Seq,
-        items: &[Option<Seq>],
-        failed: u64,
-    ) -> Result<(), DriveError> {
+    fn collect(&self, task: &Task, list: Seq, items: &[Option<Seq>], failed: u64) -> Result<(), DriveError> {
         let shared = self.shared;
         shared.wait_synced(task.as_of)?;
         let began = shared.journal.store().reader().event(shared.journal.run(), list)?.time;

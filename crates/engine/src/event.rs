@@ -178,6 +178,8 @@ pub struct RunStarted {
     pub text: Hash,
     /// The values of the caller's, an object.
     pub inputs: Datum,
+    /// What earlier runs exported, an object by the names of `imports`.
+    pub imports: Datum,
     /// The settings of `context` that the caller made: path and value.
     pub set: Vec<(EcoString, Datum)>,
     /// Whether the caller vouched for these settings, so that they may stand as code.

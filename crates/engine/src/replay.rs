@@ -248,6 +248,8 @@ pub enum Maker {
     },
     /// The caller, who gave this input. All inputs when it has no name.
     Input(Option<EcoString>),
+    /// An earlier run, under this name. All of them when it has no name.
+    Import(Option<EcoString>),
     /// An entry of `context`. All of them when it has no name.
     Context(Option<EcoString>),
     /// The run itself.
@@ -270,6 +272,7 @@ impl Seen {
         }
         let found = match resolution.root.as_str() {
             "inputs" => Some(Maker::Input(first.cloned())),
+            "imports" => Some(Maker::Import(first.cloned())),
             "workflow" => Some(Maker::Run),
             "context" => Some(Maker::Context(first.cloned())),
             "prev" => self.view.prev.map(Maker::Event),
@@ -289,7 +292,7 @@ impl Seen {
         match maker {
             Maker::Event(seq) => self.view.sources().contains(seq),
             Maker::Item { list, index } => self.view.item == Some(ItemRef { list: *list, index: *index }),
-            Maker::Input(_) | Maker::Context(_) => true,
+            Maker::Input(_) | Maker::Import(_) | Maker::Context(_) => true,
             Maker::Run | Maker::World | Maker::Nobody => false,
         }
     }

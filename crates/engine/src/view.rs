@@ -42,6 +42,8 @@ pub struct ItemRef {
 pub struct RunNames {
     /// The values of the caller's, an object.
     pub inputs: Value,
+    /// What earlier runs exported, an object by the names of `imports`.
+    pub imports: Value,
     /// The name of the workflow.
     pub workflow: EcoString,
     /// The id of the run.
@@ -74,6 +76,7 @@ impl RunNames {
         ])
         .unwrap_or_default();
         let mut entries = vec![
+            ("imports".into(), Entry::Plain(self.imports.clone())),
             ("inputs".into(), Entry::Plain(self.inputs.clone())),
             ("workflow".into(), Entry::Plain(workflow)),
         ];

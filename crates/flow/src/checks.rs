@@ -1,4 +1,6 @@
 //! What can be wrong with a workflow file, beside what the language itself reports: one table of ids.
+//!
+//! The last of them are what the shell analysis reports of a text before values are known.
 
 use threadline_lang::diag::{Severity, Span};
 
@@ -97,6 +99,30 @@ checks! {
     UnknownShell "unknown-shell" Error
     /// A reference in an environment variable that programs take for code.
     CodeVariable "code-variable" Error
+    /// A value in a command that would be evaluated again, as code, as a name or as a number.
+    ShellEvaluates "shell-evaluates" Error
+    /// A value in a command that is read as an option when it begins with `-`.
+    ShellOption "shell-option" Warning
+    /// A value in a command that the program alters.
+    ShellAltered "shell-altered" Warning
+    /// A name that the script sets and that the workflow has too.
+    ShellClash "shell-clash" Error
+    /// A name of the workflow with an operator of the shell.
+    ShellOperator "shell-operator" Error
+    /// A backslash before a reference.
+    ShellEscape "shell-escape" Error
+    /// `words` where only one word can stand.
+    ShellWords "shell-words" Error
+    /// A value that is pasted as code.
+    ShellRaw "shell-raw" Warning
+    /// Code from `context` with references in it.
+    ShellCode "shell-code" Error
+    /// A name that the bound values need.
+    ShellReserved "shell-reserved" Error
+    /// A quote, bracket or here-document that is never closed.
+    ShellUnclosed "shell-unclosed" Error
+    /// Shell text of which it is not known how a value would be read.
+    ShellUnknown "shell-unknown" Error
 }
 
 impl Check {

@@ -38,6 +38,8 @@ pub struct Workflow {
     pub computed: Vec<Computed>,
     /// `allow`
     pub allow: Allow,
+    /// `imports`: what earlier runs exported.
+    pub imports: Vec<Import>,
     /// `exports`: names that later runs and callers may read.
     pub exports: Vec<(EcoString, Field<Document>)>,
     /// `steps`
@@ -113,6 +115,16 @@ impl Input {
     pub fn accepts(kind: Type, value: &Value) -> bool {
         value.kind() == kind || kind == Type::Float && value.kind() == Type::Int
     }
+}
+
+/// What the last completed run of another workflow exported.
+pub struct Import {
+    /// The name it is read by.
+    pub name: EcoString,
+    /// The name of the workflow.
+    pub workflow: EcoString,
+    /// Where the name stands.
+    pub span: Span,
 }
 
 /// A variable of a step's environment.

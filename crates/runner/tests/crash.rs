@@ -74,6 +74,7 @@ impl Place {
         let run = RunId::new(RUN).unwrap();
         let names = RunNames {
             inputs: Value::object([("name".into(), "Ada".into())]).unwrap(),
+            imports: Value::NULL,
             workflow: self.plan.workflow.name.clone(),
             run: RUN.into(),
             start_time: "2026-01-01T00:00:00.000Z".into(),
@@ -109,6 +110,7 @@ impl Place {
                 file: "crash.yaml".into(),
                 text: store.put_text(self.plan.workflow.file.text())?,
                 inputs: store.datum(&setup.names.inputs)?,
+                imports: store.datum(&setup.names.imports)?,
                 set: Vec::new(),
                 trust_set: false,
                 folder: self.folder.display().to_string().into(),

@@ -82,11 +82,13 @@ impl<'r> History<'r> {
         };
         let plan = Arc::new(plan_of(reader, &started)?);
         let inputs = reader.load(&started.inputs).map_err(|error| of_journal(&error))?;
+        let imports = reader.load(&started.imports).map_err(|error| of_journal(&error))?;
         let names = RunNames {
             inputs,
+            imports,
             workflow: started.workflow.clone(),
             run: started.run.clone(),
-            start_time: time_text(first.time).into(),
+            start_time: info.started_at.as_str().into(),
         };
         let (scope, values) = (names.scope(&plan), Values::new(reader, info.id.clone()));
         Ok(Self { reader, info, started, plan, names, scope, values, context: RefCell::default() })

@@ -20,7 +20,7 @@ use threadline_runner::driver::{self, DriveError, Ending, Notice, Setup, Stop};
 use threadline_runner::process::{self, Control};
 use threadline_runner::project::Project;
 use threadline_runner::signals::{Listener, State};
-use threadline_store::{Journal, NewRun, RunId, Store};
+use threadline_store::{Journal, NewRun, Reader, RunId, Store};
 
 use super::history::{History, cannot_start, of_journal, of_store, project, time_text};
 use super::{MAX_REPORTS, print};
@@ -43,6 +43,7 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
     let project =
         project(call.dir.as_deref())?.allow(prepared.plan.workflow.allow.files.iter().map(EcoString::as_str));
     let store = Store::open(&project.store()).map_err(|error| of_store(&error))?;
+    let imports = imports_of(&prepared.plan.workflow, store.reader())?;
     let started_at = time_text(jiff::Timestamp::now().as_millisecond());
     let id = new_id();
     let run = RunId::new(&id).map_err(|error| of_store(&error))?;
@@ -61,6 +62,7 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
         file: name.into(),
         text: store.put_text(&text).map_err(|error| of_store(&error))?,
         inputs: store.datum(&prepared.inputs).map_err(|error| of_store(&error))?,
+        imports: store.datum(&imports).map_err(|error| of_store(&error))?,
         set: set.map_err(|error| of_store(&error))?,
         trust_set: call.what.trust_set,
         folder: project.here().display().to_string().into(),
@@ -69,6 +71,7 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
     };
     let names = RunNames {
         inputs: prepared.inputs,
+        imports,
         workflow: prepared.plan.workflow.name.clone(),
         run: id.as_str().into(),
         start_time: started_at.into(),
@@ -81,7 +84,7 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
     if call.watch.stats {
         stats::print(&store);
     }
-    ended(&id, driven, &call.watch)
+    ended(&store, &id, driven, &call.watch)
 }
 
 /// `threadline resume`
@@ -118,7 +121,7 @@ pub(crate) fn resume(call: &Resume) -> Result<(), Failure> {
     if watch.stats {
         stats::print(&store);
     }
-    ended(&id, driven, &watch)
+    ended(&store, &id, driven, &watch)
 }
 
 /// A run goes on with the text that it began with, whatever has become of the file.
@@ -180,7 +183,7 @@ fn drive<'a>(
 }
 
 /// What a run came to, as an exit code and as words.
-fn ended(id: &str, driven: Result<Ending, DriveError>, watch: &Watch) -> Result<(), Failure> {
+fn ended(store: &Store, id: &str, driven: Result<Ending, DriveError>, watch: &Watch) -> Result<(), Failure> {
     process::end_left_over(id, GRACE);
     let note = |message: &str| {
         if !watch.json {
@@ -190,9 +193,11 @@ fn ended(id: &str, driven: Result<Ending, DriveError>, watch: &Watch) -> Result<
     match driven {
         Ok(Ending::Ended(Outcome::Completed)) => Ok(()),
         Ok(Ending::Ended(Outcome::Failed)) => {
-            note(&format!(
-                "`threadline explain {id}` tells why, `threadline resume {id}` tries again from there"
-            ));
+            if !watch.json {
+                let history = History::open(store.reader(), id)?;
+                super::print_styled(&super::explain::failures::failures(&history)?)?;
+            }
+            note(&format!("`threadline resume {id}` tries again from there"));
             Err(Failure::Shown(1))
         }
         Ok(Ending::Stopped) => {
@@ -280,6 +285,39 @@ fn set_context(
         Failure::Usage(format!("`{}`: the workflow's `context` has no such place{hint}", setting.given()))
     })?;
     Ok((setting.path_text().into(), setting.value().clone()))
+}
+
+/// What the last completed runs of other workflows exported, an object by the names of `imports`.
+fn imports_of(workflow: &Workflow, reader: &Reader) -> Result<Value, Failure> {
+    let file = &workflow.file;
+    let source = Source { name: file.name(), text: file.text() };
+    let (mut values, mut reports) = (Vec::new(), Vec::new());
+    let runs = if workflow.imports.is_empty() {
+        Vec::new()
+    } else {
+        reader.runs().map_err(|error| of_store(&error))?
+    };
+    for import in &workflow.imports {
+        let completed =
+            runs.iter().rev().find(|run| run.name == import.workflow.as_str() && run.status == "completed");
+        let Some(run) = completed else {
+            let message = format!("no run of the workflow `{}` has completed", import.workflow);
+            let hints = ["run it first, in this project".to_owned()];
+            reports.push(Report::at(source, import.span, &message, &[], &hints));
+            continue;
+        };
+        // The last event of a completed run says what it exported.
+        let last = reader.event(&run.id, run.events).map_err(|error| of_journal(&error))?;
+        let exports = match last.what {
+            What::RunEnded { exports, .. } => reader.load(&exports).map_err(|error| of_journal(&error))?,
+            _ => Value::NULL,
+        };
+        values.push((import.name.clone(), exports));
+    }
+    if !reports.is_empty() {
+        return Err(Failure::NotStarted(reports));
+    }
+    Value::object(values).map_err(|_| cannot_start("the imports are too large"))
 }
 
 /// The caller's values, of the declared types.

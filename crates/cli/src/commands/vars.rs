@@ -8,13 +8,15 @@ use threadline_lang::diag::{excerpt, nearest};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Type, Value};
 
-use super::explain::json::{label, number};
+use super::explain::json::{label, number, reader_json};
+use super::explain::text::{reader_title, title};
 use super::explain::told::{Readers, readers_of};
 use super::history::{History, clock_text, reader, time_text};
 use super::{object, print, print_styled};
 use crate::arguments::Vars;
 use crate::exit::Failure;
 use crate::report::Report;
+use crate::reporter::items;
 use crate::table::Table;
 
 const BOLD: Style = Style::new().bold();
@@ -38,6 +40,13 @@ struct Setting {
     before: Option<Value>,
     value: Value,
     maker: Maker,
+}
+
+impl Setting {
+    /// The name, and the item it belongs to.
+    fn shown_name(&self) -> String {
+        format!("{}{}", self.name, items(&self.at))
+    }
 }
 
 /// `threadline vars`
@@ -69,7 +78,7 @@ pub(crate) fn vars(call: &Vars) -> Result<(), Failure> {
             _ => shown(&setting.value),
         };
         table.row([
-            (BOLD, setting.name.clone()),
+            (BOLD, setting.shown_name()),
             (PLAIN, format!("= {value}")),
             (DIM, setting.value.kind().name().to_owned()),
             (DIM, set_by(&history, setting) + &read_by(&history, setting, &readers)),
@@ -196,15 +205,15 @@ fn set_by(history: &History<'_>, setting: &Setting) -> String {
         NameSort::Input => "input".to_owned(),
         NameSort::Context if setting.seq.is_none() => "context, as written".to_owned(),
         NameSort::Context => "context".to_owned(),
-        NameSort::Step | NameSort::Capture => format!("set by `{}`", label(history, &setting.at)),
+        NameSort::Step | NameSort::Capture => format!("set by {}", title(history, &setting.at)),
     };
     format!("{who}{when}")
 }
 
 fn read_by(history: &History<'_>, setting: &Setting, readers: &Readers) -> String {
     let mut names: Vec<String> = Vec::new();
-    for (at, _) in readers.get(&setting.maker).into_iter().flatten() {
-        let name = format!("`{}`", label(history, at));
+    for reader in readers.get(&setting.maker).into_iter().flatten() {
+        let name = reader_title(history, reader);
         if !names.contains(&name) {
             names.push(name);
         }
@@ -225,13 +234,8 @@ fn setting_json(history: &History<'_>, setting: &Setting, readers: &Readers) -> 
         NameSort::Step => "step",
         NameSort::Capture => "capture",
     };
-    let read_by = readers.get(&setting.maker).into_iter().flatten().map(|(at, field)| {
-        object([
-            ("step", label(history, at).into()),
-            ("at", at.0.as_str().into()),
-            ("field", field.as_str().into()),
-        ])
-    });
+    let read_by = readers.get(&setting.maker).into_iter().flatten();
+    let read_by = read_by.map(|reader| reader_json(history, reader));
     let by_step = setting.at != Instance::default();
     let kind: Type = setting.value.kind();
     object([

@@ -7,7 +7,7 @@ mod other_versions;
 mod schema;
 mod table;
 
-pub use other_versions::{Elsewhere, elsewhere};
+pub use other_versions::{Elsewhere, elsewhere, other_root};
 pub use schema::schema;
 pub(crate) use table::{AGENT, ALLOW, COMPUTED, INPUT, RETRY, STEP, WRITE_FILE};
 pub use table::{ALL, WORKFLOW};

@@ -17,6 +17,36 @@ pub fn elsewhere(object: &str, key: &str) -> Option<Elsewhere> {
     row.map(|(.., elsewhere)| *elsewhere)
 }
 
+/// What to write instead of a root that older systems or later versions have.
+pub fn other_root(name: &str) -> Option<&'static str> {
+    OTHER_ROOTS.iter().find(|(root, _)| *root == name).map(|(_, instead)| *instead)
+}
+
+const BEFORE: &str = "the step before is `prev`: `${prev.output}`";
+const BY_ID: &str = "a step is read by its id: `${ID.output}`";
+const NOT_YET: &str = "this version has no such root";
+
+static OTHER_ROOTS: &[(&str, &str)] = &[
+    ("shell", BEFORE),
+    ("claude", BEFORE),
+    ("last", BEFORE),
+    ("previous", BEFORE),
+    ("step", BY_ID),
+    ("steps", BY_ID),
+    ("input", "what the caller gives is `${inputs.NAME}`"),
+    ("secrets", "read it from the environment: `${env.NAME}`"),
+    ("agent", NOT_YET),
+    ("imports", NOT_YET),
+    ("loop", NOT_YET),
+    ("map", NOT_YET),
+    ("param", NOT_YET),
+    ("reduce", NOT_YET),
+    ("result", NOT_YET),
+    ("setup", NOT_YET),
+    ("state", NOT_YET),
+    ("trigger", NOT_YET),
+];
+
 use Elsewhere::{Later, Old, Shape};
 
 const GRAPH: Elsewhere = Shape("a graph");
@@ -28,7 +58,6 @@ const COMMIT: Elsewhere = Old("commit in a step of its own: `shell: git commit -
 static ELSEWHERE: &[(&str, &str, Elsewhere)] = &[
     ("workflow", "secrets", Later(Some("read it from the environment: `${env.NAME}`"))),
     ("workflow", "servers", Later(None)),
-    ("workflow", "imports", Later(None)),
     ("workflow", "policy", Later(None)),
     ("workflow", "nodes", GRAPH),
     ("workflow", "edges", GRAPH),

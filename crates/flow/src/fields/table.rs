@@ -87,7 +87,17 @@ pub static WORKFLOW: Object = Object {
         key("allow", Kind::Object(&ALLOW), "what the workflow may do beyond the usual"),
         key("steps", Kind::Steps, "what to do, one step after the other").also(&["commands"]).required(),
         key("finally", Kind::Steps, "steps that run at the end, whatever happened"),
-        key("exports", Kind::Map(&Kind::Value), "values that callers may read when the workflow is done"),
+        key(
+            "imports",
+            Kind::Map(&Kind::Fixed(Form::Text)),
+            "what earlier runs exported: `build: compile` makes the exports of the last completed run of the workflow \
+             `compile` readable as `${imports.build}`",
+        ),
+        key(
+            "exports",
+            Kind::Map(&Kind::Value),
+            "values that later runs may import when the workflow has completed",
+        ),
     ],
 };
 

@@ -14,7 +14,7 @@ use threadline_lang::{Document, DocumentError, Origin, Syntax, Template, Type, U
 
 use crate::checks::Check;
 use crate::fields::{self, AGENT, ALLOW, COMPUTED, INPUT, WORKFLOW};
-use crate::model::{Agent, Allow, Computed, Context, ContextEntry, Field, Input, Workflow};
+use crate::model::{Agent, Allow, Computed, Context, ContextEntry, Field, Import, Input, Workflow};
 use crate::problem::{Problem, in_order};
 use crate::source::{Node, SourceFile};
 use read::{Fields, Loader, Place, shown, span_of};
@@ -82,6 +82,7 @@ impl Loader {
             agents: self.agents(&fields),
             computed,
             allow: self.allow(&fields),
+            imports: self.imports(&fields),
             exports: self.exports(&fields),
             steps: self.steps_of(&fields, "steps"),
             finally: self.steps_of(&fields, "finally"),
@@ -104,6 +105,7 @@ impl Loader {
             agents: vec![default_agent(&self.syntax)],
             computed: Vec::new(),
             allow: Allow::default(),
+            imports: Vec::new(),
             exports: Vec::new(),
             steps: Vec::new(),
             finally: Vec::new(),
@@ -276,6 +278,19 @@ impl Loader {
             agents.push(default_agent(&self.syntax));
         }
         agents
+    }
+
+    fn imports(&mut self, fields: &Fields<'_>) -> Vec<Import> {
+        let Some(place) = self.map(fields, "imports") else { return Vec::new() };
+        let mut imports = Vec::new();
+        for (name, entry, at) in place.entries() {
+            if self.check_name(name, entry.key_span)
+                && let Some(workflow) = self.scalar_text(&at, name)
+            {
+                imports.push(Import { name: name.into(), workflow, span: entry.key_span });
+            }
+        }
+        imports
     }
 
     fn exports(&mut self, fields: &Fields<'_>) -> Vec<(EcoString, Field<Document>)> {

@@ -15,7 +15,7 @@ use super::names::{self, Named, Names, ScopeNumber};
 use super::order::Order;
 use super::{Part, Plan, ROOTS, Read, StepNumber};
 use crate::checks::Check;
-use crate::fields::Form;
+use crate::fields::{Form, other_root};
 use crate::model::{Action, Field, Setting, Step, Variable};
 use crate::problem::{Problem, place_in};
 use crate::shell::{Argv, Script};
@@ -241,6 +241,7 @@ impl Checker<'_> {
         let span = self.place(origin, reference.span);
         if reference.kind == ReferenceKind::Computed {
             self.computed(span, reference);
+            self.bound_command(origin, reference);
             return false;
         }
         let known_later =
@@ -361,7 +362,7 @@ impl Checker<'_> {
             let tolerated = undefined.tolerates(&error) && !error.is_unknown_name();
             if !tolerated && !is_handled(handled, origin, &error) {
                 let problem = Problem::of_language(&error, field.origin(), self.plan.workflow.file.text());
-                self.problem(problem);
+                self.unknown_root(problem);
             }
         }
         for warning in inferred.warnings {
@@ -372,6 +373,17 @@ impl Checker<'_> {
         if sound && handled.is_empty() && undefined == Undefined::Error {
             self.needed_type(field, inferred.types);
         }
+    }
+
+    /// Notes a problem; of a root that is known elsewhere there is more to say.
+    pub(super) fn unknown_root(&mut self, mut problem: Problem) {
+        let name = self.plan.workflow.file.text().get(problem.span.range()).unwrap_or_default();
+        if problem.id == "unknown-root"
+            && let Some(instead) = other_root(name)
+        {
+            problem.hints = vec![instead.to_owned()];
+        }
+        self.problem(problem);
     }
 
     fn needed_type(&mut self, field: Readable<'_>, types: Types) {
@@ -399,11 +411,14 @@ impl Checker<'_> {
         let span = self.place(origin, reference.span);
         if reference.kind == ReferenceKind::Computed {
             self.computed(span, reference);
+            self.bound_command(origin, reference);
             return false;
         }
         let first = reference.first.as_ref();
         let (read, named) = match (reference.root.as_str(), first) {
-            ("env" | "uuid" | "context" | "inputs" | "workflow", _) | ("nodes", None) => return false,
+            ("env" | "uuid" | "context" | "imports" | "inputs" | "workflow", _) | ("nodes", None) => {
+                return false;
+            }
             ("captured", None) => {
                 reads.push(Read::AllCaptured);
                 return false;

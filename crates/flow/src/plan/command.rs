@@ -1,6 +1,7 @@
 //! The commands of steps: shell text and arguments, analysed where the names are known.
 
 use ecow::EcoString;
+use threadline_lang::diag::Span;
 use threadline_lang::{Error, Origin, Reference, Template};
 
 use super::check::{Checker, Handled, Reader, is_handled};
@@ -133,11 +134,25 @@ impl Checker<'_> {
         }
     }
 
+    /// The text of `cmd:` with references in it is bound as a step's is.
+    pub(super) fn bound_command(&mut self, origin: &Origin, reference: &Reference) {
+        let Some(text) = reference.path.strip_prefix("cmd:") else { return };
+        let (script, problems) = shell::command_script(text, &self.plan.workflow.syntax);
+        if script.is_empty() {
+            return;
+        }
+        let from = reference.span.start + 4;
+        for problem in problems {
+            let span = Span { start: from + problem.span.start, end: from + problem.span.end };
+            self.shell_problem(shell::Problem { span, ..problem }, origin);
+        }
+    }
+
     fn shell_problem(&mut self, problem: shell::Problem, origin: &Origin) {
         let shell::Problem { id, severity, span, message, hint } = problem;
         let span = self.place(origin, span);
         let problem = Problem { severity, ..Problem::error(id, span, message) };
-        self.problem(hint.into_iter().fold(problem, Problem::hint));
+        self.unknown_root(hint.into_iter().fold(problem, Problem::hint));
     }
 
     /// Variables whose value is code for some program: only the author may write it.

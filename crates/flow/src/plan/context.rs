@@ -82,7 +82,7 @@ fn circles(needs: &[Vec<usize>]) -> Vec<Vec<usize>> {
 }
 
 /// The roots that are there before anything runs.
-pub(super) const OUTER: [&str; 5] = ["context", "inputs", "env", "workflow", "uuid"];
+pub(super) const OUTER: [&str; 6] = ["context", "imports", "inputs", "env", "workflow", "uuid"];
 
 /// Why a name is not known outside of the steps.
 pub(super) fn not_known(name: &EcoString) -> String {

@@ -21,8 +21,8 @@ use crate::problem::{Problem, in_order};
 use crate::shell::{Argv, Script};
 
 /// The first names of references that mean the same in every workflow: no id and no capture can be called so.
-pub const ROOTS: [&str; 9] =
-    ["captured", "context", "env", "inputs", "item", "nodes", "prev", "uuid", "workflow"];
+pub const ROOTS: [&str; 10] =
+    ["captured", "context", "env", "imports", "inputs", "item", "nodes", "prev", "uuid", "workflow"];
 
 /// Makes the plan of a workflow and checks every name it reads. Without a plan there is at least one error.
 pub fn plan(workflow: Arc<Workflow>) -> (Option<Plan>, Vec<Problem>) {

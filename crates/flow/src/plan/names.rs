@@ -161,10 +161,16 @@ fn outer(plan: &Plan) -> Scope {
     });
     let of_workflow = ["name", "id", "start_time"]
         .map(|name| (name.into(), value("the workflow has not started", Some(Type::Text))));
+    let imports = workflow.imports.iter();
+    let imports = imports
+        .map(|import| (import.name.clone(), value("it is read when the run begins", Some(Type::Object))));
     let mut entries = vec![
         ("inputs".into(), Entry::Names(layer(&Scope::new(), "inputs", inputs))),
         ("workflow".into(), Entry::Names(layer(&Scope::new(), "workflow", of_workflow))),
     ];
+    if !workflow.imports.is_empty() {
+        entries.push(("imports".into(), Entry::Names(layer(&Scope::new(), "imports", imports))));
+    }
     entries.push((
         "context".into(),
         match &workflow.context {

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::Dialect;
+use super::inspect::read_names;
 use super::names::{Owner, shell_name};
 use super::places::{is_code_variable, place};
 use super::reader::{Edit, Quote, Reader, What};
@@ -30,6 +31,8 @@ pub(super) struct Command {
     /// References that arrive on standard input.
     pub inputs: Vec<Range<usize>>,
     pub here_documents: Vec<usize>,
+    /// The files that its output goes to.
+    pub outputs: Vec<Word>,
     /// It is the end of a compound command, which began with so many sinks and readers known.
     pub closed: Option<(usize, usize)>,
     /// The references before it.
@@ -43,8 +46,8 @@ struct Frame {
     /// Where the pipeline began.
     pipeline: Start,
     piped: bool,
-    /// The pipelines around the compound commands that are open.
-    open: Vec<(Start, bool)>,
+    /// The pipelines around the compound commands that are open, and whether each is the body of a function.
+    open: Vec<(Start, bool, bool)>,
     /// What arrives on standard input from outside.
     input: Option<Start>,
 }
@@ -205,7 +208,6 @@ impl Reader<'_> {
         loop {
             match self.peek() {
                 Some(b' ' | b'\t') => self.pos += 1,
-                Some(b'\r') if self.at(self.pos + 1) == Some(b'\n') => self.pos += 1,
                 Some(b'\\') if self.at(self.pos + 1) == Some(b'\n') => self.pos += 2,
                 _ => return,
             }
@@ -282,7 +284,10 @@ impl Reader<'_> {
     /// A keyword where a command begins.
     fn keyword(&mut self, frame: &mut Frame, word: &Word) -> bool {
         match word.literal.as_str() {
-            "if" | "while" | "until" | "{" => self.open(frame),
+            "if" | "while" | "until" | "{" => {
+                let body = word.literal == "{" && std::mem::take(&mut self.defining);
+                self.open(frame, body);
+            }
             "then" | "else" | "elif" | "do" => {
                 frame.piped = false;
                 self.begin_pipeline(frame);
@@ -296,7 +301,7 @@ impl Reader<'_> {
             }
             "fi" | "done" | "}" | "esac" => self.close(frame),
             "for" | "select" | "foreach" => {
-                self.open(frame);
+                self.open(frame, false);
                 self.for_header();
             }
             "case" => {
@@ -320,20 +325,23 @@ impl Reader<'_> {
         true
     }
 
-    fn open(&mut self, frame: &mut Frame) {
-        frame.open.push((frame.pipeline, frame.piped));
+    fn open(&mut self, frame: &mut Frame, body: bool) {
+        frame.open.push((frame.pipeline, frame.piped, body));
+        self.bodies += usize::from(body);
         frame.piped = false;
         frame.pipeline = self.start();
         self.begin(frame);
     }
 
     fn close(&mut self, frame: &mut Frame) {
-        let (pipeline, piped) = frame.open.pop().unwrap_or((frame.pipeline, frame.piped));
+        let (pipeline, piped, body) = frame.open.pop().unwrap_or((frame.pipeline, frame.piped, false));
+        self.bodies -= usize::from(body);
         (frame.pipeline, frame.piped) = (pipeline, piped);
         frame.command.closed = Some((pipeline.sinks, pipeline.readers));
     }
 
     fn defines(&mut self, name: &Word) {
+        self.defining = true;
         if !name.slots.is_empty() {
             self.mark_all(name.slots.clone(), place("command-word"));
         }
@@ -353,7 +361,9 @@ impl Reader<'_> {
                 frame.command.closed = Some((self.sinks.len(), self.readers.len()));
                 return;
             }
-            let (start, input) = (self.start(), self.input_of(frame));
+            let (start, input) = (self.start(), Self::input_of(frame));
+            let body = usize::from(std::mem::take(&mut self.defining));
+            self.bodies += body;
             self.pos += 1;
             self.nested(|reader| {
                 reader.list_from(End::Paren, input);
@@ -363,6 +373,7 @@ impl Reader<'_> {
                     reader.unclosed(at, "(");
                 }
             });
+            self.bodies -= body;
             frame.command.closed = Some((start.sinks, start.readers));
             return;
         }
@@ -383,11 +394,11 @@ impl Reader<'_> {
     }
 
     /// What arrives on the standard input of the next command: the pipeline before it, or that of a command around it.
-    fn input_of(&self, frame: &Frame) -> Option<Start> {
+    fn input_of(frame: &Frame) -> Option<Start> {
         if frame.piped {
             return Some(frame.pipeline);
         }
-        let around = frame.open.iter().rev().find(|(_, piped)| *piped).map(|(start, _)| *start);
+        let around = frame.open.iter().rev().find(|(_, piped, _)| *piped).map(|(start, ..)| *start);
         around.or(frame.input)
     }
 
@@ -408,10 +419,10 @@ impl Reader<'_> {
         let before = self.pos;
         let word = self.word();
         if !word.is("in") {
-            if !word.slots.is_empty() {
-                self.unknown(word.range.clone(), "a value cannot stand here", "write `for NAME in ...`");
-            } else {
+            if word.slots.is_empty() {
                 self.pos = before;
+            } else {
+                self.unknown(word.range.clone(), "a value cannot stand here", "write `for NAME in ...`");
             }
             return;
         }
@@ -542,8 +553,7 @@ impl Reader<'_> {
         loop {
             match self.peek() {
                 None | Some(b'\n') => break,
-                Some(b' ' | b'\t') if parens == 0 => break,
-                Some(b')') if parens == 0 => break,
+                Some(b' ' | b'\t' | b')') if parens == 0 => break,
                 Some(byte @ (b'(' | b')' | b'|' | b'<' | b'>' | b'&' | b';' | b' ' | b'\t')) => {
                     match byte {
                         b'(' => parens += 1,
@@ -591,6 +601,7 @@ impl Reader<'_> {
             return false;
         }
         self.pos = name.end + 1;
+        self.keyed = self.names.associative.contains(&self.text[name.clone()]);
         self.arithmetic(Close::Bracket, "subscript");
         if self.eat("=") || self.eat("+=") {
             self.assigned(frame, name);
@@ -733,6 +744,9 @@ impl Reader<'_> {
         }
         if operator != "<<<" {
             self.splits(&word);
+        }
+        if operator.starts_with('>') && operator != ">&" {
+            frame.command.outputs.push(word);
         }
     }
 
@@ -897,7 +911,7 @@ impl Reader<'_> {
     // ---- the end of a command --------------------------------------------------------------------------
 
     fn finish(&mut self, frame: &mut Frame) {
-        let input = self.input_of(frame);
+        let input = Self::input_of(frame);
         let command = std::mem::take(&mut frame.command);
         self.begin(frame);
         for (name, word) in &command.assignments {
@@ -913,11 +927,23 @@ impl Reader<'_> {
                 }
             }
         }
+        self.write_files(&command, frame.pipeline);
         if command.closed.is_some() {
             self.feed_compound(&command);
         } else if !command.words.is_empty() {
             self.inspect(&command.words);
             self.feed(&command, input);
+        }
+    }
+
+    /// The files that the command writes, with everything that its pipeline could put there.
+    fn write_files(&mut self, command: &Command, pipeline: Start) {
+        let (slots, documents) =
+            (pipeline.slots..self.slots.len(), pipeline.documents..self.here_documents.len());
+        let tee = command.words.first().and_then(Word::text) == Some("tee");
+        let operands = if tee { &command.words[1..] } else { &[] };
+        for file in command.outputs.iter().chain(operands) {
+            self.writes_file(file, slots.clone(), documents.clone());
         }
     }
 
@@ -945,7 +971,7 @@ impl Reader<'_> {
     }
 
     fn feed_names(&mut self, command: &Command, input: Option<Start>) {
-        let names = self.read_names(&command.words);
+        let names = read_names(&command.words);
         for name in names {
             for slots in &command.inputs {
                 self.holds_slots(&name, slots.clone());

@@ -3,11 +3,14 @@
 use std::ops::Range;
 
 use ecow::EcoString;
+use threadline_lang::Binding;
 use threadline_lang::diag::Severity;
 
 use super::Problem;
 use super::names::shell_name;
-use super::places::{EVALUATES_AGAIN, Place, Rule, SHELLS, VALUE_OPTIONS, Which, is_code_variable, place};
+use super::places::{
+    CONTAINERS, EVALUATES_AGAIN, Place, Rule, SHELLS, VALUE_OPTIONS, Which, is_code_variable, place,
+};
 use super::reader::{Mark, Quote, Reader};
 use super::words::Word;
 
@@ -72,6 +75,11 @@ const DECLARES: &[&str] = &["export", "local", "declare", "typeset", "readonly",
 const NAME_VALUES: &[(&str, &str)] =
     &[("read", "ptdnNuik"), ("mapfile", "dnOsuCc"), ("readarray", "dnOsuCc"), ("vared", "p")];
 
+/// Programs that read their text from the file behind `-f`.
+const PROGRAM_FILES: &[&str] = &[
+    "awk", "gawk", "mawk", "nawk", "sed", "gsed", "jq", "yq", "psql", "mysql", "bc", "gnuplot", "perl", "php",
+];
+
 /// Options of interpreters that take a value, so that the next word is not the file to run.
 const INTERPRETER_VALUES: &[&str] = &[
     "-W",
@@ -109,22 +117,92 @@ impl Reader<'_> {
                 self.goes_outside(word);
             }
         }
-        let Some(name) = words[0].text().map(base_name) else { return };
-        let name = name.to_owned();
+        let Some(name) = self.program(&words[0]) else { return };
         self.declared_names(&name, words);
         self.inspect_rows(&name, words);
         self.inspect_inner_shells(words);
+        if CONTAINERS.contains(&name.as_str()) {
+            self.inspect_contained(words);
+        }
+        self.runs_file(&name, words);
+    }
+
+    /// The command inside of a container, wherever it begins. As a word may only look like a program, rows that are
+    /// about every word, and about the words of the shell itself, are left out.
+    fn inspect_contained(&mut self, words: &[Word]) {
+        for at in 1..words.len() {
+            let Some(name) = self.program(&words[at]) else { continue };
+            if DECLARES.contains(&name.as_str()) {
+                continue;
+            }
+            let rows = EVALUATES_AGAIN.iter().filter(|row| {
+                row.rule == Rule::Refuse && matches!(row.which, Which::Options(_) | Which::Operands { .. })
+            });
+            for row in rows.filter(|row| row.programs.contains(&name.as_str())) {
+                self.apply(row, &name, &words[at..]);
+            }
+        }
+    }
+
+    /// The file that a command runs, or is made to be run.
+    fn runs_file(&mut self, name: &str, words: &[Word]) {
+        let interpreter = SHELLS.contains(&name) || place("program-text").programs.contains(&name);
+        let operand =
+            interpreter || matches!(name, "source" | ".") || name == "chmod" && makes_executable(words);
+        let files: &[Word] = if operand { &words[1..] } else { &words[..1] };
+        for file in files.iter().filter_map(Word::text) {
+            self.runs.insert(plain_path(file).into());
+        }
+        // A value in a file of its own is no program either.
+        let by_option = PROGRAM_FILES.contains(&name);
+        for at in 1..words.len() {
+            let file = interpreter && at == last_option(name, words)
+                || by_option && gives(&words[at - 1], &["-f", "--file", "--from-file"]);
+            if file {
+                self.mark_files(&words[at]);
+            }
+        }
+    }
+
+    fn mark_files(&mut self, word: &Word) {
+        for slot in word.slots.clone() {
+            if self.slots[slot].reference.binding() == Some(Binding::AsFile) {
+                self.mark(slot, place("script-file"));
+            }
+        }
+    }
+
+    /// Text with values goes into a file.
+    pub(super) fn writes_file(&mut self, file: &Word, slots: Range<usize>, here_documents: Range<usize>) {
+        if let Some(file) = file.text() {
+            self.written.push((plain_path(file).into(), slots, here_documents));
+        }
     }
 
     fn command_word(&mut self, word: &Word) {
-        if let Some(slot) = self.slots.get(word.slots.start)
-            && !word.slots.is_empty()
-            && slot.places.is_empty()
-        {
-            self.mark_word(word, place("command-word"));
-            return;
+        self.mark_word(word, place("command-word"));
+    }
+
+    /// The name of the program that a command word names, as well as it can be told: of `"$HOME/bin/python3"` and of
+    /// `$SHELL` it can.
+    fn program(&self, word: &Word) -> Option<String> {
+        if let Some(text) = word.text() {
+            return Some(base_name(text).to_owned());
         }
-        self.mark_variables(word, place("command-word"));
+        let raw = self.text.get(word.range.clone())?;
+        let (_, tail) = raw.rsplit_once('/').unwrap_or_default();
+        let tail = tail.trim_matches(['"', '\'', '}']);
+        if !tail.is_empty()
+            && tail.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-+".contains(&byte))
+        {
+            return Some(tail.to_owned());
+        }
+        let variable = self.expansions.get(word.variables.clone())?.last()?;
+        let name = self.text[variable.name.clone()].to_ascii_lowercase();
+        let name = if name == "shell" { "sh".to_owned() } else { name };
+        let known =
+            SHELLS.contains(&name.as_str()) || place("program-text").programs.contains(&name.as_str());
+        known.then_some(name)
     }
 
     /// The rows that name a program.
@@ -138,10 +216,10 @@ impl Reader<'_> {
     fn inspect_inner_shells(&mut self, words: &[Word]) {
         let (shell, other) = (place("shell-text"), place("program-text"));
         for at in 1..words.len() {
-            let Some(name) = words[at].text().map(base_name) else { continue };
-            if SHELLS.contains(&name) {
+            let Some(name) = self.program(&words[at]) else { continue };
+            if SHELLS.contains(&name.as_str()) {
                 self.options(shell, &words[at..]);
-            } else if other.programs.contains(&name) {
+            } else if other.programs.contains(&name.as_str()) {
                 self.options(other, &words[at..]);
             }
         }
@@ -152,6 +230,8 @@ impl Reader<'_> {
             Which::Syntax => {
                 if row.id == "numeric-test" {
                     self.numeric_test(row, words);
+                } else if row.id == "printf-number" && self.dialect() == super::Dialect::Zsh {
+                    self.printf_numbers(row, name, words);
                 }
             }
             Which::Every if row.rule == Rule::Dash => self.dashes(row, name, words),
@@ -162,7 +242,11 @@ impl Reader<'_> {
                 if words[1..].iter().any(|word| gives(word, unless)) {
                     return;
                 }
-                let operands = operands(&words[1..], |option| value_count(option, values));
+                let mut operands = operands(&words[1..], |option| value_count(option, values));
+                if name == "yq" {
+                    let commands = ["e", "ea", "eval", "eval-all"];
+                    operands.retain(|at| !words[at + 1].text().is_some_and(|text| commands.contains(&text)));
+                }
                 let meant = operands.into_iter().skip(from).take(if only { 1 } else { usize::MAX });
                 meant.for_each(|at| self.mark_word(&words[at + 1], row));
             }
@@ -176,6 +260,9 @@ impl Reader<'_> {
                 }
             }
             Which::CommandWord { operands: before, values } => {
+                if name == "command" && words[1..].iter().any(|word| gives(word, &["-v", "-V"])) {
+                    return;
+                }
                 let operands = operands(&words[1..], |option| usize::from(values.contains(&option)));
                 let command = operands.into_iter().filter(|at| !is_assignment(&words[at + 1])).nth(before);
                 self.inner_assignments(name, words);
@@ -211,9 +298,25 @@ impl Reader<'_> {
 
     /// A command inside of a command.
     fn inspect_inner(&mut self, words: &[Word]) {
-        let Some(name) = words[0].text().map(base_name) else { return };
-        let name = name.to_owned();
-        self.inspect_rows(&name, words);
+        if let Some(name) = self.program(&words[0]) {
+            self.inspect_rows(&name, words);
+        }
+    }
+
+    /// zsh computes what a number is printed of.
+    fn printf_numbers(&mut self, row: &'static Place, name: &str, words: &[Word]) {
+        if name == "print" && !words[1..].iter().any(|word| gives(word, &["-f"])) {
+            return;
+        }
+        let operands = operands(&words[1..], |option| usize::from(option == "-v"));
+        let Some((format, values)) = operands.split_first() else { return };
+        let text = words[format + 1].text();
+        if text.is_some_and(only_texts) {
+            return;
+        }
+        for at in values {
+            self.mark_word(&words[at + 1], row);
+        }
     }
 
     /// The arguments of options, up to the first operand where an interpreter has its file.
@@ -286,7 +389,7 @@ impl Reader<'_> {
             .iter()
             .find(|(program, _)| *program == name)
             .map_or(&[][..], |(_, options)| options);
-        let last = self.last_option(name, words);
+        let last = last_option(name, words);
         for at in 1..words.len() {
             if words[at].is("--") || at > last {
                 return;
@@ -300,34 +403,26 @@ impl Reader<'_> {
         }
     }
 
-    /// The last word that a program can read as an option: behind its file, or the text behind `-c`, an interpreter
-    /// leaves the words to what it runs.
-    fn last_option(&self, name: &str, words: &[Word]) -> usize {
-        let (shell, python) = (SHELLS.contains(&name), name.starts_with("python"));
-        if !shell && !place("program-text").programs.contains(&name) {
-            return usize::MAX;
-        }
-        for at in 1..words.len() {
-            let word = &words[at];
-            let valued = at > 1 && takes_interpreter_value(name, &words[at - 1]);
-            if (shell || python) && gives(word, &["-c"]) {
-                return at;
-            }
-            let text = gives(&words[at - 1], &["-e", "-E", "-p", "-r", "-c", "--eval", "--print"]) && at > 1;
-            if !valued && !text && !word.literal.starts_with(['-', '+']) {
-                return at;
-            }
-        }
-        usize::MAX
-    }
-
     /// The row for a program that would read its text from standard input.
     pub(super) fn sink(&self, words: &[Word]) -> Option<&'static Place> {
+        if pastes_input(words) {
+            return Some(place("xargs-input"));
+        }
         let at = self.program_at(words)?;
-        let name = base_name(words[at].text()?);
+        let name = self.program(&words[at])?;
+        if CONTAINERS.contains(&name.as_str()) {
+            let inner = (at + 1..words.len()).find_map(|at| self.input_row(&words[at..]));
+            return inner.or_else(|| self.input_row(&words[at..]));
+        }
+        self.input_row(&words[at..])
+    }
+
+    fn input_row(&self, words: &[Word]) -> Option<&'static Place> {
+        let name = self.program(&words[0])?;
+        let name = name.as_str();
         EVALUATES_AGAIN.iter().find(|row| {
             let Which::Input { operands: before, unless, values } = row.which else { return false };
-            let words = &words[at + 1..];
+            let words = &words[1..];
             row.programs.contains(&name)
                 && !words.iter().any(|word| gives(word, unless))
                 && (words.iter().any(|word| gives(word, &["-s"]) || word.is("-"))
@@ -339,7 +434,8 @@ impl Reader<'_> {
     fn program_at(&self, words: &[Word]) -> Option<usize> {
         let mut at = 0;
         for _ in 0..4 {
-            let name = base_name(words.get(at)?.text()?);
+            let name = self.program(words.get(at)?)?;
+            let name = name.as_str();
             let wrapper = EVALUATES_AGAIN.iter().find_map(|row| match row.which {
                 Which::CommandWord { operands, values } if row.programs.contains(&name) => {
                     Some((operands, values))
@@ -375,14 +471,22 @@ impl Reader<'_> {
             "getopts" => self.set_by(words.get(2)),
             "zparseopts" | "vared" => words[1..].iter().for_each(|word| self.set_by(Some(word))),
             _ if DECLARES.contains(&name) => {
+                let exported = name == "export" || words[1..].iter().any(|word| gives(word, &["-x"]));
+                if exported && words[1..].iter().any(|word| gives(word, &["-f"])) {
+                    self.exports = Some(words[0].range.clone());
+                }
+                let keyed = words[1..].iter().any(|word| gives(word, &["-A"]));
                 for word in &words[1..] {
+                    if keyed {
+                        self.found.associative.insert(shell_name(&word.literal).into());
+                    }
                     self.set_by(Some(word));
                     let name = shell_name(&word.literal).to_owned();
                     self.holds(&name, word);
                 }
             }
             _ => {
-                for name in self.read_names(words) {
+                for name in read_names(words) {
                     self.sets(&name);
                 }
             }
@@ -394,16 +498,6 @@ impl Reader<'_> {
             let name = shell_name(&word.literal).to_owned();
             self.sets(&name);
         }
-    }
-
-    /// The variables that `read` or `mapfile` sets.
-    pub(super) fn read_names(&self, words: &[Word]) -> Vec<EcoString> {
-        let name = words.first().and_then(Word::text).unwrap_or_default();
-        if !matches!(name, "read" | "mapfile" | "readarray") {
-            return Vec::new();
-        }
-        let operands = operands(&words[1..], |option| usize::from(takes_value(name, option)));
-        operands.into_iter().map(|at| shell_name(&words[at + 1].literal).into()).collect()
     }
 
     // ---- variables that hold values --------------------------------------------------------------------
@@ -443,6 +537,14 @@ impl Reader<'_> {
         }
     }
 
+    /// A variable stands where its own value would be evaluated.
+    pub(super) fn evaluates(&mut self, at: usize, id: &'static str) {
+        let name: EcoString = self.text[self.expansions[at].name.clone()].into();
+        if self.names.holding.contains_key(&name) {
+            self.held(at, &name, place(id), Severity::Error);
+        }
+    }
+
     /// A variable stands where its value is computed with.
     pub(super) fn computes(&mut self, from: usize, id: &'static str) {
         for at in from..self.expansions.len() {
@@ -468,7 +570,7 @@ impl Reader<'_> {
             let name: EcoString = self.text[self.expansions[at].name.clone()].into();
             match row.rule {
                 Rule::Refuse if self.names.holding.contains_key(&name) => {
-                    self.held(at, &name, row, Severity::Error)
+                    self.held(at, &name, row, Severity::Error);
                 }
                 Rule::Int => self.computes_name(&name, row),
                 _ => {}
@@ -528,8 +630,80 @@ impl Reader<'_> {
     }
 }
 
+/// The last word that a program can read as an option: behind its file, or the text behind `-c`, an interpreter
+/// leaves the words to what it runs.
+fn last_option(name: &str, words: &[Word]) -> usize {
+    let (shell, python) = (SHELLS.contains(&name), name.starts_with("python"));
+    if name == "printf" {
+        // Only the format can be an option; what it prints cannot.
+        let operands = operands(&words[1..], |option| usize::from(option == "-v"));
+        return operands.first().map_or(usize::MAX, |at| at + 1);
+    }
+    if !shell && !place("program-text").programs.contains(&name) {
+        return usize::MAX;
+    }
+    for at in 1..words.len() {
+        let word = &words[at];
+        let valued = at > 1 && takes_interpreter_value(name, &words[at - 1]);
+        if shell && gives(word, &["-c"]) || python && gives(word, &["-c", "-m"]) {
+            return at;
+        }
+        let text = gives(&words[at - 1], &["-e", "-E", "-p", "-r", "-c", "--eval", "--print"]) && at > 1;
+        if !valued && !text && !word.literal.starts_with(['-', '+']) {
+            return at;
+        }
+    }
+    usize::MAX
+}
+
+/// `xargs -I{} sh -c '... {} ...'` puts what it reads into the text.
+fn pastes_input(words: &[Word]) -> bool {
+    let Some(at) = words.iter().position(|word| word.text().map(base_name) == Some("xargs")) else {
+        return false;
+    };
+    let inner = &words[at + 1..];
+    let shell =
+        inner.iter().position(|word| word.text().is_some_and(|text| SHELLS.contains(&base_name(text))));
+    inner.iter().any(|word| gives(word, &["-I", "-i", "--replace"]))
+        && shell.is_some_and(|at| inner[at..].iter().any(|word| gives(word, &["-c"])))
+}
+
+/// The variables that `read` or `mapfile` sets.
+pub(super) fn read_names(words: &[Word]) -> Vec<EcoString> {
+    let name = words.first().and_then(Word::text).unwrap_or_default();
+    if !matches!(name, "read" | "mapfile" | "readarray") {
+        return Vec::new();
+    }
+    let operands = operands(&words[1..], |option| usize::from(takes_value(name, option)));
+    operands.into_iter().map(|at| shell_name(&words[at + 1].literal).into()).collect()
+}
+
 /// How many references one variable is known to hold.
 const MAX_HELD: usize = 64;
+
+/// Whether a format prints nothing but texts.
+fn only_texts(format: &str) -> bool {
+    let conversions = format.split('%').skip(1).filter(|conversion| !conversion.is_empty());
+    let plain = |char: char| char.is_ascii_digit() || "-.+ #".contains(char);
+    !format.contains('*')
+        && conversions.into_iter().all(|text| text.trim_start_matches(plain).starts_with(['s', 'b', 'q']))
+}
+
+/// Whether `chmod` makes a file one that can be run.
+fn makes_executable(words: &[Word]) -> bool {
+    let odd = |byte: u8| byte.is_ascii_digit() && byte % 2 == 1;
+    words[1..].iter().any(|word| {
+        let digits = word.literal.bytes().all(|byte| byte.is_ascii_digit());
+        word.literal.contains("+x")
+            || word.literal.contains("=rwx")
+            || digits && word.literal.bytes().any(odd)
+    })
+}
+
+/// A path without the `./` before it.
+fn plain_path(path: &str) -> &str {
+    path.trim_start_matches("./")
+}
 
 /// The last part of a path.
 fn base_name(program: &str) -> &str {

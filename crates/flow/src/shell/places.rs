@@ -79,6 +79,29 @@ const NO_VALUES: &[(&str, usize)] = &[];
 /// The shells, by the names under which they are called.
 pub(super) const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "rbash", "mksh"];
 
+/// Programs that run another one, with all its rules, somewhere behind their own words.
+pub(super) const CONTAINERS: &[&str] = &[
+    "docker",
+    "podman",
+    "nerdctl",
+    "kubectl",
+    "oc",
+    "docker-compose",
+    "lxc",
+    "nsenter",
+    "vagrant",
+    "flatpak",
+    "ssh",
+    "crictl",
+    "singularity",
+    "apptainer",
+    "machinectl",
+    "toolbox",
+    "distrobox",
+    "nix",
+    "wsl",
+];
+
 /// Every place that evaluates again.
 pub static EVALUATES_AGAIN: &[Place] = &[
     Place {
@@ -129,7 +152,7 @@ pub static EVALUATES_AGAIN: &[Place] = &[
     Place {
         id: "number",
         what: "is evaluated as arithmetic by some shells",
-        programs: &["exit", "return", "shift", "break", "continue", "ulimit"],
+        programs: &["exit", "return", "shift", "break", "continue", "ulimit", "repeat"],
         which: Which::Every,
         rule: Rule::Int,
         safe: "give an int, for instance with `| int`",
@@ -195,6 +218,42 @@ pub static EVALUATES_AGAIN: &[Place] = &[
         example: "[[ -v ${v} ]]",
     },
     Place {
+        id: "indirect",
+        what: "is taken as the name of a variable, in which a subscript can run commands",
+        programs: &[],
+        which: Which::Syntax,
+        rule: Rule::Refuse,
+        safe: "write the name out, and choose with `case`",
+        example: "X=${v}; echo \"${!X}\"",
+    },
+    Place {
+        id: "expanded-again",
+        what: "is expanded again, substitutions in it too",
+        programs: &[],
+        which: Which::Syntax,
+        rule: Rule::Refuse,
+        safe: "use the variable as it is: `\"$X\"`",
+        example: "X=${v}; echo \"${X@P}\"",
+    },
+    Place {
+        id: "printf-number",
+        what: "is evaluated as arithmetic by zsh",
+        programs: &["printf", "print"],
+        which: Which::Syntax,
+        rule: Rule::Int,
+        safe: "give an int, for instance with `| int`, or print it with `%s`",
+        example: "printf '%d' ${v}",
+    },
+    Place {
+        id: "callback",
+        what: "is run as a command",
+        programs: &["mapfile", "readarray"],
+        which: Which::Options(&["-C"]),
+        rule: Rule::Refuse,
+        safe: "write the command out",
+        example: "mapfile -C ${v} A",
+    },
+    Place {
         id: "loop-name",
         what: "is taken as the name of a variable",
         programs: &[],
@@ -240,6 +299,15 @@ pub static EVALUATES_AGAIN: &[Place] = &[
         example: ". ${v}",
     },
     Place {
+        id: "script-file",
+        what: "is written into a file that the script runs",
+        programs: &[],
+        which: Which::Syntax,
+        rule: Rule::Refuse,
+        safe: "give it to the file as an argument: `sh run.sh ${v}`, with `\"$1\"` in the text",
+        example: "echo \"echo ${v}\" > run.sh; sh run.sh",
+    },
+    Place {
         id: "command-word",
         what: "stands where a command begins, and would choose the program",
         programs: &[],
@@ -274,6 +342,10 @@ pub static EVALUATES_AGAIN: &[Place] = &[
             "taskset",
             "unbuffer",
             "busybox",
+            "npx",
+            "bunx",
+            "uvx",
+            "systemd-run",
         ],
         which: Which::CommandWord {
             operands: 0,
@@ -515,6 +587,24 @@ pub static EVALUATES_AGAIN: &[Place] = &[
         example: "sort --compress-program=${v} file",
     },
     Place {
+        id: "git-command",
+        what: "is run as a command",
+        programs: &["git"],
+        which: Which::After(&["run", "foreach"]),
+        rule: Rule::Refuse,
+        safe: "write the command out, and put the value in the environment: `V=${v} git bisect run ./test`",
+        example: "git bisect run ${v}",
+    },
+    Place {
+        id: "xargs-input",
+        what: "is pasted into shell text by xargs",
+        programs: &["xargs"],
+        which: Which::Syntax,
+        rule: Rule::Refuse,
+        safe: "give it as an argument: `xargs -0 -n 1 sh -c 'printf \"%s\\n\" \"$1\"' sh`",
+        example: "echo ${v} | xargs -I{} sh -c 'echo {}'",
+    },
+    Place {
         id: "program-text",
         what: "is read as program text of another language",
         programs: &[
@@ -550,6 +640,10 @@ pub static EVALUATES_AGAIN: &[Place] = &[
             "-r",
             "-R",
             "-B",
+            "-m",
+            "-M",
+            "--require",
+            "--import",
             "--eval",
             "--print",
             "--run",
@@ -883,6 +977,7 @@ pub static OPTION_PROGRAMS: &[&str] = &[
     "pnpm",
     "podman",
     "poetry",
+    "printf",
     "psql",
     "pushd",
     "pytest",
@@ -925,6 +1020,7 @@ pub static OPTION_PROGRAMS: &[&str] = &[
     "unzip",
     "useradd",
     "uv",
+    "wait",
     "wc",
     "wget",
     "xargs",

@@ -10,6 +10,7 @@ use super::reader::{Edit, Quote, Reader, What};
 
 /// One word of a command.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the word")]
 pub(super) struct Word {
     pub range: Range<usize>,
     /// What is known of its value, from the beginning.
@@ -80,15 +81,13 @@ impl Reader<'_> {
         let (slots, variables) = (self.slots.len(), self.expansions.len());
         while let Some(byte) = self.peek() {
             match byte {
-                b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b')' => break,
                 b'<' | b'>' if self.at(self.pos + 1) == Some(b'(') && self.dialect() != Dialect::Posix => {
                     word.fixed = false;
                     self.pos += 1;
                     self.substitution();
                 }
-                b'<' | b'>' => break,
                 b'(' if self.is_pattern_group(start) => self.pattern_group(&mut word),
-                b'(' => break,
+                b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' | b'<' | b'>' => break,
                 b'\\' => self.backslash(false, &mut word),
                 b'\'' => self.single(Quote::Single, &mut word),
                 b'"' => self.double(&mut word),
@@ -116,7 +115,7 @@ impl Reader<'_> {
     fn notice(&self, byte: u8, start: usize, word: &mut Word) {
         match byte {
             b'~' => {
-                word.tilde = self.pos == start || matches!(self.text.as_bytes()[self.pos - 1], b'=' | b':')
+                word.tilde = self.pos == start || matches!(self.text.as_bytes()[self.pos - 1], b'=' | b':');
             }
             b'/' | b':' => word.tilde = false,
             b'{' => word.brace = true,
@@ -317,9 +316,9 @@ impl Reader<'_> {
                     let before = self.pos;
                     self.dollar(Quote::Inside, true);
                     if self.pos == before + 1 {
-                        word.push("$")
+                        word.push("$");
                     } else {
-                        word.fixed = false
+                        word.fixed = false;
                     }
                     if first && self.slots.len() > slots && self.slots[slots].level == self.level {
                         word.begins = Some(slots);
@@ -501,9 +500,9 @@ impl Reader<'_> {
     fn parameter_inside(&mut self, in_quotes: bool) {
         let open = self.pos;
         self.pos += 2;
-        if self.dialect() == Dialect::Zsh {
-            self.zsh_flags();
-        }
+        let flags = if self.dialect() == Dialect::Zsh { self.zsh_flags() } else { 0..0 };
+        let flags = &self.text[flags];
+        let indirect = self.peek() == Some(b'!') || flags.contains('P');
         while matches!(self.peek(), Some(b'#' | b'!')) && !matches!(self.at(self.pos + 1), None | Some(b'}'))
         {
             self.pos += 1;
@@ -512,22 +511,32 @@ impl Reader<'_> {
         self.pos += shell_name(&self.text[start..self.end]).len();
         if self.pos > start {
             self.expands(start..self.pos, in_quotes);
+            let again = flags.contains(['e', '%']) || matches!(self.at(self.pos + 1), Some(b'P' | b'E'));
+            if indirect {
+                self.evaluates(self.expansions.len() - 1, "indirect");
+            } else if again && (self.peek() == Some(b'@') || !flags.is_empty()) {
+                self.evaluates(self.expansions.len() - 1, "expanded-again");
+            }
         } else {
             self.special_parameter();
         }
         let name = start..self.pos;
         while self.peek() == Some(b'[') {
             self.pos += 1;
+            self.keyed = self.names.associative.contains(&self.text[name.clone()]);
             self.arithmetic(Close::Bracket, "subscript");
         }
         self.operator_of_parameter(open, name, in_quotes);
     }
 
-    fn zsh_flags(&mut self) {
+    /// The flags of zsh before the name.
+    fn zsh_flags(&mut self) -> Range<usize> {
+        let start = self.pos;
         if self.peek() == Some(b'(') {
             let rest = &self.text[self.pos..self.end];
             self.pos += rest.find(')').map_or(rest.len(), |at| at + 1);
         }
+        let flags = start..self.pos;
         while matches!(self.peek(), Some(b'=' | b'^' | b'~' | b'+')) {
             self.pos += 1;
         }
@@ -536,6 +545,7 @@ impl Reader<'_> {
             self.dollar(Quote::Inside, true);
             self.forbidden = forbidden;
         }
+        flags
     }
 
     /// `$1`, `$@`, `$#` and the like in braces.
@@ -635,6 +645,7 @@ impl Reader<'_> {
     pub(super) fn arithmetic(&mut self, close: Close, id: &'static str) {
         let (open, slots) = (self.pos, self.slots.len());
         let variables = self.expansions.len();
+        let keyed = std::mem::take(&mut self.keyed);
         let (mut parens, mut brackets) = (0_usize, 0_usize);
         let mut word = Word::default();
         let end = loop {
@@ -677,8 +688,10 @@ impl Reader<'_> {
             }
         };
         self.arithmetic_slots(slots, id);
-        self.computes(variables, id);
-        self.arithmetic_names(open, end, id);
+        if !keyed {
+            self.computes(variables, id);
+            self.arithmetic_names(open, end, id);
+        }
     }
 
     /// The variables that arithmetic sets, and those whose values it evaluates: a bare name is enough.

@@ -1,5 +1,6 @@
 //! `threadline explain`: every reference of a step, what it gave, and who made that. A run is read, never changed.
 
+pub(crate) mod failures;
 pub(crate) mod json;
 pub(crate) mod target;
 pub(crate) mod text;
@@ -45,9 +46,9 @@ pub(crate) fn explain(call: &Explain) -> Result<(), Failure> {
         let value = json::explanation(&history, &told, &others)?;
         return super::print(&format!("{}\n", value.to_json(JsonStyle::Compact)));
     }
-    let teller = Teller { history: &history, readers: &others, full: call.full };
+    let teller = Teller { history: &history, readers: &others, full: call.full, wide: true };
     if many(&told) && !target.is_one() && call.step.is_some() {
-        return print(&table(&history, &told)?);
+        return print(&table(&history, &told));
     }
     print(&teller.text(&told)?)
 }
@@ -104,7 +105,7 @@ fn many(told: &[Told]) -> bool {
 }
 
 /// One line for each item.
-fn table(history: &History<'_>, told: &[Told]) -> Result<String, Failure> {
+fn table(history: &History<'_>, told: &[Told]) -> String {
     let mut last: Vec<&Told> = Vec::new();
     for one in told {
         match last.iter().position(|known| known.seen.at == one.seen.at) {
@@ -130,9 +131,9 @@ fn table(history: &History<'_>, told: &[Told]) -> Result<String, Failure> {
         let time = super::history::clock_text(one.seen.time);
         table.row([(PLAIN, name), (PLAIN, status.to_owned()), (DIM, time), (PLAIN, note)]);
     }
-    let one = last.first().map_or(String::new(), |one| json::label(history, &one.seen.at));
+    let one = last.first().map_or(String::new(), |one| failures::handle(&history.plan, &one.seen.at));
     let run = &history.info.id;
-    Ok(format!("{}\n`threadline explain {run} '{one}'` shows one of them\n", table.text("")))
+    format!("{}\n`threadline explain {run} {one}` shows one of them\n", table.text(""))
 }
 
 /// Nothing failed and nothing was asked for: what can be asked for.

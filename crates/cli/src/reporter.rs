@@ -254,8 +254,12 @@ pub(crate) fn remark(plan: &Plan, trace: Option<Trace>, notice: &Notice<'_>) {
 pub(crate) fn label(plan: &Plan, at: &Instance) -> String {
     let Some(step) = at.step(plan) else { return at.to_string() };
     let step = &plan.steps[step as usize];
-    let items: String = at.items().map(|index| format!("[{index}]")).collect();
-    format!("{}{}{items}", "  ".repeat(depth(&step.number)), step.label)
+    format!("{}{}{}", "  ".repeat(depth(&step.number)), step.label, items(at))
+}
+
+/// The items that an execution is for, `[17]` or `[3][0]`; nothing where there is none.
+pub(crate) fn items(at: &Instance) -> String {
+    at.items().fold(String::new(), |text, index| text + "[" + index + "]")
 }
 
 /// How deep a step stands in the file.

@@ -283,7 +283,7 @@ impl<'s, 'a> Executor<'s, 'a> {
     // ---- evaluation -------------------------------------------------------------------------------------
 
     /// Evaluates in the scope of a step, once everything it may read is on disk. What was computed is recorded; entries of `context` are evaluated once per
-    /// run, so who may evaluate one holds them all.
+    /// run, so who evaluates one holds them all until it is on disk.
     fn evaluate<T>(
         &self,
         task: &Task,
@@ -309,15 +309,20 @@ impl<'s, 'a> Executor<'s, 'a> {
         let shared = self.shared;
         shared.wait_synced(view.as_of)?;
         let scope = view.scope(&shared.scope, &mut &shared.values)?;
-        let context: Context<'s> = shared
-            .plan
-            .workflow
-            .context
-            .as_ref()
-            .map(|_| shared.context.lock().unwrap_or_else(PoisonError::into_inner));
-        let known = context.as_deref().cloned().unwrap_or_default();
+        let mut held: Context<'s> = None;
+        let mut known = |name: &str| {
+            if let Some(context) = &held {
+                return context.get(name).cloned();
+            }
+            let context = shared.context.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = context.get(name).cloned();
+            if found.is_none() {
+                held = Some(context);
+            }
+            found
+        };
         let mut world = self.world(at, folder);
-        let mut recorder = Recorder::new(&mut world, known, earlier);
+        let mut recorder = Recorder::new(&mut world, &mut known, earlier);
         let workflow = &shared.plan.workflow;
         let mut session =
             Session::new(&mut recorder).limits(&workflow.syntax.limits).undefined(workflow.undefined);
@@ -334,7 +339,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         }
         drop(session);
         let record = recorder.finish();
-        let context = if record.defined.is_empty() { None } else { context };
+        let context = if record.defined.is_empty() { None } else { held };
         Ok((evaluated, record, context))
     }
 

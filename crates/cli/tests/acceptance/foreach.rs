@@ -17,6 +17,30 @@ fn two_items_at_once_run_at_the_same_time() {
 }
 
 #[test]
+fn what_two_items_compute_is_computed_at_the_same_time() {
+    let workflow = workflow(
+        r#"
+allow: {commands: true}
+context: {fixed: "${uuid}", other: "${cmd:echo >> calls}"}
+steps:
+  - {value: "${context.fixed}"}
+  - id: all
+    foreach: [1, 2]
+    parallel: 2
+    do:
+      - when: item == 1
+        value: ${cmd:echo hi > one; cat two} ${context.other}
+      - when: item == 2
+        value: ${cmd:cat one; echo ho > two} ${context.other}
+  - {value: "${context.other}"}
+"#,
+    )
+    .pipes(&["one", "two"]);
+    assert_eq!(workflow.run().well().value("all"), r#"["ho ","hi "]"#);
+    assert_eq!(workflow.lines("calls"), 1);
+}
+
+#[test]
 fn without_parallel_items_run_one_after_the_other() {
     let script = "mkdir busy; rmdir busy; echo ${item} >> log";
     let workflow = workflow(&format!("- {{foreach: [1, 2, 3, 4, 5, 6], do: [{{shell: \"{script}\"}}]}}\n"));

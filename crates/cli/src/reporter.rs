@@ -2,7 +2,7 @@
 //!
 //! It only consumes events; a run that is shown later is fed the same events again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anstyle::{AnsiColor, Style};
 use threadline_engine::event::{Datum, Event, Instance, Millis, Output, Status, What};
 use threadline_engine::machine::Outcome;
-use threadline_flow::plan::Plan;
+use threadline_flow::plan::{Part, Plan};
 use threadline_lang::Value;
 use threadline_lang::diag::preview;
 use threadline_runner::driver::Notice;
@@ -29,6 +29,9 @@ const BOLD: Style = Style::new().bold();
 /// The column where times begin.
 const LABEL_WIDTH: usize = 32;
 
+/// The steps of each item are shown when a `foreach` has at most so many; of more only what goes wrong.
+const ITEMS_SHOWN: u64 = 10;
+
 /// So many lines of a failed step's stderr are shown.
 const STDERR_LINES: usize = 10;
 
@@ -40,6 +43,8 @@ pub(crate) struct Reporter {
     began: Option<Millis>,
     /// The line of a step that has been printed only in part, for each stream.
     partial: BTreeMap<(Instance, bool), Vec<u8>>,
+    /// The executions with more items than are shown.
+    crowded: BTreeSet<Instance>,
     /// How wide the labels are.
     width: usize,
 }
@@ -62,9 +67,13 @@ struct Counts {
 
 impl Reporter {
     pub(crate) fn new(plan: Arc<Plan>, how: How) -> Self {
-        let labels = plan.steps.iter().map(|step| step.label.width() + 2 * depth(&step.number));
+        let labels = plan.steps.iter().map(|step| {
+            // Room for the index of an item, such as `[17]`.
+            let items = step.number.split('.').filter(|word| *word == Part::Do.key()).count();
+            step.label.width() + 2 * depth(&step.number) + 4 * items
+        });
         let width = labels.max().unwrap_or(0).clamp(12, LABEL_WIDTH);
-        Self { plan, how, counts: Counts::default(), began: None, partial: BTreeMap::new(), width }
+        Self { plan, how, counts: Counts::default(), began: None, partial: BTreeMap::new(), crowded: BTreeSet::new(), width }
     }
 
     pub(crate) fn notice(&mut self, notice: &Notice<'_>) {
@@ -111,18 +120,29 @@ impl Reporter {
             }
             What::Skipped { output, .. } => {
                 self.counts.skipped += 1;
+                if self.is_crowded(&event.at) {
+                    return;
+                }
                 let reason = output.meta.get("reason").map_or(String::new(), Value::to_string);
                 self.line(&event.at, DIM, "-", "skipped", &reason);
             }
+            What::Retrying { .. } if self.is_crowded(&event.at) => {}
             What::Retrying { output, until } => {
                 let pause = u64::try_from(until - event.time).unwrap_or(0);
                 let pause = spoken(std::time::Duration::from_millis(pause));
                 let note = format!("{}, again in {pause}", error_of(output));
                 self.line(&event.at, BAD, "↻", &time_of(output), &note);
             }
-            What::Expanded { count, .. } => {
-                let unit = if *count == 1 { "item" } else { "items" };
-                self.line(&event.at, DIM, "▸", "", &format!("{count} {unit}"));
+            What::Expanded { count, parallel, .. } => {
+                let within_crowd = self.is_crowded(&event.at);
+                if *count > ITEMS_SHOWN && !self.how.verbose {
+                    self.crowded.insert(event.at.clone());
+                }
+                if !within_crowd {
+                    let unit = if *count == 1 { "item" } else { "items" };
+                    let at_once = if *parallel > 1 { format!(", {parallel} at once") } else { String::new() };
+                    self.line(&event.at, DIM, "▸", "", &format!("{count} {unit}{at_once}"));
+                }
             }
             What::Paused { reason } => say(&format!("{DIM}paused: {reason}{DIM:#}")),
             What::RunEnded { outcome, .. } => self.ended(event.time, *outcome),
@@ -136,6 +156,9 @@ impl Reporter {
     fn finished(&mut self, event: &Event, output: &Output) {
         if output.status == Status::Completed {
             self.counts.completed += 1;
+            if self.is_crowded(&event.at) {
+                return;
+            }
             let step = event.at.step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
             let named = step.is_some_and(|step| step.id.is_some() || step.capture.is_some());
             let note = if named { result_of(output) } else { String::new() };
@@ -151,6 +174,12 @@ impl Reporter {
                 say(&format!("    {DIM}│{DIM:#} {}", visible(line)));
             }
         }
+    }
+
+    /// Whether it belongs to an item of which there are many.
+    fn is_crowded(&self, at: &Instance) -> bool {
+        let mut ends = at.0.match_indices('[').map(|(end, _)| end);
+        ends.any(|end| self.crowded.contains(&Instance(at.0[..end].into())))
     }
 
     fn ended(&self, time: Millis, outcome: Outcome) {

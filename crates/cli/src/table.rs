@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::report::visible;
 
 /// A column is made at most so wide for the sake of the others.
-const WIDEST: usize = 48;
+const WIDEST: usize = 64;
 
 /// Rows of columns; the last column is as long as it is.
 #[derive(Default)]

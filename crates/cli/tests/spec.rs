@@ -126,7 +126,7 @@ fn file_name(info: &str) -> Option<&str> {
 fn console(project: &Project, content: &str) -> String {
     let mut shown = String::new();
     for command in content.lines().filter_map(|line| line.strip_prefix("$ ")) {
-        let Outcome { stdout, stderr, exit } = project.run_line(command);
+        let Outcome { stdout, stderr, exit } = project.run_line_steady(command);
         // Writing into a text cannot fail.
         let _ = writeln!(shown, "$ {command}");
         for text in [stdout, stderr] {

@@ -47,6 +47,8 @@ pub enum Command {
     Collect {
         /// Which.
         task: Task,
+        /// The event with the list: the items began with it.
+        list: Seq,
         /// The last output of each item; none where it failed or did not run.
         items: Vec<Option<Seq>>,
         /// Whether items failed.
@@ -694,8 +696,8 @@ impl Machine {
 
     fn collect(&self, at: &EcoString) -> Option<Command> {
         let items = self.live.get(at)?.items.as_ref()?;
-        let failed = items.failed.len() as u64;
-        Some(Command::Collect { task: self.task(at)?, items: items.results.clone(), failed })
+        let (list, failed) = (items.list, items.failed.len() as u64);
+        Some(Command::Collect { task: self.task(at)?, list, items: items.results.clone(), failed })
     }
 
     // ---- going on after a failure ----------------------------------------------------------------------

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use ecow::EcoString;
 use jiff::Timestamp;
 use threadline_engine::evaluate::{self, Act, FieldErrors, Resolved};
-use threadline_engine::event::{Datum, Instance, Output, Status, What};
+use threadline_engine::event::{Datum, Instance, Millis, Output, Seq, Status, What};
 use threadline_engine::machine::{Command, Outcome, Task};
 use threadline_engine::view::View;
 use threadline_engine::world::{Answer, Record, Recorder};
@@ -55,7 +55,7 @@ impl<'s, 'a> Executor<'s, 'a> {
             Command::Start { task, attempt, base, rerun } => {
                 self.start(&task, &view, Attempt { number: attempt, base, rerun }, &earlier)
             }
-            Command::Collect { task, items, failed } => self.collect(&task, &items, failed),
+            Command::Collect { task, list, items, failed } => self.collect(&task, list, &items, failed),
             Command::FailAfterCrash(task) => {
                 let failure = Failure::new("Crash", "it was running when Threadline was killed");
                 self.finish_unrun(&task, failure, view.attempts.saturating_sub(1))
@@ -110,9 +110,16 @@ impl<'s, 'a> Executor<'s, 'a> {
         Ok(())
     }
 
-    fn collect(&self, task: &Task, items: &[Option<u64>], failed: u64) -> Result<(), DriveError> {
-        let clock = Clock::start();
-        self.shared.wait_synced(task.as_of)?;
+    fn collect(
+        &self,
+        task: &Task,
+        list: Seq,
+        items: &[Option<Seq>],
+        failed: u64,
+    ) -> Result<(), DriveError> {
+        let shared = self.shared;
+        shared.wait_synced(task.as_of)?;
+        let began = shared.journal.store().reader().event(shared.journal.run(), list)?.time;
         let mut results = Vec::with_capacity(items.len());
         let mut successful = 0_u64;
         for item in items {
@@ -133,17 +140,17 @@ impl<'s, 'a> Executor<'s, 'a> {
             ("skipped", count(total.saturating_sub(successful + failed))),
         ];
         let value = if failed > 0 {
-            let first = items.iter().position(Option::is_none).unwrap_or(0);
-            let message = format!(
-                "{failed} of {total} items failed, the first of those without a result is item {first}"
-            );
+            let message = match total.saturating_sub(successful + failed) {
+                0 => format!("{failed} of {total} items failed"),
+                left => format!("{failed} of {total} items failed, {left} did not run"),
+            };
             Err(Failure::new("Items", message))
         } else {
             Value::list(results)
                 .map_err(|_| Failure::new("Format", "the results of all items are too large together"))
         };
         let left = Left { value, output: None, stderr: None };
-        let output = output::envelope(self.shared.journal.store(), &clock.measured("foreach", 0, own), left)?;
+        let output = output::envelope(shared.journal.store(), &measured_since(began, "foreach", own), left)?;
         self.finish(task, output)
     }
 
@@ -767,6 +774,14 @@ impl Clock {
         let elapsed = self.instant.elapsed();
         Measured { node_type, started: self.started, finished: Timestamp::now(), elapsed, retries, own }
     }
+}
+
+/// What was measured since an event, perhaps of an earlier process.
+fn measured_since(began: Millis, node_type: &'static str, own: Vec<(&'static str, Value)>) -> Measured {
+    let finished = Timestamp::now();
+    let started = Timestamp::from_millisecond(began).unwrap_or(finished);
+    let elapsed = finished.as_millisecond().saturating_sub(began).max(0).unsigned_abs();
+    Measured { node_type, started, finished, elapsed: Duration::from_millis(elapsed), retries: 0, own }
 }
 
 /// Whether everything of an output stands in its event.

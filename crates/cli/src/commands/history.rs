@@ -88,7 +88,7 @@ impl<'r> History<'r> {
             imports,
             workflow: started.workflow.clone(),
             run: started.run.clone(),
-            start_time: time_text(first.time).into(),
+            start_time: info.started_at.as_str().into(),
         };
         let (scope, values) = (names.scope(&plan), Values::new(reader, info.id.clone()));
         Ok(Self { reader, info, started, plan, names, scope, values, context: RefCell::default() })

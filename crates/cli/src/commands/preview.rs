@@ -143,6 +143,9 @@ impl<'p> Looking<'p, '_> {
             let explanation = when.of.explain(self.scope, &mut self.session);
             self.add(number, &when.origin, Shown::Condition(explanation), Vec::new());
         }
+        if matches!(step.action, Action::ForEach(_)) {
+            return self.action(number);
+        }
         // Of two of one name the step's own holds.
         let own = |variable: &&Variable| !step.env.iter().any(|own| own.name == variable.name);
         for variable in plan.workflow.env.iter().filter(own).chain(&step.env) {

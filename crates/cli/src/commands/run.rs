@@ -84,7 +84,7 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
     if call.watch.stats {
         stats::print(&store);
     }
-    ended(&id, driven, &call.watch)
+    ended(&store, &id, driven, &call.watch)
 }
 
 /// `threadline resume`
@@ -121,7 +121,7 @@ pub(crate) fn resume(call: &Resume) -> Result<(), Failure> {
     if watch.stats {
         stats::print(&store);
     }
-    ended(&id, driven, &watch)
+    ended(&store, &id, driven, &watch)
 }
 
 /// A run goes on with the text that it began with, whatever has become of the file.
@@ -183,7 +183,7 @@ fn drive<'a>(
 }
 
 /// What a run came to, as an exit code and as words.
-fn ended(id: &str, driven: Result<Ending, DriveError>, watch: &Watch) -> Result<(), Failure> {
+fn ended(store: &Store, id: &str, driven: Result<Ending, DriveError>, watch: &Watch) -> Result<(), Failure> {
     process::end_left_over(id, GRACE);
     let note = |message: &str| {
         if !watch.json {
@@ -193,9 +193,11 @@ fn ended(id: &str, driven: Result<Ending, DriveError>, watch: &Watch) -> Result<
     match driven {
         Ok(Ending::Ended(Outcome::Completed)) => Ok(()),
         Ok(Ending::Ended(Outcome::Failed)) => {
-            note(&format!(
-                "`threadline explain {id}` tells why, `threadline resume {id}` tries again from there"
-            ));
+            if !watch.json {
+                let history = History::open(store.reader(), id)?;
+                super::print_styled(&super::explain::failures::failures(&history)?)?;
+            }
+            note(&format!("`threadline resume {id}` tries again from there"));
             Err(Failure::Shown(1))
         }
         Ok(Ending::Stopped) => {

@@ -9,6 +9,7 @@ use threadline_engine::replay::output_of;
 use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
 
+use super::explain::failures::failures;
 use super::history::{History, reader};
 use super::{print, print_styled};
 use crate::arguments::Show;
@@ -40,7 +41,8 @@ pub(crate) fn show(call: &Show) -> Result<(), Failure> {
         }
         Ok(())
     })?;
-    print_styled(&format!("\n{}", envelopes(&history, &left)))
+    let failures = failures(&history)?;
+    print_styled(&format!("{failures}\n{}", envelopes(&history, &left)))
 }
 
 /// What the executions of one step left.

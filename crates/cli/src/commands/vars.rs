@@ -9,6 +9,7 @@ use threadline_lang::value::JsonStyle;
 use threadline_lang::{Type, Value};
 
 use super::explain::json::{label, number};
+use super::explain::text::title;
 use super::explain::told::{Readers, readers_of};
 use super::history::{History, clock_text, reader, time_text};
 use super::{object, print, print_styled};
@@ -40,6 +41,14 @@ struct Setting {
     maker: Maker,
 }
 
+impl Setting {
+    /// The name, and the item it belongs to.
+    fn shown_name(&self) -> String {
+        let items: String = self.at.items().map(|index| format!("[{index}]")).collect();
+        format!("{}{items}", self.name)
+    }
+}
+
 /// `threadline vars`
 pub(crate) fn vars(call: &Vars) -> Result<(), Failure> {
     let reader = reader(call.which.dir.as_deref())?;
@@ -69,7 +78,7 @@ pub(crate) fn vars(call: &Vars) -> Result<(), Failure> {
             _ => shown(&setting.value),
         };
         table.row([
-            (BOLD, setting.name.clone()),
+            (BOLD, setting.shown_name()),
             (PLAIN, format!("= {value}")),
             (DIM, setting.value.kind().name().to_owned()),
             (DIM, set_by(&history, setting) + &read_by(&history, setting, &readers)),
@@ -196,7 +205,7 @@ fn set_by(history: &History<'_>, setting: &Setting) -> String {
         NameSort::Input => "input".to_owned(),
         NameSort::Context if setting.seq.is_none() => "context, as written".to_owned(),
         NameSort::Context => "context".to_owned(),
-        NameSort::Step | NameSort::Capture => format!("set by `{}`", label(history, &setting.at)),
+        NameSort::Step | NameSort::Capture => format!("set by {}", title(history, &setting.at)),
     };
     format!("{who}{when}")
 }
@@ -204,7 +213,7 @@ fn set_by(history: &History<'_>, setting: &Setting) -> String {
 fn read_by(history: &History<'_>, setting: &Setting, readers: &Readers) -> String {
     let mut names: Vec<String> = Vec::new();
     for (at, _) in readers.get(&setting.maker).into_iter().flatten() {
-        let name = format!("`{}`", label(history, at));
+        let name = title(history, at);
         if !names.contains(&name) {
             names.push(name);
         }

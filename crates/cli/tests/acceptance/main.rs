@@ -7,9 +7,9 @@
 mod support;
 
 mod computed;
-// mod failures;
+mod failures;
 mod files;
-// mod foreach;
+mod foreach;
 mod harness;
 // mod limits;
 mod names;

@@ -36,12 +36,12 @@ fn an_item_of_text_and_of_an_object_reaches_the_shell() {
   do: [{shell: "printf '<%s>' ${item}"}]
 - id: objects
   foreach: [{name: a, n: 7, deep: {x: [1.50]}}, {name: b, n: 8, deep: {x: [null]}}]
-  do: [{shell: "printf '%s|' ${item.name} ${item.n} ${item.deep.x[0]} ${item.index} ${item.deep} ${item | to_json}"}]
+  do: [{shell: "printf '%s|' ${item.name} ${item.n} ${item.deep.x[0]} ${item.index} ${item | to_json}"}]
 "#);
     assert_eq!(run.value("texts"), r#"["<plain>","<two words>","<$(touch pwned)>"]"#);
     assert_eq!(
         run.value("objects"),
-        r#"["a|7|1.50|0|{\"x\":[1.50]}|{\"name\":\"a\",\"n\":7,\"deep\":{\"x\":[1.50]}}|","b|8||1|{\"x\":[null]}|{\"name\":\"b\",\"n\":8,\"deep\":{\"x\":[null]}}|"]"#
+        r#"["a|7|1.50|0|{\"name\":\"a\",\"n\":7,\"deep\":{\"x\":[1.50]}}|","b|8||1|{\"name\":\"b\",\"n\":8,\"deep\":{\"x\":[null]}}|"]"#
     );
 }
 
@@ -96,7 +96,6 @@ fn a_value_where_it_would_run_is_refused_before_anything_runs() {
         "sh -c ${inputs.x}",
         "bash -c 'echo ${inputs.x}'",
         "${inputs.x}",
-        "echo $((${inputs.x}))",
         "python3 -c 'print(${inputs.x})'",
         "awk '{ print ${inputs.x} }' file",
         "sed s/a/${inputs.x}/ file",
@@ -108,9 +107,7 @@ fn a_value_where_it_would_run_is_refused_before_anything_runs() {
         "source ${inputs.x}",
     ] {
         let quoted = script.replace('\\', "\\\\").replace('"', "\\\"");
-        let text = format!(
-            "inputs: {{x: {{type: text, default: x}}}}\nsteps:\n  - shell: touch ran\n  - shell: \"{quoted}\"\n"
-        );
+        let text = format!("inputs: {{x: {{type: text, default: x}}}}\nsteps:\n  - shell: touch ran\n  - shell: \"{quoted}\"\n");
         let workflow = workflow(&text);
         let run = workflow.run().exits(3);
         assert!(run.stderr.contains("error["), "{script}: {}", run.stderr);
@@ -119,10 +116,29 @@ fn a_value_where_it_would_run_is_refused_before_anything_runs() {
 }
 
 #[test]
+fn a_value_in_arithmetic_must_be_an_int() {
+    let workflow = workflow("inputs: {x: {type: int}}\nsteps:\n  - {id: a, shell: \"echo $((${inputs.x} * 2))\"}\n");
+    assert_eq!(workflow.run_with(&["--input", "x=21"]).well().value("a"), "\"42\"");
+    let workflow = crate::harness::workflow("- {id: x, shell: \"echo 'a[$(touch pwned)]'\"}\n- {id: a, shell: \"echo $((${x}))\"}\n");
+    let run = workflow.run();
+    assert!([1, 3].contains(&run.exit), "{}", run.stdout);
+    assert!(!workflow.has("pwned"));
+}
+
+#[test]
+fn a_list_or_object_is_not_bound_as_it_is() {
+    for field in ["shell: \"echo ${context.x}\"", "argv: [echo, \"${context.x}\"]"] {
+        for value in ["[1, 2]", "{a: 1}"] {
+            let run = workflow(&format!("context: {{x: {value}}}\nsteps:\n  - id: a\n    {field}\n")).run();
+            let said = if run.exit == 1 { run.error("a") } else { run.stderr.clone() };
+            assert!([1, 3].contains(&run.exit) && said.contains("cannot be bound as it is"), "{field} {value}: {said}");
+        }
+    }
+}
+
+#[test]
 fn a_value_that_would_be_an_option_fails_there() {
-    let workflow = workflow(
-        "inputs: {x: {type: text}}\nsteps:\n  - {id: a, shell: \"rm ${inputs.x}\"}\n  - shell: touch after\n",
-    );
+    let workflow = workflow("inputs: {x: {type: text}}\nsteps:\n  - {id: a, shell: \"rm ${inputs.x}\"}\n  - shell: touch after\n");
     let run = workflow.run_with(&["--input", "x=-rf"]).exits(1);
     assert!(run.error("a").starts_with("Evaluation: "), "{}", run.error("a"));
     assert!(!workflow.has("after"));
@@ -130,30 +146,16 @@ fn a_value_that_would_be_an_option_fails_there() {
 
 #[test]
 fn a_value_with_a_zero_byte_is_refused_with_a_word() {
-    for field in [
-        "shell: \"echo ${context.x}\"",
-        "argv: [echo, \"${context.x}\"]",
-        "shell: echo\n    env: {A: \"${context.x}\"}",
-    ] {
+    for field in ["shell: \"echo ${context.x}\"", "argv: [echo, \"${context.x}\"]", "shell: echo\n    env: {A: \"${context.x}\"}"] {
         let text = format!("context: {{x: \"a\\0b\"}}\nsteps:\n  - id: a\n    {field}\n");
         let run = workflow(&text).run().exits(1);
-        assert!(
-            run.error("a").contains("NUL") || run.error("a").contains("zero"),
-            "{field}: {}",
-            run.error("a")
-        );
+        assert!(run.error("a").contains("NUL") || run.error("a").contains("no environment can hold"), "{field}: {}", run.error("a"));
     }
 }
 
 #[test]
 fn a_failing_line_in_the_middle_of_a_script_is_seen() {
-    for script in [
-        "false; echo ok",
-        "false | true",
-        "false\necho ok\n",
-        "x=$(false); echo ok",
-        "cd no-such; touch after",
-    ] {
+    for script in ["false; echo ok", "false | true", "false\necho ok\n", "x=$(false); echo ok", "cd no-such; touch after"] {
         let text = format!("- id: a\n  shell: |\n    {}\n", script.replace('\n', "\n    "));
         let workflow = workflow(&text);
         let run = workflow.run().exits(1);
@@ -164,17 +166,13 @@ fn a_failing_line_in_the_middle_of_a_script_is_seen() {
 
 #[test]
 fn a_shell_that_is_not_strict_goes_on() {
-    let run = run(
-        "- {id: a, shell: \"false; echo ok\", strict_shell: false}\n- {id: b, shell: \"false | true && echo ok\", strict_shell: false}\n",
-    );
+    let run = run("- {id: a, shell: \"false; echo ok\", strict_shell: false}\n- {id: b, shell: \"false | true && echo ok\", strict_shell: false}\n");
     assert_eq!((run.value("a"), run.value("b")), ("\"ok\"".into(), "\"ok\"".into()));
 }
 
 #[test]
 fn another_shell_can_be_asked_for() {
-    let run = run(
-        "inputs: {x: {default: \"a  b\"}}\nsteps:\n  - {id: a, shell_program: sh, shell: \"printf '<%s>' ${inputs.x}\"}\n  - {id: b, shell_program: /bin/sh, shell: \"echo '${inputs.x}'\"}\n",
-    );
+    let run = run("inputs: {x: {default: \"a  b\"}}\nsteps:\n  - {id: a, shell_program: sh, shell: \"printf '<%s>' ${inputs.x}\"}\n  - {id: b, shell_program: /bin/sh, shell: \"echo '${inputs.x}'\"}\n");
     assert_eq!((run.value("a"), run.value("b")), ("\"<a  b>\"".into(), "\"a  b\"".into()));
 }
 

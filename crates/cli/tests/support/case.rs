@@ -19,6 +19,8 @@
 //! - `-> target`: the file is a symbolic link;
 //! - `absent`: the file is not there after the commands.
 //!
+//! What differs from run to run, such as ids and times, has names that `steady.rs` lists.
+//!
 //! With several commands the outputs stand behind each other and `exit` has all codes.
 
 use std::fmt::Write as _;
@@ -132,7 +134,7 @@ impl Case {
                 None => project.write(&section.name, &content(section)),
             }
         }
-        let outcomes: Vec<Outcome> = self.commands.iter().map(|line| project.run_line(line)).collect();
+        let outcomes: Vec<Outcome> = self.commands.iter().map(|line| project.run_line_steady(line)).collect();
         let actual = joined(&outcomes);
         let mut differences = Vec::new();
         let mut expected = self.sections.clone();

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "every test program uses a part of this")]
 
 pub(crate) mod case;
+mod steady;
 
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};
@@ -27,6 +28,7 @@ pub(crate) fn updates() -> bool {
 pub(crate) struct Project {
     outer: PathBuf,
     root: PathBuf,
+    runs: steady::Runs,
 }
 
 impl Project {
@@ -39,7 +41,7 @@ impl Project {
         std::fs::create_dir_all(root.join(".threadline")).expect("a temporary folder");
         let outer = outer.canonicalize().expect("a temporary folder");
         let root = outer.join("project");
-        Self { outer, root }
+        Self { outer, root, runs: steady::Runs::default() }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -80,6 +82,15 @@ impl Project {
             std::fs::read(self.root.join(&name)).unwrap_or_else(|error| panic!("reading {name}: {error}"))
         });
         self.run(arguments, stdin.as_deref().unwrap_or_default())
+    }
+
+    /// Like [`Self::run_line`], with what differs from run to run under names that are always the same.
+    pub(crate) fn run_line_steady(&self, line: &str) -> Outcome {
+        let outcome = self.run_line(line);
+        let words = command_line(line).map(|(words, _)| words).unwrap_or_default();
+        let arguments: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
+        let steady = |text: &str| self.runs.steady(&arguments, text);
+        Outcome { stdout: steady(&outcome.stdout), stderr: steady(&outcome.stderr), ..outcome }
     }
 
     /// Runs the binary with arguments and stdin.

@@ -319,7 +319,7 @@ impl<'s> Life<'s> {
             Command::Wait { task, pause } => {
                 self.timers.push((self.outside.steady + pause.left(self.outside.clock), task.at));
             }
-            Command::Collect { task, items, failed } => {
+            Command::Collect { task, items, failed, .. } => {
                 let values = items.iter().flatten().map(|seq| value_of(&self.outside.journal, *seq));
                 let value = self.fate.value(&task.at, &values.collect::<Vec<_>>());
                 let output =

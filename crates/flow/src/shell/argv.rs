@@ -112,7 +112,7 @@ impl Argv {
 
     /// Everything that binding can read, with the index of its entry.
     pub fn references(&self) -> Vec<(usize, Reference)> {
-        self.each(|reference| reference.references())
+        self.each(Embedded::references)
     }
 
     /// Checks the names of every reference against a scope, as [`threadline_lang::Template::check`] does.
@@ -176,7 +176,7 @@ impl Argv {
                         }
                         Ok(one) => {
                             is_file = slot.reference.binding() == Some(Binding::AsFile);
-                            value.push_str(&self.text(slot, &one, is_file, binder));
+                            value.push_str(&text_of(slot, &one, is_file, binder));
                         }
                     }
                 }
@@ -192,18 +192,19 @@ impl Argv {
         }
         vec![Argument { entry, value, is_file }]
     }
+}
 
-    fn text(&self, slot: &Slot, value: &Value, is_file: bool, binder: &mut Binder) -> String {
-        if !is_file && matches!(value.kind(), Type::List | Type::Object) {
-            binder.refuse(container(&slot.reference, value.kind()));
-            return String::new();
-        }
-        let text = binder.checked(&slot.reference, value).unwrap_or_default();
-        if !is_file {
-            binder.fit(slot, &text);
-        }
-        text
+/// The text of one value, checked for its place.
+fn text_of(slot: &Slot, value: &Value, is_file: bool, binder: &mut Binder) -> String {
+    if !is_file && matches!(value.kind(), Type::List | Type::Object) {
+        binder.refuse(container(&slot.reference, value.kind()));
+        return String::new();
     }
+    let text = binder.checked(&slot.reference, value).unwrap_or_default();
+    if !is_file {
+        binder.fit(slot, &text);
+    }
+    text
 }
 
 /// A list as arguments, each of them checked.

@@ -219,7 +219,7 @@ impl Binder {
                     self.refuse(problem("shell-int", &slot.reference, message, place.safe));
                 }
                 Rule::Dash if slot.begins_word && text.starts_with('-') => {
-                    self.refuse(dash(&slot.reference, place))
+                    self.refuse(dash(&slot.reference, place));
                 }
                 Rule::Warn if place.id == "echo" && slot.begins_word && is_echo_option(text) => {
                     let mut warning = problem(

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::Dialect;
+use super::inspect::read_names;
 use super::names::{Owner, shell_name};
 use super::places::{is_code_variable, place};
 use super::reader::{Edit, Quote, Reader, What};
@@ -294,7 +295,7 @@ impl Reader<'_> {
                     self.pos += 2;
                 }
             }
-            "fi" | "done" | "}" | "esac" => self.close(frame),
+            "fi" | "done" | "}" | "esac" => Self::close(frame),
             "for" | "select" | "foreach" => {
                 self.open(frame);
                 self.for_header();
@@ -327,7 +328,7 @@ impl Reader<'_> {
         self.begin(frame);
     }
 
-    fn close(&mut self, frame: &mut Frame) {
+    fn close(frame: &mut Frame) {
         let (pipeline, piped) = frame.open.pop().unwrap_or((frame.pipeline, frame.piped));
         (frame.pipeline, frame.piped) = (pipeline, piped);
         frame.command.closed = Some((pipeline.sinks, pipeline.readers));
@@ -353,7 +354,7 @@ impl Reader<'_> {
                 frame.command.closed = Some((self.sinks.len(), self.readers.len()));
                 return;
             }
-            let (start, input) = (self.start(), self.input_of(frame));
+            let (start, input) = (self.start(), Self::input_of(frame));
             self.pos += 1;
             self.nested(|reader| {
                 reader.list_from(End::Paren, input);
@@ -383,7 +384,7 @@ impl Reader<'_> {
     }
 
     /// What arrives on the standard input of the next command: the pipeline before it, or that of a command around it.
-    fn input_of(&self, frame: &Frame) -> Option<Start> {
+    fn input_of(frame: &Frame) -> Option<Start> {
         if frame.piped {
             return Some(frame.pipeline);
         }
@@ -408,10 +409,10 @@ impl Reader<'_> {
         let before = self.pos;
         let word = self.word();
         if !word.is("in") {
-            if !word.slots.is_empty() {
-                self.unknown(word.range.clone(), "a value cannot stand here", "write `for NAME in ...`");
-            } else {
+            if word.slots.is_empty() {
                 self.pos = before;
+            } else {
+                self.unknown(word.range.clone(), "a value cannot stand here", "write `for NAME in ...`");
             }
             return;
         }
@@ -542,8 +543,7 @@ impl Reader<'_> {
         loop {
             match self.peek() {
                 None | Some(b'\n') => break,
-                Some(b' ' | b'\t') if parens == 0 => break,
-                Some(b')') if parens == 0 => break,
+                Some(b' ' | b'\t' | b')') if parens == 0 => break,
                 Some(byte @ (b'(' | b')' | b'|' | b'<' | b'>' | b'&' | b';' | b' ' | b'\t')) => {
                     match byte {
                         b'(' => parens += 1,
@@ -898,7 +898,7 @@ impl Reader<'_> {
     // ---- the end of a command --------------------------------------------------------------------------
 
     fn finish(&mut self, frame: &mut Frame) {
-        let input = self.input_of(frame);
+        let input = Self::input_of(frame);
         let command = std::mem::take(&mut frame.command);
         self.begin(frame);
         for (name, word) in &command.assignments {
@@ -946,7 +946,7 @@ impl Reader<'_> {
     }
 
     fn feed_names(&mut self, command: &Command, input: Option<Start>) {
-        let names = self.read_names(&command.words);
+        let names = read_names(&command.words);
         for name in names {
             for slots in &command.inputs {
                 self.holds_slots(&name, slots.clone());

@@ -250,7 +250,9 @@ impl Reader<'_> {
         if text.is_some_and(only_texts) {
             return;
         }
-        values.iter().for_each(|at| self.mark_word(&words[at + 1], row));
+        for at in values {
+            self.mark_word(&words[at + 1], row);
+        }
     }
 
     /// The arguments of options, up to the first operand where an interpreter has its file.
@@ -323,7 +325,7 @@ impl Reader<'_> {
             .iter()
             .find(|(program, _)| *program == name)
             .map_or(&[][..], |(_, options)| options);
-        let last = self.last_option(name, words);
+        let last = last_option(name, words);
         for at in 1..words.len() {
             if words[at].is("--") || at > last {
                 return;
@@ -337,35 +339,9 @@ impl Reader<'_> {
         }
     }
 
-    /// The last word that a program can read as an option: behind its file, or the text behind `-c`, an interpreter
-    /// leaves the words to what it runs.
-    fn last_option(&self, name: &str, words: &[Word]) -> usize {
-        let (shell, python) = (SHELLS.contains(&name), name.starts_with("python"));
-        if name == "printf" {
-            // Only the format can be an option; what it prints cannot.
-            let operands = operands(&words[1..], |option| usize::from(option == "-v"));
-            return operands.first().map_or(usize::MAX, |at| at + 1);
-        }
-        if !shell && !place("program-text").programs.contains(&name) {
-            return usize::MAX;
-        }
-        for at in 1..words.len() {
-            let word = &words[at];
-            let valued = at > 1 && takes_interpreter_value(name, &words[at - 1]);
-            if shell && gives(word, &["-c"]) || python && gives(word, &["-c", "-m"]) {
-                return at;
-            }
-            let text = gives(&words[at - 1], &["-e", "-E", "-p", "-r", "-c", "--eval", "--print"]) && at > 1;
-            if !valued && !text && !word.literal.starts_with(['-', '+']) {
-                return at;
-            }
-        }
-        usize::MAX
-    }
-
     /// The row for a program that would read its text from standard input.
     pub(super) fn sink(&self, words: &[Word]) -> Option<&'static Place> {
-        if self.pastes_input(words) {
+        if pastes_input(words) {
             return Some(place("xargs-input"));
         }
         let at = self.program_at(words)?;
@@ -379,18 +355,6 @@ impl Reader<'_> {
                 && (words.iter().any(|word| gives(word, &["-s"]) || word.is("-"))
                     || operands(words, |option| value_count(option, values)).len() <= before)
         })
-    }
-
-    /// `xargs -I{} sh -c '... {} ...'` puts what it reads into the text.
-    fn pastes_input(&self, words: &[Word]) -> bool {
-        let Some(at) = words.iter().position(|word| word.text().map(base_name) == Some("xargs")) else {
-            return false;
-        };
-        let inner = &words[at + 1..];
-        let shell =
-            inner.iter().position(|word| word.text().is_some_and(|text| SHELLS.contains(&base_name(text))));
-        inner.iter().any(|word| gives(word, &["-I", "-i", "--replace"]))
-            && shell.is_some_and(|at| inner[at..].iter().any(|word| gives(word, &["-c"])))
     }
 
     /// Where the program stands behind those that only start another one.
@@ -445,7 +409,7 @@ impl Reader<'_> {
                 }
             }
             _ => {
-                for name in self.read_names(words) {
+                for name in read_names(words) {
                     self.sets(&name);
                 }
             }
@@ -457,16 +421,6 @@ impl Reader<'_> {
             let name = shell_name(&word.literal).to_owned();
             self.sets(&name);
         }
-    }
-
-    /// The variables that `read` or `mapfile` sets.
-    pub(super) fn read_names(&self, words: &[Word]) -> Vec<EcoString> {
-        let name = words.first().and_then(Word::text).unwrap_or_default();
-        if !matches!(name, "read" | "mapfile" | "readarray") {
-            return Vec::new();
-        }
-        let operands = operands(&words[1..], |option| usize::from(takes_value(name, option)));
-        operands.into_iter().map(|at| shell_name(&words[at + 1].literal).into()).collect()
     }
 
     // ---- variables that hold values --------------------------------------------------------------------
@@ -539,7 +493,7 @@ impl Reader<'_> {
             let name: EcoString = self.text[self.expansions[at].name.clone()].into();
             match row.rule {
                 Rule::Refuse if self.names.holding.contains_key(&name) => {
-                    self.held(at, &name, row, Severity::Error)
+                    self.held(at, &name, row, Severity::Error);
                 }
                 Rule::Int => self.computes_name(&name, row),
                 _ => {}
@@ -597,6 +551,54 @@ impl Reader<'_> {
     pub(super) fn later(&mut self, slots: Range<usize>, here_documents: Range<usize>, place: &'static Place) {
         self.marks.push(Mark { slots, here_documents, place });
     }
+}
+
+/// The last word that a program can read as an option: behind its file, or the text behind `-c`, an interpreter
+/// leaves the words to what it runs.
+fn last_option(name: &str, words: &[Word]) -> usize {
+    let (shell, python) = (SHELLS.contains(&name), name.starts_with("python"));
+    if name == "printf" {
+        // Only the format can be an option; what it prints cannot.
+        let operands = operands(&words[1..], |option| usize::from(option == "-v"));
+        return operands.first().map_or(usize::MAX, |at| at + 1);
+    }
+    if !shell && !place("program-text").programs.contains(&name) {
+        return usize::MAX;
+    }
+    for at in 1..words.len() {
+        let word = &words[at];
+        let valued = at > 1 && takes_interpreter_value(name, &words[at - 1]);
+        if shell && gives(word, &["-c"]) || python && gives(word, &["-c", "-m"]) {
+            return at;
+        }
+        let text = gives(&words[at - 1], &["-e", "-E", "-p", "-r", "-c", "--eval", "--print"]) && at > 1;
+        if !valued && !text && !word.literal.starts_with(['-', '+']) {
+            return at;
+        }
+    }
+    usize::MAX
+}
+
+/// `xargs -I{} sh -c '... {} ...'` puts what it reads into the text.
+fn pastes_input(words: &[Word]) -> bool {
+    let Some(at) = words.iter().position(|word| word.text().map(base_name) == Some("xargs")) else {
+        return false;
+    };
+    let inner = &words[at + 1..];
+    let shell =
+        inner.iter().position(|word| word.text().is_some_and(|text| SHELLS.contains(&base_name(text))));
+    inner.iter().any(|word| gives(word, &["-I", "-i", "--replace"]))
+        && shell.is_some_and(|at| inner[at..].iter().any(|word| gives(word, &["-c"])))
+}
+
+/// The variables that `read` or `mapfile` sets.
+pub(super) fn read_names(words: &[Word]) -> Vec<EcoString> {
+    let name = words.first().and_then(Word::text).unwrap_or_default();
+    if !matches!(name, "read" | "mapfile" | "readarray") {
+        return Vec::new();
+    }
+    let operands = operands(&words[1..], |option| usize::from(takes_value(name, option)));
+    operands.into_iter().map(|at| shell_name(&words[at + 1].literal).into()).collect()
 }
 
 /// How many references one variable is known to hold.

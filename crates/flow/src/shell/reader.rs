@@ -226,7 +226,7 @@ pub(super) fn read(source: &str, setting: &Setting<'_>) -> Read {
         edits.sort_by_key(|edit| edit.range.start);
         slots.shrink_to_fit();
         problems.truncate(4 * MAX_PROBLEMS);
-        return Read { slots, edits, problems, text, code };
+        return Read { text, slots, edits, problems, code };
     }
 }
 
@@ -245,17 +245,17 @@ fn too_long(limit: usize) -> Read {
 
 /// Puts code in the place of its reference.
 fn paste_code(text: &str, range: &Range<usize>, literal: &str, pastes: &mut Vec<Paste>) -> EcoString {
-    let mut pasted = EcoString::with_capacity(text.len() + literal.len());
-    pasted.push_str(&text[..range.start]);
-    pasted.push_str(literal);
-    pasted.push_str(&text[range.end..]);
+    let mut whole = EcoString::with_capacity(text.len() + literal.len());
+    whole.push_str(&text[..range.start]);
+    whole.push_str(literal);
+    whole.push_str(&text[range.end..]);
     for paste in pastes.iter_mut().filter(|paste| paste.range.start >= range.end) {
         let shift = |at: usize| at + literal.len() - range.len();
         paste.range = shift(paste.range.start)..shift(paste.range.end);
     }
     pastes.push(Paste { range: range.start..range.start + literal.len(), replaced: range.len() });
     pastes.sort_by_key(|paste| paste.range.start);
-    pasted
+    whole
 }
 
 impl<'a> Reader<'a> {

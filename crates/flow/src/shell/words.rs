@@ -10,6 +10,7 @@ use super::reader::{Edit, Quote, Reader, What};
 
 /// One word of a command.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the word")]
 pub(super) struct Word {
     pub range: Range<usize>,
     /// What is known of its value, from the beginning.
@@ -80,15 +81,13 @@ impl Reader<'_> {
         let (slots, variables) = (self.slots.len(), self.expansions.len());
         while let Some(byte) = self.peek() {
             match byte {
-                b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b')' => break,
                 b'<' | b'>' if self.at(self.pos + 1) == Some(b'(') && self.dialect() != Dialect::Posix => {
                     word.fixed = false;
                     self.pos += 1;
                     self.substitution();
                 }
-                b'<' | b'>' => break,
                 b'(' if self.is_pattern_group(start) => self.pattern_group(&mut word),
-                b'(' => break,
+                b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' | b'<' | b'>' => break,
                 b'\\' => self.backslash(false, &mut word),
                 b'\'' => self.single(Quote::Single, &mut word),
                 b'"' => self.double(&mut word),
@@ -116,7 +115,7 @@ impl Reader<'_> {
     fn notice(&self, byte: u8, start: usize, word: &mut Word) {
         match byte {
             b'~' => {
-                word.tilde = self.pos == start || matches!(self.text.as_bytes()[self.pos - 1], b'=' | b':')
+                word.tilde = self.pos == start || matches!(self.text.as_bytes()[self.pos - 1], b'=' | b':');
             }
             b'/' | b':' => word.tilde = false,
             b'{' => word.brace = true,
@@ -317,9 +316,9 @@ impl Reader<'_> {
                     let before = self.pos;
                     self.dollar(Quote::Inside, true);
                     if self.pos == before + 1 {
-                        word.push("$")
+                        word.push("$");
                     } else {
-                        word.fixed = false
+                        word.fixed = false;
                     }
                     if first && self.slots.len() > slots && self.slots[slots].level == self.level {
                         word.begins = Some(slots);

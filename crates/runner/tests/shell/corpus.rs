@@ -85,22 +85,22 @@ impl Case {
             let keys: Vec<&str> = keys.collect();
             let known = names.iter().position(|(name, _)| name == root);
             let old = known.map(|at| names.remove(at).1);
-            names.push((root.to_owned(), placed(old, &keys, value)));
+            names.push((root.to_owned(), placed(old.as_ref(), &keys, value)));
         }
         names
     }
 }
 
 /// An object with a value under some keys, beside what it had.
-fn placed(old: Option<Value>, keys: &[&str], value: Value) -> Value {
+fn placed(old: Option<&Value>, keys: &[&str], value: Value) -> Value {
     let Some((key, rest)) = keys.split_first() else { return value };
     let mut entries: Vec<(_, Value)> = Vec::new();
-    if let Some(object) = old.as_ref().and_then(Value::as_object) {
+    if let Some(object) = old.and_then(Value::as_object) {
         entries.extend(object.iter().map(|(key, value)| (key.as_str().into(), value.clone())));
     }
     let inner =
         entries.iter().position(|(known, _): &(_, Value)| known == key).map(|at| entries.remove(at).1);
-    entries.push(((*key).into(), placed(inner, rest, value)));
+    entries.push(((*key).into(), placed(inner.as_ref(), rest, value)));
     Value::object(entries).unwrap()
 }
 

@@ -42,15 +42,17 @@ fn told(shell: &str, text: &str) -> String {
     };
     let (script, problems) = analyse(text, &setting);
     let mut out = String::new();
-    problems.iter().for_each(|problem| say(&mut out, text, problem));
+    for problem in &problems {
+        say(&mut out, text, problem);
+    }
     match script.bind(&scope, &mut session) {
         Ok(bound) => {
             writeln!(out, "  bound: {}", encoded(&bound.text)).unwrap();
             bound.warnings.iter().for_each(|warning| say(&mut out, text, warning));
             let files = bound.variables.iter().filter(|variable| variable.travel == Travel::Path);
-            files.for_each(|variable| {
-                writeln!(out, "  file: {} holds {:?}", variable.name, variable.value).unwrap()
-            });
+            for variable in files {
+                writeln!(out, "  file: {} holds {:?}", variable.name, variable.value).unwrap();
+            }
         }
         Err(errors) => errors.iter().for_each(|error| say_error(&mut out, text, error, &problems)),
     }
@@ -62,7 +64,9 @@ fn told_argv(text: &str, scope: &Scope, session: &mut Session<'_>) -> String {
     let entries: Vec<&str> = list.as_list().unwrap().iter().map(|entry| entry.as_str().unwrap()).collect();
     let (argv, problems) = Argv::analyse(&entries, &Syntax::DEFAULT);
     let mut out = String::new();
-    problems.iter().for_each(|(at, problem)| say(&mut out, entries[*at], problem));
+    for (at, problem) in &problems {
+        say(&mut out, entries[*at], problem);
+    }
     match argv.bind(scope, session) {
         Ok(arguments) => {
             let shown = arguments.iter().map(|argument| {
@@ -76,7 +80,9 @@ fn told_argv(text: &str, scope: &Scope, session: &mut Session<'_>) -> String {
         }
         Err(errors) => {
             let known: Vec<_> = problems.into_iter().map(|(_, problem)| problem).collect();
-            errors.iter().for_each(|(at, error)| say_error(&mut out, entries[*at], error, &known));
+            for (at, error) in &errors {
+                say_error(&mut out, entries[*at], error, &known);
+            }
         }
     }
     out

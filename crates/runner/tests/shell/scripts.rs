@@ -194,13 +194,10 @@ impl Script {
 
 /// Runs some scripts in one process, as they are and bound.
 fn check(shell: Shell, scripts: &[Script], folder: &Folder) -> Result<(), String> {
-    let by_hand: String =
-        scripts.iter().map(|script| format!("(\n{}\n)\nprintf '\\0'\n", script.text)).collect();
-    let text: String = scripts
-        .iter()
-        .enumerate()
-        .map(|(at, script)| format!("(\n{}\n)\nprintf '\\0'\n", script.referring(at)))
-        .collect();
+    let apart = |text: &str| format!("(\n{text}\n)\nprintf '\\0'\n");
+    let by_hand = scripts.iter().map(|script| apart(&script.text)).collect::<Vec<_>>().concat();
+    let referring = scripts.iter().enumerate().map(|(at, script)| apart(&script.referring(at)));
+    let text = referring.collect::<Vec<_>>().concat();
     let names: Vec<_> = scripts.iter().enumerate().flat_map(|(at, script)| script.names(at)).collect();
     let bound = bind(&text, shell.dialect, &names)
         .map_err(|problems| format!("{}: {:?}\n{text}", shell.name, problems[0]))?;

@@ -1,5 +1,6 @@
 //! `threadline explain`: every reference of a step, what it gave, and who made that. A run is read, never changed.
 
+pub(crate) mod failures;
 pub(crate) mod json;
 pub(crate) mod target;
 pub(crate) mod text;
@@ -45,7 +46,7 @@ pub(crate) fn explain(call: &Explain) -> Result<(), Failure> {
         let value = json::explanation(&history, &told, &others)?;
         return super::print(&format!("{}\n", value.to_json(JsonStyle::Compact)));
     }
-    let teller = Teller { history: &history, readers: &others, full: call.full };
+    let teller = Teller { history: &history, readers: &others, full: call.full, when: true };
     if many(&told) && !target.is_one() && call.step.is_some() {
         return print(&table(&history, &told)?);
     }
@@ -130,9 +131,9 @@ fn table(history: &History<'_>, told: &[Told]) -> Result<String, Failure> {
         let time = super::history::clock_text(one.seen.time);
         table.row([(PLAIN, name), (PLAIN, status.to_owned()), (DIM, time), (PLAIN, note)]);
     }
-    let one = last.first().map_or(String::new(), |one| json::label(history, &one.seen.at));
+    let one = last.first().map_or(String::new(), |one| failures::handle(&history.plan, &one.seen.at));
     let run = &history.info.id;
-    Ok(format!("{}\n`threadline explain {run} '{one}'` shows one of them\n", table.text("")))
+    Ok(format!("{}\n`threadline explain {run} {one}` shows one of them\n", table.text("")))
 }
 
 /// Nothing failed and nothing was asked for: what can be asked for.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
-use threadline_engine::event::Status;
+use threadline_engine::event::{Instance, Status};
 use threadline_engine::replay::{Evaluated, Maker};
 use threadline_lang::Value;
 use threadline_lang::diag::excerpt;
@@ -31,6 +31,8 @@ pub(crate) struct Teller<'h, 'r> {
     pub(crate) readers: &'h Readers,
     /// Whether values are shown whole.
     pub(crate) full: bool,
+    /// Whether it is said when a value was made.
+    pub(crate) when: bool,
 }
 
 impl Teller<'_, '_> {
@@ -38,7 +40,7 @@ impl Teller<'_, '_> {
     pub(crate) fn text(&self, told: &[Told]) -> Result<String, Failure> {
         let mut out = String::new();
         let mut before = None;
-        for one in told {
+        for (at, one) in told.iter().enumerate() {
             if before != Some(&one.seen.at) {
                 if before.is_some() {
                     out.push('\n');
@@ -46,7 +48,8 @@ impl Teller<'_, '_> {
                 out.push_str(&self.title(one));
                 before = Some(&one.seen.at);
             }
-            self.evaluation(one, &mut out)?;
+            let same = told[..at].iter().rfind(|known| known.is_same_attempt(one));
+            self.evaluation(one, same, &mut out)?;
         }
         Ok(out)
     }
@@ -62,8 +65,14 @@ impl Teller<'_, '_> {
         format!("{BOLD}{name}{BOLD:#}  {DIM}{}:{line}:{column}, step {}{DIM:#}\n", source.name, told.seen.at)
     }
 
-    fn evaluation(&self, told: &Told, out: &mut String) -> Result<(), Failure> {
+    /// One evaluation; of one that came to the same as one before, only that.
+    fn evaluation(&self, told: &Told, same: Option<&Told>, out: &mut String) -> Result<(), Failure> {
         out.push_str(&self.headline(told));
+        if let Some(same) = same {
+            // Writing into a text cannot fail.
+            let _ = writeln!(out, "    everything as in attempt {}", same.seen.attempt);
+            return Ok(());
+        }
         if told.reproducible == Some(false) {
             out.push_str("    not reproducible with this version: the run resolved something else\n");
         }
@@ -144,12 +153,17 @@ impl Teller<'_, '_> {
         while out.ends_with("\n\n") {
             out.pop();
         }
-        out.push_str(&self.references(told, &field.references)?);
+        out.push_str(&self.references(told, &field.references, "      ")?);
         Ok(())
     }
 
     /// References as a table, each once.
-    pub(crate) fn references(&self, told: &Told, references: &[Referenced]) -> Result<String, Failure> {
+    pub(crate) fn references<'t>(
+        &self,
+        told: &Told,
+        references: impl IntoIterator<Item = &'t Referenced>,
+        indent: &str,
+    ) -> Result<String, Failure> {
         let mut table = Table::default();
         let mut seen = Vec::new();
         for reference in references {
@@ -178,7 +192,7 @@ impl Teller<'_, '_> {
                 (DIM, self.made(told, reference)? + &self.others(told, reference)),
             ]);
         }
-        Ok(table.text("      "))
+        Ok(table.text(indent))
     }
 
     fn value(&self, value: &Value) -> String {
@@ -210,15 +224,12 @@ impl Teller<'_, '_> {
                     Some(status) if status != Status::Completed => format!(" {}", status.name()),
                     _ => String::new(),
                 };
-                format!(
-                    "from `{}`{status}, event {seq}, {}",
-                    label(history, &event.at),
-                    clock_text(event.time)
-                )
+                let when = if self.when { format!(", {}", clock_text(event.time)) } else { String::new() };
+                format!("from {}{status}, event {seq}{when}", title(history, &event.at))
             }
             Maker::Item { list, index } => {
                 let event = history.event(*list)?;
-                format!("item {index} of `{}`, event {list}", label(history, &event.at))
+                format!("item {index} of {}, event {list}", title(history, &event.at))
             }
             Maker::Input(_) => "input".to_owned(),
             Maker::Import(_) => "an earlier run".to_owned(),
@@ -245,7 +256,7 @@ impl Teller<'_, '_> {
         let readers = self.readers.get(&reference.maker).into_iter().flatten();
         let mut names: Vec<String> = Vec::new();
         for (at, _) in readers.filter(|(at, _)| *at != told.seen.at) {
-            let name = format!("`{}`", label(self.history, at));
+            let name = title(self.history, at);
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -258,4 +269,14 @@ impl Teller<'_, '_> {
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         format!("; also read by {}{more}", names.join(", "))
     }
+}
+
+/// A step in a sentence: its label, and its number where another step has the same.
+pub(crate) fn title(history: &History<'_>, at: &Instance) -> String {
+    let label = label(history, at);
+    let Some(step) = at.step(&history.plan) else { return format!("`{label}`") };
+    let steps = &history.plan.steps;
+    let known = &steps[step as usize];
+    let alone = steps.iter().filter(|other| other.label == known.label).count() == 1;
+    if alone { format!("`{label}`") } else { format!("`{label}` (step {})", known.number) }
 }

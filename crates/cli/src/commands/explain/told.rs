@@ -169,6 +169,15 @@ impl Told {
         self.fields.iter().flat_map(|field| &field.references)
     }
 
+    /// Whether two attempts of one execution resolved to the same.
+    pub(crate) fn is_same_attempt(&self, other: &Self) -> bool {
+        let known = self.seen.fields.is_some() && self.reproducible == Some(true);
+        known
+            && self.reproducible == other.reproducible
+            && self.seen.at == other.seen.at
+            && self.seen.fields == other.seen.fields
+    }
+
     /// What was evaluated, in a word.
     pub(crate) fn evaluated(&self) -> &'static str {
         match self.seen.evaluated {

@@ -184,7 +184,7 @@ fn value_to_quote(text: &str, at: usize, kind: &ErrorKind) -> Option<Span> {
         && !source.starts_with(['|', '>'])
     {
         return Some(if source.starts_with(['[', '{']) {
-            reference_span(source, reference, value)
+            in_brackets(source, unquoted_reference(source).unwrap_or(reference), value)
         } else {
             value
         });
@@ -201,11 +201,44 @@ fn value_to_quote(text: &str, at: usize, kind: &ErrorKind) -> Option<Span> {
     fits.then_some(value)
 }
 
-/// A reference inside a list or object in brackets, up to its closing brace or the end of the line.
-fn reference_span(source: &str, reference: usize, value: Span) -> Span {
-    let len = source[reference..].find('}').map_or(source.len() - reference, |end| end + 1);
-    let start = value.start as usize + reference;
-    Span::new(start, start + len)
+/// Where the first reference stands that is in no quotes.
+fn unquoted_reference(source: &str) -> Option<usize> {
+    let mut quote = None;
+    for (at, byte) in source.bytes().enumerate() {
+        match (quote, byte) {
+            (None, b'$') if source[at..].starts_with("${") => return Some(at),
+            (None, b'"' | b'\'') => quote = Some(byte),
+            (Some(open), _) if open == byte => quote = None,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The value around a reference inside a list or object in brackets.
+fn in_brackets(source: &str, reference: usize, value: Span) -> Span {
+    let before = &source[..reference];
+    let key = before.rfind(": ").map_or(0, |at| at + 2);
+    let start = key.max(before.rfind(['[', '{', ',']).map_or(0, |at| at + 1));
+    let start = start + (before[start..].len() - before[start..].trim_start().len());
+    let mut depth = 0_usize;
+    let ends = |byte: u8| match byte {
+        b'{' => {
+            depth += 1;
+            false
+        }
+        b'}' if depth > 0 => {
+            depth -= 1;
+            false
+        }
+        b'}' | b']' => true,
+        b',' => depth == 0,
+        _ => false,
+    };
+    let len = source[reference..].bytes().position(ends).unwrap_or(source.len() - reference);
+    let text = source[start..reference + len].trim_end();
+    let start = value.start as usize + start;
+    Span::new(start, start + text.len())
 }
 
 /// What stands after the key, or after the dashes, on the line of a place.
@@ -217,7 +250,9 @@ fn value_on_line(text: &str, at: usize) -> Option<Span> {
     while let Some(rest) = value.strip_prefix("- ").or_else(|| value.strip_prefix("? ")) {
         value = rest.trim_start_matches(' ');
     }
-    if let Some(rest) = after_key(value) {
+    if !value.starts_with(['[', '{'])
+        && let Some(rest) = after_key(value)
+    {
         value = rest;
     }
     let start = end - value.len();

@@ -1,0 +1,74 @@
+//! The end of a failed run: each failed step with the values it read, and the command that tells more.
+
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use threadline_engine::event::Instance;
+use threadline_flow::plan::Plan;
+
+use super::super::history::History;
+use super::json::label;
+use super::text::Teller;
+use super::told::{Readers, Referenced, Told, tell};
+use crate::exit::Failure;
+use crate::report::visible;
+
+const BAD: Style = AnsiColor::Red.on_default().bold();
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+
+/// So many failed steps are shown, and so many of the references of each.
+const MAX_STEPS: usize = 5;
+const MAX_REFERENCES: usize = 10;
+
+/// The steps that failed, as text; nothing when none did.
+pub(crate) fn failures(history: &History<'_>) -> Result<String, Failure> {
+    let Some(target) = super::failed(history)? else { return Ok(String::new()) };
+    let told = last_of_each(tell(history, &target)?);
+    let readers = Readers::new();
+    let teller = Teller { history, readers: &readers, full: false, when: false };
+    let mut out = String::new();
+    for one in told.iter().take(MAX_STEPS) {
+        out.push('\n');
+        out.push_str(&failure(&teller, one)?);
+    }
+    if let Some(more) = told.len().checked_sub(MAX_STEPS).filter(|more| *more > 0) {
+        // Writing into a text cannot fail.
+        let _ = writeln!(out, "\n{more} more failed: `threadline explain {}`", history.info.id);
+    }
+    Ok(out)
+}
+
+fn last_of_each(told: Vec<Told>) -> Vec<Told> {
+    let mut last: Vec<Told> = Vec::new();
+    for one in told {
+        match last.iter_mut().find(|known| known.seen.at == one.seen.at) {
+            Some(known) => *known = one,
+            None => last.push(one),
+        }
+    }
+    last
+}
+
+fn failure(teller: &Teller<'_, '_>, told: &Told) -> Result<String, Failure> {
+    let history = teller.history;
+    let name = visible(&label(history, &told.seen.at));
+    let error = told.ended.as_ref().and_then(|ended| ended.output.meta.get("error"));
+    let error = error.map_or(String::new(), |error| format!(": {}", visible(&error.to_string())));
+    let mut out = format!("{BAD}✗{BAD:#} {BOLD}{name}{BOLD:#}{error}\n");
+    let references: Vec<&Referenced> = told.references().take(MAX_REFERENCES).collect();
+    out.push_str(&teller.references(told, references, "  ")?);
+    let handle = handle(&history.plan, &told.seen.at);
+    let _ = writeln!(out, "  {DIM}threadline explain {} {handle}{DIM:#}", history.info.id);
+    Ok(out)
+}
+
+/// What to call an execution on a command line.
+pub(crate) fn handle(plan: &Plan, at: &Instance) -> String {
+    let step = at.step(plan).map(|step| &plan.steps[step as usize].step);
+    let name = step.and_then(|step| step.id.as_ref().or(step.capture.as_ref()));
+    let items: String = at.items().map(|index| format!("[{index}]")).collect();
+    let handle = name.map_or_else(|| at.to_string(), |name| format!("{}{items}", name.of));
+    let plain = handle.chars().all(|char| char.is_ascii_alphanumeric() || "_-./".contains(char));
+    if plain { handle } else { format!("'{handle}'") }
+}

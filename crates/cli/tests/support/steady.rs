@@ -1,0 +1,69 @@
+//! What differs from run to run, under names that are always the same. Cases and pages are compared after this.
+//!
+//! | name | stands for |
+//! |---|---|
+//! | `[RUN]`, `[RUN-2]`, ... | the ids of the project's runs, in the order they began |
+//! | `[WHEN]`, `[CLOCK]` | a date with its time; the time of a day |
+//! | `[TIME]` | how long something took; it is as wide as the column it stands in |
+//! | `[N]` | a number that was measured |
+//! | `[UUID]`, `[HASH]` | what they say |
+//!
+//! Only the outputs of commands that begin or read runs are changed.
+
+use std::cell::RefCell;
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+
+/// The commands whose outputs vary.
+const COMMANDS: [&str; 6] = ["run", "resume", "runs", "show", "explain", "vars"];
+
+/// The runs of a project.
+#[derive(Default)]
+pub(crate) struct Runs(RefCell<Vec<String>>);
+
+fn pattern(text: &str) -> Regex {
+    Regex::new(text).expect("a pattern")
+}
+
+static BEGAN: LazyLock<Regex> = LazyLock::new(|| pattern(r#"(?m)(?: run |"run":")([a-z0-9]{8})(?:$|")"#));
+static NAMES: LazyLock<[(Regex, &str); 5]> = LazyLock::new(|| {
+    [
+        (pattern(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?"), "[WHEN]"),
+        (pattern(r"\b\d\d:\d\d:\d\d\.\d{3}\b"), "[CLOCK]"),
+        (pattern(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "[UUID]"),
+        (pattern(r"\b[0-9a-f]{64}\b"), "[HASH]"),
+        (pattern(r#"("(?:execution_time_ms|cpu_time_ms|memory_usage_mb)":)[0-9.]+"#), "${1}[N]"),
+    ]
+});
+static TOOK: LazyLock<Regex> = LazyLock::new(|| pattern(r" *\b\d+(\.\d+)?m?s\b"));
+
+impl Runs {
+    /// The text that a command printed, with what varies under its name.
+    pub(crate) fn steady(&self, arguments: &[&str], text: &str) -> String {
+        if !arguments.first().is_some_and(|command| COMMANDS.contains(command)) {
+            return text.to_owned();
+        }
+        let mut runs = self.0.borrow_mut();
+        for found in BEGAN.captures_iter(text) {
+            if !runs.iter().any(|known| *known == found[1]) {
+                runs.push(found[1].to_owned());
+            }
+        }
+        let mut text = text.to_owned();
+        for (at, run) in runs.iter().enumerate() {
+            let name = if at == 0 { "[RUN]".to_owned() } else { format!("[RUN-{}]", at + 1) };
+            text = text.replace(run, &name);
+        }
+        for (pattern, name) in NAMES.iter() {
+            text = pattern.replace_all(&text, *name).into_owned();
+        }
+        // In a column it is as wide as what stood there; in a sentence one space is before it.
+        let took = |found: &Captures<'_>| match found[0].len() - found[0].trim_start().len() {
+            0 => "[TIME]".to_owned(),
+            1 => " [TIME]".to_owned(),
+            _ => format!("{:>width$}", "[TIME]", width = found[0].len()),
+        };
+        TOOK.replace_all(&text, took).into_owned()
+    }
+}

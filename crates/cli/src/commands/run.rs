@@ -376,7 +376,7 @@ fn inputs_of(workflow: &Workflow, what: &crate::arguments::What) -> Result<Value
         }
     }
     if !problems.is_empty() {
-        return Err(Failure::Usage(problems.join("\n")));
+        return Err(Failure::Inputs(problems.iter().map(Report::plain).collect()));
     }
     Value::object(values).map_err(|_| Failure::Usage("the inputs are too large".to_owned()))
 }

@@ -315,20 +315,9 @@ impl Fields<'_, '_> {
                 self.add(&name, resolution.origin.as_ref(), Shown::Nothing);
                 self.told.len() - 1
             });
-            let place = self.place(&resolution);
+            let place = report::trace_place(self.history.source(), &resolution);
             let maker = seen.maker(&resolution);
             self.told[at].references.push(Referenced { resolution, place, maker });
-        }
-    }
-
-    fn place(&self, resolution: &Resolution) -> (usize, usize) {
-        // With code of `context` in it, a script has other positions than its text in the file.
-        let pasted = self.step.script.as_ref().is_some_and(|script| !script.code().is_empty());
-        match (&self.step.step.action, &resolution.origin) {
-            (Action::Shell { text, .. }, Some(origin)) if pasted && origin == &text.origin => {
-                self.line_column(origin)
-            }
-            _ => report::trace_place(self.history.source(), resolution),
         }
     }
 }

@@ -39,7 +39,7 @@ struct Names {
     captures: Vec<String>,
     /// In how many `foreach` it stands.
     items: u64,
-    /// Whether there is a step before.
+    /// Whether there is a step before for sure.
     prev: bool,
 }
 
@@ -71,7 +71,8 @@ impl Generator {
         self.next += 1;
         self.line(indent, &format!("- id: {id}"));
         let indent = indent + 1;
-        if self.random.percent(30) {
+        let conditional = self.random.percent(30);
+        if conditional {
             let condition = match names.ids.first() {
                 Some(id) if self.random.percent(50) => format!("'${{{id}}} != 3'"),
                 _ => "inputs.go".to_owned(),
@@ -95,7 +96,7 @@ impl Generator {
         }
         names.ids.push(id);
         names.captures.extend(capture);
-        names.prev = true;
+        names.prev |= !conditional;
         for part in ["on_failure", "on_success", "finally"] {
             if depth < 3 && self.left > 0 && self.random.percent(15) {
                 self.line(indent, &format!("{part}:"));

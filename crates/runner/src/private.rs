@@ -2,8 +2,10 @@
 //! are gone when the step is done.
 
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+use crate::process::make_private;
 
 /// Files that only this user can read, gone when they are dropped.
 pub(crate) struct PrivateFiles(Vec<(usize, PathBuf)>);
@@ -16,7 +18,7 @@ impl PrivateFiles {
     ) -> std::io::Result<Self> {
         let mut files = Self(Vec::new());
         for (at, bytes) in values {
-            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            make_private(folder)?;
             let path = folder.join(format!("value-{}", uuid::Uuid::new_v4().simple()));
             let mut file =
                 std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;

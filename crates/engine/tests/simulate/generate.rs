@@ -96,6 +96,7 @@ impl Generator {
         }
         names.ids.push(id);
         names.captures.extend(capture);
+        // A step that is skipped is not the one before.
         names.prev |= !conditional;
         for part in ["on_failure", "on_success", "finally"] {
             if depth < 3 && self.left > 0 && self.random.percent(15) {
@@ -121,7 +122,11 @@ impl Generator {
         match self.random.below(4) {
             0 => return self.line(indent, &format!("value: '{read}'")),
             1 => self.line(indent, &format!("write_file: {{path: out, content: 'x {read}'}}")),
-            _ => self.line(indent, &format!("argv: [work, '{read}']")),
+            _ => {
+                // A list has to say how it becomes an argument.
+                let read = read.replace("} ", " | to_json} ");
+                self.line(indent, &format!("argv: [work, '{read}']"));
+            }
         }
         if self.random.percent(30) {
             let attempts = 2 + self.random.below(2);

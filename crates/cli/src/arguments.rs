@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use threadline_lang::Undefined;
 
-/// Typed, checked, safe values: `${...}` in templates, documents and expressions.
+/// Runs workflows of shell tools and agents: every value typed, checked, safe and traceable, every run durable.
 #[derive(Parser)]
 #[command(name = "threadline", version, arg_required_else_help = true, disable_help_subcommand = true)]
 pub(crate) struct Arguments {

@@ -73,7 +73,15 @@ impl Reporter {
             step.label.width() + 2 * depth(&step.number) + 4 * items
         });
         let width = labels.max().unwrap_or(0).clamp(12, LABEL_WIDTH);
-        Self { plan, how, counts: Counts::default(), began: None, partial: BTreeMap::new(), crowded: BTreeSet::new(), width }
+        Self {
+            plan,
+            how,
+            counts: Counts::default(),
+            began: None,
+            partial: BTreeMap::new(),
+            crowded: BTreeSet::new(),
+            width,
+        }
     }
 
     pub(crate) fn notice(&mut self, notice: &Notice<'_>) {
@@ -81,27 +89,8 @@ impl Reporter {
             Notice::Event(event) => self.event(event),
             Notice::Printed(at, stream, bytes) if self.how.verbose => self.printed(at, *stream, bytes),
             Notice::Printed(..) => {}
-            Notice::Resolved(_, trace) => {
-                if let Some(format) = self.how.trace {
-                    report::print_trace(self.source(), format, trace);
-                }
-            }
-            Notice::Warned(_, warnings) => {
-                let reports: Vec<Report> =
-                    warnings.iter().map(|warning| Report::warning(self.source(), warning)).collect();
-                report::print_all(&reports);
-            }
-            Notice::Problems(_, problems) => {
-                let reports: Vec<Report> =
-                    problems.iter().map(|problem| Report::problem(self.source(), problem)).collect();
-                report::print_all(&reports);
-            }
+            remark => self::remark(&self.plan, self.how.trace, remark),
         }
-    }
-
-    fn source(&self) -> Source<'_> {
-        let file = &self.plan.workflow.file;
-        Source { name: file.name(), text: file.text() }
     }
 
     pub(crate) fn event(&mut self, event: &Event) {
@@ -239,12 +228,38 @@ impl Reporter {
     }
 }
 
+/// Prints what is said to people about the text of a workflow, whatever form the run itself is shown in.
+pub(crate) fn remark(plan: &Plan, trace: Option<Trace>, notice: &Notice<'_>) {
+    let file = &plan.workflow.file;
+    let source = Source { name: file.name(), text: file.text() };
+    let reports: Vec<Report> = match notice {
+        Notice::Resolved(_, resolutions) => {
+            if let Some(format) = trace {
+                report::print_trace(source, format, resolutions);
+            }
+            return;
+        }
+        Notice::Warned(_, warnings) => {
+            warnings.iter().map(|warning| Report::warning(source, warning)).collect()
+        }
+        Notice::Problems(_, problems) => {
+            problems.iter().map(|problem| Report::problem(source, problem)).collect()
+        }
+        Notice::Event(_) | Notice::Printed(..) => return,
+    };
+    report::print_all(&reports);
+}
+
 /// A step and its items, as people name them.
 pub(crate) fn label(plan: &Plan, at: &Instance) -> String {
     let Some(step) = at.step(plan) else { return at.to_string() };
     let step = &plan.steps[step as usize];
-    let items: String = at.items().map(|index| format!("[{index}]")).collect();
-    format!("{}{}{items}", "  ".repeat(depth(&step.number)), step.label)
+    format!("{}{}{}", "  ".repeat(depth(&step.number)), step.label, items(at))
+}
+
+/// The items that an execution is for, `[17]` or `[3][0]`; nothing where there is none.
+pub(crate) fn items(at: &Instance) -> String {
+    at.items().fold(String::new(), |text, index| text + "[" + index + "]")
 }
 
 /// How deep a step stands in the file.

@@ -9,13 +9,18 @@ use threadline_lang::{Limits, Value, data};
 use threadline_runner::driver::Notice;
 use threadline_store::wire;
 
+use crate::arguments::Trace;
 use crate::commands::history::time_text;
+use crate::reporter;
 
-/// Prints a notice as a line of JSON; what steps print is in their events.
-pub(crate) fn notice(plan: &Plan, notice: &Notice<'_>) {
-    if let Notice::Event(event) = notice {
-        // Whoever read it may be gone; the run goes on.
-        let _ = writeln!(std::io::stdout(), "{}", event_json(plan, event).to_json(JsonStyle::Compact));
+/// Prints an event as a line of JSON; what steps print is in their events. What people are told goes to stderr.
+pub(crate) fn notice(plan: &Plan, trace: Option<Trace>, notice: &Notice<'_>) {
+    match notice {
+        Notice::Event(event) => {
+            // Whoever read it may be gone; the run goes on.
+            let _ = writeln!(std::io::stdout(), "{}", event_json(plan, event).to_json(JsonStyle::Compact));
+        }
+        remark => reporter::remark(plan, trace, remark),
     }
 }
 

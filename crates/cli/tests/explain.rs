@@ -37,7 +37,7 @@ struct Told {
 struct Field {
     step: String,
     attempt: i64,
-    field: String,
+    name: String,
     value: Value,
 }
 
@@ -170,17 +170,14 @@ fn tell(evaluation: &Value, told: &mut Vec<Told>, fields: &mut Vec<Field>) {
             }
         }
         let value = field.get("value").cloned().unwrap_or_default();
-        fields.push(Field { step: step.clone(), attempt, field: name, value });
+        fields.push(Field { step: step.clone(), attempt, name, value });
     }
 }
 
 /// The items of an execution: `[1]` of `3[1]/2`.
 fn items(at: &str) -> String {
-    at.split('[')
-        .skip(1)
-        .filter_map(|rest| rest.split(']').next())
-        .map(|index| format!("[{index}]"))
-        .collect()
+    let indexes = at.split('[').skip(1).filter_map(|rest| rest.split(']').next());
+    indexes.fold(String::new(), |text, index| text + "[" + index + "]")
 }
 
 fn maker(maker: &Value) -> String {
@@ -234,7 +231,7 @@ fn check_field(project: &Project, fields: &[Field], line: &str) -> Option<String
     };
     let Line { step, attempt, field, .. } = words(head, " ");
     let mut found = false;
-    for one in fields.iter().filter(|one| one.step == step && one.field == field) {
+    for one in fields.iter().filter(|one| one.step == step && one.name == field) {
         if attempt.is_some_and(|attempt| attempt != one.attempt) {
             continue;
         }
@@ -243,7 +240,7 @@ fn check_field(project: &Project, fields: &[Field], line: &str) -> Option<String
         let actual = match one.value.as_list() {
             // A command: what its program received, behind its name and the file it writes to.
             Some(words) if !received.starts_with('=') => {
-                words.iter().skip(2).map(|word| format!("{word}\0")).collect()
+                words.iter().skip(2).fold(String::new(), |text, word| text + &word.to_string() + "\0")
             }
             _ => one.value.to_string(),
         };

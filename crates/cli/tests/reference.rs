@@ -36,6 +36,11 @@ fn checks_page_is_up_to_date() {
     check("checks.md", "checks", &checks());
 }
 
+#[test]
+fn runs_page_is_up_to_date() {
+    check("runs.md", "events", &events());
+}
+
 /// A section shows a file with the problem and one without; that both are so is for the test of the pages.
 #[test]
 fn every_check_has_a_section() {
@@ -326,4 +331,12 @@ fn function(function: &Function, out: &mut String) {
 fn capitalised(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
+}
+
+fn events() -> String {
+    let mut text = "| kind | what it says |\n|---|---|\n".to_owned();
+    for (kind, about) in threadline_store::wire::KINDS {
+        writeln!(text, "| `{kind}` | {about} |").unwrap();
+    }
+    text
 }

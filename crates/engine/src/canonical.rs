@@ -106,3 +106,45 @@ impl Canonical {
         let _ = writeln!(self.0, "{name} {number}");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use threadline_flow::shell::Argument;
+
+    use super::*;
+    use crate::evaluate::{MAX_OUTPUT, RetryPlan};
+
+    fn argv(words: &[&str], env: &[(&str, Option<&str>)]) -> Resolved {
+        let argument =
+            |(entry, word): (usize, &&str)| Argument { entry, value: (*word).to_owned(), is_file: false };
+        Resolved {
+            act: Act::Argv(words.iter().enumerate().map(argument).collect()),
+            env: env.iter().map(|(name, value)| ((*name).into(), value.map(str::to_owned))).collect(),
+            cwd: None,
+            timeout: None,
+            max_output: MAX_OUTPUT,
+            retry: RetryPlan::ONCE,
+        }
+    }
+
+    #[test]
+    fn other_fields_have_another_fingerprint() {
+        let all = [
+            argv(&["a", "b"], &[]),
+            argv(&["a b"], &[]),
+            argv(&["a", "", "b"], &[]),
+            argv(&["a\nargument 1 b"], &[]),
+            argv(&["a", "b"], &[("X", None)]),
+            argv(&["a", "b"], &[("X", Some(""))]),
+            argv(&["a", "b"], &[("X", Some("="))]),
+            Resolved { cwd: Some(String::new()), ..argv(&["a", "b"], &[]) },
+            Resolved { max_output: 1, ..argv(&["a", "b"], &[]) },
+        ];
+        for (at, one) in all.iter().enumerate() {
+            assert_eq!(one.fingerprint(), one.clone().fingerprint());
+            for other in &all[at + 1..] {
+                assert_ne!(one.fingerprint(), other.fingerprint(), "{one:?} and {other:?}");
+            }
+        }
+    }
+}

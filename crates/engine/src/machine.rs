@@ -316,7 +316,7 @@ impl Machine {
             What::RunStarted(_) => {
                 self.stage = Stage::Going;
                 self.scopes.insert(EcoString::new(), Scope::default());
-                self.open(EcoString::new(), STEPS, None, EcoString::new(), None);
+                self.open(&EcoString::new(), STEPS, None, EcoString::new(), None);
             }
             What::Resumed => self.resume(),
             What::Paused { .. } => {}
@@ -335,7 +335,7 @@ impl Machine {
                 match what {
                     What::Decided { .. } if live.phase == Phase::Deciding => self.act(&event.at.0),
                     What::Skipped { .. } if live.phase == Phase::Deciding => {
-                        self.skipped(&event.at.0, event.seq)
+                        self.skipped(&event.at.0, event.seq);
                     }
                     What::Expanded { count, parallel, .. } if live.phase == Phase::Expanding => {
                         self.expanded(&event.at.0, event.seq, *count, *parallel);
@@ -472,7 +472,7 @@ impl Machine {
 
     fn open(
         &mut self,
-        prefix: EcoString,
+        prefix: &EcoString,
         list: ListNumber,
         owner: Option<(EcoString, Part, Option<u64>)>,
         scope: EcoString,
@@ -480,7 +480,7 @@ impl Machine {
     ) {
         let frame = Frame { list, owner, scope, position: 0, prev, failed: false };
         self.frames.insert(prefix.clone(), frame);
-        self.begin(&prefix);
+        self.begin(prefix);
     }
 
     /// Begins the step at the frame's position, or concludes the list.
@@ -563,7 +563,7 @@ impl Machine {
         let (output, frame) = (live.output, live.frame.clone());
         let Some(scope) = self.frames.get(&frame).map(|frame| frame.scope.clone()) else { return };
         let prefix = eco_format!("{at}/{}/", part.key());
-        self.open(prefix, list, Some((at.clone(), part, None)), scope, output);
+        self.open(&prefix, list, Some((at.clone(), part, None)), scope, output);
     }
 
     /// A list is at its end, well or not.
@@ -588,7 +588,7 @@ impl Machine {
     fn workflow_list_done(&mut self, prefix: &EcoString) {
         match self.plan.finally {
             Some(list) if prefix.is_empty() => {
-                self.open(FINALLY.into(), list, None, EcoString::new(), None);
+                self.open(&FINALLY.into(), list, None, EcoString::new(), None);
             }
             _ => {
                 self.commands.extend(self.end());
@@ -660,9 +660,9 @@ impl Machine {
             self.scopes.insert(scope.clone(), Scope { parent: Some(parent), item, ..Scope::default() });
             let Some(list) = self.plan.part(step, Part::Do) else { return };
             // An item made ready by the list's event depends on nothing that other items leave.
-            let last = std::mem::replace(&mut self.last, items_as_of(self.live.get(at)));
-            self.open(eco_format!("{scope}/"), list, Some((at.clone(), Part::Do, Some(index))), scope, None);
-            self.last = last;
+            let now = std::mem::replace(&mut self.last, items_as_of(self.live.get(at)));
+            self.open(&eco_format!("{scope}/"), list, Some((at.clone(), Part::Do, Some(index))), scope, None);
+            self.last = now;
         }
         self.items_over(at);
     }

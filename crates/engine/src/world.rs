@@ -94,6 +94,8 @@ impl World for Recorder<'_> {
         let from = self.open[at].1;
         self.open.truncate(at);
         let computed = self.computed.split_off(from.min(self.computed.len()));
+        // The session remembers an answer, so a field that asks the same is not heard here. A `uuid` is its template's.
+        self.computed.extend(computed.iter().filter(|answer| answer.name != "uuid").cloned());
         self.known.insert(definition.into(), value.clone());
         self.defined.push(Definition { name: definition.into(), value: value.clone(), computed });
     }

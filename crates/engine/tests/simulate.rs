@@ -4,6 +4,8 @@
 //! The same seeds each time gate a change. With `THREADLINE_LONG=1` there are many more, from a random one on, which
 //! is printed; `THREADLINE_SEED=n` begins with that one.
 
+#![expect(clippy::print_stdout, reason = "a random seed must be known to be repeated")]
+#![expect(clippy::unwrap_used, reason = "a workflow that cannot be read fails the test")]
 #![expect(
     clippy::disallowed_methods,
     reason = "the examples are files, and the long form wants random seeds"
@@ -45,7 +47,7 @@ fn seeds(count: u64) -> impl Iterator<Item = u64> {
 
 fn random_seed() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    Random::new(now.as_secs() ^ u64::from(now.subsec_nanos())).next() >> 16
+    Random::new(now.as_secs() ^ u64::from(now.subsec_nanos())).number() >> 16
 }
 
 /// A workflow with a simulation of it.

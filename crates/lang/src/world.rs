@@ -7,7 +7,7 @@ use crate::value::Value;
 /// Gives computed values. The binary has the real one; a replay, a preview or a test gives another.
 ///
 /// The names that the language asks for are `env` (the name of a variable), `file` (a path), `cmd` (a command,
-/// then its arguments), `now` (RFC 3339 text), `uuid`, and the declared kinds with their arguments. Within one
+/// then its arguments; or one list: a text with references, then what they give, in order), `now` (RFC 3339 text), `uuid`, and the declared kinds with their arguments. Within one
 /// evaluation each is asked for once.
 pub trait World {
     /// The computed value of a name and arguments.

@@ -29,7 +29,7 @@ use crate::values::Values;
 const MAX_JOBS: usize = 256;
 
 /// A clock that does not jump cannot count to the end of time.
-const LONGEST_PAUSE: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+const LONGEST_PAUSE: Duration = Duration::from_hours(100 * 365 * 24);
 
 /// What a run needs.
 pub struct Setup<'a> {

@@ -24,6 +24,7 @@ use threadline_store::Sync;
 
 use crate::driver::{DriveError, Notice, Shared, Work, now};
 use crate::output::{self, Failure, Left, Measured};
+use crate::private::PrivateFiles;
 use crate::process::{self, Control, Ended, Environment, How, Spec, Stdin, Stream};
 use crate::project::WriteHow;
 use crate::world::{Commands, RealWorld, shell};
@@ -110,13 +111,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         Ok(())
     }
 
-    fn collect(
-        &self,
-        task: &Task,
-        list: Seq,
-        items: &[Option<Seq>],
-        failed: u64,
-    ) -> Result<(), DriveError> {
+    fn collect(&self, task: &Task, list: Seq, items: &[Option<Seq>], failed: u64) -> Result<(), DriveError> {
         let shared = self.shared;
         shared.wait_synced(task.as_of)?;
         let began = shared.journal.store().reader().event(shared.journal.run(), list)?.time;
@@ -581,7 +576,10 @@ impl<'s, 'a> Executor<'s, 'a> {
             self.shared.tell(&Notice::Printed(&task.at, stream, bytes));
         };
         let control: Control = self.shared.control.child();
-        process::run(spec, &control, &mut print).map_err(|error| Failure::new("Start", error.to_string()))
+        process::run(spec, &control, &mut print).map_err(|error| {
+            let hint = error.hint().map_or(String::new(), |hint| format!("; {hint}"));
+            Failure::new("Start", format!("{error}{hint}"))
+        })
     }
 
     fn ended(
@@ -723,40 +721,6 @@ fn agent_value(text: &str, format: CaptureFormat) -> Result<Value, Failure> {
         entries.push(("output".into(), output::read(text, format)?));
     }
     Value::object(entries).map_err(|_| Failure::new("Format", "its answer is too large"))
-}
-
-/// Files that only this user can read, gone when they are dropped.
-struct PrivateFiles(Vec<(usize, PathBuf)>);
-
-impl PrivateFiles {
-    fn write<'v>(folder: &Path, values: impl Iterator<Item = (usize, &'v [u8])>) -> std::io::Result<Self> {
-        use std::io::Write;
-        use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-        let mut files = Self(Vec::new());
-        for (at, bytes) in values {
-            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-            let path = folder.join(format!("value-{}", uuid::Uuid::new_v4().simple()));
-            let mut file =
-                std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-            files.0.push((at, path));
-            file.write_all(bytes)?;
-        }
-        Ok(files)
-    }
-
-    fn path(&self, at: usize) -> String {
-        let found = self.0.iter().find(|(index, _)| *index == at);
-        found.map_or(String::new(), |(_, path)| path.display().to_string())
-    }
-}
-
-impl Drop for PrivateFiles {
-    fn drop(&mut self) {
-        for (_, path) in &self.0 {
-            // Whoever was given the path may have moved the file away.
-            let _ = std::fs::remove_file(path);
-        }
-    }
 }
 
 /// When something began.

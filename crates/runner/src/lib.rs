@@ -11,6 +11,7 @@ mod bell;
 pub mod driver;
 mod execute;
 pub mod output;
+mod private;
 pub mod process;
 pub mod project;
 pub mod signals;

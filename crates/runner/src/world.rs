@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use threadline_flow::model::Computed;
-use threadline_lang::diag::nearest;
+use threadline_flow::shell::{self, BindError, command_script};
+use threadline_lang::diag::{Severity, nearest};
 use threadline_lang::value::JsonStyle;
-use threadline_lang::{ComputeError, Limits, Value, World, data};
+use threadline_lang::{ComputeError, Limits, Syntax, Value, World, data};
 
 use crate::output::spoken;
 use crate::process::{self, Control, Ended, Environment, How, Spec, Stdin};
-use crate::project::{FileError, MAX_FILE, Project};
+use crate::private::PrivateFiles;
+use crate::project::{FileError, MAX_FILE, Project, plain};
 
 /// A command is ended after this time.
 const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
@@ -51,10 +53,13 @@ impl World for RealWorld<'_> {
             "env" => self.variable(text(args, 0)?),
             "file" => self.file(text(args, 0)?),
             "cmd" => match self.commands {
-                Commands::Allowed => {
-                    let arguments: Vec<String> = args.iter().skip(1).map(Value::to_string).collect();
-                    self.command(text(args, 0)?, &arguments)
-                }
+                Commands::Allowed => match args.first().and_then(Value::as_list) {
+                    Some([command, values @ ..]) => self.bound_command(text(&[command.clone()], 0)?, values),
+                    _ => {
+                        let arguments: Vec<String> = args.iter().skip(1).map(Value::to_string).collect();
+                        self.command(text(args, 0)?, &arguments)
+                    }
+                },
                 Commands::Refused(hint) => Err(failed("commands are not allowed", Some(hint))),
             },
             "now" => Ok(Value::from(format!("{:.3}", jiff::Timestamp::now()))),
@@ -97,12 +102,52 @@ impl RealWorld<'_> {
         if command.contains('\0') || arguments.iter().any(|argument| argument.contains('\0')) {
             return Err(failed("a command cannot hold a NUL character", None));
         }
+        self.shell(command, arguments, &self.env, command)
+    }
+
+    /// The output of a command with references, each value bound in its place.
+    fn bound_command(&self, command: &str, values: &[Value]) -> Result<Value, ComputeError> {
+        let kinds = self.computed.iter().map(|declared| declared.name.clone()).collect();
+        let syntax = Syntax { kinds, ..Syntax::DEFAULT };
+        let (script, problems) = command_script(command, &syntax);
+        let refused = |problem: &shell::Problem| failed(&*problem.message, problem.hint.as_deref());
+        if let Some(problem) = problems.iter().find(|problem| problem.severity == Severity::Error) {
+            return Err(refused(problem));
+        }
+        if script.len() != values.len() {
+            let hint = "pass values as arguments: `cmd(\"wc -l \\\"$1\\\"\", item.path)`";
+            return Err(failed("its references cannot be told from what is the shell's", Some(hint)));
+        }
+        let bound = script.bind_values(|at, _| Ok(values[at].clone())).map_err(|errors| {
+            match errors.first() {
+                Some(BindError::Refused(problem)) => refused(problem),
+                // The values are there already.
+                _ => failed("a value cannot be bound", None),
+            }
+        })?;
+        let files = bound.files().map(|(at, variable)| (at, variable.value.as_bytes()));
+        let files = PrivateFiles::write(&self.spool, files)
+            .map_err(|error| failed(format!("a value could not be written: {}", plain(&error)), None))?;
+        let mut env = self.env.clone();
+        for (name, value) in bound.environment() {
+            env.set(name, value);
+        }
+        self.shell(&bound.script(|at| files.path(at)), &[], &env, command)
+    }
+
+    fn shell(
+        &self,
+        script: &str,
+        arguments: &[String],
+        env: &Environment,
+        shown: &str,
+    ) -> Result<Value, ComputeError> {
         let (program, options) = shell(&self.env);
         let mut args: Vec<OsString> = options.iter().map(OsString::from).collect();
-        args.extend(["-c", command, program].map(OsString::from));
+        args.extend(["-c", script, program].map(OsString::from));
         args.extend(arguments.iter().map(OsString::from));
-        let ended = self.run(program.into(), args, Stdin::Null, COMMAND_TIMEOUT, command)?;
-        let mut text = output_text(&ended, command)?;
+        let ended = self.run(program.into(), args, env, Stdin::Null, COMMAND_TIMEOUT, shown)?;
+        let mut text = output_text(&ended, shown)?;
         text.truncate(text.trim_end_matches(['\n', '\r']).len());
         Ok(Value::from(text))
     }
@@ -121,7 +166,7 @@ impl RealWorld<'_> {
         let stdin = Stdin::Bytes(argument.to_json(JsonStyle::Compact).into_bytes().into());
         let timeout = declared.timeout.unwrap_or(COMMAND_TIMEOUT);
         let args = rest.iter().map(|word| OsString::from(word.as_str())).collect();
-        let ended = self.run(program.as_str().into(), args, stdin, timeout, program)?;
+        let ended = self.run(program.as_str().into(), args, &self.env, stdin, timeout, program)?;
         let text = output_text(&ended, program)?;
         data::json::read_value(&text, &Limits::DEFAULT).map_err(|error| {
             let hint = "a command that computes a value prints one JSON document: text in quotes";
@@ -133,6 +178,7 @@ impl RealWorld<'_> {
         &self,
         program: OsString,
         args: Vec<OsString>,
+        env: &Environment,
         stdin: Stdin,
         timeout: Duration,
         shown: &str,
@@ -140,7 +186,7 @@ impl RealWorld<'_> {
         let spec = Spec {
             program,
             args,
-            env: self.env.clone(),
+            env: env.clone(),
             cwd: self.folder.clone(),
             stdin,
             timeout: Some(timeout),

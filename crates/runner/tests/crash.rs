@@ -1,6 +1,8 @@
 //! The real driver and real processes, with a journal that stops before or after every commit: what had finished is
 //! not done again, and the run comes to the same end.
 
+#![expect(clippy::unwrap_used, reason = "a run that cannot be read fails the test")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -77,7 +79,7 @@ impl Place {
             run: RUN.into(),
             start_time: "2026-01-01T00:00:00.000Z".into(),
         };
-        let events = self.events(store);
+        let events = read(store);
         let begun = !events.is_empty();
         let lease = match store.lease(&run) {
             Err(StoreError::NoSuchRun { .. }) => store.create_run(NewRun {
@@ -136,19 +138,10 @@ impl Place {
         fold.machine
     }
 
-    fn events(&self, store: &Store) -> Vec<Event> {
-        let run = RunId::new(RUN).unwrap();
-        match store.reader().events(&run, 1) {
-            Ok(events) => events.map(Result::unwrap).collect(),
-            Err(StoreError::NoSuchRun { .. }) => Vec::new(),
-            Err(error) => panic!("{error:?}"),
-        }
-    }
-
     /// What is on disk now.
     fn left(&self) -> Left {
         let store = Store::open(&self.folder.join(".threadline")).unwrap();
-        let events = self.events(&store);
+        let events = read(&store);
         let values = Values::new(store.reader(), RunId::new(RUN).unwrap());
         let names = self.machine(&events).names().into_iter();
         let names = names.map(|(name, seq)| (name, values.output(seq).unwrap().value.to_string())).collect();
@@ -165,6 +158,15 @@ impl Drop for Place {
     fn drop(&mut self) {
         // A folder that is left behind does no harm.
         let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn read(store: &Store) -> Vec<Event> {
+    let run = RunId::new(RUN).unwrap();
+    match store.reader().events(&run, 1) {
+        Ok(events) => events.map(Result::unwrap).collect(),
+        Err(StoreError::NoSuchRun { .. }) => Vec::new(),
+        Err(error) => panic!("{error:?}"),
     }
 }
 

@@ -56,10 +56,10 @@ pub(crate) fn preview(call: &Preview) -> Result<(), Failure> {
         spool: std::env::temp_dir(),
     });
     let run = run_scope(&plan, inputs);
-    let mut steps = Vec::with_capacity(plan.steps.len());
-    for (number, step) in (0..).zip(&plan.steps) {
+    let here = project.here();
+    let mut look = |number: StepNumber, go: fn(&mut Looking<'_, '_>)| {
+        let step = &plan.steps[number as usize];
         let scope = step_scope(&plan, number, &run);
-        let here = project.here();
         let cwd = step.step.cwd.as_ref().and_then(|cwd| Some(cwd.of.as_plain()?.into_owned()));
         world.0.folder = cwd.map_or_else(|| here.to_owned(), |cwd| here.join(cwd));
         let session =
@@ -67,18 +67,33 @@ pub(crate) fn preview(call: &Preview) -> Result<(), Failure> {
         let mut looking = Looking {
             plan: &plan,
             step,
+            number,
             scope: &scope,
             session: session.traced(),
             fields: Vec::new(),
             unknown: BTreeMap::new(),
         };
-        looking.step(number);
-        steps.push((step, looking.fields));
-    }
+        go(&mut looking);
+        looking.fields
+    };
+    let numbers = (0..).take(plan.steps.len());
+    let foreseen = Foresight {
+        // These read nothing that a step makes, so every step sees them as the first one does.
+        env: numbers.clone().take(1).flat_map(|number| look(number, |looking| looking.shared())).collect(),
+        steps: numbers.map(|number| look(number, |looking| looking.step())).collect(),
+    };
     if call.json {
-        return print(&format!("{}\n", json(&plan, &steps).to_json(JsonStyle::Compact)));
+        return print(&format!("{}\n", foreseen.json(&plan).to_json(JsonStyle::Compact)));
     }
-    print_styled(&text(&plan, &steps, call.full))
+    print_styled(&foreseen.text(&plan, call.full))
+}
+
+/// Everything that is known before a run.
+struct Foresight {
+    /// The variables of every step.
+    env: Vec<Foreseen>,
+    /// The fields of each step.
+    steps: Vec<Vec<Foreseen>>,
 }
 
 /// The world before a run: what is there can be read, what has to be done is not.
@@ -128,6 +143,7 @@ struct Known {
 struct Looking<'p, 'w> {
     plan: &'p Plan,
     step: &'p PlannedStep,
+    number: StepNumber,
     scope: &'p Scope,
     session: Session<'w>,
     fields: Vec<Foreseen>,
@@ -136,94 +152,98 @@ struct Looking<'p, 'w> {
 }
 
 impl<'p> Looking<'p, '_> {
-    fn step(&mut self, number: StepNumber) {
-        let (plan, step) = (self.plan, &*self.step.step);
+    /// The variables of every step.
+    fn shared(&mut self) {
+        let plan = self.plan;
+        self.variables(&plan.workflow.env);
+    }
+
+    /// Every field of the step.
+    fn step(&mut self) {
+        let step = &*self.step.step;
         if let Some(when) = &step.when {
             self.session.set_origin(Some(when.origin.clone()));
             let explanation = when.of.explain(self.scope, &mut self.session);
-            self.add(number, &when.origin, Shown::Condition(explanation), Vec::new());
+            self.add(&when.origin, Shown::Condition(explanation), Vec::new());
         }
-        if matches!(step.action, Action::ForEach(_)) {
-            return self.action(number);
-        }
-        // Of two of one name the step's own holds.
-        let own = |variable: &&Variable| !step.env.iter().any(|own| own.name == variable.name);
-        for variable in plan.workflow.env.iter().filter(own).chain(&step.env) {
-            if let Some(field) = &variable.value {
-                self.template(number, field);
-            }
-        }
+        self.variables(&step.env);
         if let Some(cwd) = &step.cwd {
-            self.template(number, cwd);
+            self.template(cwd);
         }
-        self.setting(number, step.timeout.as_ref());
-        self.setting(number, step.max_output.as_ref());
+        self.setting(step.timeout.as_ref());
+        self.setting(step.max_output.as_ref());
         if let Some(Retry { attempts, delay, max_delay, .. }) = &step.retry {
-            self.setting(number, Some(attempts));
-            self.setting(number, Some(delay));
-            self.setting(number, Some(max_delay));
+            self.setting(Some(attempts));
+            self.setting(Some(delay));
+            self.setting(Some(max_delay));
         }
-        self.action(number);
+        self.action();
     }
 
-    fn action(&mut self, number: StepNumber) {
+    fn variables(&mut self, variables: &'p [Variable]) {
+        for field in variables.iter().filter_map(|variable| variable.value.as_ref()) {
+            self.template(field);
+        }
+    }
+
+    fn action(&mut self) {
         let (plan, step) = (self.plan, self.step);
         match &step.step.action {
-            Action::Shell { text, .. } => self.shell(number, text),
-            Action::Argv(words) => self.argv(number, words),
+            Action::Shell { text, .. } => self.shell(text),
+            Action::Argv(words) => self.argv(words),
             Action::Agent { agent, message } => {
                 let known = plan.workflow.agents.iter().find(|known| known.name == agent.of);
                 for word in known.iter().flat_map(|agent| &agent.command) {
-                    self.template(number, word);
+                    self.template(word);
                 }
-                self.template(number, message);
+                self.template(message);
             }
             Action::WriteFile(file) => {
-                self.template(number, &file.path);
+                self.template(&file.path);
                 self.session.set_origin(Some(file.content.origin.clone()));
                 let content = file.content.of.resolve(self.scope, &mut self.session);
                 let content = content.map(|value| Shown::Text(file_text(&value, file.format)));
-                self.resolved(number, &file.content.origin, content);
+                self.resolved(&file.content.origin, content);
             }
-            Action::Value(field) => self.document(number, field),
+            Action::Value(field) => self.document(field),
             Action::ForEach(each) => {
-                self.document(number, &each.items);
-                self.setting(number, each.parallel.as_ref());
-                self.setting(number, each.max_items.as_ref());
+                self.document(&each.items);
+                self.setting(each.parallel.as_ref());
+                self.setting(each.max_items.as_ref());
             }
         }
     }
 
-    fn template(&mut self, number: StepNumber, field: &Field<Template>) {
+    fn template(&mut self, field: &Field<Template>) {
         let mut text = String::new();
         self.session.set_origin(Some(field.origin.clone()));
         let result = field.of.text(self.scope, &mut self.session, &mut text);
-        self.resolved(number, &field.origin, result.map(|()| Shown::Text(text)).map_err(|error| vec![error]));
+        self.resolved(&field.origin, result.map(|()| Shown::Text(text)).map_err(|error| vec![error]));
     }
 
-    fn document(&mut self, number: StepNumber, field: &Field<Document>) {
+    fn document(&mut self, field: &Field<Document>) {
         self.session.set_origin(Some(field.origin.clone()));
         let resolved = field.of.resolve(self.scope, &mut self.session).map(Shown::Value);
-        self.resolved(number, &field.origin, resolved);
+        self.resolved(&field.origin, resolved);
     }
 
-    fn setting<T>(&mut self, number: StepNumber, setting: Option<&Setting<T>>) {
+    fn setting<T>(&mut self, setting: Option<&Setting<T>>) {
         if let Some(Setting::Dynamic(field)) = setting {
-            self.document(number, field);
+            self.document(field);
         }
     }
 
-    fn resolved(&mut self, number: StepNumber, origin: &Origin, resolved: Result<Shown, Vec<Error>>) {
+    fn resolved(&mut self, origin: &Origin, resolved: Result<Shown, Vec<Error>>) {
         let (shown, errors) = match resolved {
             Ok(shown) => (shown, Vec::new()),
             Err(errors) => (Shown::Nothing, errors),
         };
-        self.add(number, origin, shown, errors.iter().map(ToString::to_string).collect());
+        self.add(origin, shown, errors.iter().map(ToString::to_string).collect());
     }
 
-    fn shell(&mut self, number: StepNumber, text: &Field<EcoString>) {
+    fn shell(&mut self, text: &Field<EcoString>) {
         let Some(script) = &self.step.script else {
-            return self.add(number, &text.origin, Shown::Text(text.of.to_string()), Vec::new());
+            return self.add(&text.origin, Shown::Text(text.of.to_string()), Vec::new());
         };
         self.session.set_origin(Some(text.origin.clone()));
         let foreseen = script.foresee(self.scope, &mut self.session);
@@ -231,7 +251,7 @@ impl<'p> Looking<'p, '_> {
         let variables = foreseen.bound.variables.iter().enumerate().map(|(at, variable)| {
             let value = match foreseen.unknown.iter().find(|(unknown, _)| *unknown == at) {
                 None => Ok(variable.value.clone()),
-                Some((_, BindError::Evaluation(error))) => Err(self.why(error)),
+                Some((_, BindError::Evaluation(error))) => Err(error.to_string()),
                 Some((_, BindError::Refused(problem))) => {
                     problems.push(problem.message.clone());
                     Err("cannot stand here".to_owned())
@@ -241,10 +261,10 @@ impl<'p> Looking<'p, '_> {
         });
         let variables = variables.collect();
         let shown = Shown::Shell { text: foreseen.bound.text, variables };
-        self.add(number, &text.origin, shown, problems);
+        self.add(&text.origin, shown, problems);
     }
 
-    fn argv(&mut self, number: StepNumber, words: &'p [Field<Template>]) {
+    fn argv(&mut self, words: &'p [Field<Template>]) {
         let Some(argv) = &self.step.argv else { return };
         let bound = argv.bind(self.scope, &mut self.session, |at, session| {
             session.set_origin(Some(words[at].origin.clone()));
@@ -259,18 +279,17 @@ impl<'p> Looking<'p, '_> {
             BindError::Evaluation(_) => None,
         };
         let problems = bound.err().into_iter().flatten().filter_map(refused).collect();
-        let origin =
-            words.first().map(|word| word.origin.clone()).unwrap_or_else(|| self.step.step.origin.clone());
-        self.add(number, &origin, Shown::Value(Value::list(texts).unwrap_or_default()), problems);
+        let origin = words.first().map_or_else(|| self.step.step.origin.clone(), |word| word.origin.clone());
+        self.add(&origin, Shown::Value(Value::list(texts).unwrap_or_default()), problems);
     }
 
     /// A field, with the references that were resolved for it.
-    fn add(&mut self, number: StepNumber, origin: &Origin, shown: Shown, problems: Vec<String>) {
+    fn add(&mut self, origin: &Origin, shown: Shown, problems: Vec<String>) {
         let source = self.source();
         let mut references = Vec::new();
         for made in self.session.take_trace() {
             let within = made.within.clone();
-            let known = self.known(number, made);
+            let known = self.known(made);
             match (within, &known.value) {
                 (None, _) => references.push(known),
                 (Some(entry), Err(why)) => {
@@ -288,7 +307,7 @@ impl<'p> Looking<'p, '_> {
         });
     }
 
-    fn known(&self, number: StepNumber, made: Resolution) -> Known {
+    fn known(&self, made: Resolution) -> Known {
         let place = report::trace_place(self.source(), &made);
         let entry = made.first.as_ref().filter(|_| made.root == "context");
         let value = match (made.value, entry.and_then(|entry| self.unknown.get(entry))) {
@@ -296,13 +315,13 @@ impl<'p> Looking<'p, '_> {
             (Some(value), None) => Ok(value),
             (None, None) if made.computed && made.root == "env" => Err("is not set".to_owned()),
             (None, None) if made.computed => Err(WHEN_IT_STARTS.to_owned()),
-            (None, None) => Err(self.when(number, &made.root, made.first.as_ref())),
+            (None, None) => Err(self.when(&made.root, made.first.as_ref())),
         };
         Known { reference: made.reference, place, value }
     }
 
     /// When there will be a value of a name, in words.
-    fn when(&self, number: StepNumber, root: &str, first: Option<&EcoString>) -> String {
+    fn when(&self, root: &str, first: Option<&EcoString>) -> String {
         let name = match root {
             "captured" | "nodes" => first.map_or("", EcoString::as_str),
             root => root,
@@ -310,13 +329,8 @@ impl<'p> Looking<'p, '_> {
         match name {
             "workflow" => WITH_THE_RUN.to_owned(),
             "context" => "depends on what is not known yet".to_owned(),
-            name => when_known(self.plan, number, name).unwrap_or_else(|| "is missing".to_owned()),
+            name => when_known(self.plan, self.number, name).unwrap_or_else(|| "is missing".to_owned()),
         }
-    }
-
-    /// Why evaluation failed, in words.
-    fn why(&self, error: &Error) -> String {
-        error.to_string()
     }
 
     fn source(&self) -> Source<'p> {
@@ -428,28 +442,36 @@ fn layer(scope: &Scope, label: &str, entries: Vec<(EcoString, Entry)>) -> Scope 
 
 // ---- plain ----------------------------------------------------------------------------------------------
 
-fn text(plan: &Plan, steps: &[(&PlannedStep, Vec<Foreseen>)], full: bool) -> String {
-    let file = &plan.workflow.file;
-    let mut out = String::new();
-    for (at, (step, fields)) in steps.iter().enumerate() {
-        if at > 0 {
-            out.push('\n');
+impl Foresight {
+    fn text(&self, plan: &Plan, full: bool) -> String {
+        let file = &plan.workflow.file;
+        let mut out = String::new();
+        if !self.env.is_empty() {
+            // Writing into a text cannot fail.
+            let _ = writeln!(out, "{BOLD}env{BOLD:#}  {DIM}{}, every step{DIM:#}", file.name());
         }
-        let start = step.step.origin.span.range().start.min(file.text().len());
-        let (line, column) = line_column(file.text(), start);
-        // Writing into a text cannot fail.
-        let _ = writeln!(
-            out,
-            "{BOLD}{}{BOLD:#}  {DIM}{}:{line}:{column}, step {}{DIM:#}",
-            visible(&step.label),
-            file.name(),
-            step.number
-        );
-        for field in fields {
+        for field in &self.env {
             field_text(field, full, &mut out);
         }
+        for (step, fields) in plan.steps.iter().zip(&self.steps) {
+            if !out.is_empty() {
+                out.push('\n');
+            }
+            let start = step.step.origin.span.range().start.min(file.text().len());
+            let (line, column) = line_column(file.text(), start);
+            let _ = writeln!(
+                out,
+                "{BOLD}{}{BOLD:#}  {DIM}{}:{line}:{column}, step {}{DIM:#}",
+                visible(&step.label),
+                file.name(),
+                step.number
+            );
+            for field in fields {
+                field_text(field, full, &mut out);
+            }
+        }
+        out
     }
-    out
 }
 
 fn field_text(field: &Foreseen, full: bool, out: &mut String) {
@@ -464,6 +486,15 @@ fn field_text(field: &Foreseen, full: bool, out: &mut String) {
         }
         Shown::Text(text) => writeln!(out, "  {BOLD}{name}{BOLD:#}\n{}", block(text)),
         Shown::Value(value) => writeln!(out, "  {BOLD}{name}{BOLD:#} {}", shown(value)),
+        Shown::Condition(explanation)
+            if unknown.peek().is_some() && matches!(explanation.outcome, Some(Err(_))) =>
+        {
+            writeln!(
+                out,
+                "  {BOLD}{name}{BOLD:#} {} {DIM}is not known yet{DIM:#}",
+                visible(&explanation.source)
+            )
+        }
         Shown::Condition(explanation) => {
             let tree: Vec<String> =
                 explanation_text(explanation).lines().map(|line| format!("    {line}")).collect();
@@ -503,20 +534,25 @@ fn block(text: &str) -> String {
 
 // ---- JSON -----------------------------------------------------------------------------------------------
 
-fn json(plan: &Plan, steps: &[(&PlannedStep, Vec<Foreseen>)]) -> Value {
-    let steps = steps.iter().map(|(step, fields)| {
+impl Foresight {
+    fn json(&self, plan: &Plan) -> Value {
+        let fields =
+            |fields: &[Foreseen]| Value::list(fields.iter().map(field_json).collect()).unwrap_or_default();
+        let steps = plan.steps.iter().zip(&self.steps).map(|(step, foreseen)| {
+            object([
+                ("step", step.label.as_str().into()),
+                ("number", step.number.as_str().into()),
+                ("action", step.step.action.name().key().into()),
+                ("fields", fields(foreseen)),
+            ])
+        });
         object([
-            ("step", step.label.as_str().into()),
-            ("number", step.number.as_str().into()),
-            ("action", step.step.action.name().key().into()),
-            ("fields", Value::list(fields.iter().map(field_json).collect()).unwrap_or_default()),
+            ("file", plan.workflow.file.name().into()),
+            ("workflow", plan.workflow.name.as_str().into()),
+            ("env", fields(&self.env)),
+            ("steps", Value::list(steps.collect()).unwrap_or_default()),
         ])
-    });
-    object([
-        ("file", plan.workflow.file.name().into()),
-        ("workflow", plan.workflow.name.as_str().into()),
-        ("steps", Value::list(steps.collect()).unwrap_or_default()),
-    ])
+    }
 }
 
 fn field_json(field: &Foreseen) -> Value {

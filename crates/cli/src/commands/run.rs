@@ -160,7 +160,7 @@ fn drive<'a>(
     let trace = watch.trace_variables;
     let observer: driver::Observer<'a> = if watch.json {
         let plan = Arc::clone(&plan);
-        Box::new(move |notice: &Notice<'_>| stream::notice(&plan, notice))
+        Box::new(move |notice: &Notice<'_>| stream::notice(&plan, trace, notice))
     } else {
         let how = How { verbose: watch.verbose, trace };
         let reporter = Mutex::new(Reporter::new(Arc::clone(&plan), how));

@@ -8,14 +8,15 @@ use threadline_lang::diag::{excerpt, nearest};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Type, Value};
 
-use super::explain::json::{label, number};
-use super::explain::text::title;
+use super::explain::json::{label, number, reader_json};
+use super::explain::text::{reader_title, title};
 use super::explain::told::{Readers, readers_of};
 use super::history::{History, clock_text, reader, time_text};
 use super::{object, print, print_styled};
 use crate::arguments::Vars;
 use crate::exit::Failure;
 use crate::report::Report;
+use crate::reporter::items;
 use crate::table::Table;
 
 const BOLD: Style = Style::new().bold();
@@ -44,8 +45,7 @@ struct Setting {
 impl Setting {
     /// The name, and the item it belongs to.
     fn shown_name(&self) -> String {
-        let items: String = self.at.items().map(|index| format!("[{index}]")).collect();
-        format!("{}{items}", self.name)
+        format!("{}{}", self.name, items(&self.at))
     }
 }
 
@@ -212,8 +212,8 @@ fn set_by(history: &History<'_>, setting: &Setting) -> String {
 
 fn read_by(history: &History<'_>, setting: &Setting, readers: &Readers) -> String {
     let mut names: Vec<String> = Vec::new();
-    for (at, _) in readers.get(&setting.maker).into_iter().flatten() {
-        let name = title(history, at);
+    for reader in readers.get(&setting.maker).into_iter().flatten() {
+        let name = reader_title(history, reader);
         if !names.contains(&name) {
             names.push(name);
         }
@@ -234,13 +234,8 @@ fn setting_json(history: &History<'_>, setting: &Setting, readers: &Readers) -> 
         NameSort::Step => "step",
         NameSort::Capture => "capture",
     };
-    let read_by = readers.get(&setting.maker).into_iter().flatten().map(|(at, field)| {
-        object([
-            ("step", label(history, at).into()),
-            ("at", at.0.as_str().into()),
-            ("field", field.as_str().into()),
-        ])
-    });
+    let read_by = readers.get(&setting.maker).into_iter().flatten();
+    let read_by = read_by.map(|reader| reader_json(history, reader));
     let by_step = setting.at != Instance::default();
     let kind: Type = setting.value.kind();
     object([

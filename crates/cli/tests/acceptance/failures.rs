@@ -17,7 +17,7 @@ fn exit_code_1_when_a_step_failed() {
     assert_eq!(run.error("a"), "ExitCode: exit code 3");
     assert_eq!(run.meta("a", "exit_code"), "3");
     assert!(!workflow.has("after"));
-    assert!(run.stdout.ends_with("\"kind\":\"run_ended\",\"data\":{\"outcome\":\"failed\"}}\n"), "{}", run.stdout);
+    assert_eq!(run.of_kind("run_ended").len(), 1);
 }
 
 #[test]

@@ -35,13 +35,21 @@ fn jobs_1_is_really_one_at_a_time() {
 #[test]
 fn an_empty_list_is_well() {
     let run = run("- {id: all, foreach: [], do: [{shell: touch ran}]}\n- {id: n, value: \"${all | len}\"}\n");
-    assert_eq!((run.value("all"), run.value("n"), run.meta("all", "total")), ("[]".into(), "0".into(), "0".into()));
+    assert_eq!(
+        (run.value("all"), run.value("n"), run.meta("all", "total")),
+        ("[]".into(), "0".into(), "0".into())
+    );
 }
 
 #[test]
 fn max_items_is_obeyed() {
-    let run = run("inputs: {most: {type: int, default: 2}}\nsteps:\n  - {id: a, foreach: [1, 2, 3], max_items: 2, do: [{value: \"${item}\"}]}\n  - {id: b, foreach: [1, 2, 3], max_items: \"${inputs.most}\", do: [{value: \"${item}\"}]}\n  - {id: c, foreach: [1, 2, 3], max_items: 0, do: [{value: \"${item}\"}]}\n  - {id: d, foreach: [1], max_items: 5, do: [{value: \"${item}\"}]}\n");
-    assert_eq!([run.value("a"), run.value("b"), run.value("c"), run.value("d")], ["[1,2]", "[1,2]", "[]", "[1]"]);
+    let run = run(
+        "inputs: {most: {type: int, default: 2}}\nsteps:\n  - {id: a, foreach: [1, 2, 3], max_items: 2, do: [{value: \"${item}\"}]}\n  - {id: b, foreach: [1, 2, 3], max_items: \"${inputs.most}\", do: [{value: \"${item}\"}]}\n  - {id: c, foreach: [1, 2, 3], max_items: 0, do: [{value: \"${item}\"}]}\n  - {id: d, foreach: [1], max_items: 5, do: [{value: \"${item}\"}]}\n",
+    );
+    assert_eq!(
+        [run.value("a"), run.value("b"), run.value("c"), run.value("d")],
+        ["[1,2]", "[1,2]", "[]", "[1]"]
+    );
 }
 
 #[test]
@@ -52,7 +60,9 @@ fn what_is_not_a_list_fails_the_step() {
 
 #[test]
 fn items_have_fields_and_an_index() {
-    let run = run("- {id: all, foreach: [{n: 7, index: mine}], do: [{value: [\"${item.n}\", \"${item.index}\", \"${item['index']}\", \"${item}\"]}]}\n");
+    let run = run(
+        "- {id: all, foreach: [{n: 7, index: mine}], do: [{value: [\"${item.n}\", \"${item.index}\", \"${item['index']}\", \"${item}\"]}]}\n",
+    );
     assert_eq!(run.value("all"), r#"[[7,0,"mine",{"n":7,"index":"mine"}]]"#);
 }
 
@@ -77,14 +87,16 @@ fn inside_a_foreach_there_may_be_another() {
 
 #[test]
 fn skipped_steps_of_an_item_are_skipped_for_that_item_only() {
-    let run = run("- {id: all, foreach: [1, 2, 3], do: [{value: base}, {when: item == 2, value: \"two\"}]}\n");
+    let run =
+        run("- {id: all, foreach: [1, 2, 3], do: [{value: base}, {when: item == 2, value: \"two\"}]}\n");
     assert_eq!(run.value("all"), r#"["base","two","base"]"#);
 }
 
 #[test]
 fn a_failing_item_stops_new_ones_and_lets_those_under_way_end() {
     // Item 1 fails when item 0 has begun; item 0 ends well after that; items 2 and 3 never begin.
-    let workflow = workflow(r#"
+    let workflow = workflow(
+        r#"
 - id: all
   foreach: [0, 1, 2, 3]
   parallel: 2
@@ -94,7 +106,8 @@ fn a_failing_item_stops_new_ones_and_lets_those_under_way_end() {
         if test ${item} = 1; then echo > began; exit 1; fi
         cat began > /dev/null
         cat go > /dev/null
-"#)
+"#,
+    )
     .pipes(&["began", "go"]);
     let running = workflow.start(&[]);
     workflow.release("go");
@@ -110,13 +123,16 @@ fn a_failing_item_stops_new_ones_and_lets_those_under_way_end() {
 
 #[test]
 fn an_item_may_fail_and_go_on() {
-    let run = run("- {id: all, foreach: [0, 1, 2], do: [{shell: \"test ${item} != 1\", continue_on_error: true, id: s}, {value: \"${s.meta.status}\"}]}\n");
+    let run = run(
+        "- {id: all, foreach: [0, 1, 2], do: [{shell: \"test ${item} != 1\", continue_on_error: true, id: s}, {value: \"${s.meta.status}\"}]}\n",
+    );
     assert_eq!(run.value("all"), r#"["completed","failed","completed"]"#);
 }
 
 #[test]
 fn a_resume_runs_only_the_items_that_had_not_finished() {
-    let workflow = workflow(r#"
+    let workflow = workflow(
+        r#"
 - id: all
   foreach: [0, 1, 2, 3]
   do:
@@ -125,7 +141,8 @@ fn a_resume_runs_only_the_items_that_had_not_finished() {
         echo "second ${item}" >> log
         test ${item} != 2 || test -e mended
         echo ${item}
-"#);
+"#,
+    );
     workflow.run().exits(1);
     workflow.project.write("mended", b"");
     let run = workflow.resume().well();
@@ -147,6 +164,8 @@ fn five_thousand_items_with_eight_at_once() {
 
 #[test]
 fn names_inside_do_can_be_those_of_another_item_without_mixing() {
-    let run = run("- {id: all, foreach: [1, 2, 3, 4, 5, 6, 7, 8], parallel: 8, do: [{shell: \"echo ${item}\", capture: x}, {shell: \"echo ${x}\", id: y}, {value: \"${= item == int(x) and x == y.value }\"}]}\n");
+    let run = run(
+        "- {id: all, foreach: [1, 2, 3, 4, 5, 6, 7, 8], parallel: 8, do: [{shell: \"echo ${item}\", capture: x}, {shell: \"echo ${x}\", id: y}, {value: \"${= item == int(x) and x == y.value }\"}]}\n",
+    );
     assert_eq!(run.value("all"), "[true,true,true,true,true,true,true,true]");
 }

@@ -1,7 +1,7 @@
 //! A workflow in a project of its own, run to its end or until it is killed.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
@@ -151,21 +151,40 @@ impl Workflow {
 pub(crate) struct Running {
     child: Child,
     outputs: [JoinHandle<Vec<u8>>; 2],
+    /// The lines of both streams as they come.
+    lines: mpsc::Receiver<String>,
 }
 
 impl Running {
     fn of(mut child: Child) -> Self {
-        fn collect(mut pipe: impl std::io::Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+        fn collect(pipe: impl std::io::Read + Send + 'static, lines: mpsc::Sender<String>) -> JoinHandle<Vec<u8>> {
             std::thread::spawn(move || {
-                let mut bytes = Vec::new();
-                pipe.read_to_end(&mut bytes).expect("the output can be read");
-                bytes
+                let (mut pipe, mut bytes) = (BufReader::new(pipe), Vec::new());
+                loop {
+                    let before = bytes.len();
+                    if pipe.read_until(b'\n', &mut bytes).expect("the output can be read") == 0 {
+                        return bytes;
+                    }
+                    // Most tests do not look at lines.
+                    let _ = lines.send(String::from_utf8_lossy(&bytes[before..]).into_owned());
+                }
             })
         }
+        let (sender, lines) = mpsc::channel();
         let stdout = child.stdout.take().expect("stdout is a pipe");
         let stderr = child.stderr.take().expect("stderr is a pipe");
-        let outputs = [collect(stdout), collect(stderr)];
-        Self { child, outputs }
+        let outputs = [collect(stdout, sender.clone()), collect(stderr, sender)];
+        Self { child, outputs, lines }
+    }
+
+    /// Waits until a line with this in it is printed.
+    pub(crate) fn until(&self, text: &str) {
+        loop {
+            let line = self.lines.recv_timeout(PATIENCE);
+            if line.unwrap_or_else(|_| panic!("`{text}` is never printed")).contains(text) {
+                return;
+            }
+        }
     }
 
     /// Sends a signal such as `INT`.
@@ -249,8 +268,10 @@ impl Run {
         self.of_kind(kind).into_iter().filter(about).count()
     }
 
+    /// What a step left: when it was done, or when a field of it turned out to have no value.
     fn output(&self, step: &str) -> &Value {
-        self.last("finished", step).get("output").expect("an output")
+        let kind = if self.count("finished", step) == 0 { "unresolved" } else { "finished" };
+        self.last(kind, step).get("output").expect("an output")
     }
 
     /// The value of a step as JSON.

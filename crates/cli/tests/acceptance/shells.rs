@@ -107,7 +107,9 @@ fn a_value_where_it_would_run_is_refused_before_anything_runs() {
         "source ${inputs.x}",
     ] {
         let quoted = script.replace('\\', "\\\\").replace('"', "\\\"");
-        let text = format!("inputs: {{x: {{type: text, default: x}}}}\nsteps:\n  - shell: touch ran\n  - shell: \"{quoted}\"\n");
+        let text = format!(
+            "inputs: {{x: {{type: text, default: x}}}}\nsteps:\n  - shell: touch ran\n  - shell: \"{quoted}\"\n"
+        );
         let workflow = workflow(&text);
         let run = workflow.run().exits(3);
         assert!(run.stderr.contains("error["), "{script}: {}", run.stderr);
@@ -117,9 +119,12 @@ fn a_value_where_it_would_run_is_refused_before_anything_runs() {
 
 #[test]
 fn a_value_in_arithmetic_must_be_an_int() {
-    let workflow = workflow("inputs: {x: {type: int}}\nsteps:\n  - {id: a, shell: \"echo $((${inputs.x} * 2))\"}\n");
+    let workflow =
+        workflow("inputs: {x: {type: int}}\nsteps:\n  - {id: a, shell: \"echo $((${inputs.x} * 2))\"}\n");
     assert_eq!(workflow.run_with(&["--input", "x=21"]).well().value("a"), "\"42\"");
-    let workflow = crate::harness::workflow("- {id: x, shell: \"echo 'a[$(touch pwned)]'\"}\n- {id: a, shell: \"echo $((${x}))\"}\n");
+    let workflow = crate::harness::workflow(
+        "- {id: x, shell: \"echo 'a[$(touch pwned)]'\"}\n- {id: a, shell: \"echo $((${x}))\"}\n",
+    );
     let run = workflow.run();
     assert!([1, 3].contains(&run.exit), "{}", run.stdout);
     assert!(!workflow.has("pwned"));
@@ -131,14 +136,19 @@ fn a_list_or_object_is_not_bound_as_it_is() {
         for value in ["[1, 2]", "{a: 1}"] {
             let run = workflow(&format!("context: {{x: {value}}}\nsteps:\n  - id: a\n    {field}\n")).run();
             let said = if run.exit == 1 { run.error("a") } else { run.stderr.clone() };
-            assert!([1, 3].contains(&run.exit) && said.contains("cannot be bound as it is"), "{field} {value}: {said}");
+            assert!(
+                [1, 3].contains(&run.exit) && said.contains("cannot be bound as it is"),
+                "{field} {value}: {said}"
+            );
         }
     }
 }
 
 #[test]
 fn a_value_that_would_be_an_option_fails_there() {
-    let workflow = workflow("inputs: {x: {type: text}}\nsteps:\n  - {id: a, shell: \"rm ${inputs.x}\"}\n  - shell: touch after\n");
+    let workflow = workflow(
+        "inputs: {x: {type: text}}\nsteps:\n  - {id: a, shell: \"rm ${inputs.x}\"}\n  - shell: touch after\n",
+    );
     let run = workflow.run_with(&["--input", "x=-rf"]).exits(1);
     assert!(run.error("a").starts_with("Evaluation: "), "{}", run.error("a"));
     assert!(!workflow.has("after"));
@@ -146,16 +156,30 @@ fn a_value_that_would_be_an_option_fails_there() {
 
 #[test]
 fn a_value_with_a_zero_byte_is_refused_with_a_word() {
-    for field in ["shell: \"echo ${context.x}\"", "argv: [echo, \"${context.x}\"]", "shell: echo\n    env: {A: \"${context.x}\"}"] {
+    for field in [
+        "shell: \"echo ${context.x}\"",
+        "argv: [echo, \"${context.x}\"]",
+        "shell: echo\n    env: {A: \"${context.x}\"}",
+    ] {
         let text = format!("context: {{x: \"a\\0b\"}}\nsteps:\n  - id: a\n    {field}\n");
         let run = workflow(&text).run().exits(1);
-        assert!(run.error("a").contains("NUL") || run.error("a").contains("no environment can hold"), "{field}: {}", run.error("a"));
+        assert!(
+            run.error("a").contains("NUL") || run.error("a").contains("no environment can hold"),
+            "{field}: {}",
+            run.error("a")
+        );
     }
 }
 
 #[test]
 fn a_failing_line_in_the_middle_of_a_script_is_seen() {
-    for script in ["false; echo ok", "false | true", "false\necho ok\n", "x=$(false); echo ok", "cd no-such; touch after"] {
+    for script in [
+        "false; echo ok",
+        "false | true",
+        "false\necho ok\n",
+        "x=$(false); echo ok",
+        "cd no-such; touch after",
+    ] {
         let text = format!("- id: a\n  shell: |\n    {}\n", script.replace('\n', "\n    "));
         let workflow = workflow(&text);
         let run = workflow.run().exits(1);
@@ -166,13 +190,17 @@ fn a_failing_line_in_the_middle_of_a_script_is_seen() {
 
 #[test]
 fn a_shell_that_is_not_strict_goes_on() {
-    let run = run("- {id: a, shell: \"false; echo ok\", strict_shell: false}\n- {id: b, shell: \"false | true && echo ok\", strict_shell: false}\n");
+    let run = run(
+        "- {id: a, shell: \"false; echo ok\", strict_shell: false}\n- {id: b, shell: \"false | true && echo ok\", strict_shell: false}\n",
+    );
     assert_eq!((run.value("a"), run.value("b")), ("\"ok\"".into(), "\"ok\"".into()));
 }
 
 #[test]
 fn another_shell_can_be_asked_for() {
-    let run = run("inputs: {x: {default: \"a  b\"}}\nsteps:\n  - {id: a, shell_program: sh, shell: \"printf '<%s>' ${inputs.x}\"}\n  - {id: b, shell_program: /bin/sh, shell: \"echo '${inputs.x}'\"}\n");
+    let run = run(
+        "inputs: {x: {default: \"a  b\"}}\nsteps:\n  - {id: a, shell_program: sh, shell: \"printf '<%s>' ${inputs.x}\"}\n  - {id: b, shell_program: /bin/sh, shell: \"echo '${inputs.x}'\"}\n",
+    );
     assert_eq!((run.value("a"), run.value("b")), ("\"<a  b>\"".into(), "\"a  b\"".into()));
 }
 

@@ -19,14 +19,14 @@ impl Random {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mixed(self.0)
     }
 
     /// A number below this one, and 0 below 0.
     pub fn below(&mut self, end: u64) -> u64 {
-        self.next().checked_rem(end).unwrap_or(0)
+        self.number().checked_rem(end).unwrap_or(0)
     }
 
     /// True so many times in a hundred.
@@ -98,12 +98,12 @@ impl Fate {
     pub fn items(&self, at: &Instance) -> Vec<i64> {
         let mut random = self.of(at, "items", 0);
         let count = random.below(self.chances.items + 1);
-        (0..count).map(|_| number(random.next())).collect()
+        (0..count).map(|_| number(random.number())).collect()
     }
 
     /// A value that was made of others.
     pub fn value(&self, at: &Instance, reads: &[i64]) -> i64 {
-        let mut bits = self.of(at, "value", 0).next();
+        let mut bits = self.of(at, "value", 0).number();
         for read in reads {
             bits = mixed(bits.rotate_left(7) ^ read.unsigned_abs());
         }

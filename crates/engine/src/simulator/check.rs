@@ -171,7 +171,9 @@ impl Checker {
     /// This is left of the journal.
     pub(super) fn crashed(&mut self, journal: &[Event]) {
         self.facts = Facts::default();
-        journal.iter().for_each(|event| self.facts.take(event));
+        for event in journal {
+            self.facts.take(event);
+        }
     }
 
     pub(super) fn fails_by_crash(&mut self) {

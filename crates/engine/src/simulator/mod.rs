@@ -12,6 +12,7 @@ pub mod check;
 mod life;
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use ecow::EcoString;
@@ -213,5 +214,10 @@ fn report(outcome: Outcome, machine: &Machine, appends: Vec<u64>, outside: Outsi
 
 /// A journal as text: what is the same here is the same on disk.
 pub fn text(journal: &[Event]) -> String {
-    journal.iter().map(|event| format!("{event:?}\n")).collect()
+    let mut text = String::new();
+    for event in journal {
+        // Writing into a text cannot fail.
+        let _ = writeln!(text, "{event:?}");
+    }
+    text
 }

@@ -60,7 +60,7 @@ impl Walk<'_> {
     fn list(&mut self, list: ListNumber, prefix: &str, mut prev: Option<i64>) -> (bool, Option<i64>) {
         let steps = self.plan.lists[list as usize].steps.clone();
         for (index, number) in steps.into_iter().enumerate() {
-            if !self.step(number, eco_format!("{prefix}{}", index + 1), &mut prev) {
+            if !self.step(number, &eco_format!("{prefix}{}", index + 1), &mut prev) {
                 return (false, prev);
             }
         }
@@ -68,7 +68,7 @@ impl Walk<'_> {
     }
 
     /// Whether its list goes on behind a step.
-    fn step(&mut self, number: StepNumber, at: EcoString, prev: &mut Option<i64>) -> bool {
+    fn step(&mut self, number: StepNumber, at: &EcoString, prev: &mut Option<i64>) -> bool {
         let step = Arc::clone(&self.plan.steps[number as usize].step);
         let instance = Instance(at.clone());
         let decidable = step.when.is_none() || self.fate.evaluates(&instance, "when");
@@ -120,13 +120,13 @@ impl Walk<'_> {
         let mut results = Vec::new();
         for (index, item) in self.fate.items(at).into_iter().enumerate() {
             self.scopes.push(Names { item: Some(item), ..Names::default() });
-            let (well, last) = self.list(list, &format!("{at}[{index}]/"), None);
+            let (well, result) = self.list(list, &format!("{at}[{index}]/"), None);
             self.scopes.pop();
             if !well {
                 self.racy |= parallel > 1;
                 return None;
             }
-            results.extend(last);
+            results.extend(result);
         }
         Some(self.fate.value(at, &results))
     }

@@ -241,6 +241,7 @@ impl Checker<'_> {
         let span = self.place(origin, reference.span);
         if reference.kind == ReferenceKind::Computed {
             self.computed(span, reference);
+            self.bound_command(origin, reference);
             return false;
         }
         let known_later =
@@ -415,6 +416,7 @@ impl Checker<'_> {
         let span = self.place(origin, reference.span);
         if reference.kind == ReferenceKind::Computed {
             self.computed(span, reference);
+            self.bound_command(origin, reference);
             return false;
         }
         let first = reference.first.as_ref();

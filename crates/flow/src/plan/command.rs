@@ -1,6 +1,7 @@
 //! The commands of steps: shell text and arguments, analysed where the names are known.
 
 use ecow::EcoString;
+use threadline_lang::diag::Span;
 use threadline_lang::{Error, Origin, Reference, Template};
 
 use super::check::{Checker, Handled, Reader, is_handled};
@@ -145,6 +146,20 @@ impl Checker<'_> {
         self.warnings(typed.inferred.warnings, origin);
         if let Some(refused) = typed.refused {
             self.shell_problem(refused, origin);
+        }
+    }
+
+    /// The text of `cmd:` with references in it is bound as a step's is.
+    pub(super) fn bound_command(&mut self, origin: &Origin, reference: &Reference) {
+        let Some(text) = reference.path.strip_prefix("cmd:") else { return };
+        let (script, problems) = shell::command_script(text, &self.plan.workflow.syntax);
+        if script.is_empty() {
+            return;
+        }
+        let from = reference.span.start + 4;
+        for problem in problems {
+            let span = Span { start: from + problem.span.start, end: from + problem.span.end };
+            self.shell_problem(shell::Problem { span, ..problem }, origin);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use threadline_lang::diag::{Severity, Span};
+use threadline_lang::diag::{Diagnostic, Severity, Span};
 use threadline_lang::{Binding, Embedded, Error, Scope, Session, Type, Value};
 
 use super::places::{Place, Rule};
@@ -72,6 +72,14 @@ pub enum BindError {
 }
 
 impl BindError {
+    /// The error as people read it.
+    pub fn diagnostic(&self) -> Diagnostic {
+        match self {
+            Self::Evaluation(error) => error.diagnostic(),
+            Self::Refused(problem) => problem.diagnostic(),
+        }
+    }
+
     /// Where, in the text of the script.
     pub fn span(&self) -> Span {
         match self {
@@ -84,11 +92,22 @@ impl BindError {
 impl Script {
     /// Evaluates every reference and puts a variable in its place. Nothing is bound when one value cannot be.
     pub fn bind(&self, scope: &Scope, session: &mut Session<'_>) -> Result<Bound, Vec<BindError>> {
+        self.bind_values(|_, reference| reference.value(scope, session))
+    }
+
+    /// The same with values that were evaluated elsewhere: `give` is asked for each reference, in the order of the
+    /// text.
+    pub fn bind_values(
+        &self,
+        mut give: impl FnMut(usize, &Embedded) -> Result<Value, Error>,
+    ) -> Result<Bound, Vec<BindError>> {
         if !self.refused.is_empty() {
             return Err(self.refused.iter().cloned().map(BindError::Refused).collect());
         }
         let mut binder = Binder::default();
-        let written: Vec<String> = self.slots.iter().map(|slot| binder.slot(slot, scope, session)).collect();
+        let slots = self.slots.iter().enumerate();
+        let written: Vec<String> =
+            slots.map(|(at, slot)| binder.slot(slot, give(at, &slot.reference))).collect();
         if !binder.errors.is_empty() {
             return Err(binder.errors);
         }
@@ -105,7 +124,7 @@ impl Script {
             .iter()
             .map(|slot| {
                 let (variables, errors) = (binder.variables.len(), binder.errors.len());
-                let text = binder.slot(slot, scope, session);
+                let text = binder.slot(slot, slot.reference.value(scope, session));
                 let Some(error) = binder.errors.drain(errors..).next() else { return text };
                 binder.variables.truncate(variables);
                 unknown.push((variables, error));
@@ -144,8 +163,8 @@ pub(super) struct Binder {
 
 impl Binder {
     /// What stands in the text for a reference.
-    fn slot(&mut self, slot: &Slot, scope: &Scope, session: &mut Session<'_>) -> String {
-        let value = match slot.reference.value(scope, session) {
+    fn slot(&mut self, slot: &Slot, value: Result<Value, Error>) -> String {
+        let value = match value {
             Ok(value) => value,
             Err(error) => {
                 self.errors.push(BindError::Evaluation(error));

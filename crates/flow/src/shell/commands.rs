@@ -31,6 +31,8 @@ pub(super) struct Command {
     /// References that arrive on standard input.
     pub inputs: Vec<Range<usize>>,
     pub here_documents: Vec<usize>,
+    /// The files that its output goes to.
+    pub outputs: Vec<Word>,
     /// It is the end of a compound command, which began with so many sinks and readers known.
     pub closed: Option<(usize, usize)>,
     /// The references before it.
@@ -44,8 +46,8 @@ struct Frame {
     /// Where the pipeline began.
     pipeline: Start,
     piped: bool,
-    /// The pipelines around the compound commands that are open.
-    open: Vec<(Start, bool)>,
+    /// The pipelines around the compound commands that are open, and whether each is the body of a function.
+    open: Vec<(Start, bool, bool)>,
     /// What arrives on standard input from outside.
     input: Option<Start>,
 }
@@ -206,7 +208,6 @@ impl Reader<'_> {
         loop {
             match self.peek() {
                 Some(b' ' | b'\t') => self.pos += 1,
-                Some(b'\r') if self.at(self.pos + 1) == Some(b'\n') => self.pos += 1,
                 Some(b'\\') if self.at(self.pos + 1) == Some(b'\n') => self.pos += 2,
                 _ => return,
             }
@@ -283,7 +284,10 @@ impl Reader<'_> {
     /// A keyword where a command begins.
     fn keyword(&mut self, frame: &mut Frame, word: &Word) -> bool {
         match word.literal.as_str() {
-            "if" | "while" | "until" | "{" => self.open(frame),
+            "if" | "while" | "until" | "{" => {
+                let body = word.literal == "{" && std::mem::take(&mut self.defining);
+                self.open(frame, body);
+            }
             "then" | "else" | "elif" | "do" => {
                 frame.piped = false;
                 self.begin_pipeline(frame);
@@ -295,9 +299,9 @@ impl Reader<'_> {
                     self.pos += 2;
                 }
             }
-            "fi" | "done" | "}" | "esac" => Self::close(frame),
+            "fi" | "done" | "}" | "esac" => self.close(frame),
             "for" | "select" | "foreach" => {
-                self.open(frame);
+                self.open(frame, false);
                 self.for_header();
             }
             "case" => {
@@ -321,20 +325,23 @@ impl Reader<'_> {
         true
     }
 
-    fn open(&mut self, frame: &mut Frame) {
-        frame.open.push((frame.pipeline, frame.piped));
+    fn open(&mut self, frame: &mut Frame, body: bool) {
+        frame.open.push((frame.pipeline, frame.piped, body));
+        self.bodies += usize::from(body);
         frame.piped = false;
         frame.pipeline = self.start();
         self.begin(frame);
     }
 
-    fn close(frame: &mut Frame) {
-        let (pipeline, piped) = frame.open.pop().unwrap_or((frame.pipeline, frame.piped));
+    fn close(&mut self, frame: &mut Frame) {
+        let (pipeline, piped, body) = frame.open.pop().unwrap_or((frame.pipeline, frame.piped, false));
+        self.bodies -= usize::from(body);
         (frame.pipeline, frame.piped) = (pipeline, piped);
         frame.command.closed = Some((pipeline.sinks, pipeline.readers));
     }
 
     fn defines(&mut self, name: &Word) {
+        self.defining = true;
         if !name.slots.is_empty() {
             self.mark_all(name.slots.clone(), place("command-word"));
         }
@@ -355,6 +362,8 @@ impl Reader<'_> {
                 return;
             }
             let (start, input) = (self.start(), Self::input_of(frame));
+            let body = usize::from(std::mem::take(&mut self.defining));
+            self.bodies += body;
             self.pos += 1;
             self.nested(|reader| {
                 reader.list_from(End::Paren, input);
@@ -364,6 +373,7 @@ impl Reader<'_> {
                     reader.unclosed(at, "(");
                 }
             });
+            self.bodies -= body;
             frame.command.closed = Some((start.sinks, start.readers));
             return;
         }
@@ -388,7 +398,7 @@ impl Reader<'_> {
         if frame.piped {
             return Some(frame.pipeline);
         }
-        let around = frame.open.iter().rev().find(|(_, piped)| *piped).map(|(start, _)| *start);
+        let around = frame.open.iter().rev().find(|(_, piped, _)| *piped).map(|(start, ..)| *start);
         around.or(frame.input)
     }
 
@@ -735,6 +745,9 @@ impl Reader<'_> {
         if operator != "<<<" {
             self.splits(&word);
         }
+        if operator.starts_with('>') && operator != ">&" {
+            frame.command.outputs.push(word);
+        }
     }
 
     /// Behind `<<`: the word that ends the here-document.
@@ -914,11 +927,23 @@ impl Reader<'_> {
                 }
             }
         }
+        self.write_files(&command, frame.pipeline);
         if command.closed.is_some() {
             self.feed_compound(&command);
         } else if !command.words.is_empty() {
             self.inspect(&command.words);
             self.feed(&command, input);
+        }
+    }
+
+    /// The files that the command writes, with everything that its pipeline could put there.
+    fn write_files(&mut self, command: &Command, pipeline: Start) {
+        let (slots, documents) =
+            (pipeline.slots..self.slots.len(), pipeline.documents..self.here_documents.len());
+        let tee = command.words.first().and_then(Word::text) == Some("tee");
+        let operands = if tee { &command.words[1..] } else { &[] };
+        for file in command.outputs.iter().chain(operands) {
+            self.writes_file(file, slots.clone(), documents.clone());
         }
     }
 

@@ -3,11 +3,14 @@
 use std::ops::Range;
 
 use ecow::EcoString;
+use threadline_lang::Binding;
 use threadline_lang::diag::Severity;
 
 use super::Problem;
 use super::names::shell_name;
-use super::places::{EVALUATES_AGAIN, Place, Rule, SHELLS, VALUE_OPTIONS, Which, is_code_variable, place};
+use super::places::{
+    CONTAINERS, EVALUATES_AGAIN, Place, Rule, SHELLS, VALUE_OPTIONS, Which, is_code_variable, place,
+};
 use super::reader::{Mark, Quote, Reader};
 use super::words::Word;
 
@@ -72,6 +75,11 @@ const DECLARES: &[&str] = &["export", "local", "declare", "typeset", "readonly",
 const NAME_VALUES: &[(&str, &str)] =
     &[("read", "ptdnNuik"), ("mapfile", "dnOsuCc"), ("readarray", "dnOsuCc"), ("vared", "p")];
 
+/// Programs that read their text from the file behind `-f`.
+const PROGRAM_FILES: &[&str] = &[
+    "awk", "gawk", "mawk", "nawk", "sed", "gsed", "jq", "yq", "psql", "mysql", "bc", "gnuplot", "perl", "php",
+];
+
 /// Options of interpreters that take a value, so that the next word is not the file to run.
 const INTERPRETER_VALUES: &[&str] = &[
     "-W",
@@ -113,6 +121,62 @@ impl Reader<'_> {
         self.declared_names(&name, words);
         self.inspect_rows(&name, words);
         self.inspect_inner_shells(words);
+        if CONTAINERS.contains(&name.as_str()) {
+            self.inspect_contained(words);
+        }
+        self.runs_file(&name, words);
+    }
+
+    /// The command inside of a container, wherever it begins. As a word may only look like a program, rows that are
+    /// about every word, and about the words of the shell itself, are left out.
+    fn inspect_contained(&mut self, words: &[Word]) {
+        for at in 1..words.len() {
+            let Some(name) = self.program(&words[at]) else { continue };
+            if DECLARES.contains(&name.as_str()) {
+                continue;
+            }
+            let rows = EVALUATES_AGAIN.iter().filter(|row| {
+                row.rule == Rule::Refuse && matches!(row.which, Which::Options(_) | Which::Operands { .. })
+            });
+            for row in rows.filter(|row| row.programs.contains(&name.as_str())) {
+                self.apply(row, &name, &words[at..]);
+            }
+        }
+    }
+
+    /// The file that a command runs, or is made to be run.
+    fn runs_file(&mut self, name: &str, words: &[Word]) {
+        let interpreter = SHELLS.contains(&name) || place("program-text").programs.contains(&name);
+        let operand =
+            interpreter || matches!(name, "source" | ".") || name == "chmod" && makes_executable(words);
+        let files: &[Word] = if operand { &words[1..] } else { &words[..1] };
+        for file in files.iter().filter_map(Word::text) {
+            self.runs.insert(plain_path(file).into());
+        }
+        // A value in a file of its own is no program either.
+        let by_option = PROGRAM_FILES.contains(&name);
+        for at in 1..words.len() {
+            let file = interpreter && at == last_option(name, words)
+                || by_option && gives(&words[at - 1], &["-f", "--file", "--from-file"]);
+            if file {
+                self.mark_files(&words[at]);
+            }
+        }
+    }
+
+    fn mark_files(&mut self, word: &Word) {
+        for slot in word.slots.clone() {
+            if self.slots[slot].reference.binding() == Some(Binding::AsFile) {
+                self.mark(slot, place("script-file"));
+            }
+        }
+    }
+
+    /// Text with values goes into a file.
+    pub(super) fn writes_file(&mut self, file: &Word, slots: Range<usize>, here_documents: Range<usize>) {
+        if let Some(file) = file.text() {
+            self.written.push((plain_path(file).into(), slots, here_documents));
+        }
     }
 
     fn command_word(&mut self, word: &Word) {
@@ -346,10 +410,19 @@ impl Reader<'_> {
         }
         let at = self.program_at(words)?;
         let name = self.program(&words[at])?;
+        if CONTAINERS.contains(&name.as_str()) {
+            let inner = (at + 1..words.len()).find_map(|at| self.input_row(&words[at..]));
+            return inner.or_else(|| self.input_row(&words[at..]));
+        }
+        self.input_row(&words[at..])
+    }
+
+    fn input_row(&self, words: &[Word]) -> Option<&'static Place> {
+        let name = self.program(&words[0])?;
         let name = name.as_str();
         EVALUATES_AGAIN.iter().find(|row| {
             let Which::Input { operands: before, unless, values } = row.which else { return false };
-            let words = &words[at + 1..];
+            let words = &words[1..];
             row.programs.contains(&name)
                 && !words.iter().any(|word| gives(word, unless))
                 && (words.iter().any(|word| gives(word, &["-s"]) || word.is("-"))
@@ -398,6 +471,10 @@ impl Reader<'_> {
             "getopts" => self.set_by(words.get(2)),
             "zparseopts" | "vared" => words[1..].iter().for_each(|word| self.set_by(Some(word))),
             _ if DECLARES.contains(&name) => {
+                let exported = name == "export" || words[1..].iter().any(|word| gives(word, &["-x"]));
+                if exported && words[1..].iter().any(|word| gives(word, &["-f"])) {
+                    self.exports = Some(words[0].range.clone());
+                }
                 let keyed = words[1..].iter().any(|word| gives(word, &["-A"]));
                 for word in &words[1..] {
                     if keyed {
@@ -610,6 +687,22 @@ fn only_texts(format: &str) -> bool {
     let plain = |char: char| char.is_ascii_digit() || "-.+ #".contains(char);
     !format.contains('*')
         && conversions.into_iter().all(|text| text.trim_start_matches(plain).starts_with(['s', 'b', 'q']))
+}
+
+/// Whether `chmod` makes a file one that can be run.
+fn makes_executable(words: &[Word]) -> bool {
+    let odd = |byte: u8| byte.is_ascii_digit() && byte % 2 == 1;
+    words[1..].iter().any(|word| {
+        let digits = word.literal.bytes().all(|byte| byte.is_ascii_digit());
+        word.literal.contains("+x")
+            || word.literal.contains("=rwx")
+            || digits && word.literal.bytes().any(odd)
+    })
+}
+
+/// A path without the `./` before it.
+fn plain_path(path: &str) -> &str {
+    path.trim_start_matches("./")
 }
 
 /// The last part of a path.

@@ -35,7 +35,7 @@ mod typed;
 mod words;
 
 use ecow::EcoString;
-use threadline_lang::diag::{Severity, Span};
+use threadline_lang::diag::{Diagnostic, Severity, Span};
 use threadline_lang::{Error, Reference, Scope, Syntax};
 
 pub use argv::{Argument, Argv};
@@ -107,6 +107,20 @@ pub struct Problem {
     pub hint: Option<String>,
 }
 
+impl Problem {
+    /// The problem as people read it, beside those of the language.
+    pub fn diagnostic(&self) -> Diagnostic {
+        Diagnostic {
+            id: self.id,
+            severity: self.severity,
+            message: self.message.clone(),
+            span: self.span,
+            notes: Vec::new(),
+            hints: self.hint.iter().cloned().collect(),
+        }
+    }
+}
+
 /// A shell text, analysed: where its references stand and how each is bound. It holds no values.
 pub struct Script {
     /// The text with the author's own code from `context` in it.
@@ -140,6 +154,12 @@ pub fn analyse(text: &str, setting: &Setting<'_>) -> (Script, Vec<Problem>) {
     (script, problems)
 }
 
+/// Analyses the text of `cmd:` with references in it. There what is not upper-case is a reference.
+pub fn command_script(text: &str, syntax: &Syntax) -> (Script, Vec<Problem>) {
+    let roots = |name: &str| name.bytes().any(|byte| byte.is_ascii_lowercase());
+    analyse(text, &Setting::new(Dialect::Bash, syntax, &roots))
+}
+
 impl Script {
     /// Everything that binding can read, with its place in the text.
     pub fn references(&self) -> Vec<Reference> {
@@ -149,6 +169,16 @@ impl Script {
     /// Checks the names of every reference against a scope, as [`threadline_lang::Template::check`] does.
     pub fn check(&self, scope: &Scope) -> Vec<Error> {
         self.slots.iter().flat_map(|slot| slot.reference.check(scope)).collect()
+    }
+
+    /// How many references are bound.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether there is nothing to bind.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
     }
 
     /// The context entries that stand in the text as code. Whatever replaces one replaces code.

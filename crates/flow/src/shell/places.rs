@@ -79,6 +79,29 @@ const NO_VALUES: &[(&str, usize)] = &[];
 /// The shells, by the names under which they are called.
 pub(super) const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "rbash", "mksh"];
 
+/// Programs that run another one, with all its rules, somewhere behind their own words.
+pub(super) const CONTAINERS: &[&str] = &[
+    "docker",
+    "podman",
+    "nerdctl",
+    "kubectl",
+    "oc",
+    "docker-compose",
+    "lxc",
+    "nsenter",
+    "vagrant",
+    "flatpak",
+    "ssh",
+    "crictl",
+    "singularity",
+    "apptainer",
+    "machinectl",
+    "toolbox",
+    "distrobox",
+    "nix",
+    "wsl",
+];
+
 /// Every place that evaluates again.
 pub static EVALUATES_AGAIN: &[Place] = &[
     Place {
@@ -274,6 +297,15 @@ pub static EVALUATES_AGAIN: &[Place] = &[
         rule: Rule::Refuse,
         safe: "write the name of the file out, and choose with `case`",
         example: ". ${v}",
+    },
+    Place {
+        id: "script-file",
+        what: "is written into a file that the script runs",
+        programs: &[],
+        which: Which::Syntax,
+        rule: Rule::Refuse,
+        safe: "give it to the file as an argument: `sh run.sh ${v}`, with `\"$1\"` in the text",
+        example: "echo \"echo ${v}\" > run.sh; sh run.sh",
     },
     Place {
         id: "command-word",

@@ -39,6 +39,7 @@ pub(super) enum Quote {
 }
 
 /// A reference and where it stands.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the place")]
 pub(super) struct Slot {
     pub reference: Embedded,
     pub quote: Quote,
@@ -50,6 +51,8 @@ pub(super) struct Slot {
     pub is_word: bool,
     /// It goes to a program as an argument or in the environment.
     pub external: bool,
+    /// It stands in the body of a function.
+    pub in_function: bool,
     /// What is checked when it is bound.
     pub places: Vec<&'static Place>,
 }
@@ -63,6 +66,7 @@ impl Slot {
             begins_word: false,
             is_word: false,
             external: false,
+            in_function: false,
             places: Vec::new(),
         }
     }
@@ -183,6 +187,16 @@ pub(super) struct Reader<'a> {
     pub sinks: Vec<&'static Place>,
     /// The variables that are read from there.
     pub readers: Vec<EcoString>,
+    /// A function has a name and no body yet.
+    pub defining: bool,
+    /// The bodies of functions around the position.
+    pub bodies: usize,
+    /// Where functions are exported.
+    pub exports: Option<Range<usize>>,
+    /// The files that the script runs.
+    pub runs: BTreeSet<EcoString>,
+    /// The files that it writes, with the references whose values may go there.
+    pub written: Vec<(EcoString, Range<usize>, Range<usize>)>,
     /// Variables that stand where a number is computed.
     pub computed: Vec<(EcoString, &'static Place)>,
     /// Code from `context` that must be put in before the text can be read.
@@ -289,6 +303,11 @@ impl<'a> Reader<'a> {
             expansions: Vec::new(),
             sinks: Vec::new(),
             readers: Vec::new(),
+            defining: false,
+            bodies: 0,
+            exports: None,
+            runs: BTreeSet::new(),
+            written: Vec::new(),
             computed: Vec::new(),
             paste: None,
         }
@@ -534,7 +553,9 @@ impl<'a> Reader<'a> {
             return;
         }
         self.edits.push(Edit { range: start..end, what: What::Slot(self.slots.len()) });
-        self.slots.push(Slot::new(reference, quote, self.level));
+        let mut slot = Slot::new(reference, quote, self.level);
+        slot.in_function = self.bodies > 0;
+        self.slots.push(slot);
     }
 
     // ---- what a place means for the references in it ---------------------------------------------------
@@ -561,12 +582,26 @@ impl<'a> Reader<'a> {
 
     /// What could be told only at the end.
     fn settle(&mut self) {
+        for (file, slots, here_documents) in std::mem::take(&mut self.written) {
+            if self.runs.contains(&file) {
+                self.marks.push(Mark { slots, here_documents, place: place("script-file") });
+            }
+        }
         for mark in std::mem::take(&mut self.marks) {
             let documents: Vec<_> = self.here_documents[mark.here_documents.clone()].to_vec();
             self.mark_all(mark.slots, mark.place);
             for slots in documents {
                 self.mark_all(slots, mark.place);
             }
+        }
+        if let Some(range) = self.exports.take()
+            && self.slots.iter().any(|slot| slot.in_function)
+        {
+            self.unknown(
+                range,
+                "a function that is run by another shell cannot hold a reference, whose variable that shell does not have",
+                "give the value to the function as an argument",
+            );
         }
         for (name, row) in std::mem::take(&mut self.computed) {
             let held = self.found.holding.get(&name).cloned().unwrap_or_default();

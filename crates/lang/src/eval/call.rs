@@ -169,6 +169,7 @@ impl<'a> Eval<'_, '_, 'a> {
         let values = self.values(args)?;
         if let ("file" | "cmd", Some(value)) = (kind, values.first())
             && value.as_str().is_none()
+            && self.program.bound_command(id).is_none()
         {
             let kind = ErrorKind::Expected {
                 place: format!("`{kind}`"),

@@ -257,7 +257,7 @@ impl<'w> Session<'w> {
             && !rare.computed.is_empty()
             && rare.chain.is_empty()
         {
-            rare.computed.remove(&(EcoString::inline("uuid"), Vec::new()));
+            rare.computed.remove(&uuid_key());
         }
     }
 
@@ -350,9 +350,14 @@ impl<'w> Session<'w> {
         let rare = self.rare();
         rare.definitions.insert(key, Defined::Busy);
         rare.chain.push(name.clone());
+        // A definition is a template of its own: it shares no `uuid` with whoever reads it.
+        let uuid = rare.computed.remove(&uuid_key());
         let (fuel, origin) = (self.fuel, self.origin.take());
         let result = definitions.evaluate(at, scope, self);
         (self.fuel, self.origin) = (fuel, origin);
+        let computed = &mut self.rare().computed;
+        computed.remove(&uuid_key());
+        computed.extend(uuid.map(|uuid| (uuid_key(), uuid)));
         if let Ok(value) = &result {
             self.world.defined(name, value);
         }
@@ -383,6 +388,10 @@ impl<'w> Session<'w> {
         rare.computed.insert(key, computed);
         result
     }
+}
+
+fn uuid_key() -> (EcoString, Vec<Value>) {
+    (EcoString::inline("uuid"), Vec::new())
 }
 
 fn cycle(chain: &[EcoString], name: &EcoString, span: Span) -> Error {

@@ -35,6 +35,10 @@ impl Parser<'_, '_> {
             Part::Ref(..) => None,
         });
         let fixed: Option<EcoString> = literals.collect();
+        if fixed.is_none() && name == "cmd" {
+            let text = EcoString::from(self.text[raw_start..raw_end].trim());
+            return Ok(self.bound_command(text, &parts, raw_span, span));
+        }
         let arg = if let Some(text) = fixed {
             self.push(Node::Const(Value::from(text)), raw_span)
         } else {
@@ -42,6 +46,20 @@ impl Parser<'_, '_> {
             self.push(Node::Text(parts), raw_span)
         };
         self.compute(name, span, &[arg])
+    }
+
+    /// A command with references: its text as it is written, and what the references give. Whoever runs it binds each
+    /// value in its place; nothing is pasted.
+    fn bound_command(&mut self, text: EcoString, parts: &[Part], raw_span: Span, span: Span) -> NodeId {
+        let mut list = vec![self.push(Node::Const(Value::from(text)), raw_span)];
+        list.extend(parts.iter().filter_map(|part| match part {
+            Part::Ref(node, _) => Some(*node),
+            Part::Lit(_) | Part::Owned(_) => None,
+        }));
+        let list = self.push_list(&list);
+        let arg = self.push(Node::List(list), raw_span);
+        let args = self.push_list(&[arg]);
+        self.push(Node::Compute { kind: Key::new("cmd"), args }, span)
     }
 
     fn unknown_kind<T>(&self, opened: usize, start: usize, name: &str) -> Parsed<T> {

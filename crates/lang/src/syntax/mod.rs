@@ -254,6 +254,18 @@ impl Program {
         Steps { program: self, steps: &self.steps[run.range()] }
     }
 
+    /// The text of a command with references, when a node is one.
+    pub(crate) fn bound_command(&self, id: NodeId) -> Option<&str> {
+        let Node::Compute { kind, args } = self.node(id) else { return None };
+        let ("cmd", [arg]) = (kind.as_str(), self.list(*args)) else { return None };
+        let Node::List(list) = self.node(*arg) else { return None };
+        let first = self.list(*list).first()?;
+        match self.node(*first) {
+            Node::Const(text) => text.as_str(),
+            _ => None,
+        }
+    }
+
     /// The text of a name.
     #[inline]
     pub(crate) fn name(&self, name: Name) -> &str {

@@ -441,6 +441,11 @@ impl<'s, 'p> Parser<'s, 'p> {
                 Some(b'|') if kind.is_some_and(|kind| kind != "cmd") => {
                     return self.pipe_in_raw(opened, kind.unwrap_or_default());
                 }
+                Some(b'$') if kind == Some("cmd") && self.is_the_shells() => {
+                    depth += 1;
+                    self.pos += 2;
+                    continue;
+                }
                 Some(b'$') if self.peek_at(1) == Some(b'{') => {
                     if let Some(start) = self.dollars(&mut literal, &mut parts) {
                         let node = self.nested(Self::reference)?;
@@ -460,6 +465,19 @@ impl<'s, 'p> Parser<'s, 'p> {
             parts.push(self.literal(literal, self.pos));
         }
         Ok(parts)
+    }
+
+    /// Whether a `${` of a command is the shell's own: an upper-case name, a parameter, or an operator follows.
+    fn is_the_shells(&self) -> bool {
+        let Some(rest) = self.text[self.pos..self.end].strip_prefix("${") else { return false };
+        if self.text[..self.pos].ends_with('$') {
+            return false;
+        }
+        let name = rest.split(|char: char| !char.is_ascii_alphanumeric() && char != '_').next().unwrap_or("");
+        match rest.bytes().next() {
+            Some(b'#' | b'!' | b'?' | b'*' | b'@' | b'$') => true,
+            _ => !name.is_empty() && !name.bytes().any(|byte| byte.is_ascii_lowercase()),
+        }
     }
 
     fn pipe_in_raw<T>(&self, opened: usize, kind: &str) -> Parsed<T> {

@@ -64,6 +64,7 @@ impl Program {
                 out.push('}');
             }
             Node::OrText(head, parts) => printer.or_text(*head, *parts, out),
+            _ if self.bound_command(id).is_some() => printer.bare(id, out),
             _ => {
                 out.push_str("${= ");
                 printer.node(id, Binding::If, out);
@@ -220,7 +221,14 @@ impl Printer<'_> {
                 self.node(*no, Binding::If, out);
             }
             Node::Call { function, args, element } => self.call(function.name, *args, *element, out),
-            Node::Compute { kind, args } => self.call(kind.as_str(), *args, None, out),
+            Node::Compute { kind, args } => match program.bound_command(id) {
+                Some(command) => {
+                    out.push_str("${cmd:");
+                    out.push_str(command);
+                    out.push('}');
+                }
+                None => self.call(kind.as_str(), *args, None, out),
+            },
             Node::List(run) => {
                 out.push('[');
                 self.joined(*run, ", ", Binding::If, out);

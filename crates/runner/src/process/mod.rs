@@ -26,6 +26,7 @@ pub use control::{Asked, Control};
 pub use environment::Environment;
 pub use linux::{Ending, LeftOver, adopt_orphans, end_left_over, end_strays, find_left_over};
 pub use mark::{RUN_VARIABLE, STEP_VARIABLE};
+pub(crate) use output::make_private;
 pub use output::{Captured, Spooled, Stream};
 pub use run::run;
 pub use start::StartError;

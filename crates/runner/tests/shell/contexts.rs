@@ -99,6 +99,22 @@ fn contexts() -> Vec<Context> {
             format!("{v}\0a {v}\0")
         }),
         context("default", "printf '%s\\0' ${NONE:-VALUE}\n", ended),
+        context("default with quotes", "printf '%s\\0' ${NONE:-'a VALUE b'\"VALUE\"}\n", |v| {
+            format!("a {v} b{v}\0")
+        }),
+        context(
+            "comment in a substitution",
+            "printf '%s\\0' \"$(# it's ) a comment\nprintf '%s.' VALUE)\"\n",
+            |v| format!("{v}.\0"),
+        ),
+        context("behind a pattern", "S=.x; X=a.x; printf '%s\\0' \"${X%\"$S\"}VALUE${X#?}\"\n", |v| {
+            format!("a{v}.x\0")
+        }),
+        rarely(context(
+            "redirection",
+            "printf '%s\\0' VALUE > f; while IFS= read -r X; do :; done < f; cat f; rm f\n",
+            ended,
+        )),
         context("alternative", "printf '%s\\0' \"${HOME:+VALUE}\"\n", ended),
         context("prefix pattern", "X=VALUEz; printf '%s\\0' \"${X#VALUE}\" ${X##VALUE}\n", |_| {
             "z\0z\0".to_owned()

@@ -7,6 +7,7 @@
 mod contexts;
 mod corpus;
 mod messages;
+mod page;
 mod passage;
 mod places;
 mod random;

@@ -1,5 +1,6 @@
 //! The shells that are installed, and how a bound script is run in one.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -8,6 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use threadline_flow::shell::{BindError, Bound, Dialect, Problem, Setting, analyse};
 use threadline_lang::diag::Severity;
 use threadline_lang::{Entry, NoWorld, Scope, Session, Syntax, Value};
+
+use super::random::is_long;
 
 /// A shell of this machine.
 #[derive(Clone, Copy)]
@@ -27,6 +30,11 @@ pub(crate) const SHELLS: [Shell; 4] = [
 /// The shells that can be run here; bash always must.
 pub(crate) fn installed() -> Vec<Shell> {
     SHELLS.into_iter().filter(|shell| shell.name == "bash" || found(shell.command[0])).collect()
+}
+
+/// Most people have UTF-8; the long form tries how bytes fare without.
+fn locale() -> &'static str {
+    if is_long() { "C" } else { "C.UTF-8" }
 }
 
 /// Whether a program is in the search path.
@@ -67,7 +75,7 @@ impl Shell {
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command
             .env("HOME", "/home/user")
-            .env("LC_ALL", "C.UTF-8")
+            .env("LC_ALL", locale())
             .env("TMPDIR", folder.parent().unwrap_or(folder));
         command.envs(environment.iter().map(|(name, value)| (name, value))).stdin(Stdio::null());
         command.output().unwrap_or_else(|error| panic!("{}: {error}", self.name))
@@ -95,7 +103,8 @@ pub(crate) fn scope(names: &Names) -> Scope {
 /// Analyses and binds a text; the problems of either as data.
 pub(crate) fn bind(text: &str, dialect: Dialect, names: &Names) -> Result<Bound, Vec<Problem>> {
     let syntax = Syntax::DEFAULT;
-    let roots = |name: &str| names.iter().any(|(known, _)| known == name);
+    let known: BTreeSet<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
+    let roots = |name: &str| known.contains(name);
     let (script, problems) = analyse(text, &Setting::new(dialect, &syntax, &roots));
     let mut world = NoWorld;
     match script.bind(&scope(names), &mut Session::new(&mut world)) {

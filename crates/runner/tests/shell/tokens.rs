@@ -151,6 +151,39 @@ fn any_text() {
     }
 }
 
+/// Nesting is bounded, so the stack is, too.
+#[test]
+fn deep_nesting() {
+    let openings = [
+        "$(",
+        "\"$(",
+        "\"${V:-",
+        "${V#",
+        "${A[",
+        "$((",
+        "(",
+        "{ ",
+        "case x in a) ",
+        "if [[ \"$(",
+        "A=(\"$(",
+        "`",
+        "<(",
+        "cat <<EOF\n$(",
+        "x=\"${V:-$(case \"${A[$((",
+        "f() { \"$(",
+        "for x in \"$(",
+        "[[ a == @(\"$(",
+    ];
+    for first in openings {
+        for second in openings {
+            let text = format!("{first}{second}").repeat(300) + "${v}";
+            for dialect in [Dialect::Bash, Dialect::Posix, Dialect::Zsh] {
+                check(&text, dialect);
+            }
+        }
+    }
+}
+
 /// Eight times the text takes about eight times the time, whatever is repeated.
 #[test]
 fn time_grows_with_the_text() {

@@ -12,6 +12,7 @@ use super::text::Teller;
 use super::told::{Readers, Referenced, Told, tell};
 use crate::exit::Failure;
 use crate::report::visible;
+use crate::reporter::items;
 
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const BOLD: Style = Style::new().bold();
@@ -26,7 +27,7 @@ pub(crate) fn failures(history: &History<'_>) -> Result<String, Failure> {
     let Some(target) = super::failed(history)? else { return Ok(String::new()) };
     let told = last_of_each(tell(history, &target)?);
     let readers = Readers::new();
-    let teller = Teller { history, readers: &readers, full: false, when: false };
+    let teller = Teller { history, readers: &readers, full: false, wide: false };
     let mut out = String::new();
     for one in told.iter().take(MAX_STEPS) {
         out.push('\n');
@@ -67,8 +68,7 @@ fn failure(teller: &Teller<'_, '_>, told: &Told) -> Result<String, Failure> {
 pub(crate) fn handle(plan: &Plan, at: &Instance) -> String {
     let step = at.step(plan).map(|step| &plan.steps[step as usize].step);
     let name = step.and_then(|step| step.id.as_ref().or(step.capture.as_ref()));
-    let items: String = at.items().map(|index| format!("[{index}]")).collect();
-    let handle = name.map_or_else(|| at.to_string(), |name| format!("{}{items}", name.of));
-    let plain = handle.chars().all(|char| char.is_ascii_alphanumeric() || "_-./".contains(char));
-    if plain { handle } else { format!("'{handle}'") }
+    let handle = name.map_or_else(|| at.to_string(), |name| format!("{}{}", name.of, items(at)));
+    let is_word = handle.chars().all(|char| char.is_ascii_alphanumeric() || "_-./".contains(char));
+    if is_word { handle } else { format!("'{handle}'") }
 }

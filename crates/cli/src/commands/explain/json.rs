@@ -120,13 +120,7 @@ fn referenced(
 ) -> Result<Value, Failure> {
     let resolution = &reference.resolution;
     let others = readers.get(&reference.maker).into_iter().flatten();
-    let others = others.filter(|(at, _)| *at != told.seen.at).map(|(at, field)| {
-        object([
-            ("step", label(history, at).into()),
-            ("at", at.0.as_str().into()),
-            ("field", field.as_str().into()),
-        ])
-    });
+    let others = others.filter(|(at, _)| *at != told.seen.at).map(|reader| reader_json(history, reader));
     let scope = if resolution.scope.is_empty() { Value::NULL } else { resolution.scope.as_str().into() };
     Ok(object([
         ("reference", resolution.reference.as_str().into()),
@@ -189,6 +183,16 @@ fn made_at(history: &History<'_>, kind: &str, seq: Seq) -> Result<Value, Failure
         ("time", time_text(event.time).into()),
         ("status", status),
     ]))
+}
+
+/// Who read a value: a step, or an entry of `context`.
+pub(crate) fn reader_json(history: &History<'_>, (at, field): &(Instance, String)) -> Value {
+    let by_step = *at != Instance::default();
+    object([
+        ("step", if by_step { label(history, at).into() } else { Value::NULL }),
+        ("at", if by_step { at.0.as_str().into() } else { Value::NULL }),
+        ("field", field.as_str().into()),
+    ])
 }
 
 /// What people call an execution.

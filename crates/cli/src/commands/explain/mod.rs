@@ -46,9 +46,9 @@ pub(crate) fn explain(call: &Explain) -> Result<(), Failure> {
         let value = json::explanation(&history, &told, &others)?;
         return super::print(&format!("{}\n", value.to_json(JsonStyle::Compact)));
     }
-    let teller = Teller { history: &history, readers: &others, full: call.full, when: true };
+    let teller = Teller { history: &history, readers: &others, full: call.full, wide: true };
     if many(&told) && !target.is_one() && call.step.is_some() {
-        return print(&table(&history, &told)?);
+        return print(&table(&history, &told));
     }
     print(&teller.text(&told)?)
 }
@@ -105,7 +105,7 @@ fn many(told: &[Told]) -> bool {
 }
 
 /// One line for each item.
-fn table(history: &History<'_>, told: &[Told]) -> Result<String, Failure> {
+fn table(history: &History<'_>, told: &[Told]) -> String {
     let mut last: Vec<&Told> = Vec::new();
     for one in told {
         match last.iter().position(|known| known.seen.at == one.seen.at) {
@@ -133,7 +133,7 @@ fn table(history: &History<'_>, told: &[Told]) -> Result<String, Failure> {
     }
     let one = last.first().map_or(String::new(), |one| failures::handle(&history.plan, &one.seen.at));
     let run = &history.info.id;
-    Ok(format!("{}\n`threadline explain {run} {one}` shows one of them\n", table.text("")))
+    format!("{}\n`threadline explain {run} {one}` shows one of them\n", table.text(""))
 }
 
 /// Nothing failed and nothing was asked for: what can be asked for.

@@ -31,8 +31,8 @@ pub(crate) struct Teller<'h, 'r> {
     pub(crate) readers: &'h Readers,
     /// Whether values are shown whole.
     pub(crate) full: bool,
-    /// Whether it is said when a value was made.
-    pub(crate) when: bool,
+    /// Whether there is room for every place and for the times when values were made.
+    pub(crate) wide: bool,
 }
 
 impl Teller<'_, '_> {
@@ -67,7 +67,7 @@ impl Teller<'_, '_> {
 
     /// One evaluation; of one that came to the same as one before, only that.
     fn evaluation(&self, told: &Told, same: Option<&Told>, out: &mut String) -> Result<(), Failure> {
-        out.push_str(&self.headline(told));
+        out.push_str(&headline(told));
         if let Some(same) = same {
             // Writing into a text cannot fail.
             let _ = writeln!(out, "    everything as in attempt {}", same.seen.attempt);
@@ -87,34 +87,6 @@ impl Teller<'_, '_> {
             }
         }
         Ok(())
-    }
-
-    /// What was evaluated, when, and what came of it.
-    fn headline(&self, told: &Told) -> String {
-        let seen = &told.seen;
-        let what = match seen.evaluated {
-            Evaluated::Condition => "condition".to_owned(),
-            Evaluated::List => "list".to_owned(),
-            Evaluated::Fields if seen.rerun => format!("attempt {}, again after a crash", seen.attempt),
-            Evaluated::Fields => format!("attempt {}", seen.attempt),
-        };
-        let (style, came) = match (&told.ended, seen.evaluated) {
-            (Some(ended), _) if ended.output.status == Status::Failed => {
-                let error =
-                    ended.output.meta.get("error").map_or(String::new(), |error| format!(": {error}"));
-                let again = if ended.retried { ", tried again" } else { "" };
-                (BAD, format!("failed{error}{again}"))
-            }
-            (Some(ended), Evaluated::Condition) if ended.output.status == Status::Skipped => {
-                (DIM, "false, skipped".to_owned())
-            }
-            (_, Evaluated::Condition) => (GOOD, "true".to_owned()),
-            (_, Evaluated::List) => (PLAIN, String::new()),
-            (Some(ended), Evaluated::Fields) => (GOOD, ended.output.status.name().to_owned()),
-            (None, Evaluated::Fields) => (DIM, "not ended".to_owned()),
-        };
-        let came = if came.is_empty() { came } else { format!(": {style}{}{style:#}", visible(&came)) };
-        format!("  {what}{came}  {DIM}event {}, {}{DIM:#}\n", seen.seq, clock_text(seen.time))
     }
 
     fn field(&self, told: &Told, field: &FieldTold, out: &mut String) -> Result<(), Failure> {
@@ -145,9 +117,9 @@ impl Teller<'_, '_> {
                 )
             }
             Shown::Condition(explanation) => {
-                let tree: String =
-                    explanation_text(explanation).lines().map(|line| format!("      {line}\n")).collect();
-                writeln!(out, "    {BOLD}{name}{BOLD:#}\n{}", tree.trim_end_matches('\n'))
+                let tree = explanation_text(explanation);
+                let lines: Vec<String> = tree.lines().map(|line| format!("      {line}")).collect();
+                writeln!(out, "    {BOLD}{name}{BOLD:#}\n{}", lines.join("\n"))
             }
         };
         while out.ends_with("\n\n") {
@@ -168,7 +140,9 @@ impl Teller<'_, '_> {
         let mut seen = Vec::new();
         for reference in references {
             let resolution = &reference.resolution;
-            let key = (reference.place, resolution.reference.clone(), resolution.within.clone());
+            // What is read in several places is shown once where there is little room.
+            let place = Some(reference.place).filter(|_| self.wide);
+            let key = (place, resolution.reference.clone(), resolution.within.clone());
             if seen.contains(&key) {
                 continue;
             }
@@ -224,7 +198,7 @@ impl Teller<'_, '_> {
                     Some(status) if status != Status::Completed => format!(" {}", status.name()),
                     _ => String::new(),
                 };
-                let when = if self.when { format!(", {}", clock_text(event.time)) } else { String::new() };
+                let when = if self.wide { format!(", {}", clock_text(event.time)) } else { String::new() };
                 format!("from {}{status}, event {seq}{when}", title(history, &event.at))
             }
             Maker::Item { list, index } => {
@@ -255,8 +229,8 @@ impl Teller<'_, '_> {
     fn others(&self, told: &Told, reference: &Referenced) -> String {
         let readers = self.readers.get(&reference.maker).into_iter().flatten();
         let mut names: Vec<String> = Vec::new();
-        for (at, _) in readers.filter(|(at, _)| *at != told.seen.at) {
-            let name = title(self.history, at);
+        for reader in readers.filter(|(at, _)| *at != told.seen.at) {
+            let name = reader_title(self.history, reader);
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -279,4 +253,36 @@ pub(crate) fn title(history: &History<'_>, at: &Instance) -> String {
     let known = &steps[step as usize];
     let alone = steps.iter().filter(|other| other.label == known.label).count() == 1;
     if alone { format!("`{label}`") } else { format!("`{label}` (step {})", known.number) }
+}
+
+/// Who read a value, in a sentence: a step, or an entry of `context`.
+pub(crate) fn reader_title(history: &History<'_>, (at, field): &(Instance, String)) -> String {
+    if *at == Instance::default() { format!("`{field}`") } else { title(history, at) }
+}
+
+/// What was evaluated, when, and what came of it.
+fn headline(told: &Told) -> String {
+    let seen = &told.seen;
+    let what = match seen.evaluated {
+        Evaluated::Condition => "condition".to_owned(),
+        Evaluated::List => "list".to_owned(),
+        Evaluated::Fields if seen.rerun => format!("attempt {}, again after a crash", seen.attempt),
+        Evaluated::Fields => format!("attempt {}", seen.attempt),
+    };
+    let (style, came) = match (&told.ended, seen.evaluated) {
+        (Some(ended), _) if ended.output.status == Status::Failed => {
+            let error = ended.output.meta.get("error").map_or(String::new(), |error| format!(": {error}"));
+            let again = if ended.retried { ", tried again" } else { "" };
+            (BAD, format!("failed{error}{again}"))
+        }
+        (Some(ended), Evaluated::Condition) if ended.output.status == Status::Skipped => {
+            (DIM, "false, skipped".to_owned())
+        }
+        (_, Evaluated::Condition) => (GOOD, "true".to_owned()),
+        (_, Evaluated::List) => (PLAIN, String::new()),
+        (Some(ended), Evaluated::Fields) => (GOOD, ended.output.status.name().to_owned()),
+        (None, Evaluated::Fields) => (DIM, "not ended".to_owned()),
+    };
+    let came = if came.is_empty() { came } else { format!(": {style}{}{style:#}", visible(&came)) };
+    format!("  {what}{came}  {DIM}event {}, {}{DIM:#}\n", seen.seq, clock_text(seen.time))
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use threadline_engine::evaluate::{Act, Resolved};
 use threadline_engine::event::{Event, Instance, Millis, Output, Seq, What};
 use threadline_engine::replay::{Evaluated, Look, Maker, Seen};
-use threadline_flow::model::{Action, Field, Setting, Step};
+use threadline_flow::model::{Action, Setting, Step};
 use threadline_flow::plan::PlannedStep;
 use threadline_flow::problem::Problem;
 use threadline_flow::shell::{Argument, Bound};
@@ -118,10 +118,10 @@ fn of_seen(history: &History<'_>, target: &Target, seen: Seen) -> Result<Told, F
         _ => None,
     };
     let problems = look.errors().iter().map(|error| error.problem(history.source().text)).collect();
-    let mut fields = Fields { history, step: &history.plan.steps[seen.step as usize], fields: Vec::new() };
+    let mut fields = Fields { history, step: &history.plan.steps[seen.step as usize], told: Vec::new() };
     fields.results(&look);
     fields.references(&seen, look.trace);
-    let mut fields = fields.fields;
+    let mut fields = fields.told;
     fields.retain(|field| target.means_field(&field.name));
     Ok(Told { seen, fields, problems, reproducible, ended: None })
 }
@@ -138,6 +138,9 @@ pub(crate) fn readers_of(history: &History<'_>, readers: &mut Readers) -> Result
     readers.retain(|maker, _| !matches!(maker, Maker::Run | Maker::World | Maker::Nobody));
     let mut looks = 0;
     history.each(|fold, event| {
+        if let What::Defined { name, .. } = &event.what {
+            entry_reads(history, name, readers);
+        }
         let Some(seen) = fold.seen(event) else { return Ok(()) };
         if looks >= MAX_LOOKS || !readers.keys().any(|maker| seen.may_read(maker)) {
             return Ok(());
@@ -156,6 +159,24 @@ pub(crate) fn readers_of(history: &History<'_>, readers: &mut Readers) -> Result
         Ok(())
     })?;
     Ok(())
+}
+
+/// An entry of `context` that was evaluated has read what stands in it.
+fn entry_reads(history: &History<'_>, name: &str, readers: &mut Readers) {
+    let entries = history.plan.workflow.context.iter().flat_map(|context| &context.entries);
+    for (_, reference) in
+        entries.filter(|entry| entry.name == name).flat_map(|entry| entry.written.of.references())
+    {
+        let maker = match reference.root.as_str() {
+            "inputs" => Maker::Input(reference.first),
+            "context" => Maker::Context(reference.first),
+            _ => continue,
+        };
+        let reader = (Instance::default(), format!("context.{name}"));
+        if let Some(known) = readers.get_mut(&maker).filter(|known| !known.contains(&reader)) {
+            known.push(reader);
+        }
+    }
 }
 
 impl Told {
@@ -192,13 +213,13 @@ impl Told {
 struct Fields<'h, 'r> {
     history: &'h History<'r>,
     step: &'h PlannedStep,
-    fields: Vec<FieldTold>,
+    told: Vec<FieldTold>,
 }
 
 impl Fields<'_, '_> {
     fn add(&mut self, name: &str, origin: Option<&Origin>, shown: Shown) {
         let place = origin.map(|origin| self.line_column(origin));
-        self.fields.push(FieldTold { name: name.to_owned(), place, shown, references: Vec::new() });
+        self.told.push(FieldTold { name: name.to_owned(), place, shown, references: Vec::new() });
     }
 
     fn line_column(&self, origin: &Origin) -> (usize, usize) {
@@ -274,18 +295,15 @@ impl Fields<'_, '_> {
 
     /// A field that has no value stands there all the same.
     fn without_value(&mut self, action: &Action) {
-        fn origin<T>(field: &Field<T>) -> Option<&Origin> {
-            Some(&field.origin)
-        }
         match action {
-            Action::Shell { text, .. } => self.add("shell", origin(text), Shown::Nothing),
-            Action::Argv(words) => self.add("argv", words.first().and_then(origin), Shown::Nothing),
-            Action::Agent { message, .. } => self.add("message", origin(message), Shown::Nothing),
+            Action::Shell { text, .. } => self.add("shell", Some(&text.origin), Shown::Nothing),
+            Action::Argv(words) => self.add("argv", words.first().map(|word| &word.origin), Shown::Nothing),
+            Action::Agent { message, .. } => self.add("message", Some(&message.origin), Shown::Nothing),
             Action::WriteFile(file) => {
-                self.add("write_file.path", origin(&file.path), Shown::Nothing);
-                self.add("write_file.content", origin(&file.content), Shown::Nothing);
+                self.add("write_file.path", Some(&file.path.origin), Shown::Nothing);
+                self.add("write_file.content", Some(&file.content.origin), Shown::Nothing);
             }
-            Action::Value(field) => self.add("value", origin(field), Shown::Nothing),
+            Action::Value(field) => self.add("value", Some(&field.origin), Shown::Nothing),
             Action::ForEach(_) => {}
         }
     }
@@ -293,13 +311,13 @@ impl Fields<'_, '_> {
     fn references(&mut self, seen: &Seen, trace: Vec<Resolution>) {
         for resolution in trace {
             let name = field_of(self.step, resolution.origin.as_ref());
-            let at = self.fields.iter().position(|field| field.name == name).unwrap_or_else(|| {
+            let at = self.told.iter().position(|field| field.name == name).unwrap_or_else(|| {
                 self.add(&name, resolution.origin.as_ref(), Shown::Nothing);
-                self.fields.len() - 1
+                self.told.len() - 1
             });
             let place = self.place(&resolution);
             let maker = seen.maker(&resolution);
-            self.fields[at].references.push(Referenced { resolution, place, maker });
+            self.told[at].references.push(Referenced { resolution, place, maker });
         }
     }
 

@@ -38,13 +38,13 @@ fn checks_page_is_up_to_date() {
 }
 
 #[test]
-fn steps_page_is_up_to_date() {
-    check("steps.md", "failures", &failures());
+fn runs_page_is_up_to_date() {
+    check("runs.md", "events", &events());
 }
 
 #[test]
-fn runs_page_is_up_to_date() {
-    check("runs.md", "events", &events());
+fn steps_page_is_up_to_date() {
+    check("steps.md", "failures", &failures());
 }
 
 /// A section shows a file with the problem and one without; that both are so is for the test of the pages.

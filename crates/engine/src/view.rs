@@ -80,9 +80,9 @@ impl RunNames {
             ("inputs".into(), Entry::Plain(self.inputs.clone())),
             ("workflow".into(), Entry::Plain(workflow)),
         ];
-        if let Some(context) = &plan.workflow.context {
-            entries.push(("context".into(), Entry::Definitions(Arc::clone(&context.definitions))));
-        }
+        let context = plan.workflow.context.as_ref();
+        let context = context.map(|context| Entry::Definitions(Arc::clone(&context.definitions)));
+        entries.push(("context".into(), context.unwrap_or_else(|| Entry::Names(Scope::new()))));
         // A name that a step may set is known before it does: a default stands ready for it.
         let unset = plan.names().into_iter().map(|name| {
             let why = eco_format!("the step that gives `{name}` has not run");

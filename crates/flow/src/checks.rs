@@ -113,6 +113,8 @@ checks! {
     ShellEscape "shell-escape" Error
     /// `words` where only one word can stand.
     ShellWords "shell-words" Error
+    /// A list or object that is bound as if it were one word.
+    ShellList "shell-list" Error
     /// A value that is pasted as code.
     ShellRaw "shell-raw" Warning
     /// Code from `context` with references in it.

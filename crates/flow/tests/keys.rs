@@ -2,6 +2,7 @@
 
 use threadline_flow::fields::{self, ActionName, Form, Key, Kind, Object};
 use threadline_flow::load::load;
+use threadline_flow::plan::ROOTS;
 use threadline_flow::problem::Problem;
 use threadline_flow::source::SourceFile;
 use threadline_lang::data::Format;
@@ -88,6 +89,18 @@ fn every_default_could_be_written() {
         let found = problems(&with(object, key, default));
         let refused = found.iter().find(|(_, place)| place == default);
         assert!(refused.is_none(), "{}.{}: {refused:?}", object.name, key.name);
+    }
+}
+
+#[test]
+fn what_is_here_is_not_elsewhere() {
+    for (object, key) in every_key() {
+        for name in std::iter::once(&key.name).chain(key.also) {
+            assert_eq!(fields::elsewhere(object.name, name), None, "{}.{name}", object.name);
+        }
+    }
+    for root in ROOTS {
+        assert_eq!(fields::other_root(root), None, "{root}");
     }
 }
 

@@ -6,7 +6,7 @@ use ecow::EcoString;
 
 use crate::diag::Span;
 use crate::diag::error::Error;
-use crate::eval::{Eval, Session, Val};
+use crate::eval::{Eval, Inferred, Session, Val};
 use crate::scope::Scope;
 use crate::syntax::{self, NodeId, Program, Reference, Syntax};
 use crate::value::Value;
@@ -81,6 +81,11 @@ impl Embedded {
     /// Checks the names against a scope, as [`crate::Template::check`] does.
     pub fn check(&self, scope: &Scope) -> Vec<Error> {
         crate::eval::check(&self.program, self.node, scope)
+    }
+
+    /// What is known of its value before the names of a scope have theirs.
+    pub fn infer(&self, scope: &Scope) -> Inferred {
+        crate::eval::infer(&self.program, self.node, scope, None)
     }
 }
 

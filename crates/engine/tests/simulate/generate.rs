@@ -39,7 +39,7 @@ struct Names {
     captures: Vec<String>,
     /// In how many `foreach` it stands.
     items: u64,
-    /// Whether there is a step before.
+    /// Whether there is a step before for sure.
     prev: bool,
 }
 
@@ -71,7 +71,8 @@ impl Generator {
         self.next += 1;
         self.line(indent, &format!("- id: {id}"));
         let indent = indent + 1;
-        if self.random.percent(30) {
+        let conditional = self.random.percent(30);
+        if conditional {
             let condition = match names.ids.first() {
                 Some(id) if self.random.percent(50) => format!("'${{{id}}} != 3'"),
                 _ => "inputs.go".to_owned(),
@@ -95,7 +96,8 @@ impl Generator {
         }
         names.ids.push(id);
         names.captures.extend(capture);
-        names.prev = true;
+        // A step that is skipped is not the one before.
+        names.prev |= !conditional;
         for part in ["on_failure", "on_success", "finally"] {
             if depth < 3 && self.left > 0 && self.random.percent(15) {
                 self.line(indent, &format!("{part}:"));
@@ -120,7 +122,11 @@ impl Generator {
         match self.random.below(4) {
             0 => return self.line(indent, &format!("value: '{read}'")),
             1 => self.line(indent, &format!("write_file: {{path: out, content: 'x {read}'}}")),
-            _ => self.line(indent, &format!("argv: [work, '{read}']")),
+            _ => {
+                // A list has to say how it becomes an argument.
+                let read = read.replace("} ", " | to_json} ");
+                self.line(indent, &format!("argv: [work, '{read}']"));
+            }
         }
         if self.random.percent(30) {
             let attempts = 2 + self.random.below(2);

@@ -36,7 +36,6 @@ static OTHER_ROOTS: &[(&str, &str)] = &[
     ("input", "what the caller gives is `${inputs.NAME}`"),
     ("secrets", "read it from the environment: `${env.NAME}`"),
     ("agent", NOT_YET),
-    ("imports", NOT_YET),
     ("loop", NOT_YET),
     ("map", NOT_YET),
     ("param", NOT_YET),

@@ -7,7 +7,7 @@ use ecow::EcoString;
 use threadline_lang::diag::{Span, nearest};
 use threadline_lang::{
     Document, Error, Expression, Inferred, Origin, Reference, ReferenceKind, Scope, Shape, Template, Type,
-    Types, Undefined,
+    Types, Undefined, Warning,
 };
 
 use super::context::{OUTER, not_known};
@@ -365,13 +365,18 @@ impl Checker<'_> {
                 self.unknown_root(problem);
             }
         }
-        for warning in inferred.warnings {
-            let span = self.place(warning.origin.as_ref().unwrap_or(field.origin()), warning.span);
-            let problem = Problem::warning(warning.id, span, warning.message);
-            self.problem(warning.hint.into_iter().fold(problem, Problem::hint));
-        }
+        self.warnings(inferred.warnings, field.origin());
         if sound && handled.is_empty() && undefined == Undefined::Error {
             self.needed_type(field, inferred.types);
+        }
+    }
+
+    /// What the language says of a field that works.
+    pub(super) fn warnings(&mut self, warnings: Vec<Warning>, origin: &Origin) {
+        for warning in warnings {
+            let span = self.place(warning.origin.as_ref().unwrap_or(origin), warning.span);
+            let problem = Problem::warning(warning.id, span, warning.message);
+            self.problem(warning.hint.into_iter().fold(problem, Problem::hint));
         }
     }
 

@@ -9,7 +9,7 @@ use super::{ROOTS, Read};
 use crate::checks::Check;
 use crate::model::{Field, Step, Variable};
 use crate::problem::Problem;
-use crate::shell::{self, Argv, Dialect, Script, Setting, is_code_variable};
+use crate::shell::{self, Argv, Dialect, Script, Setting, Typed, is_code_variable};
 
 impl Checker<'_> {
     /// Shell text: what is ours in it is bound, the rest is the shell's.
@@ -37,8 +37,11 @@ impl Checker<'_> {
         let uses_prev = references.iter().any(|reference| reference.root == "prev");
         let handled = self.references(reader, &text.origin, &references, reads);
         if !self.is_full() {
-            let errors = script.check(&self.scope(reader, uses_prev));
-            self.errors(&errors, &text.origin, &handled);
+            let scope = self.scope(reader, uses_prev);
+            self.errors(&script.check(&scope), &text.origin, &handled);
+            for typed in script.infer(&scope) {
+                self.typed(typed, &text.origin, &handled);
+            }
         }
         Some(script)
     }
@@ -101,8 +104,12 @@ impl Checker<'_> {
             handled.extend(self.references(reader, origin, std::slice::from_ref(reference), reads));
         }
         if !self.is_full() {
-            for (at, error) in argv.check(&self.scope(reader, uses_prev)) {
+            let scope = self.scope(reader, uses_prev);
+            for (at, error) in argv.check(&scope) {
                 self.errors(&[error], &entries[at].origin, &handled);
+            }
+            for (at, typed) in argv.infer(&scope) {
+                self.typed(typed, &entries[at].origin, &handled);
             }
         }
         argv
@@ -131,6 +138,14 @@ impl Checker<'_> {
                 let problem = Problem::of_language(error, origin, self.plan.workflow.file.text());
                 self.problem(problem);
             }
+        }
+    }
+
+    fn typed(&mut self, typed: Typed, origin: &Origin, handled: &[Handled]) {
+        self.errors(&typed.inferred.errors, origin, handled);
+        self.warnings(typed.inferred.warnings, origin);
+        if let Some(refused) = typed.refused {
+            self.shell_problem(refused, origin);
         }
     }
 

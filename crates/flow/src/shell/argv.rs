@@ -120,7 +120,7 @@ impl Argv {
         self.each(|reference| reference.check(scope))
     }
 
-    fn each<T>(&self, give: impl Fn(&Embedded) -> Vec<T>) -> Vec<(usize, T)> {
+    pub(super) fn each<T>(&self, give: impl Fn(&Embedded) -> Vec<T>) -> Vec<(usize, T)> {
         let mut all = Vec::new();
         for (at, parts) in self.entries.iter().enumerate() {
             for part in parts {

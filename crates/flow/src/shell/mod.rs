@@ -31,6 +31,7 @@ mod inspect;
 mod names;
 mod places;
 mod reader;
+mod typed;
 mod words;
 
 use ecow::EcoString;
@@ -40,6 +41,7 @@ use threadline_lang::{Error, Reference, Scope, Syntax};
 pub use argv::{Argument, Argv};
 pub use bind::{BindError, Bound, ENVIRONMENT_LIMIT, Foreseen, STRING_LIMIT, Travel, Variable};
 pub use places::{CODE_VARIABLES, EVALUATES_AGAIN, OPTION_PROGRAMS, Place, Rule, Which, is_code_variable};
+pub use typed::Typed;
 
 use reader::{Edit, Slot};
 

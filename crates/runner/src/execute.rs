@@ -3,7 +3,7 @@
 //! This is the one step executor: whatever shape a workflow has, its steps are done here.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ use crate::output::{self, Failure, Left, Measured};
 use crate::private::PrivateFiles;
 use crate::process::{self, Control, Ended, Environment, How, Spec, Stdin, Stream};
 use crate::project::WriteHow;
-use crate::world::{Commands, RealWorld, shell};
+use crate::world::{Commands, Folder, RealWorld, shell};
 
 /// The time between the request to end and force.
 const GRACE: Duration = Duration::from_secs(5);
@@ -77,7 +77,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         let step = self.step(task);
         let clock = Clock::start();
         let (decided, record, context) =
-            self.evaluate(task, view, &[], |scope, session| evaluate::decide(step, scope, session))?;
+            self.evaluate(task, view, |scope, session| evaluate::decide(step, scope, session))?;
         self.define(&record, context)?;
         let computed = self.shared.journal.store().computed(&record.computed)?;
         let what = match decided {
@@ -96,7 +96,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         let step = self.step(task);
         let clock = Clock::start();
         let (expanded, record, context) =
-            self.evaluate(task, view, &[], |scope, session| evaluate::expand(step, scope, session))?;
+            self.evaluate(task, view, |scope, session| evaluate::expand(step, scope, session))?;
         self.define(&record, context)?;
         let (list, parallel) = match expanded {
             Ok(expanded) => expanded,
@@ -157,7 +157,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         if outcome == Outcome::Completed && !shared.plan.workflow.exports.is_empty() {
             let at = Instance::default();
             let (evaluated, record, context) =
-                self.evaluate_at(&at, shared.project.here(), view, &[], |scope, session| {
+                self.evaluate_at(&at, &Folder::new(shared.project.here()), view, &[], |scope, session| {
                     evaluate::exports(&shared.plan, scope, session)
                 })?;
             self.define(&record, context)?;
@@ -183,9 +183,12 @@ impl<'s, 'a> Executor<'s, 'a> {
     ) -> Result<(), DriveError> {
         let shared = self.shared;
         let clock = Clock::start();
-        let (resolved, record, context) = self.evaluate(task, view, earlier, |scope, session| {
-            evaluate::resolve(&shared.plan, task.step, scope, session)
-        })?;
+        let folder = self.written_folder(task);
+        let enter = |cwd: &str| folder.enter(shared.project.here().join(cwd));
+        let (resolved, record, context) =
+            self.evaluate_at(&task.at, &folder, view, earlier, |scope, session| {
+                evaluate::resolve(&shared.plan, task.step, scope, session, enter)
+            })?;
         self.define(&record, context)?;
         let resolved = match resolved {
             Ok(resolved) => resolved,
@@ -288,20 +291,22 @@ impl<'s, 'a> Executor<'s, 'a> {
         &self,
         task: &Task,
         view: &View,
-        earlier: &[Answer],
         evaluate: impl FnOnce(&Scope, &mut Session<'_>) -> T,
     ) -> Result<(T, Record, Context<'s>), DriveError> {
-        // A folder that is itself computed is not known yet.
+        self.evaluate_at(&task.at, &self.written_folder(task), view, &[], evaluate)
+    }
+
+    /// The folder of a step, where it is written out; one that is computed is not known yet.
+    fn written_folder(&self, task: &Task) -> Folder {
         let cwd = self.step(task).cwd.as_ref().and_then(|cwd| Some(cwd.of.as_plain()?.into_owned()));
         let here = self.shared.project.here();
-        let folder = cwd.map_or_else(|| here.to_owned(), |cwd| here.join(cwd));
-        self.evaluate_at(&task.at, &folder, view, earlier, evaluate)
+        Folder::new(cwd.map_or_else(|| here.to_owned(), |cwd| here.join(cwd)))
     }
 
     fn evaluate_at<T>(
         &self,
         at: &Instance,
-        folder: &Path,
+        folder: &Folder,
         view: &View,
         earlier: &[Answer],
         evaluate: impl FnOnce(&Scope, &mut Session<'_>) -> T,
@@ -362,7 +367,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         Ok(())
     }
 
-    fn world(&self, at: &Instance, folder: &Path) -> RealWorld<'s> {
+    fn world(&self, at: &Instance, folder: &Folder) -> RealWorld<'s> {
         let shared = self.shared;
         let commands = if shared.plan.workflow.allow.commands {
             Commands::Allowed
@@ -371,7 +376,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         };
         RealWorld {
             project: shared.project,
-            folder: folder.to_owned(),
+            folder: folder.clone(),
             env: self.environment(at),
             commands,
             computed: &shared.plan.workflow.computed,

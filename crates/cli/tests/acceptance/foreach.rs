@@ -77,6 +77,29 @@ fn max_items_is_obeyed() {
 }
 
 #[test]
+fn a_number_that_makes_no_sense_is_not_read_as_another() {
+    for (field, expected) in [
+        ("foreach: [1]\n    do: [{value: 1}]\n    parallel: ${inputs.n}", "a whole number of at least 1"),
+        (
+            "foreach: [1]\n    do: [{value: 1}]\n    max_items: ${= inputs.n - 1 }",
+            "a whole number of at least 0",
+        ),
+        ("shell: touch ran\n    retry: {attempts: \"${inputs.n}\"}", "a whole number of at least 1"),
+        ("shell: touch ran\n    timeout: ${= inputs.n - 1 }", "a duration"),
+        ("shell: touch ran\n    max_output: ${= inputs.n - 1 }", "a size"),
+    ] {
+        let workflow = workflow(&format!("inputs: {{n: {{type: int}}}}\nsteps:\n  - id: a\n    {field}\n"));
+        let run = workflow.run_with(&["--input", "n=0"]).exits(1);
+        assert!(
+            run.error("a").starts_with(&format!("Evaluation: expected {expected}")),
+            "{}",
+            run.error("a")
+        );
+        assert!(!workflow.has("ran"));
+    }
+}
+
+#[test]
 fn what_is_not_a_list_fails_the_step() {
     let run = workflow("- {id: x, shell: echo 7, capture_format: json}\n- {id: all, foreach: \"${x}\", do: [{shell: touch ran}]}\n").run().exits(1);
     assert_eq!(run.error("all"), "Evaluation: expected a list, got an int");

@@ -157,6 +157,7 @@ fn a_failing_item_stops_new_ones_and_lets_those_under_way_end() {
     )
     .pipes(&["began", "go"]);
     let running = workflow.start(&[]);
+    running.until("\"status\":\"failed\"");
     workflow.release("go");
     let run = running.wait().exits(1);
     let mut log: Vec<String> = workflow.read("log").lines().map(str::to_owned).collect();

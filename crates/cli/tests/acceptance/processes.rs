@@ -192,10 +192,10 @@ pub(crate) fn all_gone(workflow: &Workflow, file: &str) {
 #[test]
 fn a_timeout_ends_everything_that_the_step_started() {
     let workflow = workflow(
-        "- id: a\n  timeout: 500ms\n  shell: |\n    sleep 1000 & echo $! >> ids\n    (sleep 1000 & echo $! >> ids; setsid sleep 1000 & echo $! >> ids; wait) &\n    echo $$ >> ids\n    wait\n",
+        "- id: a\n  timeout: 2s\n  shell: |\n    sleep 1000 & echo $! >> ids\n    (sleep 1000 & echo $! >> ids; setsid sleep 1000 & echo $! >> ids; wait) &\n    echo $$ >> ids\n    wait\n",
     );
     let run = workflow.run().exits(1);
-    assert_eq!(run.error("a"), "Timeout: timed out after 500ms");
+    assert_eq!(run.error("a"), "Timeout: timed out after 2s");
     all_gone(&workflow, "ids");
 }
 

@@ -208,7 +208,7 @@ fn a_run_has_a_prefix_and_runs_side_by_side_do_not_mix() {
 }
 
 /// Two steps an item. The second begins when what the first left is on disk, and with it all that was before.
-const ITEMS: &str = r#"
+const ITEMS: &str = r"
 - id: all
   foreach: [0, 1, 2]
   do:
@@ -218,7 +218,7 @@ const ITEMS: &str = r#"
         cat go > /dev/null
         echo ${item} >> second
         echo ${item}
-"#;
+";
 
 #[test]
 fn killed_in_a_foreach_it_goes_on_with_what_is_left() {

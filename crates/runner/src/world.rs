@@ -11,8 +11,8 @@ use threadline_lang::value::JsonStyle;
 use threadline_lang::{ComputeError, Limits, Syntax, Value, World, data};
 
 use crate::output::spoken;
-use crate::process::{self, Control, Ended, Environment, How, Spec, Stdin};
 use crate::private::PrivateFiles;
+use crate::process::{self, Control, Ended, Environment, How, Spec, Stdin};
 use crate::project::{FileError, MAX_FILE, Project, plain};
 
 /// A command is ended after this time.
@@ -53,13 +53,13 @@ impl World for RealWorld<'_> {
             "env" => self.variable(text(args, 0)?),
             "file" => self.file(text(args, 0)?),
             "cmd" => match self.commands {
-                Commands::Allowed => match args.first().and_then(Value::as_list) {
-                    Some([command, values @ ..]) => self.bound_command(text(&[command.clone()], 0)?, values),
-                    _ => {
-                        let arguments: Vec<String> = args.iter().skip(1).map(Value::to_string).collect();
-                        self.command(text(args, 0)?, &arguments)
+                Commands::Allowed => {
+                    if let Some(bound @ [_, values @ ..]) = args.first().and_then(Value::as_list) {
+                        return self.bound_command(text(bound, 0)?, values);
                     }
-                },
+                    let arguments: Vec<String> = args.iter().skip(1).map(Value::to_string).collect();
+                    self.command(text(args, 0)?, &arguments)
+                }
                 Commands::Refused(hint) => Err(failed("commands are not allowed", Some(hint))),
             },
             "now" => Ok(Value::from(format!("{:.3}", jiff::Timestamp::now()))),

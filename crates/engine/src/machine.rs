@@ -294,6 +294,11 @@ impl Machine {
         self.last
     }
 
+    /// How many things it keeps: lists, steps and scopes. What is done with is not among them.
+    pub fn kept(&self) -> usize {
+        self.frames.len() + self.live.len() + self.scopes.len()
+    }
+
     /// From now on nothing new begins.
     pub fn stop(&mut self) {
         self.stopping = true;

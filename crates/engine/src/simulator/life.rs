@@ -31,6 +31,8 @@ pub(super) struct Life<'s> {
     asking: bool,
     stopping: bool,
     cancelled: bool,
+    /// How often in a hundred the disk is ready before something else happens.
+    disk: u64,
 }
 
 /// How a life ended.
@@ -93,6 +95,7 @@ impl<'s> Life<'s> {
         in_flight: Option<OnCrash>,
         outside: &'s mut Outside,
     ) -> Self {
+        let disk = 5 + outside.random.below(95);
         Self {
             simulation,
             fate,
@@ -107,6 +110,7 @@ impl<'s> Life<'s> {
             asking: false,
             stopping: false,
             cancelled: false,
+            disk,
         }
     }
 
@@ -181,7 +185,7 @@ impl<'s> Life<'s> {
         }
     }
 
-    fn possible(&self) -> Vec<Next> {
+    fn possible(&mut self) -> Vec<Next> {
         let mut possible = Vec::new();
         if !self.ready.is_empty() && self.workers.len() < self.simulation.jobs {
             possible.push(Next::Take);
@@ -199,7 +203,8 @@ impl<'s> Life<'s> {
         }
         let due = |(_, (until, _)): &(usize, &(u64, Instance))| *until <= self.outside.steady;
         possible.extend(self.timers.iter().enumerate().filter(due).map(|(index, _)| Next::Wake(index)));
-        if durable < self.outside.journal.len() as u64 {
+        let pending = durable < self.outside.journal.len() as u64;
+        if pending && (possible.is_empty() || self.outside.random.percent(self.disk)) {
             possible.push(Next::Commit);
         }
         possible

@@ -394,6 +394,8 @@ fn a_pause_ends_while_others_run() {
     assert!(!place.folder.join("release").exists());
     let end = place.drive(None, None);
     assert!(matches!(end, Driven::Ended(Ending::Ended(Outcome::Completed), _)), "{end:?}");
-    let again = |event: &&Event| matches!(event.what, What::Started { rerun: true, .. });
-    assert_eq!(place.left().events.iter().filter(again).count(), 2);
+    let left = place.left();
+    let count = |of: fn(&What) -> bool| left.events.iter().filter(|event| of(&event.what)).count();
+    assert_eq!(count(|what| matches!(what, What::Started { rerun: true, .. })), 2);
+    assert_eq!(count(|what| matches!(what, What::Retrying { .. })), 1, "the others waited in vain");
 }

@@ -10,6 +10,8 @@ pub(crate) enum Failure {
     Failed(Vec<Report>),
     /// The call itself is wrong.
     Usage(String),
+    /// Values that the caller gave are wrong, or some are missing.
+    Inputs(Vec<Report>),
     /// A file could not be read or parsed.
     NotStarted(Vec<Report>),
     /// Whoever read stdout went away; there is nobody to tell.
@@ -29,6 +31,7 @@ impl Failure {
         let (reports, code) = match self {
             Self::Failed(reports) => (reports, 1),
             Self::Usage(message) => (vec![Report::plain(message)], 2),
+            Self::Inputs(reports) => (reports, 2),
             Self::NotStarted(reports) => (reports, 3),
             Self::Closed => (Vec::new(), 0),
             Self::Shown(code) => (Vec::new(), code),

@@ -32,7 +32,7 @@ macro_rules! folders {
 
 folders! {
     check computed envelopes errors explain grammar limits load loop_interpolation mapreduce_variables
-    node_outputs runs trace types undefined
+    node_outputs running runs trace types undefined
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::io::{Seek, SeekFrom, Write};
 use support::Project;
 use threadline_store::{NewRun, RunId, Store};
 
-/// Where SQLite keeps the version that its user gives a file: four bytes, the highest first.
+/// Where `SQLite` keeps the version that its user gives a file: four bytes, the highest first.
 const USER_VERSION: u64 = 60;
 
 fn run(id: &str) -> NewRun {

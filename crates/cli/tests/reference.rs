@@ -15,6 +15,7 @@ use threadline_lang::func::{FUNCTIONS, Function, Group, signature};
 use threadline_lang::value::ops::BinaryOp;
 use threadline_lang::value::{JsonStyle, Type};
 use threadline_lang::{Error, ErrorKind, Expression, Limits, NoWorld, Scope, Session, Syntax, Value, data};
+use threadline_runner::output::FAILURES;
 
 #[test]
 fn operators_page_is_up_to_date() {
@@ -39,6 +40,11 @@ fn checks_page_is_up_to_date() {
 #[test]
 fn runs_page_is_up_to_date() {
     check("runs.md", "events", &events());
+}
+
+#[test]
+fn steps_page_is_up_to_date() {
+    check("steps.md", "failures", &failures());
 }
 
 /// A section shows a file with the problem and one without; that both are so is for the test of the pages.
@@ -75,6 +81,14 @@ fn check(page: &str, part: &str, generated: &str) {
     let line = text.lines().zip(expected.lines()).position(|(is, wanted)| is != wanted);
     let line = line.unwrap_or_else(|| text.lines().count().min(expected.lines().count())) + 1;
     panic!("spec/{page}:{line} is not what the program does; THREADLINE_UPDATE=1 cargo test writes it");
+}
+
+fn failures() -> String {
+    let mut table = "| `error_type` | |\n|---|---|\n".to_owned();
+    for (kind, meaning) in FAILURES {
+        writeln!(table, "| `{kind}` | {meaning} |").unwrap();
+    }
+    table
 }
 
 /// The value of an expression over the names `a` and `b`.

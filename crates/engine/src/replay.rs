@@ -287,13 +287,9 @@ impl Seen {
         found.unwrap_or(Maker::Nobody)
     }
 
-    /// Whether a reference of it may have read what somebody made.
-    pub fn may_read(&self, maker: &Maker) -> bool {
-        match maker {
-            Maker::Event(seq) => self.view.sources().contains(seq),
-            Maker::Item { list, index } => self.view.item == Some(ItemRef { list: *list, index: *index }),
-            Maker::Input(_) | Maker::Import(_) | Maker::Context(_) => true,
-            Maker::Run | Maker::World | Maker::Nobody => false,
-        }
+    /// Who may have made what its references gave, beside the caller and `context`.
+    pub fn makers(&self) -> impl Iterator<Item = Maker> {
+        let item = self.view.item.map(|ItemRef { list, index }| Maker::Item { list, index });
+        self.view.sources().into_iter().map(Maker::Event).chain(item)
     }
 }

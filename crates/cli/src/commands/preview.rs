@@ -57,7 +57,7 @@ pub(crate) fn preview(call: &Preview) -> Result<(), Failure> {
     });
     let run = run_scope(&plan, inputs);
     let here = project.here();
-    let mut look = |number: StepNumber, go: fn(&mut Looking<'_, '_>)| {
+    let mut look = |number: StepNumber, what: Looked| {
         let step = &plan.steps[number as usize];
         let scope = step_scope(&plan, number, &run);
         let cwd = step.step.cwd.as_ref().and_then(|cwd| Some(cwd.of.as_plain()?.into_owned()));
@@ -73,19 +73,31 @@ pub(crate) fn preview(call: &Preview) -> Result<(), Failure> {
             fields: Vec::new(),
             unknown: BTreeMap::new(),
         };
-        go(&mut looking);
+        match what {
+            Looked::Variables => looking.shared(),
+            Looked::Step => looking.step(),
+        }
         looking.fields
     };
     let numbers = (0..).take(plan.steps.len());
     let foreseen = Foresight {
         // These read nothing that a step makes, so every step sees them as the first one does.
-        env: numbers.clone().take(1).flat_map(|number| look(number, |looking| looking.shared())).collect(),
-        steps: numbers.map(|number| look(number, |looking| looking.step())).collect(),
+        env: numbers.clone().take(1).flat_map(|number| look(number, Looked::Variables)).collect(),
+        steps: numbers.map(|number| look(number, Looked::Step)).collect(),
     };
     if call.json {
         return print(&format!("{}\n", foreseen.json(&plan).to_json(JsonStyle::Compact)));
     }
     print_styled(&foreseen.text(&plan, call.full))
+}
+
+/// What of a step is looked at.
+#[derive(Clone, Copy)]
+enum Looked {
+    /// The variables that every step has.
+    Variables,
+    /// Its own fields.
+    Step,
 }
 
 /// Everything that is known before a run.

@@ -1,5 +1,8 @@
 //! `threadline vars`: the names of a run, who set them, and how one changed.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use anstyle::Style;
 use ecow::EcoString;
 use threadline_engine::event::{Instance, What};
@@ -25,6 +28,9 @@ const PLAIN: Style = Style::new();
 
 /// So many who read a value are named.
 const MAX_READERS: usize = 6;
+
+/// Of a name that many items have, so many are shown beside the others.
+const MAX_ITEMS: usize = 5;
 
 /// A name that was set, with what it was set to.
 struct Setting {
@@ -72,7 +78,13 @@ pub(crate) fn vars(call: &Vars) -> Result<(), Failure> {
     }
     let shown = |value: &Value| if call.full { value.to_json(JsonStyle::Compact) } else { excerpt(value) };
     let mut table = Table::default();
+    let mut counts = BTreeMap::<&str, usize>::new();
     for setting in &settings {
+        let of_item = setting.at.items().next().is_some() && call.name.is_none();
+        let count = counts.entry(&setting.name).and_modify(|count| *count += 1).or_insert(1);
+        if of_item && *count > MAX_ITEMS {
+            continue;
+        }
         let value = match (&setting.before, call.name.is_some()) {
             (Some(before), true) => format!("{} → {}", shown(before), shown(&setting.value)),
             _ => shown(&setting.value),
@@ -84,7 +96,12 @@ pub(crate) fn vars(call: &Vars) -> Result<(), Failure> {
             (DIM, set_by(&history, setting) + &read_by(&history, setting, &readers)),
         ]);
     }
-    print_styled(&table.text(""))
+    let more = counts.iter().filter(|(_, count)| **count > MAX_ITEMS);
+    let more = more.fold(String::new(), |text, (name, count)| {
+        let more = count - MAX_ITEMS;
+        text + &format!("{more} more of `{name}`: `threadline vars {} {name}`\n", history.info.id)
+    });
+    print_styled(&(table.text("") + &more))
 }
 
 /// Everything that was set, in the order of the journal.
@@ -161,13 +178,12 @@ fn of_change(history: &History<'_>, change: &Change) -> Result<Setting, Failure>
 /// The last setting of each name of the run, and of each item.
 fn latest(settings: Vec<Setting>) -> Vec<Setting> {
     let mut last: Vec<Setting> = Vec::new();
-    let mut places: std::collections::BTreeMap<(String, Vec<String>), usize> =
-        std::collections::BTreeMap::new();
+    let mut places: BTreeMap<(String, Vec<String>), usize> = BTreeMap::new();
     for setting in settings {
         let items = setting.at.items().map(str::to_owned).collect();
         match places.entry((setting.name.clone(), items)) {
-            std::collections::btree_map::Entry::Occupied(known) => last[*known.get()] = setting,
-            std::collections::btree_map::Entry::Vacant(place) => {
+            Entry::Occupied(known) => last[*known.get()] = setting,
+            Entry::Vacant(place) => {
                 place.insert(last.len());
                 last.push(setting);
             }

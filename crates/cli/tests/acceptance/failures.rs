@@ -40,7 +40,9 @@ fn exit_code_2_for_wrong_usage() {
 
 #[test]
 fn exit_code_3_when_it_could_not_start() {
-    let workflow = workflow("- shell: touch ran\n- shell: echo ${no_such_name.x}\n").file("folder/x", "").file("empty.yaml", "");
+    let workflow = workflow("- shell: touch ran\n- shell: echo ${no_such_name.x}\n")
+        .file("folder/x", "")
+        .file("empty.yaml", "");
     for file in ["workflow.yaml", "no-such-file.yaml", "folder", "empty.yaml"] {
         workflow.command(&["run", file]).wait().exits(3).says("error");
     }
@@ -54,7 +56,9 @@ fn exit_code_3_when_it_could_not_start() {
 
 #[test]
 fn continue_on_error_goes_on_and_the_run_does_well() {
-    let workflow = workflow("- {id: a, shell: exit 3, continue_on_error: true}\n- {id: b, value: \"${a.meta.status}\"}\n");
+    let workflow = workflow(
+        "- {id: a, shell: exit 3, continue_on_error: true}\n- {id: b, value: \"${a.meta.status}\"}\n",
+    );
     let run = workflow.run().well();
     assert_eq!((run.error("a"), run.value("b")), ("ExitCode: exit code 3".into(), "\"failed\"".into()));
 }
@@ -64,12 +68,16 @@ fn a_failing_step_without_on_failure_fails_the_run() {
     workflow("- shell: \"false\"\n").run().exits(1);
     workflow("- argv: [\"false\"]\n").run().exits(1);
     workflow("- {foreach: [1, 2], do: [{argv: [\"false\"]}]}\n").run().exits(1);
-    workflow("- {foreach: [1, 2], parallel: 2, do: [{argv: [test, \"${item}\", =, \"1\"]}]}\n").run().exits(1);
+    workflow("- {foreach: [1, 2], parallel: 2, do: [{argv: [test, \"${item}\", =, \"1\"]}]}\n")
+        .run()
+        .exits(1);
 }
 
 #[test]
 fn on_failure_does_not_make_a_failure_good() {
-    let workflow = workflow("- {id: a, shell: exit 3, on_failure: [{shell: echo mended > log}]}\n- shell: touch after\n");
+    let workflow = workflow(
+        "- {id: a, shell: exit 3, on_failure: [{shell: echo mended > log}]}\n- shell: touch after\n",
+    );
     let run = workflow.run().exits(1);
     assert_eq!(workflow.read("log"), "mended\n");
     assert_eq!(run.error("a"), "ExitCode: exit code 3");
@@ -78,11 +86,15 @@ fn on_failure_does_not_make_a_failure_good() {
 
 #[test]
 fn a_condition_that_cannot_be_evaluated_fails_the_step() {
-    let workflow = workflow("context: {o: {}}\nsteps:\n  - {id: a, when: context.o.missing == 1, shell: touch ran}\n  - shell: touch after\n");
+    let workflow = workflow(
+        "context: {o: {}}\nsteps:\n  - {id: a, when: context.o.missing == 1, shell: touch ran}\n  - shell: touch after\n",
+    );
     let run = workflow.run();
     assert!([1, 3].contains(&run.exit), "{}", run.stdout);
     assert!(!workflow.has("ran") && !workflow.has("after"));
-    let workflow = crate::harness::workflow("- {id: o, shell: \"echo '{}'\", capture_format: json}\n- {id: a, when: o.value.missing == 1, shell: touch ran}\n- shell: touch after\n");
+    let workflow = crate::harness::workflow(
+        "- {id: o, shell: \"echo '{}'\", capture_format: json}\n- {id: a, when: o.value.missing == 1, shell: touch ran}\n- shell: touch after\n",
+    );
     let run = workflow.run().exits(1);
     assert!(run.error("a").starts_with("Evaluation: "), "{}", run.error("a"));
     assert!(!workflow.has("ran") && !workflow.has("after"));
@@ -105,7 +117,8 @@ fn a_step_whose_fields_have_no_value_can_be_caught_like_any_other() {
 
 #[test]
 fn attempts_then_on_failure_then_finally_then_the_end() {
-    let workflow = workflow(r#"
+    let workflow = workflow(
+        r"
 steps:
   - id: broken
     shell: echo attempt >> log; exit 1
@@ -116,7 +129,8 @@ steps:
   - shell: echo after >> log
 finally:
   - shell: echo end >> log
-"#);
+",
+    );
     let run = workflow.run().exits(1);
     assert_eq!(workflow.read("log"), "attempt\nattempt\nattempt\non_failure\nfinally\nend\n");
     assert_eq!(run.order(), ["1", "1/on_failure/1", "1/finally/1", "finally/1"]);
@@ -124,7 +138,8 @@ finally:
 
 #[test]
 fn on_success_then_finally_then_the_next_step() {
-    let workflow = workflow(r#"
+    let workflow = workflow(
+        r#"
 steps:
   - id: well
     shell: echo step >> log; echo out
@@ -134,7 +149,8 @@ steps:
   - shell: echo after >> log
 finally:
   - shell: echo end >> log
-"#);
+"#,
+    );
     workflow.run().well();
     assert_eq!(workflow.read("log"), "step\non_success out\nfinally out\nafter\nend\n");
 }
@@ -155,7 +171,9 @@ fn a_handler_that_fails_fails_the_step_and_finally_still_runs() {
 
 #[test]
 fn the_end_of_a_workflow_runs_whatever_happened() {
-    let workflow = workflow("steps:\n  - shell: exit 1\nfinally:\n  - shell: echo cleaned > log\n  - shell: exit 2\n  - shell: echo never >> log\n");
+    let workflow = workflow(
+        "steps:\n  - shell: exit 1\nfinally:\n  - shell: echo cleaned > log\n  - shell: exit 2\n  - shell: echo never >> log\n",
+    );
     workflow.run().exits(1);
     assert_eq!(workflow.read("log"), "cleaned\n");
     let well = crate::harness::workflow("steps:\n  - shell: \"true\"\nfinally:\n  - shell: exit 2\n");
@@ -172,25 +190,38 @@ fn pauses(retry: &str) -> Vec<i64> {
         let text = event.get("time")?.as_str()?.to_owned();
         text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond)
     };
-    let of_event = |event: &&threadline_lang::Value| event.get("data")?.get("until")?.as_i64().zip(time(event));
+    let of_event =
+        |event: &&threadline_lang::Value| event.get("data")?.get("until")?.as_i64().zip(time(event));
     // Between looking at the clock and writing the event a moment may pass.
-    run.of_kind("retrying").iter().filter_map(of_event).map(|(until, time)| (until - time + 9) / 10 * 10).collect()
+    run.of_kind("retrying")
+        .iter()
+        .filter_map(of_event)
+        .map(|(until, time)| (until - time + 9) / 10 * 10)
+        .collect()
 }
 
 #[test]
 fn pauses_between_attempts_are_what_the_backoff_says() {
     assert_eq!(pauses("{attempts: 4, delay: 20ms}"), [20, 20, 20]);
     assert_eq!(pauses("{attempts: 4, delay: 20ms, backoff: linear}"), [20, 40, 60]);
-    assert_eq!(pauses("{attempts: 5, delay: 20ms, backoff: exponential, max_delay: 100ms}"), [20, 40, 80, 100]);
+    assert_eq!(
+        pauses("{attempts: 5, delay: 20ms, backoff: exponential, max_delay: 100ms}"),
+        [20, 40, 80, 100]
+    );
     assert_eq!(pauses("{attempts: 1, delay: 20ms}"), [0_i64; 0]);
 }
 
 #[test]
 fn a_step_is_tried_as_often_as_it_says_and_not_more() {
-    let workflow = workflow("- {id: a, shell: \"echo >> tries; exit 1\", retry: {attempts: 3, delay: 1ms}}\n- {id: b, shell: touch after}\n");
+    let workflow = workflow(
+        "- {id: a, shell: \"echo >> tries; exit 1\", retry: {attempts: 3, delay: 1ms}}\n- {id: b, shell: touch after}\n",
+    );
     let run = workflow.run().exits(1);
     assert_eq!((workflow.lines("tries"), run.meta("a", "retry_count")), (3, "2".into()));
-    assert_eq!((run.count("started", "a"), run.count("retrying", "a"), run.count("finished", "a")), (3, 2, 1));
+    assert_eq!(
+        (run.count("started", "a"), run.count("retrying", "a"), run.count("finished", "a")),
+        (3, 2, 1)
+    );
 }
 
 #[test]
@@ -202,27 +233,35 @@ fn a_number_behind_retry_counts_all_attempts() {
 
 #[test]
 fn attempts_can_come_from_a_value() {
-    let workflow = workflow("inputs: {n: {type: int}}\nsteps:\n  - {id: a, shell: \"echo >> tries; exit 1\", retry: {attempts: \"${inputs.n}\", delay: \"${= '1' + 'ms' }\"}}\n");
+    let workflow = workflow(
+        "inputs: {n: {type: int}}\nsteps:\n  - {id: a, shell: \"echo >> tries; exit 1\", retry: {attempts: \"${inputs.n}\", delay: \"${= '1' + 'ms' }\"}}\n",
+    );
     workflow.run_with(&["--input", "n=4"]).exits(1);
     assert_eq!(workflow.lines("tries"), 4);
 }
 
 #[test]
 fn a_timeout_is_of_one_attempt_and_is_tried_again() {
-    let workflow = workflow("- {id: a, shell: \"echo >> tries; test $(wc -l < tries) = 2 || sleep 1000\", timeout: 300ms, retry: {attempts: 3, delay: 1ms}}\n");
+    let workflow = workflow(
+        "- {id: a, shell: \"echo >> tries; test $(wc -l < tries) = 2 || sleep 1000\", timeout: 300ms, retry: {attempts: 3, delay: 1ms}}\n",
+    );
     let run = workflow.run().well();
     assert_eq!((workflow.lines("tries"), run.count("retrying", "a")), (2, 1));
 }
 
 #[test]
 fn output_of_the_wrong_format_is_tried_again() {
-    let workflow = workflow("- {id: a, shell: \"echo >> tries; test $(wc -l < tries) = 2 && echo 7 || echo x\", capture_format: number, retry: {attempts: 3, delay: 1ms}}\n");
+    let workflow = workflow(
+        "- {id: a, shell: \"echo >> tries; test $(wc -l < tries) = 2 && echo 7 || echo x\", capture_format: number, retry: {attempts: 3, delay: 1ms}}\n",
+    );
     assert_eq!(workflow.run().well().value("a"), "7");
 }
 
 #[test]
 fn a_file_that_cannot_be_written_is_tried_again() {
-    let workflow = workflow("- {id: a, write_file: {path: no/such.txt, content: x}, retry: {attempts: 2, delay: 1ms}}\n");
+    let workflow = workflow(
+        "- {id: a, write_file: {path: no/such.txt, content: x}, retry: {attempts: 2, delay: 1ms}}\n",
+    );
     let run = workflow.run().exits(1);
     assert_eq!(run.count("retrying", "a"), 1);
 }
@@ -254,8 +293,10 @@ fn an_agent_that_fails_fails_its_step() {
 
 #[test]
 fn claude_is_an_agent_that_needs_no_declaration() {
-    let workflow = workflow("- {id: a, claude: \"say ${workflow.name}\"}\n").program("bin/claude", "printf '%s: ' \"$@\"; cat");
-    let path = format!("{}/bin:{}", workflow.project.path().display(), std::env::var("PATH").unwrap_or_default());
+    let workflow = workflow("- {id: a, claude: \"say ${workflow.name}\"}\n")
+        .program("bin/claude", "printf '%s: ' \"$@\"; cat");
+    let path =
+        format!("{}/bin:{}", workflow.project.path().display(), std::env::var("PATH").unwrap_or_default());
     let run = workflow.env("PATH", &path).run().well();
     assert!(run.value("a").contains("-p: say workflow"), "{}", run.value("a"));
 }
@@ -264,16 +305,24 @@ fn claude_is_an_agent_that_needs_no_declaration() {
 
 #[test]
 fn meta_data_say_what_was_measured() {
-    let run = run("- {id: a, shell: \"for i in 1 2 3; do :; done\"}\n- {id: b, value: 1}\n- {id: c, foreach: [1, 2], do: [{value: 1}]}\n- {id: d, write_file: {path: x, content: y}}\n");
+    let run = run(
+        "- {id: a, shell: \"for i in 1 2 3; do :; done\"}\n- {id: b, value: 1}\n- {id: c, foreach: [1, 2], do: [{value: 1}]}\n- {id: d, write_file: {path: x, content: y}}\n",
+    );
     for (id, kind) in [("a", "shell"), ("b", "value"), ("c", "foreach"), ("d", "write_file")] {
-        assert_eq!((run.meta(id, "node_type"), run.meta(id, "status")), (format!("\"{kind}\""), "\"completed\"".into()));
+        assert_eq!(
+            (run.meta(id, "node_type"), run.meta(id, "status")),
+            (format!("\"{kind}\""), "\"completed\"".into())
+        );
         for name in ["execution_time_ms", "retry_count"] {
             assert!(run.meta(id, name).parse::<u64>().is_ok(), "{id} {name}");
         }
         for name in ["started_at", "finished_at"] {
             let text = run.meta(id, name);
             let text = text.trim_matches('"');
-            assert!(text.len() == 24 && text.ends_with('Z') && text.parse::<jiff::Timestamp>().is_ok(), "{id} {name} {text}");
+            assert!(
+                text.len() == 24 && text.ends_with('Z') && text.parse::<jiff::Timestamp>().is_ok(),
+                "{id} {name} {text}"
+            );
         }
         assert!(run.meta(id, "started_at") <= run.meta(id, "finished_at"), "{id}");
     }

@@ -157,7 +157,10 @@ pub(crate) struct Running {
 
 impl Running {
     fn of(mut child: Child) -> Self {
-        fn collect(pipe: impl std::io::Read + Send + 'static, lines: mpsc::Sender<String>) -> JoinHandle<Vec<u8>> {
+        fn collect(
+            pipe: impl std::io::Read + Send + 'static,
+            lines: mpsc::Sender<String>,
+        ) -> JoinHandle<Vec<u8>> {
             std::thread::spawn(move || {
                 let (mut pipe, mut bytes) = (BufReader::new(pipe), Vec::new());
                 loop {

@@ -34,7 +34,14 @@ steps:
   - {id: size, shell: wc -c < out.txt, capture_format: number}
   - {id: value, value: "${= len(big.value) }"}
 "#);
-    for (id, expected) in [("shell", "1048576"), ("quoted", "1048576"), ("here", "1048577"), ("file", "1048576"), ("size", "1048576"), ("value", "1048576")] {
+    for (id, expected) in [
+        ("shell", "1048576"),
+        ("quoted", "1048576"),
+        ("here", "1048577"),
+        ("file", "1048576"),
+        ("size", "1048576"),
+        ("value", "1048576"),
+    ] {
         assert_eq!(run.value(id), expected, "{id}");
     }
     assert!(run.value("argv").starts_with("\"1048576 "), "{}", run.value("argv"));
@@ -44,7 +51,9 @@ steps:
 #[test]
 fn an_argument_that_is_too_large_is_an_error_with_a_way_out() {
     for step in ["argv: [echo, \"${big}\"]", "shell: /bin/echo ${big}"] {
-        let text = format!("- {{id: big, shell: \"head -c 1048576 /dev/zero | tr '\\\\0' x\"}}\n- id: a\n  {step}\n");
+        let text = format!(
+            "- {{id: big, shell: \"head -c 1048576 /dev/zero | tr '\\\\0' x\"}}\n- id: a\n  {step}\n"
+        );
         let run = workflow(&text).run();
         assert!(!run.stderr.contains("Argument list too long"), "{step}: {}", run.stderr);
         assert!(!run.stdout.contains("Argument list too long"), "{step}: {}", run.error("a"));
@@ -61,16 +70,15 @@ fn a_large_script_runs() {
 
 #[test]
 fn a_list_of_many_results_can_be_read_by_a_step() {
-    let run = run("allow: {commands: true}\nsteps:\n  - {id: all, foreach: \"${= cmd('seq 300') | lines }\", parallel: 4, do: [{value: \"${= item + '................................................................................................................................................................................................................................................................................................................' }\"}]}\n  - {id: a, shell: \"printf '%s' ${all | to_json} | wc -c\", capture_format: number}\n  - {id: b, shell: \"wc -l < ${all | join('\\n') | as_file}\", capture_format: number}\n");
+    let run = run(
+        "allow: {commands: true}\nsteps:\n  - {id: all, foreach: \"${= cmd('seq 300') | lines }\", parallel: 4, do: [{value: \"${= item + '................................................................................................................................................................................................................................................................................................................' }\"}]}\n  - {id: a, shell: \"printf '%s' ${all | to_json} | wc -c\", capture_format: number}\n  - {id: b, shell: \"wc -l < ${all | join('\\n') | as_file}\", capture_format: number}\n",
+    );
     assert!(run.value("a").parse::<u64>().is_ok_and(|size| size > 90_000), "{}", run.value("a"));
 }
 
 #[test]
 fn what_steps_print_is_stored_once_and_the_journal_is_not_rewritten() {
-    let steps: String = (0..30)
-        .map(|at| format!("  - {{id: s{at}, shell: \"head -c 750000 /dev/urandom | base64 -w0\"}}\n"))
-        .collect();
-    let workflow = workflow(&format!("steps:\n{steps}"));
+    let workflow = workflow(&"- {shell: \"head -c 750000 /dev/urandom | base64 -w0\"}\n".repeat(30));
     workflow.run().well();
     let size = bytes(&workflow.project.path().join(".threadline"));
     assert!((22_000_000..45_000_000).contains(&size), "{size} bytes for 30 steps of a megabyte");
@@ -78,9 +86,7 @@ fn what_steps_print_is_stored_once_and_the_journal_is_not_rewritten() {
 
 #[test]
 fn the_same_output_is_stored_once() {
-    let steps: String =
-        (0..30).map(|at| format!("  - {{id: s{at}, shell: \"head -c 1000000 /dev/zero | tr '\\\\0' x\"}}\n")).collect();
-    let workflow = workflow(&format!("steps:\n{steps}"));
+    let workflow = workflow(&"- {shell: \"head -c 1000000 /dev/zero | tr '\\\\0' x\"}\n".repeat(30));
     workflow.run().well();
     let size = bytes(&workflow.project.path().join(".threadline"));
     assert!(size < 5_000_000, "{size} bytes for one megabyte");
@@ -105,7 +111,8 @@ fn the_environment_is_not_stored() {
 fn the_store_is_for_its_owner_only() {
     use std::os::unix::fs::PermissionsExt as _;
     // Made by the run itself, not by the test.
-    let workflow = workflow("- {shell: echo x}\n").file("sub/.git/keep", "").file("sub/w.yaml", "- shell: echo x\n");
+    let workflow =
+        workflow("- {shell: echo x}\n").file("sub/.git/keep", "").file("sub/w.yaml", "- shell: echo x\n");
     workflow.command(&["run", "--dir", "sub", "sub/w.yaml"]).wait().well();
     let store = workflow.project.path().join("sub/.threadline");
     let mode = |path: &Path| std::fs::metadata(path).expect("the store").permissions().mode() & 0o077;
@@ -118,14 +125,18 @@ fn the_store_is_for_its_owner_only() {
 
 #[test]
 fn nothing_is_left_in_the_spool() {
-    let workflow = workflow("- {id: big, shell: \"head -c 1048576 /dev/zero | tr '\\\\0' x\"}\n- {shell: \"printf '%s' ${big} | wc -c; wc -c < ${big | as_file}\"}\n- {shell: \"printf '%s' ${big}; exit 1\", continue_on_error: true}\n");
+    let workflow = workflow(
+        "- {id: big, shell: \"head -c 1048576 /dev/zero | tr '\\\\0' x\"}\n- {shell: \"printf '%s' ${big} | wc -c; wc -c < ${big | as_file}\"}\n- {shell: \"printf '%s' ${big}; exit 1\", continue_on_error: true}\n",
+    );
     workflow.run().well();
     assert_eq!(files(&workflow.project.path().join(".threadline/spool")), Vec::<PathBuf>::new());
 }
 
 #[test]
 fn a_hundred_items_print_a_bounded_number_of_lines() {
-    let workflow = workflow("allow: {commands: true}\nsteps:\n  - {id: all, foreach: \"${= cmd('seq 100') | lines }\", parallel: 4, do: [{shell: \"true\"}, {shell: \"true\"}, {value: \"${item}\"}]}\n");
+    let workflow = workflow(
+        "allow: {commands: true}\nsteps:\n  - {id: all, foreach: \"${= cmd('seq 100') | lines }\", parallel: 4, do: [{shell: \"true\"}, {shell: \"true\"}, {value: \"${item}\"}]}\n",
+    );
     let run = workflow.command(&["run", "workflow.yaml"]).wait().well();
     let lines = run.stdout.lines().count() + run.stderr.lines().count();
     assert!(lines <= 50, "{lines} lines:\n{}", run.stdout);
@@ -133,7 +144,9 @@ fn a_hundred_items_print_a_bounded_number_of_lines() {
 
 #[test]
 fn a_failure_among_many_items_is_shown() {
-    let workflow = workflow("allow: {commands: true}\nsteps:\n  - {id: all, foreach: \"${= cmd('seq 100') | lines }\", do: [{shell: \"test ${item} != 70 || { echo the reason >&2; exit 4; }\"}]}\n");
+    let workflow = workflow(
+        "allow: {commands: true}\nsteps:\n  - {id: all, foreach: \"${= cmd('seq 100') | lines }\", do: [{shell: \"test ${item} != 70 || { echo the reason >&2; exit 4; }\"}]}\n",
+    );
     let run = workflow.command(&["run", "workflow.yaml"]).wait().exits(1);
     assert!(run.stdout.contains("exit code 4") && run.stdout.contains("the reason"), "{}", run.stdout);
     assert!(run.stdout.contains("[69]"), "{}", run.stdout);

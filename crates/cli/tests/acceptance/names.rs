@@ -46,8 +46,14 @@ fn an_unknown_name_is_an_error_before_anything_runs() {
 fn an_unknown_key_is_an_error_before_anything_runs() {
     refused("- shell: touch ran\n  timout: 5s\n", &["error[unknown-key]", "`timout`", "`timeout`"]);
     refused("steps:\n  - shell: touch ran\nnmae: x\n", &["error[unknown-key]", "`nmae`", "`name`"]);
-    refused("- write_file: {path: ran, content: x, mod: \"600\"}\n", &["error[unknown-key]", "`mod`", "`mode`"]);
-    refused("- {shell: touch ran, retry: {attempts: 2, dealy: 1s}}\n", &["error[unknown-key]", "`dealy`", "`delay`"]);
+    refused(
+        "- write_file: {path: ran, content: x, mod: \"600\"}\n",
+        &["error[unknown-key]", "`mod`", "`mode`"],
+    );
+    refused(
+        "- {shell: touch ran, retry: {attempts: 2, dealy: 1s}}\n",
+        &["error[unknown-key]", "`dealy`", "`delay`"],
+    );
 }
 
 #[test]
@@ -58,7 +64,10 @@ fn every_problem_is_reported_at_once() {
 
 #[test]
 fn a_step_that_runs_later_cannot_be_read() {
-    refused("- shell: touch ran\n- value: ${later}\n- {id: later, value: 1}\n", &["error[runs-later]", "`later`"]);
+    refused(
+        "- shell: touch ran\n- value: ${later}\n- {id: later, value: 1}\n",
+        &["error[runs-later]", "`later`"],
+    );
 }
 
 #[test]
@@ -99,11 +108,13 @@ fn an_item_outside_of_its_foreach_is_an_error() {
 
 #[test]
 fn what_is_too_deep_is_refused() {
-    let parentheses = format!("- shell: touch ran\n- value: ${{= {}1{} }}\n", "(".repeat(200), ")".repeat(200));
+    let parentheses =
+        format!("- shell: touch ran\n- value: ${{= {}1{} }}\n", "(".repeat(200), ")".repeat(200));
     refused(&parentheses, &["error[limit]", "nesting of an expression"]);
     let data = format!("- shell: touch ran\n- value: {}1{}\n", "[".repeat(300), "]".repeat(300));
     refused(&data, &["nesting of data"]);
-    let chain: String = (0..400).map(|at| format!("  c{at}: ${{context.c{}}}\n", at + 1)).collect();
+    let entries: Vec<String> = (0..400).map(|at| format!("  c{at}: ${{context.c{}}}\n", at + 1)).collect();
+    let chain = entries.concat();
     let chain = format!("context:\n{chain}  c400: end\nsteps:\n  - {{id: a, value: \"${{context.c0}}\"}}\n");
     let run = workflow(&chain).run().exits(1);
     assert_eq!(run.error("a"), "Evaluation: over the limit: nesting of an evaluation, at most 100");
@@ -142,7 +153,10 @@ fn booleans_null_and_lists_stay_what_they_are() {
 - {id: no, when: data.value.no, value: 1}
 - {id: equal, value: "${= data.value.list[0] == data.value.list[1] }"}
 "#);
-    assert_eq!(run.value("same"), r#"{"yes":true,"no":false,"none":null,"list":[1,"1"],"empty":"","object":{"b":1,"a":2}}"#);
+    assert_eq!(
+        run.value("same"),
+        r#"{"yes":true,"no":false,"none":null,"list":[1,"1"],"empty":"","object":{"b":1,"a":2}}"#
+    );
     assert_eq!(run.value("text"), r#""true false [] [1,\"1\"] {\"b\":1,\"a\":2}""#);
     assert_eq!(run.count("skipped", "no"), 1);
     assert_eq!(run.value("equal"), "false");
@@ -205,7 +219,8 @@ fn output_of_another_format_fails_the_step() {
 
 #[test]
 fn names_of_an_item_do_not_reach_another_item_or_the_steps_after() {
-    let workflow = workflow(r#"
+    let workflow = workflow(
+        r#"
 - {value: outer, capture: x}
 - id: each
   foreach: [1, 2]
@@ -214,7 +229,8 @@ fn names_of_an_item_do_not_reach_another_item_or_the_steps_after() {
     - {value: "${= item * 10 }", capture: y}
     - {value: ["${before}", "${y}"]}
 - {id: after, value: "${x}"}
-"#);
+"#,
+    );
     let run = workflow.run().well();
     assert_eq!(run.value("each"), r#"[["outer",10],["outer",20]]"#);
     assert_eq!(run.value("after"), "\"outer\"");
@@ -237,7 +253,8 @@ fn a_name_inside_a_foreach_hides_the_one_outside_and_ends_with_the_item() {
 
 #[test]
 fn on_failure_shares_the_scope_of_the_list_around_it() {
-    let run = workflow(r#"
+    let run = workflow(
+        r#"
 - {value: before, capture: x}
 - id: broken
   shell: echo out; echo err >&2; exit 3
@@ -245,7 +262,8 @@ fn on_failure_shares_the_scope_of_the_list_around_it() {
   on_failure:
     - {value: "${x} ${prev.exit_code} ${prev.output} ${prev.stderr} ${broken.meta.error_type}", capture: seen}
 - {id: after, value: "${seen | default('not set')}"}
-"#)
+"#,
+    )
     .run()
     .well();
     assert_eq!(run.value("after"), "\"before 3 out err ExitCode\"");
@@ -260,7 +278,10 @@ fn a_capture_that_is_set_again_has_the_new_value() {
 - {id: second, value: "${x}"}
 - {id: list, foreach: [10, 20], do: [{value: "${= x + item }"}]}
 "#);
-    assert_eq!((run.value("first"), run.value("second"), run.value("list")), ("1".into(), "2".into(), "[12,22]".into()));
+    assert_eq!(
+        (run.value("first"), run.value("second"), run.value("list")),
+        ("1".into(), "2".into(), "[12,22]".into())
+    );
 }
 
 #[test]
@@ -272,7 +293,10 @@ fn prev_is_the_last_step_that_ran() {
 - {id: b, foreach: [1], do: [{shell: echo inner}, {value: "${prev.output}"}]}
 - {id: c, value: "${prev.value}"}
 "#);
-    assert_eq!((run.value("a"), run.value("b"), run.value("c")), ("\"one\"".into(), "[\"inner\"]".into(), "[\"inner\"]".into()));
+    assert_eq!(
+        (run.value("a"), run.value("b"), run.value("c")),
+        ("\"one\"".into(), "[\"inner\"]".into(), "[\"inner\"]".into())
+    );
 }
 
 #[test]
@@ -327,7 +351,9 @@ steps:
 
 #[test]
 fn a_value_of_context_can_be_set_for_a_run() {
-    let workflow = workflow("context: {a: 1, deep: {b: x}, c: \"${context.deep.b}!\"}\nsteps:\n  - {id: all, value: \"${context}\"}\n");
+    let workflow = workflow(
+        "context: {a: 1, deep: {b: x}, c: \"${context.deep.b}!\"}\nsteps:\n  - {id: all, value: \"${context}\"}\n",
+    );
     let run = workflow.run_with(&["--set", "context.deep.b=y", "--set-json", "context.a=[2]"]).well();
     assert_eq!(run.value("all"), r#"{"a":[2],"deep":{"b":"y"},"c":"y!"}"#);
     workflow.run_with(&["--set", "context.depp=1"]).exits(2).says("did you mean `context.deep`");

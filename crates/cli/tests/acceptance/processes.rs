@@ -8,13 +8,15 @@ use crate::harness::{Workflow, run, workflow};
 
 #[test]
 fn variables_of_the_step_win_over_the_workflows_and_the_callers() {
-    let run = workflow(r#"
+    let run = workflow(
+        r#"
 env: {A: workflow, B: workflow, C: null}
 steps:
   - {id: a, shell: "echo $A $B ${C-none} $D", env: {A: step}}
   - {id: b, shell: "echo $A ${B-none} $C ${D-none}", env: {B: null, C: back, D: null}}
   - {id: c, argv: [sh, -c, "echo $A $D"]}
-"#)
+"#,
+    )
     .env("A", "caller")
     .env("C", "caller")
     .env("D", "caller")
@@ -28,7 +30,8 @@ steps:
 
 #[test]
 fn one_wrong_variable_is_an_error_for_that_one() {
-    let workflow = workflow("- {shell: touch ran, env: {GOOD: x, \"BAD NAME\": y, ALSO: [1, 2], NOT=THIS: z}}\n");
+    let workflow =
+        workflow("- {shell: touch ran, env: {GOOD: x, \"BAD NAME\": y, ALSO: [1, 2], NOT=THIS: z}}\n");
     let run = workflow.run().exits(3).says("`BAD NAME`").says("`NOT=THIS`").says("`ALSO`");
     assert!(!run.stderr.contains("`GOOD`"), "{}", run.stderr);
     assert!(!workflow.has("ran"));
@@ -36,20 +39,25 @@ fn one_wrong_variable_is_an_error_for_that_one() {
 
 #[test]
 fn numbers_and_booleans_are_text_in_the_environment() {
-    let run = run("- {id: a, shell: \"echo $N $B $D $O\", env: {N: 7, B: true, D: 1.50, O: \"${= [1, null] }\"}}\n");
+    let run = run(
+        "- {id: a, shell: \"echo $N $B $D $O\", env: {N: 7, B: true, D: 1.50, O: \"${= [1, null] }\"}}\n",
+    );
     assert_eq!(run.value("a"), "\"7 true 1.50 [1,null]\"");
 }
 
 #[test]
 fn a_variable_that_programs_take_for_code_takes_no_reference() {
-    let workflow = workflow("inputs: {x: {}}\nsteps:\n  - {shell: touch ran, env: {BASH_ENV: \"${inputs.x}\"}}\n");
+    let workflow =
+        workflow("inputs: {x: {}}\nsteps:\n  - {shell: touch ran, env: {BASH_ENV: \"${inputs.x}\"}}\n");
     workflow.run_with(&["--input", "x=y"]).exits(3).says("error[code-variable]");
     assert!(!workflow.has("ran"));
 }
 
 #[test]
 fn steps_carry_the_marks_of_their_run() {
-    let run = run("- {id: a, shell: \"echo $THREADLINE_RUN $THREADLINE_STEP\"}\n- {id: b, foreach: [1], do: [{shell: echo $THREADLINE_STEP}]}\n- {id: c, value: \"${= a.value | starts_with(workflow.id) }\"}\n");
+    let run = run(
+        "- {id: a, shell: \"echo $THREADLINE_RUN $THREADLINE_STEP\"}\n- {id: b, foreach: [1], do: [{shell: echo $THREADLINE_STEP}]}\n- {id: c, value: \"${= a.value | starts_with(workflow.id) }\"}\n",
+    );
     assert!(run.value("a").ends_with(" 1\""), "{}", run.value("a"));
     assert_eq!((run.value("b"), run.value("c")), (r#"["2[0]/1"]"#.into(), "true".into()));
 }
@@ -58,13 +66,17 @@ fn steps_carry_the_marks_of_their_run() {
 fn a_step_runs_in_its_folder() {
     let workflow = workflow("- {id: a, shell: ls, cwd: sub}\n- {id: b, argv: [ls], cwd: sub}\n- {id: c, cwd: sub, value: \"${file:inner.txt}\"}\n- {write_file: {path: new.txt, content: x}, cwd: sub}\n").file("sub/inner.txt", "inner");
     let run = workflow.run().well();
-    assert_eq!([run.value("a"), run.value("b"), run.value("c")], ["\"inner.txt\"", "\"inner.txt\"", "\"inner\""]);
+    assert_eq!(
+        [run.value("a"), run.value("b"), run.value("c")],
+        ["\"inner.txt\"", "\"inner.txt\"", "\"inner\""]
+    );
     assert!(workflow.has("sub/new.txt"));
 }
 
 #[test]
 fn dir_is_the_folder_of_the_steps() {
-    let workflow = workflow("- {id: a, shell: ls}\n- {id: b, value: \"${file:inner.txt}\"}\n").file("sub/inner.txt", "inner");
+    let workflow = workflow("- {id: a, shell: ls}\n- {id: b, value: \"${file:inner.txt}\"}\n")
+        .file("sub/inner.txt", "inner");
     let run = workflow.run_with(&["--dir", "sub"]).well();
     assert_eq!([run.value("a"), run.value("b")], ["\"inner.txt\"", "\"inner\""]);
 }
@@ -119,7 +131,8 @@ fn output_that_is_not_utf_8_fails_with_the_place() {
 
 #[test]
 fn stderr_that_is_not_utf_8_does_not_matter() {
-    let run = run("- {id: a, shell: \"printf 'ab\\\\377c' >&2; echo fine\"}\n- {id: b, value: \"${a.stderr}\"}\n");
+    let run =
+        run("- {id: a, shell: \"printf 'ab\\\\377c' >&2; echo fine\"}\n- {id: b, value: \"${a.stderr}\"}\n");
     assert_eq!((run.value("a"), run.value("b")), ("\"fine\"".into(), "\"ab\u{fffd}c\"".into()));
 }
 
@@ -149,7 +162,8 @@ pub(crate) fn all_gone(workflow: &Workflow, file: &str) {
     assert!(!ids.trim().is_empty(), "no process wrote its id");
     for id in ids.split_whitespace() {
         let status = std::fs::read_to_string(Path::new("/proc").join(id).join("status"));
-        let lives = status.is_ok_and(|status| status.lines().any(|line| line.starts_with("State:") && !line.contains('Z')));
+        let lives = status
+            .is_ok_and(|status| status.lines().any(|line| line.starts_with("State:") && !line.contains('Z')));
         assert!(!lives, "process {id} lives on");
     }
 }
@@ -166,7 +180,9 @@ fn a_timeout_ends_everything_that_the_step_started() {
 
 #[test]
 fn nothing_outlives_its_step_or_its_run() {
-    let workflow = workflow("- {id: a, shell: \"sleep 1000 & echo $! > ids; setsid sleep 1000 & echo $! >> ids; echo done\"}\n- {id: b, shell: echo next}\n");
+    let workflow = workflow(
+        "- {id: a, shell: \"sleep 1000 & echo $! > ids; setsid sleep 1000 & echo $! >> ids; echo done\"}\n- {id: b, shell: echo next}\n",
+    );
     let run = workflow.run().well();
     assert_eq!((run.value("a"), run.value("b")), ("\"done\"".into(), "\"next\"".into()));
     all_gone(&workflow, "ids");
@@ -181,6 +197,7 @@ fn the_first_signal_lets_the_step_end_and_starts_nothing_new() {
         let running = workflow.start(&[]);
         workflow.receive("began");
         running.signal(signal);
+        running.until("stopping");
         workflow.release("go");
         let run = running.wait().exits(130);
         assert_eq!(workflow.read("log"), "a\n", "{signal}");
@@ -211,7 +228,8 @@ fn the_second_signal_ends_the_step_which_is_done_again() {
 
 #[test]
 fn a_signal_ends_the_pause_before_an_attempt() {
-    let workflow = workflow("- {id: a, shell: \"echo >> tries; test -e mended\", retry: {attempts: 3, delay: 1h}}\n");
+    let workflow =
+        workflow("- {id: a, shell: \"echo >> tries; test -e mended\", retry: {attempts: 3, delay: 1h}}\n");
     let running = workflow.start(&[]);
     running.until("\"kind\":\"retrying\"");
     running.signal("INT");

@@ -69,7 +69,9 @@ steps:
 
 #[test]
 fn on_crash_fail_makes_the_step_fail() {
-    let text = format!("- {{id: a, on_crash: fail, shell: \"echo a >> log; {WAITS}\", on_failure: [{{shell: echo caught >> log}}]}}\n- shell: echo after >> log\n");
+    let text = format!(
+        "- {{id: a, on_crash: fail, shell: \"echo a >> log; {WAITS}\", on_failure: [{{shell: echo caught >> log}}]}}\n- shell: echo after >> log\n"
+    );
     let workflow = workflow(&text).pipes(&["began", "go"]);
     killed(&workflow);
     let run = workflow.resume().exits(1);
@@ -79,7 +81,9 @@ fn on_crash_fail_makes_the_step_fail() {
 
 #[test]
 fn on_crash_ask_waits_with_exit_code_4_until_somebody_says() {
-    let text = format!("- {{id: a, on_crash: ask, shell: \"echo a >> log; {WAITS}\"}}\n- shell: echo after >> log\n");
+    let text = format!(
+        "- {{id: a, on_crash: ask, shell: \"echo a >> log; {WAITS}\"}}\n- shell: echo after >> log\n"
+    );
     for in_flight in ["rerun", "fail"] {
         let workflow = workflow(&text).pipes(&["began", "go"]);
         killed(&workflow);
@@ -103,7 +107,8 @@ fn on_crash_ask_waits_with_exit_code_4_until_somebody_says() {
 
 #[test]
 fn what_a_killed_run_left_behind_is_ended_before_it_goes_on() {
-    let workflow = workflow(&format!("- {{id: a, shell: \"echo $$ >> ids; {WAITS}\"}}\n")).pipes(&["began", "go"]);
+    let workflow =
+        workflow(&format!("- {{id: a, shell: \"echo $$ >> ids; {WAITS}\"}}\n")).pipes(&["began", "go"]);
     killed(&workflow);
     resumed(&workflow).well();
     crate::processes::all_gone(&workflow, "ids");
@@ -112,7 +117,8 @@ fn what_a_killed_run_left_behind_is_ended_before_it_goes_on() {
 
 #[test]
 fn after_a_failure_the_run_goes_on_where_it_failed() {
-    let workflow = workflow(r#"
+    let workflow = workflow(
+        r#"
 inputs: {name: {type: text}}
 steps:
   - {shell: "echo one >> log; echo 7", capture_format: number, capture: seven}
@@ -123,7 +129,8 @@ steps:
   - {id: after, value: ["${seven}", "${inputs.name}", "${broken.meta.retry_count}"]}
 finally:
   - shell: echo end >> log
-"#);
+"#,
+    );
     workflow.run_with(&["--input", "name=Ada"]).exits(1);
     assert_eq!(workflow.read("log"), "one\nbroken\nbroken\non_failure\nend\n");
     workflow.resume().exits(1);
@@ -187,11 +194,15 @@ fn a_run_is_driven_by_one_process_only() {
 
 #[test]
 fn a_run_has_a_prefix_and_runs_side_by_side_do_not_mix() {
-    let workflow = workflow("inputs: {n: {}}\nsteps:\n  - shell: test -e mended\n  - {id: a, value: \"${inputs.n}\"}\n");
+    let workflow =
+        workflow("inputs: {n: {}}\nsteps:\n  - shell: test -e mended\n  - {id: a, value: \"${inputs.n}\"}\n");
     let first = workflow.run_with(&["--input", "n=first"]).exits(1);
     workflow.run_with(&["--input", "n=second"]).exits(1);
     workflow.project.write("mended", b"");
-    let id = first.of_kind("run_started")[0].get("data").and_then(|data| data.get("run")?.as_str()).expect("an id");
+    let id = first.of_kind("run_started")[0]
+        .get("data")
+        .and_then(|data| data.get("run")?.as_str())
+        .expect("an id");
     assert_eq!(workflow.resume_with(&[&id[..6]]).well().value("a"), "\"first\"");
     assert_eq!(workflow.resume_with(&["last"]).well().value("a"), "\"second\"");
 }
@@ -228,4 +239,24 @@ fn killed_again_and_again_it_still_comes_to_its_end() {
         }
     }
     assert_eq!(workflow.read("log"), "0\n1\n2\n3\n");
+}
+
+/// Where `SQLite` keeps the version that a program gave to its file.
+const VERSION_AT: std::ops::Range<usize> = 60..64;
+
+#[test]
+fn a_store_of_a_later_program_is_left_alone() {
+    let workflow = workflow("- shell: touch ran\n");
+    workflow.run().well();
+    std::fs::remove_file(workflow.project.path().join("ran")).expect("it ran");
+    let file = workflow.project.path().join(".threadline/journal.db");
+    let mut journal = std::fs::read(&file).expect("the journal");
+    journal[VERSION_AT].copy_from_slice(&99_u32.to_be_bytes());
+    std::fs::write(&file, &journal).expect("the journal");
+    for arguments in [&["run", "workflow.yaml"][..], &["resume"], &["runs"]] {
+        let refused = workflow.command(arguments).wait().exits(3);
+        refused.says("written by a newer threadline: version 99").says("hint: use the newer `threadline`");
+    }
+    assert!(!workflow.has("ran"));
+    assert_eq!(std::fs::read(&file).expect("the journal"), journal);
 }

@@ -54,7 +54,11 @@ impl Loader {
         }
         if root.value.as_object().is_none() {
             let span = Span { end: root.span.end.min(root.span.start + 1), ..root.span };
-            let message = format!("a workflow is a list of steps or an object, not {}", shown(&root.value));
+            let message = if root.value.is_null() && self.written(root).trim().is_empty() {
+                "there is nothing in the file".to_owned()
+            } else {
+                format!("a workflow is a list of steps or an object, not {}", shown(&root.value))
+            };
             self.problem(
                 Check::NotAWorkflow.at(span, message).hint("write the steps as a list under `steps:`"),
             );

@@ -9,7 +9,7 @@ use threadline_flow::plan::Plan;
 use super::super::history::History;
 use super::json::label;
 use super::text::Teller;
-use super::told::{Readers, Referenced, Told, tell};
+use super::told::{Readers, Referenced, Told, last_of_each, tell};
 use crate::exit::Failure;
 use crate::report::visible;
 use crate::reporter::items;
@@ -25,7 +25,8 @@ const MAX_REFERENCES: usize = 10;
 /// The steps that failed, as text; nothing when none did.
 pub(crate) fn failures(history: &History<'_>) -> Result<String, Failure> {
     let Some(target) = super::failed(history)? else { return Ok(String::new()) };
-    let told = last_of_each(tell(history, &target)?);
+    let told = tell(history, &target)?;
+    let told = last_of_each(&told);
     let readers = Readers::new();
     let teller = Teller { history, readers: &readers, full: false, wide: false };
     let mut out = String::new();
@@ -38,17 +39,6 @@ pub(crate) fn failures(history: &History<'_>) -> Result<String, Failure> {
         let _ = writeln!(out, "\n{more} more failed: `threadline explain {}`", history.info.id);
     }
     Ok(out)
-}
-
-fn last_of_each(told: Vec<Told>) -> Vec<Told> {
-    let mut last: Vec<Told> = Vec::new();
-    for one in told {
-        match last.iter_mut().find(|known| known.seen.at == one.seen.at) {
-            Some(known) => *known = one,
-            None => last.push(one),
-        }
-    }
-    last
 }
 
 fn failure(teller: &Teller<'_, '_>, told: &Told) -> Result<String, Failure> {

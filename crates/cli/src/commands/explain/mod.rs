@@ -15,7 +15,7 @@ use threadline_lang::value::JsonStyle;
 
 use self::target::Target;
 use self::text::Teller;
-use self::told::{Readers, Told, readers, tell};
+use self::told::{Readers, Told, last_of_each, readers, tell};
 use super::history::{History, reader};
 use super::print_styled as print;
 use crate::arguments::Explain;
@@ -106,13 +106,7 @@ fn many(told: &[Told]) -> bool {
 
 /// One line for each item.
 fn table(history: &History<'_>, told: &[Told]) -> String {
-    let mut last: Vec<&Told> = Vec::new();
-    for one in told {
-        match last.iter().position(|known| known.seen.at == one.seen.at) {
-            Some(at) => last[at] = one,
-            None => last.push(one),
-        }
-    }
+    let last = last_of_each(told);
     let mut table = Table::default();
     for one in &last {
         let (status, note) = match &one.ended {

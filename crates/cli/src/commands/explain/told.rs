@@ -2,7 +2,7 @@
 //!
 //! Plain output, JSON and the end of a failed run are all made of this.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use threadline_engine::evaluate::{Act, Resolved};
 use threadline_engine::event::{Event, Instance, Millis, Output, Seq, What};
@@ -18,9 +18,6 @@ use super::super::history::History;
 use super::target::Target;
 use crate::exit::Failure;
 use crate::report;
-
-/// So many evaluations are looked at for who else read a value.
-const MAX_LOOKS: usize = 5_000;
 
 /// One evaluation of a step.
 pub(crate) struct Told {
@@ -99,6 +96,22 @@ pub(crate) fn tell(history: &History<'_>, target: &Target) -> Result<Vec<Told>, 
     Ok(told)
 }
 
+/// The last evaluation of each execution, in the order of their first.
+pub(crate) fn last_of_each(told: &[Told]) -> Vec<&Told> {
+    let mut places: BTreeMap<&Instance, usize> = BTreeMap::new();
+    let mut last: Vec<&Told> = Vec::new();
+    for one in told {
+        match places.get(&one.seen.at) {
+            Some(at) => last[*at] = one,
+            None => {
+                places.insert(&one.seen.at, last.len());
+                last.push(one);
+            }
+        }
+    }
+    last
+}
+
 fn ended(event: &Event) -> Option<Ended> {
     let (output, retried) = match &event.what {
         What::Finished { output } | What::Unresolved { output, .. } | What::Skipped { output, .. } => {
@@ -136,24 +149,25 @@ pub(crate) fn readers(history: &History<'_>, told: &[Told]) -> Result<Readers, F
 /// Adds who read what these made.
 pub(crate) fn readers_of(history: &History<'_>, readers: &mut Readers) -> Result<(), Failure> {
     readers.retain(|maker, _| !matches!(maker, Maker::Run | Maker::World | Maker::Nobody));
-    let mut looks = 0;
+    // Which steps read these is not known before they are looked at.
+    let everywhere = |maker: &Maker| matches!(maker, Maker::Input(_) | Maker::Import(_) | Maker::Context(_));
+    let all = readers.keys().any(everywhere);
+    let mut known = BTreeSet::new();
     history.each(|fold, event| {
         if let What::Defined { name, .. } = &event.what {
             entry_reads(history, name, readers);
         }
         let Some(seen) = fold.seen(event) else { return Ok(()) };
-        if looks >= MAX_LOOKS || !readers.keys().any(|maker| seen.may_read(maker)) {
+        if !all && !seen.makers().any(|maker| readers.contains_key(&maker)) {
             return Ok(());
         }
-        looks += 1;
         let step = &history.plan.steps[seen.step as usize];
         for resolution in history.look(&seen)?.trace {
-            let field = field_of(step, resolution.origin.as_ref());
-            let reader = (seen.at.clone(), field);
-            if let Some(known) = readers.get_mut(&seen.maker(&resolution))
-                && !known.contains(&reader)
-            {
-                known.push(reader);
+            let maker = seen.maker(&resolution);
+            let Some(of_maker) = readers.get_mut(&maker) else { continue };
+            let reader = (seen.at.clone(), field_of(step, resolution.origin.as_ref()));
+            if known.insert((maker, reader.clone())) {
+                of_maker.push(reader);
             }
         }
         Ok(())
@@ -315,20 +329,9 @@ impl Fields<'_, '_> {
                 self.add(&name, resolution.origin.as_ref(), Shown::Nothing);
                 self.told.len() - 1
             });
-            let place = self.place(&resolution);
+            let place = report::trace_place(self.history.source(), &resolution);
             let maker = seen.maker(&resolution);
             self.told[at].references.push(Referenced { resolution, place, maker });
-        }
-    }
-
-    fn place(&self, resolution: &Resolution) -> (usize, usize) {
-        // With code of `context` in it, a script has other positions than its text in the file.
-        let pasted = self.step.script.as_ref().is_some_and(|script| !script.code().is_empty());
-        match (&self.step.step.action, &resolution.origin) {
-            (Action::Shell { text, .. }, Some(origin)) if pasted && origin == &text.origin => {
-                self.line_column(origin)
-            }
-            _ => report::trace_place(self.history.source(), resolution),
         }
     }
 }

@@ -373,7 +373,7 @@ fn steps_in_flight_follow_on_crash() {
 /// when the run is resumed. Somebody has to look after the pause although as many run as were there to begin with.
 #[test]
 fn a_pause_ends_while_others_run() {
-    let source = r#"
+    let source = r"
 - foreach: [0, 1, 2]
   parallel: 3
   do:
@@ -387,7 +387,7 @@ fn a_pause_ends_while_others_run() {
         until test -e release; do sleep 0.01; done
       timeout: 60s
       retry: {attempts: 2, delay: 200ms}
-"#;
+";
     let place = Place::new("pause", source);
     let stopped = place.live(None, None, |what| matches!(what, What::Retrying { .. }));
     assert!(matches!(stopped, Driven::Ended(Ending::Stopped, _)), "{stopped:?}");

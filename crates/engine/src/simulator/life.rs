@@ -409,7 +409,7 @@ impl<'s> Life<'s> {
         Ok(())
     }
 
-    /// The values that a step reads. They are of events that had happened when it became ready.
+    /// The values that a step reads. They are of events that had happened when it became ready, and not its own.
     fn reads(&self, task: &Task) -> Result<Vec<i64>, Cut> {
         let view = self.machine.view(&task.at);
         if let Some(late) = view.sources().into_iter().find(|seq| *seq > task.as_of) {
@@ -419,6 +419,12 @@ impl<'s> Life<'s> {
             )));
         }
         let journal = &self.outside.journal;
+        let own = |event: &&Event| event.at == task.at && view.sources().contains(&event.seq);
+        if let Some(own) = journal.iter().find(own) {
+            return Err(
+                self.violation(format!("`{}` reads what it left itself at event {}", task.at, own.seq))
+            );
+        }
         let names = view.outputs.iter().chain(&view.captured).map(|(_, seq)| *seq).chain(view.prev);
         let item = view.item.map(|item| item_of(journal, item.list, item.index));
         Ok(names.map(|seq| value_of(journal, seq)).chain(item).collect())

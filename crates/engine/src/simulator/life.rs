@@ -327,8 +327,9 @@ impl<'s> Life<'s> {
             Command::Collect { task, items, failed, .. } => {
                 let values = items.iter().flatten().map(|seq| value_of(&self.outside.journal, *seq));
                 let value = self.fate.value(&task.at, &values.collect::<Vec<_>>());
+                let well = failed == 0 && self.fate.evaluates(&task.at, "results");
                 let output =
-                    if failed > 0 { output(Status::Failed, -1) } else { output(Status::Completed, value) };
+                    if well { output(Status::Completed, value) } else { output(Status::Failed, -1) };
                 self.append(task.at, What::Finished { output })?;
             }
             Command::FailAfterCrash(task) => {

@@ -12,7 +12,10 @@ pub(crate) struct PrivateFiles(Vec<(usize, PathBuf)>);
 
 impl PrivateFiles {
     /// Writes values under the indexes they have.
-    pub(crate) fn write<'v>(folder: &Path, values: impl Iterator<Item = (usize, &'v [u8])>) -> std::io::Result<Self> {
+    pub(crate) fn write<'v>(
+        folder: &Path,
+        values: impl Iterator<Item = (usize, &'v [u8])>,
+    ) -> std::io::Result<Self> {
         let mut files = Self(Vec::new());
         for (at, bytes) in values {
             make_private(folder)?;

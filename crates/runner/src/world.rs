@@ -11,8 +11,8 @@ use threadline_lang::value::JsonStyle;
 use threadline_lang::{ComputeError, Limits, Syntax, Value, World, data};
 
 use crate::output::spoken;
-use crate::process::{self, Control, Ended, Environment, How, Spec, Stdin};
 use crate::private::PrivateFiles;
+use crate::process::{self, Control, Ended, Environment, How, Spec, Stdin};
 use crate::project::{FileError, MAX_FILE, Project, plain};
 
 /// A command is ended after this time.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use threadline_flow::model::Computed;
-use threadline_flow::shell::{self, BindError, command_script};
+use threadline_flow::shell::{self, BindError, Dialect, command_script};
 use threadline_lang::diag::{Severity, nearest};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{ComputeError, Limits, Syntax, Value, World, data};
@@ -53,13 +53,13 @@ impl World for RealWorld<'_> {
             "env" => self.variable(text(args, 0)?),
             "file" => self.file(text(args, 0)?),
             "cmd" => match self.commands {
-                Commands::Allowed => match args.first().and_then(Value::as_list) {
-                    Some([command, values @ ..]) => self.bound_command(text(&[command.clone()], 0)?, values),
-                    _ => {
-                        let arguments: Vec<String> = args.iter().skip(1).map(Value::to_string).collect();
-                        self.command(text(args, 0)?, &arguments)
+                Commands::Allowed => {
+                    if let Some(bound @ [_, values @ ..]) = args.first().and_then(Value::as_list) {
+                        return self.bound_command(text(bound, 0)?, values);
                     }
-                },
+                    let arguments: Vec<String> = args.iter().skip(1).map(Value::to_string).collect();
+                    self.command(text(args, 0)?, &arguments)
+                }
                 Commands::Refused(hint) => Err(failed("commands are not allowed", Some(hint))),
             },
             "now" => Ok(Value::from(format!("{:.3}", jiff::Timestamp::now()))),
@@ -109,7 +109,8 @@ impl RealWorld<'_> {
     fn bound_command(&self, command: &str, values: &[Value]) -> Result<Value, ComputeError> {
         let kinds = self.computed.iter().map(|declared| declared.name.clone()).collect();
         let syntax = Syntax { kinds, ..Syntax::DEFAULT };
-        let (script, problems) = command_script(command, &syntax);
+        let dialect = if shell(&self.env).0 == "bash" { Dialect::Bash } else { Dialect::Posix };
+        let (script, problems) = command_script(command, dialect, &syntax);
         let refused = |problem: &shell::Problem| failed(&*problem.message, problem.hint.as_deref());
         if let Some(problem) = problems.iter().find(|problem| problem.severity == Severity::Error) {
             return Err(refused(problem));
@@ -215,7 +216,7 @@ impl RealWorld<'_> {
 }
 
 /// The shell that runs text, strictly: bash, or sh where there is none.
-pub(crate) fn shell(env: &Environment) -> (&'static str, &'static [&'static str]) {
+fn shell(env: &Environment) -> (&'static str, &'static [&'static str]) {
     if on_path("bash", env) { ("bash", &["-e", "-o", "pipefail"]) } else { ("sh", &["-e"]) }
 }
 

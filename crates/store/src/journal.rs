@@ -103,7 +103,7 @@ impl Store {
                 return Ok(Datum::Here(value.clone()));
             }
             let hash = self.put_text(text)?;
-            return Ok(Datum::Stored { hash: hash, len: text.len() as u64, form: Form::Text });
+            return Ok(Datum::Stored { hash, len: text.len() as u64, form: Form::Text });
         }
         let json = match (value.as_list(), value.as_object()) {
             (None, None) => return Ok(Datum::Here(value.clone())),
@@ -119,7 +119,7 @@ impl Store {
         };
         let len = json.len() as u64;
         let hash = self.put_value(json.into_bytes())?;
-        Ok(Datum::Stored { hash: hash, len, form })
+        Ok(Datum::Stored { hash, len, form })
     }
 
     /// Answers of the world for an event.

@@ -202,13 +202,13 @@ steps:
 #[test]
 fn the_next_attempt_asks_again() {
     let workflow = workflow(
-        r#"
+        r"
 allow: {commands: true}
 steps:
   - id: third
     shell: test ${cmd:echo >> calls; wc -l < calls} = 3
     retry: {attempts: 5, delay: 1ms}
-"#,
+",
     );
     let run = workflow.run().well();
     assert_eq!(workflow.lines("calls"), 3);

@@ -118,7 +118,7 @@ fn a_step_whose_fields_have_no_value_can_be_caught_like_any_other() {
 #[test]
 fn attempts_then_on_failure_then_finally_then_the_end() {
     let workflow = workflow(
-        r#"
+        r"
 steps:
   - id: broken
     shell: echo attempt >> log; exit 1
@@ -129,7 +129,7 @@ steps:
   - shell: echo after >> log
 finally:
   - shell: echo end >> log
-"#,
+",
     );
     let run = workflow.run().exits(1);
     assert_eq!(workflow.read("log"), "attempt\nattempt\nattempt\non_failure\nfinally\nend\n");

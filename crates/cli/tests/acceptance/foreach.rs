@@ -96,7 +96,7 @@ fn skipped_steps_of_an_item_are_skipped_for_that_item_only() {
 fn a_failing_item_stops_new_ones_and_lets_those_under_way_end() {
     // Item 1 fails when item 0 has begun; item 0 ends well after that; items 2 and 3 never begin.
     let workflow = workflow(
-        r#"
+        r"
 - id: all
   foreach: [0, 1, 2, 3]
   parallel: 2
@@ -106,7 +106,7 @@ fn a_failing_item_stops_new_ones_and_lets_those_under_way_end() {
         if test ${item} = 1; then echo > began; exit 1; fi
         cat began > /dev/null
         cat go > /dev/null
-"#,
+",
     )
     .pipes(&["began", "go"]);
     let running = workflow.start(&[]);

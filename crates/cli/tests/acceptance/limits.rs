@@ -78,10 +78,7 @@ fn a_list_of_many_results_can_be_read_by_a_step() {
 
 #[test]
 fn what_steps_print_is_stored_once_and_the_journal_is_not_rewritten() {
-    let steps: String = (0..30)
-        .map(|at| format!("  - {{id: s{at}, shell: \"head -c 750000 /dev/urandom | base64 -w0\"}}\n"))
-        .collect();
-    let workflow = workflow(&format!("steps:\n{steps}"));
+    let workflow = workflow(&"- {shell: \"head -c 750000 /dev/urandom | base64 -w0\"}\n".repeat(30));
     workflow.run().well();
     let size = bytes(&workflow.project.path().join(".threadline"));
     assert!((22_000_000..45_000_000).contains(&size), "{size} bytes for 30 steps of a megabyte");
@@ -89,10 +86,7 @@ fn what_steps_print_is_stored_once_and_the_journal_is_not_rewritten() {
 
 #[test]
 fn the_same_output_is_stored_once() {
-    let steps: String = (0..30)
-        .map(|at| format!("  - {{id: s{at}, shell: \"head -c 1000000 /dev/zero | tr '\\\\0' x\"}}\n"))
-        .collect();
-    let workflow = workflow(&format!("steps:\n{steps}"));
+    let workflow = workflow(&"- {shell: \"head -c 1000000 /dev/zero | tr '\\\\0' x\"}\n".repeat(30));
     workflow.run().well();
     let size = bytes(&workflow.project.path().join(".threadline"));
     assert!(size < 5_000_000, "{size} bytes for one megabyte");

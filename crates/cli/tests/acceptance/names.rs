@@ -113,7 +113,8 @@ fn what_is_too_deep_is_refused() {
     refused(&parentheses, &["error[limit]", "nesting of an expression"]);
     let data = format!("- shell: touch ran\n- value: {}1{}\n", "[".repeat(300), "]".repeat(300));
     refused(&data, &["nesting of data"]);
-    let chain: String = (0..400).map(|at| format!("  c{at}: ${{context.c{}}}\n", at + 1)).collect();
+    let entries: Vec<String> = (0..400).map(|at| format!("  c{at}: ${{context.c{}}}\n", at + 1)).collect();
+    let chain = entries.concat();
     let chain = format!("context:\n{chain}  c400: end\nsteps:\n  - {{id: a, value: \"${{context.c0}}\"}}\n");
     let run = workflow(&chain).run().exits(1);
     assert_eq!(run.error("a"), "Evaluation: over the limit: nesting of an evaluation, at most 100");

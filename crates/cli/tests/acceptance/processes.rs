@@ -197,6 +197,7 @@ fn the_first_signal_lets_the_step_end_and_starts_nothing_new() {
         let running = workflow.start(&[]);
         workflow.receive("began");
         running.signal(signal);
+        running.until("stopping");
         workflow.release("go");
         let run = running.wait().exits(130);
         assert_eq!(workflow.read("log"), "a\n", "{signal}");

@@ -241,7 +241,7 @@ fn killed_again_and_again_it_still_comes_to_its_end() {
     assert_eq!(workflow.read("log"), "0\n1\n2\n3\n");
 }
 
-/// Where SQLite keeps the version that a program gave to its file.
+/// Where `SQLite` keeps the version that a program gave to its file.
 const VERSION_AT: std::ops::Range<usize> = 60..64;
 
 #[test]

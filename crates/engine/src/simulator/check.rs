@@ -88,6 +88,7 @@ impl Checker {
             What::Decided { as_of, .. }
             | What::Skipped { as_of, .. }
             | What::Expanded { as_of, .. }
+            | What::Unresolved { as_of, .. }
             | What::Started { as_of, .. } => {
                 self.not(*as_of > durable, || format!("`{at}` acts on event {as_of}, which is not on disk"))?;
                 self.in_order(at)?;
@@ -203,7 +204,7 @@ impl Checker {
         let mut ends = 0;
         for event in journal {
             match &event.what {
-                What::Finished { output } => {
+                What::Finished { output } | What::Unresolved { output, .. } => {
                     let counts = finished.entry(&event.at.0).or_default();
                     let well = output.status == Status::Completed;
                     *(if well { &mut counts.0 } else { &mut counts.1 }) += 1;
@@ -287,7 +288,7 @@ impl Facts {
     fn take(&mut self, event: &Event) {
         let at = event.at.0.clone();
         match &event.what {
-            What::Finished { output } | What::Skipped { output, .. } => {
+            What::Finished { output } | What::Unresolved { output, .. } | What::Skipped { output, .. } => {
                 self.done.insert(at, Done { seq: event.seq, status: output.status });
             }
             What::Expanded { count, parallel, .. } => {

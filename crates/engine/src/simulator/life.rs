@@ -304,7 +304,7 @@ impl<'s> Life<'s> {
         match command {
             Command::Decide(task) => {
                 let what = if !self.fate.evaluates(&task.at, "when") {
-                    What::Finished { output: output(Status::Failed, -1) }
+                    unresolved(&task)
                 } else if self.fate.holds(&task.at) {
                     self.reads(&task)?;
                     What::Decided { as_of: task.as_of, computed: Vec::new() }
@@ -353,7 +353,7 @@ impl<'s> Life<'s> {
                 items: Datum::Here(list(&items)),
             }
         } else {
-            What::Finished { output: output(Status::Failed, -1) }
+            unresolved(&task)
         };
         self.append(task.at, what)?;
         Ok(())
@@ -361,7 +361,8 @@ impl<'s> Life<'s> {
 
     fn start(&mut self, task: Task, number: u32, base: u32, rerun: bool) -> Result<(), Cut> {
         if !self.fate.evaluates(&task.at, "fields") {
-            self.append(task.at, What::Finished { output: output(Status::Failed, -1) })?;
+            let what = unresolved(&task);
+            self.append(task.at, what)?;
             return Ok(());
         }
         let careful = {
@@ -450,6 +451,11 @@ fn started(plan: &threadline_flow::plan::Plan) -> RunStarted {
         program: EcoString::new(),
         jobs: None,
     }
+}
+
+/// A field has no value.
+fn unresolved(task: &Task) -> What {
+    What::Unresolved { as_of: task.as_of, computed: Vec::new(), output: output(Status::Failed, -1) }
 }
 
 fn output(status: Status, value: i64) -> Output {

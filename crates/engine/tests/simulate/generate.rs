@@ -39,7 +39,7 @@ struct Names {
     captures: Vec<String>,
     /// In how many `foreach` it stands.
     items: u64,
-    /// Whether there is a step before.
+    /// Whether there is a step before for sure.
     prev: bool,
 }
 

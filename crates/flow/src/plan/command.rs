@@ -141,10 +141,18 @@ impl Checker<'_> {
         }
     }
 
+    fn typed(&mut self, typed: Typed, origin: &Origin, handled: &[Handled]) {
+        self.errors(&typed.inferred.errors, origin, handled);
+        self.warnings(typed.inferred.warnings, origin);
+        if let Some(refused) = typed.refused {
+            self.shell_problem(refused, origin);
+        }
+    }
+
     /// The text of `cmd:` with references in it is bound as a step's is.
     pub(super) fn bound_command(&mut self, origin: &Origin, reference: &Reference) {
         let Some(text) = reference.path.strip_prefix("cmd:") else { return };
-        let (script, problems) = shell::command_script(text, &self.plan.workflow.syntax);
+        let (script, problems) = shell::command_script(text, Dialect::Bash, &self.plan.workflow.syntax);
         if script.is_empty() {
             return;
         }
@@ -152,14 +160,6 @@ impl Checker<'_> {
         for problem in problems {
             let span = Span { start: from + problem.span.start, end: from + problem.span.end };
             self.shell_problem(shell::Problem { span, ..problem }, origin);
-        }
-    }
-
-    fn typed(&mut self, typed: Typed, origin: &Origin, handled: &[Handled]) {
-        self.errors(&typed.inferred.errors, origin, handled);
-        self.warnings(typed.inferred.warnings, origin);
-        if let Some(refused) = typed.refused {
-            self.shell_problem(refused, origin);
         }
     }
 

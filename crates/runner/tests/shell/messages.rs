@@ -67,7 +67,7 @@ fn told_argv(text: &str, scope: &Scope, session: &mut Session<'_>) -> String {
     for (at, problem) in &problems {
         say(&mut out, entries[*at], problem);
     }
-    match argv.bind(scope, session) {
+    match argv.bind(scope, session, |_, _| ()) {
         Ok(arguments) => {
             let shown = arguments.iter().map(|argument| {
                 if argument.is_file {

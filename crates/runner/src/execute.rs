@@ -590,8 +590,13 @@ impl<'s, 'a> Executor<'s, 'a> {
         };
         let control: Control = self.shared.control.child();
         process::run(spec, &control, &mut print).map_err(|error| {
-            let no_bash = spec.program == DEFAULT_SHELL && matches!(error, process::StartError::NotOnPath { .. });
-            let hint = if no_bash { Some("install it, or say `shell_program: sh`".to_owned()) } else { error.hint() };
+            let no_bash =
+                spec.program == DEFAULT_SHELL && matches!(error, process::StartError::NotOnPath { .. });
+            let hint = if no_bash {
+                Some("install it, or say `shell_program: sh`".to_owned())
+            } else {
+                error.hint()
+            };
             let hint = hint.map_or(String::new(), |hint| format!("; {hint}"));
             Failure::new("Start", format!("{error}{hint}"))
         })

@@ -156,6 +156,8 @@ pub struct Machine {
     scopes: BTreeMap<EcoString, Scope>,
     /// The steps of `context` that were evaluated, by name.
     defined: BTreeMap<EcoString, Seq>,
+    /// The names of the run before its last list, when that is done again after a failure.
+    before: Option<Names>,
     last: Seq,
     commands: Vec<Command>,
 }
@@ -186,8 +188,8 @@ struct Live {
     base: u32,
     /// The event with its output.
     output: Option<Seq>,
-    /// What its output took the place of.
-    before: Before,
+    /// What it would see if it, or its last list, were done again; kept when that may be.
+    before: Option<Box<Before>>,
     /// Whether the step itself did well, whatever its lists did.
     well: bool,
     /// Whether the step itself, or one of its lists, failed.
@@ -195,12 +197,10 @@ struct Live {
     items: Option<Items>,
 }
 
-/// The names that the output of a step is read by, as they were before it.
-#[derive(Default, Clone, Copy)]
+/// What was visible before something that failed.
 struct Before {
     prev: Option<Seq>,
-    output: Option<Seq>,
-    captured: Option<Seq>,
+    names: Names,
 }
 
 impl Live {
@@ -257,6 +257,12 @@ struct Items {
 struct Scope {
     parent: Option<EcoString>,
     item: Option<ItemRef>,
+    names: Names,
+}
+
+/// Names by what they were set with.
+#[derive(Default, Clone)]
+struct Names {
     outputs: BTreeMap<EcoString, Seq>,
     captured: BTreeMap<EcoString, Seq>,
 }
@@ -274,6 +280,7 @@ impl Machine {
             live: BTreeMap::new(),
             scopes: BTreeMap::new(),
             defined: BTreeMap::new(),
+            before: None,
             last: 0,
             commands: Vec::new(),
         }
@@ -292,6 +299,11 @@ impl Machine {
     /// The number of the last event.
     pub fn last(&self) -> Seq {
         self.last
+    }
+
+    /// How many things it keeps: lists, steps and scopes. What is done with is not among them.
+    pub fn kept(&self) -> usize {
+        self.frames.len() + self.live.len() + self.scopes.len()
     }
 
     /// From now on nothing new begins.
@@ -436,11 +448,11 @@ impl Machine {
         for read in reads {
             match read {
                 Read::Output(id) => {
-                    let found = self.in_scopes(scope, |scope| scope.outputs.get(id).copied());
+                    let found = self.in_scopes(scope, |scope| scope.names.outputs.get(id).copied());
                     view.outputs.extend(found.map(|seq| (id.clone(), seq)));
                 }
                 Read::Captured(name) => {
-                    let found = self.in_scopes(scope, |scope| scope.captured.get(name).copied());
+                    let found = self.in_scopes(scope, |scope| scope.names.captured.get(name).copied());
                     view.captured.extend(found.map(|seq| (name.clone(), seq)));
                 }
                 Read::AllCaptured => self.all_captured(scope, &mut view),
@@ -464,7 +476,7 @@ impl Machine {
     /// The names of the run, and what set each last: ids and captures. Those of items are gone with them.
     pub fn names(&self) -> Vec<(EcoString, Seq)> {
         let Some(scope) = self.scopes.get("") else { return Vec::new() };
-        let names = scope.outputs.iter().chain(&scope.captured);
+        let names = scope.names.outputs.iter().chain(&scope.names.captured);
         names.map(|(name, seq)| (name.clone(), *seq)).collect::<BTreeMap<_, _>>().into_iter().collect()
     }
 
@@ -499,7 +511,7 @@ impl Machine {
             started: None,
             base: 0,
             output: None,
-            before: Before::default(),
+            before: None,
             well: false,
             failed: false,
             items: None,
@@ -527,7 +539,7 @@ impl Machine {
         // A skipped step can be read by its id; its capture stays as it was.
         if let (Some(id), Some(scope)) = (&step.id, self.scope_of(at)) {
             let name = id.of.clone();
-            self.scopes.entry(scope).or_default().outputs.insert(name, seq);
+            self.scopes.entry(scope).or_default().names.outputs.insert(name, seq);
         }
         self.next(at);
     }
@@ -539,15 +551,15 @@ impl Machine {
         live.well = status == Status::Completed;
         live.failed = !live.well;
         let step = &self.plan.steps[live.step as usize].step;
-        if let Some(frame) = self.frames.get_mut(&live.frame) {
-            live.before.prev = frame.prev.replace(seq);
-        }
+        let prev = self.frames.get_mut(&live.frame).and_then(|frame| frame.prev.replace(seq));
         if let Some(scope) = scope.and_then(|scope| self.scopes.get_mut(&scope)) {
-            let set = |names: &mut BTreeMap<_, _>, name: Option<&EcoString>| {
-                name.and_then(|name| names.insert(name.clone(), seq))
-            };
-            live.before.output = set(&mut scope.outputs, step.id.as_ref().map(|id| &id.of));
-            live.before.captured = set(&mut scope.captured, step.capture.as_ref().map(|name| &name.of));
+            live.before = live.failed.then(|| Before { prev, names: scope.names.clone() }.into());
+            if let Some(id) = &step.id {
+                scope.names.outputs.insert(id.of.clone(), seq);
+            }
+            if let Some(capture) = &step.capture {
+                scope.names.captured.insert(capture.of.clone(), seq);
+            }
         }
         let part = if live.failed { Part::OnFailure } else { Part::OnSuccess };
         self.enter(at, part);
@@ -560,8 +572,13 @@ impl Machine {
             return if part == Part::Finally { self.conclude(at) } else { self.enter(at, Part::Finally) };
         };
         live.phase = Phase::In(part);
-        let (output, frame) = (live.output, live.frame.clone());
-        let Some(scope) = self.frames.get(&frame).map(|frame| frame.scope.clone()) else { return };
+        let Some(frame) = self.frames.get(&live.frame) else { return };
+        let (output, prev, scope) = (live.output, frame.prev, frame.scope.clone());
+        if live.well && live.failed {
+            // `on_success` failed: when it goes on, the last list is done again.
+            let names = self.scopes.get(&scope).map(|scope| scope.names.clone());
+            live.before = names.map(|names| Before { prev, names }.into());
+        }
         let prefix = eco_format!("{at}/{}/", part.key());
         self.open(&prefix, list, Some((at.clone(), part, None)), scope, output);
     }
@@ -588,6 +605,8 @@ impl Machine {
     fn workflow_list_done(&mut self, prefix: &EcoString) {
         match self.plan.finally {
             Some(list) if prefix.is_empty() => {
+                let failed = self.frames.get(prefix).is_some_and(|frame| frame.failed);
+                self.before = self.scopes.get("").filter(|_| failed).map(|scope| scope.names.clone());
                 self.open(&FINALLY.into(), list, None, EcoString::new(), None);
             }
             _ => {
@@ -711,6 +730,9 @@ impl Machine {
         if self.frames.get("").is_some_and(|frame| frame.failed) {
             // There will be another end.
             self.drop_below(FINALLY);
+            if let (Some(names), Some(scope)) = (self.before.take(), self.scopes.get_mut("")) {
+                scope.names = names;
+            }
             self.reopen(&EcoString::new());
         } else {
             self.reopen(&FINALLY.into());
@@ -732,8 +754,9 @@ impl Machine {
             return self.reopen_part(&at);
         }
         self.drop_parts(&at);
-        self.forget(&at);
+        self.restore(&at);
         let Some(live) = self.live.get_mut(&at) else { return };
+        live.output = None;
         match &mut live.items {
             None => {
                 live.phase = Phase::Deciding;
@@ -764,6 +787,7 @@ impl Machine {
             if part == Part::OnSuccess {
                 // There will be another end.
                 self.drop_below(&format!("{at}/{}/", Part::Finally.key()));
+                self.restore(at);
             }
             if let Some(live) = self.live.get_mut(at) {
                 live.phase = Phase::In(part);
@@ -772,22 +796,16 @@ impl Machine {
         }
     }
 
-    /// A step that is done again does not see what it left the first time.
-    fn forget(&mut self, at: &EcoString) {
+    /// What is done again does not see what it left the first time.
+    fn restore(&mut self, at: &EcoString) {
         let scope = self.scope_of(at);
         let Some(live) = self.live.get_mut(at) else { return };
-        let Some(own) = live.output.take() else { return };
-        let before = std::mem::take(&mut live.before);
-        let step = &self.plan.steps[live.step as usize].step;
+        let Some(before) = live.before.take() else { return };
         if let Some(frame) = self.frames.get_mut(&live.frame) {
             frame.prev = before.prev;
         }
-        let Some(scope) = scope.and_then(|scope| self.scopes.get_mut(&scope)) else { return };
-        if let Some(id) = &step.id {
-            restore(&mut scope.outputs, &id.of, own, before.output);
-        }
-        if let Some(capture) = &step.capture {
-            restore(&mut scope.captured, &capture.of, own, before.captured);
+        if let Some(scope) = scope.and_then(|scope| self.scopes.get_mut(&scope)) {
+            scope.names = before.names;
         }
     }
 
@@ -829,7 +847,7 @@ impl Machine {
     fn all_captured(&self, from: &EcoString, view: &mut View) {
         let mut name = Some(from);
         while let Some(scope) = name.and_then(|name| self.scopes.get(name)) {
-            for (captured, seq) in &scope.captured {
+            for (captured, seq) in &scope.names.captured {
                 if !view.captured.iter().any(|(known, _)| known == captured) {
                     view.captured.push((captured.clone(), *seq));
                 }
@@ -845,16 +863,6 @@ const FINALLY: &str = "finally/";
 /// Items depend on the event with their list, not on each other.
 fn items_as_of(live: Option<&Live>) -> Seq {
     live.and_then(|live| live.items.as_ref()).map_or(0, |items| items.list)
-}
-
-/// Gives a name what it had before, unless somebody else has set it since.
-fn restore(names: &mut BTreeMap<EcoString, Seq>, name: &EcoString, own: Seq, before: Option<Seq>) {
-    if names.get(name) == Some(&own) {
-        match before {
-            Some(seq) => names.insert(name.clone(), seq),
-            None => names.remove(name),
-        };
-    }
 }
 
 /// Takes away the entries whose keys begin so, which lie side by side.

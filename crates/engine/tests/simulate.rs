@@ -21,14 +21,15 @@ use std::sync::Arc;
 
 use generate::Style;
 use oracle::Expected;
-use threadline_engine::event::What;
-use threadline_engine::machine::{Outcome, Pause};
+use threadline_engine::event::{Datum, Event, Instance, Output, Status, What};
+use threadline_engine::machine::{Command, Machine, Outcome, Pause};
 use threadline_engine::simulator::chance::{Chances, Fate, Random};
 use threadline_engine::simulator::{Interrupt, Interruption, Kept, Moment, Report, Simulation, text};
 use threadline_flow::load::load;
 use threadline_flow::plan::{Plan, plan};
 use threadline_flow::problem::Problem;
 use threadline_flow::source::SourceFile;
+use threadline_lang::Value;
 
 const PLAIN: Style = Style { steps: 14, on_crash: false };
 const ON_CRASH: Style = Style { steps: 14, on_crash: true };
@@ -254,6 +255,50 @@ fn pauses_are_never_longer_than_they_were() {
         assert_eq!(pause.left(now), left, "at {now}");
     }
     assert_eq!(Pause { since: 5, until: 1 }.left(0), 0);
+}
+
+/// What is kept of a `foreach` does not grow with the items that are done, and neither does the time for one.
+#[test]
+fn many_items_are_not_kept() {
+    const ITEMS: u64 = 50_000;
+    let source = "inputs: {list: {type: list, default: []}}\nsteps:\n  - foreach: ${inputs.list}\n    parallel: 3\n    \
+                  do:\n      - argv: [work, '${item}']\n        continue_on_error: true\n        on_failure:\n          \
+                  - argv: [work]\n";
+    let plan = planned(source);
+    let simulation =
+        Simulation { chances: Chances { items: 0, ..Chances::default() }, ..Simulation::new(plan, 1) };
+    let report = simulation.run().unwrap();
+    let mut machine = Machine::new(Arc::clone(&simulation.plan));
+    let first = &report.journal[0];
+    machine.apply(first).unwrap();
+    let output = |status| Output {
+        status,
+        value: Datum::Here(Value::NULL),
+        output: None,
+        stderr: None,
+        meta: Value::NULL,
+    };
+    let expanded = What::Expanded {
+        as_of: 1,
+        computed: Vec::new(),
+        items: Datum::Here(Value::NULL),
+        count: ITEMS,
+        parallel: 3,
+    };
+    let apply = |machine: &mut Machine, at: &str, what: What| {
+        let event = Event { seq: machine.last() + 1, time: 0, at: Instance(at.into()), what };
+        machine.apply(&event).unwrap_or_else(|misfit| panic!("{misfit:?}"))
+    };
+    apply(&mut machine, "1", expanded);
+    for item in 0..ITEMS {
+        let at = format!("1[{item}]/1");
+        apply(&mut machine, &at, What::Finished { output: output(Status::Failed) });
+        let after = format!("{at}/on_failure/1");
+        apply(&mut machine, &after, What::Finished { output: output(Status::Failed) });
+        assert!(machine.kept() < 20, "{} things are kept after item {item}", machine.kept());
+    }
+    let end = apply(&mut machine, "1", What::Finished { output: output(Status::Completed) });
+    assert_eq!(end, [Command::End(Outcome::Completed)]);
 }
 
 /// What failed is put right and the run resumed: it completes, nothing that did well runs again, and kills on the way

@@ -27,10 +27,13 @@ use crate::output::{self, Failure, Left, Measured};
 use crate::private::PrivateFiles;
 use crate::process::{self, Control, Ended, Environment, How, Spec, Stdin, Stream};
 use crate::project::WriteHow;
-use crate::world::{Commands, Folder, RealWorld, shell};
+use crate::world::{Commands, Folder, RealWorld};
 
 /// The time between the request to end and force.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// The shell of a step that names none. Its text was read as this shell reads it, so no other may run it.
+const DEFAULT_SHELL: &str = "bash";
 
 /// An argument of a program can hold so much; a longer script is read from a file.
 const MAX_SCRIPT: usize = 120 << 10;
@@ -480,7 +483,7 @@ impl<'s, 'a> Executor<'s, 'a> {
     ) -> Result<Done, DriveError> {
         let given = step.shell_program.as_ref().map(|program| program.of.as_str());
         let (program, options) = match given {
-            None => shell(&self.shared.env),
+            None => (DEFAULT_SHELL, shell_options(DEFAULT_SHELL)),
             Some(program) => (program, shell_options(program)),
         };
         let mut args: Vec<OsString> = Vec::new();
@@ -587,7 +590,14 @@ impl<'s, 'a> Executor<'s, 'a> {
         };
         let control: Control = self.shared.control.child();
         process::run(spec, &control, &mut print).map_err(|error| {
-            let hint = error.hint().map_or(String::new(), |hint| format!("; {hint}"));
+            let no_bash =
+                spec.program == DEFAULT_SHELL && matches!(error, process::StartError::NotOnPath { .. });
+            let hint = if no_bash {
+                Some("install it, or say `shell_program: sh`".to_owned())
+            } else {
+                error.hint()
+            };
+            let hint = hint.map_or(String::new(), |hint| format!("; {hint}"));
             Failure::new("Start", format!("{error}{hint}"))
         })
     }

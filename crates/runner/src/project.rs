@@ -70,6 +70,17 @@ impl Project {
         self.root.join(STORE)
     }
 
+    /// Keeps the store, which is there by now, out of the project's repository.
+    pub fn ignore_store(&self) {
+        let ignore = self.store().join(".gitignore");
+        // Without it everything works, and somebody may have to ignore the folder by hand.
+        let _ = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(ignore)
+            .and_then(|mut file| file.write_all(b"*\n"));
+    }
+
     /// The text of a file of the project.
     pub fn read(&self, name: &str, from: &Path) -> Result<String, FileError> {
         let shown = |error: io::Error| FileError::new(format!("`{name}`: {}", plain(&error)));

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use threadline_flow::model::Computed;
-use threadline_flow::shell::{self, BindError, command_script};
+use threadline_flow::shell::{self, BindError, Dialect, command_script};
 use threadline_lang::diag::{Severity, nearest};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{ComputeError, Limits, Syntax, Value, World, data};
@@ -131,7 +131,8 @@ impl RealWorld<'_> {
     fn bound_command(&self, command: &str, values: &[Value]) -> Result<Value, ComputeError> {
         let kinds = self.computed.iter().map(|declared| declared.name.clone()).collect();
         let syntax = Syntax { kinds, ..Syntax::DEFAULT };
-        let (script, problems) = command_script(command, &syntax);
+        let dialect = if shell(&self.env).0 == "bash" { Dialect::Bash } else { Dialect::Posix };
+        let (script, problems) = command_script(command, dialect, &syntax);
         let refused = |problem: &shell::Problem| failed(&*problem.message, problem.hint.as_deref());
         if let Some(problem) = problems.iter().find(|problem| problem.severity == Severity::Error) {
             return Err(refused(problem));
@@ -237,7 +238,7 @@ impl RealWorld<'_> {
 }
 
 /// The shell that runs text, strictly: bash, or sh where there is none.
-pub(crate) fn shell(env: &Environment) -> (&'static str, &'static [&'static str]) {
+fn shell(env: &Environment) -> (&'static str, &'static [&'static str]) {
     if on_path("bash", env) { ("bash", &["-e", "-o", "pipefail"]) } else { ("sh", &["-e"]) }
 }
 

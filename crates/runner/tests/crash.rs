@@ -18,7 +18,7 @@ use threadline_flow::model::OnCrash;
 use threadline_flow::plan::{Plan, plan};
 use threadline_flow::source::SourceFile;
 use threadline_lang::Value;
-use threadline_runner::driver::{self, DriveError, Ending, Setup, Stop};
+use threadline_runner::driver::{self, DriveError, Ending, Notice, Setup, Stop};
 use threadline_runner::process::Control;
 use threadline_runner::project::Project;
 use threadline_runner::values::Values;
@@ -48,6 +48,16 @@ impl Place {
 
     /// Runs the workflow, or goes on with it, until its end or the given write.
     fn drive(&self, crash: Option<WritePoint>, in_flight: Option<OnCrash>) -> Driven {
+        self.live(crash, in_flight, |_| false)
+    }
+
+    /// The same, and ends whatever runs as soon as an event asks for it.
+    fn live(
+        &self,
+        crash: Option<WritePoint>,
+        in_flight: Option<OnCrash>,
+        ends: impl Fn(&What) -> bool + Sync,
+    ) -> Driven {
         let project = Project::of(&self.folder).unwrap();
         let options = Options {
             group: 1,
@@ -58,7 +68,7 @@ impl Place {
             max_pages: None,
         };
         let store = Store::open_with(&project.store(), options).unwrap();
-        let ending = self.go(&store, &project, in_flight);
+        let ending = self.go(&store, &project, in_flight, &ends);
         let commits = store.stats().commits;
         match ending {
             Ok(ending) => Driven::Ended(ending, commits),
@@ -70,7 +80,14 @@ impl Place {
         }
     }
 
-    fn go(&self, store: &Store, project: &Project, in_flight: Option<OnCrash>) -> Result<Ending, DriveError> {
+    fn go<'a>(
+        &self,
+        store: &'a Store,
+        project: &'a Project,
+        in_flight: Option<OnCrash>,
+        ends: &'a (dyn Fn(&What) -> bool + Sync),
+    ) -> Result<Ending, DriveError> {
+        let (control, stop) = (Control::new(), Stop::default());
         let run = RunId::new(RUN).unwrap();
         let names = RunNames {
             inputs: Value::object([("name".into(), "Ada".into())]).unwrap(),
@@ -97,11 +114,16 @@ impl Place {
             project,
             names,
             jobs: Some(3),
-            control: Control::new(),
-            stop: Stop::default(),
+            control: control.clone(),
+            stop: stop.clone(),
             trace: false,
             in_flight,
-            observer: Box::new(|_| {}),
+            observer: Box::new(move |notice| {
+                if matches!(notice, Notice::Event(event) if ends(&event.what)) {
+                    stop.ask();
+                    control.kill();
+                }
+            }),
         };
         if !begun {
             let started = RunStarted {
@@ -345,4 +367,35 @@ fn steps_in_flight_follow_on_crash() {
             assert_eq!(output.meta.get("error_type"), Some(&Value::from("Crash")), "{why}");
         }
     }
+}
+
+/// The first item is tried again after a pause, and lets the others end; they run when the pause begins, and again
+/// when the run is resumed. Somebody has to look after the pause although as many run as were there to begin with.
+#[test]
+fn a_pause_ends_while_others_run() {
+    let source = r"
+- foreach: [0, 1, 2]
+  parallel: 3
+  do:
+    - shell: |
+        touch begun${item}
+        if test ${item} = 0; then
+          until test -e begun1 && test -e begun2; do sleep 0.01; done
+          test -e once || { touch once; exit 1; }
+          touch release
+        fi
+        until test -e release; do sleep 0.01; done
+      timeout: 60s
+      retry: {attempts: 2, delay: 200ms}
+";
+    let place = Place::new("pause", source);
+    let stopped = place.live(None, None, |what| matches!(what, What::Retrying { .. }));
+    assert!(matches!(stopped, Driven::Ended(Ending::Stopped, _)), "{stopped:?}");
+    assert!(!place.folder.join("release").exists());
+    let end = place.drive(None, None);
+    assert!(matches!(end, Driven::Ended(Ending::Ended(Outcome::Completed), _)), "{end:?}");
+    let left = place.left();
+    let count = |of: fn(&What) -> bool| left.events.iter().filter(|event| of(&event.what)).count();
+    assert_eq!(count(|what| matches!(what, What::Started { rerun: true, .. })), 2);
+    assert_eq!(count(|what| matches!(what, What::Retrying { .. })), 1, "the others waited in vain");
 }

@@ -43,6 +43,7 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
     let project =
         project(call.dir.as_deref())?.allow(prepared.plan.workflow.allow.files.iter().map(EcoString::as_str));
     let store = Store::open(&project.store()).map_err(|error| of_store(&error))?;
+    project.ignore_store();
     let imports = imports_of(&prepared.plan.workflow, store.reader())?;
     let started_at = time_text(jiff::Timestamp::now().as_millisecond());
     let id = new_id();

@@ -60,6 +60,8 @@ struct Facts {
     retrying: BTreeMap<EcoString, Seq>,
     /// The last end of the run.
     ended: Option<Seq>,
+    /// Everything that something happened to since.
+    since: BTreeSet<EcoString>,
 }
 
 #[derive(Clone, Copy)]
@@ -274,8 +276,7 @@ impl Checker {
     fn not_done(&self, at: &EcoString) -> Checked {
         let Some(done) = self.facts.done.get(at) else { return Ok(()) };
         let over = self.facts.ended.is_some_and(|ended| done.seq < ended);
-        let ends = [Part::OnFailure, Part::Finally].map(Part::key);
-        let again = done.status == Status::Failed || at.split('/').any(|word| ends.contains(&word));
+        let again = done.status == Status::Failed || self.facts.ended_anew(at);
         self.not(!(over && again), || format!("`{at}` runs again, it was done at event {}", done.seq))
     }
 
@@ -285,8 +286,27 @@ impl Checker {
 }
 
 impl Facts {
+    /// Whether an execution is in a list that belongs to the end of something which went on since.
+    fn ended_anew(&self, at: &str) -> bool {
+        let went_on = |owner: &str, list: &str| {
+            let within = |other: &str| match other.strip_prefix(owner) {
+                Some(rest) => owner.is_empty() || rest.is_empty() || rest.starts_with(['/', '[']),
+                None => false,
+            };
+            self.since.iter().any(|other| within(other) && !other.starts_with(list))
+        };
+        let inner = [Part::OnFailure, Part::Finally].into_iter().any(|part| {
+            let word = format!("/{}/", part.key());
+            at.match_indices(&word).any(|(end, _)| went_on(&at[..end], &at[..end + word.len()]))
+        });
+        inner || at.starts_with("finally/") && went_on("", "finally/")
+    }
+
     fn take(&mut self, event: &Event) {
         let at = event.at.0.clone();
+        if !at.is_empty() {
+            self.since.insert(at.clone());
+        }
         match &event.what {
             What::Finished { output } | What::Unresolved { output, .. } | What::Skipped { output, .. } => {
                 self.done.insert(at, Done { seq: event.seq, status: output.status });
@@ -297,7 +317,10 @@ impl Facts {
             What::Retrying { .. } => {
                 self.retrying.insert(at, event.seq);
             }
-            What::RunEnded { .. } => self.ended = Some(event.seq),
+            What::RunEnded { .. } => {
+                self.ended = Some(event.seq);
+                self.since.clear();
+            }
             _ => {}
         }
     }

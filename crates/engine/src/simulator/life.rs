@@ -31,6 +31,8 @@ pub(super) struct Life<'s> {
     asking: bool,
     stopping: bool,
     cancelled: bool,
+    /// How often in a hundred the disk is ready before something else happens.
+    disk: u64,
 }
 
 /// How a life ended.
@@ -93,6 +95,7 @@ impl<'s> Life<'s> {
         in_flight: Option<OnCrash>,
         outside: &'s mut Outside,
     ) -> Self {
+        let disk = 5 + outside.random.below(95);
         Self {
             simulation,
             fate,
@@ -107,6 +110,7 @@ impl<'s> Life<'s> {
             asking: false,
             stopping: false,
             cancelled: false,
+            disk,
         }
     }
 
@@ -181,7 +185,7 @@ impl<'s> Life<'s> {
         }
     }
 
-    fn possible(&self) -> Vec<Next> {
+    fn possible(&mut self) -> Vec<Next> {
         let mut possible = Vec::new();
         if !self.ready.is_empty() && self.workers.len() < self.simulation.jobs {
             possible.push(Next::Take);
@@ -199,7 +203,8 @@ impl<'s> Life<'s> {
         }
         let due = |(_, (until, _)): &(usize, &(u64, Instance))| *until <= self.outside.steady;
         possible.extend(self.timers.iter().enumerate().filter(due).map(|(index, _)| Next::Wake(index)));
-        if durable < self.outside.journal.len() as u64 {
+        let pending = durable < self.outside.journal.len() as u64;
+        if pending && (possible.is_empty() || self.outside.random.percent(self.disk)) {
             possible.push(Next::Commit);
         }
         possible
@@ -322,8 +327,9 @@ impl<'s> Life<'s> {
             Command::Collect { task, items, failed, .. } => {
                 let values = items.iter().flatten().map(|seq| value_of(&self.outside.journal, *seq));
                 let value = self.fate.value(&task.at, &values.collect::<Vec<_>>());
+                let well = failed == 0 && self.fate.evaluates(&task.at, "results");
                 let output =
-                    if failed > 0 { output(Status::Failed, -1) } else { output(Status::Completed, value) };
+                    if well { output(Status::Completed, value) } else { output(Status::Failed, -1) };
                 self.append(task.at, What::Finished { output })?;
             }
             Command::FailAfterCrash(task) => {
@@ -404,7 +410,7 @@ impl<'s> Life<'s> {
         Ok(())
     }
 
-    /// The values that a step reads. They are of events that had happened when it became ready.
+    /// The values that a step reads. They are of events that had happened when it became ready, and not its own.
     fn reads(&self, task: &Task) -> Result<Vec<i64>, Cut> {
         let view = self.machine.view(&task.at);
         if let Some(late) = view.sources().into_iter().find(|seq| *seq > task.as_of) {
@@ -414,6 +420,12 @@ impl<'s> Life<'s> {
             )));
         }
         let journal = &self.outside.journal;
+        let own = |event: &&Event| event.at == task.at && view.sources().contains(&event.seq);
+        if let Some(own) = journal.iter().find(own) {
+            return Err(
+                self.violation(format!("`{}` reads what it left itself at event {}", task.at, own.seq))
+            );
+        }
         let names = view.outputs.iter().chain(&view.captured).map(|(_, seq)| *seq).chain(view.prev);
         let item = view.item.map(|item| item_of(journal, item.list, item.index));
         Ok(names.map(|seq| value_of(journal, seq)).chain(item).collect())

@@ -135,6 +135,9 @@ struct Outside {
 /// More than any run of a test needs.
 const FUEL: u64 = 5_000_000;
 
+/// What is kept of a run that completed: its list, the last one, and the scope of the run.
+const KEPT: usize = 3;
+
 /// 2026, in milliseconds.
 const FIRST_MOMENT: i64 = 1_767_225_600_000;
 
@@ -145,6 +148,16 @@ impl Simulation {
         Self { plan, seed, chances, jobs: 4, interruptions, jumps: false, mend: false }
     }
 
+    /// The order of things: another one for each way of being interrupted.
+    fn random(&self) -> Random {
+        let mut random = Random::new(self.seed);
+        for Interruption { append, moment, how } in &self.interruptions {
+            let kind = 3 * u64::from(*moment == Moment::After) + u64::from(matches!(how, Interrupt::Kill(_)));
+            random = Random::new(random.number() ^ (8 * append + kind));
+        }
+        random
+    }
+
     /// Runs it to its end.
     pub fn run(&self) -> Result<Report, Violation> {
         let mut fate = Fate { seed: self.seed, chances: self.chances, mended: false };
@@ -153,7 +166,7 @@ impl Simulation {
             durable: 0,
             clock: FIRST_MOMENT,
             steady: 0,
-            random: Random::new(self.seed ^ 0x5eed),
+            random: self.random(),
             checker: Checker::new(Arc::clone(&self.plan)),
             life: 0,
             fuel: FUEL,
@@ -170,6 +183,10 @@ impl Simulation {
                 LifeEnd::Ended(Outcome::Failed) if self.mend && !fate.mended => fate.mended = true,
                 LifeEnd::Ended(outcome) => {
                     outside.checker.ended(&outside.journal)?;
+                    if outcome == Outcome::Completed && machine.kept() > KEPT {
+                        let what = format!("{} things of a completed run are kept", machine.kept());
+                        return Err(Violation { seq: machine.last(), what });
+                    }
                     return Ok(report(outcome, &machine, appends, outside));
                 }
                 LifeEnd::Killed(kept) => outside.crash(kept),

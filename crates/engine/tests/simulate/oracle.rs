@@ -128,7 +128,8 @@ impl Walk<'_> {
             }
             results.extend(result);
         }
-        Some(self.fate.value(at, &results))
+        // The results of all items may be too large together.
+        self.fate.evaluates(at, "results").then(|| self.fate.value(at, &results))
     }
 
     fn set(&mut self, step: &Step, value: i64, ran: bool) {

@@ -152,7 +152,7 @@ impl Checker<'_> {
     /// The text of `cmd:` with references in it is bound as a step's is.
     pub(super) fn bound_command(&mut self, origin: &Origin, reference: &Reference) {
         let Some(text) = reference.path.strip_prefix("cmd:") else { return };
-        let (script, problems) = shell::command_script(text, &self.plan.workflow.syntax);
+        let (script, problems) = shell::command_script(text, Dialect::Bash, &self.plan.workflow.syntax);
         if script.is_empty() {
             return;
         }

@@ -155,9 +155,9 @@ pub fn analyse(text: &str, setting: &Setting<'_>) -> (Script, Vec<Problem>) {
 }
 
 /// Analyses the text of `cmd:` with references in it. There what is not upper-case is a reference.
-pub fn command_script(text: &str, syntax: &Syntax) -> (Script, Vec<Problem>) {
+pub fn command_script(text: &str, dialect: Dialect, syntax: &Syntax) -> (Script, Vec<Problem>) {
     let roots = |name: &str| name.bytes().any(|byte| byte.is_ascii_lowercase());
-    analyse(text, &Setting::new(Dialect::Bash, syntax, &roots))
+    analyse(text, &Setting::new(dialect, syntax, &roots))
 }
 
 impl Script {

@@ -95,7 +95,9 @@ fn the_same_output_is_stored_once() {
 #[test]
 fn the_environment_is_not_stored() {
     let canary = "canary-5f1c9e";
-    let workflow = workflow("- {id: a, shell: \"test -n \\\"$CANARY\\\" && echo seen\"}\n- {shell: exit 1, continue_on_error: true}\n- {argv: [\"true\"]}\n- {shell: sleep 1000, timeout: 50ms}\n").env("CANARY", canary);
+    let workflow = workflow("- {id: a, shell: \"test -n \\\"$CANARY\\\" && echo seen\"}\n- {shell: exit 1, continue_on_error: true}\n- {argv: [no-such-program], continue_on_error: true}\n- {shell: sleep 1000, timeout: 50ms}\n").env("CANARY", canary);
+    let path = format!("{}:/{canary}", std::env::var("PATH").unwrap_or_default());
+    let workflow = workflow.env("PATH", &path);
     let run = workflow.run().exits(1);
     assert_eq!(run.value("a"), "\"seen\"");
     let store = workflow.project.path().join(".threadline");

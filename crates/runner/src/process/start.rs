@@ -27,8 +27,6 @@ pub enum StartError {
     NotOnPath {
         /// The name.
         program: OsString,
-        /// The folders that were searched.
-        path: OsString,
         /// A file of that name that may not be executed.
         not_executable: Option<PathBuf>,
         /// Whether the folder of the step has an executable file of that name.
@@ -96,7 +94,8 @@ impl StartError {
             Self::NotOnPath { program, in_folder: true, .. } => {
                 format!("a file of the step's folder is named with its path: `./{}`", program.display())
             }
-            Self::NotOnPath { path, .. } => format!("`PATH` is `{}`", path.display()),
+            // What this says is kept with the run, and the environment is not.
+            Self::NotOnPath { .. } => "no folder of `PATH` has it".into(),
             Self::NotAProgram(_) => "a script names its interpreter in its first line: `#!/bin/sh`".into(),
             Self::NoFolder(_) => "create it in an earlier step, or correct `cwd`".into(),
             Self::TooLarge { .. } => "give large values with `| as_file`, or through standard input".into(),
@@ -222,12 +221,7 @@ fn search(program: &OsStr, env: &Environment, cwd: &Path) -> Result<PathBuf, Sta
         }
     }
     let in_folder = !program.is_empty() && executable_file(&cwd.join(program));
-    Err(StartError::NotOnPath {
-        program: program.to_owned(),
-        path: path.to_owned(),
-        not_executable,
-        in_folder,
-    })
+    Err(StartError::NotOnPath { program: program.to_owned(), not_executable, in_folder })
 }
 
 fn executable_file(path: &Path) -> bool {

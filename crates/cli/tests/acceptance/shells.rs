@@ -197,6 +197,15 @@ fn a_shell_that_is_not_strict_goes_on() {
 }
 
 #[test]
+fn the_length_of_a_variable_needs_no_quotes() {
+    let text =
+        "inputs: {x: {default: \"a  b\"}}\nsteps:\n  - {id: a, shell: \"v=${inputs.x}; echo ${#v}\"}\n";
+    let run = workflow(text).run().well();
+    assert_eq!((run.value("a"), run.stderr.as_str()), ("\"4\"".into(), ""));
+    workflow(&text.replace("${#v}", "$v")).run().well().says("warning[shell-altered]");
+}
+
+#[test]
 fn another_shell_can_be_asked_for() {
     let run = run(
         "inputs: {x: {default: \"a  b\"}}\nsteps:\n  - {id: a, shell_program: sh, shell: \"printf '<%s>' ${inputs.x}\"}\n  - {id: b, shell_program: /bin/sh, shell: \"echo '${inputs.x}'\"}\n",

@@ -593,7 +593,9 @@ impl Reader<'_> {
         }
         for at in word.variables.clone() {
             let expansion = &self.expansions[at];
-            if expansion.quoted || expansion.level != self.level {
+            // A length is a number.
+            let length = self.text[..expansion.name.start].ends_with("{#");
+            if expansion.quoted || length || expansion.level != self.level {
                 continue;
             }
             let name: EcoString = self.text[expansion.name.clone()].into();

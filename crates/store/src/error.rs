@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::names::{Hash, RunId, Seq};
+use crate::names::{Hash, LAST, RunId, Seq};
 
 /// Why the store could not do what was asked. A failed write is final: every later write of the same store answers
 /// the same error.
@@ -64,6 +64,7 @@ impl StoreError {
                 "restore the folder from a copy, or move it away and start again"
             }
             Self::Busy { .. } => "wait until it ends, or stop that process first",
+            Self::NoSuchRun { name } if name == LAST => "`threadline run FILE` begins one",
             Self::NoSuchRun { .. } => "`threadline runs` lists them",
             Self::Ambiguous { .. } => "give more of the id",
             Self::BadRunId { .. } => {
@@ -125,6 +126,7 @@ impl fmt::Display for StoreError {
             Self::Busy { run, pid: Some(pid) } => write!(f, "process {pid} drives run `{run}`"),
             Self::Busy { run, pid: None } => write!(f, "another process drives run `{run}`"),
             Self::RunExists { run } => write!(f, "there is a run `{run}` already"),
+            Self::NoSuchRun { name } if name == LAST => f.write_str("the project has no run yet"),
             Self::NoSuchRun { name } => write!(f, "no run `{name}`"),
             Self::Ambiguous { name, runs } => {
                 write!(f, "`{name}` begins the ids of {} runs", runs.len())?;

@@ -328,8 +328,7 @@ impl<'s> Life<'s> {
                 let values = items.iter().flatten().map(|seq| value_of(&self.outside.journal, *seq));
                 let value = self.fate.value(&task.at, &values.collect::<Vec<_>>());
                 let well = failed == 0 && self.fate.evaluates(&task.at, "results");
-                let output =
-                    if well { output(Status::Completed, value) } else { output(Status::Failed, -1) };
+                let output = if well { output(Status::Completed, value) } else { output(Status::Failed, -1) };
                 self.append(task.at, What::Finished { output })?;
             }
             Command::FailAfterCrash(task) => {

@@ -119,6 +119,10 @@ impl Checker {
         self.not(retrying > durable, || {
             format!("attempt {attempt} of `{at}` follows one that is not on disk as failed")
         })?;
+        if let Some(late) = self.item_before(&at.0).filter(|seq| *seq > durable) {
+            return self
+                .not(true, || format!("`{at}` begins before event {late} of the item before is on disk"));
+        }
         let ended = self.facts.ended;
         let same = |known: &Execution| known.at == *at && known.attempt == *attempt;
         let earlier = self.executions.iter().filter(|(known, end)| same(known) && *end == ended);
@@ -134,6 +138,19 @@ impl Checker {
         }
         self.executions.push((execution, ended));
         Ok(())
+    }
+
+    /// The last event of the item before, where items run one after the other.
+    fn item_before(&self, at: &str) -> Option<Seq> {
+        let before = at.match_indices('[').filter_map(|(bracket, _)| {
+            let (each, rest) = at.split_at(bracket);
+            let index: u64 = rest[1..].split(']').next()?.parse().ok()?;
+            let alone = self.facts.lists.get(each).is_some_and(|(_, parallel)| *parallel == 1);
+            let prefix = format!("{each}[{}]/", index.checked_sub(1).filter(|_| alone)?);
+            let done = self.facts.done.iter().filter(|(at, _)| at.starts_with(&prefix));
+            done.map(|(_, done)| done.seq).max()
+        });
+        before.max()
     }
 
     /// These executions are under way, or about to be.

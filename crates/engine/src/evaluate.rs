@@ -174,7 +174,7 @@ pub fn expand(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Result<(
     let Action::ForEach(each) = &step.action else { return Ok((Value::NULL, 1)) };
     let mut fields = Fields { scope, session, errors: Vec::new() };
     let items = fields.document(&each.items);
-    let parallel = each.parallel.as_ref().and_then(|setting| fields.count(setting));
+    let parallel = each.parallel.as_ref().and_then(|setting| fields.ordinal(setting));
     let most = each.max_items.as_ref().and_then(|setting| fields.count(setting));
     let list = items.and_then(|value| match (value.as_list(), most) {
         (Some(items), Some(most)) if items.len() as u64 > most => {
@@ -195,21 +195,26 @@ pub fn expand(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Result<(
     }
 }
 
-/// Every field of a step. All problems are reported.
+/// Every field of a step. All problems are reported. `enter` is told the step's folder before the fields that may be
+/// meant from there.
 pub fn resolve(
     plan: &Plan,
     number: StepNumber,
     scope: &Scope,
     session: &mut Session<'_>,
+    enter: impl FnOnce(&str),
 ) -> Result<Resolved, FieldErrors> {
     let planned = &plan.steps[number as usize];
     let step = &*planned.step;
     let mut fields = Fields { scope, session, errors: Vec::new() };
+    let cwd = step.cwd.as_ref().and_then(|cwd| fields.text(&cwd.of, &cwd.origin));
+    if let Some(cwd) = &cwd {
+        enter(cwd);
+    }
     let mut env = Vec::new();
     for variable in plan.workflow.env.iter().chain(&step.env) {
         fields.variable(variable, &mut env);
     }
-    let cwd = step.cwd.as_ref().and_then(|cwd| fields.text(&cwd.of, &cwd.origin));
     let timeout = step.timeout.as_ref().and_then(|setting| fields.duration(setting));
     let max_output = step.max_output.as_ref().and_then(|setting| fields.size(setting));
     let retry = step.retry.as_ref().map_or(RetryPlan::ONCE, |retry| fields.retry(retry));
@@ -345,8 +350,15 @@ impl Fields<'_, '_, '_> {
         self.setting(setting, "a duration such as `30s`", forms::duration)
     }
 
+    /// Nothing or more.
     fn count(&mut self, setting: &Setting<u64>) -> Option<u64> {
         self.setting(setting, "a whole number of at least 0", forms::count)
+    }
+
+    /// One or more.
+    fn ordinal(&mut self, setting: &Setting<u64>) -> Option<u64> {
+        let read = |value: &Value| forms::count(value).filter(|count| *count > 0);
+        self.setting(setting, "a whole number of at least 1", read)
     }
 
     fn size(&mut self, setting: &Setting<u64>) -> Option<u64> {
@@ -374,7 +386,7 @@ impl Fields<'_, '_, '_> {
 
     fn retry(&mut self, retry: &Retry) -> RetryPlan {
         RetryPlan {
-            attempts: self.count(&retry.attempts).unwrap_or(1).max(1),
+            attempts: self.ordinal(&retry.attempts).unwrap_or(1),
             backoff: retry.backoff,
             delay: self.duration(&retry.delay).unwrap_or_default(),
             max_delay: self.duration(&retry.max_delay).unwrap_or(Duration::MAX),

@@ -229,7 +229,7 @@ pub fn look(plan: &Plan, seen: &Seen, scope: &Scope, world: &mut dyn World) -> L
     match seen.evaluated {
         Evaluated::Condition => condition = evaluate::explain_condition(step, scope, &mut session),
         Evaluated::List => list = Some(evaluate::expand(step, scope, &mut session).map(|(list, _)| list)),
-        Evaluated::Fields => fields = Some(evaluate::resolve(plan, seen.step, scope, &mut session)),
+        Evaluated::Fields => fields = Some(evaluate::resolve(plan, seen.step, scope, &mut session, |_| {})),
     }
     Look { trace: session.take_trace(), condition, list, fields }
 }

@@ -23,8 +23,8 @@ pub struct Recorder<'w> {
     world: &'w mut dyn World,
     /// Answers of an attempt that was interrupted: given again before the world is asked.
     earlier: Replay,
-    /// The entries of `context` that the run has evaluated.
-    known: BTreeMap<EcoString, Value>,
+    /// The entries of `context` that the run has evaluated. Whoever is told that there is none evaluates it next.
+    known: &'w mut dyn FnMut(&str) -> Option<Value>,
     computed: Vec<Answer>,
     /// Definitions being evaluated, and how many answers there were when each began.
     open: Vec<(EcoString, usize)>,
@@ -52,8 +52,12 @@ pub struct Record {
 }
 
 impl<'w> Recorder<'w> {
-    /// A recorder of this world, where these entries of `context` are known and these answers were given before.
-    pub fn new(world: &'w mut dyn World, known: BTreeMap<EcoString, Value>, earlier: &[Answer]) -> Self {
+    /// A recorder of this world, with whom to ask for entries of `context`, and where these answers were given before.
+    pub fn new(
+        world: &'w mut dyn World,
+        known: &'w mut dyn FnMut(&str) -> Option<Value>,
+        earlier: &[Answer],
+    ) -> Self {
         Self {
             world,
             earlier: Replay::new(earlier, BTreeMap::new()),
@@ -81,8 +85,9 @@ impl World for Recorder<'_> {
     }
 
     fn known(&mut self, definition: &str) -> Option<Value> {
-        if let Some(value) = self.known.get(definition) {
-            return Some(value.clone());
+        let own = self.defined.iter().find(|defined| defined.name == definition);
+        if let Some(value) = own.map(|defined| defined.value.clone()).or_else(|| (self.known)(definition)) {
+            return Some(value);
         }
         self.open.push((definition.into(), self.computed.len()));
         None
@@ -96,7 +101,6 @@ impl World for Recorder<'_> {
         let computed = self.computed.split_off(from.min(self.computed.len()));
         // The session remembers an answer, so a field that asks the same is not heard here. A `uuid` is its template's.
         self.computed.extend(computed.iter().filter(|answer| answer.name != "uuid").cloned());
-        self.known.insert(definition.into(), value.clone());
         self.defined.push(Definition { name: definition.into(), value: value.clone(), computed });
     }
 }

@@ -55,8 +55,7 @@ fn never(kind: &Kind) -> Option<&'static str> {
     match kind {
         Kind::Value | Kind::Fixed(Form::Any) => None,
         Kind::Object(_) | Kind::Map(_) | Kind::Steps | Kind::List(_) => Some("wrong"),
-        Kind::Text | Kind::Expression | Kind::Shell => Some("[wrong]"),
-        Kind::Fixed(_) | Kind::Setting(_) | Kind::Either(_) => Some("[wrong]"),
+        _ => Some("[wrong]"),
     }
 }
 

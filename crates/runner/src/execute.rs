@@ -3,7 +3,7 @@
 //! This is the one step executor: whatever shape a workflow has, its steps are done here.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ use crate::output::{self, Failure, Left, Measured};
 use crate::private::PrivateFiles;
 use crate::process::{self, Control, Ended, Environment, How, Spec, Stdin, Stream};
 use crate::project::WriteHow;
-use crate::world::{Commands, RealWorld};
+use crate::world::{Commands, Folder, RealWorld};
 
 /// The time between the request to end and force.
 const GRACE: Duration = Duration::from_secs(5);
@@ -80,7 +80,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         let step = self.step(task);
         let clock = Clock::start();
         let (decided, record, context) =
-            self.evaluate(task, view, &[], |scope, session| evaluate::decide(step, scope, session))?;
+            self.evaluate(task, view, |scope, session| evaluate::decide(step, scope, session))?;
         self.define(&record, context)?;
         let computed = self.shared.journal.store().computed(&record.computed)?;
         let what = match decided {
@@ -99,7 +99,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         let step = self.step(task);
         let clock = Clock::start();
         let (expanded, record, context) =
-            self.evaluate(task, view, &[], |scope, session| evaluate::expand(step, scope, session))?;
+            self.evaluate(task, view, |scope, session| evaluate::expand(step, scope, session))?;
         self.define(&record, context)?;
         let (list, parallel) = match expanded {
             Ok(expanded) => expanded,
@@ -160,7 +160,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         if outcome == Outcome::Completed && !shared.plan.workflow.exports.is_empty() {
             let at = Instance::default();
             let (evaluated, record, context) =
-                self.evaluate_at(&at, shared.project.here(), view, &[], |scope, session| {
+                self.evaluate_at(&at, &Folder::new(shared.project.here()), view, &[], |scope, session| {
                     evaluate::exports(&shared.plan, scope, session)
                 })?;
             self.define(&record, context)?;
@@ -186,9 +186,12 @@ impl<'s, 'a> Executor<'s, 'a> {
     ) -> Result<(), DriveError> {
         let shared = self.shared;
         let clock = Clock::start();
-        let (resolved, record, context) = self.evaluate(task, view, earlier, |scope, session| {
-            evaluate::resolve(&shared.plan, task.step, scope, session)
-        })?;
+        let folder = self.written_folder(task);
+        let enter = |cwd: &str| folder.enter(shared.project.here().join(cwd));
+        let (resolved, record, context) =
+            self.evaluate_at(&task.at, &folder, view, earlier, |scope, session| {
+                evaluate::resolve(&shared.plan, task.step, scope, session, enter)
+            })?;
         self.define(&record, context)?;
         let resolved = match resolved {
             Ok(resolved) => resolved,
@@ -286,25 +289,27 @@ impl<'s, 'a> Executor<'s, 'a> {
     // ---- evaluation -------------------------------------------------------------------------------------
 
     /// Evaluates in the scope of a step, once everything it may read is on disk. What was computed is recorded; entries of `context` are evaluated once per
-    /// run, so who may evaluate one holds them all.
+    /// run, so who evaluates one holds them all until it is on disk.
     fn evaluate<T>(
         &self,
         task: &Task,
         view: &View,
-        earlier: &[Answer],
         evaluate: impl FnOnce(&Scope, &mut Session<'_>) -> T,
     ) -> Result<(T, Record, Context<'s>), DriveError> {
-        // A folder that is itself computed is not known yet.
+        self.evaluate_at(&task.at, &self.written_folder(task), view, &[], evaluate)
+    }
+
+    /// The folder of a step, where it is written out; one that is computed is not known yet.
+    fn written_folder(&self, task: &Task) -> Folder {
         let cwd = self.step(task).cwd.as_ref().and_then(|cwd| Some(cwd.of.as_plain()?.into_owned()));
         let here = self.shared.project.here();
-        let folder = cwd.map_or_else(|| here.to_owned(), |cwd| here.join(cwd));
-        self.evaluate_at(&task.at, &folder, view, earlier, evaluate)
+        Folder::new(cwd.map_or_else(|| here.to_owned(), |cwd| here.join(cwd)))
     }
 
     fn evaluate_at<T>(
         &self,
         at: &Instance,
-        folder: &Path,
+        folder: &Folder,
         view: &View,
         earlier: &[Answer],
         evaluate: impl FnOnce(&Scope, &mut Session<'_>) -> T,
@@ -312,15 +317,20 @@ impl<'s, 'a> Executor<'s, 'a> {
         let shared = self.shared;
         shared.wait_synced(view.as_of)?;
         let scope = view.scope(&shared.scope, &mut &shared.values)?;
-        let context: Context<'s> = shared
-            .plan
-            .workflow
-            .context
-            .as_ref()
-            .map(|_| shared.context.lock().unwrap_or_else(PoisonError::into_inner));
-        let known = context.as_deref().cloned().unwrap_or_default();
+        let mut held: Context<'s> = None;
+        let mut known = |name: &str| {
+            if let Some(context) = &held {
+                return context.get(name).cloned();
+            }
+            let context = shared.context.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = context.get(name).cloned();
+            if found.is_none() {
+                held = Some(context);
+            }
+            found
+        };
         let mut world = self.world(at, folder);
-        let mut recorder = Recorder::new(&mut world, known, earlier);
+        let mut recorder = Recorder::new(&mut world, &mut known, earlier);
         let workflow = &shared.plan.workflow;
         let mut session =
             Session::new(&mut recorder).limits(&workflow.syntax.limits).undefined(workflow.undefined);
@@ -337,7 +347,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         }
         drop(session);
         let record = recorder.finish();
-        let context = if record.defined.is_empty() { None } else { context };
+        let context = if record.defined.is_empty() { None } else { held };
         Ok((evaluated, record, context))
     }
 
@@ -360,7 +370,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         Ok(())
     }
 
-    fn world(&self, at: &Instance, folder: &Path) -> RealWorld<'s> {
+    fn world(&self, at: &Instance, folder: &Folder) -> RealWorld<'s> {
         let shared = self.shared;
         let commands = if shared.plan.workflow.allow.commands {
             Commands::Allowed
@@ -369,7 +379,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         };
         RealWorld {
             project: shared.project,
-            folder: folder.to_owned(),
+            folder: folder.clone(),
             env: self.environment(at),
             commands,
             computed: &shared.plan.workflow.computed,
@@ -580,8 +590,13 @@ impl<'s, 'a> Executor<'s, 'a> {
         };
         let control: Control = self.shared.control.child();
         process::run(spec, &control, &mut print).map_err(|error| {
-            let no_bash = spec.program == DEFAULT_SHELL && matches!(error, process::StartError::NotOnPath { .. });
-            let hint = if no_bash { Some("install it, or say `shell_program: sh`".to_owned()) } else { error.hint() };
+            let no_bash =
+                spec.program == DEFAULT_SHELL && matches!(error, process::StartError::NotOnPath { .. });
+            let hint = if no_bash {
+                Some("install it, or say `shell_program: sh`".to_owned())
+            } else {
+                error.hint()
+            };
             let hint = hint.map_or(String::new(), |hint| format!("; {hint}"));
             Failure::new("Start", format!("{error}{hint}"))
         })

@@ -1,7 +1,9 @@
 //! The real world: environment, files of the project, commands, the clock, randomness.
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 use threadline_flow::model::Computed;
@@ -25,7 +27,7 @@ pub struct RealWorld<'a> {
     /// The project that files are read in.
     pub project: &'a Project,
     /// The folder that relative paths are meant from, and that commands run in.
-    pub folder: PathBuf,
+    pub folder: Folder,
     /// The environment.
     pub env: Environment,
     /// Whether `cmd:` may run, and what to write to let it.
@@ -36,6 +38,26 @@ pub struct RealWorld<'a> {
     pub control: Control,
     /// The folder where output goes that is too large for memory.
     pub spool: PathBuf,
+}
+
+/// A folder that somebody may leave for another while values are computed: a step's `cwd` may itself be computed.
+#[derive(Debug, Clone)]
+pub struct Folder(Rc<RefCell<PathBuf>>);
+
+impl Folder {
+    /// Begins in a folder.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self(Rc::new(RefCell::new(path.into())))
+    }
+
+    /// From now on another folder is meant.
+    pub fn enter(&self, path: impl Into<PathBuf>) {
+        *self.0.borrow_mut() = path.into();
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.borrow().clone()
+    }
 }
 
 /// Whether commands may run.
@@ -87,7 +109,7 @@ impl RealWorld<'_> {
     }
 
     fn file(&self, name: &str) -> Result<Value, ComputeError> {
-        let mut content = self.project.read(name, &self.folder).map_err(of_file)?;
+        let mut content = self.project.read(name, &self.folder.path()).map_err(of_file)?;
         if content.ends_with('\n') {
             content.pop();
             if content.ends_with('\r') {
@@ -188,7 +210,7 @@ impl RealWorld<'_> {
             program,
             args,
             env: env.clone(),
-            cwd: self.folder.clone(),
+            cwd: self.folder.path(),
             stdin,
             timeout: Some(timeout),
             max_output: MAX_FILE,

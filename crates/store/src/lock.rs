@@ -5,6 +5,10 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// So often a file that somebody holds is asked for again.
+const PATIENCE: u32 = 10;
 
 /// A file that this process holds. Dropping it removes the file, then gives the lock back.
 #[derive(Debug)]
@@ -17,6 +21,7 @@ pub(crate) struct LockedFile {
 impl LockedFile {
     /// Holds the file, creating it when it is not there; `None` when somebody else holds it.
     pub(crate) fn acquire(path: &Path) -> io::Result<Option<Self>> {
+        let mut asked = 0;
         loop {
             let file = OpenOptions::new()
                 .read(true)
@@ -27,6 +32,12 @@ impl LockedFile {
                 .open(path)?;
             match file.try_lock() {
                 Ok(()) => {}
+                // Whoever only asks whether it is held has it for an instant.
+                Err(TryLockError::WouldBlock) if asked < PATIENCE => {
+                    asked += 1;
+                    std::thread::sleep(Duration::from_millis(1));
+                    continue;
+                }
                 Err(TryLockError::WouldBlock) => return Ok(None),
                 Err(TryLockError::Error(error)) => return Err(error),
             }

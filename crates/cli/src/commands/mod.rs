@@ -18,7 +18,7 @@ use threadline_lang::{
 };
 use threadline_runner::process::{Control, Environment};
 use threadline_runner::project::plain;
-use threadline_runner::world::{Commands, RealWorld};
+use threadline_runner::world::{Commands, Folder, RealWorld};
 
 use crate::arguments::{Eval, Format, Names, Policy, Render, Resolve};
 use crate::exit::Failure;
@@ -177,7 +177,7 @@ fn evaluate<T>(
     let project = history::project(None)?;
     let mut world = RealWorld {
         project: &project,
-        folder: project.here().to_owned(),
+        folder: Folder::new(project.here()),
         env: Environment::inherited(),
         commands: if names.allow_commands {
             Commands::Allowed

@@ -20,7 +20,7 @@ use threadline_lang::{
     Undefined, Value, World,
 };
 use threadline_runner::process::{Control, Environment};
-use threadline_runner::world::{Commands, RealWorld};
+use threadline_runner::world::{Commands, Folder, RealWorld};
 
 use super::explain::json::tree;
 use super::explain::told::field_of;
@@ -47,7 +47,7 @@ pub(crate) fn preview(call: &Preview) -> Result<(), Failure> {
     let project =
         project(call.dir.as_deref())?.allow(plan.workflow.allow.files.iter().map(EcoString::as_str));
     let mut world = Before(RealWorld {
-        folder: project.here().to_owned(),
+        folder: Folder::new(project.here()),
         project: &project,
         env: Environment::inherited(),
         commands: Commands::Refused("a preview runs nothing"),
@@ -61,7 +61,7 @@ pub(crate) fn preview(call: &Preview) -> Result<(), Failure> {
         let step = &plan.steps[number as usize];
         let scope = step_scope(&plan, number, &run);
         let cwd = step.step.cwd.as_ref().and_then(|cwd| Some(cwd.of.as_plain()?.into_owned()));
-        world.0.folder = cwd.map_or_else(|| here.to_owned(), |cwd| here.join(cwd));
+        world.0.folder.enter(cwd.map_or_else(|| here.to_owned(), |cwd| here.join(cwd)));
         let session =
             Session::new(&mut world).limits(&plan.workflow.syntax.limits).undefined(Undefined::Keep);
         let mut looking = Looking {

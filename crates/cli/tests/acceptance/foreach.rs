@@ -17,6 +17,30 @@ fn two_items_at_once_run_at_the_same_time() {
 }
 
 #[test]
+fn what_two_items_compute_is_computed_at_the_same_time() {
+    let workflow = workflow(
+        r#"
+allow: {commands: true}
+context: {fixed: "${uuid}", other: "${cmd:echo >> calls}"}
+steps:
+  - {value: "${context.fixed}"}
+  - id: all
+    foreach: [1, 2]
+    parallel: 2
+    do:
+      - when: item == 1
+        value: ${cmd:echo hi > one; cat two} ${context.other}
+      - when: item == 2
+        value: ${cmd:cat one; echo ho > two} ${context.other}
+  - {value: "${context.other}"}
+"#,
+    )
+    .pipes(&["one", "two"]);
+    assert_eq!(workflow.run().well().value("all"), r#"["ho ","hi "]"#);
+    assert_eq!(workflow.lines("calls"), 1);
+}
+
+#[test]
 fn without_parallel_items_run_one_after_the_other() {
     let script = "mkdir busy; rmdir busy; echo ${item} >> log";
     let workflow = workflow(&format!("- {{foreach: [1, 2, 3, 4, 5, 6], do: [{{shell: \"{script}\"}}]}}\n"));
@@ -50,6 +74,29 @@ fn max_items_is_obeyed() {
         [run.value("a"), run.value("b"), run.value("c"), run.value("d")],
         ["[1,2]", "[1,2]", "[]", "[1]"]
     );
+}
+
+#[test]
+fn a_number_that_makes_no_sense_is_not_read_as_another() {
+    for (field, expected) in [
+        ("foreach: [1]\n    do: [{value: 1}]\n    parallel: ${inputs.n}", "a whole number of at least 1"),
+        (
+            "foreach: [1]\n    do: [{value: 1}]\n    max_items: ${= inputs.n - 1 }",
+            "a whole number of at least 0",
+        ),
+        ("shell: touch ran\n    retry: {attempts: \"${inputs.n}\"}", "a whole number of at least 1"),
+        ("shell: touch ran\n    timeout: ${= inputs.n - 1 }", "a duration"),
+        ("shell: touch ran\n    max_output: ${= inputs.n - 1 }", "a size"),
+    ] {
+        let workflow = workflow(&format!("inputs: {{n: {{type: int}}}}\nsteps:\n  - id: a\n    {field}\n"));
+        let run = workflow.run_with(&["--input", "n=0"]).exits(1);
+        assert!(
+            run.error("a").starts_with(&format!("Evaluation: expected {expected}")),
+            "{}",
+            run.error("a")
+        );
+        assert!(!workflow.has("ran"));
+    }
 }
 
 #[test]

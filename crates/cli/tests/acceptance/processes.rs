@@ -74,6 +74,27 @@ fn a_step_runs_in_its_folder() {
 }
 
 #[test]
+fn a_folder_that_is_computed_is_the_folder_of_all_fields() {
+    let workflow = workflow(
+        r#"
+allow: {commands: true}
+inputs: {folder: {default: sub}}
+steps:
+  - {id: file, cwd: "${inputs.folder}", value: "${file:inner.txt}"}
+  - {id: command, cwd: "${inputs.folder}", value: "${cmd:ls}"}
+  - {id: shell, cwd: "${file:where.txt}", env: {A: "${file:inner.txt}"}, shell: "echo $A ${file:inner.txt}"}
+  - {cwd: "${inputs.folder}", write_file: {path: new.txt, content: "${file:inner.txt}"}}
+"#,
+    )
+    .file("sub/inner.txt", "inner")
+    .file("where.txt", "sub\n");
+    let run = workflow.run().well();
+    let values = [run.value("file"), run.value("command"), run.value("shell")];
+    assert_eq!(values, ["\"inner\"", "\"inner.txt\"", "\"inner inner\""]);
+    assert_eq!(workflow.read("sub/new.txt"), "inner");
+}
+
+#[test]
 fn dir_is_the_folder_of_the_steps() {
     let workflow = workflow("- {id: a, shell: ls}\n- {id: b, value: \"${file:inner.txt}\"}\n")
         .file("sub/inner.txt", "inner");

@@ -101,12 +101,11 @@ pub(crate) fn last_of_each(told: &[Told]) -> Vec<&Told> {
     let mut places: BTreeMap<&Instance, usize> = BTreeMap::new();
     let mut last: Vec<&Told> = Vec::new();
     for one in told {
-        match places.get(&one.seen.at) {
-            Some(at) => last[*at] = one,
-            None => {
-                places.insert(&one.seen.at, last.len());
-                last.push(one);
-            }
+        if let Some(at) = places.get(&one.seen.at) {
+            last[*at] = one;
+        } else {
+            places.insert(&one.seen.at, last.len());
+            last.push(one);
         }
     }
     last

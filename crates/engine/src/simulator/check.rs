@@ -56,8 +56,8 @@ struct Facts {
     done: BTreeMap<EcoString, Done>,
     /// How many items there are, and how many at once.
     lists: BTreeMap<EcoString, (u64, u64)>,
-    /// The last event that announced another attempt.
-    retrying: BTreeMap<EcoString, Seq>,
+    /// The last event that made an attempt possible: its condition holds, or the one before failed.
+    announced: BTreeMap<EcoString, Seq>,
     /// The last end of the run.
     ended: Option<Seq>,
     /// Everything that something happened to since.
@@ -115,9 +115,9 @@ impl Checker {
     ) -> Checked {
         let Execution { at, attempt, life } = &execution;
         self.not_done(&at.0)?;
-        let retrying = self.facts.retrying.get(&at.0).copied().unwrap_or(0);
-        self.not(retrying > durable, || {
-            format!("attempt {attempt} of `{at}` follows one that is not on disk as failed")
+        let announced = self.facts.announced.get(&at.0).copied().unwrap_or(0);
+        self.not(announced > durable, || {
+            format!("attempt {attempt} of `{at}` begins because of event {announced}, which is not on disk")
         })?;
         if let Some(late) = self.item_before(&at.0).filter(|seq| *seq > durable) {
             return self
@@ -331,8 +331,8 @@ impl Facts {
             What::Expanded { count, parallel, .. } => {
                 self.lists.insert(at, (*count, *parallel));
             }
-            What::Retrying { .. } => {
-                self.retrying.insert(at, event.seq);
+            What::Retrying { .. } | What::Decided { .. } => {
+                self.announced.insert(at, event.seq);
             }
             What::RunEnded { .. } => {
                 self.ended = Some(event.seq);

@@ -678,8 +678,8 @@ impl Machine {
             let item = Some(ItemRef { list, index });
             self.scopes.insert(scope.clone(), Scope { parent: Some(parent), item, ..Scope::default() });
             let Some(list) = self.plan.part(step, Part::Do) else { return };
-            // An item made ready by the list's event depends on nothing that other items leave.
-            let now = std::mem::replace(&mut self.last, items_as_of(self.live.get(at)));
+            let now = self.last;
+            self.last = items_as_of(self.live.get(at)).unwrap_or(now);
             self.open(&eco_format!("{scope}/"), list, Some((at.clone(), Part::Do, Some(index))), scope, None);
             self.last = now;
         }
@@ -860,9 +860,11 @@ impl Machine {
 /// The prefix of the steps that run at the end.
 const FINALLY: &str = "finally/";
 
-/// Items depend on the event with their list, not on each other.
-fn items_as_of(live: Option<&Live>) -> Seq {
-    live.and_then(|live| live.items.as_ref()).map_or(0, |items| items.list)
+/// Items side by side depend on the event with their list and not on each other. One after the other they begin when
+/// the one before is on disk.
+fn items_as_of(live: Option<&Live>) -> Option<Seq> {
+    let items = live?.items.as_ref()?;
+    (items.parallel > 1).then_some(items.list)
 }
 
 /// Takes away the entries whose keys begin so, which lie side by side.

@@ -205,7 +205,7 @@ fn steps_in_flight_follow_on_crash() {
             crashes += u64::from(again > 0 || paused > 0 || report.failed_by_crash);
         }
         let wanted = if std::env::var_os("THREADLINE_LONG").is_some() { 10_000 } else { 500 };
-        if crashes >= wanted {
+        if crashes >= wanted && reruns.min(failed).min(asked) >= 50 {
             break 'seeds;
         }
     }

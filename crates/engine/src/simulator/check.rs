@@ -56,8 +56,8 @@ struct Facts {
     done: BTreeMap<EcoString, Done>,
     /// How many items there are, and how many at once.
     lists: BTreeMap<EcoString, (u64, u64)>,
-    /// The last event that announced another attempt.
-    retrying: BTreeMap<EcoString, Seq>,
+    /// The last event that made an attempt possible: its condition holds, or the one before failed.
+    announced: BTreeMap<EcoString, Seq>,
     /// The last end of the run.
     ended: Option<Seq>,
     /// Everything that something happened to since.
@@ -115,10 +115,14 @@ impl Checker {
     ) -> Checked {
         let Execution { at, attempt, life } = &execution;
         self.not_done(&at.0)?;
-        let retrying = self.facts.retrying.get(&at.0).copied().unwrap_or(0);
-        self.not(retrying > durable, || {
-            format!("attempt {attempt} of `{at}` follows one that is not on disk as failed")
+        let announced = self.facts.announced.get(&at.0).copied().unwrap_or(0);
+        self.not(announced > durable, || {
+            format!("attempt {attempt} of `{at}` begins because of event {announced}, which is not on disk")
         })?;
+        if let Some(late) = self.item_before(&at.0).filter(|seq| *seq > durable) {
+            return self
+                .not(true, || format!("`{at}` begins before event {late} of the item before is on disk"));
+        }
         let ended = self.facts.ended;
         let same = |known: &Execution| known.at == *at && known.attempt == *attempt;
         let earlier = self.executions.iter().filter(|(known, end)| same(known) && *end == ended);
@@ -134,6 +138,19 @@ impl Checker {
         }
         self.executions.push((execution, ended));
         Ok(())
+    }
+
+    /// The last event of the item before, where items run one after the other.
+    fn item_before(&self, at: &str) -> Option<Seq> {
+        let before = at.match_indices('[').filter_map(|(bracket, _)| {
+            let (each, rest) = at.split_at(bracket);
+            let index: u64 = rest[1..].split(']').next()?.parse().ok()?;
+            let alone = self.facts.lists.get(each).is_some_and(|(_, parallel)| *parallel == 1);
+            let prefix = format!("{each}[{}]/", index.checked_sub(1).filter(|_| alone)?);
+            let done = self.facts.done.iter().filter(|(at, _)| at.starts_with(&prefix));
+            done.map(|(_, done)| done.seq).max()
+        });
+        before.max()
     }
 
     /// These executions are under way, or about to be.
@@ -314,8 +331,8 @@ impl Facts {
             What::Expanded { count, parallel, .. } => {
                 self.lists.insert(at, (*count, *parallel));
             }
-            What::Retrying { .. } => {
-                self.retrying.insert(at, event.seq);
+            What::Retrying { .. } | What::Decided { .. } => {
+                self.announced.insert(at, event.seq);
             }
             What::RunEnded { .. } => {
                 self.ended = Some(event.seq);

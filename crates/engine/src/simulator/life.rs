@@ -325,6 +325,9 @@ impl<'s> Life<'s> {
                 self.timers.push((self.outside.steady + pause.left(self.outside.clock), task.at));
             }
             Command::Collect { task, items, failed, .. } => {
+                if let Some(late) = items.iter().flatten().find(|seq| **seq > self.outside.durable) {
+                    return Err(self.violation(format!("`{}` collects event {late}, not on disk", task.at)));
+                }
                 let values = items.iter().flatten().map(|seq| value_of(&self.outside.journal, *seq));
                 let value = self.fate.value(&task.at, &values.collect::<Vec<_>>());
                 let well = failed == 0 && self.fate.evaluates(&task.at, "results");

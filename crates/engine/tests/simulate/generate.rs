@@ -26,6 +26,7 @@ pub(crate) fn workflow(seed: u64, style: Style) -> String {
     generator.list(1, &mut names, 0);
     if generator.random.percent(40) {
         generator.text.push_str("finally:\n");
+        generator.left = generator.left.max(4);
         // Any step may not have run by then.
         generator.list(1, &mut Names::default(), 0);
     }

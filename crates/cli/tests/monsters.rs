@@ -287,7 +287,7 @@ fn a_value_of_many_megabytes() {
 fn a_command_that_never_stops_printing() {
     let project = Project::new();
     let outcome = run(&project, &["render", "--allow-commands", "${cmd:yes}"]);
-    failed(&outcome, "error[computed]: `cmd`: the command printed more than 64 MiB", 1);
+    failed(&outcome, "error[computed]: `cmd`: `yes` failed, it printed more than 64 MiB", 1);
 }
 
 #[test]

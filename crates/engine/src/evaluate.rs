@@ -215,7 +215,7 @@ pub fn resolve(
     for variable in plan.workflow.env.iter().chain(&step.env) {
         fields.variable(variable, &mut env);
     }
-    let timeout = step.timeout.as_ref().and_then(|setting| fields.duration(setting));
+    let timeout = step.timeout.as_ref().and_then(|setting| fields.time_limit(setting));
     let max_output = step.max_output.as_ref().and_then(|setting| fields.size(setting));
     let retry = step.retry.as_ref().map_or(RetryPlan::ONCE, |retry| fields.retry(retry));
     let act = match &step.action {
@@ -351,6 +351,11 @@ impl Fields<'_, '_, '_> {
     }
 
     /// Nothing or more.
+    fn time_limit(&mut self, setting: &Setting<Duration>) -> Option<Duration> {
+        let above_zero = |value: &Value| forms::duration(value).filter(|time| !time.is_zero());
+        self.setting(setting, "a duration above 0, such as `30s`", above_zero)
+    }
+
     fn count(&mut self, setting: &Setting<u64>) -> Option<u64> {
         self.setting(setting, "a whole number of at least 0", forms::count)
     }

@@ -127,7 +127,10 @@ pub(crate) fn resume(call: &Resume) -> Result<(), Failure> {
 
 /// A run goes on with the text that it began with, whatever has become of the file.
 fn note_changed_file(history: &History<'_>) {
-    let path = Path::new(history.started.folder.as_str()).join(history.started.file.as_str());
+    // It was named from where Threadline was started, which may be this folder or the one that steps run in.
+    let file = Path::new(history.started.file.as_str());
+    let path =
+        if file.exists() { file.to_owned() } else { Path::new(history.started.folder.as_str()).join(file) };
     if let Ok(now) = std::fs::read(&path)
         && Hash::of(&now) != history.started.text
     {

@@ -251,6 +251,18 @@ impl Loader {
         self.setting(fields, name, Check::BadDuration, Form::Duration, forms::duration)
     }
 
+    /// A duration that must not be over before it begins.
+    pub(super) fn time_limit(&mut self, fields: &Fields<'_>, name: &str) -> Option<Setting<Duration>> {
+        let given = self.duration(fields, name);
+        if let (Some(Setting::Fixed(Duration::ZERO)), Some(place)) = (&given, fields.get(name)) {
+            let message = format!("`{name}` is 0: nothing could be done in that time");
+            self.problem(
+                Check::BadDuration.at(span_of(place.node), message).hint("leave it out for no limit"),
+            );
+        }
+        given
+    }
+
     pub(super) fn size(&mut self, fields: &Fields<'_>, name: &str) -> Option<Setting<u64>> {
         self.setting(fields, name, Check::BadSize, Form::Size, forms::size)
     }

@@ -63,7 +63,7 @@ impl Loader {
             when: self.expression(&fields, "when"),
             capture: self.capture(&fields),
             format,
-            timeout: self.duration(&fields, "timeout"),
+            timeout: self.time_limit(&fields, "timeout"),
             retry: self.retry(&fields),
             on_crash: match self.choice(&fields, "on_crash") {
                 Some("fail") => OnCrash::Fail,

@@ -65,12 +65,13 @@ fn named(history: &History<'_>, text: &str) -> Result<Target, Failure> {
     })
 }
 
-/// The executions that failed and were not made good.
+/// The executions that failed, were not made good, and were not forgiven by `continue_on_error`.
 pub(crate) fn failed(history: &History<'_>) -> Result<Option<Target>, Failure> {
     let mut last: BTreeMap<Instance, (Status, bool)> = BTreeMap::new();
     history.each(|fold, event| {
-        if let (What::Finished { output } | What::Unresolved { output, .. }, Some(_)) =
+        if let (What::Finished { output } | What::Unresolved { output, .. }, Some(step)) =
             (&event.what, fold.machine.step_of(&event.at))
+            && !history.plan.steps[step as usize].step.continue_on_error
         {
             let of_items = output.meta.get("error_type").and_then(|kind| kind.as_str()) == Some("Items");
             last.insert(event.at.clone(), (output.status, of_items));

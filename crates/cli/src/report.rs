@@ -99,8 +99,7 @@ impl Report {
 
     /// A problem of a workflow file.
     pub(crate) fn problem(source: Source<'_>, problem: &Problem) -> Self {
-        let Problem { id, severity, message, span, notes, hints } = problem.clone();
-        Self::diagnostic(source, &Diagnostic { id, severity, message, span, notes, hints }, None)
+        Self::diagnostic(source, problem, None)
     }
 
     fn diagnostic(source: Source<'_>, diagnostic: &Diagnostic, origin: Option<&Origin>) -> Self {

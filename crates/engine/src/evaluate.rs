@@ -8,7 +8,7 @@ use ecow::EcoString;
 use threadline_flow::forms;
 use threadline_flow::model::{Action, Backoff, Field, FileFormat, Retry, Setting, Step, Variable};
 use threadline_flow::plan::{Plan, StepNumber};
-use threadline_flow::problem::Problem;
+use threadline_flow::problem::{self, Problem};
 use threadline_flow::shell::{Argument, BindError, Bound};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Document, Error, Explanation, Origin, Scope, Session, Template, Value};
@@ -139,9 +139,9 @@ impl FieldError {
     pub fn problem(&self, text: &str) -> Problem {
         match &self.cause {
             Cause::Language(error) | Cause::Binding(BindError::Evaluation(error)) => {
-                Problem::of_language(error, &self.origin, text)
+                problem::of_language(error, &self.origin, text)
             }
-            Cause::Binding(BindError::Refused(problem)) => Problem::of_shell(problem, &self.origin, text),
+            Cause::Binding(BindError::Refused(problem)) => problem::of_shell(problem, &self.origin, text),
             Cause::Unfit { expected, value } => {
                 let message = format!("expected {expected}, got {}", value.kind().with_article());
                 Problem::error("wrong-type", self.origin.span, message)

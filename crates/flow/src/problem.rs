@@ -3,98 +3,31 @@
 //! Nothing here prints, and nothing here reads a file.
 
 use threadline_lang::data::{self, ReadError, Style};
-use threadline_lang::diag::{Severity, Span};
+use threadline_lang::diag::Span;
 use threadline_lang::{Error, Origin};
 
 use crate::checks::Check;
 use crate::shell;
 
-/// A problem of a workflow file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// A stable name for this sort of problem, such as `unknown-key`.
-    pub id: &'static str,
-    /// Whether the workflow can run in spite of it.
-    pub severity: Severity,
-    /// What, in one line.
-    pub message: String,
-    /// Where, in the text of the file.
-    pub span: Span,
-    /// Other places and names that matter.
-    pub notes: Vec<String>,
-    /// What to do.
-    pub hints: Vec<String>,
+/// A problem of a workflow file; its span is one of the file's text.
+pub use threadline_lang::diag::Diagnostic as Problem;
+
+/// An error of the language in a scalar of the file.
+pub fn of_language(error: &Error, origin: &Origin, text: &str) -> Problem {
+    let origin = error.origin().unwrap_or(origin);
+    Problem { span: place_in(origin, error.span(), text), ..error.diagnostic() }
 }
 
-impl Problem {
-    /// An error with nothing but a message.
-    pub fn error(id: &'static str, span: Span, message: impl Into<String>) -> Self {
-        Self {
-            id,
-            severity: Severity::Error,
-            message: message.into(),
-            span,
-            notes: Vec::new(),
-            hints: Vec::new(),
-        }
-    }
+/// An error of a reader of YAML or JSON.
+pub fn of_reading(error: &ReadError) -> Problem {
+    let mut problem = Check::Unreadable.at(error.span, error.to_string());
+    problem.hints.extend(error.hint.map(str::to_owned));
+    problem
+}
 
-    /// A warning with nothing but a message.
-    pub fn warning(id: &'static str, span: Span, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Warning, ..Self::error(id, span, message) }
-    }
-
-    /// With what to do about it.
-    #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hints.push(hint.into());
-        self
-    }
-
-    /// With something else to know.
-    #[must_use]
-    pub fn note(mut self, note: impl Into<String>) -> Self {
-        self.notes.push(note.into());
-        self
-    }
-
-    /// An error of the language in a scalar of the file.
-    pub fn of_language(error: &Error, origin: &Origin, text: &str) -> Self {
-        let diagnostic = error.diagnostic();
-        let origin = error.origin().unwrap_or(origin);
-        Self {
-            id: diagnostic.id,
-            severity: diagnostic.severity,
-            message: diagnostic.message,
-            span: place_in(origin, error.span(), text),
-            notes: diagnostic.notes,
-            hints: diagnostic.hints,
-        }
-    }
-
-    /// An error of a reader of YAML or JSON.
-    pub fn of_reading(error: &ReadError) -> Self {
-        let mut problem = Check::Unreadable.at(error.span, error.to_string());
-        problem.hints.extend(error.hint.map(str::to_owned));
-        problem
-    }
-
-    /// A problem of a shell text that is a scalar of the file.
-    pub fn of_shell(problem: &shell::Problem, origin: &Origin, text: &str) -> Self {
-        Self {
-            id: problem.id,
-            severity: problem.severity,
-            message: problem.message.clone(),
-            span: place_in(origin, problem.span, text),
-            notes: Vec::new(),
-            hints: problem.hint.iter().cloned().collect(),
-        }
-    }
-
-    /// Whether nothing can run because of it.
-    pub fn is_error(&self) -> bool {
-        self.severity == Severity::Error
-    }
+/// A problem of a shell text that is a scalar of the file.
+pub fn of_shell(problem: &shell::Problem, origin: &Origin, text: &str) -> Problem {
+    Problem { span: place_in(origin, problem.span, text), ..problem.diagnostic() }
 }
 
 /// Problems in the order of the file, each once: what an alias repeats is wrong once.

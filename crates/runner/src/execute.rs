@@ -17,7 +17,7 @@ use threadline_engine::machine::{Command, Outcome, Task};
 use threadline_engine::view::View;
 use threadline_engine::world::{Answer, Record, Recorder};
 use threadline_flow::model::{Action, CaptureFormat, OnCrash, Step};
-use threadline_flow::problem::Problem;
+use threadline_flow::problem::{self, Problem};
 use threadline_flow::shell::Argument;
 use threadline_lang::{Scope, Session, Value};
 use threadline_store::Sync;
@@ -797,7 +797,7 @@ fn shell_problem(warning: &threadline_flow::shell::Problem, step: &Step, text: &
         Action::Shell { text, .. } => &text.origin,
         _ => &step.origin,
     };
-    Problem::of_shell(warning, origin, text)
+    problem::of_shell(warning, origin, text)
 }
 
 /// From 0 to 1, for the spread of pauses; nothing else depends on it.

@@ -12,7 +12,7 @@ use threadline_lang::value::JsonStyle;
 use threadline_lang::{Type, Value};
 
 use super::explain::json::{label, number, reader_json};
-use super::explain::text::{reader_title, title};
+use super::explain::text::{readers_named, title};
 use super::explain::told::{Readers, readers_of};
 use super::history::{History, clock_text, reader, time_text};
 use super::{object, print, print_styled};
@@ -25,9 +25,6 @@ use crate::table::Table;
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 const PLAIN: Style = Style::new();
-
-/// So many who read a value are named.
-const MAX_READERS: usize = 6;
 
 /// Of a name that many items have, so many are shown beside the others.
 const MAX_ITEMS: usize = 5;
@@ -227,20 +224,8 @@ fn set_by(history: &History<'_>, setting: &Setting) -> String {
 }
 
 fn read_by(history: &History<'_>, setting: &Setting, readers: &Readers) -> String {
-    let mut names: Vec<String> = Vec::new();
-    for reader in readers.get(&setting.maker).into_iter().flatten() {
-        let name = reader_title(history, reader);
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    if names.is_empty() {
-        return String::new();
-    }
-    let more = names.len().saturating_sub(MAX_READERS);
-    names.truncate(MAX_READERS);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("; read by {}{more}", names.join(", "))
+    let readers = readers.get(&setting.maker).into_iter().flatten();
+    readers_named(history, readers).map_or(String::new(), |names| format!("; read by {names}"))
 }
 
 fn setting_json(history: &History<'_>, setting: &Setting, readers: &Readers) -> Value {

@@ -15,7 +15,7 @@ use threadline_lang::{Document, DocumentError, Origin, Syntax, Template, Type, U
 use crate::checks::Check;
 use crate::fields::{self, AGENT, ALLOW, COMPUTED, INPUT, WORKFLOW};
 use crate::model::{Agent, Allow, Computed, Context, ContextEntry, Field, Import, Input, Workflow};
-use crate::problem::{Problem, in_order};
+use crate::problem::{self, Problem, in_order};
 use crate::source::{Node, SourceFile};
 use read::{Fields, Loader, Place, shown, span_of};
 
@@ -35,7 +35,7 @@ pub fn load(file: SourceFile) -> (Option<Workflow>, Vec<Problem>) {
 }
 
 fn unreadable(file: &SourceFile, error: &threadline_lang::data::ReadError) -> Problem {
-    let problem = Problem::of_reading(error);
+    let problem = problem::of_reading(error);
     match &error.kind {
         threadline_lang::data::ReadErrorKind::DuplicateKey { first, .. } => {
             let (line, column) = file.line_column(first.range().start);

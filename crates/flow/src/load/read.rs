@@ -12,7 +12,7 @@ use crate::checks::Check;
 use crate::fields::{ActionName, Choice, Elsewhere, Form, Key, Object, elsewhere};
 use crate::forms;
 use crate::model::{Field, Setting, Variable};
-use crate::problem::Problem;
+use crate::problem::{self, Problem};
 use crate::source::{Entry, Node, SourceFile};
 
 /// Gathers what is wrong while a file is read.
@@ -333,13 +333,13 @@ impl Loader {
             Err(DocumentError::Templates { errors, rest }) => {
                 let origin = place.origin();
                 for error in &errors {
-                    self.problem(Problem::of_language(error, &origin, self.file.text()));
+                    self.problem(problem::of_language(error, &origin, self.file.text()));
                 }
                 // What parses is checked with the rest of the file.
                 Some(place.field(rest))
             }
             Err(DocumentError::Read(error)) => {
-                self.problem(Problem::of_reading(&error));
+                self.problem(problem::of_reading(&error));
                 None
             }
         }
@@ -351,7 +351,7 @@ impl Loader {
         let (template, errors) = Template::parse_all(text, &self.syntax);
         let origin = place.origin();
         for error in &errors {
-            self.problem(Problem::of_language(error, &origin, self.file.text()));
+            self.problem(problem::of_language(error, &origin, self.file.text()));
         }
         Some(place.field(template))
     }
@@ -374,7 +374,7 @@ impl Loader {
         match Expression::parse(text.trim_end_matches('\n'), &self.syntax) {
             Ok(expression) => Some(place.field(Arc::new(expression))),
             Err(error) => {
-                let problem = Problem::of_language(&error, &place.origin(), self.file.text());
+                let problem = problem::of_language(&error, &place.origin(), self.file.text());
                 self.problem(problem);
                 None
             }

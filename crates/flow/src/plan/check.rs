@@ -17,7 +17,7 @@ use super::{Part, Plan, ROOTS, Read, StepNumber};
 use crate::checks::Check;
 use crate::fields::{Form, other_root};
 use crate::model::{Action, Field, Setting, Step, Variable};
-use crate::problem::{Problem, place_in};
+use crate::problem::{self, Problem, place_in};
 use crate::shell::{Argv, Script};
 
 /// So many problems are looked for: nobody reads more, and each takes its time.
@@ -361,7 +361,7 @@ impl Checker<'_> {
             let origin = error.origin().unwrap_or(field.origin());
             let tolerated = undefined.tolerates(&error) && !error.is_unknown_name();
             if !tolerated && !is_handled(handled, origin, &error) {
-                let problem = Problem::of_language(&error, field.origin(), self.plan.workflow.file.text());
+                let problem = problem::of_language(&error, field.origin(), self.plan.workflow.file.text());
                 self.unknown_root(problem);
             }
         }

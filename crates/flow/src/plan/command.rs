@@ -8,7 +8,7 @@ use super::check::{Checker, Handled, Reader, is_handled};
 use super::{ROOTS, Read};
 use crate::checks::Check;
 use crate::model::{Field, Step, Variable};
-use crate::problem::Problem;
+use crate::problem;
 use crate::shell::{self, Argv, Dialect, Script, Setting, Typed, is_code_variable};
 
 impl Checker<'_> {
@@ -135,7 +135,7 @@ impl Checker<'_> {
     fn errors(&mut self, errors: &[Error], origin: &Origin, handled: &[Handled]) {
         for error in errors {
             if !is_handled(handled, origin, error) {
-                let problem = Problem::of_language(error, origin, self.plan.workflow.file.text());
+                let problem = problem::of_language(error, origin, self.plan.workflow.file.text());
                 self.problem(problem);
             }
         }
@@ -164,10 +164,7 @@ impl Checker<'_> {
     }
 
     fn shell_problem(&mut self, problem: shell::Problem, origin: &Origin) {
-        let shell::Problem { id, severity, span, message, hint } = problem;
-        let span = self.place(origin, span);
-        let problem = Problem { severity, ..Problem::error(id, span, message) };
-        self.unknown_root(hint.into_iter().fold(problem, Problem::hint));
+        self.unknown_root(problem::of_shell(&problem, origin, self.plan.workflow.file.text()));
     }
 
     /// Variables whose value is code for some program: only the author may write it.

@@ -35,6 +35,38 @@ pub struct Diagnostic {
     pub hints: Vec<String>,
 }
 
+impl Diagnostic {
+    /// An error with nothing but a message.
+    pub fn error(id: &'static str, span: Span, message: impl Into<String>) -> Self {
+        let (severity, notes, hints) = (Severity::Error, Vec::new(), Vec::new());
+        Self { id, severity, message: message.into(), span, notes, hints }
+    }
+
+    /// A warning with nothing but a message.
+    pub fn warning(id: &'static str, span: Span, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(id, span, message) }
+    }
+
+    /// With what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// With something else to know.
+    #[must_use]
+    pub fn note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+
+    /// Whether there is no result because of it.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+}
+
 /// At most this many names are listed, then a count.
 const NAMES_SHOWN: usize = 20;
 /// At most this many characters of a value are shown.

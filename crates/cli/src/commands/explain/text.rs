@@ -228,21 +228,27 @@ impl Teller<'_, '_> {
     /// Who else read it, in words.
     fn others(&self, told: &Told, reference: &Referenced) -> String {
         let readers = self.readers.get(&reference.maker).into_iter().flatten();
-        let mut names: Vec<String> = Vec::new();
-        for reader in readers.filter(|(at, _)| *at != told.seen.at) {
-            let name = reader_title(self.history, reader);
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-        if names.is_empty() {
-            return String::new();
-        }
-        let more = names.len().saturating_sub(MAX_READERS);
-        names.truncate(MAX_READERS);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        format!("; also read by {}{more}", names.join(", "))
+        let others = readers.filter(|(at, _)| *at != told.seen.at);
+        readers_named(self.history, others).map_or(String::new(), |names| format!("; also read by {names}"))
     }
+}
+
+/// Who read something, in words; nothing when nobody did.
+pub(crate) fn readers_named<'r>(
+    history: &History<'_>,
+    readers: impl Iterator<Item = &'r (Instance, String)>,
+) -> Option<String> {
+    let mut names: Vec<String> = Vec::new();
+    for reader in readers {
+        let name = reader_title(history, reader);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let more = names.len().saturating_sub(MAX_READERS);
+    names.truncate(MAX_READERS);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!names.is_empty()).then(|| format!("{}{more}", names.join(", ")))
 }
 
 /// A step in a sentence: its label, and its number where another step has the same.

@@ -31,7 +31,7 @@ impl Checker<'_> {
             (script, problems) = self.analyse(reader, dialect, text, &environment, &known);
         }
         for problem in problems {
-            self.shell_problem(problem, &text.origin);
+            self.shell_problem(&problem, &text.origin);
         }
         let references = script.references();
         let uses_prev = references.iter().any(|reference| reference.root == "prev");
@@ -94,7 +94,7 @@ impl Checker<'_> {
         let sources: Vec<&str> = entries.iter().map(|entry| entry.of.source()).collect();
         let (argv, problems) = Argv::analyse(&sources, &self.plan.workflow.syntax);
         for (at, problem) in problems {
-            self.shell_problem(problem, &entries[at].origin);
+            self.shell_problem(&problem, &entries[at].origin);
         }
         let references = argv.references();
         let uses_prev = references.iter().any(|(_, reference)| reference.root == "prev");
@@ -145,7 +145,7 @@ impl Checker<'_> {
         self.errors(&typed.inferred.errors, origin, handled);
         self.warnings(typed.inferred.warnings, origin);
         if let Some(refused) = typed.refused {
-            self.shell_problem(refused, origin);
+            self.shell_problem(&refused, origin);
         }
     }
 
@@ -159,12 +159,12 @@ impl Checker<'_> {
         let from = reference.span.start + 4;
         for problem in problems {
             let span = Span { start: from + problem.span.start, end: from + problem.span.end };
-            self.shell_problem(shell::Problem { span, ..problem }, origin);
+            self.shell_problem(&shell::Problem { span, ..problem }, origin);
         }
     }
 
-    fn shell_problem(&mut self, problem: shell::Problem, origin: &Origin) {
-        self.unknown_root(problem::of_shell(&problem, origin, self.plan.workflow.file.text()));
+    fn shell_problem(&mut self, problem: &shell::Problem, origin: &Origin) {
+        self.unknown_root(problem::of_shell(problem, origin, self.plan.workflow.file.text()));
     }
 
     /// Variables whose value is code for some program: only the author may write it.

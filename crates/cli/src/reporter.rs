@@ -84,7 +84,7 @@ impl Reporter {
         }
     }
 
-    pub(crate) fn notice(&mut self, notice: &Notice<'_>) {
+    pub(crate) fn notice(&mut self, notice: &Notice) {
         match notice {
             Notice::Event(event) => self.event(event),
             Notice::Printed(at, stream, bytes) if self.how.verbose => self.printed(at, *stream, bytes),
@@ -229,7 +229,7 @@ impl Reporter {
 }
 
 /// Prints what is said to people about the text of a workflow, whatever form the run itself is shown in.
-pub(crate) fn remark(plan: &Plan, trace: Option<Trace>, notice: &Notice<'_>) {
+pub(crate) fn remark(plan: &Plan, trace: Option<Trace>, notice: &Notice) {
     let file = &plan.workflow.file;
     let source = Source { name: file.name(), text: file.text() };
     let reports: Vec<Report> = match notice {

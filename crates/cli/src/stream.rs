@@ -14,7 +14,7 @@ use crate::commands::history::time_text;
 use crate::reporter;
 
 /// Prints an event as a line of JSON; what steps print is in their events. What people are told goes to stderr.
-pub(crate) fn notice(plan: &Plan, trace: Option<Trace>, notice: &Notice<'_>) {
+pub(crate) fn notice(plan: &Plan, trace: Option<Trace>, notice: &Notice) {
     match notice {
         Notice::Event(event) => {
             // Whoever read it may be gone; the run goes on.

@@ -23,6 +23,7 @@ use crate::bell::Bell;
 use crate::execute::Executor;
 use crate::process::{Control, Environment, Stream};
 use crate::project::Project;
+use crate::teller::{self, Teller};
 use crate::values::Values;
 
 /// So many steps run at once when nobody says otherwise.
@@ -49,6 +50,8 @@ pub struct Setup<'a> {
     pub stop: Stop,
     /// Whether every resolved reference is told.
     pub trace: bool,
+    /// Whether what steps print is told as it comes.
+    pub verbose: bool,
     /// What becomes of steps that were running when Threadline was killed, in place of what they say.
     pub in_flight: Option<OnCrash>,
     /// Is told everything that happens, in order.
@@ -56,20 +59,20 @@ pub struct Setup<'a> {
 }
 
 /// Is told everything that happens.
-pub type Observer<'a> = Box<dyn FnMut(&Notice<'_>) + Send + 'a>;
+pub type Observer<'a> = Box<dyn FnMut(&Notice) + Send + 'a>;
 
 /// Something that happened, for whoever watches.
-pub enum Notice<'a> {
-    /// An event of the journal.
-    Event(&'a Event),
+pub enum Notice {
+    /// An event of the journal. One that is a result is on disk.
+    Event(Box<Event>),
     /// A step printed something.
-    Printed(&'a Instance, Stream, &'a [u8]),
+    Printed(Instance, Stream, Vec<u8>),
     /// A step resolved references.
-    Resolved(&'a Instance, &'a [Resolution]),
+    Resolved(Instance, Vec<Resolution>),
     /// A step works, and should be written differently.
-    Warned(&'a Instance, &'a [Warning]),
+    Warned(Instance, Vec<Warning>),
     /// A value cannot stand where it would, or a field has none.
-    Problems(&'a Instance, &'a [Problem]),
+    Problems(Instance, Vec<Problem>),
 }
 
 /// Asks a run to start nothing new.
@@ -147,13 +150,15 @@ fn drive(
     first: What,
     context: BTreeMap<EcoString, Value>,
 ) -> Result<Ending, DriveError> {
-    let Setup { plan, journal, project, names, jobs, control, stop, trace, in_flight, mut observer } = setup;
+    let Setup { plan, journal, project, names, jobs, control, stop, trace, verbose, in_flight, observer } =
+        setup;
     let (events, ticket) = journal.append(now(), vec![(Instance::default(), first)], Sync::Now)?;
     // Whoever is told of a run can resume it.
     ticket.wait()?;
-    for event in &events {
-        machine.apply(event)?;
-        observer(&Notice::Event(event));
+    let (teller, notices) = Teller::new();
+    for event in events {
+        machine.apply(&event)?;
+        teller.tell(Notice::Event(Box::new(event)));
     }
     let mut commands = VecDeque::new();
     let mut waiting = Vec::new();
@@ -176,8 +181,8 @@ fn drive(
             busy: 0,
             workers: 1,
             over: None,
-            observer,
         }),
+        teller,
         bell: stop.1.clone(),
         stop,
         journal,
@@ -187,21 +192,27 @@ fn drive(
         scope,
         control,
         trace,
+        verbose,
         env,
         context: Mutex::new(context),
         waiting,
         jobs: jobs.unwrap_or(MAX_JOBS).max(1),
     };
-    std::thread::scope(|threads| shared.work(threads));
-    let mut core = shared.core.lock().unwrap_or_else(PoisonError::into_inner);
-    let over = core.over.take().unwrap_or(Ok(Ending::Stopped));
-    drop(core);
-    shared.close(over)
+    std::thread::scope(|listeners| {
+        let journal = &shared.journal;
+        listeners.spawn(move || teller::listen(journal, notices, observer));
+        std::thread::scope(|threads| shared.work(threads));
+        let over = shared.core().over.take().unwrap_or(Ok(Ending::Stopped));
+        let ended = shared.close(over);
+        shared.teller.end();
+        ended
+    })
 }
 
 /// What all threads of a run share.
 pub(crate) struct Shared<'a> {
-    core: Mutex<Core<'a>>,
+    core: Mutex<Core>,
+    pub(crate) teller: Teller,
     bell: Bell,
     stop: Stop,
     pub(crate) journal: Journal<'a>,
@@ -211,6 +222,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) scope: Scope,
     pub(crate) control: Control,
     pub(crate) trace: bool,
+    pub(crate) verbose: bool,
     pub(crate) env: Environment,
     /// The entries of `context` that were evaluated. Who evaluates more of them holds the lock.
     pub(crate) context: Mutex<BTreeMap<EcoString, Value>>,
@@ -218,7 +230,7 @@ pub(crate) struct Shared<'a> {
     jobs: usize,
 }
 
-struct Core<'a> {
+struct Core {
     machine: Machine,
     ready: VecDeque<Command>,
     /// Attempts that wait, by a clock that does not jump.
@@ -226,7 +238,6 @@ struct Core<'a> {
     busy: usize,
     workers: usize,
     over: Option<Result<Ending, DriveError>>,
-    observer: Observer<'a>,
 }
 
 /// A command with what its step sees.
@@ -237,8 +248,8 @@ pub(crate) struct Work {
     pub(crate) earlier: Vec<Answer>,
 }
 
-impl<'a> Shared<'a> {
-    fn core(&self) -> MutexGuard<'_, Core<'a>> {
+impl Shared<'_> {
+    fn core(&self) -> MutexGuard<'_, Core> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -337,20 +348,16 @@ impl<'a> Shared<'a> {
         let mut core = self.core();
         let core = &mut *core;
         let (events, ticket) = self.journal.append(now(), happened, sync)?;
-        for event in &events {
-            let commands = core.machine.apply(event)?;
+        for event in events {
+            let commands = core.machine.apply(&event)?;
             core.ready.extend(commands);
-            (core.observer)(&Notice::Event(event));
+            // In the order of the journal, so while nobody else can record anything.
+            self.teller.tell(Notice::Event(Box::new(event)));
         }
         if !core.ready.is_empty() {
             self.bell.ring();
         }
         Ok(ticket.last())
-    }
-
-    /// Tells whoever watches.
-    pub(crate) fn tell(&self, notice: &Notice<'_>) {
-        (self.core().observer)(notice);
     }
 
     /// Waits until an event is on disk.
@@ -359,7 +366,7 @@ impl<'a> Shared<'a> {
     }
 
     /// Everything is on disk before anybody hears how it ended.
-    fn close(self, over: Result<Ending, DriveError>) -> Result<Ending, DriveError> {
+    fn close(&self, over: Result<Ending, DriveError>) -> Result<Ending, DriveError> {
         let ending = over?;
         if let Ending::Stopped | Ending::Waiting(_) = ending {
             let reason = if ending == Ending::Stopped { "stopped" } else { "waiting for a decision" };
@@ -371,7 +378,7 @@ impl<'a> Shared<'a> {
     }
 }
 
-impl Core<'_> {
+impl Core {
     /// Queues the attempts whose pause is over.
     fn wake_due(&mut self, now: Instant) {
         while self.timers.first().is_some_and(|(until, _)| *until <= now) {

@@ -282,7 +282,7 @@ impl<'s, 'a> Executor<'s, 'a> {
     fn tell_problems(&self, at: &Instance, errors: &FieldErrors) -> Vec<Problem> {
         let text = self.shared.plan.workflow.file.text();
         let problems: Vec<Problem> = errors.iter().map(|error| error.problem(text)).collect();
-        self.shared.tell(&Notice::Problems(at, &problems));
+        self.shared.teller.tell(Notice::Problems(at.clone(), problems.clone()));
         problems
     }
 
@@ -339,11 +339,11 @@ impl<'s, 'a> Executor<'s, 'a> {
         }
         let evaluated = evaluate(&scope, &mut session);
         if shared.trace {
-            shared.tell(&Notice::Resolved(at, &session.take_trace()));
+            shared.teller.tell(Notice::Resolved(at.clone(), session.take_trace()));
         }
         let warnings = session.take_warnings();
         if !warnings.is_empty() {
-            shared.tell(&Notice::Warned(at, &warnings));
+            shared.teller.tell(Notice::Warned(at.clone(), warnings));
         }
         drop(session);
         let record = recorder.finish();
@@ -420,7 +420,7 @@ impl<'s, 'a> Executor<'s, 'a> {
                     let text = self.shared.plan.workflow.file.text();
                     let problems: Vec<Problem> =
                         bound.warnings.iter().map(|warning| shell_problem(warning, step, text)).collect();
-                    self.shared.tell(&Notice::Problems(&task.at, &problems));
+                    self.shared.teller.tell(Notice::Problems(task.at.clone(), problems));
                 }
                 let files = match self
                     .write_files(bound.files().map(|(at, variable)| (at, variable.value.as_bytes())))
@@ -586,7 +586,9 @@ impl<'s, 'a> Executor<'s, 'a> {
 
     fn run(&self, task: &Task, spec: &Spec) -> Result<Ended, Failure> {
         let mut print = |stream: Stream, bytes: &[u8]| {
-            self.shared.tell(&Notice::Printed(&task.at, stream, bytes));
+            if self.shared.verbose {
+                self.shared.teller.tell(Notice::Printed(task.at.clone(), stream, bytes.to_vec()));
+            }
         };
         let control: Control = self.shared.control.child();
         process::run(spec, &control, &mut print).map_err(|error| {

@@ -15,5 +15,6 @@ mod private;
 pub mod process;
 pub mod project;
 pub mod signals;
+mod teller;
 pub mod values;
 pub mod world;

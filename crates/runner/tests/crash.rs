@@ -117,6 +117,7 @@ impl Place {
             control: control.clone(),
             stop: stop.clone(),
             trace: false,
+            verbose: false,
             in_flight,
             observer: Box::new(move |notice| {
                 if matches!(notice, Notice::Event(event) if ends(&event.what)) {

@@ -164,11 +164,11 @@ fn drive<'a>(
     let trace = watch.trace_variables;
     let observer: driver::Observer<'a> = if watch.json {
         let plan = Arc::clone(&plan);
-        Box::new(move |notice: &Notice<'_>| stream::notice(&plan, trace, notice))
+        Box::new(move |notice: &Notice| stream::notice(&plan, trace, notice))
     } else {
         let how = How { verbose: watch.verbose, trace };
         let reporter = Mutex::new(Reporter::new(Arc::clone(&plan), how));
-        Box::new(move |notice: &Notice<'_>| {
+        Box::new(move |notice: &Notice| {
             reporter.lock().unwrap_or_else(std::sync::PoisonError::into_inner).notice(notice);
         })
     };
@@ -181,6 +181,7 @@ fn drive<'a>(
         control,
         stop,
         trace: trace.is_some(),
+        verbose: watch.verbose,
         in_flight,
         observer,
     })

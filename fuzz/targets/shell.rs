@@ -26,7 +26,7 @@ fuzz_target!(init: prepare(), |data: &[u8]| {
         assert!(entries[*entry].get(problem.span.range()).is_some(), "{problem:?} in {text:?}");
     }
     let mut world = FakeWorld;
-    let _ = argv.bind(&scope(), &mut Session::new(&mut world).limits(small_limits()));
+    let _ = argv.bind(&scope(), &mut Session::new(&mut world).limits(small_limits()), |_, _| ());
 });
 
 fn check(text: &str, dialect: Dialect) {

@@ -3,7 +3,9 @@
 
 mod support;
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use regex::Regex;
 use support::Project;
@@ -61,24 +63,34 @@ fn summary(events: &str) -> Value {
     Value::list(steps.into_iter().map(|(_, step)| step).collect()).expect("a list")
 }
 
+/// An example in a folder of its own, and the command that runs it.
+fn prepared(name: &str) -> (Project, String) {
+    let source = folder().join(name);
+    let workflow = std::fs::read_to_string(source.join("workflow.yaml")).expect("the workflow");
+    let first = workflow.lines().next().unwrap_or_default();
+    let command = first.strip_prefix("# ").unwrap_or_else(|| panic!("{name} does not say how it is run"));
+    let project = Project::new();
+    copy(&source, &project, "");
+    (project, format!("{command} --json"))
+}
+
+/// What was left, as it stands in `expected.json`.
+fn text_of(exit: i32, events: &str) -> String {
+    let random = Regex::new("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22,24}").expect("a pattern");
+    let left = Value::object([("exit".into(), i64::from(exit).into()), ("steps".into(), summary(events))]);
+    let text = left.expect("an object").to_json(JsonStyle::Pretty) + "\n";
+    random.replace_all(&text, "[UUID]").into_owned()
+}
+
 #[test]
 fn every_example_leaves_exactly_what_it_must() {
-    let random = Regex::new("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22,24}").expect("a pattern");
     let mut wrong = Vec::new();
     for name in examples() {
-        let source = folder().join(&name);
-        let workflow = std::fs::read_to_string(source.join("workflow.yaml")).expect("the workflow");
-        let first = workflow.lines().next().unwrap_or_default();
-        let command = first.strip_prefix("# ").unwrap_or_else(|| panic!("{name} does not say how it is run"));
-        let project = Project::new();
-        copy(&source, &project, "");
-        let outcome = project.run_line(&format!("{command} --json"));
+        let (project, command) = prepared(&name);
+        let outcome = project.run_line(&command);
         assert_eq!(outcome.stderr, "", "{name}");
-        let steps = summary(&outcome.stdout);
-        let seen = Value::object([("exit".into(), i64::from(outcome.exit).into()), ("steps".into(), steps)]);
-        let seen = seen.expect("an object").to_json(JsonStyle::Pretty) + "\n";
-        let seen = random.replace_all(&seen, "[UUID]").into_owned();
-        let expected = source.join("expected.json");
+        let seen = text_of(outcome.exit, &outcome.stdout);
+        let expected = folder().join(&name).join("expected.json");
         if support::updates() {
             std::fs::write(&expected, &seen).expect("the expectation");
         } else if std::fs::read_to_string(&expected).unwrap_or_default() != seen {
@@ -86,6 +98,53 @@ fn every_example_leaves_exactly_what_it_must() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Its steps count their own attempts in a file, so one that is interrupted counts once more.
+const COUNTS_ATTEMPTS: &str = "retry-and-cleanup";
+
+/// Kills an example when it has told of so many events, goes on with it, and compares. Says whether it was still alive.
+fn killed_after(name: &str, events: usize) -> bool {
+    let (project, command) = prepared(name);
+    let (words, _) = support::command_line(&command).expect("a command");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_threadline"))
+        .args(&words[1..])
+        .current_dir(project.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let stdout = BufReader::new(child.stdout.take().expect("its stdout"));
+    let told = stdout.lines().take(events).filter(Result::is_ok).count();
+    child.kill().expect("it can be killed");
+    if child.wait().expect("it ends").code().is_some() {
+        return false;
+    }
+    let resumed = project.run_line("threadline resume last --in-flight rerun");
+    let shown = project.run_line("threadline show last --json");
+    let left = text_of(resumed.exit, &shown.stdout);
+    let expected = std::fs::read_to_string(folder().join(name).join("expected.json")).expect("it");
+    if name == COUNTS_ATTEMPTS {
+        assert_eq!(resumed.exit, 0, "{name} killed after {told} events: {}", resumed.stderr);
+    } else {
+        assert_eq!(left, expected, "{name} killed after {told} events");
+    }
+    true
+}
+
+#[test]
+fn every_example_survives_a_kill_after_every_event() {
+    let examples = examples();
+    std::thread::scope(|threads| {
+        for half in 0..2 {
+            let mine = examples.iter().skip(half).step_by(2);
+            threads.spawn(|| {
+                for name in mine {
+                    let kills = (1..1_000).take_while(|events| killed_after(name, *events)).count();
+                    assert!(kills > 5, "{name} was killed only {kills} times");
+                }
+            });
+        }
+    });
 }
 
 /// The reference says what each example is for.

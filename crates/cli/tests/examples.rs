@@ -114,7 +114,7 @@ fn killed_after(name: &str, events: usize) -> bool {
         .spawn()
         .expect("the binary starts");
     let stdout = BufReader::new(child.stdout.take().expect("its stdout"));
-    let told = stdout.lines().take(events).filter(Result::is_ok).count();
+    let told = stdout.lines().take(events).map_while(Result::ok).count();
     child.kill().expect("it can be killed");
     if child.wait().expect("it ends").code().is_some() {
         return false;

@@ -416,11 +416,14 @@ impl Reader<'_> {
             self.sets(name);
         }
         self.blank_lines();
-        let before = self.pos;
+        let (before, edits, problems) = (self.pos, self.edits.len(), self.problems.len());
         let word = self.word();
         if !word.is("in") {
             if word.slots.is_empty() {
+                // It is read again as what it is.
                 self.pos = before;
+                self.edits.truncate(edits);
+                self.problems.truncate(problems);
             } else {
                 self.unknown(word.range.clone(), "a value cannot stand here", "write `for NAME in ...`");
             }

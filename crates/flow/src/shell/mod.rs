@@ -139,6 +139,7 @@ const MAX_PROBLEMS: usize = 1_000;
 pub fn analyse(text: &str, setting: &Setting<'_>) -> (Script, Vec<Problem>) {
     let read = reader::read(text, setting);
     let mut problems = read.problems;
+    problems.extend(overlapping(&read.edits));
     problems.sort_by_key(|problem| (problem.span, problem.severity != Severity::Error));
     problems.dedup();
     problems.truncate(MAX_PROBLEMS);
@@ -152,6 +153,18 @@ pub fn analyse(text: &str, setting: &Setting<'_>) -> (Script, Vec<Problem>) {
         dialect: setting.dialect,
     };
     (script, problems)
+}
+
+/// A place that was read in two ways. There is none that is known; if there were one, nothing would be guessed.
+fn overlapping(edits: &[Edit]) -> Option<Problem> {
+    let pair = edits.windows(2).find(|pair| pair[0].range.end > pair[1].range.start)?;
+    Some(Problem {
+        id: "shell-unknown",
+        severity: Severity::Error,
+        span: Span::new(pair[0].range.start, pair[0].range.end),
+        message: "this cannot be read for sure".to_owned(),
+        hint: Some("write it in another way, or say `interpolate: false`".to_owned()),
+    })
 }
 
 /// Analyses the text of `cmd:` with references in it. There what is not upper-case is a reference.

@@ -242,7 +242,10 @@ impl<'s, 'a> Executor<'s, 'a> {
 
     fn finish(&self, task: &Task, output: Output) -> Result<(), DriveError> {
         let small = is_small(&output).then(|| output.clone());
-        let seq = self.shared.record(task.at.clone(), What::Finished { output }, Sync::Now)?;
+        // Items that run at once do not wait for each other, so what they leave shares a sync; whoever does wait for it
+        // has it written at once.
+        let sync = if task.at.items().next().is_some() { Sync::Later } else { Sync::Now };
+        let seq = self.shared.record(task.at.clone(), What::Finished { output }, sync)?;
         if let Some(output) = small {
             // Whoever reads it next need not ask the journal.
             let envelope = output::loaded(self.shared.journal.store().reader(), &output)?;

@@ -40,7 +40,7 @@ pub(crate) fn listen(journal: &Journal<'_>, notices: Receiver<Option<Notice>>, m
     for notice in notices.into_iter().map_while(|notice| notice) {
         if let Notice::Event(event) = &notice
             && is_result(event)
-            && journal.wait_synced(event.seq).is_err()
+            && journal.wait_patiently(event.seq).is_err()
         {
             // It is not on disk and never will be: as far as anybody can know it did not happen.
             continue;

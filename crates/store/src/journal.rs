@@ -89,6 +89,11 @@ impl<'s> Journal<'s> {
         Ok((events, ticket))
     }
 
+    /// Waits until an event is on disk, without making it be written sooner.
+    pub fn wait_patiently(&self, seq: Seq) -> Result<(), StoreError> {
+        self.lease.wait_patiently(seq)
+    }
+
     /// Waits until everything up to an event is on disk.
     pub fn wait_synced(&self, seq: Seq) -> Result<(), StoreError> {
         self.lease.wait_synced(seq)

@@ -141,6 +141,11 @@ impl Queue {
         self.wait_until(position, |_| run.synced.load(Ordering::Acquire) >= seq)
     }
 
+    /// The same, without making anybody hurry: what has time is written in its time.
+    pub(crate) fn wait_patiently(&self, run: &Driven, seq: Seq) -> Result<(), StoreError> {
+        self.wait_until(0, |_| run.synced.load(Ordering::Acquire) >= seq)
+    }
+
     fn wait_until(&self, position: u64, reached: impl Fn(&State) -> bool) -> Result<(), StoreError> {
         let mut state = locked(&self.state);
         while !reached(&state) {

@@ -199,14 +199,23 @@ impl Lease {
 
     /// Waits until the run is on disk up to this event.
     pub fn wait_synced(&self, seq: Seq) -> Result<(), StoreError> {
-        let (events, position) = {
-            let state = locked(&self.state);
-            (state.head.events, state.position)
-        };
-        if seq > events {
+        let position = self.position_of(seq)?;
+        self.queue.wait_synced(&self.run, seq, position)
+    }
+
+    /// Waits until an event is on disk, without making it be written sooner: for those who only watch.
+    pub fn wait_patiently(&self, seq: Seq) -> Result<(), StoreError> {
+        self.position_of(seq)?;
+        self.queue.wait_patiently(&self.run, seq)
+    }
+
+    /// A position in the queue that an event was appended before.
+    fn position_of(&self, seq: Seq) -> Result<u64, StoreError> {
+        let state = locked(&self.state);
+        if seq > state.head.events {
             return Err(StoreError::NoSuchEvent { run: self.run.id.clone(), seq });
         }
-        self.queue.wait_synced(&self.run, seq, position)
+        Ok(state.position)
     }
 }
 

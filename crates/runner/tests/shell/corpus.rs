@@ -105,7 +105,7 @@ fn placed(old: Option<&Value>, keys: &[&str], value: Value) -> Value {
 }
 
 /// A folder with the files that the commands read.
-fn workplace() -> Folder {
+fn working_folder() -> Folder {
     let folder = Folder::new();
     let write = |name: &str, text: &str| std::fs::write(folder.0.join(name), text).unwrap();
     std::fs::create_dir(folder.0.join("src")).unwrap();
@@ -138,8 +138,8 @@ fn check(case: &Case, shell: Shell, programs: &Path) -> Result<(), String> {
     // The stand-ins come first for both.
     let path = format!("PATH={}:$PATH;", programs.display());
     bound.text.insert_str(0, &path);
-    let ours = shell.run_bound(&bound, &workplace().0);
-    let theirs = shell.run(&(path + &case.by_hand()), &[], &workplace().0);
+    let ours = shell.run_bound(&bound, &working_folder().0);
+    let theirs = shell.run(&(path + &case.by_hand()), &[], &working_folder().0);
     if ours == theirs && !theirs.stdout.is_empty() {
         return Ok(());
     }

@@ -645,13 +645,15 @@ fn not_in_envelope(envelope: &Envelope, root: &str, steps: Steps<'_>) -> Error {
     };
     let fields = keys(&envelope.value);
     let near = crate::diag::nearest(name, fields.iter().map(EcoString::as_str));
-    let beside = envelope.also.as_ref().map(keys).unwrap_or_default();
-    let hint = if let Some(near) = crate::diag::nearest(name, beside.iter().map(EcoString::as_str)) {
-        format!("did you mean `${{{root}.{near}}}`")
-    } else if follow(&envelope.value, steps).is_some() {
+    let mut available = ["value", "result", "meta"].map(EcoString::from).to_vec();
+    available.extend(envelope.also.as_ref().map(keys).unwrap_or_default());
+    let own = crate::diag::nearest(name, available.iter().map(EcoString::as_str));
+    let hint = if follow(&envelope.value, steps).is_some() {
         format!("did you mean `${{{root}.result{}}}`", steps.text(""))
     } else if MOVED_TO_META.contains(&name) {
         format!("did you mean `${{{root}.meta.{name}}}`")
+    } else if let Some(own) = own {
+        format!("did you mean `${{{root}.{own}}}`")
     } else if let Some(near) = near {
         let mut path = format!("{root}.result");
         crate::syntax::push_key(&mut path, near);
@@ -660,8 +662,6 @@ fn not_in_envelope(envelope: &Envelope, root: &str, steps: Steps<'_>) -> Error {
         format!("an output has `value`, its alias `result`, and `meta`: `${{{root}.result{written}}}`")
     };
     let field = if name.is_empty() { written.as_str().into() } else { name.into() };
-    let mut available = ["value", "result", "meta"].map(EcoString::from).to_vec();
-    available.extend(beside);
     let kind = ErrorKind::FieldNotFound { path: root.to_owned(), field, available, hint: Some(hint) };
     Error::new(kind, steps.span())
 }

@@ -10,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 use threadline_flow::load::load;
 use threadline_flow::plan::{Plan, plan};
 use threadline_flow::problem::Problem;
-use threadline_flow::source::SourceFile;
+use threadline_lang::source::SourceFile;
 use threadline_fuzz::prepare;
 use threadline_lang::data::Format;
 

@@ -3,8 +3,8 @@
 use std::io::Read;
 use std::path::Path;
 
-use threadline_flow::source::{self, SourceError, SourceFile};
 use threadline_lang::data::{ReadError, ReadErrorKind};
+use threadline_lang::source::{self, SourceError, SourceFile};
 use threadline_lang::value::Oversized;
 use threadline_lang::{
     BUILT_IN_ROOTS, Document, Entry, Envelope, Limits, NoWorld, PathStep, Scope, Session, SetError, Value,

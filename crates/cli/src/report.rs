@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use threadline_flow::problem::Problem;
-use threadline_flow::source::line_column;
 use threadline_lang::data::locate::locate;
 use threadline_lang::diag::{Diagnostic, Severity, Span, excerpt, preview};
+use threadline_lang::source::line_column;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Error, Explanation, Origin, Resolution, Value, Warning};
 use unicode_width::UnicodeWidthStr;

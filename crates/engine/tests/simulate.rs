@@ -28,8 +28,8 @@ use threadline_engine::simulator::{Interrupt, Interruption, Kept, Moment, Report
 use threadline_flow::load::load;
 use threadline_flow::plan::{Plan, plan};
 use threadline_flow::problem::Problem;
-use threadline_flow::source::SourceFile;
 use threadline_lang::Value;
+use threadline_lang::source::SourceFile;
 
 const PLAIN: Style = Style { steps: 14, on_crash: false };
 const ON_CRASH: Style = Style { steps: 14, on_crash: true };

@@ -2,41 +2,7 @@
 //!
 //! The last of them are what the shell analysis reports of a text before values are known.
 
-use threadline_lang::diag::{Severity, Span};
-
-use crate::problem::Problem;
-
-macro_rules! checks {
-    ($($(#[doc = $doc:literal])+ $name:ident $id:literal $severity:ident)*) => {
-        /// A sort of problem.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Check {
-            $($(#[doc = $doc])+ $name,)*
-        }
-
-        impl Check {
-            /// Every sort, in the order of the reference.
-            pub const ALL: &'static [Self] = &[$(Self::$name),*];
-
-            /// Its stable name.
-            pub fn id(self) -> &'static str {
-                match self { $(Self::$name => $id,)* }
-            }
-
-            /// How bad it is, unless a place makes it milder.
-            pub fn severity(self) -> Severity {
-                match self { $(Self::$name => Severity::$severity,)* }
-            }
-
-            /// What it is, in one line.
-            pub fn doc(self) -> &'static str {
-                match self { $(Self::$name => concat!($($doc),+).trim_ascii(),)* }
-            }
-        }
-    };
-}
-
-checks! {
+threadline_lang::checks! {
     /// The file is not YAML or JSON that can be read.
     Unreadable "unreadable" Error
     /// The file is neither a list of steps nor an object of a workflow's keys.
@@ -125,11 +91,4 @@ checks! {
     ShellUnclosed "shell-unclosed" Error
     /// Shell text of which it is not known how a value would be read.
     ShellUnknown "shell-unknown" Error
-}
-
-impl Check {
-    /// A problem of this sort at a place.
-    pub fn at(self, span: Span, message: impl Into<String>) -> Problem {
-        Problem { severity: self.severity(), ..Problem::error(self.id(), span, message) }
-    }
 }

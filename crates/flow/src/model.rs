@@ -12,7 +12,7 @@ use threadline_lang::{
     Definitions, Document, Expression, Origin, PathStep, SetError, Syntax, Template, Type, Undefined, Value,
 };
 
-use crate::source::SourceFile;
+use threadline_lang::source::SourceFile;
 
 /// A whole file.
 pub struct Workflow {

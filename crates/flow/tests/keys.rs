@@ -4,8 +4,8 @@ use threadline_flow::fields::{self, ActionName, Form, Key, Kind, Object};
 use threadline_flow::load::load;
 use threadline_flow::plan::ROOTS;
 use threadline_flow::problem::Problem;
-use threadline_flow::source::SourceFile;
 use threadline_lang::data::Format;
+use threadline_lang::source::SourceFile;
 
 /// The problems of a text, and the text of each place.
 fn problems(text: &str) -> Vec<(Problem, String)> {

@@ -101,6 +101,7 @@ mod eval;
 pub mod func;
 pub mod limits;
 mod scope;
+pub mod source;
 mod syntax;
 mod template;
 pub mod value;

@@ -15,7 +15,7 @@ use threadline_engine::replay::Fold;
 use threadline_engine::simulator::{Interrupt, Interruption, Kept, Moment, Simulation, text};
 use threadline_flow::load::load;
 use threadline_flow::plan::{Plan, plan};
-use threadline_flow::source::SourceFile;
+use threadline_lang::source::SourceFile;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Limits, Value, data};
 use threadline_store::wire;

@@ -257,7 +257,7 @@ mod tests {
         for path in [
             "crates/lang/src/a.rs",
             "crates/flow/src/shell/names.rs",
-            "crates/flow/src/source/tests.rs",
+            "crates/flow/src/load/tests.rs",
             "crates/flow/tests/a.rs",
             "xtask/src/a.rs",
         ] {

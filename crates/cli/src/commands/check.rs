@@ -6,9 +6,9 @@ use std::sync::Arc;
 use threadline_flow::load::load;
 use threadline_flow::plan::plan;
 use threadline_flow::problem::Problem;
-use threadline_flow::source::SourceFile;
 use threadline_lang::Value;
 use threadline_lang::diag::Severity;
+use threadline_lang::source::SourceFile;
 use threadline_lang::value::JsonStyle;
 
 use super::{MAX_REPORTS, object, print};

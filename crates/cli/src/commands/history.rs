@@ -12,7 +12,7 @@ use threadline_engine::view::RunNames;
 use threadline_engine::world::Replay;
 use threadline_flow::load::load;
 use threadline_flow::plan::{Plan, plan};
-use threadline_flow::source::SourceFile;
+use threadline_lang::source::SourceFile;
 use threadline_lang::{Envelope, Scope, Value, parse_path};
 use threadline_runner::output;
 use threadline_runner::project::Project;

@@ -12,8 +12,8 @@ use threadline_engine::evaluate::file_text;
 use threadline_flow::model::{Action, Field, Retry, Setting, Variable};
 use threadline_flow::plan::{ListNumber, Part, Plan, PlannedStep, StepNumber};
 use threadline_flow::shell::BindError;
-use threadline_flow::source::line_column;
 use threadline_lang::diag::excerpt;
+use threadline_lang::source::line_column;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{
     ComputeError, Document, Entry, Error, Explanation, Origin, Resolution, Scope, Session, Template,

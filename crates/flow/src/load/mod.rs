@@ -16,8 +16,8 @@ use crate::checks::Check;
 use crate::fields::{self, AGENT, ALLOW, COMPUTED, INPUT, WORKFLOW};
 use crate::model::{Agent, Allow, Computed, Context, ContextEntry, Field, Import, Input, Workflow};
 use crate::problem::{self, Problem, in_order};
-use crate::source::{Node, SourceFile};
 use read::{Fields, Loader, Place, shown, span_of};
+use threadline_lang::source::{Node, SourceFile};
 
 /// The agent that needs no declaration, and how it is called.
 const DEFAULT_AGENT: (&str, [&str; 2]) = ("claude", ["claude", "-p"]);

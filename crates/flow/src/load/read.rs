@@ -13,7 +13,7 @@ use crate::fields::{ActionName, Choice, Elsewhere, Form, Key, Object, elsewhere}
 use crate::forms;
 use crate::model::{Field, Setting, Variable};
 use crate::problem::{self, Problem};
-use crate::source::{Entry, Node, SourceFile};
+use threadline_lang::source::{Entry, Node, SourceFile};
 
 /// Gathers what is wrong while a file is read.
 pub(super) struct Loader {

@@ -54,3 +54,42 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
+
+/// Defines `Check`: the sorts of problems that a kind of file can have, each with a stable id, a line of documentation and
+/// how bad it is.
+#[macro_export]
+macro_rules! checks {
+    ($($(#[doc = $doc:literal])+ $name:ident $id:literal $severity:ident)*) => {
+        /// A sort of problem.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Check {
+            $($(#[doc = $doc])+ $name,)*
+        }
+
+        impl Check {
+            /// Every sort, in the order of the reference.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+
+            /// Its stable name.
+            pub fn id(self) -> &'static str {
+                match self { $(Self::$name => $id,)* }
+            }
+
+            /// How bad it is, unless a place makes it milder.
+            pub fn severity(self) -> $crate::diag::Severity {
+                match self { $(Self::$name => $crate::diag::Severity::$severity,)* }
+            }
+
+            /// What it is, in one line.
+            pub fn doc(self) -> &'static str {
+                match self { $(Self::$name => concat!($($doc),+).trim_ascii(),)* }
+            }
+
+            /// A problem of this sort at a place.
+            pub fn at(self, span: $crate::diag::Span, message: impl Into<String>) -> $crate::diag::Diagnostic {
+                let problem = $crate::diag::Diagnostic::error(self.id(), span, message);
+                $crate::diag::Diagnostic { severity: self.severity(), ..problem }
+            }
+        }
+    };
+}

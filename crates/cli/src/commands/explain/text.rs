@@ -57,7 +57,7 @@ impl Teller<'_, '_> {
     fn title(&self, told: &Told) -> String {
         let step = &self.history.plan.steps[told.seen.step as usize];
         let source = self.history.source();
-        let (line, column) = threadline_flow::source::line_column(
+        let (line, column) = threadline_lang::source::line_column(
             source.text,
             step.step.origin.span.range().start.min(source.text.len()),
         );

@@ -11,7 +11,7 @@ use threadline_flow::model::{Action, Setting, Step};
 use threadline_flow::plan::PlannedStep;
 use threadline_flow::problem::Problem;
 use threadline_flow::shell::{Argument, Bound};
-use threadline_flow::source::line_column;
+use threadline_lang::source::line_column;
 use threadline_lang::{Explanation, Origin, Resolution, Value};
 
 use super::super::history::History;

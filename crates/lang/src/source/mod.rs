@@ -3,14 +3,19 @@
 //! A source never opens anything: it is made of a name and the bytes that somebody read. It knows where its
 //! lines begin and can be read as a value or as a tree that keeps the place of every key and value.
 
+mod place;
 mod tree;
 
 use std::fmt;
 use std::sync::Arc;
 
-use threadline_lang::data::{self, Format, ReadError, ReadErrorKind, json};
-use threadline_lang::{Document, DocumentError, Limits, Syntax, Value};
+use crate::data::{self, Format, ReadError, ReadErrorKind, json};
+use crate::document::{Document, DocumentError};
+use crate::limits::Limits;
+use crate::syntax::Syntax;
+use crate::value::Value;
 
+pub use place::{in_order, of_language, place_in};
 pub use tree::{Entry, Node, Step};
 
 const BYTE_ORDER_MARK: char = '\u{feff}';

@@ -1,10 +1,10 @@
 //! Sources: their format, their places, and the bytes that are none.
 #![expect(clippy::unwrap_used, reason = "a source that cannot be read fails the test")]
 
-use threadline_flow::source::{Node, SourceFile, Step};
 use threadline_lang::data::{Format, Style};
 use threadline_lang::diag::Span;
 use threadline_lang::limits::Limits;
+use threadline_lang::source::{Node, SourceFile, Step};
 use threadline_lang::value::JsonStyle;
 
 fn file(name: &str, text: &str) -> SourceFile {

@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
-use threadline_lang::data::{self, Format, KeyTables, ReadError, ReadErrorKind, Sink, Style};
-use threadline_lang::diag::Span;
-use threadline_lang::limits::Limits;
-use threadline_lang::value::{Key, Number, Object, Oversized, Value};
+use crate::data::{self, Format, KeyTables, ReadError, ReadErrorKind, Sink, Style};
+use crate::diag::Span;
+use crate::limits::Limits;
+use crate::value::{Key, Number, Object, Oversized, Value};
 
 /// A value and where it stands. Cheap to clone.
 #[derive(Debug, Clone)]

@@ -75,6 +75,7 @@ impl Command {
             Self::Run(run) => Some(&mut run.what.settings),
             Self::Preview(preview) => Some(&mut preview.what.settings),
             Self::Check(_)
+            | Self::Expect(_)
             | Self::Resume(_)
             | Self::Runs(_)
             | Self::Show(_)
@@ -120,6 +121,9 @@ pub(crate) enum Command {
     /// Say everything that is wrong with workflow files, without running them
     #[command(after_help = EXAMPLE_CHECK)]
     Check(Check),
+    /// Check a document against expectations, with a reason for every answer
+    #[command(after_help = EXAMPLE_EXPECT)]
+    Expect(Expect),
     /// Print the JSON Schema of a kind of file
     Schema(Schema),
 }
@@ -187,6 +191,12 @@ Example:
   threadline check workflow.yaml
 
 Exit codes: 0 well, perhaps with warnings · 1 errors · 2 wrong usage · 3 a file could not be read";
+const EXAMPLE_EXPECT: &str = "\
+Examples:
+  threadline expect transfer.yaml --actual answer.json
+  threadline expect --check transfer.yaml refusal.yaml
+
+Exit codes: 0 all met · 1 one is unmet or not evaluable, or `--check` found errors · 2 wrong usage · 3 could not start";
 
 #[derive(Args)]
 pub(crate) struct Check {
@@ -196,6 +206,67 @@ pub(crate) struct Check {
     /// The workflow files, `-` for stdin
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct Expect {
+    /// The document to check, `-` for stdin
+    #[arg(long, value_name = "FILE", required_unless_present = "check")]
+    pub(crate) actual: Option<PathBuf>,
+    /// Facts beside the document: an object of names
+    #[arg(long, value_name = "FILE", conflicts_with = "check")]
+    pub(crate) facts: Option<PathBuf>,
+    /// What the document is of; otherwise it follows from its keys
+    #[arg(long = "as", value_name = "KIND")]
+    pub(crate) kind: Option<ActualKind>,
+    /// Answers of a judge to the questions that no rule decides: an object of questions
+    #[arg(long, value_name = "FILE", conflicts_with = "check")]
+    pub(crate) rulings: Option<PathBuf>,
+    /// How to print the answers
+    #[arg(long, value_enum, default_value = "text", conflicts_with = "check")]
+    pub(crate) format: OutcomeFormat,
+    /// Show every line, also of what is met, and what was not evaluated and why
+    #[arg(long, conflicts_with = "check")]
+    pub(crate) explain: bool,
+    /// Only say what is wrong with the files
+    #[arg(long, conflicts_with = "actual")]
+    pub(crate) check: bool,
+    /// With `--check`: print a JSON object a file, with every problem
+    #[arg(long, requires = "check")]
+    pub(crate) json: bool,
+    /// The expectations: one, a list, or `expectations` with names; `-` for stdin
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum ActualKind {
+    /// An answer of an agent: `{text, type, plan, facts, usage}`
+    Answer,
+    /// What a step left: `{value, output, exit_code, meta}`
+    Step,
+    /// Anything else: the document is the `value`
+    Value,
+}
+
+impl From<ActualKind> for threadline_expect::Kind {
+    fn from(kind: ActualKind) -> Self {
+        match kind {
+            ActualKind::Answer => Self::Answer,
+            ActualKind::Step => Self::Step,
+            ActualKind::Value => Self::Plain,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutcomeFormat {
+    /// For people
+    Text,
+    /// An array with the tree of every expectation
+    Json,
+    /// JUnit XML, for CI systems
+    Junit,
 }
 
 #[derive(Args)]
@@ -213,6 +284,10 @@ pub(crate) enum SchemaKind {
     Envelope,
     /// The lines of `run --json` and `show --json`
     Events,
+    /// Files of expectations
+    Expectations,
+    /// What `expect --format json` prints
+    Outcomes,
 }
 
 /// A run of a project.

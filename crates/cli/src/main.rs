@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         arguments::Command::Resolve(resolve) => commands::resolve(resolve),
         arguments::Command::Eval(eval) => commands::eval(eval),
         arguments::Command::Check(check) => commands::check::check(check),
+        arguments::Command::Expect(expect) => commands::expect::expect(expect),
         arguments::Command::Schema(schema) => commands::schema::schema(schema),
     };
     match result {

@@ -1,6 +1,6 @@
 //! `threadline check`: every problem of workflow files, and nothing run.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use threadline_flow::load::load;
@@ -17,15 +17,29 @@ use crate::exit::Failure;
 use crate::inputs;
 use crate::report::{self, Report, Source};
 
+/// A kind of file, and how it is checked.
+pub(super) struct What {
+    /// What was found in a file, and how much it holds when there is no error.
+    pub(super) checked: fn(&SourceFile) -> (Option<usize>, Vec<Problem>),
+    /// What is counted.
+    pub(super) unit: &'static str,
+    /// Several of them, which is also the key that JSON has for it.
+    pub(super) units: &'static str,
+}
+
 /// `threadline check`
 pub(crate) fn check(call: &Check) -> Result<(), Failure> {
-    if call.files.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
+    check_files(&call.files, call.json, &What { checked, unit: "step", units: "steps" })
+}
+
+/// Checks every file and says what it found; the worst of it is the exit code.
+pub(super) fn check_files(files: &[PathBuf], json: bool, what: &What) -> Result<(), Failure> {
+    if files.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
         return Err(Failure::Usage("only one of them can be read from stdin".to_owned()));
     }
     let mut worst = Ok(());
-    for path in &call.files {
-        let checked = if call.json { check_json(path) } else { check_file(path) };
-        match checked {
+    for path in files {
+        match check_file(path, json, what) {
             Ok(()) => {}
             Err(Failure::Closed) => return Err(Failure::Closed),
             Err(failure) => {
@@ -40,7 +54,6 @@ pub(crate) fn check(call: &Check) -> Result<(), Failure> {
     worst
 }
 
-/// What was found in a file, and how many steps it has when it can run.
 fn checked(file: &SourceFile) -> (Option<usize>, Vec<Problem>) {
     let (workflow, mut problems) = load(file.clone());
     let planned = workflow.and_then(|workflow| {
@@ -53,37 +66,49 @@ fn checked(file: &SourceFile) -> (Option<usize>, Vec<Problem>) {
     (planned.filter(|_| sound).map(|plan| plan.steps.len()), problems)
 }
 
-fn check_file(path: &Path) -> Result<(), Failure> {
+fn check_file(path: &Path, json: bool, what: &What) -> Result<(), Failure> {
     let file = inputs::read_source(path)?;
-    let (steps, problems) = checked(&file);
+    let (count, problems) = (what.checked)(&file);
+    if json {
+        return told_json(&file, what, count, &problems);
+    }
+    let reports = reports(&file, &problems);
+    match count {
+        None => Err(Failure::Failed(reports)),
+        Some(count) => {
+            report::print_all(&reports);
+            let unit = if count == 1 { what.unit } else { what.units };
+            print(&format!("{}: ok, {count} {unit}\n", file.name()))
+        }
+    }
+}
+
+/// The problems of a file, and how many more there are than anybody reads.
+pub(super) fn reports(file: &SourceFile, problems: &[Problem]) -> Vec<Report> {
     let source = Source { name: file.name(), text: file.text() };
     let mut reports: Vec<Report> =
         problems.iter().take(MAX_REPORTS).map(|problem| Report::problem(source, problem)).collect();
     if let Some(more) = problems.len().checked_sub(MAX_REPORTS).filter(|more| *more > 0) {
         reports.push(Report::plain(format!("{more} more, of {} in all", problems.len())));
     }
-    match steps {
-        None => Err(Failure::Failed(reports)),
-        Some(steps) => {
-            report::print_all(&reports);
-            let unit = if steps == 1 { "step" } else { "steps" };
-            print(&format!("{}: ok, {steps} {unit}\n", file.name()))
-        }
-    }
+    reports
 }
 
-fn check_json(path: &Path) -> Result<(), Failure> {
-    let file = inputs::read_source(path)?;
-    let (steps, problems) = checked(&file);
-    let problems: Vec<Value> = problems.iter().map(|problem| problem_json(&file, problem)).collect();
+fn told_json(
+    file: &SourceFile,
+    what: &What,
+    count: Option<usize>,
+    problems: &[Problem],
+) -> Result<(), Failure> {
+    let problems: Vec<Value> = problems.iter().map(|problem| problem_json(file, problem)).collect();
     let entries = [
         ("file", Value::from(file.name())),
-        ("ok", steps.is_some().into()),
-        ("steps", steps.map_or(Value::NULL, Value::from)),
+        ("ok", count.is_some().into()),
+        (what.units, count.map_or(Value::NULL, Value::from)),
         ("problems", Value::list(problems).unwrap_or_default()),
     ];
     print(&format!("{}\n", object(entries).to_json(JsonStyle::Compact)))?;
-    if steps.is_some() { Ok(()) } else { Err(Failure::Failed(Vec::new())) }
+    if count.is_some() { Ok(()) } else { Err(Failure::Failed(Vec::new())) }
 }
 
 fn problem_json(file: &SourceFile, problem: &Problem) -> Value {

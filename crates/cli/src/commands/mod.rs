@@ -1,6 +1,7 @@
 //! The commands, one function each: read, evaluate, print.
 
 pub(crate) mod check;
+pub(crate) mod expect;
 pub(crate) mod explain;
 pub(crate) mod history;
 pub(crate) mod preview;
@@ -17,7 +18,7 @@ use threadline_lang::{
     Document, DocumentError, Entry, Error, Expression, Scope, Session, Syntax, Template, Undefined, data,
 };
 use threadline_runner::process::{Control, Environment};
-use threadline_runner::project::plain;
+use threadline_runner::project::{Project, plain};
 use threadline_runner::world::{Commands, Folder, RealWorld};
 
 use crate::arguments::{Eval, Format, Names, Policy, Render, Resolve};
@@ -175,19 +176,12 @@ fn evaluate<T>(
     evaluation: impl FnOnce(&mut Session<'_>) -> Result<T, Vec<Error>>,
 ) -> Result<T, Failure> {
     let project = history::project(None)?;
-    let mut world = RealWorld {
-        project: &project,
-        folder: Folder::new(project.here()),
-        env: Environment::inherited(),
-        commands: if names.allow_commands {
-            Commands::Allowed
-        } else {
-            Commands::Refused("allow them with `--allow-commands`")
-        },
-        computed: &[],
-        control: Control::new(),
-        spool: std::env::temp_dir(),
+    let commands = if names.allow_commands {
+        Commands::Allowed
+    } else {
+        Commands::Refused("allow them with `--allow-commands`")
     };
+    let mut world = real_world(&project, commands);
     let mut session = Session::new(&mut world).undefined(undefined);
     if names.trace.is_some() {
         session = session.traced();
@@ -200,6 +194,19 @@ fn evaluate<T>(
         session.take_warnings().iter().map(|warning| Report::warning(source, warning)).collect();
     report::print_all(&warnings);
     result.map_err(|errors| failed(source, &errors))
+}
+
+/// The world outside of a run.
+fn real_world(project: &Project, commands: Commands) -> RealWorld<'_> {
+    RealWorld {
+        project,
+        folder: Folder::new(project.here()),
+        env: Environment::inherited(),
+        commands,
+        computed: &[],
+        control: Control::new(),
+        spool: std::env::temp_dir(),
+    }
 }
 
 fn failed(source: Source<'_>, errors: &[Error]) -> Failure {

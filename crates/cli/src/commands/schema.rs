@@ -16,6 +16,8 @@ pub(crate) fn schema(call: &Schema) -> Result<(), Failure> {
         SchemaKind::Workflow => threadline_flow::fields::schema(),
         SchemaKind::Envelope => envelope(),
         SchemaKind::Events => events(),
+        SchemaKind::Expectations => threadline_expect::schema(),
+        SchemaKind::Outcomes => outcomes(),
     };
     print(&format!("{}\n", schema.to_json(JsonStyle::Pretty)))
 }
@@ -120,4 +122,36 @@ fn events() -> Value {
         "A line of `run --json` and `show --json`",
         &an_object(properties, &["seq", "time", "kind", "data"], false),
     )
+}
+
+fn outcomes() -> Value {
+    let results = ["met", "unmet", "not_evaluable"];
+    let line = vec![
+        ("result", one_of(results.into_iter().chain(["not_evaluated"]), "what the line came to")),
+        ("path", typed("string", "where in the actual document it looked")),
+        ("operator", typed("string", "the field, operator or logic as it is written")),
+        ("expected", any("what it compared with")),
+        ("actual", any("what it found; left out where there is nothing")),
+        ("reason", typed("string", "one sentence")),
+        ("vacuous", typed("boolean", "whether it is met only because nothing was asked")),
+        ("score", typed("number", "the share of the weight that is met, where it was asked for")),
+        (
+            "children",
+            entries(vec![
+                ("type", "array".into()),
+                ("items", entries(vec![("$ref", "#/$defs/line".into())])),
+            ]),
+        ),
+    ];
+    let line = an_object(line, &["result", "path", "operator", "reason"], false);
+    let outcome = vec![
+        ("name", typed("string", "what the expectation is called")),
+        ("result", one_of(results, "what it came to")),
+        ("reason", typed("string", "why, in one sentence")),
+        ("tree", entries(vec![("$ref", "#/$defs/line".into())])),
+    ];
+    let outcome = an_object(outcome, &["name", "result", "reason", "tree"], false);
+    let body =
+        entries(vec![("type", "array".into()), ("items", outcome), ("$defs", entries(vec![("line", line)]))]);
+    described("What `expect --format json` prints", &body)
 }

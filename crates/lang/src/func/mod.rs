@@ -25,6 +25,8 @@ pub(crate) mod time;
 #[cfg(feature = "regex")]
 pub(crate) use pattern::Patterns;
 pub use time::duration_seconds;
+#[cfg(feature = "time")]
+pub use time::instant;
 pub(crate) use time::strftime;
 
 use crate::limits::{Limit, Limits};

@@ -49,10 +49,13 @@ pub(crate) fn strftime(_: &str, _: &str, _: Option<&str>) -> Result<String, Func
 }
 
 #[cfg(feature = "time")]
+pub use dates::instant;
+#[cfg(feature = "time")]
 pub(crate) use dates::strftime;
 
 #[cfg(feature = "time")]
 mod dates {
+    use jiff::civil::Date;
     use jiff::fmt::{strtime, temporal::DateTimeParser};
     use jiff::tz::{TimeZone, TimeZoneDatabase, TimeZoneName};
     use jiff::{Timestamp, Zoned};
@@ -62,6 +65,8 @@ mod dates {
 
     /// A directive gives at most 255 bytes, so this bounds the result too.
     const MAX_FORMAT: usize = 1024;
+    /// How a date is written.
+    const DATE: &str = "2024-05-06";
     /// No zone has a longer name.
     const MAX_ZONE: usize = 64;
 
@@ -79,6 +84,16 @@ mod dates {
         }
         let time = Zoned::new(time, zone);
         strtime::format(format, &time).map_err(|error| refused(&error))
+    }
+
+    /// The nanoseconds since 1970 of a time in RFC 3339, or of the first moment of a date, UTC.
+    pub fn instant(text: &str) -> Option<i128> {
+        let text = text.trim();
+        let time: Timestamp = text.parse().ok().or_else(|| {
+            let date: Date = text.parse().ok().filter(|_| text.len() == DATE.len())?;
+            Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp())
+        })?;
+        Some(time.as_nanosecond())
     }
 
     fn refused(error: &jiff::Error) -> FuncError {

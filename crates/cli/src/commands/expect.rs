@@ -1,0 +1,282 @@
+//! `threadline expect`: expectations against a document, or what is wrong with them.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anstyle::{AnsiColor, Style};
+use threadline_expect::{
+    Actual, Answer, Context, Evaluation, Expectations, FactsError, Judge, NoJudge, Outcome, Rulings, Tree,
+    load,
+};
+use threadline_lang::source::SourceFile;
+use threadline_lang::value::JsonStyle;
+use threadline_lang::{Limits, Scope, Session, Value};
+use threadline_runner::world::Commands;
+
+use super::check::{What, check_files, reports};
+use super::{history, print, print_styled, real_world};
+use crate::arguments::{Expect, OutcomeFormat};
+use crate::exit::Failure;
+use crate::inputs;
+use crate::report::{self, Report, visible};
+
+const MET: Style = AnsiColor::Green.on_default();
+const UNMET: Style = AnsiColor::Red.on_default();
+const NOT_EVALUABLE: Style = AnsiColor::Yellow.on_default();
+
+/// `threadline expect`
+pub(crate) fn expect(call: &Expect) -> Result<(), Failure> {
+    let Some(actual) = call.actual.as_deref() else {
+        let what = What { checked, unit: "expectation", units: "expectations" };
+        return check_files(&call.files, call.json, &what);
+    };
+    let [path] = &call.files[..] else {
+        return Err(Failure::Usage("one file of expectations is checked at a time".to_owned()));
+    };
+    let stdin = [Some(path.as_path()), Some(actual), call.facts.as_deref(), call.rulings.as_deref()];
+    if stdin.iter().flatten().filter(|path| path.as_os_str() == "-").count() > 1 {
+        return Err(Failure::Usage("only one of them can be read from stdin".to_owned()));
+    }
+    let file = inputs::read_source(path)?;
+    let (expectations, problems) = load(&file, &context(call));
+    let reports = reports(&file, &problems);
+    let Some(expectations) = expectations else { return Err(Failure::NotStarted(reports)) };
+    report::print_all(&reports);
+    let actual = read_actual(call, actual)?;
+    let outcomes = evaluate(call, &expectations, &actual)?;
+    match call.format {
+        OutcomeFormat::Text => print_styled(&text(&outcomes, &actual, call.explain))?,
+        OutcomeFormat::Json => print(&json(&outcomes))?,
+        OutcomeFormat::Junit => print(&junit(file.name(), &outcomes))?,
+    }
+    let met = outcomes.iter().all(|outcome| outcome.answer == Answer::Met);
+    if met { Ok(()) } else { Err(Failure::Shown(1)) }
+}
+
+fn context(call: &Expect) -> Context<'static> {
+    Context { kind: call.kind.map(Into::into), ..Context::DEFAULT }
+}
+
+fn checked(file: &SourceFile) -> (Option<usize>, Vec<threadline_lang::diag::Diagnostic>) {
+    let (expectations, problems) = load(file, &Context::DEFAULT);
+    (expectations.map(|expectations| expectations.members().len()), problems)
+}
+
+fn read_actual(call: &Expect, path: &Path) -> Result<Actual, Failure> {
+    let file = inputs::read_source(path)?;
+    let document = file.read_value(&Limits::DEFAULT).map_err(|error| inputs::unreadable(&file, &error))?;
+    let refused = |message: String| Failure::NotStarted(vec![Report::plain(message)]);
+    let actual = match call.kind {
+        Some(kind) => Actual::new(kind.into(), document),
+        None => Actual::detect(document),
+    };
+    let actual = actual.map_err(|_| refused(format!("{} is nested too deep", file.name())))?;
+    let Some(path) = &call.facts else { return Ok(actual) };
+    let facts = inputs::read_object(path, "--facts")?;
+    actual.with_facts(&facts).map_err(|error| match error {
+        FactsError::Differs(name) => {
+            let message =
+                format!("the fact `{name}` is in {} and in `--facts`, with another value", file.name());
+            Failure::Usage(message)
+        }
+        FactsError::NotAnObject | FactsError::TooLarge => refused("the facts are too large".to_owned()),
+    })
+}
+
+fn evaluate(call: &Expect, expectations: &Expectations, actual: &Actual) -> Result<Vec<Outcome>, Failure> {
+    let mut judge: Box<dyn Judge> = match &call.rulings {
+        Some(path) => {
+            let rulings = inputs::read_object(path, "--rulings")?;
+            let rulings = Rulings::read(&rulings).map_err(|why| {
+                Failure::NotStarted(vec![Report::plain(format!("{}: {why}", path.display()))])
+            })?;
+            Box::new(rulings)
+        }
+        None => Box::new(NoJudge),
+    };
+    let project = history::project(None)?;
+    let mut world = real_world(&project, Commands::Refused("an expectation runs no commands"));
+    let (mut session, scope) = (Session::new(&mut world), Scope::new());
+    let mut evaluation = Evaluation::new(actual, &scope, &mut session, &mut *judge);
+    Ok(evaluation.explain_all(expectations))
+}
+
+// ---- for people -----------------------------------------------------------------------------------------
+
+fn text(outcomes: &[Outcome], actual: &Actual, explain: bool) -> String {
+    let mut out = String::new();
+    for outcome in outcomes {
+        let style = style(Some(outcome.answer));
+        let _ = writeln!(out, "{style}{:<13}{style:#}  {}", outcome.answer.words(), visible(&outcome.name));
+        if explain {
+            out.push_str(&tree_text(&outcome.tree, "  ", true));
+        } else if outcome.answer != Answer::Met {
+            for cause in outcome.tree.causes() {
+                let _ = writeln!(out, "  {}", visible(&cause.reason));
+            }
+        }
+    }
+    let _ = writeln!(out, "{}", summary(outcomes));
+    if let Some(hint) = taken_for(outcomes, actual) {
+        let _ = writeln!(out, "note: {hint}");
+    }
+    out
+}
+
+/// How many of each, and how many were met only because nothing was asked.
+fn summary(outcomes: &[Outcome]) -> String {
+    let count = |answer: Answer| outcomes.iter().filter(|outcome| outcome.answer == answer).count();
+    let all = outcomes.len();
+    let mut parts = vec![format!("{} met", count(Answer::Met))];
+    for answer in [Answer::Unmet, Answer::NotEvaluable] {
+        if count(answer) > 0 {
+            parts.push(format!("{} {}", count(answer), answer.words()));
+        }
+    }
+    let vacuous =
+        outcomes.iter().filter(|outcome| outcome.answer == Answer::Met && outcome.tree.vacuous() > 0).count();
+    if vacuous > 0 {
+        parts.push(format!("{vacuous} partly vacuous"));
+    }
+    format!("{all} expectation{}: {}", if all == 1 { "" } else { "s" }, parts.join(", "))
+}
+
+/// A document that is no answer, where one was expected: why it was taken for something else.
+fn taken_for(outcomes: &[Outcome], actual: &Actual) -> Option<String> {
+    let missing = |tree: &Tree| {
+        let root = tree.path.split(['.', '[']).next().unwrap_or_default();
+        tree.answer == Some(Answer::NotEvaluable) && !root.is_empty() && actual.document().get(root).is_none()
+    };
+    let any = outcomes.iter().any(|outcome| outcome.tree.lines().iter().any(|(_, tree)| missing(tree)));
+    let roots: Vec<&str> = actual.kind().roots().collect();
+    any.then(|| {
+        format!(
+            "the document was taken as {}, with {}; `--as` says what it is",
+            actual.kind().with_article(),
+            roots.join(", ")
+        )
+    })
+}
+
+fn style(answer: Option<Answer>) -> Style {
+    match answer {
+        Some(Answer::Met) => MET,
+        Some(Answer::Unmet) => UNMET,
+        Some(Answer::NotEvaluable) => NOT_EVALUABLE,
+        None => Style::new().dimmed(),
+    }
+}
+
+/// Every line of a tree.
+pub(super) fn tree_text(tree: &Tree, indent: &str, styled: bool) -> String {
+    let mut out = String::new();
+    for (depth, line) in tree.lines() {
+        let style = if styled { style(line.answer) } else { Style::new() };
+        let answer = line.answer.map_or("-", Answer::words);
+        let what = if line.operator.is_empty() { &line.path } else { line.operator.as_str() };
+        let colon = if what.is_empty() { "" } else { ": " };
+        let reason = visible(&line.reason);
+        let below = "  ".repeat(depth);
+        let _ = writeln!(out, "{indent}{below}{style}{answer}{style:#} {}{colon}{reason}", visible(what));
+    }
+    out
+}
+
+// ---- for programs ---------------------------------------------------------------------------------------
+
+/// Written out piece by piece: a tree of values may be deeper than a value can be.
+fn json(outcomes: &[Outcome]) -> String {
+    let mut out = String::from("[");
+    for (at, outcome) in outcomes.iter().enumerate() {
+        out.push_str(if at > 0 { ",\n {" } else { "\n {" });
+        push(&mut out, "name", &outcome.name.clone().into());
+        push(&mut out, "result", &outcome.answer.name().into());
+        push(&mut out, "reason", &outcome.reason.as_str().into());
+        out.push_str(",\"tree\":");
+        push_tree(&mut out, &outcome.tree);
+        out.push('}');
+    }
+    out.push_str("\n]\n");
+    out
+}
+
+fn push(out: &mut String, key: &str, value: &Value) {
+    out.push_str(if out.ends_with('{') { "\"" } else { ",\"" });
+    out.push_str(key);
+    out.push_str("\":");
+    value.write_json(out, JsonStyle::Compact);
+}
+
+fn push_tree(out: &mut String, tree: &Tree) {
+    out.push('{');
+    push(out, "result", &tree.answer.map_or("not_evaluated", Answer::name).into());
+    push(out, "path", &tree.path.as_str().into());
+    push(out, "operator", &tree.operator.clone().into());
+    for (key, value) in [("expected", &tree.expected), ("actual", &tree.actual)] {
+        if let Some(value) = value {
+            push(out, key, value);
+        }
+    }
+    push(out, "reason", &tree.reason.as_str().into());
+    if tree.vacuous {
+        push(out, "vacuous", &true.into());
+    }
+    if let Some(score) = &tree.score {
+        push(out, "score", &score.clone().into());
+    }
+    if !tree.children.is_empty() {
+        out.push_str(",\"children\":[");
+        for (at, child) in tree.children.iter().enumerate() {
+            out.push_str(if at > 0 { "," } else { "" });
+            push_tree(out, child);
+        }
+        out.push(']');
+    }
+    out.push('}');
+}
+
+fn junit(file: &str, outcomes: &[Outcome]) -> String {
+    let count = |answer: Answer| outcomes.iter().filter(|outcome| outcome.answer == answer).count();
+    let counts = format!(
+        "tests=\"{}\" failures=\"{}\" errors=\"{}\"",
+        outcomes.len(),
+        count(Answer::Unmet),
+        count(Answer::NotEvaluable)
+    );
+    let file = xml(file);
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    let _ = writeln!(out, "<testsuites {counts}>\n  <testsuite name=\"{file}\" {counts}>");
+    for outcome in outcomes {
+        let _ = write!(out, "    <testcase classname=\"{file}\" name=\"{}\"", xml(&outcome.name));
+        let element = match outcome.answer {
+            Answer::Met => {
+                out.push_str("/>\n");
+                continue;
+            }
+            Answer::Unmet => "failure",
+            Answer::NotEvaluable => "error",
+        };
+        let tree = xml(&tree_text(&outcome.tree, "", false));
+        let _ = writeln!(out, ">\n      <{element} message=\"{}\">{tree}</{element}>", xml(&outcome.reason));
+        out.push_str("    </testcase>\n");
+    }
+    out.push_str("  </testsuite>\n</testsuites>\n");
+    out
+}
+
+/// Text inside XML. What XML cannot hold is shown as missing.
+fn xml(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\n' | '\t' => out.push(char),
+            '\u{0}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            _ => out.push(char),
+        }
+    }
+    out
+}

@@ -1,0 +1,126 @@
+//! Expectations that may not be met by the same step of the plan: each gets one of its own, if there are enough.
+
+use super::{Answer, Evaluation, Subject, Trail, either};
+use crate::evaluate::record::Silent;
+use crate::model::{Node, What};
+
+/// Which step each of several expectations has.
+pub(super) struct Assigned {
+    /// Those that ask for a step, by their place among all.
+    askers: Vec<usize>,
+    /// What each asker makes of each step.
+    answers: Vec<Vec<Answer>>,
+    /// The step of each asker when only what is met counts.
+    sure: Vec<Option<usize>>,
+    /// Whether everybody could have one if what cannot be evaluated were met.
+    possible: bool,
+}
+
+impl Evaluation<'_, '_> {
+    /// Gives each expectation that asks for a step of the plan one of its own.
+    pub(super) fn distinct(&mut self, nodes: &[&Node]) -> Assigned {
+        let plan = self.plan().unwrap_or_default();
+        let (mut askers, mut answers) = (Vec::new(), Vec::new());
+        for (at, node) in nodes.iter().enumerate() {
+            for checks in steps_asked(node) {
+                let of_steps = plan
+                    .iter()
+                    .map(|step| self.together(checks, Subject::Value(step), &Trail::ROOT, &mut Silent));
+                answers.push(of_steps.collect::<Vec<Answer>>());
+                askers.push(at);
+            }
+        }
+        let sure = assign(&answers, |answer| answer == Answer::Met, plan.len());
+        let possible =
+            assign(&answers, |answer| answer != Answer::Unmet, plan.len()).iter().all(Option::is_some);
+        Assigned { askers, answers, sure, possible }
+    }
+}
+
+/// What an expectation asks of one step: its own, and those of what is met together with it.
+fn steps_asked(node: &Node) -> Vec<&[Node]> {
+    match &node.what {
+        What::Step(checks) => vec![checks],
+        What::Together(nodes) => nodes.iter().flat_map(steps_asked).collect(),
+        _ => Vec::new(),
+    }
+}
+
+impl Assigned {
+    /// Whether everybody has a step.
+    pub(super) fn answer(&self) -> Answer {
+        if self.sure.iter().all(Option::is_some) {
+            Answer::Met
+        } else if self.possible {
+            Answer::NotEvaluable
+        } else {
+            Answer::Unmet
+        }
+    }
+
+    /// Why an expectation has no step, when it has none. `name` says what to call another.
+    pub(super) fn refuses(&self, at: usize, name: impl Fn(usize) -> String) -> Option<(Answer, String)> {
+        let asker =
+            (0..self.askers.len()).find(|asker| self.askers[*asker] == at && self.sure[*asker].is_none())?;
+        let taken = self.sure.iter().enumerate().find_map(|(other, step)| {
+            let step = (*step)?;
+            let wanted = self.answers[asker][step] == Answer::Met;
+            wanted.then(|| (step, name(self.askers[other])))
+        });
+        let reason = match taken {
+            Some((step, other)) => format!("plan[{step}] would meet it, but is the step of {other}"),
+            None => "no step of the plan is left for it".to_owned(),
+        };
+        Some((either(self.answer(), Answer::Unmet), reason))
+    }
+}
+
+/// Who gets which: everybody in turn takes a free one, or one whose owner can take another.
+fn assign(answers: &[Vec<Answer>], fits: impl Fn(Answer) -> bool, steps: usize) -> Vec<Option<usize>> {
+    let mut owners: Vec<Option<usize>> = vec![None; steps];
+    for asker in 0..answers.len() {
+        let mut seen = vec![false; steps];
+        take(asker, answers, &fits, &mut owners, &mut seen);
+    }
+    let mut taken = vec![None; answers.len()];
+    for (step, owner) in owners.iter().enumerate() {
+        if let Some(owner) = owner {
+            taken[*owner] = Some(step);
+        }
+    }
+    taken
+}
+
+/// Finds a step for an asker, breadth first: no plan is long enough to matter, but the stack should not grow with it.
+fn take(
+    asker: usize,
+    answers: &[Vec<Answer>],
+    fits: &impl Fn(Answer) -> bool,
+    owners: &mut [Option<usize>],
+    seen: &mut [bool],
+) {
+    let mut from: Vec<Option<usize>> = vec![None; owners.len()];
+    let mut waiting = std::collections::VecDeque::from([(asker, None::<usize>)]);
+    while let Some((who, through)) = waiting.pop_front() {
+        for step in 0..owners.len() {
+            if seen[step] || !fits(answers[who][step]) {
+                continue;
+            }
+            seen[step] = true;
+            from[step] = through;
+            match owners[step] {
+                Some(owner) => waiting.push_back((owner, Some(step))),
+                None => return hand_down(asker, step, &from, owners),
+            }
+        }
+    }
+}
+
+/// A step is free: whoever wanted it leaves theirs to the one before.
+fn hand_down(asker: usize, mut free: usize, from: &[Option<usize>], owners: &mut [Option<usize>]) {
+    while let Some(before) = from[free] {
+        owners[free] = owners[before];
+        free = before;
+    }
+    owners[free] = Some(asker);
+}

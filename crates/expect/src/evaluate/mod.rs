@@ -1,0 +1,743 @@
+//! Evaluation: an expectation and an actual document in, an answer out, with its tree where somebody wants to read it.
+//!
+//! There is one evaluator for both: whether lines are written down is a type parameter, so an answer that nobody reads
+//! costs nothing more. Members of `all` and `any` and the branches of `when` are evaluated only as far as they are
+//! needed; keys side by side are all looked at when the answer is explained, so that every reason is there at once.
+
+mod distinct;
+mod record;
+mod sentence;
+
+use std::borrow::Cow;
+
+use threadline_lang::diag::excerpt;
+use threadline_lang::{Number, Scope, Session, Value};
+
+use crate::actual::Actual;
+use crate::judge::{self, Decision, Judge, Ruling};
+use crate::model::{
+    Expectation, Expectations, Group, Inner, InnerKind, Node, Operand, Rule, Test, What, When,
+};
+use crate::operand::{self, Prepared, Why};
+use crate::path::{Path, Step};
+use crate::table::{Named, Op};
+use crate::tree::{Answer, Outcome, Tree};
+use record::{Lines, Record, Silent};
+
+/// The evaluation of expectations against one actual document.
+pub struct Evaluation<'a, 'w> {
+    actual: &'a Actual,
+    outer: &'a Scope,
+    /// Made when the first reference needs it.
+    scope: Option<Scope>,
+    session: &'a mut Session<'w>,
+    judge: &'a mut dyn Judge,
+    scratch: String,
+    evaluated: u64,
+}
+
+/// What a line looks at.
+#[derive(Clone, Copy)]
+enum Subject<'v> {
+    Value(&'v Value),
+    /// Nothing is there: the last value on the way, and the step that leads nowhere.
+    Missing(&'v Value, &'v Step),
+}
+
+impl<'v> Subject<'v> {
+    fn value(self) -> Option<&'v Value> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::Missing(..) => None,
+        }
+    }
+}
+
+/// The way from the document to a value, built on the stack: only who writes a line pays for its text.
+#[derive(Clone, Copy)]
+struct Trail<'t> {
+    parent: Option<&'t Trail<'t>>,
+    step: TrailStep<'t>,
+}
+
+#[derive(Clone, Copy)]
+enum TrailStep<'t> {
+    Root,
+    Path(&'t Path),
+    Key(&'t str),
+    Index(usize),
+    Length,
+}
+
+impl<'t> Trail<'t> {
+    const ROOT: Self = Self { parent: None, step: TrailStep::Root };
+
+    fn down(&'t self, step: TrailStep<'t>) -> Self {
+        Self { parent: Some(self), step }
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        self.write(&mut text);
+        text
+    }
+
+    fn write(&self, out: &mut String) {
+        if let Some(parent) = self.parent {
+            parent.write(out);
+        }
+        match self.step {
+            TrailStep::Root => {}
+            TrailStep::Path(path) => path.steps().iter().for_each(|step| step.write(out)),
+            TrailStep::Key(name) => crate::path::write_key(name, out),
+            TrailStep::Index(index) => out.push_str(&format!("[{index}]")),
+            TrailStep::Length => out.push_str(" | len"),
+        }
+    }
+}
+
+impl<'a, 'w> Evaluation<'a, 'w> {
+    /// Of this document. References in expected values see its names, and those of `outer` behind them.
+    pub fn new(
+        actual: &'a Actual,
+        outer: &'a Scope,
+        session: &'a mut Session<'w>,
+        judge: &'a mut dyn Judge,
+    ) -> Self {
+        Self { actual, outer, scope: None, session, judge, scratch: String::new(), evaluated: 0 }
+    }
+
+    /// How many operators, rules and expressions were evaluated so far.
+    pub fn evaluated(&self) -> u64 {
+        self.evaluated
+    }
+
+    /// What an expectation comes to.
+    pub fn answer(&mut self, expectation: &Expectation) -> Answer {
+        let document = self.actual.document();
+        self.check(&expectation.node, Subject::Value(document), &Trail::ROOT, &mut Silent)
+    }
+
+    /// What an expectation comes to, and why.
+    pub fn explain(&mut self, expectation: &Expectation) -> Outcome {
+        let mut lines = Lines::default();
+        let document = self.actual.document();
+        self.check(&expectation.node, Subject::Value(document), &Trail::ROOT, &mut lines);
+        let tree = lines.finish();
+        let answer = tree.answer.unwrap_or(Answer::NotEvaluable);
+        Outcome { name: expectation.name.clone(), answer, reason: sentence::reason_of(&tree), tree }
+    }
+
+    /// Whether all expectations of a file are met; the first unmet one ends it.
+    pub fn answer_all(&mut self, expectations: &Expectations) -> Answer {
+        let mut all = Answer::Met;
+        for expectation in &expectations.members {
+            match self.answer(expectation) {
+                Answer::Met => {}
+                Answer::Unmet => return Answer::Unmet,
+                Answer::NotEvaluable => all = Answer::NotEvaluable,
+            }
+        }
+        if all == Answer::Met && expectations.distinct {
+            let nodes: Vec<&Node> = expectations.members.iter().map(|member| &member.node).collect();
+            all = self.distinct(&nodes).answer();
+        }
+        all
+    }
+
+    /// What every expectation of a file comes to, and why.
+    pub fn explain_all(&mut self, expectations: &Expectations) -> Vec<Outcome> {
+        let mut outcomes: Vec<Outcome> =
+            expectations.members.iter().map(|expectation| self.explain(expectation)).collect();
+        if expectations.distinct {
+            let nodes: Vec<&Node> = expectations.members.iter().map(|member| &member.node).collect();
+            let assigned = self.distinct(&nodes);
+            for (at, outcome) in outcomes.iter_mut().enumerate() {
+                if outcome.answer == Answer::Met
+                    && let Some((answer, reason)) =
+                        assigned.refuses(at, |other| format!("`{}`", expectations.members[other].name))
+                {
+                    outcome.answer = answer;
+                    outcome.reason.clone_from(&reason);
+                    let line = Tree { operator: "distinct".into(), reason, ..sentence::line(Some(answer)) };
+                    let tree = std::mem::replace(&mut outcome.tree, line);
+                    outcome.tree.children.push(tree);
+                }
+            }
+        }
+        outcomes
+    }
+
+    fn check<'v, R: Record>(
+        &mut self,
+        node: &'v Node,
+        subject: Subject<'v>,
+        at: &Trail<'_>,
+        record: &mut R,
+    ) -> Answer {
+        match &node.what {
+            What::Test(test) => self.test(node, test, subject, at, record),
+            What::At(path, child) => {
+                let subject = walk(path, subject);
+                let trail = at.down(TrailStep::Path(path));
+                match &child.what {
+                    // What is asked of one value needs no line of its own above it.
+                    What::Together(nodes) => self.together(nodes, subject, &trail, record),
+                    _ => self.check(child, subject, &trail, record),
+                }
+            }
+            What::Together(nodes) => {
+                record.open();
+                let answer = self.together(nodes, subject, at, record);
+                record.close(|children| sentence::together(answer, at.text(), node, children));
+                answer
+            }
+            What::All(group) => self.all(node, group, subject, at, record),
+            What::Any(nodes) => self.any(node, nodes, subject, at, record),
+            What::Not(inner) => {
+                record.open();
+                let answer = self.check(inner, subject, at, record).negated_if(true);
+                record.close(|_| sentence::not(answer, at.text(), node));
+                answer
+            }
+            What::When(when) => self.when(node, when, subject, at, record),
+            What::Inner(inner) => self.inner(node, inner, subject, at, record),
+            What::Step(nodes) => self.step(node, nodes, record),
+            What::Rule(rule) => self.rule(node, rule, record),
+            What::Judge(operand) => self.question(node, operand, record),
+            What::Expression(field) => {
+                self.evaluated += 1;
+                let scope = self.scope.get_or_insert_with(|| self.actual.scope(self.outer));
+                let result = field.of.condition(scope, self.session);
+                let answer = result.as_ref().map_or(Answer::NotEvaluable, |met| Answer::of(*met));
+                record.line(|| sentence::expression(answer, node, &field.of, result));
+                answer
+            }
+            What::LeftOut(why) => {
+                record.line(|| Tree {
+                    operator: node.written.clone(),
+                    path: at.text(),
+                    reason: why.to_string(),
+                    ..sentence::line(None)
+                });
+                // Nothing was asked: whoever has nothing else cannot be met by it.
+                Answer::NotEvaluable
+            }
+        }
+    }
+
+    /// Lines side by side. One that was left out does not count, unless it is all there is.
+    fn together<'v, R: Record>(
+        &mut self,
+        nodes: &'v [Node],
+        subject: Subject<'v>,
+        at: &Trail<'_>,
+        record: &mut R,
+    ) -> Answer {
+        let mut all = None;
+        for node in nodes {
+            let answer = self.check(node, subject, at, record);
+            if matches!(node.what, What::LeftOut(_)) {
+                continue;
+            }
+            all = Some(both(all.unwrap_or(Answer::Met), answer));
+            if !R::READ && answer == Answer::Unmet {
+                break;
+            }
+        }
+        all.unwrap_or(Answer::NotEvaluable)
+    }
+
+    fn all<'v, R: Record>(
+        &mut self,
+        node: &'v Node,
+        group: &'v Group,
+        subject: Subject<'v>,
+        at: &Trail<'_>,
+        record: &mut R,
+    ) -> Answer {
+        record.open();
+        if let Some(score) = &group.score {
+            let answers: Vec<Answer> =
+                group.members.iter().map(|member| self.check(&member.node, subject, at, record)).collect();
+            let counted = Counted::of(group, &answers);
+            let answer = counted.answer(score.threshold.as_ref());
+            record.close(|_| sentence::scored(answer, at.text(), node, &counted, score.threshold.as_ref()));
+            return answer;
+        }
+        let mut all = Answer::Met;
+        let mut decided = None;
+        for (position, member) in group.members.iter().enumerate() {
+            if let Some(decided) = decided {
+                record.line(|| sentence::not_evaluated(&member.node, at.text(), decided, Answer::Unmet));
+                continue;
+            }
+            all = both(all, self.check(&member.node, subject, at, record));
+            if all == Answer::Unmet {
+                decided = Some(position);
+                if !R::READ {
+                    break;
+                }
+            }
+        }
+        let mut why = None;
+        if group.distinct && all == Answer::Met {
+            let nodes: Vec<&Node> = group.members.iter().map(|member| &member.node).collect();
+            let assigned = self.distinct(&nodes);
+            all = assigned.answer();
+            why = (0..nodes.len()).find_map(|at| assigned.refuses(at, |other| sentence::ordinal(other)));
+        }
+        let count = group.members.len();
+        record.close(|_| sentence::all(all, at.text(), node, count, decided, why.map(|(_, why)| why)));
+        all
+    }
+
+    fn any<'v, R: Record>(
+        &mut self,
+        node: &'v Node,
+        nodes: &'v [Node],
+        subject: Subject<'v>,
+        at: &Trail<'_>,
+        record: &mut R,
+    ) -> Answer {
+        record.open();
+        let mut any = Answer::Unmet;
+        let mut decided = None;
+        for (position, member) in nodes.iter().enumerate() {
+            if let Some(decided) = decided {
+                record.line(|| sentence::not_evaluated(member, at.text(), decided, Answer::Met));
+                continue;
+            }
+            any = either(any, self.check(member, subject, at, record));
+            if any == Answer::Met {
+                decided = Some(position);
+                if !R::READ {
+                    break;
+                }
+            }
+        }
+        record.close(|_| sentence::any(any, at.text(), node, nodes.len(), decided));
+        any
+    }
+
+    fn when<'v, R: Record>(
+        &mut self,
+        node: &'v Node,
+        when: &'v When,
+        subject: Subject<'v>,
+        at: &Trail<'_>,
+        record: &mut R,
+    ) -> Answer {
+        record.open();
+        let condition = self.check(&when.condition, subject, at, record);
+        let (taken, left) = match condition {
+            Answer::Met => (when.then.as_ref(), when.otherwise.as_ref()),
+            Answer::Unmet => (when.otherwise.as_ref(), when.then.as_ref()),
+            Answer::NotEvaluable => (None, None),
+        };
+        let answer = match (condition, taken) {
+            (Answer::NotEvaluable, _) => Answer::NotEvaluable,
+            (_, Some(branch)) => self.check(branch, subject, at, record),
+            (_, None) => Answer::Met,
+        };
+        if condition == Answer::NotEvaluable {
+            for branch in when.then.iter().chain(&when.otherwise) {
+                record.line(|| sentence::branch_not_evaluated(branch, at.text(), condition));
+            }
+        }
+        if let Some(branch) = left {
+            record.line(|| sentence::branch_not_evaluated(branch, at.text(), condition));
+        }
+        record.close(|_| sentence::when(answer, at.text(), node, condition, taken.is_some()));
+        answer
+    }
+
+    // ---- operators --------------------------------------------------------------------------------------
+
+    fn test<'v, R: Record>(
+        &mut self,
+        node: &'v Node,
+        test: &Test,
+        subject: Subject<'v>,
+        at: &Trail<'_>,
+        record: &mut R,
+    ) -> Answer {
+        self.evaluated += 1;
+        if let Operand::Fixed(prepared, expected) = &test.operand {
+            let result = self.apply(test.named, prepared, subject);
+            let answer = answer_of(&result, test.named.negated);
+            record.line(|| {
+                sentence::test(
+                    answer,
+                    node,
+                    test.named,
+                    Ok((prepared, expected)),
+                    subject,
+                    at.text(),
+                    &result,
+                )
+            });
+            return answer;
+        }
+        match self.operand(test.named, &test.operand) {
+            Ok((prepared, expected)) => {
+                let result = self.apply(test.named, &prepared, subject);
+                let answer = answer_of(&result, test.named.negated);
+                record.line(|| {
+                    let operand = Ok((&*prepared, &*expected));
+                    sentence::test(answer, node, test.named, operand, subject, at.text(), &result)
+                });
+                answer
+            }
+            Err(why) => {
+                record.line(|| {
+                    let answer = Answer::NotEvaluable;
+                    sentence::test(
+                        answer,
+                        node,
+                        test.named,
+                        Err(why),
+                        subject,
+                        at.text(),
+                        &Err(Failed::Missing),
+                    )
+                });
+                Answer::NotEvaluable
+            }
+        }
+    }
+
+    fn apply(&mut self, named: Named, prepared: &Prepared, subject: Subject<'_>) -> Result<bool, Failed> {
+        match (subject, named.operator.op, prepared) {
+            (Subject::Value(value), op, _) => {
+                operand::holds(op, prepared, value, &mut self.scratch).map_err(Failed::Why)
+            }
+            (Subject::Missing(..), Op::Exists, Prepared::Bool(asked)) => Ok(!asked),
+            (Subject::Missing(..), ..) => Err(Failed::Missing),
+        }
+    }
+
+    /// An operand with its references resolved.
+    fn operand<'o>(
+        &mut self,
+        named: Named,
+        operand: &'o Operand,
+    ) -> Result<(Cow<'o, Prepared>, Cow<'o, Value>), String> {
+        match operand {
+            Operand::Fixed(prepared, value) => Ok((Cow::Borrowed(prepared), Cow::Borrowed(value))),
+            Operand::Dynamic(_) => {
+                let value = self.value(operand)?.into_owned();
+                let prepared = operand::prepare(named, &value)
+                    .map_err(|unfit| format!("{}: it is {}", unfit.message, excerpt(&value)))?;
+                Ok((Cow::Owned(prepared), Cow::Owned(value)))
+            }
+        }
+    }
+
+    fn value<'o>(&mut self, operand: &'o Operand) -> Result<Cow<'o, Value>, String> {
+        match operand {
+            Operand::Fixed(_, value) => Ok(Cow::Borrowed(value)),
+            Operand::Dynamic(field) => {
+                let scope = self.scope.get_or_insert_with(|| self.actual.scope(self.outer));
+                self.session.set_origin(Some(field.origin.clone()));
+                let resolved = field.of.resolve(scope, self.session);
+                self.session.set_origin(None);
+                resolved.map(Cow::Owned).map_err(|errors| {
+                    let messages: Vec<String> = errors.iter().map(ToString::to_string).collect();
+                    messages.join("; ")
+                })
+            }
+        }
+    }
+
+    fn inner<'v, R: Record>(
+        &mut self,
+        node: &'v Node,
+        inner: &'v Inner,
+        subject: Subject<'v>,
+        at: &Trail<'_>,
+        record: &mut R,
+    ) -> Answer {
+        let found = match (inner.kind, subject) {
+            (_, Subject::Missing(..)) => Err(Failed::Missing),
+            (InnerKind::Length, Subject::Value(value)) => {
+                return match operand::length(value) {
+                    Ok(length) => self.length(node, inner, length, at, record),
+                    Err(why) => {
+                        record.line(|| sentence::inner_failed(node, subject, at.text(), Failed::Why(why)));
+                        Answer::NotEvaluable
+                    }
+                };
+            }
+            (_, Subject::Value(value)) => value.as_list().ok_or(Failed::Why(Why::NotAList)),
+        };
+        let items = match found {
+            Ok(items) => items,
+            Err(failed) => {
+                record.line(|| sentence::inner_failed(node, subject, at.text(), failed));
+                return Answer::NotEvaluable;
+            }
+        };
+        record.open();
+        let mut counts = Counts { wanted: wanted(inner.kind, items.len()), ..Counts::default() };
+        for (index, item) in items.iter().enumerate() {
+            let trail = at.down(TrailStep::Index(index));
+            let answer = self.check(&inner.check, Subject::Value(item), &trail, record);
+            counts.add(answer, index);
+            if counts.decided(items.len() - index - 1).is_some() {
+                break;
+            }
+        }
+        let plain = counts.decided(0).unwrap_or(Answer::NotEvaluable);
+        let answer = plain.negated_if(inner.negated);
+        record.close(|_| sentence::quantified(answer, at.text(), node, inner, items.len(), &counts));
+        answer
+    }
+
+    /// The check of a number that is not part of the document.
+    fn length<R: Record>(
+        &mut self,
+        node: &Node,
+        inner: &Inner,
+        length: usize,
+        at: &Trail<'_>,
+        record: &mut R,
+    ) -> Answer {
+        let length = Value::from(length);
+        let trail = at.down(TrailStep::Length);
+        if !inner.negated {
+            return match &inner.check.what {
+                What::Together(nodes) => self.together(nodes, Subject::Value(&length), &trail, record),
+                _ => self.check(&inner.check, Subject::Value(&length), &trail, record),
+            };
+        }
+        record.open();
+        let answer = self.check(&inner.check, Subject::Value(&length), &trail, record).negated_if(true);
+        record.close(|_| sentence::not(answer, at.text(), node));
+        answer
+    }
+
+    // ---- the plan ---------------------------------------------------------------------------------------
+
+    /// Whether one step of the plan meets all checks.
+    fn step<'v, R: Record>(&mut self, node: &'v Node, checks: &'v [Node], record: &mut R) -> Answer
+    where
+        'a: 'v,
+    {
+        let plan = match self.plan() {
+            Ok(plan) => plan,
+            Err(why) => {
+                record.line(|| sentence::no_plan(node, why));
+                return Answer::NotEvaluable;
+            }
+        };
+        record.open();
+        let (trail, mut any, mut met) = (Trail::ROOT.down(TrailStep::Key("plan")), Answer::Unmet, None);
+        for (index, step) in plan.iter().enumerate() {
+            let trail = trail.down(TrailStep::Index(index));
+            record.open();
+            let answer = self.together(checks, Subject::Value(step), &trail, record);
+            record.close(|children| sentence::candidate(answer, trail.text(), children));
+            any = either(any, answer);
+            if any == Answer::Met {
+                met = Some(index);
+                break;
+            }
+        }
+        record.close(|children| sentence::step(any, node, met, children));
+        any
+    }
+
+    fn plan(&self) -> Result<&'a [Value], &'static str> {
+        let plan = self.actual.document().get("plan").ok_or("the actual document has no `plan`")?;
+        plan.as_list().ok_or("the `plan` of the actual document is not a list")
+    }
+
+    // ---- rules and judges -------------------------------------------------------------------------------
+
+    fn rule<R: Record>(&mut self, node: &Node, rule: &Rule, record: &mut R) -> Answer {
+        self.evaluated += 1;
+        let operand = match self.value(&rule.operand) {
+            Ok(operand) => operand.into_owned(),
+            Err(why) => {
+                record.line(|| sentence::ruled(Answer::NotEvaluable, node, None, why));
+                return Answer::NotEvaluable;
+            }
+        };
+        let document = self.actual.document();
+        let (answer, reason) = match judge::decide(rule.field, &operand, document) {
+            Decision::Yes(why) => (Answer::Met, why),
+            Decision::No(why) => (Answer::Unmet, why),
+            Decision::Missing(what) => {
+                (Answer::NotEvaluable, format!("the actual document has no `{what}`").into())
+            }
+            Decision::Open { question, why } => match self.judge.judge(&question, document) {
+                Ruling::Yes(said) => {
+                    (Answer::Met, format!("a judge says yes to \"{question}\": {said}").into())
+                }
+                Ruling::No(said) => {
+                    (Answer::Unmet, format!("a judge says no to \"{question}\": {said}").into())
+                }
+                Ruling::Open(nobody) => (
+                    Answer::NotEvaluable,
+                    format!("{why}; \"{question}\" is for a judge, and {nobody}").into(),
+                ),
+            },
+        };
+        record.line(|| sentence::ruled(answer, node, Some(operand), reason.into_owned()));
+        answer
+    }
+
+    fn question<R: Record>(&mut self, node: &Node, operand: &Operand, record: &mut R) -> Answer {
+        self.evaluated += 1;
+        let question = match self.value(operand) {
+            Ok(question) => question.into_owned(),
+            Err(why) => {
+                record.line(|| sentence::ruled(Answer::NotEvaluable, node, None, why));
+                return Answer::NotEvaluable;
+            }
+        };
+        let (answer, reason) = match self.judge.judge(&question.to_string(), self.actual.document()) {
+            Ruling::Yes(said) => (Answer::Met, format!("a judge says yes: {said}")),
+            Ruling::No(said) => (Answer::Unmet, format!("a judge says no: {said}")),
+            Ruling::Open(nobody) => (Answer::NotEvaluable, format!("only a judge can say, and {nobody}")),
+        };
+        record.line(|| sentence::ruled(answer, node, Some(question), reason));
+        answer
+    }
+}
+
+/// Why a test says neither yes nor no.
+#[derive(Debug, Clone, Copy)]
+enum Failed {
+    Missing,
+    Why(Why),
+}
+
+fn answer_of(result: &Result<bool, Failed>, negated: bool) -> Answer {
+    match result {
+        Ok(met) => Answer::of(*met).negated_if(negated),
+        Err(_) => Answer::NotEvaluable,
+    }
+}
+
+fn walk<'v>(path: &'v Path, subject: Subject<'v>) -> Subject<'v> {
+    let Subject::Value(mut value) = subject else { return subject };
+    for step in path.steps() {
+        match step.take(value) {
+            Some(next) => value = next,
+            None => return Subject::Missing(value, step),
+        }
+    }
+    Subject::Value(value)
+}
+
+/// Both are met: three-valued.
+fn both(one: Answer, other: Answer) -> Answer {
+    match (one, other) {
+        (Answer::Unmet, _) | (_, Answer::Unmet) => Answer::Unmet,
+        (Answer::Met, Answer::Met) => Answer::Met,
+        _ => Answer::NotEvaluable,
+    }
+}
+
+/// One of them is met: three-valued.
+fn either(one: Answer, other: Answer) -> Answer {
+    both(one.negated_if(true), other.negated_if(true)).negated_if(true)
+}
+
+/// How many items a quantifier wants.
+fn wanted(kind: InnerKind, items: usize) -> usize {
+    match kind {
+        InnerKind::Each => items,
+        InnerKind::Some | InnerKind::Length => 1,
+        InnerKind::AtLeast(count) => usize::try_from(count).unwrap_or(usize::MAX),
+    }
+}
+
+/// What the items of a list came to.
+#[derive(Default)]
+struct Counts {
+    wanted: usize,
+    met: usize,
+    unmet: usize,
+    unknown: usize,
+    first_met: Option<usize>,
+    first_unmet: Option<usize>,
+    first_unknown: Option<usize>,
+}
+
+impl Counts {
+    fn add(&mut self, answer: Answer, index: usize) {
+        let (count, first) = match answer {
+            Answer::Met => (&mut self.met, &mut self.first_met),
+            Answer::Unmet => (&mut self.unmet, &mut self.first_unmet),
+            Answer::NotEvaluable => (&mut self.unknown, &mut self.first_unknown),
+        };
+        *count += 1;
+        first.get_or_insert(index);
+    }
+
+    /// Whether enough are met, when so many are left.
+    fn decided(&self, left: usize) -> Option<Answer> {
+        if self.met >= self.wanted {
+            return Some(Answer::Met);
+        }
+        (self.met + self.unknown + left < self.wanted).then_some(Answer::Unmet)
+    }
+}
+
+/// The weight of the members of a group by what they came to.
+struct Counted {
+    total: Number,
+    met: Number,
+    unknown: Number,
+    /// A member that has to be met and is not, and what it came to.
+    must: Option<(usize, Answer)>,
+    all: Answer,
+}
+
+impl Counted {
+    fn of(group: &Group, answers: &[Answer]) -> Self {
+        let zero = || Number::int(0);
+        let mut counted = Self { total: zero(), met: zero(), unknown: zero(), must: None, all: Answer::Met };
+        // Weights are short numbers, so their sum is one.
+        let add = |sum: &mut Number, weight: &Number| *sum = sum.add(weight).unwrap_or_else(|_| sum.clone());
+        for (at, (member, answer)) in group.members.iter().zip(answers).enumerate() {
+            add(&mut counted.total, &member.weight);
+            match answer {
+                Answer::Met => add(&mut counted.met, &member.weight),
+                Answer::Unmet => {}
+                Answer::NotEvaluable => add(&mut counted.unknown, &member.weight),
+            }
+            counted.all = both(counted.all, *answer);
+            if member.must && *answer != Answer::Met {
+                let worse = matches!(counted.must, Some((_, Answer::Unmet)));
+                if !worse {
+                    counted.must = Some((at, *answer));
+                }
+            }
+        }
+        counted
+    }
+
+    /// Met when the threshold is reached and every must is met; without a threshold when every member is.
+    fn answer(&self, threshold: Option<&Number>) -> Answer {
+        let Some(threshold) = threshold else { return self.all };
+        let needed = self.total.mul(threshold).unwrap_or_else(|_| self.total.clone());
+        let possible = self.met.add(&self.unknown).unwrap_or_else(|_| self.met.clone());
+        let reached = if self.met >= needed {
+            Answer::Met
+        } else if possible < needed {
+            Answer::Unmet
+        } else {
+            Answer::NotEvaluable
+        };
+        both(reached, self.must.map_or(Answer::Met, |(_, answer)| answer))
+    }
+
+    /// The share of the weight that is met.
+    fn score(&self) -> Option<Number> {
+        self.met.div(&self.total).ok()
+    }
+}

@@ -1,0 +1,481 @@
+//! One plain sentence for every line. All wording of answers stands here.
+
+use threadline_lang::diag::{excerpt, nearest};
+use threadline_lang::{Error, Expression, Number, Type, Value};
+
+use super::{Answer, Counted, Counts, Failed, Subject, Tree};
+use crate::model::{Inner, InnerKind, Node};
+use crate::operand::{self, Prepared, Why};
+use crate::path::Step;
+use crate::table::{Named, Op};
+use crate::tree::STEP;
+
+/// A line that says nothing yet.
+pub(super) fn line(answer: Option<Answer>) -> Tree {
+    Tree {
+        answer,
+        path: String::new(),
+        operator: "".into(),
+        expected: None,
+        actual: None,
+        reason: String::new(),
+        vacuous: false,
+        score: None,
+        children: Vec::new(),
+    }
+}
+
+fn logic(answer: Answer, path: String, node: &Node, reason: String) -> Tree {
+    Tree { path, operator: node.written.clone(), reason, ..line(Some(answer)) }
+}
+
+/// `1st`, `2nd`, `3rd`
+pub(super) fn ordinal(position: usize) -> String {
+    let number = position + 1;
+    let ending = match (number % 10, number % 100) {
+        (1, other) if other != 11 => "st",
+        (2, other) if other != 12 => "nd",
+        (3, other) if other != 13 => "rd",
+        _ => "th",
+    };
+    format!("the {number}{ending}")
+}
+
+fn are(count: usize, of: usize) -> String {
+    match (count, of) {
+        (1, 1) => "it is".to_owned(),
+        (1, _) => format!("1 of {of} is"),
+        (count, of) if count == of => format!("all {of} are"),
+        _ => format!("{count} of {of} are"),
+    }
+}
+
+fn count(lines: &[Tree], answer: Answer) -> usize {
+    lines.iter().filter(|line| line.answer == Some(answer)).count()
+}
+
+// ---- logic ----------------------------------------------------------------------------------------------
+
+pub(super) fn top(lines: Vec<Tree>) -> Tree {
+    let answers = lines.iter().filter_map(|line| line.answer);
+    let answer = answers.fold(None, |all, answer| Some(super::both(all.unwrap_or(Answer::Met), answer)));
+    let answer = answer.unwrap_or(Answer::NotEvaluable);
+    let reason = side_by_side(answer, &lines);
+    Tree { reason, children: lines, ..line(Some(answer)) }
+}
+
+pub(super) fn together(answer: Answer, path: String, node: &Node, lines: &[Tree]) -> Tree {
+    logic(answer, path, node, side_by_side(answer, lines))
+}
+
+fn side_by_side(answer: Answer, lines: &[Tree]) -> String {
+    let asked = lines.iter().filter(|line| line.answer.is_some()).count();
+    if asked == 0 {
+        return "nothing of it is known, so nothing is asked".to_owned();
+    }
+    format!("{} {}", are(count(lines, answer), asked), answer.words())
+}
+
+pub(super) fn all(
+    answer: Answer,
+    path: String,
+    node: &Node,
+    members: usize,
+    decided: Option<usize>,
+    why: Option<String>,
+) -> Tree {
+    let reason = match (why, answer, decided) {
+        (Some(why), ..) => why,
+        (_, Answer::Met, _) => format!("{} met", are(members, members)),
+        (.., Some(decided)) => format!("{} is unmet", ordinal(decided)),
+        _ => "not all of them can be evaluated".to_owned(),
+    };
+    logic(answer, path, node, reason)
+}
+
+pub(super) fn any(answer: Answer, path: String, node: &Node, members: usize, decided: Option<usize>) -> Tree {
+    let reason = match (answer, decided) {
+        (_, Some(decided)) => format!("{} is met", ordinal(decided)),
+        (Answer::Unmet, _) if members == 1 => "it is unmet".to_owned(),
+        (Answer::Unmet, _) => format!("none of {members} is met"),
+        _ => "none is met, and not all of them can be evaluated".to_owned(),
+    };
+    logic(answer, path, node, reason)
+}
+
+pub(super) fn not(answer: Answer, path: String, node: &Node) -> Tree {
+    let reason = match answer {
+        Answer::Met => "what it negates is unmet",
+        Answer::Unmet => "what it negates is met",
+        Answer::NotEvaluable => "what it negates cannot be evaluated",
+    };
+    logic(answer, path, node, reason.to_owned())
+}
+
+pub(super) fn when(answer: Answer, path: String, node: &Node, condition: Answer, branch: bool) -> Tree {
+    let reason = match (condition, branch) {
+        (Answer::Met, true) => format!("the condition is met, and `then` is {}", answer.words()),
+        (Answer::Met, false) => "the condition is met, and there is no `then`: nothing is asked".to_owned(),
+        (Answer::Unmet, true) => format!("the condition is unmet, and `else` is {}", answer.words()),
+        (Answer::Unmet, false) => {
+            "the condition is unmet, and there is no `else`: nothing is asked".to_owned()
+        }
+        (Answer::NotEvaluable, _) => "the condition cannot be evaluated".to_owned(),
+    };
+    let vacuous = !branch && condition != Answer::NotEvaluable;
+    Tree { vacuous, ..logic(answer, path, node, reason) }
+}
+
+pub(super) fn scored(
+    answer: Answer,
+    path: String,
+    node: &Node,
+    counted: &Counted,
+    threshold: Option<&Number>,
+) -> Tree {
+    let share = |number: &Number| Value::from(number.round(4).unwrap_or_else(|_| number.clone())).to_string();
+    let score = counted.score();
+    let shown = score.as_ref().map_or_else(|| "none".to_owned(), share);
+    let reason = match (threshold, counted.must) {
+        (Some(_), Some((at, must))) if must == answer => {
+            format!("the score is {shown}, but {} must be met and is {}", ordinal(at), must.words())
+        }
+        (Some(threshold), _) if answer == Answer::NotEvaluable => format!(
+            "the score is {shown}, and whether it reaches {} depends on what cannot be evaluated",
+            share(threshold)
+        ),
+        (Some(threshold), _) => {
+            let than = if answer == Answer::Met { "at least" } else { "less than" };
+            format!("the score is {shown}, {than} {}", share(threshold))
+        }
+        (None, _) => {
+            let said = match answer {
+                Answer::Met => "all are met",
+                Answer::Unmet => "not all are met",
+                Answer::NotEvaluable => "not all can be evaluated",
+            };
+            format!("{said}; the score is {shown}")
+        }
+    };
+    Tree { score, ..logic(answer, path, node, reason) }
+}
+
+pub(super) fn not_evaluated(node: &Node, path: String, decided: usize, by: Answer) -> Tree {
+    let reason = format!("not evaluated: {} is {}, which decides", ordinal(decided), by.words());
+    Tree { path, operator: node.written.clone(), reason, ..line(None) }
+}
+
+pub(super) fn branch_not_evaluated(node: &Node, path: String, condition: Answer) -> Tree {
+    let reason = format!("not evaluated: the condition is {}", condition.words());
+    Tree { path, operator: node.written.clone(), reason, ..line(None) }
+}
+
+pub(super) fn expression(
+    answer: Answer,
+    node: &Node,
+    expression: &Expression,
+    result: Result<bool, Error>,
+) -> Tree {
+    let reason = match result {
+        Ok(met) => format!("the expression is {met}"),
+        Err(error) => {
+            let reads =
+                error.reads().iter().map(|read| format!("{} is {}", read.reference, excerpt(&read.value)));
+            let reads: Vec<String> = reads.collect();
+            if reads.is_empty() { error.to_string() } else { format!("{error}: {}", reads.join(", ")) }
+        }
+    };
+    Tree {
+        operator: node.written.clone(),
+        expected: Some(expression.source().into()),
+        reason,
+        ..line(Some(answer))
+    }
+}
+
+// ---- operators ------------------------------------------------------------------------------------------
+
+pub(super) fn test(
+    answer: Answer,
+    node: &Node,
+    named: Named,
+    operand: Result<(&Prepared, &Value), String>,
+    subject: Subject<'_>,
+    path: String,
+    result: &Result<bool, Failed>,
+) -> Tree {
+    let operator = node.written.clone();
+    let actual = subject.value().cloned();
+    let name = shown(&path);
+    let (expected, reason) = match operand {
+        Err(why) => (None, format!("what it compares with has no value: {why}")),
+        Ok((prepared, expected)) => {
+            let reason = match (result, subject) {
+                (Err(Failed::Missing), Subject::Missing(within, step)) => missing(&name, within, step),
+                (Ok(_), Subject::Missing(within, step)) => {
+                    format!("{}{}", missing(&name, within, step), against(answer, named))
+                }
+                (Ok(holds), Subject::Value(value)) => {
+                    let said = statement(named.operator.op, *holds, &name, prepared, expected, value);
+                    format!("{said}{}", against(answer, named))
+                }
+                (Err(Failed::Why(why)), Subject::Value(value)) => failed(*why, &name, expected, value),
+                (Err(_), _) => format!("{name} cannot be compared"),
+            };
+            (Some(expected.clone()), reason)
+        }
+    };
+    Tree { path, operator, expected, actual, reason, ..line(Some(answer)) }
+}
+
+/// An operator that asks for the opposite: what holds is what should not.
+fn against(answer: Answer, named: Named) -> &'static str {
+    let unmet = answer == Answer::Unmet && named.negated;
+    if unmet { ", which it should not" } else { "" }
+}
+
+fn shown(path: &str) -> String {
+    if path.is_empty() { "the document".to_owned() } else { format!("`{path}`") }
+}
+
+fn missing(name: &str, within: &Value, step: &Step) -> String {
+    let mut wanted = String::new();
+    step.write(&mut wanted);
+    let wanted = wanted.trim_start_matches('.');
+    match (within.as_object(), within.as_list(), step) {
+        (Some(object), _, Step::Key(key, _)) => {
+            let near = nearest(key.as_str(), object.iter().map(|(key, _)| key.as_str()));
+            let near = near.map(|near| format!("; did you mean `{near}`")).unwrap_or_default();
+            format!("{name} is missing: there is no `{wanted}`{near}")
+        }
+        (_, Some(items), _) => match items.len() {
+            1 => format!("{name} is missing: the list has 1 item"),
+            count => format!("{name} is missing: the list has {count} items"),
+        },
+        _ => format!("{name} is missing: {} has no `{wanted}`", within.kind().with_article()),
+    }
+}
+
+fn statement(
+    op: Op,
+    holds: bool,
+    name: &str,
+    prepared: &Prepared,
+    expected: &Value,
+    actual: &Value,
+) -> String {
+    let (e, a) = (excerpt(expected), excerpt(actual));
+    let not = if holds { "" } else { "not " };
+    let does = |yes: &str, no: &str, what: &str| {
+        if holds { format!("{name} {yes} {what}") } else { format!("{name} does not {no} {what}: it is {a}") }
+    };
+    match op {
+        Op::Eq if holds => format!("{name} is {a}"),
+        Op::Eq => format!("{name} is {a}, not {e}{}", almost(expected, actual)),
+        Op::Gt => format!("{name} is {a}, {not}more than {e}"),
+        Op::Gte => format!("{name} is {a}, {not}at least {e}"),
+        Op::Lt => format!("{name} is {a}, {not}less than {e}"),
+        Op::Lte => format!("{name} is {a}, {not}at most {e}"),
+        Op::Between => {
+            let ends: Vec<String> = expected.as_list().unwrap_or_default().iter().map(excerpt).collect();
+            format!("{name} is {a}, {not}from {}", ends.join(" to "))
+        }
+        Op::Approx => {
+            let part = |name: &str| expected.get(name).map(excerpt).unwrap_or_default();
+            format!("{name} is {a}, {not}within {} of {}", part("tolerance"), part("value"))
+        }
+        Op::In => format!("{name} is {a}, {not}one of {e}"),
+        Op::Matches => does("matches", "match", &e),
+        Op::Exists => {
+            // A value is there, whatever was asked.
+            format!("{name} is there: it is {a}")
+        }
+        Op::IsNull | Op::Type | Op::Empty => format!("{name} is {}", of_kind(op, actual, &a)),
+        Op::StartsWith => does("begins with", "begin with", &e),
+        Op::EndsWith => does("ends with", "end with", &e),
+        Op::Contains => does("contains", "contain", &e),
+        Op::ContainsAll => several(name, prepared, actual, holds, &a),
+        Op::ContainsAny => {
+            let found = operand::found(prepared, actual, true);
+            if holds {
+                format!("{name} contains {}", list(&found))
+            } else {
+                format!("{name} contains none of {e}: it is {a}")
+            }
+        }
+        Op::Subset => {
+            format!("{name} is {a}, {}", if holds { "nothing beyond these" } else { "which has more" })
+        }
+        Op::Schema => match prepared {
+            Prepared::Schema(schema) if !holds => {
+                format!("{name} is not valid by the schema: {}", schema.problems(actual).join("; "))
+            }
+            _ => format!("{name} is valid by the schema"),
+        },
+        Op::Before => format!("{name} is {a}, {not}before {e}"),
+        Op::After => format!("{name} is {a}, {not}after {e}"),
+        // These have lines of their own.
+        Op::Length | Op::Each | Op::Some | Op::AtLeast => format!("{name} is {a}"),
+    }
+}
+
+/// Two texts that are one number: it is easy to mean the number.
+fn almost(expected: &Value, actual: &Value) -> &'static str {
+    let number = |value: &Value| value.as_str().and_then(|text| Number::parse(text.trim()).ok());
+    match (number(expected), number(actual)) {
+        (Some(one), Some(other)) if one == other => {
+            " as text; they are the same number: expect it without quotes to compare numbers"
+        }
+        _ if expected.to_string() == actual.to_string() && expected.kind() != actual.kind() => {
+            ": the types differ"
+        }
+        _ => "",
+    }
+}
+
+fn of_kind(op: Op, actual: &Value, a: &str) -> String {
+    match op {
+        Op::IsNull if actual.is_null() => "null".to_owned(),
+        Op::IsNull => format!("not null but {a}"),
+        Op::Empty => {
+            let empty = operand::length(actual) == Ok(0);
+            if empty { format!("empty: it is {a}") } else { format!("not empty: it is {a}") }
+        }
+        _ if actual.is_null() => "null".to_owned(),
+        _ => format!("{}: {a}", actual.kind().with_article()),
+    }
+}
+
+fn several(name: &str, prepared: &Prepared, actual: &Value, holds: bool, a: &str) -> String {
+    if holds {
+        return format!("{name} contains {}", list(&operand::found(prepared, actual, true)));
+    }
+    format!("{name} does not contain {}: it is {a}", list(&operand::found(prepared, actual, false)))
+}
+
+fn list(values: &[Value]) -> String {
+    const SHOWN: usize = 10;
+    let shown: Vec<String> = values.iter().take(SHOWN).map(excerpt).collect();
+    match values.len().saturating_sub(SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+fn failed(why: Why, name: &str, expected: &Value, actual: &Value) -> String {
+    let a = match actual.kind() {
+        Type::Null => "null".to_owned(),
+        _ => format!("{} ({})", excerpt(actual), actual.kind()),
+    };
+    match why {
+        Why::NotANumber => format!("{name} is {a}, which is no number"),
+        Why::OtherUnit => {
+            format!("{name} is {a}, which cannot be compared with {}: the units differ", excerpt(expected))
+        }
+        Why::NotText => format!("{name} is {a}, which is no text"),
+        Why::NoText => format!("{name} is {a}, which is neither text nor a number"),
+        Why::NoContainer => format!("{name} is {a}, which is neither text nor a list nor an object"),
+        Why::NotAList => format!("{name} is {a}, which is no list"),
+        Why::OtherContainer => {
+            format!("{name} is {a}, which cannot be a part of {}", expected.kind().with_article())
+        }
+        Why::NotAPart => format!("{name} is {a}, which can contain only texts, not {}", excerpt(expected)),
+        Why::NotATime => format!("{name} is {a}, which is no time"),
+        Why::TooLarge => format!("{name} is too large to be compared"),
+    }
+}
+
+// ---- what is in a value ---------------------------------------------------------------------------------
+
+pub(super) fn inner_failed(node: &Node, subject: Subject<'_>, path: String, why: Failed) -> Tree {
+    let name = shown(&path);
+    let reason = match (subject, why) {
+        (Subject::Missing(within, step), _) => missing(&name, within, step),
+        (Subject::Value(value), Failed::Why(why)) => failed(why, &name, &Value::NULL, value),
+        (Subject::Value(_), Failed::Missing) => format!("{name} is missing"),
+    };
+    let actual = subject.value().cloned();
+    Tree { actual, ..logic(Answer::NotEvaluable, path, node, reason) }
+}
+
+pub(super) fn quantified(
+    answer: Answer,
+    path: String,
+    node: &Node,
+    inner: &Inner,
+    items: usize,
+    counts: &Counts,
+) -> Tree {
+    let name = shown(&path);
+    let at = |index: Option<usize>| index.map(|index| format!("{path}[{index}]")).unwrap_or_default();
+    let unknown = || format!("{} cannot be evaluated", at(counts.first_unknown));
+    let plain = answer.negated_if(inner.negated);
+    let reason = match (inner.kind, plain) {
+        (_, _) if items == 0 => format!("{name} has no items"),
+        (InnerKind::Each, Answer::Met) => format!("every item of {name} meets it"),
+        (InnerKind::Each, Answer::Unmet) => format!("{} does not meet it", at(counts.first_unmet)),
+        (InnerKind::Some, Answer::Met) => format!("{} meets it", at(counts.first_met)),
+        (InnerKind::Some, Answer::Unmet) => format!("no item of {name} meets it"),
+        (InnerKind::AtLeast(wanted), Answer::Met) => format!("{wanted} items of {name} meet it"),
+        (InnerKind::AtLeast(wanted), Answer::Unmet) => {
+            let first = counts.first_unmet.map(|_| format!("; {} does not", at(counts.first_unmet)));
+            format!(
+                "{} of {items} items meet it, fewer than {wanted}{}",
+                counts.met,
+                first.unwrap_or_default()
+            )
+        }
+        _ => unknown(),
+    };
+    // A list without items meets what is asked of each, and of none.
+    let vacuous = items == 0 && answer == Answer::Met;
+    Tree { vacuous, ..logic(answer, path, node, reason) }
+}
+
+// ---- the plan -------------------------------------------------------------------------------------------
+
+pub(super) fn no_plan(node: &Node, why: &str) -> Tree {
+    logic(Answer::NotEvaluable, "plan".to_owned(), node, why.to_owned())
+}
+
+pub(super) fn candidate(answer: Answer, path: String, lines: &[Tree]) -> Tree {
+    Tree { path, operator: STEP.into(), reason: side_by_side(answer, lines), ..line(Some(answer)) }
+}
+
+pub(super) fn step(answer: Answer, node: &Node, met: Option<usize>, candidates: &[Tree]) -> Tree {
+    let reason = match (answer, met, candidates) {
+        (_, Some(index), _) => format!("plan[{index}] meets it"),
+        (_, _, []) => "the plan has no steps".to_owned(),
+        (Answer::NotEvaluable, ..) => {
+            "no step of the plan meets it, and not every one can be evaluated".to_owned()
+        }
+        (_, _, candidates) => {
+            let met = |step: &Tree| count(&step.children, Answer::Met);
+            // Of steps that are equally near, the first.
+            let near = candidates.iter().rev().max_by_key(|step| met(step));
+            let near = near.filter(|_| candidates.len() > 1);
+            let near = near.map(|step| format!("; {} is nearest", step.path)).unwrap_or_default();
+            format!("no step of the plan meets it{near}")
+        }
+    };
+    logic(answer, "plan".to_owned(), node, reason)
+}
+
+// ---- rules ----------------------------------------------------------------------------------------------
+
+pub(super) fn ruled(answer: Answer, node: &Node, expected: Option<Value>, reason: String) -> Tree {
+    Tree { operator: node.written.clone(), expected, reason, ..line(Some(answer)) }
+}
+
+/// Why an expectation came to what it did, in one sentence.
+pub(super) fn reason_of(tree: &Tree) -> String {
+    if tree.answer == Some(Answer::Met) {
+        return tree.reason.clone();
+    }
+    let causes = tree.causes();
+    match causes[..] {
+        [] => tree.reason.clone(),
+        [only] => only.reason.clone(),
+        [first, ref more @ ..] => format!("{}; and {} more", first.reason, more.len()),
+    }
+}

@@ -1,0 +1,446 @@
+//! One expectation: logic, fields, paths and options side by side.
+
+use ecow::EcoString;
+use threadline_lang::diag::{Span, nearest};
+use threadline_lang::source::{Entry, Node as Source};
+use threadline_lang::{Number, Value};
+
+use super::{At, Loader, known};
+use crate::checks::Check;
+use crate::load::fields::Bound;
+use crate::model::{Group, Member, Node, Operand, Score, Test, What, When};
+use crate::path::Path;
+use crate::table::{self, CHECKS, FIELDS, LOGIC, OPTIONS, Op, ROOTS};
+
+/// The options of an expectation that say how it counts.
+#[derive(Default)]
+struct Options {
+    weight: Option<Number>,
+    must: bool,
+    threshold: Option<Number>,
+    distinct: bool,
+}
+
+/// Where an expectation stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stands {
+    /// At the top of a file or part.
+    Top,
+    /// As a member of `all`.
+    InAll,
+    /// Anywhere else.
+    Below,
+}
+
+impl Loader<'_> {
+    /// An expectation at the top.
+    pub(super) fn root(&mut self, at: &At<'_>) -> Option<Node> {
+        let mut bound = Bound::default();
+        let (node, _) = self.level(at, 1, Stands::Top, &mut bound)?;
+        self.with_step(node, bound)
+    }
+
+    /// An expectation below logic: what it asks of a step of the plan is its own.
+    fn below(&mut self, at: &At<'_>, depth: usize) -> Option<Node> {
+        let mut bound = Bound::default();
+        let (node, _) = self.level(at, depth, Stands::Below, &mut bound)?;
+        self.with_step(node, bound)
+    }
+
+    /// What was asked of one step of the plan stands where its first check stood.
+    fn with_step(&mut self, nodes: Vec<Node>, bound: Bound) -> Option<Node> {
+        let mut nodes = nodes;
+        if let Some((position, step)) = self.step_of(bound) {
+            nodes.insert(position.min(nodes.len()), step);
+        }
+        joined(nodes)
+    }
+
+    /// The lines of one expectation, and how it counts. What it asks of a step of the plan goes to `bound`.
+    fn level(
+        &mut self,
+        at: &At<'_>,
+        depth: usize,
+        stands: Stands,
+        bound: &mut Bound,
+    ) -> Option<(Vec<Node>, Member)> {
+        if depth > self.depth {
+            let message = format!("logic is nested {depth} deep; {} is the most", self.depth);
+            let hint = "name a part and check it as an expectation of its own, or raise `depth` of the file";
+            self.problem(Check::TooDeep.at(at.node.span, message).hint(hint));
+            return None;
+        }
+        if at.node.value.as_object().is_none() {
+            let found = at.node.value.kind().with_article();
+            let message = format!("an expectation is an object of checks, this is {found}");
+            self.problem(Check::NotAnExpectation.at(at.node.span, message));
+            return None;
+        }
+        let asks = |name: &str| known(OPTIONS, name).is_none();
+        if !at.node.entries().any(|(key, _)| asks(key)) {
+            self.problem(Check::NotAnExpectation.at(at.node.span, "this expectation checks nothing"));
+            return None;
+        }
+        let options = self.options(at, stands);
+        let mut nodes = Vec::new();
+        // Its own checks of a step and those of its `all` go together; an `all` alone keeps its own.
+        let own_step = stands == Stands::InAll
+            || at.node.entries().any(|(key, _)| table::field(key).is_some_and(super::fields::is_of_step));
+        for (key, entry) in at.node.entries() {
+            let child = at.key(key, &entry.node);
+            let before = nodes.len();
+            match key {
+                "all" if own_step && options.plain() => {
+                    nodes.extend(self.all(
+                        &child,
+                        depth,
+                        entry.key_span,
+                        &options,
+                        Some((&mut *bound, before)),
+                    ));
+                }
+                "all" => nodes.extend(self.all(&child, depth, entry.key_span, &options, None)),
+                "any" => nodes.extend(self.any(&child, depth, entry.key_span)),
+                "not" => nodes.extend(self.not(&child, depth, entry.key_span)),
+                "when" => nodes.extend(self.when(at, &child, depth, entry.key_span)),
+                "then" | "else" if at.node.get("when").is_none() => {
+                    let message = format!("`{key}` without `when`");
+                    let hint = "write the condition beside it, as `when`";
+                    self.problem(Check::WithoutWhen.at(entry.key_span, message).hint(hint));
+                }
+                "then" | "else" => {}
+                "expr" => {
+                    let condition = self.condition(&child);
+                    let what = condition.map(|field| What::Expression(field.into()));
+                    nodes.extend(what.map(|what| node(key, entry.key_span, what)));
+                }
+                "judge" => nodes.extend(self.judge(&child, entry.key_span)),
+                _ if known(OPTIONS, key).is_some() => {}
+                _ => match table::field(key) {
+                    Some(field) => nodes.extend(self.field(field, &child, entry.key_span, bound, before)),
+                    None => nodes.extend(self.path(key, entry, &child, depth)),
+                },
+            }
+        }
+        let member = Member {
+            node: node("", at.node.span, What::Together(Vec::new())),
+            weight: options.weight.unwrap_or_else(|| Number::int(1)),
+            must: options.must,
+        };
+        Some((nodes, member))
+    }
+
+    fn options(&mut self, at: &At<'_>, stands: Stands) -> Options {
+        let mut options = Options::default();
+        for (key, entry) in at.node.entries() {
+            let (value, node) = (&entry.node.value, &entry.node);
+            match key {
+                "name" | "description" if value.as_str().is_none() => self.wrong_type(key, "text", node),
+                "weight" => {
+                    let number =
+                        value.as_number().filter(|number| !number.is_negative() && !number.is_zero());
+                    options.weight = number.cloned();
+                    if number.is_none_or(|number| number.to_f64() > 1e9) {
+                        self.wrong_type(key, "a number above 0, up to 1000000000", node);
+                    }
+                    self.member_only(key, entry.key_span, stands);
+                }
+                "must" => {
+                    options.must = self.bool(key, node).unwrap_or_default();
+                    self.member_only(key, entry.key_span, stands);
+                }
+                "threshold" => {
+                    let one = Number::int(1);
+                    let number = value.as_number().filter(|number| !number.is_negative() && **number <= one);
+                    options.threshold = number.cloned();
+                    if number.is_none() {
+                        self.wrong_type(key, "a number from 0 to 1", node);
+                    }
+                    self.beside_all(key, entry.key_span, at.node);
+                }
+                "distinct" => {
+                    options.distinct = self.bool(key, node).unwrap_or_default();
+                    self.beside_all(key, entry.key_span, at.node);
+                }
+                _ => {}
+            }
+        }
+        options
+    }
+
+    fn member_only(&mut self, key: &str, span: Span, stands: Stands) {
+        if stands != Stands::InAll {
+            let message = format!("`{key}` says something only of a member of `all`");
+            let hint = "put the expectations that are weighed into one `all`, with `threshold` beside it";
+            self.problem(Check::OptionNotHere.at(span, message).hint(hint));
+        }
+    }
+
+    fn beside_all(&mut self, key: &str, span: Span, node: &Source) {
+        if node.get("all").is_none() {
+            let message = format!("`{key}` says something only beside `all`");
+            self.problem(Check::OptionNotHere.at(span, message));
+        }
+    }
+
+    // ---- logic ------------------------------------------------------------------------------------------
+
+    fn list(&mut self, key: &str, at: &At<'_>) -> bool {
+        if at.node.value.as_list().is_none() {
+            self.wrong_type(key, "a list of expectations", at.node);
+            return false;
+        }
+        if at.node.items().is_empty() {
+            let message = format!("`{key}` without a member");
+            let hint = match key {
+                "all" => "nothing would always be met",
+                _ => "nothing would never be met",
+            };
+            self.problem(Check::NoMembers.at(at.node.span, message).hint(hint));
+            return false;
+        }
+        true
+    }
+
+    fn all(
+        &mut self,
+        at: &At<'_>,
+        depth: usize,
+        span: Span,
+        options: &Options,
+        shared: Option<(&mut Bound, usize)>,
+    ) -> Option<Node> {
+        if !self.list("all", at) {
+            return None;
+        }
+        let joint = options.plain();
+        let (mut own, mut members, mut weighed) = (Bound::default(), Vec::new(), options.threshold.is_some());
+        let shares = shared.is_some();
+        let (bound, outer) = match shared {
+            Some((bound, position)) => (bound, Some(position)),
+            None => (&mut own, None),
+        };
+        for item in at.items() {
+            let mut alone = Bound::default();
+            let to = if joint { &mut *bound } else { &mut alone };
+            to.position.get_or_insert(outer.unwrap_or(members.len()));
+            let Some((nodes, member)) = self.level(&item, depth + 1, Stands::InAll, to) else { continue };
+            weighed |= item.node.get("weight").is_some();
+            if item.node.get("must").is_some() && options.threshold.is_none() {
+                let message = "`must` says something only where `all` has a `threshold`: without one every member must be met";
+                let place = item.node.entry("must").map_or(item.node.span, |entry| entry.key_span);
+                self.problem(Check::OptionNotHere.at(place, message));
+            }
+            let node = if joint { joined(nodes) } else { self.with_step(nodes, alone) };
+            members.extend(node.map(|node| Member { node: titled(node, item.node), ..member }));
+        }
+        if !shares && let Some((position, step)) = self.step_of(own) {
+            let member = Member { node: step, weight: Number::int(1), must: false };
+            members.insert(position.min(members.len()), member);
+        }
+        let score = weighed.then(|| Score { threshold: options.threshold.clone() });
+        let group = Group { members, score, distinct: options.distinct };
+        (!group.members.is_empty()).then(|| node("all", span, What::All(group)))
+    }
+
+    fn any(&mut self, at: &At<'_>, depth: usize, span: Span) -> Option<Node> {
+        if !self.list("any", at) {
+            return None;
+        }
+        let mut members = Vec::new();
+        for item in at.items() {
+            members.extend(self.below(&item, depth + 1).map(|node| titled(node, item.node)));
+        }
+        (!members.is_empty()).then(|| node("any", span, What::Any(members)))
+    }
+
+    fn not(&mut self, at: &At<'_>, depth: usize, span: Span) -> Option<Node> {
+        if at.node.value.as_list().is_some() {
+            let problem = Check::WrongType.at(at.node.span, "`not` takes an expectation, this is a list");
+            self.problem(problem.hint("write `not: {any: [...]}` or `not: {all: [...]}`"));
+            return None;
+        }
+        let inner = self.below(at, depth + 1)?;
+        self.several_words(&inner, span);
+        Some(node("not", span, What::Not(inner.into())))
+    }
+
+    /// `not` of several words is met when one is missing, which hardly anybody means.
+    fn several_words(&mut self, inner: &Node, span: Span) {
+        let (of, test) = match &inner.what {
+            What::At(_, child) => match &child.what {
+                What::Test(test) => (&inner.written, test),
+                _ => return,
+            },
+            _ => return,
+        };
+        let words = match &test.operand {
+            Operand::Fixed(_, value) => value.as_list().map_or(1, <[Value]>::len),
+            Operand::Dynamic(_) => 0,
+        };
+        if test.named.operator.op == Op::ContainsAll && !test.named.negated && words > 1 {
+            let message = format!("`not` of `{of}` is met as soon as one of the {words} words is missing");
+            let hint = match table::field(of) {
+                Some(_) => "to forbid all of them write `shouldNotContain`".to_owned(),
+                None => "to forbid all of them write `not-containsAny`".to_owned(),
+            };
+            self.problem(Check::NotOfSeveral.at(span, message).hint(hint));
+        }
+    }
+
+    fn when(&mut self, at: &At<'_>, condition: &At<'_>, depth: usize, span: Span) -> Option<Node> {
+        let branch = |loader: &mut Self, key: &str| {
+            let found = at.node.get(key)?;
+            Some(loader.below(&at.key(key, found), depth + 1).map(|node| renamed(node, key)))
+        };
+        let condition = self.below(condition, depth + 1);
+        let (then, otherwise) = (branch(self, "then"), branch(self, "else"));
+        if then.is_none() && otherwise.is_none() {
+            let problem =
+                Check::WithoutWhen.at(span, "`when` without `then` and without `else` asks nothing");
+            self.problem(problem.hint("write `then` beside it: what must be met when the condition is"));
+            return None;
+        }
+        let (then, otherwise) = (then.unwrap_or(None), otherwise.unwrap_or(None));
+        Some(node("when", span, What::When(When { condition: condition?, then, otherwise }.into())))
+    }
+
+    fn judge(&mut self, at: &At<'_>, span: Span) -> Option<Node> {
+        if at.node.value.as_str().is_none_or(|text| text.trim().is_empty()) {
+            self.wrong_type("judge", "a question in words", at.node);
+            return None;
+        }
+        let operand = self.text_operand(at)?;
+        Some(node("judge", span, What::Judge(operand)))
+    }
+
+    // ---- paths ------------------------------------------------------------------------------------------
+
+    /// A path into the actual document, or a bare fact.
+    fn path(&mut self, key: &str, entry: &Entry, at: &At<'_>, depth: usize) -> Option<Node> {
+        let span = entry.key_span;
+        if self.is_fact(key) {
+            self.declared_fact(key, span);
+            let check = self.comparison(at, "eq", depth)?;
+            return Some(node(key, span, What::At(Path::of(&["facts", key]), check.into())));
+        }
+        let path = match Path::parse(key) {
+            Ok(path) if path.root().is_some_and(|root| table::root(root).is_some()) => path,
+            Ok(path) => {
+                self.unknown_field(key, path.root().unwrap_or(key), span);
+                return self.left_out(key, span);
+            }
+            Err(_) => {
+                self.unknown_field(key, key, span);
+                return self.left_out(key, span);
+            }
+        };
+        let root = path.root().unwrap_or_default();
+        if let Some(kind) = self.context.kind
+            && !kind.roots().any(|known| known == root)
+        {
+            let known = kind.roots().collect::<Vec<_>>().join(", ");
+            let problem = Check::UnknownField.at(span, format!("{} has no `{root}`", kind.with_article()));
+            self.problem(problem.hint(format!("it has {known}")));
+            return None;
+        }
+        if root == "facts" {
+            self.facts_of(&path, &entry.node, span);
+        }
+        let check = self.comparison(at, "eq", depth)?;
+        Some(node(key, span, What::At(path, check.into())))
+    }
+
+    /// The facts that `facts.x` or `facts: {x: ...}` reads.
+    fn facts_of(&mut self, path: &Path, node: &Source, span: Span) {
+        if let Some(name) = path.second() {
+            return self.declared_fact(name, span);
+        }
+        let is_path = |key: &str| table::named(key).is_none() && known(LOGIC, key).is_none();
+        for (key, entry) in node.entries().filter(|(key, _)| is_path(key)) {
+            let name = Path::parse(key).ok().and_then(|path| path.root().map(EcoString::from));
+            self.declared_fact(name.as_deref().unwrap_or(key), entry.key_span);
+        }
+    }
+
+    /// A fact may stand without `facts.` when it is declared, or when its name begins with `context` as facts of older
+    /// files do.
+    fn is_fact(&self, key: &str) -> bool {
+        let declared = self.facts.iter().flatten().any(|(name, _)| name == key);
+        let context = key.strip_prefix("context").and_then(|rest| rest.chars().next());
+        (declared && table::root(key).is_none()) || context.is_some_and(char::is_uppercase)
+    }
+
+    fn left_out(&mut self, key: &str, span: Span) -> Option<Node> {
+        let why = format!("not evaluated: `{key}` is not known");
+        (self.unknown == super::Unknown::Warn).then(|| node(key, span, What::LeftOut(why.into())))
+    }
+
+    fn unknown_field(&mut self, key: &str, root: &str, span: Span) {
+        if let Some(operator) = table::named(key) {
+            let name = operator.operator.name;
+            let message = format!("`{key}` is an operator: it stands behind a field or a path");
+            let problem = Check::UnknownField.at(span, message);
+            return self.problem(problem.hint(format!("write `value: {{{name}: ...}}`, or another path")));
+        }
+        let facts: Vec<EcoString> = self.facts.iter().flatten().map(|(name, _)| name.clone()).collect();
+        let fields = FIELDS.iter().map(|field| field.name);
+        let keys = [LOGIC, CHECKS, OPTIONS].into_iter().flatten().map(|key| key.name);
+        let names = fields.chain(keys).chain(ROOTS.iter().map(|root| root.name));
+        let names = names.chain(facts.iter().map(EcoString::as_str));
+        let elsewhere = table::ELSEWHERE.iter().find(|(name, to)| *name == key && known(LOGIC, to).is_some());
+        let near = elsewhere.map(|(_, to)| *to).or_else(|| nearest(root, names));
+        let hint = match near {
+            Some(near) if root == key => format!("did you mean `{near}`"),
+            Some(near) => format!("did you mean `{}`", key.replacen(root, near, 1)),
+            None if self.facts.is_some() => {
+                "a fact is read as `facts.NAME` and declared in `facts`".to_owned()
+            }
+            None => format!("to look into the actual document write `value.{key}` or `facts.{key}`"),
+        };
+        let message = format!("`{key}` is neither a field nor a path into the actual document");
+        self.unknown(Check::UnknownField, span, message, Some(hint));
+    }
+}
+
+impl Options {
+    /// Whether the members of `all` are just met together.
+    fn plain(&self) -> bool {
+        self.threshold.is_none() && !self.distinct
+    }
+}
+
+pub(super) fn node(written: &str, span: Span, what: What) -> Node {
+    Node { written: written.into(), span, what }
+}
+
+/// Several lines as one; nothing when there is none.
+fn joined(mut nodes: Vec<Node>) -> Option<Node> {
+    if nodes.len() <= 1 {
+        return nodes.pop();
+    }
+    let written: Vec<&str> = nodes.iter().map(|node| node.written.as_str()).collect();
+    let written = written.join(", ");
+    let span = nodes.iter().fold(nodes[0].span, |span, node| span.to(node.span));
+    Some(node(&written, span, What::Together(nodes)))
+}
+
+/// A member that has a name is called so.
+fn titled(member: Node, source: &Source) -> Node {
+    match source.get("name").and_then(|name| name.value.as_str()) {
+        Some(name) if matches!(member.what, What::Together(_)) => renamed(member, name),
+        _ => member,
+    }
+}
+
+fn renamed(member: Node, name: &str) -> Node {
+    match member.what {
+        What::Together(_) => Node { written: name.into(), ..member },
+        _ => member,
+    }
+}
+
+/// The test of an operator that is known to be in the table.
+pub(super) fn test(named: table::Named, operand: Operand) -> What {
+    What::Test(Test { named, operand })
+}

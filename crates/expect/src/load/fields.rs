@@ -1,0 +1,268 @@
+//! The fields of the expectations of agents, each built as the check that its line of the table says.
+
+use threadline_lang::diag::{Span, nearest};
+use threadline_lang::{Type, Value};
+
+use super::expectation::{node, test};
+use super::{At, Loader};
+use crate::checks::Check;
+use crate::model::{Node, Operand, Rule, What};
+use crate::operand;
+use crate::path::Path;
+use crate::table::{self, Field, FieldName, FieldTakes, Named, Op, RESPONSE_TYPES};
+
+/// What is asked of one step of the plan.
+#[derive(Default)]
+pub(super) struct Bound {
+    checks: Vec<Node>,
+    /// Where among the lines of its owner it goes.
+    pub(super) position: Option<usize>,
+}
+
+/// Whether a field is about a step of the plan.
+pub(super) fn is_of_step(field: &Field) -> bool {
+    use FieldName::{Agent, Amount, Function, Params, Recipient};
+    matches!(field.field, Agent | Function | Params | Amount | Recipient)
+}
+
+/// An operator that is in the table.
+fn operator(name: &str) -> Named {
+    table::named(name).unwrap_or_else(|| unreachable!("`{name}` is in the table of operators"))
+}
+
+impl Loader<'_> {
+    /// The lines of a field. What it asks of a step of the plan goes to `bound`, which belongs at `position` unless it
+    /// has a place.
+    pub(super) fn field(
+        &mut self,
+        field: &'static Field,
+        at: &At<'_>,
+        span: Span,
+        bound: &mut Bound,
+        position: usize,
+    ) -> Option<Node> {
+        if let Some(kind) = self.context.kind
+            && kind != crate::actual::Kind::Answer
+        {
+            let known = kind.roots().collect::<Vec<_>>().join(", ");
+            let message = format!(
+                "`{}` is about the answer of an agent, and this is {}",
+                field.name,
+                kind.with_article()
+            );
+            self.problem(Check::UnknownField.at(span, message).hint(format!("it has {known}")));
+            return None;
+        }
+        let name = field.name;
+        let line = |what: What| Some(node(name, span, what));
+        match field.field {
+            FieldName::ResponseType => {
+                let check = self.comparison(at, name, 1)?;
+                self.response_types(&check);
+                line(What::At(Path::of(&["type"]), check.into()))
+            }
+            FieldName::Agent => self.of_step(field, &["agent"], at, span, bound, position),
+            FieldName::Function => self.of_step(field, &["function"], at, span, bound, position),
+            FieldName::Amount => self.of_step(field, &["params", "amount"], at, span, bound, position),
+            FieldName::Recipient => self.of_step(field, &["params", "recipient"], at, span, bound, position),
+            FieldName::Params => {
+                self.params(at, span, bound, position);
+                None
+            }
+            FieldName::Contain | FieldName::Mention | FieldName::Warn => {
+                self.words(field, "iContainsAll", at, span)
+            }
+            FieldName::NotContain => self.words(field, "not-iContainsAny", at, span),
+            FieldName::AskFor => {
+                let words = self.words(field, "iContainsAll", at, span)?;
+                let asks =
+                    [("type", "eq", "clarification"), ("text", "contains", "?")].map(|(root, op, value)| {
+                        let check = fixed(name, op, value.into(), span);
+                        node(root, span, What::At(Path::of(&[root]), check.into()))
+                    });
+                let any = node("any", span, What::Any(asks.into()));
+                line(What::Together(vec![any, words]))
+            }
+            FieldName::Reject
+            | FieldName::Explain
+            | FieldName::MaintainRole
+            | FieldName::Handle
+            | FieldName::Behavior => {
+                let operand = match field.takes {
+                    FieldTakes::Bool => {
+                        let met = self.bool(name, at.node)?;
+                        Operand::Fixed(operand::Prepared::Bool(met).into(), met.into())
+                    }
+                    FieldTakes::Text if at.node.value.as_str().is_none_or(str::is_empty) => {
+                        self.wrong_type(name, "text", at.node);
+                        return None;
+                    }
+                    _ => {
+                        self.is_words(name, at)?;
+                        self.text_operand(at)?
+                    }
+                };
+                line(What::Rule(Rule { field: field.field, operand }))
+            }
+        }
+    }
+
+    /// A text or texts that may hold references.
+    pub(super) fn text_operand(&mut self, at: &At<'_>) -> Option<Operand> {
+        self.operand(operator("containsAll"), at)
+    }
+
+    fn of_step(
+        &mut self,
+        field: &Field,
+        path: &[&str],
+        at: &At<'_>,
+        span: Span,
+        bound: &mut Bound,
+        position: usize,
+    ) -> Option<Node> {
+        let check = self.comparison(at, field.name, 1)?;
+        bound.position.get_or_insert(position);
+        bound.checks.push(node(field.name, span, What::At(Path::of(path), check.into())));
+        None
+    }
+
+    /// Names of parameters, never operators: a parameter may be called `type`.
+    fn params(&mut self, at: &At<'_>, span: Span, bound: &mut Bound, position: usize) {
+        if at.node.value.as_object().is_none() {
+            return self.wrong_type(
+                "expectedParams",
+                "names of parameters with a check behind each",
+                at.node,
+            );
+        }
+        if at.node.entries().next().is_none() {
+            let problem = Check::NotAnExpectation.at(at.node.span, "`expectedParams` names no parameter");
+            return self.problem(problem);
+        }
+        bound.position.get_or_insert(position);
+        for (name, entry) in at.node.entries() {
+            let child = at.key(name, &entry.node);
+            let path = match Path::parse(&format!("params.{name}")) {
+                Ok(path) => path,
+                Err(_) => Path::of(&["params", name]),
+            };
+            if let Some(check) = self.comparison(&child, "expectedParams", 1) {
+                bound.checks.push(node("expectedParams", entry.key_span, What::At(path, check.into())));
+            }
+        }
+        let _ = span;
+    }
+
+    /// What was asked of one step, as a line, and where it goes.
+    pub(super) fn step_of(&mut self, bound: Bound) -> Option<(usize, Node)> {
+        let Bound { checks, position } = bound;
+        let first = checks.first()?;
+        self.contradictions(&checks);
+        let mut names: Vec<&str> = Vec::new();
+        for check in &checks {
+            if !names.contains(&check.written.as_str()) {
+                names.push(&check.written);
+            }
+        }
+        let span = first.span;
+        let names = names.join(", ");
+        Some((position.unwrap_or_default(), node(&names, span, What::Step(checks))))
+    }
+
+    /// Two checks of the same part of a step that no step can meet.
+    fn contradictions(&mut self, checks: &[Node]) {
+        for (at, check) in checks.iter().enumerate() {
+            let Some((path, value)) = equal_to(check) else { continue };
+            let other = checks[..at].iter().filter_map(equal_to).find(|(other, _)| *other == path);
+            if let Some((_, other)) = other
+                && other != value
+            {
+                let message = format!(
+                    "`{}` cannot be both {} and {}: the checks of one expectation are about one step of the plan",
+                    check.written,
+                    super::shown(other),
+                    super::shown(value)
+                );
+                let hint = "for two steps write two expectations, or `distinct: true` beside `all`";
+                self.problem(Check::Contradiction.at(check.span, message).hint(hint));
+            }
+        }
+    }
+
+    fn words(&mut self, field: &Field, op: &str, at: &At<'_>, span: Span) -> Option<Node> {
+        self.is_words(field.name, at)?;
+        let named = operator(op);
+        let operand = self.operand(named, at)?;
+        let check = node(field.name, span, test(named, operand));
+        Some(node(field.name, span, What::At(Path::of(&["text"]), check.into())))
+    }
+
+    /// A text, or a list of texts; numbers stand for their text.
+    fn is_words(&mut self, name: &str, at: &At<'_>) -> Option<()> {
+        let is_word = |value: &Value| matches!(value.kind(), Type::Text | Type::Int | Type::Float);
+        let expected = "text, or a list of texts";
+        if at.node.value.as_list().is_none() && !is_word(&at.node.value) {
+            self.wrong_type(name, expected, at.node);
+            return None;
+        }
+        let mut sound = true;
+        let empty = |value: &Value| value.as_str() == Some("");
+        let texts =
+            std::iter::once(at.node).chain(at.node.items()).filter(|node| node.value.as_list().is_none());
+        for item in texts {
+            if !is_word(&item.value) {
+                self.wrong_type(name, expected, item);
+                sound = false;
+            } else if empty(&item.value) {
+                let message = format!("`{name}` has an empty text, which every text contains");
+                self.problem(Check::WrongType.at(item.span, message));
+                sound = false;
+            }
+        }
+        sound.then_some(())
+    }
+
+    /// Kinds of answers that there are.
+    fn response_types(&mut self, check: &Node) {
+        let mut unknown = Vec::new();
+        check.visit(&mut |line| {
+            let What::Test(found) = &line.what else { return };
+            let Operand::Fixed(_, value) = &found.operand else { return };
+            if !matches!(found.named.operator.op, Op::Eq | Op::In) || found.named.fold {
+                return;
+            }
+            let values = value.as_list().map_or_else(|| vec![value], |items| items.iter().collect());
+            let known = |value: &Value| value.as_str().is_some_and(|name| RESPONSE_TYPES.contains(&name));
+            unknown.extend(
+                values.into_iter().filter(|value| !known(value)).map(|value| (value.clone(), line.span)),
+            );
+        });
+        for (value, span) in unknown {
+            let message = format!("`responseType` is never {}", super::shown(&value));
+            let near = value.as_str().and_then(|name| nearest(name, RESPONSE_TYPES));
+            let hint = match near {
+                Some(near) => format!("did you mean `{near}`"),
+                None => format!("it is one of {}; for other kinds write `type`", RESPONSE_TYPES.join(", ")),
+            };
+            self.problem(Check::WrongType.at(span, message).hint(hint));
+        }
+    }
+}
+
+/// A test with an operand of our own.
+fn fixed(written: &str, op: &str, value: Value, span: Span) -> Node {
+    let named = operator(op);
+    let prepared = operand::prepare(named, &value).unwrap_or(operand::Prepared::Bool(true));
+    node(written, span, test(named, Operand::Fixed(prepared.into(), value)))
+}
+
+/// The path and the value of a check that asks for one value.
+fn equal_to(check: &Node) -> Option<(String, &Value)> {
+    let What::At(path, inner) = &check.what else { return None };
+    let What::Test(found) = &inner.what else { return None };
+    let Operand::Fixed(_, value) = &found.operand else { return None };
+    let mut text = String::new();
+    path.steps().iter().for_each(|step| step.write(&mut text));
+    (found.named.operator.op == Op::Eq && !found.named.negated).then_some((text, value))
+}

@@ -1,0 +1,420 @@
+//! Reading: a tree with places in, expectations or every problem at once out.
+//!
+//! Whatever can be known to be wrong without an actual document is found here, so that evaluation has nothing left to
+//! refuse but data.
+
+mod comparison;
+mod expectation;
+mod fields;
+
+use ecow::{EcoString, eco_format};
+use threadline_lang::diag::{Diagnostic, Severity, Span, nearest};
+use threadline_lang::source::{Node as Source, SourceFile, in_order, of_language, place_in};
+use threadline_lang::{
+    Document, DocumentError, Entry, Expression, Origin, Promise, Scope, Shape, Syntax, Type, Value,
+};
+
+use crate::actual::Kind;
+use crate::checks::Check;
+use crate::model::{Dynamic, Expectation, Expectations, Field, Operand};
+use crate::operand::{self, TypeName};
+use crate::table::{self, Key, Named};
+
+/// How deep logic may be nested when a file does not say.
+pub const DEPTH: usize = 5;
+/// How deep a file may allow.
+const MAX_DEPTH: usize = 50;
+/// So many problems are looked for: nobody reads more.
+const MAX_PROBLEMS: usize = 200;
+
+/// What an unknown key is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unknown {
+    /// An error.
+    #[default]
+    Error,
+    /// A warning; what it asks is left out.
+    Warn,
+}
+
+/// What is known about expectations beside their text.
+#[derive(Debug, Clone)]
+pub struct Context<'c> {
+    /// What the actual document will be of, where that is known.
+    pub kind: Option<Kind>,
+    /// The language of references.
+    pub syntax: &'c Syntax,
+    /// What an unknown key is.
+    pub unknown: Unknown,
+    /// How deep logic may be nested.
+    pub depth: usize,
+}
+
+impl Context<'static> {
+    /// Nothing is known.
+    pub const DEFAULT: Self =
+        Self { kind: None, syntax: &Syntax::DEFAULT, unknown: Unknown::Error, depth: DEPTH };
+}
+
+/// Reads the expectations of a file: one, a list, or `expectations` with names. Without them there is at least one
+/// error among the problems.
+pub fn load(file: &SourceFile, context: &Context<'_>) -> (Option<Expectations>, Vec<Diagnostic>) {
+    let tree = match file.read_tree(&context.syntax.limits) {
+        Ok(tree) => tree,
+        Err(error) => {
+            let mut problem = Check::Unreadable.at(error.span, error.to_string());
+            problem.hints.extend(error.hint.map(str::to_owned));
+            return (None, vec![problem]);
+        }
+    };
+    let mut loader = Loader::new(file.text(), context);
+    let expectations = loader.file(&tree);
+    if let Some(expectations) = &expectations {
+        loader.names(expectations);
+    }
+    loader.finish(expectations)
+}
+
+/// Reads the expectations of a part of a file; `at` are the keys that lead there. Names that they read beside those of
+/// the actual document are left to the caller to check.
+pub fn load_part(
+    node: &Source,
+    at: &str,
+    text: &str,
+    context: &Context<'_>,
+) -> (Option<Expectations>, Vec<Diagnostic>) {
+    let mut loader = Loader::new(text, context);
+    let members = loader.members(&At { node, path: at.into() });
+    let expectations = Expectations { members, distinct: false };
+    loader.finish(Some(expectations))
+}
+
+/// A place in a file, and the keys that lead there.
+struct At<'n> {
+    node: &'n Source,
+    path: EcoString,
+}
+
+impl<'n> At<'n> {
+    fn origin(&self) -> Origin {
+        let style = self.node.style.unwrap_or(threadline_lang::data::Style::Plain);
+        Origin { path: self.path.clone(), span: self.node.span, style }
+    }
+
+    fn key(&self, key: &str, node: &'n Source) -> Self {
+        let mut path = self.path.to_string();
+        crate::path::write_key(key, &mut path);
+        Self { node, path: path.into() }
+    }
+
+    fn items(&self) -> impl Iterator<Item = Self> {
+        self.node
+            .items()
+            .iter()
+            .enumerate()
+            .map(|(at, node)| Self { node, path: eco_format!("{}[{at}]", self.path) })
+    }
+}
+
+struct Loader<'c> {
+    text: &'c str,
+    context: &'c Context<'c>,
+    unknown: Unknown,
+    depth: usize,
+    facts: Option<Vec<(EcoString, Option<TypeName>)>>,
+    problems: Vec<Diagnostic>,
+}
+
+impl<'c> Loader<'c> {
+    fn new(text: &'c str, context: &'c Context<'c>) -> Self {
+        let (unknown, depth) = (context.unknown, context.depth);
+        Self { text, context, unknown, depth, facts: None, problems: Vec::new() }
+    }
+
+    fn finish(self, expectations: Option<Expectations>) -> (Option<Expectations>, Vec<Diagnostic>) {
+        let problems = in_order(self.problems);
+        let sound = !problems.iter().any(Diagnostic::is_error);
+        (expectations.filter(|_| sound), problems)
+    }
+
+    fn problem(&mut self, problem: Diagnostic) {
+        if self.problems.len() < MAX_PROBLEMS {
+            self.problems.push(problem);
+        }
+    }
+
+    fn wrong_type(&mut self, key: &str, expected: &str, node: &Source) {
+        let found = node.value.kind().with_article();
+        self.problem(Check::WrongType.at(node.span, format!("`{key}` takes {expected}, this is {found}")));
+    }
+
+    // ---- files ------------------------------------------------------------------------------------------
+
+    fn file(&mut self, tree: &Source) -> Option<Expectations> {
+        let root = At { node: tree, path: EcoString::new() };
+        let Some(expectations) = tree.get("expectations") else {
+            let members = self.members(&root);
+            return Some(Expectations { members, distinct: false });
+        };
+        let mut distinct = false;
+        for (key, entry) in tree.entries() {
+            let node = &entry.node;
+            match key {
+                "expectations" => {}
+                "facts" => self.facts = self.declared(node),
+                "distinct" => distinct = self.bool(key, node).unwrap_or_default(),
+                "unknown" => match node.value.as_str() {
+                    Some("error") => self.unknown = Unknown::Error,
+                    Some("warn") => self.unknown = Unknown::Warn,
+                    _ => self.wrong_type(key, "`error` or `warn`", node),
+                },
+                "depth" => match node.value.as_i64().and_then(|depth| usize::try_from(depth).ok()) {
+                    Some(depth @ 1..=MAX_DEPTH) => self.depth = depth,
+                    _ => self.wrong_type(key, "a whole number from 1 to 50", node),
+                },
+                "name" | "description" => {
+                    if node.value.as_str().is_none() {
+                        self.wrong_type(key, "text", node);
+                    }
+                }
+                _ => self.unknown_file_key(key, entry.key_span),
+            }
+        }
+        let at = root.key("expectations", expectations);
+        let members =
+            if expectations.value.as_object().is_some() { self.named(&at) } else { self.members(&at) };
+        Some(Expectations { members, distinct })
+    }
+
+    fn unknown_file_key(&mut self, key: &str, span: Span) {
+        let names = table::FILE.iter().map(|key| key.name);
+        let problem = Check::UnknownField.at(span, format!("a file of expectations has no key `{key}`"));
+        let problem = match nearest(key, names.clone()) {
+            Some(near) => problem.hint(format!("did you mean `{near}`")),
+            None => problem.hint(format!("its keys are {}", names.collect::<Vec<_>>().join(", "))),
+        };
+        self.problem(problem);
+    }
+
+    /// The facts that a file declares.
+    fn declared(&mut self, node: &Source) -> Option<Vec<(EcoString, Option<TypeName>)>> {
+        let mut facts = Vec::new();
+        match node.value.kind() {
+            Type::List => {
+                for item in node.items() {
+                    match item.value.as_str() {
+                        Some(name) => facts.push((name.into(), None)),
+                        None => self.wrong_type("facts", "a list of names", item),
+                    }
+                }
+            }
+            Type::Object => {
+                for (name, entry) in node.entries() {
+                    let kind = entry.node.value.as_str().and_then(TypeName::of);
+                    if kind.is_none() && entry.node.value.as_str() != Some("any") {
+                        let types =
+                            "the name of a type: any, null, bool, int, float, number, text, list, object";
+                        self.wrong_type(name, types, &entry.node);
+                    }
+                    facts.push((name.into(), kind));
+                }
+            }
+            _ => self.wrong_type("facts", "names with types, or a list of names", node),
+        }
+        Some(facts)
+    }
+
+    /// One expectation or a list of them.
+    fn members(&mut self, at: &At<'_>) -> Vec<Expectation> {
+        if at.node.value.as_list().is_none() {
+            return self.expectation(at, "expectation").into_iter().collect();
+        }
+        if at.node.items().is_empty() {
+            self.problem(Check::NoMembers.at(at.node.span, "there is no expectation in this list"));
+        }
+        let mut members: Vec<Expectation> = Vec::new();
+        for (index, item) in at.items().enumerate() {
+            let member = self.expectation(&item, &(index + 1).to_string());
+            if let Some(member) = &member
+                && members.iter().any(|other| other.name == member.name)
+            {
+                let message = format!("there is another expectation called `{}`", member.name);
+                self.problem(Check::DuplicateName.at(item.node.span, message));
+            }
+            members.extend(member);
+        }
+        members
+    }
+
+    fn named(&mut self, at: &At<'_>) -> Vec<Expectation> {
+        if at.node.entries().next().is_none() {
+            self.problem(Check::NoMembers.at(at.node.span, "there is no expectation in this object"));
+        }
+        let entries: Vec<_> = at.node.entries().collect();
+        entries
+            .into_iter()
+            .filter_map(|(name, entry)| self.expectation(&at.key(name, &entry.node), name))
+            .collect()
+    }
+
+    fn expectation(&mut self, at: &At<'_>, name: &str) -> Option<Expectation> {
+        let node = self.root(at)?;
+        let text = |key: &str| at.node.get(key).and_then(|node| node.value.as_str()).map(EcoString::from);
+        Some(Expectation {
+            name: text("name").unwrap_or_else(|| name.into()),
+            description: text("description"),
+            span: at.node.span,
+            node,
+        })
+    }
+
+    // ---- scalars ----------------------------------------------------------------------------------------
+
+    fn bool(&mut self, key: &str, node: &Source) -> Option<bool> {
+        let bool = node.value.as_bool();
+        if bool.is_none() {
+            self.wrong_type(key, "`true` or `false`", node);
+        }
+        bool
+    }
+
+    /// What stands behind an operator.
+    fn operand(&mut self, named: Named, at: &At<'_>) -> Option<Operand> {
+        let document = self.document(at)?;
+        let Some(value) = document.as_fixed() else {
+            return Some(Operand::Dynamic(Field { of: document, origin: at.origin() }.into()));
+        };
+        match operand::prepare(named, value) {
+            Ok(prepared) => Some(Operand::Fixed(prepared.into(), value.clone())),
+            Err(unfit) => {
+                let span = match unfit.at {
+                    Some(part) => place_in(&at.origin(), Span::new(part.start, part.end), self.text),
+                    None => at.node.span,
+                };
+                let mut problem = unfit.check.at(span, unfit.message);
+                problem.hints.extend(unfit.hint);
+                self.problem(problem);
+                None
+            }
+        }
+    }
+
+    /// A value with the templates in it compiled.
+    fn document(&mut self, at: &At<'_>) -> Option<Document> {
+        match Document::compile(self.context.syntax, |sink| at.node.feed(sink)) {
+            Ok(document) => Some(document),
+            Err(DocumentError::Templates { errors, .. }) => {
+                for error in &errors {
+                    self.problem(of_language(error, &at.origin(), self.text));
+                }
+                None
+            }
+            Err(DocumentError::Read(error)) => {
+                self.problem(Check::Unreadable.at(error.span, error.to_string()));
+                None
+            }
+        }
+    }
+
+    fn condition(&mut self, at: &At<'_>) -> Option<Field<Expression>> {
+        let Some(text) = at.node.value.as_str() else {
+            self.wrong_type("expr", "an expression", at.node);
+            return None;
+        };
+        match Expression::parse(text.trim_end_matches('\n'), self.context.syntax) {
+            Ok(expression) => Some(Field { of: expression, origin: at.origin() }),
+            Err(error) => {
+                self.problem(of_language(&error, &at.origin(), self.text));
+                None
+            }
+        }
+    }
+
+    // ---- names ------------------------------------------------------------------------------------------
+
+    /// Every name that an expected value or an expression reads is one of the actual document.
+    fn names(&mut self, expectations: &Expectations) {
+        let scope = promised(self.context.kind);
+        for dynamic in expectations.dynamics() {
+            let (errors, origin, references) = match dynamic {
+                Dynamic::Value(field) => {
+                    let references: Vec<_> =
+                        field.of.references().into_iter().map(|(_, reference)| reference).collect();
+                    (field.of.check(&scope), &field.origin, references)
+                }
+                Dynamic::Expression(field) => {
+                    (field.of.infer_condition(&scope).errors, &field.origin, field.of.references())
+                }
+            };
+            let mut errors = errors;
+            if let Dynamic::Expression(field) = dynamic {
+                let found = field.of.check(&scope);
+                errors.retain(|error| !found.iter().any(|other| other.span() == error.span()));
+                errors.extend(found);
+            }
+            for error in &errors {
+                self.problem(of_language(error, origin, self.text));
+            }
+            for reference in references.iter().filter(|reference| reference.root == "facts") {
+                if let Some(name) = &reference.first {
+                    let span = place_in(origin, reference.span, self.text);
+                    self.declared_fact(name, span);
+                }
+            }
+        }
+    }
+
+    /// A fact that is read has to be declared, where facts are.
+    fn declared_fact(&mut self, name: &str, span: Span) {
+        let Some(facts) = &self.facts else { return };
+        if facts.iter().any(|(known, _)| known == name) {
+            return;
+        }
+        let names = facts.iter().map(|(name, _)| name.as_str());
+        let problem = Check::UndeclaredFact.at(span, format!("the fact `{name}` is not declared"));
+        let problem = match nearest(name, names.clone()) {
+            Some(near) => problem.hint(format!("did you mean `{near}`")),
+            None if facts.is_empty() => problem.hint("`facts` declares none"),
+            None => problem.hint(format!("declared are {}", names.collect::<Vec<_>>().join(", "))),
+        };
+        self.problem(problem);
+    }
+
+    /// A key that is not known: an error, or a warning where the file says so.
+    fn unknown(&mut self, check: Check, span: Span, message: String, hint: Option<String>) {
+        let mut problem = check.at(span, message);
+        problem.hints.extend(hint);
+        if self.unknown == Unknown::Warn {
+            problem.severity = Severity::Warning;
+        }
+        self.problem(problem);
+    }
+}
+
+/// The names of an actual document that is not there yet.
+pub fn promised(kind: Option<Kind>) -> Scope {
+    let why = "it is known when the expectation is evaluated";
+    let roots = table::ROOTS.iter().filter(|root| kind.is_none_or(|kind| root.of.contains(&kind)));
+    let entry = |name: &str| {
+        let shape = Shape::Value(match name {
+            "text" | "type" | "output" => Some(Type::Text),
+            "plan" => Some(Type::List),
+            "exit_code" => Some(Type::Int),
+            "facts" | "usage" | "meta" => Some(Type::Object),
+            _ => None,
+        });
+        (EcoString::from(name), Entry::Promised(Promise { why: why.into(), shape }.into()))
+    };
+    let scope = Scope::new();
+    // The names of the table differ.
+    scope.with_entries("actual", roots.map(|root| entry(root.name))).unwrap_or_default()
+}
+
+fn known<'k>(keys: &'k [Key], name: &str) -> Option<&'k Key> {
+    keys.iter().find(|key| key.name == name)
+}
+
+/// A value as JSON, in a hint.
+fn shown(value: &Value) -> String {
+    threadline_lang::diag::excerpt(value)
+}

@@ -1,0 +1,232 @@
+//! An expectation that was read: checked keys, prepared operands, templates compiled.
+//!
+//! A model holds no actual document. What can be decided when a file is read has been.
+
+use std::sync::Arc;
+
+use ecow::EcoString;
+use threadline_lang::diag::Span;
+use threadline_lang::{Document, Expression, Number, Origin, Value};
+
+use crate::operand::Prepared;
+use crate::path::Path;
+use crate::table::{FieldName, Named};
+
+/// The expectations of a file.
+#[derive(Debug, Clone)]
+pub struct Expectations {
+    pub(crate) members: Vec<Expectation>,
+    /// No two of them may be met by one step of the plan.
+    pub(crate) distinct: bool,
+}
+
+impl Expectations {
+    /// Each of them.
+    pub fn members(&self) -> &[Expectation] {
+        &self.members
+    }
+}
+
+/// One expectation.
+#[derive(Debug, Clone)]
+pub struct Expectation {
+    pub(crate) name: EcoString,
+    pub(crate) description: Option<EcoString>,
+    pub(crate) span: Span,
+    pub(crate) node: Node,
+}
+
+impl Expectation {
+    /// What it is called.
+    pub fn name(&self) -> &EcoString {
+        &self.name
+    }
+
+    /// What it is for.
+    pub fn description(&self) -> Option<&EcoString> {
+        self.description.as_ref()
+    }
+
+    /// Where it stands in its file.
+    pub fn span(&self) -> Span {
+        self.span
+    }
+}
+
+/// One line of an expectation.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    /// The key as it is written.
+    pub written: EcoString,
+    pub span: Span,
+    pub what: What,
+}
+
+/// What a line asks.
+#[derive(Debug, Clone)]
+pub(crate) enum What {
+    /// Lines side by side: each of them.
+    Together(Vec<Node>),
+    All(Group),
+    Any(Vec<Node>),
+    Not(Box<Node>),
+    When(Box<When>),
+    /// The same of a part of the value.
+    At(Path, Box<Node>),
+    Test(Test),
+    Inner(Inner),
+    /// One step of the plan meets all of these.
+    Step(Vec<Node>),
+    Rule(Rule),
+    /// A question for a judge.
+    Judge(Operand),
+    Expression(Arc<Field<Expression>>),
+    /// A key that is not known, where that is no error.
+    LeftOut(EcoString),
+}
+
+/// The members of `all`.
+#[derive(Debug, Clone)]
+pub(crate) struct Group {
+    pub members: Vec<Member>,
+    /// How they are counted; none where every one must be met.
+    pub score: Option<Score>,
+    /// Each has a step of the plan of its own.
+    pub distinct: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Member {
+    pub node: Node,
+    pub weight: Number,
+    pub must: bool,
+}
+
+/// How the members of a group are counted.
+#[derive(Debug, Clone)]
+pub(crate) struct Score {
+    /// So much of the weight has to be met; none where every member must be.
+    pub threshold: Option<Number>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct When {
+    pub condition: Node,
+    pub then: Option<Node>,
+    pub otherwise: Option<Node>,
+}
+
+/// An operator and what stands behind it.
+#[derive(Debug, Clone)]
+pub(crate) struct Test {
+    pub named: Named,
+    pub operand: Operand,
+}
+
+/// What an operator compares with.
+#[derive(Debug, Clone)]
+pub(crate) enum Operand {
+    /// Known from the file.
+    Fixed(Arc<Prepared>, Value),
+    /// Known when its references are.
+    Dynamic(Arc<Field<Document>>),
+}
+
+/// Something of the file, with its place.
+#[derive(Debug, Clone)]
+pub struct Field<T> {
+    /// What was read.
+    pub of: T,
+    /// Where it stands.
+    pub origin: Origin,
+}
+
+/// A check of what is in a value.
+#[derive(Debug, Clone)]
+pub(crate) struct Inner {
+    pub kind: InnerKind,
+    pub negated: bool,
+    pub check: Box<Node>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InnerKind {
+    Each,
+    Some,
+    AtLeast(u64),
+    Length,
+}
+
+/// A field that is decided by a rule of its own.
+#[derive(Debug, Clone)]
+pub(crate) struct Rule {
+    pub field: FieldName,
+    pub operand: Operand,
+}
+
+/// Something of an expectation that reads names: an expected value, or an expression.
+pub enum Dynamic<'e> {
+    /// An expected value with references.
+    Value(&'e Field<Document>),
+    /// An `expr`.
+    Expression(&'e Field<Expression>),
+}
+
+impl Expectations {
+    /// Everything that reads names, in the order of the file.
+    pub fn dynamics(&self) -> Vec<Dynamic<'_>> {
+        let mut found = Vec::new();
+        for member in &self.members {
+            member.node.visit(&mut |node| match &node.what {
+                What::Test(Test { operand: Operand::Dynamic(field), .. })
+                | What::Rule(Rule { operand: Operand::Dynamic(field), .. })
+                | What::Judge(Operand::Dynamic(field)) => found.push(Dynamic::Value(field)),
+                What::Expression(field) => found.push(Dynamic::Expression(field)),
+                _ => {}
+            });
+        }
+        found
+    }
+
+    /// Whether a path of it leads into this name at the root of the actual document.
+    pub fn reads(&self, root: &str) -> bool {
+        let mut reads = false;
+        for member in &self.members {
+            member.node.visit(&mut |node| {
+                reads |= match &node.what {
+                    What::At(path, _) => path.root() == Some(root),
+                    _ => false,
+                }
+            });
+        }
+        let expression =
+            |field: &Field<Expression>| field.of.references().iter().any(|found| found.root == root);
+        reads
+            || self
+                .dynamics()
+                .iter()
+                .any(|dynamic| matches!(dynamic, Dynamic::Expression(field) if expression(field)))
+    }
+}
+
+impl Node {
+    /// Itself and every line below.
+    pub(crate) fn visit<'n>(&'n self, seen: &mut impl FnMut(&'n Self)) {
+        seen(self);
+        self.each_child(&mut |child| child.visit(seen));
+    }
+
+    fn each_child<'n>(&'n self, seen: &mut impl FnMut(&'n Self)) {
+        match &self.what {
+            What::Together(nodes) | What::Any(nodes) | What::Step(nodes) => nodes.iter().for_each(seen),
+            What::All(group) => group.members.iter().for_each(|member| seen(&member.node)),
+            What::Not(node) | What::At(_, node) => seen(node),
+            What::Inner(inner) => seen(&inner.check),
+            What::When(when) => {
+                seen(&when.condition);
+                when.then.iter().chain(&when.otherwise).for_each(seen);
+            }
+            What::Test(_) | What::Rule(_) | What::Judge(_) | What::Expression(_) | What::LeftOut(_) => {}
+        }
+    }
+}

@@ -1,0 +1,468 @@
+//! What stands behind an operator, prepared once; and the operators themselves.
+//!
+//! An operator says yes, no, or why it can say neither. There is one implementation of each, for expected values of
+//! the file and for those that are known only when they are compared.
+
+use std::cmp::Ordering;
+
+use ecow::EcoString;
+use regex::Regex;
+use threadline_lang::diag::excerpt;
+use threadline_lang::func::instant;
+use threadline_lang::{Number, Type, Value};
+
+use crate::checks::Check;
+use crate::fold::{Needle, Where};
+use crate::pattern;
+use crate::quantity::{OtherUnit, Quantity};
+use crate::schema::Schema;
+use crate::table::{Named, Op, Takes};
+
+/// So many values are compared one by one with numbers and units in mind; larger ones are not.
+const MAX_COMPARED: u32 = 1_000_000;
+
+/// An expected value in the form that its operator works with.
+#[derive(Debug, Clone)]
+pub(crate) enum Prepared {
+    Value(Expected),
+    Values(Vec<Expected>),
+    Number(Quantity<EcoString>),
+    Range(Quantity<EcoString>, Quantity<EcoString>),
+    Approx { value: Quantity<EcoString>, tolerance: Number },
+    Pattern(Regex),
+    Bool(bool),
+    Types(Vec<TypeName>),
+    Container(Value),
+    Schema(Schema),
+    Time(i128),
+}
+
+/// A value to be equal to, or to be found.
+#[derive(Debug, Clone)]
+pub(crate) struct Expected {
+    value: Value,
+    /// Its number, where it is one.
+    number: Option<Quantity<EcoString>>,
+    /// Its text, to look for in texts.
+    needle: Option<Needle>,
+}
+
+/// A type by the name an expectation gives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TypeName {
+    One(Type),
+    Number,
+}
+
+/// The names of types, and those of JSON Schema for them.
+pub(crate) const TYPES: [(&str, TypeName); 13] = [
+    ("null", TypeName::One(Type::Null)),
+    ("bool", TypeName::One(Type::Bool)),
+    ("int", TypeName::One(Type::Int)),
+    ("float", TypeName::One(Type::Float)),
+    ("number", TypeName::Number),
+    ("text", TypeName::One(Type::Text)),
+    ("list", TypeName::One(Type::List)),
+    ("object", TypeName::One(Type::Object)),
+    ("string", TypeName::One(Type::Text)),
+    ("boolean", TypeName::One(Type::Bool)),
+    ("integer", TypeName::One(Type::Int)),
+    ("array", TypeName::One(Type::List)),
+    ("decimal", TypeName::One(Type::Float)),
+];
+
+impl TypeName {
+    pub(crate) fn of(name: &str) -> Option<Self> {
+        TYPES.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
+    }
+
+    pub(crate) fn is(self, kind: Type) -> bool {
+        match self {
+            Self::One(one) => one == kind,
+            Self::Number => matches!(kind, Type::Int | Type::Float),
+        }
+    }
+}
+
+/// Why a value cannot stand behind an operator.
+#[derive(Debug, Clone)]
+pub(crate) struct Unfit {
+    pub check: Check,
+    pub message: String,
+    pub hint: Option<String>,
+    /// The bytes of the text that are to blame, where it is a part of a text.
+    pub at: Option<std::ops::Range<usize>>,
+}
+
+impl Unfit {
+    fn new(check: Check, message: impl Into<String>) -> Self {
+        Self { check, message: message.into(), hint: None, at: None }
+    }
+
+    fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    fn wrong_type(takes: Takes, value: &Value) -> Self {
+        let found = value.kind().with_article();
+        Self::new(Check::WrongType, format!("expected {}, found {found}", takes.expected()))
+    }
+}
+
+/// Why an operator says neither yes nor no.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// Ordering needs a number.
+    NotANumber,
+    /// The units differ.
+    OtherUnit,
+    /// It takes a text.
+    NotText,
+    /// It takes a text or a number.
+    NoText,
+    /// It takes a list, a text or an object.
+    NoContainer,
+    /// It takes a list.
+    NotAList,
+    /// It takes a list or an object, the same as what is expected.
+    OtherContainer,
+    /// A text can contain only texts.
+    NotAPart,
+    /// It takes a time.
+    NotATime,
+    /// The value is too large for it.
+    TooLarge,
+}
+
+/// Prepares what stands behind an operator.
+pub(crate) fn prepare(named: Named, value: &Value) -> Result<Prepared, Unfit> {
+    let takes = named.operator.takes;
+    let wrong = || Unfit::wrong_type(takes, value);
+    let quantity = |value: &Value| quantity(takes, value);
+    let fold = named.fold;
+    Ok(match takes {
+        Takes::Value => Prepared::Value(Expected::new(value, fold)),
+        Takes::Values => {
+            let items =
+                value.as_list().ok_or_else(|| wrong().hint(format!("write `[{}]`", excerpt(value))))?;
+            Prepared::Values(some(named, items)?.iter().map(|item| Expected::new(item, fold)).collect())
+        }
+        Takes::Items => match value.as_list() {
+            Some(items) => {
+                Prepared::Values(some(named, items)?.iter().map(|item| Expected::new(item, fold)).collect())
+            }
+            None => Prepared::Values(vec![Expected::new(value, fold)]),
+        },
+        Takes::Number => Prepared::Number(quantity(value)?),
+        Takes::Range => match value.as_list() {
+            Some([low, high]) => range(quantity(low)?, quantity(high)?)?,
+            _ => return Err(wrong()),
+        },
+        Takes::Approx => approx(value, wrong)?,
+        Takes::Pattern => {
+            let text = value.as_str().ok_or_else(wrong)?;
+            Prepared::Pattern(pattern::compile(text, fold).map_err(|bad| Unfit {
+                check: Check::BadPattern,
+                message: bad.message,
+                hint: bad.hint.map(str::to_owned),
+                at: Some(bad.at),
+            })?)
+        }
+        Takes::Bool => Prepared::Bool(value.as_bool().ok_or_else(wrong)?),
+        Takes::Types => types(value, wrong)?,
+        Takes::Text => {
+            let expected = Expected::new(value, fold);
+            if expected.needle.is_none() {
+                return Err(wrong());
+            }
+            Prepared::Value(expected)
+        }
+        Takes::Container => match value.kind() {
+            Type::List | Type::Object => Prepared::Container(value.clone()),
+            _ => return Err(wrong()),
+        },
+        Takes::Schema => {
+            Prepared::Schema(Schema::compile(value).map_err(|message| Unfit::new(Check::BadSchema, message))?)
+        }
+        Takes::Time => Prepared::Time(value.as_str().and_then(instant).ok_or_else(wrong)?),
+        // These are checks of their own, never operands.
+        Takes::Check | Takes::Count => return Err(wrong()),
+    })
+}
+
+/// The items of a list that has some.
+fn some(named: Named, items: &[Value]) -> Result<&[Value], Unfit> {
+    if items.is_empty() {
+        let message = format!("`{}` needs at least one value", named.operator.name);
+        return Err(Unfit::new(Check::NoMembers, message));
+    }
+    Ok(items)
+}
+
+fn quantity(takes: Takes, value: &Value) -> Result<Quantity<EcoString>, Unfit> {
+    Quantity::of(value).map(|quantity| quantity.owned()).ok_or_else(|| match value.as_str() {
+        Some(text) => Unfit::new(Check::WrongType, format!("`{text}` is no number")).hint(
+            "a number is written like `5`, `0.25` or `5 DOT`; for times there are `before` and `after`",
+        ),
+        None => Unfit::wrong_type(takes, value),
+    })
+}
+
+fn range(low: Quantity<EcoString>, high: Quantity<EcoString>) -> Result<Prepared, Unfit> {
+    match low.order(&high) {
+        Err(OtherUnit) => {
+            Err(Unfit::new(Check::EmptyRange, "the two ends of the range have different units"))
+        }
+        Ok(Ordering::Greater) => {
+            let message = "the range is reversed: nothing is at least the first and at most the second";
+            Err(Unfit::new(Check::EmptyRange, message).hint("write the smaller number first"))
+        }
+        Ok(_) => Ok(Prepared::Range(low, high)),
+    }
+}
+
+fn approx(value: &Value, wrong: impl Fn() -> Unfit) -> Result<Prepared, Unfit> {
+    let object = value.as_object().ok_or_else(&wrong)?;
+    if let Some((key, _)) = object.iter().find(|(key, _)| !matches!(key.as_str(), "value" | "tolerance")) {
+        return Err(Unfit::new(Check::WrongType, format!("`approx` has no key `{}`", key.as_str()))
+            .hint("write `approx: {value: 10, tolerance: 0.5}`"));
+    }
+    let part = |name: &str| value.get(name).ok_or_else(&wrong);
+    let value = quantity(Takes::Number, part("value")?)?;
+    let given = quantity(Takes::Number, part("tolerance")?)?;
+    if given.number.is_negative() {
+        return Err(Unfit::new(Check::WrongType, "a tolerance cannot be below 0"));
+    }
+    let too_large = |_| Unfit::new(Check::WrongType, "the numbers are too large");
+    let tolerance = match given.unit.as_str() {
+        "%" => {
+            let share = value.number.abs().and_then(|number| number.mul(&given.number)).map_err(too_large)?;
+            share.mul(&Number::decimal(1, 2).map_err(too_large)?).map_err(too_large)?
+        }
+        unit if unit.is_empty() || unit == value.unit => given.number,
+        unit => {
+            let message = format!("the tolerance is in `{unit}`, the value is not");
+            return Err(Unfit::new(Check::WrongType, message));
+        }
+    };
+    Ok(Prepared::Approx { value, tolerance })
+}
+
+fn types(value: &Value, wrong: impl Fn() -> Unfit) -> Result<Prepared, Unfit> {
+    let name = |value: &Value| {
+        let name = value.as_str().ok_or_else(&wrong)?;
+        TypeName::of(name).ok_or_else(|| {
+            let names = TYPES[..8].iter().map(|(name, _)| *name);
+            let near = threadline_lang::diag::nearest(name, names.clone());
+            let unfit = Unfit::new(Check::WrongType, format!("`{name}` is no type"));
+            match near {
+                Some(near) => unfit.hint(format!("did you mean `{near}`")),
+                None => unfit.hint(format!("types are {}", names.collect::<Vec<_>>().join(", "))),
+            }
+        })
+    };
+    let names: Result<Vec<TypeName>, Unfit> = match value.as_list() {
+        Some([]) => return Err(Unfit::new(Check::NoMembers, "`type` needs at least one name")),
+        Some(items) => items.iter().map(name).collect(),
+        None => Ok(vec![name(value)?]),
+    };
+    names.map(Prepared::Types)
+}
+
+impl Expected {
+    fn new(value: &Value, fold: bool) -> Self {
+        let text = match value.kind() {
+            Type::Text => value.as_str().map(EcoString::from),
+            Type::Int | Type::Float => Some(value.to_string().into()),
+            _ => None,
+        };
+        Self {
+            number: Quantity::of(value).map(|quantity| quantity.owned()),
+            needle: text.map(|text| Needle::new(&text, fold)),
+            value: value.clone(),
+        }
+    }
+
+    /// Whether a value is equal to it.
+    fn is(&self, actual: &Value, scratch: &mut String) -> Result<bool, Why> {
+        match (actual.as_str(), actual.as_number(), self.value.as_str(), self.value.as_number()) {
+            (Some(text), _, Some(_), _) => {
+                Ok(self.needle.as_ref().is_some_and(|needle| needle.is_in(text, Where::Whole, scratch)))
+            }
+            (_, Some(actual), _, Some(number)) => Ok(actual == number),
+            // A number on one side, a text on the other.
+            (Some(_), _, _, Some(_)) | (_, Some(_), Some(_), _) => {
+                match (&self.number, Quantity::of(actual)) {
+                    (Some(number), Some(actual)) => {
+                        actual.order(number).map(Ordering::is_eq).map_err(|OtherUnit| Why::OtherUnit)
+                    }
+                    _ => Ok(false),
+                }
+            }
+            _ => same(actual, &self.value, &mut 0),
+        }
+    }
+
+    /// Whether a text, list or object contains it.
+    fn is_within(&self, actual: &Value, scratch: &mut String) -> Result<bool, Why> {
+        match (actual.as_str(), actual.as_list(), actual.as_object()) {
+            (Some(text), ..) => match &self.needle {
+                Some(needle) => Ok(needle.is_in(text, Where::Anywhere, scratch)),
+                None => Err(Why::NotAPart),
+            },
+            (_, Some(items), _) => any(items.iter().map(|item| self.is(item, scratch))),
+            (.., Some(object)) => match &self.needle {
+                Some(needle) => {
+                    Ok(object.iter().any(|(key, _)| needle.is_in(key.as_str(), Where::Whole, scratch)))
+                }
+                None => Err(Why::NotAPart),
+            },
+            _ => Err(Why::NoContainer),
+        }
+    }
+}
+
+/// Equality of values of any shape: numbers and texts in them as [`Expected::is`] compares them.
+fn same(actual: &Value, expected: &Value, compared: &mut u32) -> Result<bool, Why> {
+    // The usual equality is the quick answer, and one that knows parts that are shared.
+    if actual == expected {
+        return Ok(true);
+    }
+    *compared += 1;
+    if *compared > MAX_COMPARED {
+        return Err(Why::TooLarge);
+    }
+    if let (Some(actual), Some(expected)) = (actual.as_list(), expected.as_list()) {
+        if actual.len() != expected.len() {
+            return Ok(false);
+        }
+        return all(actual.iter().zip(expected).map(|(actual, expected)| same(actual, expected, compared)));
+    }
+    if let (Some(actual), Some(expected)) = (actual.as_object(), expected.as_object()) {
+        if actual.len() != expected.len() {
+            return Ok(false);
+        }
+        return all(actual.iter().map(|(key, actual)| match expected.get(key) {
+            Some(expected) => same(actual, expected, compared),
+            None => Ok(false),
+        }));
+    }
+    let mixed = actual.as_number().is_some() != expected.as_number().is_some();
+    match (Quantity::of(actual), Quantity::of(expected)) {
+        (Some(actual), Some(expected)) if mixed => {
+            actual.order(&expected).map(Ordering::is_eq).map_err(|OtherUnit| Why::OtherUnit)
+        }
+        _ => Ok(false),
+    }
+}
+
+/// Three-valued: yes when one says so, else the first that cannot be said, else no.
+pub(crate) fn any(answers: impl Iterator<Item = Result<bool, Why>>) -> Result<bool, Why> {
+    let mut unknown = None;
+    for answer in answers {
+        match answer {
+            Ok(true) => return Ok(true),
+            Ok(false) => {}
+            Err(why) => unknown = unknown.or(Some(why)),
+        }
+    }
+    unknown.map_or(Ok(false), Err)
+}
+
+/// Three-valued: no when one says so, else the first that cannot be said, else yes.
+fn all(answers: impl Iterator<Item = Result<bool, Why>>) -> Result<bool, Why> {
+    any(answers.map(|answer| answer.map(|yes| !yes))).map(|no| !no)
+}
+
+/// What an operator says of a value that is there, before `not-`.
+pub(crate) fn holds(op: Op, prepared: &Prepared, actual: &Value, scratch: &mut String) -> Result<bool, Why> {
+    match (op, prepared) {
+        (Op::Eq, Prepared::Value(expected)) => expected.is(actual, scratch),
+        (Op::In, Prepared::Values(values)) => any(values.iter().map(|value| value.is(actual, scratch))),
+        (Op::Gt | Op::Gte | Op::Lt | Op::Lte, Prepared::Number(number)) => {
+            let order = order(actual, number)?;
+            Ok(match op {
+                Op::Gt => order.is_gt(),
+                Op::Gte => order.is_ge(),
+                Op::Lt => order.is_lt(),
+                _ => order.is_le(),
+            })
+        }
+        (_, Prepared::Range(low, high)) => Ok(order(actual, low)?.is_ge() && order(actual, high)?.is_le()),
+        (_, Prepared::Approx { value, tolerance }) => {
+            let actual = Quantity::of(actual).ok_or(Why::NotANumber)?;
+            actual.order(value).map_err(|OtherUnit| Why::OtherUnit)?;
+            let distance = actual.number.sub(&value.number).and_then(|distance| distance.abs());
+            distance.map(|distance| distance <= *tolerance).map_err(|_| Why::TooLarge)
+        }
+        (_, Prepared::Pattern(regex)) => match (actual.as_str(), actual.as_number()) {
+            (Some(text), _) => Ok(regex.is_match(text)),
+            (_, Some(number)) => {
+                scratch.clear();
+                number.write(scratch);
+                Ok(regex.is_match(scratch))
+            }
+            _ => Err(Why::NoText),
+        },
+        (Op::Exists, Prepared::Bool(asked)) => Ok(*asked),
+        (Op::IsNull, Prepared::Bool(asked)) => Ok(actual.is_null() == *asked),
+        (Op::Empty, Prepared::Bool(asked)) => Ok((length(actual)? == 0) == *asked),
+        (_, Prepared::Types(types)) => Ok(types.iter().any(|kind| kind.is(actual.kind()))),
+        (Op::StartsWith | Op::EndsWith, Prepared::Value(Expected { needle: Some(needle), .. })) => {
+            let place = if op == Op::StartsWith { Where::Start } else { Where::End };
+            Ok(needle.is_in(actual.as_str().ok_or(Why::NotText)?, place, scratch))
+        }
+        (Op::Contains, Prepared::Value(expected)) => expected.is_within(actual, scratch),
+        (Op::ContainsAll, Prepared::Values(values)) => {
+            all(values.iter().map(|value| value.is_within(actual, scratch)))
+        }
+        (Op::ContainsAny, Prepared::Values(values)) => {
+            any(values.iter().map(|value| value.is_within(actual, scratch)))
+        }
+        (_, Prepared::Container(container)) => subset(actual, container),
+        (_, Prepared::Schema(schema)) => Ok(schema.is_valid(actual)),
+        (Op::Before | Op::After, Prepared::Time(expected)) => {
+            let time = actual.as_str().and_then(instant).ok_or(Why::NotATime)?;
+            Ok(if op == Op::Before { time < *expected } else { time > *expected })
+        }
+        // Operands are prepared for their operator.
+        _ => Err(Why::TooLarge),
+    }
+}
+
+/// Which of several values a container does not contain, or does.
+pub(crate) fn found(prepared: &Prepared, actual: &Value, present: bool) -> Vec<Value> {
+    let Prepared::Values(values) = prepared else { return Vec::new() };
+    let mut scratch = String::new();
+    let found = values.iter().filter(|value| value.is_within(actual, &mut scratch) == Ok(present));
+    found.map(|value| value.value.clone()).collect()
+}
+
+/// How much there is in a value.
+pub(crate) fn length(value: &Value) -> Result<usize, Why> {
+    match (value.as_str(), value.as_list(), value.as_object()) {
+        (Some(text), ..) => Ok(text.chars().count()),
+        (_, Some(items), _) => Ok(items.len()),
+        (.., Some(object)) => Ok(object.len()),
+        _ => Err(Why::NoContainer),
+    }
+}
+
+fn order(actual: &Value, expected: &Quantity<EcoString>) -> Result<Ordering, Why> {
+    let actual = Quantity::of(actual).ok_or(Why::NotANumber)?;
+    actual.order(expected).map_err(|OtherUnit| Why::OtherUnit)
+}
+
+fn subset(actual: &Value, container: &Value) -> Result<bool, Why> {
+    let mut compared = 0;
+    match (actual.as_list(), container.as_list(), actual.as_object(), container.as_object()) {
+        (Some(items), Some(allowed), ..) => all(items
+            .iter()
+            .map(|item| any(allowed.iter().map(|allowed| same(item, allowed, &mut compared))))),
+        (.., Some(object), Some(allowed)) => all(object.iter().map(|(key, value)| match allowed.get(key) {
+            Some(allowed) => same(value, allowed, &mut compared),
+            None => Ok(false),
+        })),
+        _ => Err(Why::OtherContainer),
+    }
+}

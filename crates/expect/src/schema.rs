@@ -1,0 +1,76 @@
+//! The operator `schema`: JSON Schema, without reading anything from elsewhere.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jsonschema::{PatternOptions, Validator};
+use threadline_lang::{Limits, Value};
+
+/// A schema, compiled once.
+#[derive(Clone)]
+pub(crate) struct Schema(Arc<Validator>);
+
+impl Schema {
+    pub(crate) fn compile(schema: &Value) -> Result<Self, String> {
+        if !matches!(schema.kind(), threadline_lang::Type::Object | threadline_lang::Type::Bool) {
+            return Err("a JSON Schema is an object, or `true` or `false`".to_owned());
+        }
+        let schema = json(schema);
+        let validator = jsonschema::options()
+            .with_pattern_options(PatternOptions::regex().size_limit(Limits::DEFAULT.regex))
+            .build(&schema)
+            .map_err(|error| format!("not a JSON Schema: {}", one_line(&error.to_string())))?;
+        Ok(Self(Arc::new(validator)))
+    }
+
+    pub(crate) fn is_valid(&self, value: &Value) -> bool {
+        self.0.is_valid(&json(value))
+    }
+
+    /// What is wrong with a value, the first few things.
+    pub(crate) fn problems(&self, value: &Value) -> Vec<String> {
+        const SHOWN: usize = 3;
+        let value = json(value);
+        let problems = self.0.iter_errors(&value).take(SHOWN);
+        let place = |path: &str| if path.is_empty() { String::new() } else { format!("{path}: ") };
+        problems
+            .map(|error| format!("{}{}", place(error.instance_path().as_str()), one_line(&error.to_string())))
+            .collect()
+    }
+}
+
+/// Every digit is kept.
+fn json(value: &Value) -> serde_json::Value {
+    if let Some(items) = value.as_list() {
+        return items.iter().map(json).collect();
+    }
+    if let Some(object) = value.as_object() {
+        return object.iter().map(|(key, value)| (key.as_str().to_owned(), json(value))).collect();
+    }
+    match (value.as_bool(), value.as_str(), value.as_number()) {
+        (Some(bool), ..) => bool.into(),
+        (_, Some(text), _) => text.into(),
+        // Our numbers are written as JSON writes them.
+        (.., Some(number)) => {
+            let mut text = String::new();
+            number.write(&mut text);
+            text.parse::<serde_json::Number>().map_or(serde_json::Value::Null, serde_json::Value::Number)
+        }
+        _ => serde_json::Value::Null,
+    }
+}
+
+fn one_line(text: &str) -> String {
+    const LONGEST: usize = 200;
+    let line = text.lines().next().unwrap_or_default();
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Schema")
+    }
+}

@@ -1,0 +1,608 @@
+//! The one table of keys: fields, operators, logic and options. The loader, the schema for editors and the reference
+//! read it.
+//!
+//! Nothing here evaluates; what a field means is written down as the expectation it stands for.
+
+/// What an operator asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Op {
+    /// Equality.
+    Eq,
+    /// More than.
+    Gt,
+    /// At least.
+    Gte,
+    /// Less than.
+    Lt,
+    /// At most.
+    Lte,
+    /// From one number to another, both included.
+    Between,
+    /// A regular expression.
+    Matches,
+    /// One of several values.
+    In,
+    /// Whether there is a value.
+    Exists,
+    /// Whether the value is null.
+    IsNull,
+    /// The type of the value.
+    Type,
+    /// Whether there is nothing in it.
+    Empty,
+    /// How much there is in it.
+    Length,
+    /// The beginning of a text.
+    StartsWith,
+    /// The end of a text.
+    EndsWith,
+    /// A part of a text, an item of a list, a key of an object.
+    Contains,
+    /// Several of them.
+    ContainsAll,
+    /// One of several.
+    ContainsAny,
+    /// Every item.
+    Each,
+    /// At least one item.
+    Some,
+    /// So many items.
+    AtLeast,
+    /// Nothing beyond these.
+    Subset,
+    /// A JSON Schema.
+    Schema,
+    /// About as much.
+    Approx,
+    /// Earlier than.
+    Before,
+    /// Later than.
+    After,
+}
+
+/// How what stands behind an operator is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Takes {
+    /// Any value.
+    Value,
+    /// A list of values.
+    Values,
+    /// A number, or a text that holds one, with or without a unit.
+    Number,
+    /// Two of them.
+    Range,
+    /// A regular expression, or `/pattern/flags`.
+    Pattern,
+    /// `true` or `false`.
+    Bool,
+    /// The name of a type, or several.
+    Types,
+    /// A text, or a number for its text.
+    Text,
+    /// A list of values, or one.
+    Items,
+    /// A check of another value.
+    Check,
+    /// `{count, of}`
+    Count,
+    /// A list or an object.
+    Container,
+    /// A JSON Schema.
+    Schema,
+    /// `{value, tolerance}`
+    Approx,
+    /// A time or a date.
+    Time,
+}
+
+impl Takes {
+    /// In a sentence.
+    pub fn expected(self) -> &'static str {
+        match self {
+            Self::Value => "a value",
+            Self::Values => "a list of values",
+            Self::Number => "a number, or a number with a unit such as `5 DOT`",
+            Self::Range => "a list of two numbers, the smaller one first",
+            Self::Pattern => "a regular expression, or `/pattern/flags`",
+            Self::Bool => "`true` or `false`",
+            Self::Types => "the name of a type, or a list of names",
+            Self::Text => "text",
+            Self::Items => "a value, or a list of values",
+            Self::Check => "a value or an object of operators",
+            Self::Count => "an object of `count` and `of`",
+            Self::Container => "a list or an object",
+            Self::Schema => "a JSON Schema",
+            Self::Approx => "an object of `value` and `tolerance`",
+            Self::Time => "a time such as `2024-05-06T07:08:09Z`, or a date such as `2024-05-06`",
+        }
+    }
+}
+
+/// One operator as it is written.
+#[derive(Debug)]
+pub struct Operator {
+    /// Its name.
+    pub name: &'static str,
+    /// What it asks.
+    pub op: Op,
+    /// Whether it asks for the opposite.
+    pub negated: bool,
+    /// Whether it has a form with `i` that does not tell capitals from small letters.
+    pub folds: bool,
+    /// What stands behind it.
+    pub takes: Takes,
+    /// One line for the reference.
+    pub doc: &'static str,
+}
+
+const fn operator(name: &'static str, op: Op, takes: Takes, doc: &'static str) -> Operator {
+    Operator { name, op, negated: false, folds: false, takes, doc }
+}
+
+impl Operator {
+    const fn negated(self) -> Self {
+        Self { negated: true, ..self }
+    }
+
+    const fn folds(self) -> Self {
+        Self { folds: true, ..self }
+    }
+}
+
+/// Every operator, in the order of the reference.
+pub static OPERATORS: &[Operator] = &[
+    operator(
+        "eq",
+        Op::Eq,
+        Takes::Value,
+        "equal: two texts as texts, with a number on either side as exact decimals",
+    )
+    .folds(),
+    operator("ne", Op::Eq, Takes::Value, "not equal").negated().folds(),
+    operator("gt", Op::Gt, Takes::Number, "a larger number, of the same unit"),
+    operator("gte", Op::Gte, Takes::Number, "a number of at least this, of the same unit"),
+    operator("lt", Op::Lt, Takes::Number, "a smaller number, of the same unit"),
+    operator("lte", Op::Lte, Takes::Number, "a number of at most this, of the same unit"),
+    operator("between", Op::Between, Takes::Range, "a number from the first to the second, both included"),
+    operator(
+        "approx",
+        Op::Approx,
+        Takes::Approx,
+        "a number no further from `value` than `tolerance`, a number or a percentage",
+    ),
+    operator("in", Op::In, Takes::Values, "equal to one of these").folds(),
+    operator("notIn", Op::In, Takes::Values, "equal to none of these").negated().folds(),
+    operator(
+        "matches",
+        Op::Matches,
+        Takes::Pattern,
+        "a text, or the text of a number, in which the regular expression finds something",
+    )
+    .folds(),
+    operator("startsWith", Op::StartsWith, Takes::Text, "a text that begins so").folds(),
+    operator("endsWith", Op::EndsWith, Takes::Text, "a text that ends so").folds(),
+    operator(
+        "contains",
+        Op::Contains,
+        Takes::Value,
+        "a text with this part, a list with this item, an object with this key",
+    )
+    .folds(),
+    operator("containsAll", Op::ContainsAll, Takes::Items, "it contains every one of these").folds(),
+    operator("containsAny", Op::ContainsAny, Takes::Items, "it contains at least one of these").folds(),
+    operator("exists", Op::Exists, Takes::Bool, "there is a value, null too"),
+    operator("absent", Op::Exists, Takes::Bool, "there is no value").negated(),
+    operator("isNull", Op::IsNull, Takes::Bool, "the value is null"),
+    operator(
+        "type",
+        Op::Type,
+        Takes::Types,
+        "the value is of this type, or of one of these: null bool int float number text list object",
+    ),
+    operator("empty", Op::Empty, Takes::Bool, "a text, list or object with nothing in it"),
+    operator("length", Op::Length, Takes::Check, "the number of characters, items or keys, checked in turn"),
+    operator("each", Op::Each, Takes::Check, "every item of the list meets the check"),
+    operator("some", Op::Some, Takes::Check, "at least one item of the list meets the check"),
+    operator("none", Op::Some, Takes::Check, "no item of the list meets the check").negated(),
+    operator("atLeast", Op::AtLeast, Takes::Count, "`count` items of the list meet the check `of`, or more"),
+    operator(
+        "subset",
+        Op::Subset,
+        Takes::Container,
+        "a list with no item beyond these, an object with no entry beyond these",
+    ),
+    operator("schema", Op::Schema, Takes::Schema, "the value is valid by this JSON Schema"),
+    operator("before", Op::Before, Takes::Time, "an earlier time; a date is its first moment, UTC"),
+    operator("after", Op::After, Takes::Time, "a later time; a date is its first moment, UTC"),
+];
+
+/// An operator with its prefixes read.
+#[derive(Debug, Clone, Copy)]
+pub struct Named {
+    /// The operator without them.
+    pub operator: &'static Operator,
+    /// Whether, all in all, it asks for the opposite.
+    pub negated: bool,
+    /// Whether capitals and small letters are the same.
+    pub fold: bool,
+}
+
+/// The operator of a name: `not-` may stand before any, `i` before those that fold.
+pub fn named(name: &str) -> Option<Named> {
+    let (inner, not) = name.strip_prefix("not-").map_or((name, false), |rest| (rest, true));
+    let plain = |name: &str| OPERATORS.iter().find(|operator| operator.name == name);
+    if let Some(operator) = plain(inner) {
+        return Some(Named { operator, negated: operator.negated != not, fold: false });
+    }
+    let mut rest = inner.strip_prefix('i')?.chars();
+    let first = rest.next().filter(char::is_ascii_uppercase)?.to_ascii_lowercase();
+    let operator = OPERATORS.iter().filter(|operator| operator.folds).find(|operator| {
+        let mut name = operator.name.chars();
+        name.next() == Some(first) && name.eq(rest.clone())
+    })?;
+    Some(Named { operator, negated: operator.negated != not, fold: true })
+}
+
+/// The form of an operator that does not tell capitals from small letters.
+pub fn folded_name(name: &str) -> String {
+    let mut rest = name.chars();
+    let first = rest.next().map(|first| first.to_ascii_uppercase());
+    std::iter::once('i').chain(first).chain(rest).collect()
+}
+
+/// Every name an operator can have without `not-`.
+pub fn operator_names() -> impl Iterator<Item = String> {
+    let folded =
+        OPERATORS.iter().filter(|operator| operator.folds).map(|operator| folded_name(operator.name));
+    OPERATORS.iter().map(|operator| operator.name.to_owned()).chain(folded)
+}
+
+/// Names that operators have elsewhere, and what they are called here.
+pub const ELSEWHERE: &[(&str, &str)] = &[
+    ("==", "eq"),
+    ("=", "eq"),
+    ("!=", "ne"),
+    (">", "gt"),
+    (">=", "gte"),
+    ("<", "lt"),
+    ("<=", "lte"),
+    ("equals", "eq"),
+    ("equal", "eq"),
+    ("is", "eq"),
+    ("notEquals", "ne"),
+    ("neq", "ne"),
+    ("greaterThan", "gt"),
+    ("lessThan", "lt"),
+    ("ge", "gte"),
+    ("le", "lte"),
+    ("range", "between"),
+    ("regex", "matches"),
+    ("match", "matches"),
+    ("pattern", "matches"),
+    ("oneOf", "in"),
+    ("anyOf", "any"),
+    ("allOf", "all"),
+    ("includes", "contains"),
+    ("include", "contains"),
+    ("every", "each"),
+    ("nin", "notIn"),
+    ("not_in", "notIn"),
+    ("len", "length"),
+    ("null", "isNull"),
+    ("hasLength", "length"),
+    ("isEmpty", "empty"),
+    ("missing", "absent"),
+    ("and", "all"),
+    ("or", "any"),
+];
+
+/// A field of the expectations of agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum FieldName {
+    /// `responseType`
+    ResponseType,
+    /// `expectedAgent`
+    Agent,
+    /// `expectedFunction`
+    Function,
+    /// `expectedParams`
+    Params,
+    /// `expectedAmount`
+    Amount,
+    /// `expectedRecipient`
+    Recipient,
+    /// `shouldContain`
+    Contain,
+    /// `shouldNotContain`
+    NotContain,
+    /// `shouldMention`
+    Mention,
+    /// `shouldAskFor`
+    AskFor,
+    /// `shouldWarn`
+    Warn,
+    /// `shouldReject`
+    Reject,
+    /// `shouldExplain`
+    Explain,
+    /// `shouldMaintainRole`
+    MaintainRole,
+    /// `shouldHandle`
+    Handle,
+    /// `expectedBehavior`
+    Behavior,
+}
+
+/// How what stands behind a field is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldTakes {
+    /// A value or an object of operators.
+    Check,
+    /// Names of parameters, and a check behind each.
+    Params,
+    /// A text or a list of texts.
+    Words,
+    /// `true` or `false`.
+    Bool,
+    /// A text.
+    Text,
+}
+
+/// A field of the expectations of agents, defined as a check over the actual document.
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// Which one.
+    pub field: FieldName,
+    /// What stands behind it.
+    pub takes: FieldTakes,
+    /// The expectation it stands for; `X` is what stands behind it. Nothing where it is a rule of its own.
+    pub means: Option<&'static str>,
+    /// One line for the reference.
+    pub doc: &'static str,
+}
+
+/// Every field, in the order of the reference.
+pub static FIELDS: &[Field] = &[
+    Field {
+        name: "responseType",
+        field: FieldName::ResponseType,
+        takes: FieldTakes::Check,
+        means: Some("{type: X}"),
+        doc: "the kind of answer: `execution`, `text`, `clarification` or `error`",
+    },
+    Field {
+        name: "expectedAgent",
+        field: FieldName::Agent,
+        takes: FieldTakes::Check,
+        means: Some("{plan: {some: {agent: X}}}"),
+        doc: "the agent of the step of the plan",
+    },
+    Field {
+        name: "expectedFunction",
+        field: FieldName::Function,
+        takes: FieldTakes::Check,
+        means: Some("{plan: {some: {function: X}}}"),
+        doc: "the function of the step of the plan",
+    },
+    Field {
+        name: "expectedParams",
+        field: FieldName::Params,
+        takes: FieldTakes::Params,
+        means: Some("{plan: {some: {params: X}}}"),
+        doc: "parameters of the step of the plan, by name",
+    },
+    Field {
+        name: "expectedAmount",
+        field: FieldName::Amount,
+        takes: FieldTakes::Check,
+        means: Some("{plan: {some: {params.amount: X}}}"),
+        doc: "short for `expectedParams: {amount: X}`",
+    },
+    Field {
+        name: "expectedRecipient",
+        field: FieldName::Recipient,
+        takes: FieldTakes::Check,
+        means: Some("{plan: {some: {params.recipient: X}}}"),
+        doc: "short for `expectedParams: {recipient: X}`",
+    },
+    Field {
+        name: "shouldContain",
+        field: FieldName::Contain,
+        takes: FieldTakes::Words,
+        means: Some("{text: {iContainsAll: X}}"),
+        doc: "the text contains every one of these, in capitals or small letters",
+    },
+    Field {
+        name: "shouldNotContain",
+        field: FieldName::NotContain,
+        takes: FieldTakes::Words,
+        means: Some("{text: {not-iContainsAny: X}}"),
+        doc: "the text contains none of these",
+    },
+    Field {
+        name: "shouldMention",
+        field: FieldName::Mention,
+        takes: FieldTakes::Words,
+        means: Some("{text: {iContainsAll: X}}"),
+        doc: "the same as `shouldContain`, for names and subjects",
+    },
+    Field {
+        name: "shouldAskFor",
+        field: FieldName::AskFor,
+        takes: FieldTakes::Words,
+        means: Some("{any: [{type: clarification}, {text: {contains: '?'}}], text: {iContainsAll: X}}"),
+        doc: "the answer is a clarification or has a question mark, and mentions every one of these",
+    },
+    Field {
+        name: "shouldWarn",
+        field: FieldName::Warn,
+        takes: FieldTakes::Words,
+        means: Some("{text: {iContainsAll: X}}"),
+        doc: "the text gives every one of these warnings, word for word",
+    },
+    Field {
+        name: "shouldReject",
+        field: FieldName::Reject,
+        takes: FieldTakes::Bool,
+        means: None,
+        doc: "whether the answer refuses: it plans nothing, and is an error or says one of the words of refusal",
+    },
+    Field {
+        name: "shouldExplain",
+        field: FieldName::Explain,
+        takes: FieldTakes::Words,
+        means: None,
+        doc: "each of these is explained: it stands in a sentence with a word of explanation",
+    },
+    Field {
+        name: "shouldMaintainRole",
+        field: FieldName::MaintainRole,
+        takes: FieldTakes::Text,
+        means: None,
+        doc: "the agent stays who it is",
+    },
+    Field {
+        name: "shouldHandle",
+        field: FieldName::Handle,
+        takes: FieldTakes::Words,
+        means: None,
+        doc: "the system dealt with this: `facts.handled` lists it",
+    },
+    Field {
+        name: "expectedBehavior",
+        field: FieldName::Behavior,
+        takes: FieldTakes::Words,
+        means: None,
+        doc: "the system did this: `facts.behavior` lists it",
+    },
+];
+
+/// The field of a name.
+pub fn field(name: &str) -> Option<&'static Field> {
+    FIELDS.iter().find(|field| field.name == name)
+}
+
+/// The kinds of answers that `responseType` knows.
+pub const RESPONSE_TYPES: [&str; 4] = ["execution", "text", "clarification", "error"];
+
+/// A key of an expectation that is neither a field nor a path.
+pub struct Key {
+    /// Its name.
+    pub name: &'static str,
+    /// What stands behind it, in a sentence.
+    pub takes: &'static str,
+    /// One line for the reference.
+    pub doc: &'static str,
+}
+
+/// Logic: how expectations are put together.
+pub static LOGIC: &[Key] = &[
+    Key { name: "all", takes: "a list of expectations", doc: "every one is met" },
+    Key { name: "any", takes: "a list of expectations", doc: "at least one is met" },
+    Key { name: "not", takes: "an expectation", doc: "it is unmet" },
+    Key { name: "when", takes: "an expectation", doc: "the condition of `then` and `else`" },
+    Key { name: "then", takes: "an expectation", doc: "what must be met when `when` is" },
+    Key { name: "else", takes: "an expectation", doc: "what must be met when `when` is unmet" },
+];
+
+/// Checks that are neither fields nor paths.
+pub static CHECKS: &[Key] = &[
+    Key {
+        name: "expr",
+        takes: "an expression",
+        doc: "a condition over the actual document, such as `value.score >= 80`",
+    },
+    Key { name: "judge", takes: "a question", doc: "what only a judge can say; not evaluable without one" },
+];
+
+/// What can stand beside the checks of an expectation.
+pub static OPTIONS: &[Key] = &[
+    Key { name: "name", takes: "text", doc: "what to call it" },
+    Key { name: "description", takes: "text", doc: "what it is for" },
+    Key {
+        name: "weight",
+        takes: "a number above 0",
+        doc: "how much it counts in the score of the `all` it is a member of",
+    },
+    Key {
+        name: "must",
+        takes: "`true` or `false`",
+        doc: "as a member of a scored `all`: it has to be met, whatever the score",
+    },
+    Key {
+        name: "threshold",
+        takes: "a number from 0 to 1",
+        doc: "beside `all`: so much of the weight has to be met, not every member",
+    },
+    Key {
+        name: "distinct",
+        takes: "`true` or `false`",
+        doc: "beside `all`: every member has a step of the plan of its own",
+    },
+];
+
+/// The keys of a file with several expectations.
+pub static FILE: &[Key] = &[
+    Key { name: "expectations", takes: "names with expectations, or a list", doc: "the expectations" },
+    Key {
+        name: "facts",
+        takes: "names with types, or a list of names",
+        doc: "the facts that may be read; with it any other is an error",
+    },
+    Key {
+        name: "distinct",
+        takes: "`true` or `false`",
+        doc: "no two expectations may be met by the same step of the plan",
+    },
+    Key {
+        name: "unknown",
+        takes: "`error` or `warn`",
+        doc: "what an unknown key is: an error, or a warning and left out",
+    },
+    Key {
+        name: "depth",
+        takes: "a whole number from 1 to 50",
+        doc: "how deep logic may be nested; 5 when it is left out",
+    },
+    Key { name: "name", takes: "text", doc: "what to call the file" },
+    Key { name: "description", takes: "text", doc: "what it is for" },
+];
+
+/// A name at the root of an actual document.
+pub struct Root {
+    /// The name.
+    pub name: &'static str,
+    /// Which documents have it.
+    pub of: &'static [crate::actual::Kind],
+    /// One line for the reference.
+    pub doc: &'static str,
+}
+
+use crate::actual::Kind::{Answer, Plain, Step};
+
+/// Every root, in the order of the reference.
+pub static ROOTS: &[Root] = &[
+    Root { name: "text", of: &[Answer], doc: "the text of the answer" },
+    Root { name: "type", of: &[Answer], doc: "its kind: `execution`, `text`, `clarification`, `error`" },
+    Root {
+        name: "plan",
+        of: &[Answer],
+        doc: "what it wants to do: a list of `{agent, function, params, description}`",
+    },
+    Root { name: "usage", of: &[Answer], doc: "what it cost: tokens, time, money" },
+    Root {
+        name: "value",
+        of: &[Step, Plain],
+        doc: "the value of the step; of anything else the whole document",
+    },
+    Root { name: "output", of: &[Step], doc: "what the step printed, as text" },
+    Root { name: "exit_code", of: &[Step], doc: "the exit code of its program" },
+    Root { name: "meta", of: &[Step], doc: "the step's meta data" },
+    Root { name: "facts", of: &[Answer, Step, Plain], doc: "what is known beside the document" },
+];
+
+/// The root of a name.
+pub fn root(name: &str) -> Option<&'static Root> {
+    ROOTS.iter().find(|root| root.name == name)
+}

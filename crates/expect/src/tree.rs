@@ -1,0 +1,134 @@
+//! The answer to an expectation as a tree: path, operator, expected, actual, and a sentence for every line.
+
+use ecow::EcoString;
+use threadline_lang::{Number, Value};
+
+/// What an expectation came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Answer {
+    /// It is met.
+    Met,
+    /// It is not met.
+    Unmet,
+    /// It cannot be said, for a reason that the tree gives.
+    NotEvaluable,
+}
+
+impl Answer {
+    /// The name in files: `met`, `unmet`, `not_evaluable`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::Unmet => "unmet",
+            Self::NotEvaluable => "not_evaluable",
+        }
+    }
+
+    /// In a sentence.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::NotEvaluable => "not evaluable",
+            other => other.name(),
+        }
+    }
+
+    pub(crate) fn of(met: bool) -> Self {
+        if met { Self::Met } else { Self::Unmet }
+    }
+
+    pub(crate) fn negated_if(self, negated: bool) -> Self {
+        match self {
+            Self::Met if negated => Self::Unmet,
+            Self::Unmet if negated => Self::Met,
+            answer => answer,
+        }
+    }
+}
+
+/// What a line about one step of a plan is called.
+pub(crate) const STEP: &str = "step";
+
+/// One line, and those below it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tree {
+    /// What it came to; nothing where it was not evaluated.
+    pub answer: Option<Answer>,
+    /// Where in the actual document it looked; empty for the document as a whole.
+    pub path: String,
+    /// The field, operator or logic as it is written.
+    pub operator: EcoString,
+    /// What it compared with.
+    pub expected: Option<Value>,
+    /// What it found; nothing where there is none.
+    pub actual: Option<Value>,
+    /// One sentence.
+    pub reason: String,
+    /// Whether it is met only because nothing was asked.
+    pub vacuous: bool,
+    /// The share of the weight that is met, where it was asked for.
+    pub score: Option<Number>,
+    /// The lines below.
+    pub children: Vec<Tree>,
+}
+
+impl Tree {
+    /// The lines that say why it is not met, from the top: those that were decisive and have none below them.
+    pub fn causes(&self) -> Vec<&Self> {
+        let mut found = Vec::new();
+        self.collect(&mut found);
+        found
+    }
+
+    fn collect<'t>(&'t self, found: &mut Vec<&'t Self>) {
+        let before = found.len();
+        if !matches!(self.operator.as_str(), "not" | "none") {
+            let decisive = |tree: &&Self| tree.answer == self.answer;
+            match self.nearest_step() {
+                Some(step) => step.collect(found),
+                None => self.children.iter().filter(decisive).for_each(|child| child.collect(found)),
+            }
+        }
+        if found.len() == before {
+            found.push(self);
+        }
+    }
+
+    /// Of steps of a plan, none of which is met, the one with the most lines that are.
+    fn nearest_step(&self) -> Option<&Self> {
+        let steps = self.children.iter().all(|child| child.operator == STEP);
+        let met = |step: &&Self| step.children.iter().filter(|line| line.answer == Some(Answer::Met)).count();
+        let decisive = self.children.iter().filter(|step| step.answer == self.answer);
+        // Of those that are equally near, the first.
+        decisive.rev().max_by_key(met).filter(|_| steps)
+    }
+
+    /// How many of the lines were met without anything being asked.
+    pub fn vacuous(&self) -> usize {
+        usize::from(self.vacuous) + self.children.iter().map(Self::vacuous).sum::<usize>()
+    }
+
+    /// Itself and every line below, with how deep each is.
+    pub fn lines(&self) -> Vec<(usize, &Self)> {
+        let mut lines = Vec::new();
+        self.push_lines(0, &mut lines);
+        lines
+    }
+
+    fn push_lines<'t>(&'t self, depth: usize, lines: &mut Vec<(usize, &'t Self)>) {
+        lines.push((depth, self));
+        self.children.iter().for_each(|child| child.push_lines(depth + 1, lines));
+    }
+}
+
+/// What one expectation came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// What it is called.
+    pub name: EcoString,
+    /// What it came to.
+    pub answer: Answer,
+    /// Why, in one sentence.
+    pub reason: String,
+    /// Line by line.
+    pub tree: Tree,
+}

@@ -81,7 +81,14 @@ impl Tree {
 
     fn collect<'t>(&'t self, found: &mut Vec<&'t Self>) {
         let before = found.len();
-        if !matches!(self.operator.as_str(), "not" | "none") {
+        if self.score.is_some() {
+            found.push(self);
+        }
+        if self.operator == "when" {
+            // The condition is to blame only when it cannot be evaluated; else the branch that was taken is.
+            let last = self.children.iter().filter(|child| child.answer == self.answer).next_back();
+            last.into_iter().for_each(|child| child.collect(found));
+        } else if !matches!(self.operator.as_str(), "not" | "none") {
             let decisive = |tree: &&Self| tree.answer == self.answer;
             match self.nearest_step() {
                 Some(step) => step.collect(found),

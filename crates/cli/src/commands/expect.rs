@@ -173,7 +173,8 @@ pub(super) fn tree_text(tree: &Tree, indent: &str, styled: bool) -> String {
     for (depth, line) in tree.lines() {
         let style = if styled { style(line.answer) } else { Style::new() };
         let answer = line.answer.map_or("-", Answer::words);
-        let what = if line.operator.is_empty() { &line.path } else { line.operator.as_str() };
+        let what =
+            if matches!(line.operator.as_str(), "" | "step") { &line.path } else { line.operator.as_str() };
         let colon = if what.is_empty() { "" } else { ": " };
         let reason = visible(&line.reason);
         let below = "  ".repeat(depth);

@@ -210,7 +210,10 @@ impl<'a, 'w> Evaluation<'a, 'w> {
                 let scope = self.scope.get_or_insert_with(|| self.actual.scope(self.outer));
                 let result = field.of.condition(scope, self.session);
                 let answer = result.as_ref().map_or(Answer::NotEvaluable, |met| Answer::of(*met));
-                record.line(|| sentence::expression(answer, node, &field.of, result));
+                if R::READ {
+                    let explanation = field.of.explain(scope, self.session);
+                    record.line(|| sentence::expression(answer, node, &explanation, result));
+                }
                 answer
             }
             What::LeftOut(why) => {

@@ -1,7 +1,7 @@
 //! One plain sentence for every line. All wording of answers stands here.
 
 use threadline_lang::diag::{excerpt, nearest};
-use threadline_lang::{Error, Expression, Number, Type, Value};
+use threadline_lang::{Error, Explanation, Number, Type, Value};
 
 use super::{Answer, Counted, Counts, Failed, Subject, Tree};
 use crate::model::{Inner, InnerKind, Node};
@@ -133,7 +133,8 @@ pub(super) fn scored(
     counted: &Counted,
     threshold: Option<&Number>,
 ) -> Tree {
-    let share = |number: &Number| Value::from(number.round(4).unwrap_or_else(|_| number.clone())).to_string();
+    let share =
+        |number: &Number| number.round(4).map_or(number.to_f64(), |number| number.to_f64()).to_string();
     let score = counted.score();
     let shown = score.as_ref().map_or_else(|| "none".to_owned(), share);
     let reason = match (threshold, counted.must) {
@@ -173,24 +174,28 @@ pub(super) fn branch_not_evaluated(node: &Node, path: String, condition: Answer)
 pub(super) fn expression(
     answer: Answer,
     node: &Node,
-    expression: &Expression,
+    explanation: &Explanation,
     result: Result<bool, Error>,
 ) -> Tree {
-    let reason = match result {
+    const SHOWN: usize = 6;
+    let mut parts = Vec::new();
+    explanation.parts.iter().for_each(|part| came_to(part, &mut parts));
+    parts.truncate(SHOWN);
+    let said = match result {
         Ok(met) => format!("the expression is {met}"),
-        Err(error) => {
-            let reads =
-                error.reads().iter().map(|read| format!("{} is {}", read.reference, excerpt(&read.value)));
-            let reads: Vec<String> = reads.collect();
-            if reads.is_empty() { error.to_string() } else { format!("{error}: {}", reads.join(", ")) }
-        }
+        Err(error) => error.to_string(),
     };
-    Tree {
-        operator: node.written.clone(),
-        expected: Some(expression.source().into()),
-        reason,
-        ..line(Some(answer))
+    let reason = if parts.is_empty() { said } else { format!("{said}: {}", parts.join(", ")) };
+    let expected = Some(explanation.source.as_str().into());
+    Tree { operator: node.written.clone(), expected, reason, ..line(Some(answer)) }
+}
+
+/// What the parts of an expression came to.
+fn came_to(part: &Explanation, found: &mut Vec<String>) {
+    if let Some(Ok(value)) = &part.outcome {
+        found.push(format!("`{}` is {}", part.source, excerpt(value)));
     }
+    part.parts.iter().for_each(|part| came_to(part, found));
 }
 
 // ---- operators ------------------------------------------------------------------------------------------

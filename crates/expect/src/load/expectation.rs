@@ -223,8 +223,11 @@ impl Loader<'_> {
         for item in at.items() {
             let mut alone = Bound::default();
             let to = if joint { &mut *bound } else { &mut alone };
-            to.position.get_or_insert(outer.unwrap_or(members.len()));
+            let first = to.is_empty();
             let Some((nodes, member)) = self.level(&item, depth + 1, Stands::InAll, to) else { continue };
+            if joint && first {
+                to.position = Some(outer.unwrap_or(members.len()));
+            }
             weighed |= item.node.get("weight").is_some();
             if item.node.get("must").is_some() && options.threshold.is_none() {
                 let message = "`must` says something only where `all` has a `threshold`: without one every member must be met";

@@ -19,6 +19,12 @@ pub(super) struct Bound {
     pub(super) position: Option<usize>,
 }
 
+impl Bound {
+    pub(super) fn is_empty(&self) -> bool {
+        self.checks.is_empty()
+    }
+}
+
 /// Whether a field is about a step of the plan.
 pub(super) fn is_of_step(field: &Field) -> bool {
     use FieldName::{Agent, Amount, Function, Params, Recipient};
@@ -66,7 +72,7 @@ impl Loader<'_> {
             FieldName::Amount => self.of_step(field, &["params", "amount"], at, span, bound, position),
             FieldName::Recipient => self.of_step(field, &["params", "recipient"], at, span, bound, position),
             FieldName::Params => {
-                self.params(at, span, bound, position);
+                self.params(at, bound, position);
                 None
             }
             FieldName::Contain | FieldName::Mention | FieldName::Warn => {
@@ -128,7 +134,7 @@ impl Loader<'_> {
     }
 
     /// Names of parameters, never operators: a parameter may be called `type`.
-    fn params(&mut self, at: &At<'_>, span: Span, bound: &mut Bound, position: usize) {
+    fn params(&mut self, at: &At<'_>, bound: &mut Bound, position: usize) {
         if at.node.value.as_object().is_none() {
             return self.wrong_type(
                 "expectedParams",
@@ -151,7 +157,6 @@ impl Loader<'_> {
                 bound.checks.push(node("expectedParams", entry.key_span, What::At(path, check.into())));
             }
         }
-        let _ = span;
     }
 
     /// What was asked of one step, as a line, and where it goes.

@@ -226,6 +226,16 @@ pub(crate) fn visible(text: &str) -> String {
         .collect()
 }
 
+/// The first line of what is said, which is the message; more of it stands below.
+pub(crate) fn first_line(text: &str) -> &str {
+    text.split('\n').next().unwrap_or_default()
+}
+
+/// The lines below the first, each behind an indent.
+pub(crate) fn further_lines(text: &str, indent: &str) -> String {
+    text.split('\n').skip(1).map(|line| format!("{indent}{}\n", visible(line))).collect()
+}
+
 fn floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }

@@ -19,7 +19,7 @@ use threadline_runner::process::Stream;
 use unicode_width::UnicodeWidthStr;
 
 use crate::arguments::Trace;
-use crate::report::{self, Report, Source, visible};
+use crate::report::{self, Report, Source, first_line, visible};
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -273,7 +273,8 @@ fn time_of(output: &Output) -> String {
 }
 
 fn error_of(output: &Output) -> String {
-    output.meta.get("error").map_or_else(|| output.status.name().to_owned(), Value::to_string)
+    let error = output.meta.get("error").map(Value::to_string);
+    error.map_or_else(|| output.status.name().to_owned(), |error| first_line(&error).to_owned())
 }
 
 fn result_of(output: &Output) -> String {

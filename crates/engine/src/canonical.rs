@@ -43,6 +43,10 @@ impl Resolved {
         text.number("delay", retry.delay.as_millis());
         text.number("max_delay", retry.max_delay.as_millis());
         text.number("jitter", u128::from(retry.jitter));
+        for (operator, value) in self.expect.iter().flat_map(|expect| expect.expectations.values()) {
+            text.text("expect", operator);
+            text.value("=", value);
+        }
         text.0
     }
 }
@@ -124,6 +128,7 @@ mod tests {
             timeout: None,
             max_output: MAX_OUTPUT,
             retry: RetryPlan::ONCE,
+            expect: None,
         }
     }
 

@@ -5,13 +5,16 @@
 use std::time::Duration;
 
 use ecow::EcoString;
+use threadline_expect::{
+    Actual, Answer, Evaluation, Expectations, Kind, NoJudge, Outcome, Settled, Unsettled, UnsettledWhy,
+};
 use threadline_flow::forms;
 use threadline_flow::model::{Action, Backoff, Field, FileFormat, Retry, Setting, Step, Variable};
 use threadline_flow::plan::{Plan, StepNumber};
 use threadline_flow::problem::{self, Problem};
 use threadline_flow::shell::{Argument, BindError, Bound};
 use threadline_lang::value::JsonStyle;
-use threadline_lang::{Document, Error, Explanation, Origin, Scope, Session, Template, Value};
+use threadline_lang::{Document, Error, Explanation, NoWorld, Origin, Scope, Session, Template, Value};
 
 /// What a step does, with every value in its place.
 #[derive(Debug, Clone)]
@@ -28,6 +31,8 @@ pub struct Resolved {
     pub max_output: u64,
     /// When it is tried again.
     pub retry: RetryPlan,
+    /// What must hold of what it leaves.
+    pub expect: Option<Settled>,
 }
 
 /// What to do.
@@ -132,6 +137,13 @@ pub enum Cause {
         /// What it was.
         value: Value,
     },
+    /// An operator of an expectation does not take the value.
+    Expected {
+        /// What is wrong with it.
+        message: String,
+        /// The value.
+        value: Value,
+    },
 }
 
 impl FieldError {
@@ -145,6 +157,10 @@ impl FieldError {
             Cause::Unfit { expected, value } => {
                 let message = format!("expected {expected}, got {}", value.kind().with_article());
                 Problem::error("wrong-type", self.origin.span, message)
+                    .note(format!("the value is {}", threadline_lang::diag::preview(value)))
+            }
+            Cause::Expected { message, value } => {
+                Problem::error("wrong-type", self.origin.span, message.as_str())
                     .note(format!("the value is {}", threadline_lang::diag::preview(value)))
             }
         }
@@ -261,13 +277,61 @@ pub fn resolve(
         Action::Value(document) => fields.document(document).map(Act::Value),
         Action::ForEach(_) => Some(Act::Value(Value::NULL)),
     };
+    let expect = step.expect.as_ref().and_then(|expect| fields.expectations(&expect.of));
     let errors = fields.errors;
     match act {
         Some(act) if errors.is_empty() => {
-            Ok(Resolved { act, env, cwd, timeout, max_output: max_output.unwrap_or(MAX_OUTPUT), retry })
+            let max_output = max_output.unwrap_or(MAX_OUTPUT);
+            Ok(Resolved { act, env, cwd, timeout, max_output, retry, expect })
         }
         _ => Err(errors),
     }
+}
+
+/// What a step left, as its expectation sees it.
+#[derive(Debug, Clone)]
+pub struct Left<'l> {
+    /// Its value.
+    pub value: &'l Value,
+    /// What it printed, when it ran a program.
+    pub output: Option<&'l Value>,
+    /// Its meta data, with the exit code of its program.
+    pub meta: &'l Value,
+}
+
+/// Why what a step left is not what it expects: nothing when it is. The error says why that cannot be asked.
+pub fn unmet(settled: &Settled, left: &Left<'_>) -> Result<Vec<Outcome>, &'static str> {
+    expect(settled, left, |evaluation, expectations| {
+        // A tree is made only for somebody to read.
+        if evaluation.answer_all(expectations) == Answer::Met {
+            return Vec::new();
+        }
+        let mut outcomes = evaluation.explain_all(expectations);
+        outcomes.retain(|outcome| outcome.answer != Answer::Met);
+        outcomes
+    })
+}
+
+/// What every expectation of a step comes to, and why.
+pub fn explain_expectations(settled: &Settled, left: &Left<'_>) -> Result<Vec<Outcome>, &'static str> {
+    expect(settled, left, |evaluation, expectations| evaluation.explain_all(expectations))
+}
+
+fn expect<T>(
+    settled: &Settled,
+    left: &Left<'_>,
+    ask: impl FnOnce(&mut Evaluation<'_, '_>, &Expectations) -> T,
+) -> Result<T, &'static str> {
+    let mut entries: Vec<(EcoString, Value)> = vec![("value".into(), left.value.clone())];
+    entries.extend(left.output.map(|output| ("output".into(), output.clone())));
+    entries.extend(left.meta.get("exit_code").map(|code| ("exit_code".into(), code.clone())));
+    entries.push(("meta".into(), left.meta.clone()));
+    let actual = Value::object(entries).and_then(|document| Actual::new(Kind::Step, document));
+    let actual = actual.map_err(|_| "what it left is nested too deep, or too large")?;
+    let (mut world, mut judge) = (NoWorld, NoJudge);
+    let mut session = Session::new(&mut world);
+    let mut evaluation = Evaluation::new(&actual, &settled.scope, &mut session, &mut judge);
+    Ok(ask(&mut evaluation, &settled.expectations))
 }
 
 /// The values that later runs may read, an object.
@@ -397,6 +461,19 @@ impl Fields<'_, '_, '_> {
             max_delay: self.duration(&retry.max_delay).unwrap_or(Duration::MAX),
             jitter: retry.jitter,
         }
+    }
+
+    fn expectations(&mut self, expectations: &Expectations) -> Option<Settled> {
+        let failed = |unsettled: Vec<Unsettled>| {
+            self.errors.extend(unsettled.into_iter().map(|Unsettled { origin, why }| {
+                let cause = match why {
+                    UnsettledWhy::Language(error) => Cause::Language(error),
+                    UnsettledWhy::Unfit { message, value } => Cause::Expected { message, value },
+                };
+                FieldError { origin, cause }
+            }));
+        };
+        expectations.settle(Kind::Step, self.scope, self.session).map_err(failed).ok()
     }
 
     fn words(

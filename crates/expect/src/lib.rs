@@ -38,6 +38,7 @@ mod path;
 mod pattern;
 mod quantity;
 mod schema;
+mod settle;
 pub mod table;
 mod tree;
 
@@ -46,6 +47,7 @@ pub use checks::Check;
 pub use editor::schema;
 pub use evaluate::Evaluation;
 pub use judge::{EXPLANATIONS, Judge, NoJudge, REFUSALS, ROLE_CHANGES, ROLE_KEPT, Ruling, Rulings};
-pub use load::{Context, DEPTH, Unknown, load, load_part, promised};
+pub use load::{Context, DEPTH, Unknown, load, load_part, with_promised};
 pub use model::{Dynamic, Expectation, Expectations, Field};
+pub use settle::{Settled, Unsettled, UnsettledWhy, reads_actual};
 pub use tree::{Answer, Outcome, Tree};

@@ -1,5 +1,7 @@
 //! The answer to an expectation as a tree: path, operator, expected, actual, and a sentence for every line.
 
+use std::fmt;
+
 use ecow::EcoString;
 use threadline_lang::{Number, Value};
 
@@ -114,6 +116,11 @@ impl Tree {
         usize::from(self.vacuous) + self.children.iter().map(Self::vacuous).sum::<usize>()
     }
 
+    /// What the line is about, for people.
+    pub fn title(&self) -> &str {
+        if self.operator.is_empty() || self.operator == STEP { &self.path } else { &self.operator }
+    }
+
     /// Itself and every line below, with how deep each is.
     pub fn lines(&self) -> Vec<(usize, &Self)> {
         let mut lines = Vec::new();
@@ -124,6 +131,19 @@ impl Tree {
     fn push_lines<'t>(&'t self, depth: usize, lines: &mut Vec<(usize, &'t Self)>) {
         lines.push((depth, self));
         self.children.iter().for_each(|child| child.push_lines(depth + 1, lines));
+    }
+}
+
+/// Every line, those below a line further to the right.
+impl fmt::Display for Tree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (depth, line)) in self.lines().into_iter().enumerate() {
+            let (end, answer) = (if at > 0 { "\n" } else { "" }, line.answer.map_or("-", Answer::words));
+            let title = line.title();
+            let colon = if title.is_empty() { "" } else { ": " };
+            write!(f, "{end}{:width$}{answer} {title}{colon}{}", "", line.reason, width = 2 * depth)?;
+        }
+        Ok(())
     }
 }
 

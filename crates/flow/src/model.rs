@@ -12,6 +12,7 @@ use threadline_lang::{
     Definitions, Document, Expression, Origin, PathStep, SetError, Syntax, Template, Type, Undefined, Value,
 };
 
+use threadline_expect::Expectations;
 use threadline_lang::source::SourceFile;
 
 /// A whole file.
@@ -210,6 +211,15 @@ pub struct Step {
     pub strict_shell: bool,
     /// `max_output`, in bytes
     pub max_output: Option<Setting<u64>>,
+    /// `expect`
+    pub expect: Option<Field<Arc<Expectations>>>,
+}
+
+impl Step {
+    /// Whether its expectation says which exit codes are right, so that none is a failure by itself.
+    pub fn expects_exit_code(&self) -> bool {
+        self.expect.as_ref().is_some_and(|expect| expect.of.reads("exit_code"))
+    }
 }
 
 /// A number or duration that may hold references.

@@ -16,6 +16,7 @@ use threadline_engine::event::{Datum, Instance, Millis, Output, Seq, Status, Wha
 use threadline_engine::machine::{Command, Outcome, Task};
 use threadline_engine::view::View;
 use threadline_engine::world::{Answer, Record, Recorder};
+use threadline_expect::Settled;
 use threadline_flow::model::{Action, CaptureFormat, OnCrash, Step};
 use threadline_flow::problem::{self, Problem};
 use threadline_flow::shell::Argument;
@@ -147,9 +148,14 @@ impl<'s, 'a> Executor<'s, 'a> {
             Value::list(results)
                 .map_err(|_| Failure::new("Format", "the results of all items are too large together"))
         };
-        let left = Left { value, output: None, stderr: None };
-        let output = output::envelope(shared.journal.store(), &measured_since(began, "foreach", own), left)?;
-        self.finish(task, output)
+        let measured = measured_since(began, "foreach", own);
+        let mut left = Left { value, output: None, stderr: None };
+        if let Some(expect) = &self.step(task).expect {
+            // It reads nothing beside what the items left, so there is nothing to settle.
+            let settled = Settled { expectations: (*expect.of).clone(), scope: Scope::new() };
+            left = output::checked(&settled, &measured, left);
+        }
+        self.finish(task, output::envelope(shared.journal.store(), &measured, left)?)
     }
 
     /// The run is over: what it exports is evaluated and recorded with that.
@@ -401,7 +407,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         attempt: Attempt,
     ) -> Result<Done, DriveError> {
         match &resolved.act {
-            Act::Value(value) => self.plain(step, attempt, Ok(value.clone()), None),
+            Act::Value(value) => self.plain(step, resolved, attempt, Ok(value.clone()), None),
             Act::WriteFile { path, content, mode, create_dirs } => {
                 let folder = self.folder(resolved);
                 let how = WriteHow { from: &folder, mode: *mode, create_dirs: *create_dirs };
@@ -415,7 +421,7 @@ impl<'s, 'a> Executor<'s, 'a> {
                     Value::object([("path".into(), path.as_str().into()), ("bytes".into(), bytes.into())])
                         .map_err(|_| Failure::new("File", "its path is too long"))
                 });
-                self.plain(step, attempt, value, Some(clock))
+                self.plain(step, resolved, attempt, value, Some(clock))
             }
             Act::Verbatim { text } => self.shell(task, step, resolved, attempt, text, Vec::new()),
             Act::Shell { bound } => {
@@ -429,7 +435,7 @@ impl<'s, 'a> Executor<'s, 'a> {
                     .write_files(bound.files().map(|(at, variable)| (at, variable.value.as_bytes())))
                 {
                     Ok(files) => files,
-                    Err(failure) => return self.plain(step, attempt, Err(failure), None),
+                    Err(failure) => return self.plain(step, resolved, attempt, Err(failure), None),
                 };
                 let script = bound.script(|at| files.path(at));
                 let done = self.shell(task, step, resolved, attempt, &script, bound.environment().collect());
@@ -440,7 +446,7 @@ impl<'s, 'a> Executor<'s, 'a> {
                 let values = arguments.iter().enumerate().filter(|(_, argument)| argument.is_file);
                 let files = match self.write_files(values.map(|(at, file)| (at, file.value.as_bytes()))) {
                     Ok(files) => files,
-                    Err(failure) => return self.plain(step, attempt, Err(failure), None),
+                    Err(failure) => return self.plain(step, resolved, attempt, Err(failure), None),
                 };
                 let word = |(at, argument): (usize, &Argument)| {
                     if argument.is_file { files.path(at) } else { argument.value.clone() }
@@ -465,14 +471,23 @@ impl<'s, 'a> Executor<'s, 'a> {
     fn plain(
         &self,
         step: &Step,
+        resolved: &Resolved,
         attempt: Attempt,
         value: Result<Value, Failure>,
         clock: Option<Clock>,
     ) -> Result<Done, DriveError> {
         let clock = clock.unwrap_or_else(Clock::start);
         let measured = clock.measured(node_type(step), attempt.retries(), Vec::new());
-        let left = Left { value, output: None, stderr: None };
-        Ok(Done::Output(output::envelope(self.shared.journal.store(), &measured, left)?))
+        self.left(resolved, &measured, Left { value, output: None, stderr: None })
+    }
+
+    /// What an attempt left, once it was compared with what the step expects.
+    fn left(&self, resolved: &Resolved, measured: &Measured, left: Left) -> Result<Done, DriveError> {
+        let left = match &resolved.expect {
+            Some(settled) => output::checked(settled, measured, left),
+            None => left,
+        };
+        Ok(Done::Output(output::envelope(self.shared.journal.store(), measured, left)?))
     }
 
     fn shell(
@@ -500,7 +515,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         if script.len() > MAX_SCRIPT {
             let files = match self.write_files([(0, script.as_bytes())].into_iter()) {
                 Ok(files) => files,
-                Err(failure) => return self.plain(step, attempt, Err(failure), None),
+                Err(failure) => return self.plain(step, resolved, attempt, Err(failure), None),
             };
             args.push(files.path(0).into());
             kept = Some(files);
@@ -528,13 +543,13 @@ impl<'s, 'a> Executor<'s, 'a> {
         let clock = Clock::start();
         let ended = match self.run(task, spec) {
             Ok(ended) => ended,
-            Err(failure) => return self.plain(step, attempt, Err(failure), Some(clock)),
+            Err(failure) => return self.plain(step, resolved, attempt, Err(failure), Some(clock)),
         };
         if ended.how == How::Cancelled {
             return Ok(Done::Cancelled);
         }
         let texts = Texts::of(&ended);
-        let failure = output::ending(ended.how, resolved.timeout, resolved.max_output);
+        let failure = failure(step, resolved, &ended);
         let (value, printed) = match (&texts.stdout, failure) {
             (Err(failure), None) => (Err(failure.clone()), None),
             (text, Some(failure)) => (Err(failure), text.clone().ok()),
@@ -545,7 +560,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         };
         let output = printed.map(|text| Value::from(output::stripped(&text)));
         let left = Left { value, output, stderr: texts.stderr() };
-        self.ended(step, attempt, &ended, left, Vec::new())
+        self.ended(step, resolved, attempt, &ended, left, Vec::new())
     }
 
     fn agent(
@@ -576,7 +591,7 @@ impl<'s, 'a> Executor<'s, 'a> {
             return Ok(Done::Cancelled);
         }
         let texts = Texts::of(&ended);
-        let failure = output::ending(ended.how, resolved.timeout, resolved.max_output);
+        let failure = failure(step, resolved, &ended);
         let value = match (&texts.stdout, failure) {
             (_, Some(failure)) => Err(failure),
             (Err(failure), None) => Err(failure.clone()),
@@ -584,7 +599,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         };
         let output = texts.stdout.as_ref().ok().map(|text| Value::from(output::stripped(text)));
         let left = Left { value, output, stderr: texts.stderr() };
-        self.ended(step, attempt, &ended, left, own)
+        self.ended(step, resolved, attempt, &ended, left, own)
     }
 
     fn run(&self, task: &Task, spec: &Spec) -> Result<Ended, Failure> {
@@ -610,6 +625,7 @@ impl<'s, 'a> Executor<'s, 'a> {
     fn ended(
         &self,
         step: &Step,
+        resolved: &Resolved,
         attempt: Attempt,
         ended: &Ended,
         left: Left,
@@ -624,7 +640,7 @@ impl<'s, 'a> Executor<'s, 'a> {
             retries: attempt.retries(),
             own,
         };
-        Ok(Done::Output(output::envelope(self.shared.journal.store(), &measured, left)?))
+        self.left(resolved, &measured, left)
     }
 
     // ---- surroundings -----------------------------------------------------------------------------------
@@ -731,6 +747,14 @@ impl Texts {
     fn stderr(&self) -> Option<Value> {
         let text = output::stripped(&self.stderr);
         (!text.is_empty()).then(|| Value::from(text))
+    }
+}
+
+/// Why a process did not end well. An expectation that looks at the exit code says which are right.
+fn failure(step: &Step, resolved: &Resolved, ended: &Ended) -> Option<Failure> {
+    match ended.how {
+        How::Exited(_) if step.expects_exit_code() => None,
+        how => output::ending(how, resolved.timeout, resolved.max_output),
     }
 }
 

@@ -2,7 +2,9 @@
 
 use ecow::EcoString;
 use jiff::Timestamp;
+use threadline_engine::evaluate;
 use threadline_engine::event::{Output, Status};
+use threadline_expect::{Outcome, Settled};
 use threadline_flow::model::CaptureFormat;
 use threadline_lang::{Envelope, Limits, Number, Value, data};
 use threadline_store::{JournalError, Reader, Store, StoreError};
@@ -26,7 +28,7 @@ impl Failure {
 }
 
 /// Every sort of failure, with what it means.
-pub const FAILURES: [(&str, &str); 10] = [
+pub const FAILURES: [(&str, &str); 11] = [
     ("ExitCode", "the program ended with another exit code than 0"),
     ("Signal", "the program was ended by a signal that was not Threadline's"),
     ("Timeout", "the step took longer than its `timeout`"),
@@ -37,6 +39,7 @@ pub const FAILURES: [(&str, &str); 10] = [
     ("File", "a file could not be written"),
     ("Crash", "the step was running when Threadline was killed, and `on_crash` is `fail`"),
     ("Items", "items of a `foreach` failed"),
+    ("Expectation", "what it left is not what `expect` says, or cannot be compared with it"),
 ];
 
 /// What was measured of a step.
@@ -74,6 +77,30 @@ pub fn envelope(store: &Store, measured: &Measured, result: Left) -> Result<Outp
     stored(store, status, measured, &value, failure, result.output, result.stderr)
 }
 
+/// What a step left when it is what the step expects; else the failure of the step.
+pub fn checked(settled: &Settled, measured: &Measured, left: Left) -> Left {
+    let Ok(value) = &left.value else { return left };
+    let meta = meta(Status::Completed, measured, None);
+    let printed = left.output.as_ref().or(Some(value).filter(|_| meta.get("cpu_time_ms").is_some()));
+    let message = match evaluate::unmet(settled, &evaluate::Left { value, output: printed, meta: &meta }) {
+        Err(why) => format!("`expect` cannot be evaluated: {why}"),
+        Ok(outcomes) if outcomes.is_empty() => return left,
+        Ok(outcomes) => outcomes.iter().map(told).collect::<Vec<_>>().join("\n"),
+    };
+    // What it printed can still be read.
+    let output = printed.cloned();
+    Left { value: Err(Failure::new("Expectation", message)), output, stderr: left.stderr }
+}
+
+/// Why an expectation is not met: a sentence, and the tree where that says more.
+fn told(outcome: &Outcome) -> String {
+    let (answer, reason) = (outcome.answer.words(), &outcome.reason);
+    if outcome.tree.children.is_empty() {
+        return format!("`expect` is {answer}: {reason}");
+    }
+    format!("`expect` is {answer}: {reason}\n{}", outcome.tree)
+}
+
 /// The envelope of a step that did not run.
 pub fn skipped(store: &Store, measured: &Measured, reason: &str) -> Result<Output, StoreError> {
     let mut output = stored(store, Status::Skipped, measured, &Value::NULL, None, None, None)?;
@@ -90,6 +117,18 @@ fn stored(
     output: Option<Value>,
     stderr: Option<Value>,
 ) -> Result<Output, StoreError> {
+    let store_it = |value: Option<Value>| value.map(|value| store.datum(&value)).transpose();
+    Ok(Output {
+        status,
+        value: store.datum(value)?,
+        output: store_it(output)?,
+        stderr: store_it(stderr)?,
+        meta: meta(status, measured, failure),
+    })
+}
+
+/// Everything that is known about how a step went.
+fn meta(status: Status, measured: &Measured, failure: Option<Failure>) -> Value {
     let mut meta = vec![
         entry("node_type", measured.node_type.into()),
         entry("status", status.name().into()),
@@ -103,15 +142,8 @@ fn stored(
         meta.push(entry("error_type", failure.kind.into()));
     }
     meta.extend(measured.own.iter().map(|(name, value)| entry(name, value.clone())));
-    let store_it = |value: Option<Value>| value.map(|value| store.datum(&value)).transpose();
-    Ok(Output {
-        status,
-        value: store.datum(value)?,
-        output: store_it(output)?,
-        stderr: store_it(stderr)?,
-        // An object of a few texts and numbers is never too large.
-        meta: Value::object(meta).unwrap_or_default(),
-    })
+    // An object of a few texts and numbers is never too large.
+    Value::object(meta).unwrap_or_default()
 }
 
 fn entry(name: &str, value: Value) -> (EcoString, Value) {

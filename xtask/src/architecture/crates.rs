@@ -11,7 +11,10 @@ const EDGES: &[(&str, &[&str])] = &[
     ("threadline-flow", &["threadline-lang", "threadline-expect"]),
     ("threadline-engine", &["threadline-lang", "threadline-expect", "threadline-flow"]),
     ("threadline-store", &["threadline-lang", "threadline-flow", "threadline-engine"]),
-    ("threadline-runner", &["threadline-lang", "threadline-flow", "threadline-engine", "threadline-store"]),
+    (
+        "threadline-runner",
+        &["threadline-lang", "threadline-expect", "threadline-flow", "threadline-engine", "threadline-store"],
+    ),
     (
         "threadline",
         &[

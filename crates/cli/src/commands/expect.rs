@@ -109,7 +109,7 @@ fn text(outcomes: &[Outcome], actual: &Actual, explain: bool) -> String {
         let style = style(Some(outcome.answer));
         let _ = writeln!(out, "{style}{:<13}{style:#}  {}", outcome.answer.words(), visible(&outcome.name));
         if explain {
-            out.push_str(&tree_text(&outcome.tree, "  ", true));
+            out.push_str(&tree_text(&outcome.tree));
         } else if outcome.answer != Answer::Met {
             for cause in outcome.tree.causes() {
                 let _ = writeln!(out, "  {}", visible(&cause.reason));
@@ -167,18 +167,18 @@ fn style(answer: Option<Answer>) -> Style {
     }
 }
 
-/// Every line of a tree.
-pub(super) fn tree_text(tree: &Tree, indent: &str, styled: bool) -> String {
+/// Every line of a tree, with the answers in colours.
+fn tree_text(tree: &Tree) -> String {
     let mut out = String::new();
     for (depth, line) in tree.lines() {
-        let style = if styled { style(line.answer) } else { Style::new() };
+        let style = style(line.answer);
         let answer = line.answer.map_or("-", Answer::words);
         let what =
             if matches!(line.operator.as_str(), "" | "step") { &line.path } else { line.operator.as_str() };
         let colon = if what.is_empty() { "" } else { ": " };
         let reason = visible(&line.reason);
         let below = "  ".repeat(depth);
-        let _ = writeln!(out, "{indent}{below}{style}{answer}{style:#} {}{colon}{reason}", visible(what));
+        let _ = writeln!(out, "  {below}{style}{answer}{style:#} {}{colon}{reason}", visible(what));
     }
     out
 }
@@ -257,7 +257,7 @@ fn junit(file: &str, outcomes: &[Outcome]) -> String {
             Answer::Unmet => "failure",
             Answer::NotEvaluable => "error",
         };
-        let tree = xml(&tree_text(&outcome.tree, "", false));
+        let tree = xml(&outcome.tree.to_string());
         let _ = writeln!(out, ">\n      <{element} message=\"{}\">{tree}</{element}>", xml(&outcome.reason));
         out.push_str("    </testcase>\n");
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use anstyle::Style;
 use ecow::{EcoString, eco_format};
 use threadline_engine::evaluate::file_text;
+use threadline_expect::{Dynamic, Kind};
 use threadline_flow::model::{Action, Field, Retry, Setting, Variable};
 use threadline_flow::plan::{ListNumber, Part, Plan, PlannedStep, StepNumber};
 use threadline_flow::shell::BindError;
@@ -190,6 +191,13 @@ impl<'p> Looking<'p, '_> {
             self.setting(Some(max_delay));
         }
         self.action();
+        if let Some(expect) = &step.expect {
+            for dynamic in expect.of.dynamics().iter().filter(|dynamic| !dynamic.is_late(Kind::Step)) {
+                if let Dynamic::Value(field) = dynamic {
+                    self.document_at(&field.of, &field.origin);
+                }
+            }
+        }
     }
 
     fn variables(&mut self, variables: &'p [Variable]) {
@@ -234,9 +242,13 @@ impl<'p> Looking<'p, '_> {
     }
 
     fn document(&mut self, field: &Field<Document>) {
-        self.session.set_origin(Some(field.origin.clone()));
-        let resolved = field.of.resolve(self.scope, &mut self.session).map(Shown::Value);
-        self.resolved(&field.origin, resolved);
+        self.document_at(&field.of, &field.origin);
+    }
+
+    fn document_at(&mut self, document: &Document, origin: &Origin) {
+        self.session.set_origin(Some(origin.clone()));
+        let resolved = document.resolve(self.scope, &mut self.session).map(Shown::Value);
+        self.resolved(origin, resolved);
     }
 
     fn setting<T>(&mut self, setting: Option<&Setting<T>>) {

@@ -14,6 +14,7 @@ use super::history::{History, reader};
 use super::{print, print_styled};
 use crate::arguments::Show;
 use crate::exit::Failure;
+use crate::report::first_line;
 use crate::reporter::{How, Reporter};
 use crate::stream;
 use crate::table::Table;
@@ -59,7 +60,7 @@ impl Left {
         let meta = |name: &str| output.meta.get(name).map(ToString::to_string);
         self.kind = meta("node_type").unwrap_or_default();
         self.shown = match (meta("error").or_else(|| meta("reason")), &output.value) {
-            (Some(error), _) => error,
+            (Some(error), _) => first_line(&error).to_owned(),
             (None, Datum::Here(value)) => excerpt(value),
             (None, Datum::Stored { len, .. }) => format!("{len} bytes"),
         };

@@ -334,7 +334,7 @@ impl<'c> Loader<'c> {
 
     /// Every name that an expected value or an expression reads is one of the actual document.
     fn names(&mut self, expectations: &Expectations) {
-        let scope = promised(self.context.kind);
+        let scope = with_promised(self.context.kind, &Scope::new());
         for dynamic in expectations.dynamics() {
             let (errors, origin, references) = match dynamic {
                 Dynamic::Value(field) => {
@@ -391,8 +391,8 @@ impl<'c> Loader<'c> {
     }
 }
 
-/// The names of an actual document that is not there yet.
-pub fn promised(kind: Option<Kind>) -> Scope {
+/// The names of an actual document that is not there yet, in front of others.
+pub fn with_promised(kind: Option<Kind>, outer: &Scope) -> Scope {
     let why = "it is known when the expectation is evaluated";
     let roots = table::ROOTS.iter().filter(|root| kind.is_none_or(|kind| root.of.contains(&kind)));
     let entry = |name: &str| {
@@ -405,9 +405,8 @@ pub fn promised(kind: Option<Kind>) -> Scope {
         });
         (EcoString::from(name), Entry::Promised(Promise { why: why.into(), shape }.into()))
     };
-    let scope = Scope::new();
     // The names of the table differ.
-    scope.with_entries("actual", roots.map(|root| entry(root.name))).unwrap_or_default()
+    outer.with_entries("actual", roots.map(|root| entry(root.name))).unwrap_or_default()
 }
 
 fn known<'k>(keys: &'k [Key], name: &str) -> Option<&'k Key> {

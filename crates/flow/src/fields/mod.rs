@@ -55,6 +55,8 @@ pub enum Kind {
     Value,
     /// A condition.
     Expression,
+    /// An expectation, or a list of them.
+    Expectation,
     /// Text for a shell, in which references are bound.
     Shell,
     /// A list of steps, or one step.

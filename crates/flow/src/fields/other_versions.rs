@@ -85,7 +85,6 @@ static ELSEWHERE: &[(&str, &str, Elsewhere)] = &[
     ("step", "http", Later(Some("call a program: `argv: [curl, --fail, --silent, \"https://...\"]`"))),
     ("step", "workflow", Later(Some("run it as a program: `argv: [threadline, run, FILE]`"))),
     ("step", "with", Later(None)),
-    ("step", "expect", Later(Some("let the step fail by its exit code: `shell: test ...`"))),
     ("step", "secret_output", Later(None)),
     ("step", "commit_required", COMMIT),
     ("step", "auto_commit", COMMIT),

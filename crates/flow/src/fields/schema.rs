@@ -10,11 +10,19 @@ pub fn schema() -> Value {
     let definitions = ALL.iter().filter(|object| object.name != WORKFLOW.name);
     let definitions = definitions.map(|object| (object.name, object_schema(object)));
     let steps = list_or_one(reference("step"));
+    let definitions = definitions.chain([("steps", steps)]);
+    let definitions = definitions.map(|(name, schema)| (EcoString::from(name), schema));
+    // Expectations bring their own definitions, under names that no object of a workflow has.
+    let expectations = threadline_expect::schema();
+    let expectations = expectations.get("$defs").and_then(Value::as_object).cloned();
+    let expectations = expectations.iter().flat_map(|found| found.iter());
+    let expectations = expectations.filter(|(name, _)| name.as_str() != "file");
+    let expectations = expectations.map(|(name, schema)| (name.name().clone(), schema.clone()));
     entries([
         ("$schema", "https://json-schema.org/draft/2020-12/schema".into()),
         ("title", "Threadline workflow".into()),
         ("anyOf", list([list_of(reference("step")), object_schema(&WORKFLOW)])),
-        ("$defs", entries(definitions.chain([("steps", steps)]))),
+        ("$defs", object(definitions.chain(expectations))),
     ])
 }
 
@@ -63,6 +71,7 @@ fn kind_schema(kind: &Kind) -> Value {
         Kind::Value => entries([]),
         Kind::Expression => types(&["string", "boolean"]),
         Kind::Shell => type_of("string"),
+        Kind::Expectation => list_or_one(reference("expectation")),
         Kind::Steps => reference("steps"),
         Kind::Object(object) => reference(object.name),
         Kind::Map(kind) => {

@@ -159,6 +159,12 @@ pub(crate) static STEP: Object = Object {
         )
         .default("rerun")
         .on(&[Shell, Argv, Agent, WriteFile]),
+        key(
+            "expect",
+            Kind::Expectation,
+            "what must hold of what it left, `{value, output, exit_code, meta}`; otherwise it has failed. With a check \
+             of `exit_code` another code than 0 is no failure by itself",
+        ),
         key("on_failure", Kind::Steps, "steps that run when it failed; it stays failed"),
         key("on_success", Kind::Steps, "steps that run when it went well"),
         key("finally", Kind::Steps, "steps that run after it, whatever happened"),

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use ecow::EcoString;
+use threadline_expect::Expectations;
 
 use super::Steps;
 use super::read::{Fields, Loader, Place, head, shown, span_of};
 use crate::checks::Check;
 use crate::fields::{ActionName, RETRY, STEP, WRITE_FILE};
 use crate::forms;
-use crate::model::{Action, Backoff, CaptureFormat, FileFormat, ForEach, OnCrash, Retry, Step, WriteFile};
+use crate::model::{
+    Action, Backoff, CaptureFormat, Field, FileFormat, ForEach, OnCrash, Retry, Step, WriteFile,
+};
 
 impl Loader {
     /// The steps behind a key.
@@ -79,6 +82,7 @@ impl Loader {
             shell_program: self.shell_program(&fields),
             strict_shell: self.bool(&fields, "strict_shell"),
             max_output: self.size(&fields, "max_output"),
+            expect: self.expectations(&fields, &action),
             origin,
             action,
         };
@@ -245,7 +249,7 @@ impl Loader {
 
     // ---- the keys around it ----------------------------------------------------------------------------
 
-    fn capture(&mut self, fields: &Fields<'_>) -> Option<crate::model::Field<EcoString>> {
+    fn capture(&mut self, fields: &Fields<'_>) -> Option<Field<EcoString>> {
         let place = fields.get("capture")?;
         if place.node.value.as_bool().is_some() {
             let key = fields.found("capture")?.written;
@@ -269,10 +273,41 @@ impl Loader {
         }
     }
 
-    fn shell_program(&mut self, fields: &Fields<'_>) -> Option<crate::model::Field<EcoString>> {
+    fn shell_program(&mut self, fields: &Fields<'_>) -> Option<Field<EcoString>> {
         let place = fields.get("shell_program")?;
         let text = self.scalar_text(&place, "shell_program")?;
         Some(place.field(text))
+    }
+
+    /// What must hold of what the step left.
+    fn expectations(&mut self, fields: &Fields<'_>, action: &Action) -> Option<Field<Arc<Expectations>>> {
+        let place = fields.get("expect")?;
+        let context = threadline_expect::Context {
+            kind: Some(threadline_expect::Kind::Step),
+            syntax: &self.syntax,
+            ..threadline_expect::Context::DEFAULT
+        };
+        let (expectations, problems) =
+            threadline_expect::load_part(place.node, &place.path, self.file.text(), &context);
+        problems.into_iter().for_each(|problem| self.problem(problem));
+        let expectations = expectations?;
+        let span = fields.found("expect").map_or(place.node.span, |found| found.entry.key_span);
+        if !matches!(action, Action::Shell { .. } | Action::Argv(_) | Action::Agent { .. }) {
+            for root in ["exit_code", "output"].into_iter().filter(|root| expectations.reads(root)) {
+                let message = format!("`expect` reads `{root}`, and a step that runs no program has none");
+                self.problem(Check::KeyNotHere.at(span, message).hint("check its `value`"));
+            }
+        }
+        if expectations.reads("facts") {
+            let problem =
+                Check::NotInVersion.at(span, "`expect` reads `facts`, which steps have not in this version");
+            self.problem(problem.hint("compare with `${inputs.NAME}` or `${context.NAME}`"));
+        }
+        if expectations.asks_a_judge() {
+            let message = "`expect` asks a judge, which steps have not in this version";
+            self.problem(Check::NotInVersion.at(span, message));
+        }
+        Some(place.field(Arc::new(expectations)))
     }
 
     /// `retry: n`, or an object about it.

@@ -10,6 +10,8 @@ use threadline_lang::{
     Types, Undefined, Warning,
 };
 
+use threadline_expect::{Dynamic, Kind, reads_actual};
+
 use super::context::{OUTER, not_known};
 use super::names::{self, Named, Names, ScopeNumber};
 use super::order::Order;
@@ -19,6 +21,9 @@ use crate::fields::{Form, other_root};
 use crate::model::{Action, Field, Setting, Step, Variable};
 use crate::problem::{self, Problem, place_in};
 use crate::shell::{Argv, Script};
+
+/// What the expectation of a step looks at.
+const STEP: Kind = Kind::Step;
 
 /// So many problems are looked for: nobody reads more, and each takes its time.
 const MAX_PROBLEMS: usize = 200;
@@ -87,6 +92,10 @@ enum Readable<'f> {
     Setting(&'f Field<Document>, Form),
     /// The items of a `foreach`.
     Items(&'f Field<Document>),
+    /// A value that an expectation compares with.
+    Expected(&'f threadline_expect::Field<Document>),
+    /// A condition of an expectation.
+    ExpectedCondition(&'f threadline_expect::Field<Expression>),
 }
 
 impl<'f> Readable<'f> {
@@ -98,6 +107,8 @@ impl<'f> Readable<'f> {
             Self::Text(field) => placed(&field.origin, field.of.references()),
             Self::Value(field) | Self::Setting(field, _) | Self::Items(field) => field.of.references(),
             Self::Condition(field) => placed(&field.origin, field.of.references()),
+            Self::Expected(field) => field.of.references(),
+            Self::ExpectedCondition(field) => placed(&field.origin, field.of.references()),
         }
     }
 
@@ -109,6 +120,8 @@ impl<'f> Readable<'f> {
                 (field.of.check(scope), field.of.infer(scope))
             }
             Self::Condition(field) => (field.of.check(scope), field.of.infer_condition(scope)),
+            Self::Expected(field) => (field.of.check(scope), field.of.infer(scope)),
+            Self::ExpectedCondition(field) => (field.of.check(scope), field.of.infer_condition(scope)),
         }
     }
 
@@ -117,7 +130,7 @@ impl<'f> Readable<'f> {
         match self {
             Self::Setting(_, form) => (&[Type::Int, Type::Float, Type::Text], form.expected()),
             Self::Items(_) => (&[Type::List], "a list".to_owned()),
-            Self::Text(_) | Self::Value(_) | Self::Condition(_) => (&[], String::new()),
+            _ => (&[], String::new()),
         }
     }
 
@@ -126,6 +139,8 @@ impl<'f> Readable<'f> {
             Self::Text(field) => &field.origin,
             Self::Value(field) | Self::Setting(field, _) | Self::Items(field) => &field.origin,
             Self::Condition(field) => &field.origin,
+            Self::Expected(field) => &field.origin,
+            Self::ExpectedCondition(field) => &field.origin,
         }
     }
 }
@@ -302,7 +317,61 @@ impl Checker<'_> {
         for field in readable(&step) {
             self.field(reader, field, &mut reads);
         }
+        self.expectations(reader, &step, &mut reads);
         Checked { reads: distinct(reads), script, argv }
+    }
+
+    /// The names that an expectation reads: those of what the step left, and those that the step itself may read.
+    fn expectations(&mut self, reader: Reader, step: &Step, reads: &mut Vec<Read>) {
+        let Some(expect) = &step.expect else { return };
+        for dynamic in expect.of.dynamics() {
+            let late = dynamic.is_late(STEP);
+            let field = match &dynamic {
+                Dynamic::Value(field) => Readable::Expected(field),
+                Dynamic::Expression(field) => Readable::ExpectedCondition(field),
+            };
+            let mut handled = Vec::new();
+            let mut uses_prev = false;
+            for (origin, reference) in field.references() {
+                if reads_actual(STEP, &reference) || self.is_full() {
+                    continue;
+                }
+                uses_prev |= reference.root == "prev";
+                let refused = late && self.late_reference(step, &origin, &reference)
+                    || self.reference(reader, &origin, &reference, reads);
+                if refused {
+                    handled.push((origin.span.start, reference.span));
+                }
+            }
+            if self.is_full() {
+                return;
+            }
+            let scope = threadline_expect::with_promised(Some(STEP), &self.scope(reader, uses_prev));
+            self.language_errors(field, &scope, &handled);
+        }
+    }
+
+    /// Whether a name was reported that cannot be read any more when the step has ended.
+    fn late_reference(&mut self, step: &Step, origin: &Origin, reference: &Reference) -> bool {
+        let computed =
+            reference.kind == ReferenceKind::Computed || matches!(reference.root.as_str(), "env" | "uuid");
+        let collects = matches!(step.action, Action::ForEach(_));
+        if !computed && !collects {
+            return false;
+        }
+        let span = self.place(origin, reference.span);
+        let message = if collects {
+            format!("`{}` is not known when the items of a `foreach` have ended", reference.root)
+        } else {
+            format!("`{}` cannot be computed any more when the step has ended", reference.root)
+        };
+        let hint = if collects {
+            "compare in a step after it: `value: ${ID}` with `expect`"
+        } else {
+            "name it in `context` and read `context.NAME`"
+        };
+        self.problem(Check::NotKnownHere.at(span, message).hint(hint));
+        true
     }
 
     fn known_agent(&mut self, agent: &Field<EcoString>) {
@@ -351,7 +420,9 @@ impl Checker<'_> {
 
     fn language_errors(&mut self, field: Readable<'_>, scope: &Scope, handled: &[Handled]) {
         let undefined = match field {
-            Readable::Condition(_) => Undefined::Error,
+            Readable::Condition(_) | Readable::Expected(_) | Readable::ExpectedCondition(_) => {
+                Undefined::Error
+            }
             _ => self.plan.workflow.undefined,
         };
         let (mut errors, inferred) = field.errors(scope);

@@ -11,7 +11,7 @@ use super::json::label;
 use super::text::Teller;
 use super::told::{Readers, Referenced, Told, last_of_each, tell};
 use crate::exit::Failure;
-use crate::report::visible;
+use crate::report::{first_line, further_lines, visible};
 use crate::reporter::items;
 
 const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -45,8 +45,10 @@ fn failure(teller: &Teller<'_, '_>, told: &Told) -> Result<String, Failure> {
     let history = teller.history;
     let name = visible(&label(history, &told.seen.at));
     let error = told.ended.as_ref().and_then(|ended| ended.output.meta.get("error"));
-    let error = error.map_or(String::new(), |error| format!(": {}", visible(&error.to_string())));
-    let mut out = format!("{BAD}✗{BAD:#} {BOLD}{name}{BOLD:#}{error}\n");
+    let error = error.map(ToString::to_string).unwrap_or_default();
+    let message = if error.is_empty() { String::new() } else { format!(": {}", visible(first_line(&error))) };
+    let mut out = format!("{BAD}✗{BAD:#} {BOLD}{name}{BOLD:#}{message}\n");
+    out.push_str(&further_lines(&error, "    "));
     let references: Vec<&Referenced> = told.references().take(MAX_REFERENCES).collect();
     out.push_str(&teller.references(told, references, "  ")?);
     let handle = handle(&history.plan, &told.seen.at);

@@ -86,6 +86,17 @@ fn field(history: &History<'_>, told: &Told, field: &FieldTold, readers: &Reader
             });
             entries.push(("variables", Value::list(variables.collect()).unwrap_or_default()));
         }
+        Shown::Expectation { told, .. } => {
+            let told = told.iter().map(|outcome| {
+                object([
+                    ("name", outcome.name.clone().into()),
+                    ("result", outcome.answer.name().into()),
+                    ("reason", outcome.reason.as_str().into()),
+                    ("tree", outcome.tree.to_string().into()),
+                ])
+            });
+            entries.push(("value", Value::list(told.collect()).unwrap_or_default()));
+        }
         Shown::Condition(explanation) => {
             let value = explanation.outcome.as_ref().and_then(|outcome| outcome.as_ref().ok());
             entries.push(("value", value.cloned().unwrap_or_default()));

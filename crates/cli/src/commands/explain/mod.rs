@@ -20,7 +20,7 @@ use super::history::{History, reader};
 use super::print_styled as print;
 use crate::arguments::Explain;
 use crate::exit::Failure;
-use crate::report::Report;
+use crate::report::{Report, first_line};
 use crate::table::Table;
 
 const PLAIN: Style = Style::new();
@@ -114,7 +114,7 @@ fn table(history: &History<'_>, told: &[Told]) -> String {
             Some(ended) => {
                 let error = ended.output.meta.get("error").or_else(|| ended.output.meta.get("reason"));
                 let note = match (error, &ended.output.value) {
-                    (Some(error), _) => error.to_string(),
+                    (Some(error), _) => first_line(&error.to_string()).to_owned(),
                     (None, Datum::Here(value)) => format!("→ {}", excerpt(value)),
                     (None, Datum::Stored { len, .. }) => format!("→ {len} bytes"),
                 };

@@ -13,7 +13,7 @@ use super::super::history::{History, clock_text};
 use super::json::label;
 use super::told::{FieldTold, Readers, Referenced, Shown, Told};
 use crate::exit::Failure;
-use crate::report::{Report, explanation_text, visible};
+use crate::report::{Report, explanation_text, first_line, further_lines, visible};
 use crate::table::Table;
 
 const BOLD: Style = Style::new().bold();
@@ -115,6 +115,12 @@ impl Teller<'_, '_> {
                     self.block(&bound.text),
                     variables.text("      ").trim_end_matches('\n')
                 )
+            }
+            Shown::Expectation { told, .. } if told.is_empty() => writeln!(out, "    {BOLD}{name}{BOLD:#}"),
+            Shown::Expectation { told, .. } => {
+                let lines: Vec<String> =
+                    told.iter().map(|outcome| self.block(&outcome.tree.to_string())).collect();
+                writeln!(out, "    {BOLD}{name}{BOLD:#}\n{}", lines.join("\n"))
             }
             Shown::Condition(explanation) => {
                 let tree = explanation_text(explanation);
@@ -277,7 +283,8 @@ fn headline(told: &Told) -> String {
     };
     let (style, came) = match (&told.ended, seen.evaluated) {
         (Some(ended), _) if ended.output.status == Status::Failed => {
-            let error = ended.output.meta.get("error").map_or(String::new(), |error| format!(": {error}"));
+            let error = ended.output.meta.get("error").map(ToString::to_string);
+            let error = error.map_or(String::new(), |error| format!(": {}", first_line(&error)));
             let again = if ended.retried { ", tried again" } else { "" };
             (BAD, format!("failed{error}{again}"))
         }
@@ -290,5 +297,7 @@ fn headline(told: &Told) -> String {
         (None, Evaluated::Fields) => (DIM, "not ended".to_owned()),
     };
     let came = if came.is_empty() { came } else { format!(": {style}{}{style:#}", visible(&came)) };
-    format!("  {what}{came}  {DIM}event {}, {}{DIM:#}\n", seen.seq, clock_text(seen.time))
+    let error = told.ended.as_ref().and_then(|ended| ended.output.meta.get("error"));
+    let more = error.map_or(String::new(), |error| further_lines(&error.to_string(), "      "));
+    format!("  {what}{came}  {DIM}event {}, {}{DIM:#}\n{more}", seen.seq, clock_text(seen.time))
 }

@@ -4,9 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use threadline_engine::evaluate::{Act, Resolved};
-use threadline_engine::event::{Event, Instance, Millis, Output, Seq, What};
+use threadline_engine::evaluate::{Act, Left, Resolved, explain_expectations};
+use threadline_engine::event::{Event, Instance, Millis, Output, Seq, Status, What};
 use threadline_engine::replay::{Evaluated, Look, Maker, Seen};
+use threadline_expect::{Outcome, Settled};
 use threadline_flow::model::{Action, Setting, Step};
 use threadline_flow::plan::PlannedStep;
 use threadline_flow::problem::Problem;
@@ -14,7 +15,7 @@ use threadline_flow::shell::{Argument, Bound};
 use threadline_lang::source::line_column;
 use threadline_lang::{Explanation, Origin, Resolution, Value};
 
-use super::super::history::History;
+use super::super::history::{History, of_journal};
 use super::target::Target;
 use crate::exit::Failure;
 use crate::report;
@@ -65,6 +66,13 @@ pub(crate) enum Shown {
     Words(Vec<Argument>),
     /// A condition.
     Condition(Explanation),
+    /// What was expected of what the step left.
+    Expectation {
+        /// The expectations, with what they compare with.
+        settled: Settled,
+        /// What they came to, where all of them were met; otherwise the error of the step has it.
+        told: Vec<Outcome>,
+    },
 }
 
 /// A reference, what it gave, and who made that.
@@ -88,6 +96,7 @@ pub(crate) fn tell(history: &History<'_>, target: &Target) -> Result<Vec<Told>, 
             told.push(of_seen(history, target, seen)?);
         }
         if let (Some(at), Some(ended)) = (latest.get(&event.at), ended(event)) {
+            expectations(history, &mut told[*at].fields, &ended.output)?;
             told[*at].ended = Some(ended);
         }
         Ok(())
@@ -120,6 +129,24 @@ fn ended(event: &Event) -> Option<Ended> {
         _ => return None,
     };
     Some(Ended { seq: event.seq, time: event.time, output: output.clone(), retried })
+}
+
+/// What a step expected, compared again with what it left.
+fn expectations(history: &History<'_>, fields: &mut [FieldTold], output: &Output) -> Result<(), Failure> {
+    if output.status != Status::Completed {
+        return Ok(());
+    }
+    for field in fields {
+        if let Shown::Expectation { settled, told } = &mut field.shown {
+            let left = threadline_runner::output::loaded(history.reader, output)
+                .map_err(|error| of_journal(&error))?;
+            let printed =
+                left.also.as_ref().and_then(|also| also.get("output")).filter(|text| !text.is_null());
+            let left = Left { value: &left.value, output: printed, meta: &left.meta };
+            *told = explain_expectations(settled, &left).unwrap_or_default();
+        }
+    }
+    Ok(())
 }
 
 fn of_seen(history: &History<'_>, target: &Target, seen: Seen) -> Result<Told, Failure> {
@@ -276,6 +303,10 @@ impl Fields<'_, '_> {
             self.add("max_output", Some(&field.origin), Shown::Value(bytes.into()));
         }
         self.action(step, Some(&resolved.act));
+        if let (Some(settled), Some(field)) = (&resolved.expect, &step.expect) {
+            let shown = Shown::Expectation { settled: settled.clone(), told: Vec::new() };
+            self.add("expect", Some(&field.origin), shown);
+        }
     }
 
     fn action(&mut self, step: &Step, act: Option<&Act>) {

@@ -76,6 +76,7 @@ impl Command {
             Self::Preview(preview) => Some(&mut preview.what.settings),
             Self::Check(_)
             | Self::Expect(_)
+            | Self::Init(_)
             | Self::Resume(_)
             | Self::Runs(_)
             | Self::Show(_)
@@ -124,6 +125,9 @@ pub(crate) enum Command {
     /// Check a document against expectations, with a reason for every answer
     #[command(after_help = EXAMPLE_EXPECT)]
     Expect(Expect),
+    /// Write files to begin with: workflows, and expectations for common patterns
+    #[command(after_help = EXAMPLE_INIT)]
+    Init(Init),
     /// Print the JSON Schema of a kind of file
     Schema(Schema),
 }
@@ -191,6 +195,12 @@ Example:
   threadline check workflow.yaml
 
 Exit codes: 0 well, perhaps with warnings · 1 errors · 2 wrong usage · 3 a file could not be read";
+const EXAMPLE_INIT: &str = "\
+Examples:
+  threadline init
+  threadline init steps --into workflows
+
+Exit codes: 0 well · 2 wrong usage, or no such template · 3 a file is there already, or cannot be written";
 const EXAMPLE_EXPECT: &str = "\
 Examples:
   threadline expect transfer.yaml --actual answer.json
@@ -267,6 +277,16 @@ pub(crate) enum OutcomeFormat {
     Json,
     /// JUnit XML, for CI systems
     Junit,
+}
+
+#[derive(Args)]
+pub(crate) struct Init {
+    /// The folder to write into; it is made when it is not there
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    pub(crate) into: PathBuf,
+    /// The templates; without one they are listed
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
 }
 
 #[derive(Args)]

@@ -100,8 +100,8 @@ fn every_example_leaves_exactly_what_it_must() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Its steps count their own attempts in a file, so one that is interrupted counts once more.
-const COUNTS_ATTEMPTS: &str = "retry-and-cleanup";
+/// Their steps count their own attempts in a file, so one that is interrupted counts once more.
+const COUNT_ATTEMPTS: [&str; 2] = ["expectations", "retry-and-cleanup"];
 
 /// Kills an example when it has told of so many events, goes on with it, and compares. Says whether it was still alive.
 fn killed_after(name: &str, events: usize) -> bool {
@@ -123,7 +123,7 @@ fn killed_after(name: &str, events: usize) -> bool {
     let shown = project.run_line("threadline show last --json");
     let left = text_of(resumed.exit, &shown.stdout);
     let expected = std::fs::read_to_string(folder().join(name).join("expected.json")).expect("it");
-    if name == COUNTS_ATTEMPTS {
+    if COUNT_ATTEMPTS.contains(&name) {
         assert_eq!(resumed.exit, 0, "{name} killed after {told} events: {}", resumed.stderr);
     } else {
         assert_eq!(left, expected, "{name} killed after {told} events");

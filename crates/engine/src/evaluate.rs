@@ -299,6 +299,17 @@ pub struct Left<'l> {
     pub meta: &'l Value,
 }
 
+/// The expectations of a step with what they compare with, as far as that is known before the step has ended.
+pub fn settle(
+    expectations: &Expectations,
+    scope: &Scope,
+    session: &mut Session<'_>,
+) -> Result<Settled, FieldErrors> {
+    let mut fields = Fields { scope, session, errors: Vec::new() };
+    let settled = fields.expectations(expectations);
+    settled.ok_or(fields.errors)
+}
+
 /// Why what a step left is not what it expects: nothing when it is. The error says why that cannot be asked.
 pub fn unmet(settled: &Settled, left: &Left<'_>) -> Result<Vec<Outcome>, &'static str> {
     expect(settled, left, |evaluation, expectations| {

@@ -47,7 +47,7 @@ pub use checks::Check;
 pub use editor::schema;
 pub use evaluate::Evaluation;
 pub use judge::{EXPLANATIONS, Judge, NoJudge, REFUSALS, ROLE_CHANGES, ROLE_KEPT, Ruling, Rulings};
-pub use load::{Context, DEPTH, Unknown, load, load_part, with_promised};
+pub use load::{ALONE, Context, DEPTH, Unknown, load, load_part, with_promised};
 pub use model::{Dynamic, Expectation, Expectations, Field};
 pub use settle::{Settled, Unsettled, UnsettledWhy, reads_actual};
 pub use tree::{Answer, Outcome, Tree};

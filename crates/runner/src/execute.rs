@@ -16,7 +16,6 @@ use threadline_engine::event::{Datum, Instance, Millis, Output, Seq, Status, Wha
 use threadline_engine::machine::{Command, Outcome, Task};
 use threadline_engine::view::View;
 use threadline_engine::world::{Answer, Record, Recorder};
-use threadline_expect::Settled;
 use threadline_flow::model::{Action, CaptureFormat, OnCrash, Step};
 use threadline_flow::problem::{self, Problem};
 use threadline_flow::shell::Argument;
@@ -60,7 +59,7 @@ impl<'s, 'a> Executor<'s, 'a> {
             Command::Start { task, attempt, base, rerun } => {
                 self.start(&task, &view, Attempt { number: attempt, base, rerun }, &earlier)
             }
-            Command::Collect { task, list, items, failed } => self.collect(&task, list, &items, failed),
+            Command::Collect { task, list, items, failed } => self.collect(&task, &view, list, &items, failed),
             Command::FailAfterCrash(task) => {
                 let failure = Failure::new("Crash", "it was running when Threadline was killed");
                 self.finish_unrun(&task, failure, view.attempts.saturating_sub(1))
@@ -115,7 +114,14 @@ impl<'s, 'a> Executor<'s, 'a> {
         Ok(())
     }
 
-    fn collect(&self, task: &Task, list: Seq, items: &[Option<Seq>], failed: u64) -> Result<(), DriveError> {
+    fn collect(
+        &self,
+        task: &Task,
+        view: &View,
+        list: Seq,
+        items: &[Option<Seq>],
+        failed: u64,
+    ) -> Result<(), DriveError> {
         let shared = self.shared;
         shared.wait_synced(task.as_of)?;
         let began = shared.journal.store().reader().event(shared.journal.run(), list)?.time;
@@ -151,9 +157,15 @@ impl<'s, 'a> Executor<'s, 'a> {
         let measured = measured_since(began, "foreach", own);
         let mut left = Left { value, output: None, stderr: None };
         if let Some(expect) = &self.step(task).expect {
-            // It reads nothing beside what the items left, so there is nothing to settle.
-            let settled = Settled { expectations: (*expect.of).clone(), scope: Scope::new() };
-            left = output::checked(&settled, &measured, left);
+            // Nothing of it is computed, but for entries of `context`, which are recorded as that.
+            let (settled, record, context) = self.evaluate(task, view, |scope, session| {
+                evaluate::settle(&expect.of, scope, session)
+            })?;
+            self.define(&record, context)?;
+            match settled {
+                Ok(settled) => left = output::checked(&settled, &measured, left),
+                Err(errors) => left.value = Err(self.evaluation_failure(task, &errors)),
+            }
         }
         self.finish(task, output::envelope(shared.journal.store(), &measured, left)?)
     }
@@ -276,16 +288,20 @@ impl<'s, 'a> Executor<'s, 'a> {
         clock: &Clock,
         retries: u32,
     ) -> Result<(), DriveError> {
-        let problems = self.tell_problems(&task.at, errors);
-        let messages: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
         let measured = clock.measured(node_type(self.step(task)), retries, Vec::new());
-        let left =
-            Left { value: Err(Failure::new("Evaluation", messages.join("; "))), output: None, stderr: None };
+        let left = Left { value: Err(self.evaluation_failure(task, errors)), output: None, stderr: None };
         let store = self.shared.journal.store();
         let output = output::envelope(store, &measured, left)?;
         let computed = store.computed(&record.computed)?;
         let what = What::Unresolved { as_of: task.as_of, computed, output };
         self.shared.record(task.at.clone(), what, Sync::Now).map(|_| ())
+    }
+
+    /// Tells what is wrong with fields, and gives it as the failure of their step.
+    fn evaluation_failure(&self, task: &Task, errors: &FieldErrors) -> Failure {
+        let problems = self.tell_problems(&task.at, errors);
+        let messages: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
+        Failure::new("Evaluation", messages.join("; "))
     }
 
     fn tell_problems(&self, at: &Instance, errors: &FieldErrors) -> Vec<Problem> {

@@ -4,7 +4,7 @@ use ecow::EcoString;
 use jiff::Timestamp;
 use threadline_engine::evaluate;
 use threadline_engine::event::{Output, Status};
-use threadline_expect::{Outcome, Settled};
+use threadline_expect::{ALONE, Outcome, Settled};
 use threadline_flow::model::CaptureFormat;
 use threadline_lang::{Envelope, Limits, Number, Value, data};
 use threadline_store::{JournalError, Reader, Store, StoreError};
@@ -95,10 +95,11 @@ pub fn checked(settled: &Settled, measured: &Measured, left: Left) -> Left {
 /// Why an expectation is not met: a sentence, and the tree where that says more.
 fn told(outcome: &Outcome) -> String {
     let (answer, reason) = (outcome.answer.words(), &outcome.reason);
-    if outcome.tree.children.is_empty() {
-        return format!("`expect` is {answer}: {reason}");
-    }
-    format!("`expect` is {answer}: {reason}\n{}", outcome.tree)
+    // One that stands alone has no name of its own.
+    let name = Some(&outcome.name).filter(|name| *name != ALONE);
+    let name = name.map_or(String::new(), |name| format!(" ({name})"));
+    let said = format!("`expect`{name} is {answer}: {reason}");
+    if outcome.tree.children.is_empty() { said } else { format!("{said}\n{}", outcome.tree) }
 }
 
 /// The envelope of a step that did not run.

@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod expect;
 pub(crate) mod explain;
 pub(crate) mod history;
+pub(crate) mod init;
 pub(crate) mod preview;
 pub(crate) mod run;
 pub(crate) mod runs;

@@ -61,7 +61,10 @@ pub(super) fn top(lines: Vec<Tree>) -> Tree {
     let answer = answers.fold(None, |all, answer| Some(super::both(all.unwrap_or(Answer::Met), answer)));
     let answer = answer.unwrap_or(Answer::NotEvaluable);
     let reason = side_by_side(answer, &lines);
-    Tree { reason, children: lines, ..line(Some(answer)) }
+    // Checks of one value are about that value.
+    let path = lines.first().map_or("", |line| &line.path);
+    let path = if lines.iter().all(|line| line.path == path) { path.to_owned() } else { String::new() };
+    Tree { path, reason, children: lines, ..line(Some(answer)) }
 }
 
 pub(super) fn together(answer: Answer, path: String, node: &Node, lines: &[Tree]) -> Tree {

@@ -22,6 +22,8 @@ use crate::table::{self, Key, Named};
 
 /// How deep logic may be nested when a file does not say.
 pub const DEPTH: usize = 5;
+/// What an expectation is called that stands alone and has no name.
+pub const ALONE: &str = "expectation";
 /// How deep a file may allow.
 const MAX_DEPTH: usize = 50;
 /// So many problems are looked for: nobody reads more.
@@ -76,17 +78,16 @@ pub fn load(file: &SourceFile, context: &Context<'_>) -> (Option<Expectations>, 
 }
 
 /// Reads the expectations of a part of a file; `at` are the keys that lead there. Names that they read beside those of
-/// the actual document are left to the caller to check.
+/// the actual document are left to the caller to check. With an error among the problems they are not all there is.
 pub fn load_part(
     node: &Source,
     at: &str,
     text: &str,
     context: &Context<'_>,
-) -> (Option<Expectations>, Vec<Diagnostic>) {
+) -> (Expectations, Vec<Diagnostic>) {
     let mut loader = Loader::new(text, context);
     let members = loader.members(&At { node, path: at.into() });
-    let expectations = Expectations { members, distinct: false };
-    loader.finish(Some(expectations))
+    (Expectations { members, distinct: false }, in_order(loader.problems))
 }
 
 /// A place in a file, and the keys that lead there.
@@ -227,7 +228,7 @@ impl<'c> Loader<'c> {
     /// One expectation or a list of them.
     fn members(&mut self, at: &At<'_>) -> Vec<Expectation> {
         if at.node.value.as_list().is_none() {
-            return self.expectation(at, "expectation").into_iter().collect();
+            return self.expectation(at, ALONE).into_iter().collect();
         }
         if at.node.items().is_empty() {
             self.problem(Check::NoMembers.at(at.node.span, "there is no expectation in this list"));

@@ -325,7 +325,8 @@ impl Checker<'_> {
     fn expectations(&mut self, reader: Reader, step: &Step, reads: &mut Vec<Read>) {
         let Some(expect) = &step.expect else { return };
         for dynamic in expect.of.dynamics() {
-            let late = dynamic.is_late(STEP);
+            // The expectation of a `foreach` is settled when its items have ended.
+            let late = dynamic.is_late(STEP) || matches!(step.action, Action::ForEach(_));
             let field = match &dynamic {
                 Dynamic::Value(field) => Readable::Expected(field),
                 Dynamic::Expression(field) => Readable::ExpectedCondition(field),
@@ -337,7 +338,7 @@ impl Checker<'_> {
                     continue;
                 }
                 uses_prev |= reference.root == "prev";
-                let refused = late && self.late_reference(step, &origin, &reference)
+                let refused = late && self.late_reference(&origin, &reference)
                     || self.reference(reader, &origin, &reference, reads);
                 if refused {
                     handled.push((origin.span.start, reference.span));
@@ -351,25 +352,14 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether a name was reported that cannot be read any more when the step has ended.
-    fn late_reference(&mut self, step: &Step, origin: &Origin, reference: &Reference) -> bool {
-        let computed =
-            reference.kind == ReferenceKind::Computed || matches!(reference.root.as_str(), "env" | "uuid");
-        let collects = matches!(step.action, Action::ForEach(_));
-        if !computed && !collects {
+    /// Whether a name was reported that cannot be computed any more when the step has ended.
+    fn late_reference(&mut self, origin: &Origin, reference: &Reference) -> bool {
+        if reference.kind != ReferenceKind::Computed && !matches!(reference.root.as_str(), "env" | "uuid") {
             return false;
         }
         let span = self.place(origin, reference.span);
-        let message = if collects {
-            format!("`{}` is not known when the items of a `foreach` have ended", reference.root)
-        } else {
-            format!("`{}` cannot be computed any more when the step has ended", reference.root)
-        };
-        let hint = if collects {
-            "compare in a step after it: `value: ${ID}` with `expect`"
-        } else {
-            "name it in `context` and read `context.NAME`"
-        };
+        let message = format!("`{}` cannot be computed any more when the step has ended", reference.root);
+        let hint = "name it in `context` and read `context.NAME`";
         self.problem(Check::NotKnownHere.at(span, message).hint(hint));
         true
     }

@@ -1,0 +1,89 @@
+//! `threadline init`: files to begin with. Nothing that is there is written over.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::Path;
+
+use threadline_lang::diag::nearest;
+use threadline_runner::project::plain;
+
+use super::print;
+use crate::arguments::Init;
+use crate::exit::Failure;
+use crate::report::Report;
+use crate::table::Table;
+
+/// A file to begin with.
+struct Template {
+    name: &'static str,
+    text: &'static str,
+}
+
+macro_rules! templates {
+    ($($kind:literal: $($name:literal)*;)*) => {
+        &[$($(Template {
+            name: $name,
+            text: include_str!(concat!("../../templates/", $kind, "/", $name, ".yaml")),
+        },)*)*]
+    };
+}
+
+/// Every template, in the order they are listed.
+static TEMPLATES: &[Template] = templates! {
+    "workflows": "steps";
+};
+
+impl Template {
+    /// The first line says what it is.
+    fn about(&self) -> &'static str {
+        self.text.lines().next().unwrap_or_default().trim_start_matches(['#', ' '])
+    }
+}
+
+/// `threadline init`
+pub(crate) fn init(call: &Init) -> Result<(), Failure> {
+    if call.names.is_empty() {
+        let mut table = Table::default();
+        for template in TEMPLATES {
+            let plain = anstyle::Style::new();
+            table.row([(plain, template.name.to_owned()), (plain, template.about().to_owned())]);
+        }
+        return print(&format!("{}\n`threadline init NAME` writes one as NAME.yaml\n", table.text("  ")));
+    }
+    let found: Result<Vec<&Template>, Failure> = call.names.iter().map(|name| find(name)).collect();
+    for template in found? {
+        let path = call.into.join(format!("{}.yaml", template.name));
+        write(&path, template.text)?;
+        print(&format!("{}\n", path.display()))?;
+    }
+    Ok(())
+}
+
+fn find(name: &str) -> Result<&'static Template, Failure> {
+    TEMPLATES.iter().find(|template| template.name == name).ok_or_else(|| {
+        let message = format!("there is no template `{name}`");
+        let near = nearest(name, TEMPLATES.iter().map(|template| template.name));
+        let hint = match near {
+            Some(near) => format!("did you mean `{near}`"),
+            None => "`threadline init` lists them".to_owned(),
+        };
+        Failure::Inputs(vec![Report::with_hint(message, &hint)])
+    })
+}
+
+/// Writes a file that is not there yet.
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let refused = |error: std::io::Error| {
+        let message = if error.kind() == std::io::ErrorKind::AlreadyExists {
+            format!("`{}` is there already", path.display())
+        } else {
+            format!("cannot write `{}`: {}", path.display(), plain(&error))
+        };
+        Failure::NotStarted(vec![Report::plain(message)])
+    };
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).map_err(refused)?;
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path).map_err(refused)?;
+    file.write_all(text.as_bytes()).map_err(refused)
+}

@@ -200,8 +200,9 @@ impl Settling<'_, '_> {
 
     /// An entry of `context` that is read later.
     fn context(&mut self, name: &str, origin: &Origin) -> Option<Value> {
-        let name = Value::from(name).to_json(threadline_lang::value::JsonStyle::Compact);
-        let entry = Expression::parse(format!("{CONTEXT}[{name}]"), &Syntax::DEFAULT).ok()?;
+        let mut path = CONTEXT.to_owned();
+        crate::path::write_key(name, &mut path);
+        let entry = Expression::parse(path, &Syntax::DEFAULT).ok()?;
         self.session.set_origin(Some(origin.clone()));
         let value = entry.value(self.scope, self.session);
         let unsettled = |error| Unsettled { origin: origin.clone(), why: UnsettledWhy::Language(error) };

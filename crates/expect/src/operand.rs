@@ -45,6 +45,8 @@ pub(crate) struct Expected {
     number: Option<Quantity<EcoString>>,
     /// Its text, to look for in texts.
     needle: Option<Needle>,
+    /// Whether capitals and small letters are the same.
+    fold: bool,
 }
 
 /// A type by the name an expectation gives it.
@@ -250,7 +252,8 @@ fn approx(value: &Value, wrong: impl Fn() -> Unfit) -> Result<Prepared, Unfit> {
 
 fn types(value: &Value, wrong: impl Fn() -> Unfit) -> Result<Prepared, Unfit> {
     let name = |value: &Value| {
-        let name = value.as_str().ok_or_else(&wrong)?;
+        // Without quotes YAML reads `null` as null.
+        let name = if value.is_null() { "null" } else { value.as_str().ok_or_else(&wrong)? };
         TypeName::of(name).ok_or_else(|| {
             let names = TYPES[..8].iter().map(|(name, _)| *name);
             let near = threadline_lang::diag::nearest(name, names.clone());
@@ -280,6 +283,7 @@ impl Expected {
             number: Quantity::of(value).map(|quantity| quantity.owned()),
             needle: text.map(|text| Needle::new(&text, fold)),
             value: value.clone(),
+            fold,
         }
     }
 
@@ -299,7 +303,7 @@ impl Expected {
                     _ => Ok(false),
                 }
             }
-            _ => same(actual, &self.value, &mut 0),
+            _ => same(actual, &self.value, self.fold, &mut 0),
         }
     }
 
@@ -323,7 +327,7 @@ impl Expected {
 }
 
 /// Equality of values of any shape: numbers and texts in them as [`Expected::is`] compares them.
-fn same(actual: &Value, expected: &Value, compared: &mut u32) -> Result<bool, Why> {
+fn same(actual: &Value, expected: &Value, fold: bool, compared: &mut u32) -> Result<bool, Why> {
     // The usual equality is the quick answer, and one that knows parts that are shared.
     if actual == expected {
         return Ok(true);
@@ -336,16 +340,19 @@ fn same(actual: &Value, expected: &Value, compared: &mut u32) -> Result<bool, Wh
         if actual.len() != expected.len() {
             return Ok(false);
         }
-        return all(actual.iter().zip(expected).map(|(actual, expected)| same(actual, expected, compared)));
+        return all(actual.iter().zip(expected).map(|(actual, expected)| same(actual, expected, fold, compared)));
     }
     if let (Some(actual), Some(expected)) = (actual.as_object(), expected.as_object()) {
         if actual.len() != expected.len() {
             return Ok(false);
         }
         return all(actual.iter().map(|(key, actual)| match expected.get(key) {
-            Some(expected) => same(actual, expected, compared),
+            Some(expected) => same(actual, expected, fold, compared),
             None => Ok(false),
         }));
+    }
+    if let (true, Some(actual), Some(expected)) = (fold, actual.as_str(), expected.as_str()) {
+        return Ok(Needle::new(expected, true).is_in(actual, Where::Whole, &mut String::new()));
     }
     let mixed = actual.as_number().is_some() != expected.as_number().is_some();
     match (Quantity::of(actual), Quantity::of(expected)) {
@@ -458,9 +465,9 @@ fn subset(actual: &Value, container: &Value) -> Result<bool, Why> {
     match (actual.as_list(), container.as_list(), actual.as_object(), container.as_object()) {
         (Some(items), Some(allowed), ..) => all(items
             .iter()
-            .map(|item| any(allowed.iter().map(|allowed| same(item, allowed, &mut compared))))),
+            .map(|item| any(allowed.iter().map(|allowed| same(item, allowed, false, &mut compared))))),
         (.., Some(object), Some(allowed)) => all(object.iter().map(|(key, value)| match allowed.get(key) {
-            Some(allowed) => same(value, allowed, &mut compared),
+            Some(allowed) => same(value, allowed, false, &mut compared),
             None => Ok(false),
         })),
         _ => Err(Why::OtherContainer),

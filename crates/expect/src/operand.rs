@@ -340,7 +340,10 @@ fn same(actual: &Value, expected: &Value, fold: bool, compared: &mut u32) -> Res
         if actual.len() != expected.len() {
             return Ok(false);
         }
-        return all(actual.iter().zip(expected).map(|(actual, expected)| same(actual, expected, fold, compared)));
+        return all(actual
+            .iter()
+            .zip(expected)
+            .map(|(actual, expected)| same(actual, expected, fold, compared)));
     }
     if let (Some(actual), Some(expected)) = (actual.as_object(), expected.as_object()) {
         if actual.len() != expected.len() {
@@ -435,6 +438,19 @@ pub(crate) fn holds(op: Op, prepared: &Prepared, actual: &Value, scratch: &mut S
         // Operands are prepared for their operator.
         _ => Err(Why::TooLarge),
     }
+}
+
+/// Whether a value can be equal to both of two expected ones.
+pub(crate) fn can_be_both(one: (&Prepared, &Value), other: (&Prepared, &Value)) -> bool {
+    let is = |(prepared, _): (&Prepared, &Value), value: &Value| {
+        holds(Op::Eq, prepared, value, &mut String::new()) == Ok(true)
+    };
+    // `5` and `"5"`, `"abc"` and `ABC` in any case; and the number 5 is both `"5"` and `"5.0"`.
+    is(one, other.1)
+        || is(other, one.1)
+        || Quantity::of(one.1).is_some_and(|number| {
+            Quantity::of(other.1).is_some_and(|other| number.order(&other) == Ok(Ordering::Equal))
+        })
 }
 
 /// Which of several values a container does not contain, or does.

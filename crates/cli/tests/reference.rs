@@ -47,6 +47,11 @@ fn steps_page_is_up_to_date() {
     check("steps.md", "failures", &failures());
 }
 
+#[test]
+fn answers_page_is_up_to_date() {
+    check("expectations-answers.md", "answers", &answers());
+}
+
 /// A section shows a file with the problem and one without; that both are so is for the test of the pages.
 #[test]
 fn every_check_has_a_section() {
@@ -180,6 +185,34 @@ fn operators() -> String {
         writeln!(out, "## {}\n\n{table}", heading.join(" ")).unwrap();
     }
     writeln!(out, "## One operand\n\n{}", unary_table()).unwrap();
+    out
+}
+
+// ---- expectations --------------------------------------------------------------------------------------
+
+/// The table that the tests of expectations hold the operators to, a chapter for each of its headings.
+fn answers() -> String {
+    let table = include_str!("../../expect/tests/answers.txt");
+    let mut lines = table.lines().filter(|line| line.contains(" | ") || line.starts_with('#'));
+    let code = |cell: &str| format!("`{}`", cell.trim());
+    let values: Vec<String> = lines.next().unwrap().split(" | ").skip(1).map(code).collect();
+    let mut out = String::new();
+    for line in lines {
+        let mut cells = line.split(" | ");
+        let check = cells.next().unwrap();
+        if let Some(heading) = check.strip_prefix("# ") {
+            let rule = "---|".repeat(values.len());
+            write!(out, "\n## {heading}\n\n| | {} |\n|---|{rule}\n", values.join(" | ")).unwrap();
+            continue;
+        }
+        let said = cells.map(|cell| match cell.trim() {
+            "+" => "**met**",
+            "-" => "unmet",
+            _ => "?",
+        });
+        let said: Vec<&str> = said.collect();
+        writeln!(out, "| {} | {} |", code(check), said.join(" | ")).unwrap();
+    }
     out
 }
 

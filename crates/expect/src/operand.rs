@@ -45,6 +45,8 @@ pub(crate) struct Expected {
     number: Option<Quantity<EcoString>>,
     /// Its text, to look for in texts.
     needle: Option<Needle>,
+    /// Whether capitals and small letters are the same.
+    fold: bool,
 }
 
 /// A type by the name an expectation gives it.
@@ -250,7 +252,8 @@ fn approx(value: &Value, wrong: impl Fn() -> Unfit) -> Result<Prepared, Unfit> {
 
 fn types(value: &Value, wrong: impl Fn() -> Unfit) -> Result<Prepared, Unfit> {
     let name = |value: &Value| {
-        let name = value.as_str().ok_or_else(&wrong)?;
+        // Without quotes YAML reads `null` as null.
+        let name = if value.is_null() { "null" } else { value.as_str().ok_or_else(&wrong)? };
         TypeName::of(name).ok_or_else(|| {
             let names = TYPES[..8].iter().map(|(name, _)| *name);
             let near = threadline_lang::diag::nearest(name, names.clone());
@@ -280,6 +283,7 @@ impl Expected {
             number: Quantity::of(value).map(|quantity| quantity.owned()),
             needle: text.map(|text| Needle::new(&text, fold)),
             value: value.clone(),
+            fold,
         }
     }
 
@@ -299,7 +303,7 @@ impl Expected {
                     _ => Ok(false),
                 }
             }
-            _ => same(actual, &self.value, &mut 0),
+            _ => same(actual, &self.value, self.fold, &mut 0),
         }
     }
 
@@ -323,7 +327,7 @@ impl Expected {
 }
 
 /// Equality of values of any shape: numbers and texts in them as [`Expected::is`] compares them.
-fn same(actual: &Value, expected: &Value, compared: &mut u32) -> Result<bool, Why> {
+fn same(actual: &Value, expected: &Value, fold: bool, compared: &mut u32) -> Result<bool, Why> {
     // The usual equality is the quick answer, and one that knows parts that are shared.
     if actual == expected {
         return Ok(true);
@@ -336,16 +340,22 @@ fn same(actual: &Value, expected: &Value, compared: &mut u32) -> Result<bool, Wh
         if actual.len() != expected.len() {
             return Ok(false);
         }
-        return all(actual.iter().zip(expected).map(|(actual, expected)| same(actual, expected, compared)));
+        return all(actual
+            .iter()
+            .zip(expected)
+            .map(|(actual, expected)| same(actual, expected, fold, compared)));
     }
     if let (Some(actual), Some(expected)) = (actual.as_object(), expected.as_object()) {
         if actual.len() != expected.len() {
             return Ok(false);
         }
         return all(actual.iter().map(|(key, actual)| match expected.get(key) {
-            Some(expected) => same(actual, expected, compared),
+            Some(expected) => same(actual, expected, fold, compared),
             None => Ok(false),
         }));
+    }
+    if let (true, Some(actual), Some(expected)) = (fold, actual.as_str(), expected.as_str()) {
+        return Ok(Needle::new(expected, true).is_in(actual, Where::Whole, &mut String::new()));
     }
     let mixed = actual.as_number().is_some() != expected.as_number().is_some();
     match (Quantity::of(actual), Quantity::of(expected)) {
@@ -430,6 +440,19 @@ pub(crate) fn holds(op: Op, prepared: &Prepared, actual: &Value, scratch: &mut S
     }
 }
 
+/// Whether a value can be equal to both of two expected ones.
+pub(crate) fn can_be_both(one: (&Prepared, &Value), other: (&Prepared, &Value)) -> bool {
+    let is = |(prepared, _): (&Prepared, &Value), value: &Value| {
+        holds(Op::Eq, prepared, value, &mut String::new()) == Ok(true)
+    };
+    // `5` and `"5"`, `"abc"` and `ABC` in any case; and the number 5 is both `"5"` and `"5.0"`.
+    is(one, other.1)
+        || is(other, one.1)
+        || Quantity::of(one.1).is_some_and(|number| {
+            Quantity::of(other.1).is_some_and(|other| number.order(&other) == Ok(Ordering::Equal))
+        })
+}
+
 /// Which of several values a container does not contain, or does.
 pub(crate) fn found(prepared: &Prepared, actual: &Value, present: bool) -> Vec<Value> {
     let Prepared::Values(values) = prepared else { return Vec::new() };
@@ -458,9 +481,9 @@ fn subset(actual: &Value, container: &Value) -> Result<bool, Why> {
     match (actual.as_list(), container.as_list(), actual.as_object(), container.as_object()) {
         (Some(items), Some(allowed), ..) => all(items
             .iter()
-            .map(|item| any(allowed.iter().map(|allowed| same(item, allowed, &mut compared))))),
+            .map(|item| any(allowed.iter().map(|allowed| same(item, allowed, false, &mut compared))))),
         (.., Some(object), Some(allowed)) => all(object.iter().map(|(key, value)| match allowed.get(key) {
-            Some(allowed) => same(value, allowed, &mut compared),
+            Some(allowed) => same(value, allowed, false, &mut compared),
             None => Ok(false),
         })),
         _ => Err(Why::OtherContainer),

@@ -18,9 +18,9 @@ use crate::inputs;
 use crate::report::{self, Report, Source};
 
 /// A kind of file, and how it is checked.
-pub(super) struct What {
+pub(super) struct What<'w> {
     /// What was found in a file, and how much it holds when there is no error.
-    pub(super) checked: fn(&SourceFile) -> (Option<usize>, Vec<Problem>),
+    pub(super) checked: &'w dyn Fn(&SourceFile) -> (Option<usize>, Vec<Problem>),
     /// What is counted.
     pub(super) unit: &'static str,
     /// Several of them, which is also the key that JSON has for it.
@@ -29,11 +29,11 @@ pub(super) struct What {
 
 /// `threadline check`
 pub(crate) fn check(call: &Check) -> Result<(), Failure> {
-    check_files(&call.files, call.json, &What { checked, unit: "step", units: "steps" })
+    check_files(&call.files, call.json, &What { checked: &checked, unit: "step", units: "steps" })
 }
 
 /// Checks every file and says what it found; the worst of it is the exit code.
-pub(super) fn check_files(files: &[PathBuf], json: bool, what: &What) -> Result<(), Failure> {
+pub(super) fn check_files(files: &[PathBuf], json: bool, what: &What<'_>) -> Result<(), Failure> {
     if files.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
         return Err(Failure::Usage("only one of them can be read from stdin".to_owned()));
     }
@@ -66,7 +66,7 @@ fn checked(file: &SourceFile) -> (Option<usize>, Vec<Problem>) {
     (planned.filter(|_| sound).map(|plan| plan.steps.len()), problems)
 }
 
-fn check_file(path: &Path, json: bool, what: &What) -> Result<(), Failure> {
+fn check_file(path: &Path, json: bool, what: &What<'_>) -> Result<(), Failure> {
     let file = inputs::read_source(path)?;
     let (count, problems) = (what.checked)(&file);
     if json {
@@ -96,7 +96,7 @@ pub(super) fn reports(file: &SourceFile, problems: &[Problem]) -> Vec<Report> {
 
 fn told_json(
     file: &SourceFile,
-    what: &What,
+    what: &What<'_>,
     count: Option<usize>,
     problems: &[Problem],
 ) -> Result<(), Failure> {

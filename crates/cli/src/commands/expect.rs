@@ -27,7 +27,8 @@ const NOT_EVALUABLE: Style = AnsiColor::Yellow.on_default();
 /// `threadline expect`
 pub(crate) fn expect(call: &Expect) -> Result<(), Failure> {
     let Some(actual) = call.actual.as_deref() else {
-        let what = What { checked, unit: "expectation", units: "expectations" };
+        let checked = |file: &SourceFile| checked(file, &context(call));
+        let what = What { checked: &checked, unit: "expectation", units: "expectations" };
         return check_files(&call.files, call.json, &what);
     };
     let [path] = &call.files[..] else {
@@ -57,8 +58,11 @@ fn context(call: &Expect) -> Context<'static> {
     Context { kind: call.kind.map(Into::into), ..Context::DEFAULT }
 }
 
-fn checked(file: &SourceFile) -> (Option<usize>, Vec<threadline_lang::diag::Diagnostic>) {
-    let (expectations, problems) = load(file, &Context::DEFAULT);
+fn checked(
+    file: &SourceFile,
+    context: &Context<'_>,
+) -> (Option<usize>, Vec<threadline_lang::diag::Diagnostic>) {
+    let (expectations, problems) = load(file, context);
     (expectations.map(|expectations| expectations.members().len()), problems)
 }
 

@@ -178,16 +178,16 @@ impl Loader<'_> {
     /// Two checks of the same part of a step that no step can meet.
     fn contradictions(&mut self, checks: &[Node]) {
         for (at, check) in checks.iter().enumerate() {
-            let Some((path, value)) = equal_to(check) else { continue };
+            let Some((path, equal)) = equal_to(check) else { continue };
             let other = checks[..at].iter().filter_map(equal_to).find(|(other, _)| *other == path);
             if let Some((_, other)) = other
-                && other != value
+                && !operand::can_be_both(other, equal)
             {
                 let message = format!(
                     "`{}` cannot be both {} and {}: the checks of one expectation are about one step of the plan",
                     check.written,
-                    super::shown(other),
-                    super::shown(value)
+                    super::shown(other.1),
+                    super::shown(equal.1)
                 );
                 let hint = "for two steps write two expectations, or `distinct: true` beside `all`";
                 self.problem(Check::Contradiction.at(check.span, message).hint(hint));
@@ -263,11 +263,11 @@ fn fixed(written: &str, op: &str, value: Value, span: Span) -> Node {
 }
 
 /// The path and the value of a check that asks for one value.
-fn equal_to(check: &Node) -> Option<(String, &Value)> {
+fn equal_to(check: &Node) -> Option<(String, (&operand::Prepared, &Value))> {
     let What::At(path, inner) = &check.what else { return None };
     let What::Test(found) = &inner.what else { return None };
-    let Operand::Fixed(_, value) = &found.operand else { return None };
+    let Operand::Fixed(prepared, value) = &found.operand else { return None };
     let mut text = String::new();
     path.steps().iter().for_each(|step| step.write(&mut text));
-    (found.named.operator.op == Op::Eq && !found.named.negated).then_some((text, value))
+    (found.named.operator.op == Op::Eq && !found.named.negated).then_some((text, (prepared, value)))
 }

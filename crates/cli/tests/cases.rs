@@ -31,7 +31,7 @@ macro_rules! folders {
 }
 
 folders! {
-    check computed envelopes errors explain grammar limits load loop_interpolation mapreduce_variables
+    check computed envelopes errors expectations explain grammar limits load loop_interpolation mapreduce_variables
     node_outputs running runs trace types undefined
 }
 

@@ -447,8 +447,11 @@ pub(crate) fn beyond(prepared: &Prepared, actual: &Value) -> Vec<Value> {
         let (_, beyond): (Vec<&Value>, Vec<&Value>) = items.iter().partition(is_allowed);
         return beyond.into_iter().cloned().collect();
     }
-    let (Some(object), Some(allowed)) = (actual.as_object(), container.as_object()) else { return Vec::new() };
-    let mut is_allowed = |key, value| allowed.get(key).is_some_and(|one| same(value, one, &mut compared) == Ok(true));
+    let (Some(object), Some(allowed)) = (actual.as_object(), container.as_object()) else {
+        return Vec::new();
+    };
+    let mut is_allowed =
+        |key, value| allowed.get(key).is_some_and(|one| same(value, one, &mut compared) == Ok(true));
     let beyond = object.iter().filter(|(key, value)| !is_allowed(key, value));
     beyond.filter_map(|(key, value)| Value::object([(key.name().clone(), value.clone())]).ok()).collect()
 }

@@ -444,7 +444,8 @@ pub(super) fn quantified(
 /// Fewer items than wanted. Counting ends when it is clear, so how many there are is not always known.
 fn too_few(wanted: u64, items: usize, counts: &Counts, at: &impl Fn(Option<usize>) -> String) -> String {
     let Some(first) = counts.first_unmet else {
-        let there_are = if items == 1 { "there is 1 item".to_owned() } else { format!("there are {items} items") };
+        let there_are =
+            if items == 1 { "there is 1 item".to_owned() } else { format!("there are {items} items") };
         return format!("{there_are}, fewer than {wanted}");
     };
     let most = items - counts.unmet;
@@ -487,7 +488,7 @@ pub(super) fn step(answer: Answer, node: &Node, met: Option<usize>, candidates: 
             let met = |step: &Tree| count(&step.children, Answer::Met);
             // Of steps that are equally near, the first.
             let near = candidates.iter().rev().max_by_key(|step| met(step));
-            let near = near.filter(|_| candidates.len() > 1);
+            let near = near.filter(|step| candidates.len() > 1 && met(step) > 0);
             let near = near.map(|step| format!("; {} is nearest", step.path)).unwrap_or_default();
             format!("no step of the plan meets it{near}")
         }

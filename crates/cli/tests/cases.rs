@@ -31,7 +31,8 @@ macro_rules! folders {
 }
 
 folders! {
-    check computed envelopes errors expect explain grammar limits load loop_interpolation mapreduce_variables
+    check computed envelopes errors expect expectations explain grammar limits load loop_interpolation
+    mapreduce_variables
     node_outputs running runs trace types undefined
 }
 

@@ -52,6 +52,20 @@ fn answers_page_is_up_to_date() {
     check("expectations-answers.md", "answers", &answers());
 }
 
+#[test]
+fn expectations_page_is_up_to_date() {
+    for (part, generated) in [
+        ("roots", expectations::roots()),
+        ("keys", expectations::keys()),
+        ("fields", expectations::fields()),
+        ("operators", expectations::operators()),
+        ("words", expectations::words()),
+        ("checks", expectations::checks()),
+    ] {
+        check("expectations.md", part, &generated);
+    }
+}
+
 /// A section shows a file with the problem and one without; that both are so is for the test of the pages.
 #[test]
 fn every_check_has_a_section() {
@@ -387,4 +401,95 @@ fn events() -> String {
         writeln!(text, "| `{kind}` | {about} |").unwrap();
     }
     text
+}
+
+// ---- expectations --------------------------------------------------------------------------------------
+
+mod expectations {
+    use std::fmt::Write as _;
+
+    use threadline_expect::table::{self, CHECKS, FIELDS, FILE, Key, LOGIC, OPERATORS, OPTIONS, ROOTS};
+    use threadline_expect::{Check, EXPLANATIONS, Kind, REFUSALS, ROLE_CHANGES, ROLE_KEPT};
+
+    use super::{Severity, lower};
+
+    pub(super) fn roots() -> String {
+        let mut out = String::from("| root | answer | step | plain | |\n|---|---|---|---|---|\n");
+        for root in ROOTS {
+            let has = |kind: Kind| if root.of.contains(&kind) { "yes" } else { "" };
+            let [answer, step, plain] = [Kind::Answer, Kind::Step, Kind::Plain].map(has);
+            writeln!(out, "| `{}` | {answer} | {step} | {plain} | {} |", root.name, root.doc).unwrap();
+        }
+        out
+    }
+
+    pub(super) fn keys() -> String {
+        let mut out = String::new();
+        let tables: [(&str, &[Key]); 4] = [
+            ("in an expectation", LOGIC),
+            ("in an expectation", CHECKS),
+            ("beside the checks of an expectation", OPTIONS),
+            ("in a file", FILE),
+        ];
+        for (place, keys) in tables {
+            if keys.as_ptr() != CHECKS.as_ptr() {
+                writeln!(out, "\n| {place} | takes | |\n|---|---|---|").unwrap();
+            }
+            for key in keys {
+                writeln!(out, "| `{}` | {} | {} |", key.name, key.takes, key.doc).unwrap();
+            }
+        }
+        out
+    }
+
+    pub(super) fn fields() -> String {
+        let mut out = String::from("| field | takes | | stands for |\n|---|---|---|---|\n");
+        for field in FIELDS {
+            let means =
+                field.means.map_or("a [rule](#rules-and-judges)".to_owned(), |means| format!("`{means}`"));
+            writeln!(out, "| `{}` | {} | {} | {means} |", field.name, field.takes.expected(), field.doc)
+                .unwrap();
+        }
+        out
+    }
+
+    pub(super) fn operators() -> String {
+        let mut out =
+            String::from("| operator | `i` form | takes | met when there is |\n|---|---|---|---|\n");
+        for operator in OPERATORS {
+            let folded = if operator.folds {
+                format!("`{}`", table::folded_name(operator.name))
+            } else {
+                String::new()
+            };
+            let (takes, doc) = (operator.takes.expected(), operator.doc);
+            writeln!(out, "| `{}` | {folded} | {takes} | {doc} |", operator.name).unwrap();
+        }
+        out
+    }
+
+    pub(super) fn words() -> String {
+        let quoted =
+            |words: &[&str]| words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" ");
+        let mut out = String::from("| words | |\n|---|---|\n");
+        for (name, words) in [
+            ("of refusal", &REFUSALS[..]),
+            ("of explanation", &EXPLANATIONS[..]),
+            ("of another role", &ROLE_CHANGES[..]),
+            ("before the role", &ROLE_KEPT[..]),
+        ] {
+            writeln!(out, "| {name} | {} |", quoted(words)).unwrap();
+        }
+        out
+    }
+
+    pub(super) fn checks() -> String {
+        let mut out = String::from("| name | | |\n|---|---|---|\n");
+        for check in Check::ALL {
+            let severity = if check.severity() == Severity::Error { "error" } else { "warning" };
+            let doc = lower(check.doc().trim_end_matches('.'));
+            writeln!(out, "| {} | {severity} | {doc} |", check.id()).unwrap();
+        }
+        out
+    }
 }

@@ -3,7 +3,7 @@
 use threadline_lang::Value;
 
 use crate::table::{
-    self, CHECKS, FIELDS, FILE, Field, FieldTakes, Key, LOGIC, OPERATORS, OPTIONS, ROOTS, Takes,
+    self, CHECKS, ELSEWHERE, FIELDS, FILE, Field, FieldTakes, Key, LOGIC, OPERATORS, OPTIONS, ROOTS, Takes,
 };
 
 type Entries = Vec<(String, Value)>;
@@ -19,7 +19,9 @@ pub fn schema() -> Value {
             "$defs",
             object(vec![
                 entry("file", file()),
-                entry("expectation", expectation()),
+                entry("expectation", expectation("expectation", false.into())),
+                // Facts that a file declares are names like any other, and only the loader knows them.
+                entry("expectation_with_facts", expectation("expectation_with_facts", reference("check"))),
                 entry("check", check()),
                 entry("operators", operators()),
                 entry("words", words()),
@@ -31,13 +33,7 @@ pub fn schema() -> Value {
 fn file() -> Value {
     let key = |key: &Key| {
         let shape = match key.name {
-            "expectations" => {
-                let named = object(vec![
-                    entry("type", "object"),
-                    entry("additionalProperties", reference("expectation")),
-                ]);
-                object(vec![entry("anyOf", list(vec![named, list_of("expectation")]))])
-            }
+            "expectations" => types(&["object", "array"]),
             "distinct" => typed("boolean"),
             "unknown" => object(vec![entry("enum", list(vec!["error".into(), "warn".into()]))]),
             "depth" => typed("integer"),
@@ -46,19 +42,27 @@ fn file() -> Value {
         };
         (key.name.to_owned(), described(shape, key.doc))
     };
+    let of = |name: &str| {
+        let named = object(vec![entry("type", "object"), entry("additionalProperties", reference(name))]);
+        let several = object(vec![entry("anyOf", list(vec![named, list_of(name)]))]);
+        object(vec![entry("properties", object(vec![entry("expectations", several)]))])
+    };
     object(vec![
         entry("type", "object"),
         entry("properties", object(FILE.iter().map(key).collect())),
         entry("required", list(vec!["expectations".into()])),
         entry("additionalProperties", false),
+        entry("if", object(vec![entry("required", list(vec!["facts".into()]))])),
+        entry("then", of("expectation_with_facts")),
+        entry("else", of("expectation")),
     ])
 }
 
-fn expectation() -> Value {
+/// An expectation; `name` is what its members are called, `others` what stands behind other names.
+fn expectation(name: &str, others: Value) -> Value {
     let roots = ROOTS.iter().map(|root| (root.name.to_owned(), described(reference("check"), root.doc)));
     let fields = FIELDS.iter().map(|field| (field.name.to_owned(), described(of_field(field), field.doc)));
-    let logic =
-        LOGIC.iter().map(|key| (key.name.to_owned(), described(of_logic(key, "expectation"), key.doc)));
+    let logic = LOGIC.iter().map(|key| (key.name.to_owned(), described(of_logic(key, name), key.doc)));
     let checks = CHECKS.iter().map(|key| (key.name.to_owned(), described(typed("string"), key.doc)));
     let options = OPTIONS.iter().map(|key| (key.name.to_owned(), described(of_option(key), key.doc)));
     let names: Vec<&str> = ROOTS.iter().map(|root| root.name).collect();
@@ -70,7 +74,7 @@ fn expectation() -> Value {
             "patternProperties",
             object(vec![entry(&paths, reference("check")), entry("^context[A-Z]", reference("check"))]),
         ),
-        entry("additionalProperties", false),
+        entry("additionalProperties", others),
     ])
 }
 
@@ -107,10 +111,18 @@ fn of_option(key: &Key) -> Value {
 
 /// A value, operators, or paths further in.
 fn check() -> Value {
-    let names: Vec<Value> = known_names().map(Value::from).collect();
+    // Names that are operators, or are elsewhere, lead nowhere.
+    let elsewhere = ELSEWHERE.iter().map(|(name, _)| (*name).to_owned());
+    let names: Vec<String> = known_names().chain(elsewhere).collect();
+    let prefixed = format!(r"^(\$|not-)({})$", names.join("|"));
+    let operator = list(vec![
+        object(vec![entry("enum", list(names.into_iter().map(Value::from).collect()))]),
+        object(vec![entry("pattern", prefixed)]),
+    ]);
+    let no_operator = object(vec![entry("not", object(vec![entry("anyOf", operator)]))]);
     let paths = object(vec![
         entry("type", "object"),
-        entry("propertyNames", object(vec![entry("not", object(vec![entry("enum", list(names))]))])),
+        entry("propertyNames", no_operator),
         entry("additionalProperties", reference("check")),
     ]);
     let value = types(&["null", "boolean", "number", "string", "array"]);

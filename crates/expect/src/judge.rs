@@ -21,9 +21,9 @@ pub trait Judge {
 /// What a judge says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ruling {
-    /// Yes, and why.
+    /// Yes, and why; nothing when it gives no reason.
     Yes(String),
-    /// No, and why.
+    /// No, and why; nothing when it gives no reason.
     No(String),
     /// Neither, and why.
     Open(String),
@@ -57,7 +57,7 @@ impl Rulings {
                     question.as_str()
                 )
             })?;
-            let reason = answer.get("reason").and_then(Value::as_str).unwrap_or("a judge said so");
+            let reason = answer.get("reason").and_then(Value::as_str).unwrap_or_default();
             rulings.insert(question.name().clone(), (met, reason.into()));
         }
         Ok(Self(rulings))

@@ -461,6 +461,24 @@ pub(crate) fn found(prepared: &Prepared, actual: &Value, present: bool) -> Vec<V
     found.map(|value| value.value.clone()).collect()
 }
 
+/// What a value has beyond a container: items, or keys of entries.
+pub(crate) fn beyond(prepared: &Prepared, actual: &Value) -> Vec<Value> {
+    let Prepared::Container(container) = prepared else { return Vec::new() };
+    let mut compared = 0;
+    if let (Some(items), Some(allowed)) = (actual.as_list(), container.as_list()) {
+        let is_allowed = |item: &&Value| allowed.iter().any(|one| same(item, one, &mut compared) == Ok(true));
+        let (_, beyond): (Vec<&Value>, Vec<&Value>) = items.iter().partition(is_allowed);
+        return beyond.into_iter().cloned().collect();
+    }
+    let (Some(object), Some(allowed)) = (actual.as_object(), container.as_object()) else {
+        return Vec::new();
+    };
+    let mut is_allowed =
+        |key, value| allowed.get(key).is_some_and(|one| same(value, one, &mut compared) == Ok(true));
+    let beyond = object.iter().filter(|(key, value)| !is_allowed(key, value));
+    beyond.filter_map(|(key, value)| Value::object([(key.name().clone(), value.clone())]).ok()).collect()
+}
+
 /// How much there is in a value.
 pub(crate) fn length(value: &Value) -> Result<usize, Why> {
     match (value.as_str(), value.as_list(), value.as_object()) {

@@ -348,6 +348,19 @@ pub enum FieldTakes {
     Text,
 }
 
+impl FieldTakes {
+    /// In a sentence.
+    pub fn expected(self) -> &'static str {
+        match self {
+            Self::Check => Takes::Check.expected(),
+            Self::Params => "names of parameters with a check behind each",
+            Self::Words => "text, or a list of texts",
+            Self::Bool => Takes::Bool.expected(),
+            Self::Text => Takes::Text.expected(),
+        }
+    }
+}
+
 /// A field of the expectations of agents, defined as a check over the actual document.
 pub struct Field {
     /// Its name.

@@ -147,12 +147,12 @@ fn summary(outcomes: &[Outcome]) -> String {
 
 /// A document that is no answer, where one was expected: why it was taken for something else.
 fn taken_for(outcomes: &[Outcome], actual: &Actual) -> Option<String> {
-    let missing = |tree: &Tree| {
-        let root = tree.path.split(['.', '[']).next().unwrap_or_default();
-        tree.answer == Some(Answer::NotEvaluable) && !root.is_empty() && actual.document().get(root).is_none()
-    };
-    let any = outcomes.iter().any(|outcome| outcome.tree.lines().iter().any(|(_, tree)| missing(tree)));
     let roots: Vec<&str> = actual.kind().roots().collect();
+    let foreign = |tree: &Tree| {
+        let root = tree.path.split(['.', '[']).next().unwrap_or_default();
+        tree.answer == Some(Answer::NotEvaluable) && !root.is_empty() && !roots.contains(&root)
+    };
+    let any = outcomes.iter().any(|outcome| outcome.tree.lines().iter().any(|(_, tree)| foreign(tree)));
     any.then(|| {
         format!(
             "the document was taken as {}, with {}; `--as` says what it is",

@@ -125,8 +125,8 @@ impl Case {
         self.sections.iter().find(|section| section.name == name)
     }
 
-    /// Runs the commands and says what differs.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    /// A project with the files of the case.
+    pub(crate) fn project(&self) -> Project {
         let project = Project::new();
         for section in self.sections.iter().filter(|section| is_file(&section.name)) {
             match section.options.iter().position(|option| option == "->") {
@@ -134,6 +134,12 @@ impl Case {
                 None => project.write(&section.name, &content(section)),
             }
         }
+        project
+    }
+
+    /// Runs the commands and says what differs.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let project = self.project();
         let outcomes: Vec<Outcome> = self.commands.iter().map(|line| project.run_line_steady(line)).collect();
         let actual = joined(&outcomes);
         let mut differences = Vec::new();

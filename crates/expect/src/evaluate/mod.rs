@@ -21,7 +21,7 @@ use crate::model::{
 use crate::operand::{self, Prepared, Why};
 use crate::path::{Path, Step};
 use crate::table::{Named, Op};
-use crate::tree::{Answer, Outcome, Tree};
+use crate::tree::{Answer, Outcome, STEP, Tree};
 use record::{Lines, Record, Silent};
 
 /// The evaluation of expectations against one actual document.
@@ -288,10 +288,13 @@ impl<'a, 'w> Evaluation<'a, 'w> {
             let nodes: Vec<&Node> = group.members.iter().map(|member| &member.node).collect();
             let assigned = self.distinct(&nodes);
             all = assigned.answer();
-            why = (0..nodes.len()).find_map(|at| assigned.refuses(at, |other| sentence::ordinal(other)));
+            why = (0..nodes.len()).find_map(|at| {
+                let (_, why) = assigned.refuses(at, sentence::ordinal)?;
+                Some(format!("{} has no step of its own: {why}", sentence::ordinal(at)))
+            });
         }
         let count = group.members.len();
-        record.close(|_| sentence::all(all, at.text(), node, count, decided, why.map(|(_, why)| why)));
+        record.close(|_| sentence::all(all, at.text(), node, count, decided, why));
         all
     }
 
@@ -484,12 +487,13 @@ impl<'a, 'w> Evaluation<'a, 'w> {
         record.open();
         let mut counts = Counts { wanted: wanted(inner.kind, items.len()), ..Counts::default() };
         for (index, item) in items.iter().enumerate() {
+            if counts.decided(items.len() - index).is_some() {
+                record.line(|| sentence::rest_not_evaluated(&at.text(), "", index, items.len()));
+                break;
+            }
             let trail = at.down(TrailStep::Index(index));
             let answer = self.check(&inner.check, Subject::Value(item), &trail, record);
             counts.add(answer, index);
-            if counts.decided(items.len() - index - 1).is_some() {
-                break;
-            }
         }
         let plain = counts.decided(0).unwrap_or(Answer::NotEvaluable);
         let answer = plain.negated_if(inner.negated);
@@ -544,6 +548,9 @@ impl<'a, 'w> Evaluation<'a, 'w> {
             any = either(any, answer);
             if any == Answer::Met {
                 met = Some(index);
+                if index + 1 < plan.len() {
+                    record.line(|| sentence::rest_not_evaluated("plan", STEP, index + 1, plan.len()));
+                }
                 break;
             }
         }
@@ -576,10 +583,12 @@ impl<'a, 'w> Evaluation<'a, 'w> {
             }
             Decision::Open { question, why } => match self.judge.judge(&question, document) {
                 Ruling::Yes(said) => {
-                    (Answer::Met, format!("a judge says yes to \"{question}\": {said}").into())
+                    let to = format!("yes to \"{question}\"");
+                    (Answer::Met, sentence::judged(&to, &said).into())
                 }
                 Ruling::No(said) => {
-                    (Answer::Unmet, format!("a judge says no to \"{question}\": {said}").into())
+                    let to = format!("no to \"{question}\"");
+                    (Answer::Unmet, sentence::judged(&to, &said).into())
                 }
                 Ruling::Open(nobody) => (
                     Answer::NotEvaluable,
@@ -601,8 +610,8 @@ impl<'a, 'w> Evaluation<'a, 'w> {
             }
         };
         let (answer, reason) = match self.judge.judge(&question.to_string(), self.actual.document()) {
-            Ruling::Yes(said) => (Answer::Met, format!("a judge says yes: {said}")),
-            Ruling::No(said) => (Answer::Unmet, format!("a judge says no: {said}")),
+            Ruling::Yes(said) => (Answer::Met, sentence::judged("yes", &said)),
+            Ruling::No(said) => (Answer::Unmet, sentence::judged("no", &said)),
             Ruling::Open(nobody) => (Answer::NotEvaluable, format!("only a judge can say, and {nobody}")),
         };
         record.line(|| sentence::ruled(answer, node, Some(question), reason));

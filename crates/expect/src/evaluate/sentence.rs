@@ -45,6 +45,7 @@ fn are(count: usize, of: usize) -> String {
     match (count, of) {
         (1, 1) => "it is".to_owned(),
         (1, _) => format!("1 of {of} is"),
+        (2, 2) => "both are".to_owned(),
         (count, of) if count == of => format!("all {of} are"),
         _ => format!("{count} of {of} are"),
     }
@@ -100,6 +101,7 @@ pub(super) fn any(answer: Answer, path: String, node: &Node, members: usize, dec
     let reason = match (answer, decided) {
         (_, Some(decided)) => format!("{} is met", ordinal(decided)),
         (Answer::Unmet, _) if members == 1 => "it is unmet".to_owned(),
+        (Answer::Unmet, _) if members == 2 => "neither is met".to_owned(),
         (Answer::Unmet, _) => format!("none of {members} is met"),
         _ => "none is met, and not all of them can be evaluated".to_owned(),
     };
@@ -220,9 +222,7 @@ pub(super) fn test(
         Ok((prepared, expected)) => {
             let reason = match (result, subject) {
                 (Err(Failed::Missing), Subject::Missing(within, step)) => missing(&name, within, step),
-                (Ok(_), Subject::Missing(within, step)) => {
-                    format!("{}{}", missing(&name, within, step), against(answer, named))
-                }
+                (Ok(_), Subject::Missing(within, step)) => missing(&name, within, step),
                 (Ok(holds), Subject::Value(value)) => {
                     let said = statement(named.operator.op, *holds, &name, prepared, expected, value);
                     format!("{said}{}", against(answer, named))
@@ -238,8 +238,16 @@ pub(super) fn test(
 
 /// An operator that asks for the opposite: what holds is what should not.
 fn against(answer: Answer, named: Named) -> &'static str {
-    let unmet = answer == Answer::Unmet && named.negated;
-    if unmet { ", which it should not" } else { "" }
+    if answer != Answer::Unmet || !named.negated {
+        return "";
+    }
+    match named.operator.op {
+        Op::Matches | Op::StartsWith | Op::EndsWith => ", which it should not",
+        Op::Contains | Op::ContainsAll | Op::ContainsAny => ", which it should not",
+        // What is there, null or empty says enough.
+        Op::Exists | Op::IsNull | Op::Empty | Op::Subset => "",
+        _ => ", which it should not be",
+    }
 }
 
 fn shown(path: &str) -> String {
@@ -305,15 +313,15 @@ fn statement(
         Op::ContainsAll => several(name, prepared, actual, holds, &a),
         Op::ContainsAny => {
             let found = operand::found(prepared, actual, true);
-            if holds {
-                format!("{name} contains {}", list(&found))
-            } else {
-                format!("{name} contains none of {e}: it is {a}")
+            match expected.as_list() {
+                _ if holds => format!("{name} contains {}", list(&found)),
+                Some([_, _, ..]) => format!("{name} contains none of {e}: it is {a}"),
+                Some([only]) => format!("{name} does not contain {}: it is {a}", excerpt(only)),
+                _ => format!("{name} does not contain {e}: it is {a}"),
             }
         }
-        Op::Subset => {
-            format!("{name} is {a}, {}", if holds { "nothing beyond these" } else { "which has more" })
-        }
+        Op::Subset if holds => format!("{name} is {a}, nothing beyond {e}"),
+        Op::Subset => format!("{name} has {} beyond {e}", list(&operand::beyond(prepared, actual))),
         Op::Schema => match prepared {
             Prepared::Schema(schema) if !holds => {
                 format!("{name} is not valid by the schema: {}", schema.problems(actual).join("; "))
@@ -425,19 +433,38 @@ pub(super) fn quantified(
         (InnerKind::Some, Answer::Met) => format!("{} meets it", at(counts.first_met)),
         (InnerKind::Some, Answer::Unmet) => format!("no item of {name} meets it"),
         (InnerKind::AtLeast(wanted), Answer::Met) => format!("{wanted} items of {name} meet it"),
-        (InnerKind::AtLeast(wanted), Answer::Unmet) => {
-            let first = counts.first_unmet.map(|_| format!("; {} does not", at(counts.first_unmet)));
-            format!(
-                "{} of {items} items meet it, fewer than {wanted}{}",
-                counts.met,
-                first.unwrap_or_default()
-            )
-        }
+        (InnerKind::AtLeast(wanted), Answer::Unmet) => too_few(wanted, items, counts, &at),
         _ => unknown(),
     };
     // A list without items meets what is asked of each, and of none.
     let vacuous = items == 0 && answer == Answer::Met;
     Tree { vacuous, ..logic(answer, path, node, reason) }
+}
+
+/// Fewer items than wanted. Counting ends when it is clear, so how many there are is not always known.
+fn too_few(wanted: u64, items: usize, counts: &Counts, at: &impl Fn(Option<usize>) -> String) -> String {
+    let Some(first) = counts.first_unmet else {
+        let there_are =
+            if items == 1 { "there is 1 item".to_owned() } else { format!("there are {items} items") };
+        return format!("{there_are}, fewer than {wanted}");
+    };
+    let most = items - counts.unmet;
+    let known = if counts.met == most { "" } else { "no more than " };
+    let meet = if most == 1 { "meets" } else { "meet" };
+    format!("{known}{most} of {items} items {meet} it, fewer than {wanted}; {} does not", at(Some(first)))
+}
+
+/// Items or steps that were not needed, from one on to the last of so many.
+pub(super) fn rest_not_evaluated(path: &str, operator: &str, from: usize, count: usize) -> Tree {
+    let reason = match from.checked_sub(1) {
+        Some(decided) => format!("not evaluated: [{decided}] decides"),
+        None => "not evaluated: there are too few".to_owned(),
+    };
+    let path = match count - 1 {
+        last if last == from => format!("{path}[{from}]"),
+        last => format!("{path}[{from}] to [{last}]"),
+    };
+    Tree { path, operator: operator.into(), reason, ..line(None) }
 }
 
 // ---- the plan -------------------------------------------------------------------------------------------
@@ -461,7 +488,7 @@ pub(super) fn step(answer: Answer, node: &Node, met: Option<usize>, candidates: 
             let met = |step: &Tree| count(&step.children, Answer::Met);
             // Of steps that are equally near, the first.
             let near = candidates.iter().rev().max_by_key(|step| met(step));
-            let near = near.filter(|_| candidates.len() > 1);
+            let near = near.filter(|step| candidates.len() > 1 && met(step) > 0);
             let near = near.map(|step| format!("; {} is nearest", step.path)).unwrap_or_default();
             format!("no step of the plan meets it{near}")
         }
@@ -473,6 +500,12 @@ pub(super) fn step(answer: Answer, node: &Node, met: Option<usize>, candidates: 
 
 pub(super) fn ruled(answer: Answer, node: &Node, expected: Option<Value>, reason: String) -> Tree {
     Tree { operator: node.written.clone(), expected, reason, ..line(Some(answer)) }
+}
+
+/// What a judge says, and why where that is known.
+pub(super) fn judged(ruling: &str, why: &str) -> String {
+    let colon = if why.is_empty() { "" } else { ": " };
+    format!("a judge says {ruling}{colon}{why}")
 }
 
 /// Why an expectation came to what it did, in one sentence.

@@ -242,12 +242,14 @@ fn meant(key: &str) -> Option<String> {
     if let Some(name) = key.strip_prefix('$').filter(|name| table::named(name).is_some()) {
         return Some(name.to_owned());
     }
-    // `notContains` for `not-contains`, `not_contains`.
+    // `notContains` for `not-contains`, `not_contains`; `not-equals` for `not-eq`.
     let rest = key.strip_prefix("not").map(|rest| rest.trim_start_matches(['_', '-', ' ']));
     if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
         let mut chars = rest.chars();
         let first = chars.next().map(|first| first.to_ascii_lowercase());
         let name: String = first.into_iter().chain(chars).collect();
+        let elsewhere = ELSEWHERE.iter().find(|(other, to)| *other == name && table::named(to).is_some());
+        let name = elsewhere.map_or(name, |(_, to)| (*to).to_owned());
         if table::named(&name).is_some() {
             return Some(format!("not-{name}"));
         }

@@ -136,11 +136,7 @@ impl Loader<'_> {
     /// Names of parameters, never operators: a parameter may be called `type`.
     fn params(&mut self, at: &At<'_>, bound: &mut Bound, position: usize) {
         if at.node.value.as_object().is_none() {
-            return self.wrong_type(
-                "expectedParams",
-                "names of parameters with a check behind each",
-                at.node,
-            );
+            return self.wrong_type("expectedParams", FieldTakes::Params.expected(), at.node);
         }
         if at.node.entries().next().is_none() {
             let problem = Check::NotAnExpectation.at(at.node.span, "`expectedParams` names no parameter");
@@ -206,7 +202,7 @@ impl Loader<'_> {
     /// A text, or a list of texts; numbers stand for their text.
     fn is_words(&mut self, name: &str, at: &At<'_>) -> Option<()> {
         let is_word = |value: &Value| matches!(value.kind(), Type::Text | Type::Int | Type::Float);
-        let expected = "text, or a list of texts";
+        let expected = FieldTakes::Words.expected();
         if at.node.value.as_list().is_none() && !is_word(&at.node.value) {
             self.wrong_type(name, expected, at.node);
             return None;

@@ -466,7 +466,7 @@ pub(crate) fn beyond(prepared: &Prepared, actual: &Value) -> Vec<Value> {
     let Prepared::Container(container) = prepared else { return Vec::new() };
     let mut compared = 0;
     if let (Some(items), Some(allowed)) = (actual.as_list(), container.as_list()) {
-        let is_allowed = |item: &&Value| allowed.iter().any(|one| same(item, one, &mut compared) == Ok(true));
+        let is_allowed = |item: &&Value| allowed.iter().any(|one| same(item, one, false, &mut compared) == Ok(true));
         let (_, beyond): (Vec<&Value>, Vec<&Value>) = items.iter().partition(is_allowed);
         return beyond.into_iter().cloned().collect();
     }
@@ -474,7 +474,7 @@ pub(crate) fn beyond(prepared: &Prepared, actual: &Value) -> Vec<Value> {
         return Vec::new();
     };
     let mut is_allowed =
-        |key, value| allowed.get(key).is_some_and(|one| same(value, one, &mut compared) == Ok(true));
+        |key, value| allowed.get(key).is_some_and(|one| same(value, one, false, &mut compared) == Ok(true));
     let beyond = object.iter().filter(|(key, value)| !is_allowed(key, value));
     beyond.filter_map(|(key, value)| Value::object([(key.name().clone(), value.clone())]).ok()).collect()
 }

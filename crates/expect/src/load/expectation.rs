@@ -215,14 +215,14 @@ impl Loader<'_> {
         }
         let joint = options.plain();
         let (mut own, mut members, mut weighed) = (Bound::default(), Vec::new(), options.threshold.is_some());
-        let shares = shared.is_some();
+        let alone = shared.is_none();
         let (bound, outer) = match shared {
             Some((bound, position)) => (bound, Some(position)),
             None => (&mut own, None),
         };
         for item in at.items() {
-            let mut alone = Bound::default();
-            let to = if joint { &mut *bound } else { &mut alone };
+            let mut of_member = Bound::default();
+            let to = if joint { &mut *bound } else { &mut of_member };
             let first = to.is_empty();
             let Some((nodes, member)) = self.level(&item, depth + 1, Stands::InAll, to) else { continue };
             if joint && first {
@@ -234,10 +234,10 @@ impl Loader<'_> {
                 let place = item.node.entry("must").map_or(item.node.span, |entry| entry.key_span);
                 self.problem(Check::OptionNotHere.at(place, message));
             }
-            let node = if joint { joined(nodes) } else { self.with_step(nodes, alone) };
+            let node = if joint { joined(nodes) } else { self.with_step(nodes, of_member) };
             members.extend(node.map(|node| Member { node: titled(node, item.node), ..member }));
         }
-        if !shares && let Some((position, step)) = self.step_of(own) {
+        if alone && let Some((position, step)) = self.step_of(own) {
             let member = Member { node: step, weight: Number::int(1), must: false };
             members.insert(position.min(members.len()), member);
         }

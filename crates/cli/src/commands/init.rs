@@ -31,6 +31,8 @@ macro_rules! templates {
 /// Every template, in the order they are listed.
 static TEMPLATES: &[Template] = templates! {
     "workflows": "steps";
+    "expectations": "transfer" "refusal" "clarification" "injection" "insufficient-balance" "multi-step" "knowledge"
+        "conditional" "step";
 };
 
 impl Template {

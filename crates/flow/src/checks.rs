@@ -57,6 +57,12 @@ threadline_lang::checks! {
     NotKnownHere "not-known-here" Error
     /// Entries of `context` that need each other.
     ContextCycle "context-cycle" Error
+    /// An edge or a need of a node that does not exist.
+    UnknownNode "unknown-node" Error
+    /// A branch that a node does not have.
+    UnknownBranch "unknown-branch" Error
+    /// Nodes of a graph that wait for each other.
+    GraphCycle "graph-cycle" Error
     /// A name inside a `foreach` that hides one outside.
     HiddenName "hidden-name" Warning
     /// `cmd:` without the permission to run commands.

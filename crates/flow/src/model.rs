@@ -43,10 +43,43 @@ pub struct Workflow {
     pub imports: Vec<Import>,
     /// `exports`: names that later runs and callers may read.
     pub exports: Vec<(EcoString, Field<Document>)>,
-    /// `steps`
+    /// `steps`, or `nodes`
     pub steps: Vec<Arc<Step>>,
+    /// What makes one step wait for another.
+    pub shape: Shape,
     /// `finally`: runs at the end, whatever happened.
     pub finally: Vec<Arc<Step>>,
+}
+
+/// What makes one step wait for another.
+pub enum Shape {
+    /// The order of the file.
+    Steps,
+    /// References, `needs` and these edges.
+    Graph {
+        /// `edges`
+        edges: Vec<Edge>,
+    },
+}
+
+/// From one node to another.
+pub struct Edge {
+    /// The node it leaves.
+    pub from: Field<EcoString>,
+    /// The node it leads to.
+    pub to: Field<EcoString>,
+    /// The branch of a conditional that it belongs to.
+    pub branch: Option<Field<EcoString>>,
+}
+
+/// A node that another needs.
+pub struct Need {
+    /// Its id.
+    pub node: EcoString,
+    /// The branch that must have been taken, of a conditional.
+    pub branch: Option<EcoString>,
+    /// Where it stands.
+    pub span: Span,
 }
 
 impl Workflow {
@@ -213,9 +246,17 @@ pub struct Step {
     pub max_output: Option<Setting<u64>>,
     /// `expect`
     pub expect: Option<Field<Arc<Expectations>>>,
+    /// `needs`, of a node
+    pub needs: Vec<Need>,
 }
 
 impl Step {
+    /// Whether something is evaluated before it begins that may make it be skipped.
+    pub fn decides(&self) -> bool {
+        let guarded = matches!(&self.action, Action::Trigger(trigger) if !trigger.enabled || trigger.filters.is_some());
+        self.when.is_some() || guarded
+    }
+
     /// Whether its expectation says which exit codes are right, so that none is a failure by itself.
     pub fn expects_exit_code(&self) -> bool {
         self.expect.as_ref().is_some_and(|expect| expect.of.reads("exit_code"))
@@ -254,6 +295,52 @@ pub enum Action {
     Value(Field<Document>),
     /// `foreach` and `do`
     ForEach(ForEach),
+    /// `condition`
+    Condition(Condition),
+    /// `trigger`
+    Trigger(Trigger),
+}
+
+/// A condition that decides between branches.
+pub struct Condition {
+    /// What is evaluated.
+    pub expression: Field<Arc<Expression>>,
+    /// As it is written.
+    pub written: EcoString,
+}
+
+/// What starts a graph.
+pub struct Trigger {
+    /// `type`
+    pub kind: TriggerKind,
+    /// `enabled`
+    pub enabled: bool,
+    /// `filters`: what must hold of the payload.
+    pub filters: Option<Field<Arc<Expectations>>>,
+    /// Everything about it, as it is written.
+    pub config: Value,
+}
+
+/// What makes a trigger fire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TriggerKind {
+    /// Somebody runs the workflow.
+    Manual,
+    /// A time comes.
+    Schedule,
+    /// A request arrives.
+    Webhook,
+}
+
+impl TriggerKind {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Manual => "manual",
+            Self::Schedule => "schedule",
+            Self::Webhook => "webhook",
+        }
+    }
 }
 
 /// A file to write.

@@ -9,7 +9,7 @@ mod table;
 
 pub use other_versions::{Elsewhere, elsewhere, other_root};
 pub use schema::schema;
-pub(crate) use table::{AGENT, ALLOW, COMPUTED, INPUT, RETRY, STEP, WRITE_FILE};
+pub(crate) use table::{AGENT, ALLOW, COMPUTED, EDGE, EDGE_CONFIG, INPUT, NODE, RETRY, STEP, TRIGGER, TRIGGER_CONFIG, WRITE_FILE};
 pub use table::{ALL, WORKFLOW};
 
 /// An object of a workflow file.
@@ -61,6 +61,8 @@ pub enum Kind {
     Shell,
     /// A list of steps, or one step.
     Steps,
+    /// Nodes by id, or a list of them.
+    Nodes,
     /// An object.
     Object(&'static Object),
     /// Names of the author's own, and something behind each.
@@ -120,12 +122,24 @@ pub enum ActionName {
     Value,
     /// `foreach`
     ForEach,
+    /// `condition`
+    Condition,
+    /// `trigger`
+    Trigger,
 }
 
 impl ActionName {
     /// Every action, in the order of the reference.
-    pub const ALL: [Self; 6] =
-        [Self::Shell, Self::Argv, Self::Agent, Self::WriteFile, Self::Value, Self::ForEach];
+    pub const ALL: [Self; 8] = [
+        Self::Shell,
+        Self::Argv,
+        Self::Agent,
+        Self::WriteFile,
+        Self::Value,
+        Self::ForEach,
+        Self::Condition,
+        Self::Trigger,
+    ];
 
     /// The key that makes a step one of these.
     pub fn key(self) -> &'static str {
@@ -136,6 +150,8 @@ impl ActionName {
             Self::WriteFile => "write_file",
             Self::Value => "value",
             Self::ForEach => "foreach",
+            Self::Condition => "condition",
+            Self::Trigger => "trigger",
         }
     }
 }

@@ -43,12 +43,11 @@ static OTHER_ROOTS: &[(&str, &str)] = &[
     ("result", NOT_YET),
     ("setup", NOT_YET),
     ("state", NOT_YET),
-    ("trigger", NOT_YET),
+    ("trigger", "the payload is read in graphs, as `${trigger}`: `nodes:` in place of `steps:`"),
 ];
 
 use Elsewhere::{Later, Old, Shape};
 
-const GRAPH: Elsewhere = Shape("a graph");
 const MAP: Elsewhere = Shape("a map over items");
 const LOOP: Elsewhere = Shape("a loop of states");
 const SCENARIOS: Elsewhere = Shape("a set of scenarios");
@@ -58,9 +57,7 @@ static ELSEWHERE: &[(&str, &str, Elsewhere)] = &[
     ("workflow", "secrets", Later(Some("read it from the environment: `${env.NAME}`"))),
     ("workflow", "servers", Later(None)),
     ("workflow", "policy", Later(None)),
-    ("workflow", "nodes", GRAPH),
-    ("workflow", "edges", GRAPH),
-    ("workflow", "trigger", GRAPH),
+    ("workflow", "trigger", Old("make it a node: `nodes: {start: {trigger: manual}}`")),
     ("workflow", "map", MAP),
     ("workflow", "reduce", MAP),
     ("workflow", "setup", MAP),
@@ -115,5 +112,4 @@ static ELSEWHERE: &[(&str, &str, Elsewhere)] = &[
     ),
     ("step", "commands", Old("write the steps as a list")),
     ("step", "input", Old("write the list as `foreach:`")),
-    ("step", "needs", Later(Some("steps run in the order they are written"))),
 ];

@@ -73,6 +73,10 @@ fn kind_schema(kind: &Kind) -> Value {
         Kind::Shell => type_of("string"),
         Kind::Expectation => list_or_one(reference("expectation")),
         Kind::Steps => reference("steps"),
+        Kind::Nodes => {
+            let by_id = entries([("type", "object".into()), ("additionalProperties", reference("step"))]);
+            any_of([by_id, list_of(reference("node"))])
+        }
         Kind::Object(object) => reference(object.name),
         Kind::Map(kind) => {
             let inner = any_of([kind_schema(kind), type_of("null")]);

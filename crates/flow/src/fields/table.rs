@@ -1,6 +1,6 @@
 //! The table itself: every object of a workflow file and every key of it.
 
-use super::ActionName::{Agent, Argv, ForEach, Shell, Value as ValueStep, WriteFile};
+use super::ActionName::{Agent, Argv, Condition, ForEach, Shell, Trigger, Value as ValueStep, WriteFile};
 use super::{ActionName, Choice, Form, Key, Kind, Object};
 
 const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Key {
@@ -41,7 +41,21 @@ const BOOL: Kind = Kind::Fixed(Form::Bool);
 const PROGRAMS: &[ActionName] = &[Shell, Argv, Agent];
 
 /// Every object, in the order of the reference.
-pub static ALL: &[&Object] = &[&WORKFLOW, &STEP, &WRITE_FILE, &RETRY, &INPUT, &AGENT, &COMPUTED, &ALLOW];
+pub static ALL: &[&Object] = &[
+    &WORKFLOW,
+    &STEP,
+    &WRITE_FILE,
+    &RETRY,
+    &TRIGGER,
+    &TRIGGER_CONFIG,
+    &NODE,
+    &EDGE,
+    &EDGE_CONFIG,
+    &INPUT,
+    &AGENT,
+    &COMPUTED,
+    &ALLOW,
+];
 
 /// A whole file.
 pub static WORKFLOW: Object = Object {
@@ -85,7 +99,13 @@ pub static WORKFLOW: Object = Object {
             "kinds of computed values of the author's own: `ticket` is read as `${ticket:ABC-1}`",
         ),
         key("allow", Kind::Object(&ALLOW), "what the workflow may do beyond the usual"),
-        key("steps", Kind::Steps, "what to do, one step after the other").also(&["commands"]).required(),
+        key("steps", Kind::Steps, "what to do, one step after the other").also(&["commands"]),
+        key(
+            "nodes",
+            Kind::Nodes,
+            "what to do, as a graph: steps by their id, each as soon as what it reads and needs is there",
+        ),
+        key("edges", Kind::List(&Kind::Object(&EDGE)), "from one node to another; a node waits for all edges into it"),
         key("finally", Kind::Steps, "steps that run at the end, whatever happened"),
         key(
             "imports",
@@ -105,19 +125,47 @@ pub static WORKFLOW: Object = Object {
 pub(crate) static STEP: Object = Object {
     name: "step",
     title: "a step",
-    doc: "one unit of work: exactly one of `shell`, `argv`, `agent`, `claude`, `write_file`, `value`, `foreach`",
+    doc: "one unit of work: exactly one of `shell`, `argv`, `agent`, `claude`, `write_file`, `value`, `foreach`, and as a \
+          node `condition`, `trigger`",
     keys: &[
         key("id", Kind::Fixed(Form::Name), "a name to read the step's output by: `${ID}`, `${ID.exit_code}`"),
         key("name", TEXT, "a title for people"),
         key("when", Kind::Expression, "a condition: when it is false the step is skipped"),
         key("shell", Kind::Shell, "text for a shell; references in it are bound, never pasted").on(&[Shell]),
         key("argv", Kind::List(&Kind::Text), "a program and its arguments, without a shell").on(&[Argv]),
-        key("agent", Kind::Fixed(Form::Name), "the name of the agent that is to answer").on(&[Agent]),
+        key("agent", Kind::Fixed(Form::Name), "the name of the agent that is to answer").also(&["agent_id"]).on(&[Agent]),
         key("message", Kind::Text, "what the agent is told").on(&[Agent]),
         key("claude", Kind::Text, "short for `agent: claude` and this `message`").on(&[Agent]),
         key("write_file", Kind::Object(&WRITE_FILE), "a file to write").on(&[WriteFile]),
         key("value", Kind::Value, "a value to compute; its type is kept").on(&[ValueStep]),
         key("foreach", Kind::Value, "a list: the steps of `do` run once for each item").on(&[ForEach]),
+        key(
+            "condition",
+            Kind::Expression,
+            "of a node: a condition that decides which branch is taken, `true` or `false`",
+        )
+        .on(&[Condition]),
+        key(
+            "condition_type",
+            Kind::Fixed(Form::OneOf(&[
+                choice("expression", "the branch is what the condition comes to"),
+                choice("exists", "the branch is whether the reference leads to a value"),
+            ])),
+            "how `condition` is read",
+        )
+        .default("expression")
+        .on(&[Condition]),
+        key(
+            "trigger",
+            Kind::Either(&[Kind::Fixed(Form::OneOf(TRIGGERS)), Kind::Object(&TRIGGER)]),
+            "of a node: what starts the graph; its value has the payload, which is also `${trigger}`",
+        )
+        .on(&[Trigger]),
+        key(
+            "needs",
+            Kind::List(&Kind::Fixed(Form::Text)),
+            "of a node: the nodes that must have completed; `gate.true` when that branch must have been taken",
+        ),
         key("do", Kind::Steps, "the steps for each item, which they read as `${item}`").on(&[ForEach]),
         key("parallel", Kind::Setting(Form::Count(1)), "so many items at once").default("1").on(&[ForEach]),
         key("max_items", Kind::Setting(Form::Count(0)), "no more than the first so many items")
@@ -186,6 +234,80 @@ pub(crate) static STEP: Object = Object {
             .default("64MiB")
             .on(PROGRAMS),
     ],
+};
+
+const TRIGGERS: &[Choice] = &[
+    choice("manual", "somebody runs the workflow"),
+    choice("schedule", "a time comes; in this version the definition is checked, and a run fires it"),
+    choice("webhook", "a request arrives; in this version the definition is checked, and a run fires it"),
+];
+
+/// What starts a graph.
+pub(crate) static TRIGGER: Object = Object {
+    name: "trigger",
+    title: "`trigger`",
+    doc: "what starts a graph; short: just its type",
+    keys: &[
+        key("type", Kind::Fixed(Form::OneOf(TRIGGERS)), "what makes it fire").default("manual"),
+        key("config", Kind::Object(&TRIGGER_CONFIG), "more about it"),
+    ],
+};
+
+/// More about a trigger.
+pub(crate) static TRIGGER_CONFIG: Object = Object {
+    name: "trigger_config",
+    title: "`config` of a trigger",
+    doc: "more about a trigger",
+    keys: &[
+        key("enabled", BOOL, "whether it fires; otherwise the node is skipped").default("true"),
+        key("params", Kind::Map(&Kind::Fixed(Form::Any)), "settings of the kind of trigger, such as `cron` or `path`"),
+        key("filters", Kind::Expectation, "what must hold of the payload, as `value`; otherwise the node is skipped"),
+    ],
+};
+
+/// A node as a list of nodes has it.
+pub(crate) static NODE: Object = Object {
+    name: "node",
+    title: "a node",
+    doc: "a node in a list of nodes; by its id in an object a node is a step",
+    keys: &[
+        key("id", Kind::Fixed(Form::Name), "the name it is read by").required(),
+        key("name", TEXT, "a title for people"),
+        key(
+            "type",
+            Kind::Fixed(Form::OneOf(&[
+                choice("agent", "`config` has `agent_id` and `message`"),
+                choice("conditional", "`config` has `condition` and `condition_type`"),
+                choice("trigger", "`config` has `trigger`"),
+                choice("step", "`config` is a step"),
+            ])),
+            "what sort of node it is; it may be left out",
+        ),
+        key("config", Kind::Object(&STEP), "what it does, a step").required(),
+        key("position", Kind::Fixed(Form::Any), "where an editor draws it; it is not read"),
+        key("needs", Kind::List(&Kind::Fixed(Form::Text)), "the nodes that must have completed"),
+    ],
+};
+
+/// From one node to another.
+pub(crate) static EDGE: Object = Object {
+    name: "edge",
+    title: "an edge",
+    doc: "from one node to another",
+    keys: &[
+        key("from", Kind::Fixed(Form::Name), "the node it leaves").also(&["from_node_id", "source"]).required(),
+        key("to", Kind::Fixed(Form::Name), "the node it leads to").also(&["to_node_id", "target"]).required(),
+        key("branch", Kind::Fixed(Form::Text), "the branch of a conditional that it belongs to"),
+        key("config", Kind::Object(&EDGE_CONFIG), "more about it"),
+    ],
+};
+
+/// More about an edge.
+pub(crate) static EDGE_CONFIG: Object = Object {
+    name: "edge_config",
+    title: "`config` of an edge",
+    doc: "more about an edge",
+    keys: &[key("branch", Kind::Fixed(Form::Text), "the branch of a conditional that it belongs to")],
 };
 
 /// A file to write.

@@ -2,6 +2,7 @@
 //!
 //! Names are not looked up here: that is the plan's work.
 
+mod graph;
 mod read;
 mod steps;
 
@@ -14,9 +15,11 @@ use threadline_lang::{Document, DocumentError, Origin, Syntax, Template, Type, U
 
 use crate::checks::Check;
 use crate::fields::{self, AGENT, ALLOW, COMPUTED, INPUT, WORKFLOW};
-use crate::model::{Agent, Allow, Computed, Context, ContextEntry, Field, Import, Input, Workflow};
+use crate::model::{
+    Agent, Allow, Computed, Context, ContextEntry, Field, Import, Input, Shape, Workflow,
+};
 use crate::problem::{self, Problem, in_order};
-use read::{Fields, Loader, Place, shown, span_of};
+use read::{Fields, Loader, Place, head, shown, span_of};
 use threadline_lang::source::{Node, SourceFile};
 
 /// The agent that needs no declaration, and how it is called.
@@ -88,7 +91,8 @@ impl Loader {
             allow: self.allow(&fields),
             imports: self.imports(&fields),
             exports: self.exports(&fields),
-            steps: self.steps_of(&fields, "steps"),
+            shape: self.shape(&fields),
+            steps: if fields.found("nodes").is_some() { self.nodes(&fields) } else { self.steps_of(&fields, "steps") },
             finally: self.steps_of(&fields, "finally"),
             file: self.file.clone(),
         };
@@ -112,8 +116,32 @@ impl Loader {
             imports: Vec::new(),
             exports: Vec::new(),
             steps: Vec::new(),
+            shape: Shape::Steps,
             finally: Vec::new(),
         }
+    }
+
+    /// Whether the file is a list of steps or a graph; it must be one of them.
+    fn shape(&mut self, fields: &Fields<'_>) -> Shape {
+        match (fields.found("steps"), fields.found("nodes"), fields.found("edges")) {
+            (Some(_), Some(nodes), _) => {
+                let message = "a workflow has `steps` or `nodes`, not both";
+                self.problem(Check::ConflictingKeys.at(nodes.entry.key_span, message));
+            }
+            (Some(_), None, Some(edges)) => {
+                let message = "`edges` go between the `nodes` of a graph, and this is a list of steps";
+                self.problem(Check::KeyNotHere.at(edges.entry.key_span, message));
+            }
+            (None, None, _) if !fields.misspelt("steps") && !fields.misspelt("nodes") => {
+                let message = "a workflow needs `steps`: what to do, one step after the other; or `nodes`, as a graph";
+                self.problem(Check::MissingKey.at(head(fields.place.node), message));
+            }
+            _ => {}
+        }
+        if fields.found("nodes").is_none() {
+            return Shape::Steps;
+        }
+        Shape::Graph { edges: self.edges(fields) }
     }
 
     fn version(&mut self, fields: &Fields<'_>) {
@@ -313,7 +341,7 @@ impl Loader {
 
 /// The problem of a file that is something else than a list of steps.
 fn other_shape(root: &Node) -> Option<Problem> {
-    if root.get("steps").is_some() || root.get("commands").is_some() {
+    if ["steps", "commands", "nodes"].iter().any(|key| root.get(key).is_some()) {
         return None;
     }
     root.entries().find_map(|(key, entry)| match fields::elsewhere("workflow", key) {

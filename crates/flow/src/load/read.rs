@@ -92,6 +92,12 @@ impl<'n> Fields<'n> {
         self.found(name).map(|found| self.place.key(found.written, found.entry))
     }
 
+    /// Whether a key of the file is nearly this one.
+    pub(super) fn misspelt(&self, name: &str) -> bool {
+        let keys = self.place.node.entries().map(|(key, _)| key);
+        keys.filter(|key| self.object.key(key).is_none()).any(|key| nearest(key, [name]).is_some())
+    }
+
     pub(super) fn all(&self) -> &[Found<'n>] {
         &self.found
     }
@@ -212,8 +218,17 @@ impl Loader {
 
     fn given_choice(&mut self, fields: &Fields<'_>, name: &str) -> Option<&'static str> {
         let place = fields.get(name)?;
-        let choices = fields.object.known(name).choices();
-        let text = self.scalar_text(&place, name)?;
+        self.choice_at(&place, name, fields.object.known(name).choices())
+    }
+
+    /// One of these words.
+    pub(super) fn choice_at(
+        &mut self,
+        place: &Place<'_>,
+        name: &str,
+        choices: &'static [Choice],
+    ) -> Option<&'static str> {
+        let text = self.scalar_text(place, name)?;
         let found = choices.iter().find(|choice| choice.name == text || choice.also.contains(&text.as_str()));
         if found.is_none() {
             let expected = Form::OneOf(choices).expected();
@@ -412,7 +427,7 @@ impl Loader {
         items.into_iter().collect()
     }
 
-    fn list(&mut self, place: &Place<'_>, name: &str) -> Option<()> {
+    pub(super) fn list(&mut self, place: &Place<'_>, name: &str) -> Option<()> {
         let is_list = place.node.value.as_list().is_some();
         if !is_list {
             let message = format!("`{name}` takes a list, not {}", shown(&place.node.value));

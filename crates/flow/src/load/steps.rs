@@ -41,6 +41,11 @@ impl Loader {
     }
 
     fn step(&mut self, place: Place<'_>) -> Option<Arc<Step>> {
+        self.step_in(place, false)
+    }
+
+    /// A step of a list, or a node of a graph.
+    pub(super) fn step_in(&mut self, place: Place<'_>, is_node: bool) -> Option<Arc<Step>> {
         if let Some(text) = place.node.value.as_str() {
             let message = format!("a step is an object, not the text `{text}`");
             let hint = "write what it does before it, such as `shell: ...`";
@@ -49,6 +54,9 @@ impl Loader {
         }
         let origin = place.origin();
         let fields = self.fields(place, &STEP)?;
+        if !is_node {
+            self.nodes_only(&fields);
+        }
         let action = self.action_name(&fields);
         if let Some(action) = action {
             self.check_applies(&fields, action);
@@ -83,6 +91,7 @@ impl Loader {
             strict_shell: self.bool(&fields, "strict_shell"),
             max_output: self.size(&fields, "max_output"),
             expect: self.expectations(&fields, &action),
+            needs: self.needs(&fields),
             origin,
             action,
         };
@@ -156,6 +165,8 @@ impl Loader {
             ActionName::WriteFile => self.write_file(fields),
             ActionName::Value => Some(Action::Value(self.document_of(fields, "value")?)),
             ActionName::ForEach => self.for_each(fields),
+            ActionName::Condition => Some(Action::Condition(self.conditional(fields)?)),
+            ActionName::Trigger => Some(Action::Trigger(self.trigger(fields)?)),
         }
     }
 

@@ -13,9 +13,10 @@ use threadline_lang::{
 use threadline_expect::{Dynamic, Kind, reads_actual};
 
 use super::context::{OUTER, not_known};
+use super::graph::Link;
 use super::names::{self, Named, Names, ScopeNumber};
 use super::order::Order;
-use super::{Part, Plan, ROOTS, Read, StepNumber};
+use super::{PAYLOAD, Part, Plan, ROOTS, Read, StepNumber};
 use crate::checks::Check;
 use crate::fields::{Form, other_root};
 use crate::model::{Action, Field, Setting, Step, Variable};
@@ -36,6 +37,9 @@ pub(super) fn check(plan: &mut Plan) -> Vec<Problem> {
     let mut checker = Checker {
         names: Names::new(plan),
         order: Order::new(plan),
+        nodes: super::graph::nodes(plan),
+        by_id: by_id(plan),
+        links: vec![Vec::new(); plan.lists[0].steps.len()],
         plan,
         problems: Vec::new(),
         of_items: BTreeMap::new(),
@@ -46,6 +50,7 @@ pub(super) fn check(plan: &mut Plan) -> Vec<Problem> {
     let steps = 0..checker.plan.steps.len();
     let found: Vec<Checked> = steps.map(|at| checker.step(super::number::count(at))).collect();
     let exports = checker.exports();
+    let graph = checker.graph();
     let problems = checker.problems;
     for (planned, Checked { reads, script, argv }) in plan.steps.iter_mut().zip(found) {
         planned.reads = reads;
@@ -53,7 +58,15 @@ pub(super) fn check(plan: &mut Plan) -> Vec<Problem> {
         planned.argv = argv;
     }
     plan.export_reads = exports;
+    plan.lists[0].graph = graph;
     problems
+}
+
+/// The nodes of a graph by their ids.
+fn by_id(plan: &Plan) -> BTreeMap<EcoString, usize> {
+    let steps = plan.lists[0].steps.iter().enumerate();
+    let named = steps.filter_map(|(at, step)| Some((plan.steps[*step as usize].step.id.as_ref()?.of.clone(), at)));
+    named.collect()
 }
 
 pub(super) struct Checker<'p> {
@@ -61,6 +74,12 @@ pub(super) struct Checker<'p> {
     pub(super) names: Names,
     pub(super) order: Order,
     problems: Vec<Problem>,
+    /// The node that each step belongs to, of a graph.
+    pub(super) nodes: Vec<Option<usize>>,
+    /// The nodes of a graph by their ids.
+    pub(super) by_id: BTreeMap<EcoString, usize>,
+    /// What each node of a graph waits for because it reads it.
+    pub(super) links: Vec<Vec<(usize, Link)>>,
     /// Names of items, and the `foreach` they belong to: to say so where they are read outside.
     of_items: BTreeMap<EcoString, StepNumber>,
 }
@@ -150,6 +169,10 @@ impl Checker<'_> {
         self.problems.push(problem);
     }
 
+    pub(super) fn is_graph(&self) -> bool {
+        self.plan.lists[0].graph.is_some()
+    }
+
     pub(super) fn is_full(&self) -> bool {
         self.problems.len() >= MAX_PROBLEMS
     }
@@ -174,7 +197,8 @@ impl Checker<'_> {
             let step = &planned.step;
             for (name, what) in [(&step.id, "an id"), (&step.capture, "a capture")] {
                 let Some(name) = name else { continue };
-                if ROOTS.contains(&name.of.as_str()) {
+                let payload = name.of == PAYLOAD && self.is_graph();
+                if ROOTS.contains(&name.of.as_str()) || payload {
                     let message =
                         format!("`{}` is a root of the language: {what} cannot be called so", name.of);
                     self.problem(
@@ -485,6 +509,7 @@ impl Checker<'_> {
             ("env" | "uuid" | "context" | "imports" | "inputs" | "workflow", _) | ("nodes", None) => {
                 return false;
             }
+            (PAYLOAD, _) if self.is_graph() => return false,
             ("captured", None) => {
                 reads.push(Read::AllCaptured);
                 return false;
@@ -589,6 +614,9 @@ impl Checker<'_> {
     fn prev(&self, reader: Reader) -> Option<Shape> {
         let step = reader.step?;
         let list = &self.plan.lists[self.plan.steps[step as usize].list as usize];
+        if list.graph.is_some() {
+            return None;
+        }
         if let Some(before) = self.order.position(step).checked_sub(1) {
             let before = list.steps[before];
             // A step that was skipped is not the one that `prev` means.
@@ -637,6 +665,8 @@ fn readable(step: &Step) -> Vec<Readable<'_>> {
             fields.extend([Readable::Text(&file.path), Readable::Value(&file.content)]);
         }
         Action::Value(value) => fields.push(Readable::Value(value)),
+        Action::Condition(condition) => fields.push(Readable::Condition(&condition.expression)),
+        Action::Trigger(_) => {}
         Action::ForEach(each) => {
             // What is fixed was looked at when it was read.
             if each.items.of.as_fixed().is_none() {

@@ -48,7 +48,7 @@ fn needs(own: usize, entry: &ContextEntry, by_name: &BTreeMap<&str, usize>) -> V
 const MAX_CIRCLES: usize = 20;
 
 /// The circles of a graph, each from its first member. No recursion: a chain may be as long as a file.
-fn circles(needs: &[Vec<usize>]) -> Vec<Vec<usize>> {
+pub(super) fn circles(needs: &[Vec<usize>]) -> Vec<Vec<usize>> {
     const NEW: usize = usize::MAX;
     const DONE: usize = usize::MAX - 1;
     let mut state = vec![NEW; needs.len()];

@@ -5,6 +5,7 @@
 mod check;
 mod command;
 mod context;
+mod graph;
 mod names;
 mod number;
 mod order;
@@ -23,6 +24,9 @@ use crate::shell::{Argv, Script};
 /// The first names of references that mean the same in every workflow: no id and no capture can be called so.
 pub const ROOTS: [&str; 10] =
     ["captured", "context", "env", "imports", "inputs", "item", "nodes", "prev", "uuid", "workflow"];
+
+/// The payload, which only graphs have: elsewhere an id may be called so.
+pub const PAYLOAD: &str = "trigger";
 
 /// Makes the plan of a workflow and checks every name it reads. Without a plan there is at least one error.
 pub fn plan(workflow: Arc<Workflow>) -> (Option<Plan>, Vec<Problem>) {
@@ -57,6 +61,37 @@ pub struct List {
     pub steps: Vec<StepNumber>,
     /// Whose part it is; none for those of the workflow itself.
     pub parent: Option<(StepNumber, Part)>,
+    /// What its steps wait for, where they do not run one after the other.
+    pub graph: Option<Graph>,
+}
+
+/// What the nodes of a graph wait for, by their position.
+#[derive(Debug, Clone, Default)]
+pub struct Graph {
+    /// They.
+    pub nodes: Vec<Node>,
+}
+
+/// What a node waits for.
+#[derive(Debug, Clone, Default)]
+pub struct Node {
+    /// The edges into it: one of them must be live.
+    pub edges: Vec<Source>,
+    /// The nodes that must have completed: `needs`, and those it reads.
+    pub needs: Vec<Source>,
+    /// The nodes that must be over: those it reads with a default, or only the meta data of.
+    pub waits: Vec<usize>,
+    /// The nodes that wait for it.
+    pub feeds: Vec<usize>,
+}
+
+/// A node that another waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// Its position.
+    pub node: usize,
+    /// The branch that it must have taken.
+    pub branch: Option<EcoString>,
 }
 
 /// Which list of a step.
@@ -144,6 +179,8 @@ impl Action {
             Self::WriteFile(_) => ActionName::WriteFile,
             Self::Value(_) => ActionName::Value,
             Self::ForEach(_) => ActionName::ForEach,
+            Self::Condition(_) => ActionName::Condition,
+            Self::Trigger(_) => ActionName::Trigger,
         }
     }
 }

@@ -168,6 +168,9 @@ fn outer(plan: &Plan) -> Scope {
         ("inputs".into(), Entry::Names(layer(&Scope::new(), "inputs", inputs))),
         ("workflow".into(), Entry::Names(layer(&Scope::new(), "workflow", of_workflow))),
     ];
+    if matches!(workflow.shape, crate::model::Shape::Graph { .. }) {
+        entries.push(("trigger".into(), value("the payload is not given yet", None)));
+    }
     if !workflow.imports.is_empty() {
         entries.push(("imports".into(), Entry::Names(layer(&Scope::new(), "imports", imports))));
     }
@@ -236,14 +239,14 @@ pub(super) fn any_output() -> Shape {
 fn fields(step: &Step) -> Fields {
     match step.action {
         Action::Shell { .. } | Action::Argv(_) | Action::Agent { .. } => FIELDS,
-        Action::WriteFile(_) | Action::Value(_) | Action::ForEach(_) => FIELDS_OR_NULL,
+        _ => FIELDS_OR_NULL,
     }
 }
 
 /// The type of a step's value, where it is known.
 fn value_type(step: &Step) -> Option<Type> {
     match &step.action {
-        Action::Agent { .. } => Some(Type::Object),
+        Action::Agent { .. } | Action::Condition(_) | Action::Trigger(_) => Some(Type::Object),
         Action::Shell { .. } | Action::Argv(_) => match step.format {
             CaptureFormat::Text => Some(Type::Text),
             CaptureFormat::Json => None,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use ecow::{EcoString, eco_format};
 
-use super::{List, ListNumber, Part, Plan, PlannedStep, StepNumber};
-use crate::model::{Step, Workflow};
+use super::{Graph, List, ListNumber, Part, Plan, PlannedStep, StepNumber};
+use crate::model::{Shape, Step, Workflow};
 
 /// The plan of a workflow before its names are looked up.
 pub(super) fn number(workflow: Arc<Workflow>) -> Plan {
@@ -13,6 +13,9 @@ pub(super) fn number(workflow: Arc<Workflow>) -> Plan {
     let mut plan =
         Plan { workflow, steps: Vec::new(), lists: Vec::new(), finally: None, export_reads: Vec::new() };
     plan.add_list(&source.steps, None, "");
+    if matches!(source.shape, Shape::Graph { .. }) {
+        plan.lists[0].graph = Some(Graph::default());
+    }
     if !source.finally.is_empty() {
         plan.finally = Some(plan.add_list(&source.finally, None, "finally."));
     }
@@ -27,7 +30,7 @@ impl Plan {
         prefix: &str,
     ) -> ListNumber {
         let list = count(self.lists.len());
-        self.lists.push(List { steps: Vec::with_capacity(steps.len()), parent });
+        self.lists.push(List { steps: Vec::with_capacity(steps.len()), parent, graph: None });
         for (at, step) in steps.iter().enumerate() {
             let number = self.add_step(step, list, &eco_format!("{prefix}{}", at + 1));
             self.lists[list as usize].steps.push(number);

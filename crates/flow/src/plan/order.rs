@@ -80,7 +80,13 @@ impl Order {
             }
         }
         let (first, second) = (self.positions[made.step as usize], self.positions[at.step as usize]);
+        // A node of a graph comes before whoever reads it, wherever they stand.
+        let is_graph = plan.lists[made.list as usize].graph.is_some();
         match first.cmp(&second) {
+            Ordering::Greater if is_graph => {
+                made.when(&mut conditions);
+                only(conditions)
+            }
             Ordering::Less => {
                 made.when(&mut conditions);
                 only(conditions)
@@ -123,8 +129,11 @@ fn across(plan: &Plan, made: &Walk<'_>, mut conditions: Vec<Condition>) -> Befor
         return Before::Later;
     }
     made.when(&mut conditions);
-    conditions.push(Condition::Reached);
-    Before::Only(conditions)
+    // At the end of a graph every node is over; a list may have ended before.
+    if plan.lists[0].graph.is_none() {
+        conditions.push(Condition::Reached);
+    }
+    only(conditions)
 }
 
 /// From a step outwards.

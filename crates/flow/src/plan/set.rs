@@ -20,6 +20,11 @@ impl Checker<'_> {
         makers: &Makers,
         reference: &Reference,
     ) -> bool {
+        // Of nodes the reader waits for all that it reads: none of it can be unset when it runs.
+        let waited_for = makers.steps.iter().filter(|made| self.reads_node(reader, **made, reference)).count();
+        if waited_for > 0 && waited_for == makers.steps.len() {
+            return false;
+        }
         let mut maybe: Vec<(StepNumber, Vec<Condition>)> = Vec::new();
         let mut not = None;
         for &step in &makers.steps {

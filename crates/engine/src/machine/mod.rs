@@ -1,4 +1,4 @@
-//! The machine of step lists: it takes events and says what to do next.
+//! The machine of step lists and graphs: it takes events and says what to do next.
 //!
 //! It is total and deterministic: the same events give the same state and the same commands, whoever applies them.
 //! It holds no values, only the numbers of the events that made them. It never asks for the time.
@@ -6,6 +6,8 @@
 //! A *frame* is a list of steps being executed: the workflow's own, one for each item of a `foreach`, one for each
 //! `on_failure`, `on_success` and `finally`. A *live step* is a step that has begun and is not concluded, or one that
 //! failed and made its list fail. A *scope* is where names go: the run has one, and each item.
+
+mod graph;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -15,14 +17,22 @@ use ecow::{EcoString, eco_format};
 use threadline_flow::model::{Action, OnCrash};
 use threadline_flow::plan::{ListNumber, Part, Plan, Read, StepNumber};
 
-use crate::event::{Event, Instance, Millis, Seq, Status, What};
+use crate::event::{Datum, Event, Instance, Millis, Output, Seq, Status, What};
 use crate::view::{ItemRef, View};
+use graph::{Nodes, Over};
 
 /// What is to be done next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// Evaluate `when`.
     Decide(Task),
+    /// Record that a node cannot begin.
+    Skip {
+        /// Which.
+        task: Task,
+        /// Why, in words.
+        reason: EcoString,
+    },
     /// Evaluate the list of a `foreach`.
     Expand(Task),
     /// Do it.
@@ -68,6 +78,7 @@ impl Command {
         match self {
             Self::Decide(task)
             | Self::Expand(task)
+            | Self::Skip { task, .. }
             | Self::Start { task, .. }
             | Self::Wait { task, .. }
             | Self::Collect { task, .. }
@@ -172,6 +183,8 @@ struct Frame {
     /// The last executed step of this list.
     prev: Option<Seq>,
     failed: bool,
+    /// Where its nodes are, when it is a graph.
+    nodes: Option<Nodes>,
 }
 
 /// A step that has begun.
@@ -195,6 +208,10 @@ struct Live {
     /// Whether the step itself, or one of its lists, failed.
     failed: bool,
     items: Option<Items>,
+    /// Why it is skipped.
+    reason: Option<EcoString>,
+    /// The branch it took, of a conditional.
+    branch: Option<EcoString>,
 }
 
 /// What was visible before something that failed.
@@ -213,6 +230,10 @@ impl Live {
         }
     }
 
+    fn may_skip(&self) -> bool {
+        matches!(self.phase, Phase::Deciding | Phase::Skipping { .. })
+    }
+
     /// Whether a field of the step may be found without a value.
     fn may_fail_unbegun(&self) -> bool {
         matches!(
@@ -223,12 +244,16 @@ impl Live {
 
     /// Whether the step may be done: also before it began, when a field of it has no value.
     fn may_finish(&self) -> bool {
-        !matches!(self.phase, Phase::Items | Phase::In(_) | Phase::Failed)
+        !matches!(self.phase, Phase::Skipping { .. } | Phase::Items | Phase::In(_) | Phase::Failed)
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
+    /// It cannot begin; whether because another node failed.
+    Skipping {
+        by_failure: bool,
+    },
     Deciding,
     Expanding,
     Ready,
@@ -346,9 +371,7 @@ impl Machine {
                     self.live.get_mut(&event.at.0).ok_or_else(|| misfit("the step is not under way"))?;
                 match what {
                     What::Decided { .. } if live.phase == Phase::Deciding => self.act(&event.at.0),
-                    What::Skipped { .. } if live.phase == Phase::Deciding => {
-                        self.skipped(&event.at.0, event.seq);
-                    }
+                    What::Skipped { .. } if live.may_skip() => self.skipped(&event.at.0, event.seq),
                     What::Expanded { count, parallel, .. } if live.phase == Phase::Expanding => {
                         self.expanded(&event.at.0, event.seq, *count, *parallel);
                     }
@@ -364,10 +387,10 @@ impl Machine {
                         self.commands.extend(self.outstanding_of(&event.at.0, None));
                     }
                     What::Finished { output } if live.may_finish() => {
-                        self.finished(&event.at.0, event.seq, output.status);
+                        self.finished(&event.at.0, event.seq, output);
                     }
                     What::Unresolved { output, .. } if live.may_fail_unbegun() => {
-                        self.finished(&event.at.0, event.seq, output.status);
+                        self.finished(&event.at.0, event.seq, output);
                     }
                     _ => return Err(misfit("the step is somewhere else")),
                 }
@@ -401,6 +424,7 @@ impl Machine {
         let live = self.live.get(at)?;
         let task = self.task(at)?;
         Some(match live.phase {
+            Phase::Skipping { .. } => Command::Skip { task, reason: live.reason.clone().unwrap_or_default() },
             Phase::Deciding => Command::Decide(task),
             Phase::Expanding => Command::Expand(task),
             Phase::Ready => self.start(at)?,
@@ -490,9 +514,13 @@ impl Machine {
         scope: EcoString,
         prev: Option<Seq>,
     ) {
-        let frame = Frame { list, owner, scope, position: 0, prev, failed: false };
+        let frame = Frame { list, owner, scope, position: 0, prev, failed: false, nodes: None };
         self.frames.insert(prefix.clone(), frame);
-        self.begin(prefix);
+        if self.plan.lists[list as usize].graph.is_some() {
+            self.open_graph(prefix);
+        } else {
+            self.begin(prefix);
+        }
     }
 
     /// Begins the step at the frame's position, or concludes the list.
@@ -502,11 +530,25 @@ impl Machine {
             return self.list_done(prefix, true);
         };
         let at = eco_format!("{prefix}{}", frame.position + 1);
+        self.begin_step(prefix, at, step);
+    }
+
+    /// Begins a step.
+    fn begin_step(&mut self, prefix: &EcoString, at: EcoString, step: StepNumber) {
+        self.insert_live(prefix, &at, step, Phase::Deciding);
+        if self.plan.steps[step as usize].step.decides() {
+            self.commands.extend(self.outstanding_of(&at, None));
+        } else {
+            self.act(&at);
+        }
+    }
+
+    fn insert_live(&mut self, prefix: &EcoString, at: &EcoString, step: StepNumber, phase: Phase) {
         let live = Live {
             step,
             frame: prefix.clone(),
             as_of: self.last,
-            phase: Phase::Deciding,
+            phase,
             attempts: 0,
             started: None,
             base: 0,
@@ -515,13 +557,10 @@ impl Machine {
             well: false,
             failed: false,
             items: None,
+            reason: None,
+            branch: None,
         };
         self.live.insert(at.clone(), live);
-        if self.plan.steps[step as usize].step.when.is_some() {
-            self.commands.extend(self.outstanding_of(&at, None));
-        } else {
-            self.act(&at);
-        }
     }
 
     /// The condition holds: on with it.
@@ -544,16 +583,23 @@ impl Machine {
         self.next(at);
     }
 
-    fn finished(&mut self, at: &EcoString, seq: Seq, status: Status) {
+    fn finished(&mut self, at: &EcoString, seq: Seq, output: &Output) {
         let scope = self.scope_of(at);
         let Some(live) = self.live.get_mut(at) else { return };
         live.output = Some(seq);
-        live.well = status == Status::Completed;
+        live.well = output.status == Status::Completed;
         live.failed = !live.well;
         let step = &self.plan.steps[live.step as usize].step;
-        let prev = self.frames.get_mut(&live.frame).and_then(|frame| frame.prev.replace(seq));
+        if matches!(step.action, Action::Condition(_)) {
+            live.branch = branch_of(output);
+        }
+        let frame = self.frames.get_mut(&live.frame);
+        // Nodes run side by side: no one of them is before another.
+        let in_graph = frame.as_ref().is_some_and(|frame| frame.nodes.is_some());
+        let prev = frame.filter(|_| !in_graph).and_then(|frame| frame.prev.replace(seq));
         if let Some(scope) = scope.and_then(|scope| self.scopes.get_mut(&scope)) {
-            live.before = live.failed.then(|| Before { prev, names: scope.names.clone() }.into());
+            let keeps = live.failed && !in_graph;
+            live.before = keeps.then(|| Before { prev, names: scope.names.clone() }.into());
             if let Some(id) = &step.id {
                 scope.names.outputs.insert(id.of.clone(), seq);
             }
@@ -574,7 +620,7 @@ impl Machine {
         live.phase = Phase::In(part);
         let Some(frame) = self.frames.get(&live.frame) else { return };
         let (output, prev, scope) = (live.output, frame.prev, frame.scope.clone());
-        if live.well && live.failed {
+        if live.well && live.failed && frame.nodes.is_none() {
             // `on_success` failed: when it goes on, the last list is done again.
             let names = self.scopes.get(&scope).map(|scope| scope.names.clone());
             live.before = names.map(|names| Before { prev, names }.into());
@@ -629,7 +675,10 @@ impl Machine {
         if live.failed && !goes_on {
             live.phase = Phase::Failed;
             let frame = live.frame.clone();
-            self.list_done(&frame, false);
+            match self.in_graph(&frame, at) {
+                Some(node) => self.node_over(&frame, node, Over::Failed { goes_on: false }),
+                None => self.list_done(&frame, false),
+            }
         } else {
             self.next(at);
         }
@@ -641,6 +690,15 @@ impl Machine {
         if live.failed {
             self.drop_parts(at);
             self.drop_below(&format!("{at}["));
+        }
+        if let Some(node) = self.in_graph(&live.frame, at) {
+            let over = match live.phase {
+                Phase::Skipping { by_failure } => Over::Skipped { by_failure },
+                Phase::Deciding => Over::Skipped { by_failure: false },
+                _ if live.failed => Over::Failed { goes_on: true },
+                _ => Over::Completed(live.branch),
+            };
+            return self.node_over(&live.frame, node, over);
         }
         if let Some(frame) = self.frames.get_mut(&live.frame) {
             frame.position += 1;
@@ -745,23 +803,31 @@ impl Machine {
     fn reopen(&mut self, prefix: &EcoString) {
         let Some(frame) = self.frames.get_mut(prefix) else { return };
         frame.failed = false;
+        if frame.nodes.is_some() {
+            return self.reopen_graph(prefix);
+        }
         let at = eco_format!("{prefix}{}", frame.position + 1);
-        let Some(live) = self.live.get_mut(&at) else { return };
+        self.reopen_step(&at);
+    }
+
+    /// A step that failed is done again.
+    fn reopen_step(&mut self, at: &EcoString) {
+        let Some(live) = self.live.get_mut(at) else { return };
         live.failed = false;
         live.base = live.attempts;
         live.as_of = self.last;
         if live.well {
-            return self.reopen_part(&at);
+            return self.reopen_part(at);
         }
-        self.drop_parts(&at);
-        self.restore(&at);
-        let Some(live) = self.live.get_mut(&at) else { return };
+        self.drop_parts(at);
+        self.restore(at);
+        let Some(live) = self.live.get_mut(at) else { return };
         live.output = None;
         match &mut live.items {
             None => {
                 live.phase = Phase::Deciding;
-                if self.plan.steps[live.step as usize].step.when.is_none() {
-                    self.act(&at);
+                if !self.plan.steps[live.step as usize].step.decides() {
+                    self.act(at);
                 }
             }
             Some(items) if items.failed.is_empty() => live.phase = Phase::Collecting,
@@ -772,7 +838,7 @@ impl Machine {
                 for index in failed {
                     self.reopen(&eco_format!("{at}[{index}]/"));
                 }
-                self.more_items(&at);
+                self.more_items(at);
             }
         }
     }
@@ -880,7 +946,18 @@ fn take_below<T>(map: &mut BTreeMap<EcoString, T>, prefix: &str) {
     }
 }
 
+/// The branch that a conditional took.
+fn branch_of(output: &Output) -> Option<EcoString> {
+    match &output.value {
+        Datum::Here(value) => value.get("branch")?.as_str().map(EcoString::from),
+        Datum::Stored { .. } => None,
+    }
+}
+
 /// Whether a command begins something, rather than ending it.
 fn begins(command: &Command) -> bool {
-    !matches!(command, Command::Collect { .. } | Command::End(_) | Command::FailAfterCrash(_))
+    !matches!(
+        command,
+        Command::Collect { .. } | Command::End(_) | Command::FailAfterCrash(_) | Command::Skip { .. }
+    )
 }

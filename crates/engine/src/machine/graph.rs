@@ -1,0 +1,240 @@
+//! Nodes of a graph: each begins when everything it waits for is over, or is skipped for a reason.
+//!
+//! | what it waits for | it begins when |
+//! |---|---|
+//! | edges into it | all are settled, and one is live: its node completed, by the branch of the edge where it has one |
+//! | nodes it needs or reads | every one has completed, by the branch where one is named |
+//! | nodes it reads with a default, or only the meta data of | every one is over |
+//!
+//! An edge from a node that failed is live when that node has `continue_on_error`. What cannot begin is skipped, with the
+//! first reason; who waits for it sees that it is over.
+
+use ecow::{EcoString, eco_format};
+use threadline_flow::plan::{Graph, Source};
+
+use super::{Machine, Phase};
+
+/// Where the nodes of a graph are.
+pub(super) struct Nodes {
+    states: Vec<Node>,
+    /// How many nodes each still waits for.
+    pending: Vec<usize>,
+    /// How many are not over.
+    open: usize,
+}
+
+/// Where a node is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Node {
+    /// It waits.
+    Waiting,
+    /// It has begun.
+    Live,
+    /// It is over.
+    Over(Over),
+}
+
+/// How a node ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Over {
+    /// Well, by this branch when it is a conditional.
+    Completed(Option<EcoString>),
+    /// Not well; whether what comes behind it goes on all the same.
+    Failed {
+        /// `continue_on_error`
+        goes_on: bool,
+    },
+    /// It did not run; whether because another failed.
+    Skipped {
+        /// Then it may run when that one is tried again.
+        by_failure: bool,
+    },
+}
+
+impl Nodes {
+    fn new(graph: &Graph) -> Self {
+        let count = graph.nodes.len();
+        let pending = graph.nodes.iter().map(|node| node.sources().count()).collect();
+        Self { states: vec![Node::Waiting; count], pending, open: count }
+    }
+
+    /// Whether a failure of one of them makes the graph fail.
+    fn failed(&self) -> bool {
+        self.states.iter().any(|state| matches!(state, Node::Over(Over::Failed { goes_on: false })))
+    }
+}
+
+/// Why a node cannot begin.
+struct Refused {
+    reason: EcoString,
+    by_failure: bool,
+}
+
+impl Machine {
+    /// Begins a graph: every node that waits for nothing.
+    pub(super) fn open_graph(&mut self, prefix: &EcoString) {
+        let plan = self.plan.clone();
+        let Some(frame) = self.frames.get_mut(prefix) else { return };
+        let Some(graph) = &plan.lists[frame.list as usize].graph else { return };
+        let nodes = Nodes::new(graph);
+        let ready: Vec<usize> = (0..nodes.pending.len()).filter(|at| nodes.pending[*at] == 0).collect();
+        let empty = nodes.open == 0;
+        frame.nodes = Some(nodes);
+        for at in ready {
+            self.settle_node(prefix, at);
+        }
+        if empty {
+            self.list_done(prefix, true);
+        }
+    }
+
+    /// A node waits for nothing any more: it begins, or is skipped.
+    fn settle_node(&mut self, prefix: &EcoString, at: usize) {
+        let refused = self.refused(prefix, at);
+        let Some(frame) = self.frames.get_mut(prefix) else { return };
+        let Some(nodes) = &mut frame.nodes else { return };
+        nodes.states[at] = Node::Live;
+        let list = frame.list;
+        let step = self.plan.lists[list as usize].steps[at];
+        let instance = eco_format!("{prefix}{}", at + 1);
+        match refused {
+            None => self.begin_step(prefix, instance, step),
+            Some(Refused { reason, by_failure }) => {
+                let phase = Phase::Skipping { by_failure };
+                self.insert_live(prefix, &instance, step, phase);
+                if let Some(live) = self.live.get_mut(&instance) {
+                    live.reason = Some(reason);
+                }
+                self.commands.extend(self.outstanding_of(&instance, None));
+            }
+        }
+    }
+
+    /// Why a node cannot begin, when it cannot.
+    fn refused(&self, prefix: &EcoString, at: usize) -> Option<Refused> {
+        let frame = self.frames.get(prefix)?;
+        let nodes = frame.nodes.as_ref()?;
+        let node = &self.plan.lists[frame.list as usize].graph.as_ref()?.nodes[at];
+        if let Some(refused) = node.needs.iter().find_map(|source| self.unmet_need(frame.list, nodes, source)) {
+            return Some(refused);
+        }
+        let mut dead = node.edges.iter().map(|source| self.dead_edge(frame.list, nodes, source));
+        if node.edges.is_empty() || dead.any(|dead| dead.is_none()) {
+            return None;
+        }
+        let reasons: Vec<Refused> =
+            node.edges.iter().filter_map(|source| self.dead_edge(frame.list, nodes, source)).collect();
+        let by_failure = reasons.iter().any(|refused| refused.by_failure);
+        reasons.into_iter().next().map(|refused| Refused { by_failure, ..refused })
+    }
+
+    fn unmet_need(&self, list: u32, nodes: &Nodes, source: &Source) -> Option<Refused> {
+        let name = self.node_label(list, source.node);
+        let Node::Over(over) = &nodes.states[source.node] else { return None };
+        match over {
+            Over::Completed(branch) => self.other_branch(&name, branch.as_ref(), source),
+            Over::Failed { .. } => Some(Refused { reason: eco_format!("`{name}` failed"), by_failure: true }),
+            Over::Skipped { by_failure } => {
+                Some(Refused { reason: eco_format!("`{name}` was skipped"), by_failure: *by_failure })
+            }
+        }
+    }
+
+    fn dead_edge(&self, list: u32, nodes: &Nodes, source: &Source) -> Option<Refused> {
+        match &nodes.states[source.node] {
+            Node::Over(Over::Failed { goes_on: true }) if source.branch.is_none() => None,
+            _ => self.unmet_need(list, nodes, source),
+        }
+    }
+
+    fn other_branch(&self, name: &str, taken: Option<&EcoString>, source: &Source) -> Option<Refused> {
+        let wanted = source.branch.as_ref()?;
+        if taken == Some(wanted) {
+            return None;
+        }
+        let reason = eco_format!("branch `{wanted}` of `{name}` was not taken");
+        Some(Refused { reason, by_failure: false })
+    }
+
+    fn node_label(&self, list: u32, at: usize) -> EcoString {
+        let step = self.plan.lists[list as usize].steps[at];
+        self.plan.steps[step as usize].label.clone()
+    }
+
+    /// A node is over: whoever waited for it may begin.
+    pub(super) fn node_over(&mut self, prefix: &EcoString, at: usize, over: Over) {
+        let plan = self.plan.clone();
+        let Some(frame) = self.frames.get_mut(prefix) else { return };
+        let Some(nodes) = &mut frame.nodes else { return };
+        nodes.states[at] = Node::Over(over);
+        nodes.open = nodes.open.saturating_sub(1);
+        let Some(graph) = &plan.lists[frame.list as usize].graph else { return };
+        let mut ready = Vec::new();
+        for &next in &graph.nodes[at].feeds {
+            nodes.pending[next] = nodes.pending[next].saturating_sub(1);
+            if nodes.pending[next] == 0 && nodes.states[next] == Node::Waiting {
+                ready.push(next);
+            }
+        }
+        let (done, failed) = (nodes.open == 0, nodes.failed());
+        for next in ready {
+            self.settle_node(prefix, next);
+        }
+        if done {
+            self.list_done(prefix, !failed);
+        }
+    }
+
+    /// A graph that failed goes on with the nodes that failed, and those that were skipped because of them.
+    pub(super) fn reopen_graph(&mut self, prefix: &EcoString) {
+        let plan = self.plan.clone();
+        let Some(frame) = self.frames.get_mut(prefix) else { return };
+        let Some(graph) = &plan.lists[frame.list as usize].graph else { return };
+        let scope = frame.scope.clone();
+        let Some(nodes) = &mut frame.nodes else { return };
+        let (mut failed, mut again) = (Vec::new(), Vec::new());
+        for (at, state) in nodes.states.iter_mut().enumerate() {
+            match state {
+                Node::Over(Over::Failed { goes_on: false }) => {
+                    *state = Node::Live;
+                    failed.push(at);
+                }
+                Node::Over(Over::Skipped { by_failure: true }) => {
+                    *state = Node::Waiting;
+                    again.push(at);
+                }
+                _ => {}
+            }
+        }
+        nodes.open = failed.len() + again.len();
+        for &at in &again {
+            let over = |source: &usize| !matches!(nodes.states[*source], Node::Over(_));
+            nodes.pending[at] = graph.nodes[at].sources().filter(over).count();
+        }
+        let list = frame.list;
+        for at in failed.iter().chain(&again) {
+            self.forget_names(&scope, plan.lists[list as usize].steps[*at]);
+        }
+        for at in failed {
+            self.reopen_step(&eco_format!("{prefix}{}", at + 1));
+        }
+    }
+
+    /// What is done again does not see what it left the first time.
+    fn forget_names(&mut self, scope: &EcoString, step: u32) {
+        let step = &self.plan.steps[step as usize].step;
+        let Some(scope) = self.scopes.get_mut(scope) else { return };
+        if let Some(id) = &step.id {
+            scope.names.outputs.remove(&id.of);
+        }
+        if let Some(capture) = &step.capture {
+            scope.names.captured.remove(&capture.of);
+        }
+    }
+
+    /// The position of an execution in its graph; nothing for one of a list.
+    pub(super) fn in_graph(&self, frame: &EcoString, at: &EcoString) -> Option<usize> {
+        self.frames.get(frame)?.nodes.as_ref()?;
+        at.strip_prefix(frame.as_str())?.parse::<usize>().ok()?.checked_sub(1)
+    }
+}

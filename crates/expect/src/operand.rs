@@ -105,9 +105,10 @@ impl Unfit {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    fn wrong_type(takes: Takes, value: &Value) -> Self {
+    fn wrong_type(named: Named, value: &Value) -> Self {
+        let (name, expected) = (named.operator.name, named.operator.takes.expected());
         let found = value.kind().with_article();
-        Self::new(Check::WrongType, format!("expected {}, found {found}", takes.expected()))
+        Self::new(Check::WrongType, format!("`{name}` takes {expected}, not {found}"))
     }
 }
 
@@ -139,8 +140,8 @@ pub(crate) enum Why {
 /// Prepares what stands behind an operator.
 pub(crate) fn prepare(named: Named, value: &Value) -> Result<Prepared, Unfit> {
     let takes = named.operator.takes;
-    let wrong = || Unfit::wrong_type(takes, value);
-    let quantity = |value: &Value| quantity(takes, value);
+    let wrong = || Unfit::wrong_type(named, value);
+    let quantity = |value: &Value| quantity(named, value);
     let fold = named.fold;
     Ok(match takes {
         Takes::Value => Prepared::Value(Expected::new(value, fold)),
@@ -158,9 +159,13 @@ pub(crate) fn prepare(named: Named, value: &Value) -> Result<Prepared, Unfit> {
         Takes::Number => Prepared::Number(quantity(value)?),
         Takes::Range => match value.as_list() {
             Some([low, high]) => range(quantity(low)?, quantity(high)?)?,
-            _ => return Err(wrong()),
+            Some(items) => {
+                let message = format!("`between` takes two numbers, not {}", items.len());
+                return Err(Unfit::new(Check::WrongType, message));
+            }
+            None => return Err(wrong()),
         },
-        Takes::Approx => approx(value, wrong)?,
+        Takes::Approx => approx(named, value)?,
         Takes::Pattern => {
             let text = value.as_str().ok_or_else(wrong)?;
             Prepared::Pattern(pattern::compile(text, fold).map_err(|bad| Unfit {
@@ -171,7 +176,7 @@ pub(crate) fn prepare(named: Named, value: &Value) -> Result<Prepared, Unfit> {
             })?)
         }
         Takes::Bool => Prepared::Bool(value.as_bool().ok_or_else(wrong)?),
-        Takes::Types => types(value, wrong)?,
+        Takes::Types => types(value)?,
         Takes::Text => {
             let expected = Expected::new(value, fold);
             if expected.needle.is_none() {
@@ -186,7 +191,13 @@ pub(crate) fn prepare(named: Named, value: &Value) -> Result<Prepared, Unfit> {
         Takes::Schema => {
             Prepared::Schema(Schema::compile(value).map_err(|message| Unfit::new(Check::BadSchema, message))?)
         }
-        Takes::Time => Prepared::Time(value.as_str().and_then(instant).ok_or_else(wrong)?),
+        Takes::Time => Prepared::Time(value.as_str().and_then(instant).ok_or_else(|| {
+            match value.as_str() {
+                Some(text) => Unfit::new(Check::WrongType, format!("`{text}` is no time"))
+                    .hint("a time is written like `2024-05-06T07:08:09Z`, a date like `2024-05-06`"),
+                None => wrong(),
+            }
+        })?),
         // These are checks of their own, never operands.
         Takes::Check | Takes::Count => return Err(wrong()),
     })
@@ -201,12 +212,13 @@ fn some(named: Named, items: &[Value]) -> Result<&[Value], Unfit> {
     Ok(items)
 }
 
-fn quantity(takes: Takes, value: &Value) -> Result<Quantity<EcoString>, Unfit> {
+fn quantity(named: Named, value: &Value) -> Result<Quantity<EcoString>, Unfit> {
     Quantity::of(value).map(|quantity| quantity.owned()).ok_or_else(|| match value.as_str() {
         Some(text) => Unfit::new(Check::WrongType, format!("`{text}` is no number")).hint(
             "a number is written like `5`, `0.25` or `5 DOT`; for times there are `before` and `after`",
         ),
-        None => Unfit::wrong_type(takes, value),
+        None if named.operator.takes == Takes::Number => Unfit::wrong_type(named, value),
+        None => Unfit::new(Check::WrongType, format!("{} is no number", excerpt(value))),
     })
 }
 
@@ -223,15 +235,17 @@ fn range(low: Quantity<EcoString>, high: Quantity<EcoString>) -> Result<Prepared
     }
 }
 
-fn approx(value: &Value, wrong: impl Fn() -> Unfit) -> Result<Prepared, Unfit> {
-    let object = value.as_object().ok_or_else(&wrong)?;
+fn approx(named: Named, value: &Value) -> Result<Prepared, Unfit> {
+    let object = value.as_object().ok_or_else(|| Unfit::wrong_type(named, value))?;
     if let Some((key, _)) = object.iter().find(|(key, _)| !matches!(key.as_str(), "value" | "tolerance")) {
         return Err(Unfit::new(Check::WrongType, format!("`approx` has no key `{}`", key.as_str()))
             .hint("write `approx: {value: 10, tolerance: 0.5}`"));
     }
-    let part = |name: &str| value.get(name).ok_or_else(&wrong);
-    let value = quantity(Takes::Number, part("value")?)?;
-    let given = quantity(Takes::Number, part("tolerance")?)?;
+    let part = |name: &str| {
+        let lacks = || Unfit::new(Check::WrongType, format!("`approx` needs a `{name}`"));
+        quantity(named, value.get(name).ok_or_else(lacks)?)
+    };
+    let (value, given) = (part("value")?, part("tolerance")?);
     if given.number.is_negative() {
         return Err(Unfit::new(Check::WrongType, "a tolerance cannot be below 0"));
     }
@@ -250,10 +264,11 @@ fn approx(value: &Value, wrong: impl Fn() -> Unfit) -> Result<Prepared, Unfit> {
     Ok(Prepared::Approx { value, tolerance })
 }
 
-fn types(value: &Value, wrong: impl Fn() -> Unfit) -> Result<Prepared, Unfit> {
+fn types(value: &Value) -> Result<Prepared, Unfit> {
     let name = |value: &Value| {
         // Without quotes YAML reads `null` as null.
-        let name = if value.is_null() { "null" } else { value.as_str().ok_or_else(&wrong)? };
+        let no_type = || Unfit::new(Check::WrongType, format!("{} is no type", excerpt(value)));
+        let name = if value.is_null() { "null" } else { value.as_str().ok_or_else(no_type)? };
         TypeName::of(name).ok_or_else(|| {
             let names = TYPES[..8].iter().map(|(name, _)| *name);
             let near = threadline_lang::diag::nearest(name, names.clone());

@@ -65,6 +65,8 @@ pub struct Tree {
     pub actual: Option<Value>,
     /// One sentence.
     pub reason: String,
+    /// Whether it asks for the opposite of the lines below.
+    pub negates: bool,
     /// Whether it is met only because nothing was asked.
     pub vacuous: bool,
     /// The share of the weight that is met, where it was asked for.
@@ -90,7 +92,7 @@ impl Tree {
             // The condition is to blame only when it cannot be evaluated; else the branch that was taken is.
             let last = self.children.iter().filter(|child| child.answer == self.answer).next_back();
             last.into_iter().for_each(|child| child.collect(found));
-        } else if !matches!(self.operator.as_str(), "not" | "none") {
+        } else if !self.negates || self.answer == Some(Answer::NotEvaluable) {
             let decisive = |tree: &&Self| tree.answer == self.answer;
             match self.nearest_step() {
                 Some(step) => step.collect(found),

@@ -20,6 +20,9 @@ use crate::exit::Failure;
 use crate::inputs;
 use crate::report::{self, Report, visible};
 
+/// So many reasons of one expectation are printed: nobody reads more.
+const MAX_CAUSES: usize = 10;
+
 const MET: Style = AnsiColor::Green.on_default();
 const UNMET: Style = AnsiColor::Red.on_default();
 const NOT_EVALUABLE: Style = AnsiColor::Yellow.on_default();
@@ -115,8 +118,12 @@ fn text(outcomes: &[Outcome], actual: &Actual, explain: bool) -> String {
         if explain {
             out.push_str(&tree_text(&outcome.tree));
         } else if outcome.answer != Answer::Met {
-            for cause in outcome.tree.causes() {
+            let causes = outcome.tree.causes();
+            for cause in causes.iter().take(MAX_CAUSES) {
                 let _ = writeln!(out, "  {}", visible(&cause.reason));
+            }
+            if let Some(more @ 1..) = causes.len().checked_sub(MAX_CAUSES) {
+                let _ = writeln!(out, "  and {more} more; `--explain` shows every one");
             }
         }
     }

@@ -197,7 +197,7 @@ impl<'a, 'w> Evaluation<'a, 'w> {
             What::Not(inner) => {
                 record.open();
                 let answer = self.check(inner, subject, at, record).negated_if(true);
-                record.close(|_| sentence::not(answer, at.text(), node));
+                record.close(|lines| sentence::not(answer, at.text(), node, lines));
                 answer
             }
             What::When(when) => self.when(node, when, subject, at, record),
@@ -497,7 +497,8 @@ impl<'a, 'w> Evaluation<'a, 'w> {
         }
         let plain = counts.decided(0).unwrap_or(Answer::NotEvaluable);
         let answer = plain.negated_if(inner.negated);
-        record.close(|_| sentence::quantified(answer, at.text(), node, inner, items.len(), &counts));
+        record
+            .close(|lines| sentence::quantified(answer, at.text(), node, inner, items.len(), &counts, lines));
         answer
     }
 
@@ -520,7 +521,7 @@ impl<'a, 'w> Evaluation<'a, 'w> {
         }
         record.open();
         let answer = self.check(&inner.check, Subject::Value(&length), &trail, record).negated_if(true);
-        record.close(|_| sentence::not(answer, at.text(), node));
+        record.close(|lines| sentence::not(answer, at.text(), node, lines));
         answer
     }
 

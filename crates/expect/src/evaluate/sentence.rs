@@ -19,6 +19,7 @@ pub(super) fn line(answer: Option<Answer>) -> Tree {
         expected: None,
         actual: None,
         reason: String::new(),
+        negates: false,
         vacuous: false,
         score: None,
         children: Vec::new(),
@@ -108,13 +109,16 @@ pub(super) fn any(answer: Answer, path: String, node: &Node, members: usize, dec
     logic(answer, path, node, reason)
 }
 
-pub(super) fn not(answer: Answer, path: String, node: &Node) -> Tree {
+pub(super) fn not(answer: Answer, path: String, node: &Node, lines: &[Tree]) -> Tree {
     let reason = match answer {
-        Answer::Met => "what it negates is unmet",
-        Answer::Unmet => "what it negates is met",
-        Answer::NotEvaluable => "what it negates cannot be evaluated",
+        Answer::Met => "what it negates is unmet".to_owned(),
+        Answer::Unmet => {
+            let met: Vec<&str> = lines.iter().map(|line| line.reason.as_str()).collect();
+            format!("what it negates is met: {}", met.join("; "))
+        }
+        Answer::NotEvaluable => "what it negates cannot be evaluated".to_owned(),
     };
-    logic(answer, path, node, reason.to_owned())
+    Tree { negates: true, ..logic(answer, path, node, reason) }
 }
 
 pub(super) fn when(answer: Answer, path: String, node: &Node, condition: Answer, branch: bool) -> Tree {
@@ -421,6 +425,7 @@ pub(super) fn quantified(
     inner: &Inner,
     items: usize,
     counts: &Counts,
+    lines: &[Tree],
 ) -> Tree {
     let name = shown(&path);
     let at = |index: Option<usize>| index.map(|index| format!("{path}[{index}]")).unwrap_or_default();
@@ -430,6 +435,11 @@ pub(super) fn quantified(
         (_, _) if items == 0 => format!("{name} has no items"),
         (InnerKind::Each, Answer::Met) => format!("every item of {name} meets it"),
         (InnerKind::Each, Answer::Unmet) => format!("{} does not meet it", at(counts.first_unmet)),
+        (InnerKind::Some, Answer::Met) if inner.negated => {
+            let met = lines.iter().rfind(|line| line.answer == Some(Answer::Met));
+            let why = met.map(|line| line.reason.as_str()).unwrap_or_default();
+            format!("{} meets it: {why}", at(counts.first_met))
+        }
         (InnerKind::Some, Answer::Met) => format!("{} meets it", at(counts.first_met)),
         (InnerKind::Some, Answer::Unmet) => format!("no item of {name} meets it"),
         (InnerKind::AtLeast(wanted), Answer::Met) => format!("{wanted} items of {name} meet it"),
@@ -438,7 +448,7 @@ pub(super) fn quantified(
     };
     // A list without items meets what is asked of each, and of none.
     let vacuous = items == 0 && answer == Answer::Met;
-    Tree { vacuous, ..logic(answer, path, node, reason) }
+    Tree { vacuous, negates: inner.negated, ..logic(answer, path, node, reason) }
 }
 
 /// Fewer items than wanted. Counting ends when it is clear, so how many there are is not always known.

@@ -145,13 +145,21 @@ impl<'c> Loader<'c> {
     }
 
     fn wrong_type(&mut self, key: &str, expected: &str, node: &Source) {
-        let found = node.value.kind().with_article();
-        self.problem(Check::WrongType.at(node.span, format!("`{key}` takes {expected}, this is {found}")));
+        // The type of a list or object is enough; of what is too large or too short the value says more.
+        let found = match node.value.kind() {
+            kind @ (Type::List | Type::Object) => kind.with_article().to_owned(),
+            _ => shown(&node.value),
+        };
+        self.problem(Check::WrongType.at(node.span, format!("`{key}` takes {expected}, not {found}")));
     }
 
     // ---- files ------------------------------------------------------------------------------------------
 
     fn file(&mut self, tree: &Source) -> Option<Expectations> {
+        if tree.value.is_null() {
+            self.problem(Check::NoMembers.at(tree.span, "there is no expectation in this file"));
+            return None;
+        }
         let root = At { node: tree, path: EcoString::new() };
         let Some(expectations) = tree.get("expectations") else {
             let members = self.members(&root);
@@ -213,9 +221,9 @@ impl<'c> Loader<'c> {
                 for (name, entry) in node.entries() {
                     let kind = entry.node.value.as_str().and_then(TypeName::of);
                     if kind.is_none() && entry.node.value.as_str() != Some("any") {
-                        let types =
-                            "the name of a type: any, null, bool, int, float, number, text, list, object";
-                        self.wrong_type(name, types, &entry.node);
+                        let message = format!("{} is no type of a fact", shown(&entry.node.value));
+                        let hint = "types are any, null, bool, int, float, number, text, list, object";
+                        self.problem(Check::WrongType.at(entry.node.span, message).hint(hint));
                     }
                     facts.push((name.into(), kind));
                 }
@@ -281,9 +289,10 @@ impl<'c> Loader<'c> {
 
     /// What stands behind an operator.
     fn operand(&mut self, named: Named, at: &At<'_>) -> Option<Operand> {
-        let document = self.document(at)?;
-        let Some(value) = document.as_fixed() else {
-            return Some(Operand::Dynamic(Field { of: document, origin: at.origin() }.into()));
+        let (document, sound) = self.document(at)?;
+        let value = match document.as_fixed() {
+            Some(value) if sound => value,
+            _ => return Some(Operand::Dynamic(Field { of: document, origin: at.origin() }.into())),
         };
         match operand::prepare(named, value) {
             Ok(prepared) => Some(Operand::Fixed(prepared.into(), value.clone())),
@@ -300,15 +309,15 @@ impl<'c> Loader<'c> {
         }
     }
 
-    /// A value with the templates in it compiled.
-    fn document(&mut self, at: &At<'_>) -> Option<Document> {
+    /// A value with the templates in it compiled, and whether all of them could be. What could be is checked further.
+    fn document(&mut self, at: &At<'_>) -> Option<(Document, bool)> {
         match Document::compile(self.context.syntax, |sink| at.node.feed(sink)) {
-            Ok(document) => Some(document),
-            Err(DocumentError::Templates { errors, .. }) => {
+            Ok(document) => Some((document, true)),
+            Err(DocumentError::Templates { errors, rest }) => {
                 for error in &errors {
                     self.problem(of_language(error, &at.origin(), self.text));
                 }
-                None
+                Some((rest, false))
             }
             Err(DocumentError::Read(error)) => {
                 self.problem(Check::Unreadable.at(error.span, error.to_string()));

@@ -4,6 +4,7 @@
 //! the file and for those that are known only when they are compared.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use ecow::EcoString;
 use regex::Regex;
@@ -341,13 +342,43 @@ impl Expected {
     }
 }
 
+/// A value in which several others are looked for.
+struct Within<'v> {
+    actual: &'v Value,
+    equal: Option<HashSet<&'v Value>>,
+    compared: usize,
+}
+
+impl<'v> Within<'v> {
+    fn new(actual: &'v Value, values: usize) -> Self {
+        let equal = actual.as_list().and_then(|items| lookup(items, values));
+        Self { actual, equal, compared: 0 }
+    }
+
+    fn has(&mut self, value: &Expected, scratch: &mut String) -> Result<bool, Why> {
+        if self.equal.as_ref().is_some_and(|equal| equal.contains(&value.value)) {
+            return Ok(true);
+        }
+        self.compared += self.actual.as_list().map_or(0, <[Value]>::len);
+        if self.equal.is_some() && self.compared > MAX_COMPARED as usize {
+            return Err(Why::TooLarge);
+        }
+        value.is_within(self.actual, scratch)
+    }
+}
+
+/// The items of a list, to find equal ones among them at once; only where so many are looked for that it pays.
+fn lookup(items: &[Value], wanted: usize) -> Option<HashSet<&Value>> {
+    (items.len().saturating_mul(wanted) > 10_000).then(|| items.iter().collect())
+}
+
 /// Equality of values of any shape: numbers and texts in them as [`Expected::is`] compares them.
 fn same(actual: &Value, expected: &Value, fold: bool, compared: &mut u32) -> Result<bool, Why> {
     // The usual equality is the quick answer, and one that knows parts that are shared.
     if actual == expected {
         return Ok(true);
     }
-    *compared += 1;
+    *compared = compared.saturating_add(1);
     if *compared > MAX_COMPARED {
         return Err(Why::TooLarge);
     }
@@ -388,6 +419,8 @@ pub(crate) fn any(answers: impl Iterator<Item = Result<bool, Why>>) -> Result<bo
         match answer {
             Ok(true) => return Ok(true),
             Ok(false) => {}
+            // So much was compared that going on would take too long.
+            Err(Why::TooLarge) => return Err(Why::TooLarge),
             Err(why) => unknown = unknown.or(Some(why)),
         }
     }
@@ -439,10 +472,12 @@ pub(crate) fn holds(op: Op, prepared: &Prepared, actual: &Value, scratch: &mut S
         }
         (Op::Contains, Prepared::Value(expected)) => expected.is_within(actual, scratch),
         (Op::ContainsAll, Prepared::Values(values)) => {
-            all(values.iter().map(|value| value.is_within(actual, scratch)))
+            let mut within = Within::new(actual, values.len());
+            all(values.iter().map(|value| within.has(value, scratch)))
         }
         (Op::ContainsAny, Prepared::Values(values)) => {
-            any(values.iter().map(|value| value.is_within(actual, scratch)))
+            let mut within = Within::new(actual, values.len());
+            any(values.iter().map(|value| within.has(value, scratch)))
         }
         (_, Prepared::Container(container)) => subset(actual, container),
         (_, Prepared::Schema(schema)) => Ok(schema.is_valid(actual)),
@@ -471,8 +506,8 @@ pub(crate) fn can_be_both(one: (&Prepared, &Value), other: (&Prepared, &Value)) 
 /// Which of several values a container does not contain, or does.
 pub(crate) fn found(prepared: &Prepared, actual: &Value, present: bool) -> Vec<Value> {
     let Prepared::Values(values) = prepared else { return Vec::new() };
-    let mut scratch = String::new();
-    let found = values.iter().filter(|value| value.is_within(actual, &mut scratch) == Ok(present));
+    let (mut scratch, mut within) = (String::new(), Within::new(actual, values.len()));
+    let found = values.iter().filter(|value| within.has(value, &mut scratch) == Ok(present));
     found.map(|value| value.value.clone()).collect()
 }
 
@@ -481,9 +516,8 @@ pub(crate) fn beyond(prepared: &Prepared, actual: &Value) -> Vec<Value> {
     let Prepared::Container(container) = prepared else { return Vec::new() };
     let mut compared = 0;
     if let (Some(items), Some(allowed)) = (actual.as_list(), container.as_list()) {
-        let is_allowed = |item: &&Value| allowed.iter().any(|one| same(item, one, false, &mut compared) == Ok(true));
-        let (_, beyond): (Vec<&Value>, Vec<&Value>) = items.iter().partition(is_allowed);
-        return beyond.into_iter().cloned().collect();
+        let known = allowances(items, allowed).take_while(|(_, is)| *is != Err(Why::TooLarge));
+        return known.filter(|(_, is)| *is == Ok(false)).map(|(item, _)| item.clone()).collect();
     }
     let (Some(object), Some(allowed)) = (actual.as_object(), container.as_object()) else {
         return Vec::new();
@@ -509,12 +543,24 @@ fn order(actual: &Value, expected: &Quantity<EcoString>) -> Result<Ordering, Why
     actual.order(expected).map_err(|OtherUnit| Why::OtherUnit)
 }
 
+/// Items, and whether each is among the allowed ones.
+fn allowances<'v>(
+    items: &'v [Value],
+    allowed: &'v [Value],
+) -> impl Iterator<Item = (&'v Value, Result<bool, Why>)> {
+    let (equal, mut compared) = (lookup(allowed, items.len()), 0);
+    items.iter().map(move |item| {
+        if equal.as_ref().is_some_and(|equal| equal.contains(item)) {
+            return (item, Ok(true));
+        }
+        (item, any(allowed.iter().map(|allowed| same(item, allowed, false, &mut compared))))
+    })
+}
+
 fn subset(actual: &Value, container: &Value) -> Result<bool, Why> {
     let mut compared = 0;
     match (actual.as_list(), container.as_list(), actual.as_object(), container.as_object()) {
-        (Some(items), Some(allowed), ..) => all(items
-            .iter()
-            .map(|item| any(allowed.iter().map(|allowed| same(item, allowed, false, &mut compared))))),
+        (Some(items), Some(allowed), ..) => all(allowances(items, allowed).map(|(_, is)| is)),
         (.., Some(object), Some(allowed)) => all(object.iter().map(|(key, value)| match allowed.get(key) {
             Some(allowed) => same(value, allowed, false, &mut compared),
             None => Ok(false),

@@ -7,6 +7,8 @@ mod comparison;
 mod expectation;
 mod fields;
 
+use std::collections::HashSet;
+
 use ecow::{EcoString, eco_format};
 use threadline_lang::diag::{Diagnostic, Severity, Span, nearest};
 use threadline_lang::source::{Node as Source, SourceFile, in_order, of_language, place_in};
@@ -242,10 +244,11 @@ impl<'c> Loader<'c> {
             self.problem(Check::NoMembers.at(at.node.span, "there is no expectation in this list"));
         }
         let mut members: Vec<Expectation> = Vec::new();
+        let mut names = HashSet::new();
         for (index, item) in at.items().enumerate() {
             let member = self.expectation(&item, &(index + 1).to_string());
             if let Some(member) = &member
-                && members.iter().any(|other| other.name == member.name)
+                && !names.insert(member.name.clone())
             {
                 let message = format!("there is another expectation called `{}`", member.name);
                 self.problem(Check::DuplicateName.at(item.node.span, message));

@@ -79,6 +79,11 @@ impl TypeName {
         TYPES.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
     }
 
+    /// The first of its names.
+    pub(crate) fn name(self) -> &'static str {
+        TYPES.iter().find(|(_, kind)| *kind == self).map_or("any", |(name, _)| name)
+    }
+
     pub(crate) fn is(self, kind: Type) -> bool {
         match self {
             Self::One(one) => one == kind,

@@ -78,8 +78,14 @@ pub struct Tree {
 impl Tree {
     /// The lines that say why it is not met, from the top: those that were decisive and have none below them.
     pub fn causes(&self) -> Vec<&Self> {
-        let mut found = Vec::new();
+        let mut found: Vec<&Self> = Vec::new();
         self.collect(&mut found);
+        let mut told = Vec::new();
+        found.retain(|cause| {
+            let new = !told.contains(&&cause.reason);
+            told.push(&cause.reason);
+            new
+        });
         found
     }
 

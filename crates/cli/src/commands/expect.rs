@@ -47,6 +47,10 @@ pub(crate) fn expect(call: &Expect) -> Result<(), Failure> {
     let Some(expectations) = expectations else { return Err(Failure::NotStarted(reports)) };
     report::print_all(&reports);
     let actual = read_actual(call, actual)?;
+    let wrong = expectations.wrong_facts(&actual);
+    if !wrong.is_empty() {
+        return Err(Failure::NotStarted(wrong.into_iter().map(Report::plain).collect()));
+    }
     let outcomes = evaluate(call, &expectations, &actual)?;
     match call.format {
         OutcomeFormat::Text => print_styled(&text(&outcomes, &actual, call.explain))?,

@@ -442,6 +442,7 @@ pub(super) fn quantified(
         }
         (InnerKind::Some, Answer::Met) => format!("{} meets it", at(counts.first_met)),
         (InnerKind::Some, Answer::Unmet) => format!("no item of {name} meets it"),
+        (InnerKind::AtLeast(1), Answer::Met) => format!("1 item of {name} meets it"),
         (InnerKind::AtLeast(wanted), Answer::Met) => format!("{wanted} items of {name} meet it"),
         (InnerKind::AtLeast(wanted), Answer::Unmet) => too_few(wanted, items, counts, &at),
         _ => unknown(),

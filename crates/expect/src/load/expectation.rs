@@ -21,6 +21,8 @@ struct Options {
     must: bool,
     threshold: Option<Number>,
     distinct: bool,
+    /// Whether a member of its `all` has a weight.
+    weighed: bool,
 }
 
 /// Where an expectation stands.
@@ -132,7 +134,9 @@ impl Loader<'_> {
     }
 
     fn options(&mut self, at: &At<'_>, stands: Stands) -> Options {
-        let mut options = Options::default();
+        let members = at.node.get("all").map_or(&[][..], Source::items);
+        let weighed = members.iter().any(|member| member.get("weight").is_some());
+        let mut options = Options { weighed, ..Options::default() };
         for (key, entry) in at.node.entries() {
             let (value, node) = (&entry.node.value, &entry.node);
             match key {
@@ -223,7 +227,7 @@ impl Loader<'_> {
             return None;
         }
         let joint = options.plain();
-        let (mut own, mut members, mut weighed) = (Bound::default(), Vec::new(), options.threshold.is_some());
+        let (mut own, mut members) = (Bound::default(), Vec::new());
         let alone = shared.is_none();
         let (bound, outer) = match shared {
             Some((bound, position)) => (bound, Some(position)),
@@ -237,7 +241,6 @@ impl Loader<'_> {
             if joint && first {
                 to.position = Some(outer.unwrap_or(members.len()));
             }
-            weighed |= item.node.get("weight").is_some();
             if item.node.get("must").is_some() && options.threshold.is_none() {
                 let message = "`must` says something only where `all` has a `threshold`: without one every member must be met";
                 let place = item.node.entry("must").map_or(item.node.span, |entry| entry.key_span);
@@ -250,7 +253,8 @@ impl Loader<'_> {
             let member = Member { node: step, weight: Number::int(1), must: false };
             members.insert(position.min(members.len()), member);
         }
-        let score = weighed.then(|| Score { threshold: options.threshold.clone() });
+        let scored = options.weighed || options.threshold.is_some();
+        let score = scored.then(|| Score { threshold: options.threshold.clone() });
         let group = Group { members, score, distinct: options.distinct };
         (!group.members.is_empty()).then(|| node("all", span, What::All(group)))
     }
@@ -427,9 +431,9 @@ impl Loader<'_> {
 }
 
 impl Options {
-    /// Whether the members of `all` are just met together.
+    /// Whether the members of `all` are just met together; those that are weighed count each on its own.
     fn plain(&self) -> bool {
-        self.threshold.is_none() && !self.distinct
+        self.threshold.is_none() && !self.distinct && !self.weighed
     }
 }
 

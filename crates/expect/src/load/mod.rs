@@ -89,7 +89,7 @@ pub fn load_part(
 ) -> (Expectations, Vec<Diagnostic>) {
     let mut loader = Loader::new(text, context);
     let members = loader.members(&At { node, path: at.into() });
-    (Expectations { members, distinct: false }, in_order(loader.problems))
+    (Expectations { members, distinct: false, facts: Vec::new() }, in_order(loader.problems))
 }
 
 /// A place in a file, and the keys that lead there.
@@ -165,7 +165,7 @@ impl<'c> Loader<'c> {
         let root = At { node: tree, path: EcoString::new() };
         let Some(expectations) = tree.get("expectations") else {
             let members = self.members(&root);
-            return Some(Expectations { members, distinct: false });
+            return Some(Expectations { members, distinct: false, facts: Vec::new() });
         };
         let mut distinct = false;
         for (key, entry) in tree.entries() {
@@ -194,7 +194,9 @@ impl<'c> Loader<'c> {
         let at = root.key("expectations", expectations);
         let members =
             if expectations.value.as_object().is_some() { self.named(&at) } else { self.members(&at) };
-        Some(Expectations { members, distinct })
+        let facts = self.facts.iter().flatten();
+        let facts = facts.filter_map(|(name, kind)| Some((name.clone(), (*kind)?))).collect();
+        Some(Expectations { members, distinct, facts })
     }
 
     fn unknown_file_key(&mut self, key: &str, span: Span) {

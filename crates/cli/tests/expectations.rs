@@ -301,28 +301,63 @@ fn what_the_loader_refuses_the_schema_refuses_too() {
     }
 }
 
+/// What the commands of a case say, for programs.
+fn answers(case: &Case) -> Vec<serde_json::Value> {
+    let project = case.project();
+    let answer = |line: &String| {
+        let words =
+            line.split(' ').filter(|word| !matches!(*word, "--explain" | "--format" | "json" | "junit"));
+        let line = words.collect::<Vec<_>>().join(" ").replace("--actual", "--format json --actual");
+        let Outcome { stdout, stderr, exit } = project.run_line(&line);
+        assert!(matches!(exit, 0 | 1), "{}: exit {exit}: {stderr}", case.name());
+        serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{}: {error}", case.name()))
+    };
+    case.commands.iter().map(answer).collect()
+}
+
 #[test]
 fn answers_are_valid_by_their_schema() {
     let schema = schema("outcomes");
-    let mut checked = 0;
     for case in cases() {
-        let project = case.project();
-        for line in &case.commands {
-            let line =
-                line.replace(" --explain", "").replace(" --format json", "").replace(" --format junit", "");
-            let (command, stdin) =
-                line.split_once(" < ").map_or((&*line, String::new()), |(a, b)| (a, format!(" < {b}")));
-            let Outcome { stdout, exit, .. } = project.run_line(&format!("{command} --format json{stdin}"));
-            assert!(matches!(exit, 0 | 1), "{}: exit {exit}", case.name());
-            let answers =
-                serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{}: {error}", case.name()));
-            if let Err(error) = schema.validate(&answers) {
+        for answer in answers(&case) {
+            if let Err(error) = schema.validate(&answer) {
                 panic!("{}: {error}", case.name());
             }
-            checked += 1;
         }
     }
-    println!("{checked} answers");
+}
+
+/// A key that stands somewhere is not yet one that decided something.
+#[test]
+fn every_field_and_operator_is_met_once_and_unmet_once() {
+    let mut seen: BTreeSet<(String, String)> = BTreeSet::new();
+    let mut open: Vec<serde_json::Value> = cases().iter().flat_map(answers).collect();
+    while let Some(value) = open.pop() {
+        match value {
+            serde_json::Value::Array(items) => open.extend(items),
+            serde_json::Value::Object(mut line) => {
+                open.extend(line.remove("tree"));
+                open.extend(line.remove("children"));
+                let text = |key: &str| line.get(key).and_then(serde_json::Value::as_str).unwrap_or_default();
+                // A line about one step of the plan has the names of all its fields.
+                seen.extend(
+                    text("operator").split(", ").map(|name| (name.to_owned(), text("result").to_owned())),
+                );
+            }
+            _ => {}
+        }
+    }
+    // What checks the length has a line, the length itself has none.
+    let operators = table::operator_names().filter(|name| name != "length");
+    let fields = FIELDS.iter().map(|field| field.name.to_owned());
+    let wanted =
+        operators.chain(fields).chain(["all", "any", "not", "when", "expr", "judge"].map(str::to_owned));
+    let missing: Vec<String> = wanted
+        .flat_map(|name| ["met", "unmet"].map(|result| (name.clone(), result.to_owned())))
+        .filter(|wanted| !seen.contains(wanted))
+        .map(|(name, result)| format!("`{name}` {result}"))
+        .collect();
+    assert!(missing.is_empty(), "no line of a case is {}", missing.join(", "));
 }
 
 // ---- templates ------------------------------------------------------------------------------------------

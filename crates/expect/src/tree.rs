@@ -1,5 +1,6 @@
 //! The answer to an expectation as a tree: path, operator, expected, actual, and a sentence for every line.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use ecow::EcoString;
@@ -80,12 +81,8 @@ impl Tree {
     pub fn causes(&self) -> Vec<&Self> {
         let mut found: Vec<&Self> = Vec::new();
         self.collect(&mut found);
-        let mut told = Vec::new();
-        found.retain(|cause| {
-            let new = !told.contains(&&cause.reason);
-            told.push(&cause.reason);
-            new
-        });
+        let mut told = BTreeSet::new();
+        found.retain(|cause| told.insert(&cause.reason));
         found
     }
 

@@ -310,7 +310,8 @@ fn statement(
             // A value is there, whatever was asked.
             format!("{name} is there: it is {a}")
         }
-        Op::IsNull | Op::Type | Op::Empty => format!("{name} is {}", of_kind(op, actual, &a)),
+        Op::IsNull | Op::Empty => format!("{name} is {}", of_kind(op, actual, &a)),
+        Op::Type => format!("{name} is {}", of_type(holds, expected, actual, &a)),
         Op::StartsWith => does("begins with", "begin with", &e),
         Op::EndsWith => does("ends with", "end with", &e),
         Op::Contains => does("contains", "contain", &e),
@@ -357,13 +358,20 @@ fn of_kind(op: Op, actual: &Value, a: &str) -> String {
     match op {
         Op::IsNull if actual.is_null() => "null".to_owned(),
         Op::IsNull => format!("not null but {a}"),
-        Op::Empty => {
+        _ => {
             let empty = operand::length(actual) == Ok(0);
             if empty { format!("empty: it is {a}") } else { format!("not empty: it is {a}") }
         }
-        _ if actual.is_null() => "null".to_owned(),
-        _ => format!("{}: {a}", actual.kind().with_article()),
     }
+}
+
+fn of_type(holds: bool, expected: &Value, actual: &Value, a: &str) -> String {
+    let kind = if actual.is_null() { "null" } else { actual.kind().with_article() };
+    let names = expected.as_list().map_or_else(|| vec![expected], |names| names.iter().collect());
+    let names: Vec<String> = names.into_iter().map(ToString::to_string).collect();
+    let not = if holds { String::new() } else { format!(", not {}", names.join(" or ")) };
+    let value = if actual.is_null() { String::new() } else { format!(": {a}") };
+    format!("{kind}{not}{value}")
 }
 
 fn several(name: &str, prepared: &Prepared, actual: &Value, holds: bool, a: &str) -> String {

@@ -33,11 +33,10 @@ pub fn schema() -> Value {
 fn file() -> Value {
     let key = |key: &Key| {
         let shape = match key.name {
-            "expectations" => types(&["object", "array"]),
             "distinct" => typed("boolean"),
             "unknown" => object(vec![entry("enum", list(vec!["error".into(), "warn".into()]))]),
             "depth" => typed("integer"),
-            "facts" => types(&["object", "array"]),
+            "expectations" | "facts" => types(&["object", "array"]),
             _ => typed("string"),
         };
         (key.name.to_owned(), described(shape, key.doc))

@@ -225,8 +225,7 @@ pub(super) fn test(
         Err(why) => (None, format!("what it compares with has no value: {why}")),
         Ok((prepared, expected)) => {
             let reason = match (result, subject) {
-                (Err(Failed::Missing), Subject::Missing(within, step)) => missing(&name, within, step),
-                (Ok(_), Subject::Missing(within, step)) => missing(&name, within, step),
+                (_, Subject::Missing(within, step)) => missing(&name, within, step),
                 (Ok(holds), Subject::Value(value)) => {
                     let said = statement(named.operator.op, *holds, &name, prepared, expected, value);
                     format!("{said}{}", against(answer, named))
@@ -246,8 +245,9 @@ fn against(answer: Answer, named: Named) -> &'static str {
         return "";
     }
     match named.operator.op {
-        Op::Matches | Op::StartsWith | Op::EndsWith => ", which it should not",
-        Op::Contains | Op::ContainsAll | Op::ContainsAny => ", which it should not",
+        Op::Matches | Op::StartsWith | Op::EndsWith | Op::Contains | Op::ContainsAll | Op::ContainsAny => {
+            ", which it should not"
+        }
         // What is there, null or empty says enough.
         Op::Exists | Op::IsNull | Op::Empty | Op::Subset => "",
         _ => ", which it should not be",

@@ -4,6 +4,7 @@
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use support::case::{self, Case};
@@ -35,7 +36,8 @@ fn files(case: &Case) -> Vec<SourceFile> {
 }
 
 fn source(name: &str, text: &[u8]) -> SourceFile {
-    let format = if name.ends_with(".json") { data::Format::Json } else { data::Format::Yaml };
+    let is_json = Path::new(name).extension().is_some_and(|extension| extension == "json");
+    let format = if is_json { data::Format::Json } else { data::Format::Yaml };
     SourceFile::with_format(name, &String::from_utf8_lossy(text), format)
 }
 
@@ -156,10 +158,8 @@ impl Used {
     }
 
     fn path(&mut self, key: &str) {
-        let root = match parse_path(key).ok().and_then(|steps| steps.into_iter().next()) {
-            Some(PathStep::Key(root)) => root,
-            _ => panic!("{}: `{key}` is no path", self.case),
-        };
+        let first = parse_path(key).ok().and_then(|steps| steps.into_iter().next());
+        let Some(PathStep::Key(root)) = first else { panic!("{}: `{key}` is no path", self.case) };
         let is_fact = key.starts_with("context") || self.facts.iter().any(|fact| fact == key);
         match table::root(&root) {
             Some(root) => self.add(Sort::Root, root.name),
@@ -205,24 +205,16 @@ impl Used {
             }
             count.to_string()
         };
+        let mut rows = Vec::new();
         let keys =
             [("file", Sort::File, FILE), ("logic", Sort::Logic, LOGIC), ("check", Sort::Check, CHECKS)];
         for (of, sort, keys) in keys.into_iter().chain([("option", Sort::Option, OPTIONS)]) {
-            for key in keys {
-                table.push_str(&format!(
-                    "| {of} | `{}` | {} | | |\n",
-                    key.name,
-                    count(sort, key.name, key.name)
-                ));
-            }
+            rows.extend(keys.iter().map(|key| (of, sort, key.name)));
         }
-        for field in FIELDS {
-            let cases = count(Sort::Field, field.name, field.name);
-            table.push_str(&format!("| field | `{}` | {cases} | | |\n", field.name));
-        }
-        for root in ROOTS {
-            let cases = count(Sort::Root, root.name, root.name);
-            table.push_str(&format!("| root | `{}` | {cases} | | |\n", root.name));
+        rows.extend(FIELDS.iter().map(|field| ("field", Sort::Field, field.name)));
+        rows.extend(ROOTS.iter().map(|root| ("root", Sort::Root, root.name)));
+        for (of, sort, name) in rows {
+            writeln!(table, "| {of} | `{name}` | {} | | |", count(sort, name, name)).expect("a text");
         }
         for operator in OPERATORS {
             let name = operator.name;
@@ -232,7 +224,7 @@ impl Used {
             // A name that is a negation already needs no second one.
             let negated = format!("not-{name}");
             let negated = if operator.negated { String::new() } else { count(Sort::Negated, name, &negated) };
-            table.push_str(&format!("| operator | `{name}` | {cases} | {folded} | {negated} |\n"));
+            writeln!(table, "| operator | `{name}` | {cases} | {folded} | {negated} |").expect("a text");
         }
         (table, unused)
     }

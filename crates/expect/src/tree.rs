@@ -93,8 +93,9 @@ impl Tree {
         }
         if self.operator == "when" {
             // The condition is to blame only when it cannot be evaluated; else the branch that was taken is.
-            let last = self.children.iter().filter(|child| child.answer == self.answer).next_back();
-            last.into_iter().for_each(|child| child.collect(found));
+            if let Some(last) = self.children.iter().rfind(|child| child.answer == self.answer) {
+                last.collect(found);
+            }
         } else if !self.negates || self.answer == Some(Answer::NotEvaluable) {
             let decisive = |tree: &&Self| tree.answer == self.answer;
             match self.nearest_step() {

@@ -216,7 +216,7 @@ pub(super) fn test(
     operand: Result<(&Prepared, &Value), String>,
     subject: Subject<'_>,
     path: String,
-    result: &Result<bool, Failed>,
+    result: Result<bool, Failed>,
 ) -> Tree {
     let operator = node.written.clone();
     let actual = subject.value().cloned();
@@ -227,10 +227,10 @@ pub(super) fn test(
             let reason = match (result, subject) {
                 (_, Subject::Missing(within, step)) => missing(&name, within, step),
                 (Ok(holds), Subject::Value(value)) => {
-                    let said = statement(named.operator.op, *holds, &name, prepared, expected, value);
+                    let said = statement(named.operator.op, holds, &name, prepared, expected, value);
                     format!("{said}{}", against(answer, named))
                 }
-                (Err(Failed::Why(why)), Subject::Value(value)) => failed(*why, &name, expected, value),
+                (Err(Failed::Why(why)), Subject::Value(value)) => failed(why, &name, expected, value),
                 (Err(_), _) => format!("{name} cannot be compared"),
             };
             (Some(expected.clone()), reason)

@@ -84,22 +84,21 @@ impl Loader<'_> {
     fn mixed(&mut self, key: &str, span: Span, at: &At<'_>, operator: &str) {
         let names: Vec<String> = table::operator_names().collect();
         let near = meant(key).or_else(|| nearest(key, names.iter().map(String::as_str)).map(str::to_owned));
-        match near {
-            Some(near) => {
-                let message = format!("`{key}` is no operator");
-                self.unknown(Check::UnknownOperator, span, message, Some(format!("did you mean `{near}`")));
-            }
-            None => {
-                let message = format!("`{key}` is no operator, but stands beside `{operator}`, which is one");
-                let hint = match last_path(at, key) {
-                    Some(path) => format!("to look into the value write `{path}` as a path of its own"),
-                    None => {
-                        format!("to look into the value write `all: [{{{operator}: ...}}, {{{key}: ...}}]`")
-                    }
-                };
-                self.problem(Check::MixedKeys.at(span, message).hint(hint));
-            }
+        if let Some(near) = near {
+            let message = format!("`{key}` is no operator");
+            return self.unknown(
+                Check::UnknownOperator,
+                span,
+                message,
+                Some(format!("did you mean `{near}`")),
+            );
         }
+        let message = format!("`{key}` is no operator, but stands beside `{operator}`, which is one");
+        let hint = match last_path(at, key) {
+            Some(path) => format!("to look into the value write `{path}` as a path of its own"),
+            None => format!("to look into the value write `all: [{{{operator}: ...}}, {{{key}: ...}}]`"),
+        };
+        self.problem(Check::MixedKeys.at(span, message).hint(hint));
     }
 
     fn operators(&mut self, at: &At<'_>, entries: &[(&str, &Entry)], depth: usize) -> Option<Node> {
@@ -231,7 +230,9 @@ impl Loader<'_> {
                 );
             }
         }
-        found.into_iter().for_each(|problem| self.problem(problem));
+        for problem in found {
+            self.problem(problem);
+        }
     }
 }
 

@@ -7,7 +7,7 @@ mod comparison;
 mod expectation;
 mod fields;
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use ecow::{EcoString, eco_format};
 use threadline_lang::diag::{Diagnostic, Severity, Span, nearest};
@@ -172,7 +172,7 @@ impl<'c> Loader<'c> {
             let node = &entry.node;
             match key {
                 "expectations" => {}
-                "facts" => self.facts = self.declared(node),
+                "facts" => self.facts = Some(self.declared(node)),
                 "distinct" => distinct = self.bool(key, node).unwrap_or_default(),
                 "unknown" => match node.value.as_str() {
                     Some("error") => self.unknown = Unknown::Error,
@@ -210,7 +210,7 @@ impl<'c> Loader<'c> {
     }
 
     /// The facts that a file declares.
-    fn declared(&mut self, node: &Source) -> Option<Vec<(EcoString, Option<TypeName>)>> {
+    fn declared(&mut self, node: &Source) -> Vec<(EcoString, Option<TypeName>)> {
         let mut facts = Vec::new();
         match node.value.kind() {
             Type::List => {
@@ -234,7 +234,7 @@ impl<'c> Loader<'c> {
             }
             _ => self.wrong_type("facts", "names with types, or a list of names", node),
         }
-        Some(facts)
+        facts
     }
 
     /// One expectation or a list of them.
@@ -246,7 +246,7 @@ impl<'c> Loader<'c> {
             self.problem(Check::NoMembers.at(at.node.span, "there is no expectation in this list"));
         }
         let mut members: Vec<Expectation> = Vec::new();
-        let mut names = HashSet::new();
+        let mut names = BTreeSet::new();
         for (index, item) in at.items().enumerate() {
             let member = self.expectation(&item, &(index + 1).to_string());
             if let Some(member) = &member

@@ -275,7 +275,7 @@ pub(crate) enum OutcomeFormat {
     Text,
     /// An array with the tree of every expectation
     Json,
-    /// JUnit XML, for CI systems
+    /// The XML of `JUnit`, for CI systems
     Junit,
 }
 

@@ -233,7 +233,11 @@ pub(crate) fn first_line(text: &str) -> &str {
 
 /// The lines below the first, each behind an indent.
 pub(crate) fn further_lines(text: &str, indent: &str) -> String {
-    text.split('\n').skip(1).map(|line| format!("{indent}{}\n", visible(line))).collect()
+    text.split('\n').skip(1).fold(String::new(), |mut lines, line| {
+        // Writing into a text cannot fail.
+        let _ = writeln!(lines, "{indent}{}", visible(line));
+        lines
+    })
 }
 
 fn floor(text: &str, at: usize) -> usize {

@@ -4,6 +4,7 @@
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use support::case::{self, Case};
@@ -35,7 +36,8 @@ fn files(case: &Case) -> Vec<SourceFile> {
 }
 
 fn source(name: &str, text: &[u8]) -> SourceFile {
-    let format = if name.ends_with(".json") { data::Format::Json } else { data::Format::Yaml };
+    let is_json = Path::new(name).extension().is_some_and(|extension| extension == "json");
+    let format = if is_json { data::Format::Json } else { data::Format::Yaml };
     SourceFile::with_format(name, &String::from_utf8_lossy(text), format)
 }
 
@@ -156,10 +158,8 @@ impl Used {
     }
 
     fn path(&mut self, key: &str) {
-        let root = match parse_path(key).ok().and_then(|steps| steps.into_iter().next()) {
-            Some(PathStep::Key(root)) => root,
-            _ => panic!("{}: `{key}` is no path", self.case),
-        };
+        let first = parse_path(key).ok().and_then(|steps| steps.into_iter().next());
+        let Some(PathStep::Key(root)) = first else { panic!("{}: `{key}` is no path", self.case) };
         let is_fact = key.starts_with("context") || self.facts.iter().any(|fact| fact == key);
         match table::root(&root) {
             Some(root) => self.add(Sort::Root, root.name),
@@ -205,24 +205,16 @@ impl Used {
             }
             count.to_string()
         };
+        let mut rows = Vec::new();
         let keys =
             [("file", Sort::File, FILE), ("logic", Sort::Logic, LOGIC), ("check", Sort::Check, CHECKS)];
         for (of, sort, keys) in keys.into_iter().chain([("option", Sort::Option, OPTIONS)]) {
-            for key in keys {
-                table.push_str(&format!(
-                    "| {of} | `{}` | {} | | |\n",
-                    key.name,
-                    count(sort, key.name, key.name)
-                ));
-            }
+            rows.extend(keys.iter().map(|key| (of, sort, key.name)));
         }
-        for field in FIELDS {
-            let cases = count(Sort::Field, field.name, field.name);
-            table.push_str(&format!("| field | `{}` | {cases} | | |\n", field.name));
-        }
-        for root in ROOTS {
-            let cases = count(Sort::Root, root.name, root.name);
-            table.push_str(&format!("| root | `{}` | {cases} | | |\n", root.name));
+        rows.extend(FIELDS.iter().map(|field| ("field", Sort::Field, field.name)));
+        rows.extend(ROOTS.iter().map(|root| ("root", Sort::Root, root.name)));
+        for (of, sort, name) in rows {
+            writeln!(table, "| {of} | `{name}` | {} | | |", count(sort, name, name)).expect("a text");
         }
         for operator in OPERATORS {
             let name = operator.name;
@@ -232,7 +224,7 @@ impl Used {
             // A name that is a negation already needs no second one.
             let negated = format!("not-{name}");
             let negated = if operator.negated { String::new() } else { count(Sort::Negated, name, &negated) };
-            table.push_str(&format!("| operator | `{name}` | {cases} | {folded} | {negated} |\n"));
+            writeln!(table, "| operator | `{name}` | {cases} | {folded} | {negated} |").expect("a text");
         }
         (table, unused)
     }
@@ -301,28 +293,63 @@ fn what_the_loader_refuses_the_schema_refuses_too() {
     }
 }
 
+/// What the commands of a case say, for programs.
+fn answers(case: &Case) -> Vec<serde_json::Value> {
+    let project = case.project();
+    let answer = |line: &String| {
+        let words =
+            line.split(' ').filter(|word| !matches!(*word, "--explain" | "--format" | "json" | "junit"));
+        let line = words.collect::<Vec<_>>().join(" ").replace("--actual", "--format json --actual");
+        let Outcome { stdout, stderr, exit } = project.run_line(&line);
+        assert!(matches!(exit, 0 | 1), "{}: exit {exit}: {stderr}", case.name());
+        serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{}: {error}", case.name()))
+    };
+    case.commands.iter().map(answer).collect()
+}
+
 #[test]
 fn answers_are_valid_by_their_schema() {
     let schema = schema("outcomes");
-    let mut checked = 0;
     for case in cases() {
-        let project = case.project();
-        for line in &case.commands {
-            let line =
-                line.replace(" --explain", "").replace(" --format json", "").replace(" --format junit", "");
-            let (command, stdin) =
-                line.split_once(" < ").map_or((&*line, String::new()), |(a, b)| (a, format!(" < {b}")));
-            let Outcome { stdout, exit, .. } = project.run_line(&format!("{command} --format json{stdin}"));
-            assert!(matches!(exit, 0 | 1), "{}: exit {exit}", case.name());
-            let answers =
-                serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{}: {error}", case.name()));
-            if let Err(error) = schema.validate(&answers) {
+        for answer in answers(&case) {
+            if let Err(error) = schema.validate(&answer) {
                 panic!("{}: {error}", case.name());
             }
-            checked += 1;
         }
     }
-    println!("{checked} answers");
+}
+
+/// A key that stands somewhere is not yet one that decided something.
+#[test]
+fn every_field_and_operator_is_met_once_and_unmet_once() {
+    let mut seen: BTreeSet<(String, String)> = BTreeSet::new();
+    let mut open: Vec<serde_json::Value> = cases().iter().flat_map(answers).collect();
+    while let Some(value) = open.pop() {
+        match value {
+            serde_json::Value::Array(items) => open.extend(items),
+            serde_json::Value::Object(mut line) => {
+                open.extend(line.remove("tree"));
+                open.extend(line.remove("children"));
+                let text = |key: &str| line.get(key).and_then(serde_json::Value::as_str).unwrap_or_default();
+                // A line about one step of the plan has the names of all its fields.
+                seen.extend(
+                    text("operator").split(", ").map(|name| (name.to_owned(), text("result").to_owned())),
+                );
+            }
+            _ => {}
+        }
+    }
+    // What checks the length has a line, the length itself has none.
+    let operators = table::operator_names().filter(|name| name != "length");
+    let fields = FIELDS.iter().map(|field| field.name.to_owned());
+    let wanted =
+        operators.chain(fields).chain(["all", "any", "not", "when", "expr", "judge"].map(str::to_owned));
+    let missing: Vec<String> = wanted
+        .flat_map(|name| ["met", "unmet"].map(|result| (name.clone(), result.to_owned())))
+        .filter(|wanted| !seen.contains(wanted))
+        .map(|(name, result)| format!("`{name}` {result}"))
+        .collect();
+    assert!(missing.is_empty(), "no line of a case is {}", missing.join(", "));
 }
 
 // ---- templates ------------------------------------------------------------------------------------------

@@ -454,8 +454,7 @@ mod expectations {
     }
 
     pub(super) fn operators() -> String {
-        let mut out =
-            String::from("| operator | `i` form | takes | met when there is |\n|---|---|---|---|\n");
+        let mut out = String::from("| operator | `i` form | takes | meaning |\n|---|---|---|---|\n");
         for operator in OPERATORS {
             let folded = if operator.folds {
                 format!("`{}`", table::folded_name(operator.name))

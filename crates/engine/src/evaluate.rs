@@ -310,29 +310,17 @@ pub fn settle(
     settled.ok_or(fields.errors)
 }
 
-/// Why what a step left is not what it expects: nothing when it is. The error says why that cannot be asked.
-pub fn unmet(settled: &Settled, left: &Left<'_>) -> Result<Vec<Outcome>, &'static str> {
-    expect(settled, left, |evaluation, expectations| {
-        // A tree is made only for somebody to read.
-        if evaluation.answer_all(expectations) == Answer::Met {
-            return Vec::new();
-        }
-        let mut outcomes = evaluation.explain_all(expectations);
-        outcomes.retain(|outcome| outcome.answer != Answer::Met);
-        outcomes
-    })
+/// Which expectations are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// Those that are not met.
+    Unmet,
+    /// All of them.
+    All,
 }
 
-/// What every expectation of a step comes to, and why.
-pub fn explain_expectations(settled: &Settled, left: &Left<'_>) -> Result<Vec<Outcome>, &'static str> {
-    expect(settled, left, |evaluation, expectations| evaluation.explain_all(expectations))
-}
-
-fn expect<T>(
-    settled: &Settled,
-    left: &Left<'_>,
-    ask: impl FnOnce(&mut Evaluation<'_, '_>, &Expectations) -> T,
-) -> Result<T, &'static str> {
+/// What the expectations of a step come to, and why. The error says why they cannot be asked.
+pub fn expected(settled: &Settled, left: &Left<'_>, wanted: Wanted) -> Result<Vec<Outcome>, &'static str> {
     let mut entries: Vec<(EcoString, Value)> = vec![("value".into(), left.value.clone())];
     entries.extend(left.output.map(|output| ("output".into(), output.clone())));
     entries.extend(left.meta.get("exit_code").map(|code| ("exit_code".into(), code.clone())));
@@ -342,7 +330,13 @@ fn expect<T>(
     let (mut world, mut judge) = (NoWorld, NoJudge);
     let mut session = Session::new(&mut world);
     let mut evaluation = Evaluation::new(&actual, &settled.scope, &mut session, &mut judge);
-    Ok(ask(&mut evaluation, &settled.expectations))
+    // A tree is made only for somebody to read.
+    if wanted == Wanted::Unmet && evaluation.answer_all(&settled.expectations) == Answer::Met {
+        return Ok(Vec::new());
+    }
+    let mut outcomes = evaluation.explain_all(&settled.expectations);
+    outcomes.retain(|outcome| wanted == Wanted::All || outcome.answer != Answer::Met);
+    Ok(outcomes)
 }
 
 /// The values that later runs may read, an object.

@@ -33,14 +33,13 @@ pub fn schema() -> Value {
 fn file() -> Value {
     let key = |key: &Key| {
         let shape = match key.name {
-            "expectations" => types(&["object", "array"]),
             "distinct" => typed("boolean"),
             "unknown" => object(vec![entry("enum", list(vec!["error".into(), "warn".into()]))]),
             "depth" => typed("integer"),
-            "facts" => types(&["object", "array"]),
+            "expectations" | "facts" => types(&["object", "array"]),
             _ => typed("string"),
         };
-        (key.name.to_owned(), described(shape, key.doc))
+        (key.name.to_owned(), described(&shape, key.doc))
     };
     let of = |name: &str| {
         let named = object(vec![entry("type", "object"), entry("additionalProperties", reference(name))]);
@@ -60,11 +59,11 @@ fn file() -> Value {
 
 /// An expectation; `name` is what its members are called, `others` what stands behind other names.
 fn expectation(name: &str, others: Value) -> Value {
-    let roots = ROOTS.iter().map(|root| (root.name.to_owned(), described(reference("check"), root.doc)));
-    let fields = FIELDS.iter().map(|field| (field.name.to_owned(), described(of_field(field), field.doc)));
-    let logic = LOGIC.iter().map(|key| (key.name.to_owned(), described(of_logic(key, name), key.doc)));
-    let checks = CHECKS.iter().map(|key| (key.name.to_owned(), described(typed("string"), key.doc)));
-    let options = OPTIONS.iter().map(|key| (key.name.to_owned(), described(of_option(key), key.doc)));
+    let roots = ROOTS.iter().map(|root| (root.name.to_owned(), described(&reference("check"), root.doc)));
+    let fields = FIELDS.iter().map(|field| (field.name.to_owned(), described(&of_field(field), field.doc)));
+    let logic = LOGIC.iter().map(|key| (key.name.to_owned(), described(&of_logic(key, name), key.doc)));
+    let checks = CHECKS.iter().map(|key| (key.name.to_owned(), described(&typed("string"), key.doc)));
+    let options = OPTIONS.iter().map(|key| (key.name.to_owned(), described(&of_option(key), key.doc)));
     let names: Vec<&str> = ROOTS.iter().map(|root| root.name).collect();
     let paths = format!(r"^({})[.\[]", names.join("|"));
     object(vec![
@@ -136,17 +135,17 @@ fn known_names() -> impl Iterator<Item = String> {
 fn operators() -> Value {
     let mut properties = Entries::new();
     for operator in OPERATORS {
-        properties.push((operator.name.to_owned(), described(of_operator(operator.takes), operator.doc)));
+        properties.push((operator.name.to_owned(), described(&of_operator(operator.takes), operator.doc)));
         if operator.folds {
             let doc = format!("{}, in capitals or small letters", operator.doc);
             properties
-                .push((table::folded_name(operator.name), described(of_operator(operator.takes), &doc)));
+                .push((table::folded_name(operator.name), described(&of_operator(operator.takes), &doc)));
         }
     }
     let names: Vec<String> = table::operator_names().collect();
     let negated = format!("^not-({})$", names.join("|"));
     properties
-        .extend(LOGIC.iter().map(|key| (key.name.to_owned(), described(of_logic(key, "check"), key.doc))));
+        .extend(LOGIC.iter().map(|key| (key.name.to_owned(), described(&of_logic(key, "check"), key.doc))));
     object(vec![
         entry("type", "object"),
         entry("properties", object(properties)),
@@ -225,7 +224,7 @@ fn types(kinds: &[&str]) -> Value {
     object(vec![entry("type", list(kinds.iter().map(|kind| Value::from(*kind)).collect()))])
 }
 
-fn described(shape: Value, doc: &str) -> Value {
+fn described(shape: &Value, doc: &str) -> Value {
     let shape = shape.as_object().into_iter().flat_map(|shape| shape.iter());
     let shape = shape.map(|(key, value)| (key.as_str().to_owned(), value.clone()));
     object(std::iter::once(entry("description", doc)).chain(shape).collect())

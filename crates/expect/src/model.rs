@@ -8,7 +8,8 @@ use ecow::EcoString;
 use threadline_lang::diag::Span;
 use threadline_lang::{Document, Expression, Number, Origin, Value};
 
-use crate::operand::Prepared;
+use crate::actual::Actual;
+use crate::operand::{Prepared, TypeName};
 use crate::path::Path;
 use crate::table::{FieldName, Named};
 
@@ -18,12 +19,28 @@ pub struct Expectations {
     pub(crate) members: Vec<Expectation>,
     /// No two of them may be met by one step of the plan.
     pub(crate) distinct: bool,
+    /// The types of facts, where the file declares them.
+    pub(crate) facts: Vec<(EcoString, TypeName)>,
 }
 
 impl Expectations {
     /// Each of them.
     pub fn members(&self) -> &[Expectation] {
         &self.members
+    }
+
+    /// The facts of a document that are of another type than declared, each as a sentence.
+    pub fn wrong_facts(&self, actual: &Actual) -> Vec<String> {
+        let facts = actual.document().get("facts");
+        let wrong = self.facts.iter().filter_map(|(name, declared)| {
+            let found = facts?.get(name)?.kind();
+            let sentence = || {
+                let declared = declared.name();
+                format!("the fact `{name}` is declared as {declared}, but is {}", found.with_article())
+            };
+            (!declared.is(found)).then(sentence)
+        });
+        wrong.collect()
     }
 }
 

@@ -4,6 +4,7 @@
 //! the file and for those that are known only when they are compared.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use ecow::EcoString;
 use regex::Regex;
@@ -78,6 +79,11 @@ impl TypeName {
         TYPES.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
     }
 
+    /// The first of its names.
+    pub(crate) fn name(self) -> &'static str {
+        TYPES.iter().find(|(_, kind)| *kind == self).map_or("any", |(name, _)| name)
+    }
+
     pub(crate) fn is(self, kind: Type) -> bool {
         match self {
             Self::One(one) => one == kind,
@@ -105,9 +111,10 @@ impl Unfit {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    fn wrong_type(takes: Takes, value: &Value) -> Self {
+    fn wrong_type(named: Named, value: &Value) -> Self {
+        let (name, expected) = (named.operator.name, named.operator.takes.expected());
         let found = value.kind().with_article();
-        Self::new(Check::WrongType, format!("expected {}, found {found}", takes.expected()))
+        Self::new(Check::WrongType, format!("`{name}` takes {expected}, not {found}"))
     }
 }
 
@@ -139,8 +146,8 @@ pub(crate) enum Why {
 /// Prepares what stands behind an operator.
 pub(crate) fn prepare(named: Named, value: &Value) -> Result<Prepared, Unfit> {
     let takes = named.operator.takes;
-    let wrong = || Unfit::wrong_type(takes, value);
-    let quantity = |value: &Value| quantity(takes, value);
+    let wrong = || Unfit::wrong_type(named, value);
+    let quantity = |value: &Value| quantity(named, value);
     let fold = named.fold;
     Ok(match takes {
         Takes::Value => Prepared::Value(Expected::new(value, fold)),
@@ -158,9 +165,13 @@ pub(crate) fn prepare(named: Named, value: &Value) -> Result<Prepared, Unfit> {
         Takes::Number => Prepared::Number(quantity(value)?),
         Takes::Range => match value.as_list() {
             Some([low, high]) => range(quantity(low)?, quantity(high)?)?,
-            _ => return Err(wrong()),
+            Some(items) => {
+                let message = format!("`between` takes two numbers, not {}", items.len());
+                return Err(Unfit::new(Check::WrongType, message));
+            }
+            None => return Err(wrong()),
         },
-        Takes::Approx => approx(value, wrong)?,
+        Takes::Approx => approx(named, value)?,
         Takes::Pattern => {
             let text = value.as_str().ok_or_else(wrong)?;
             Prepared::Pattern(pattern::compile(text, fold).map_err(|bad| Unfit {
@@ -171,7 +182,7 @@ pub(crate) fn prepare(named: Named, value: &Value) -> Result<Prepared, Unfit> {
             })?)
         }
         Takes::Bool => Prepared::Bool(value.as_bool().ok_or_else(wrong)?),
-        Takes::Types => types(value, wrong)?,
+        Takes::Types => types(value)?,
         Takes::Text => {
             let expected = Expected::new(value, fold);
             if expected.needle.is_none() {
@@ -186,7 +197,13 @@ pub(crate) fn prepare(named: Named, value: &Value) -> Result<Prepared, Unfit> {
         Takes::Schema => {
             Prepared::Schema(Schema::compile(value).map_err(|message| Unfit::new(Check::BadSchema, message))?)
         }
-        Takes::Time => Prepared::Time(value.as_str().and_then(instant).ok_or_else(wrong)?),
+        Takes::Time => Prepared::Time(value.as_str().and_then(instant).ok_or_else(|| {
+            match value.as_str() {
+                Some(text) => Unfit::new(Check::WrongType, format!("`{text}` is no time"))
+                    .hint("a time is written like `2024-05-06T07:08:09Z`, a date like `2024-05-06`"),
+                None => wrong(),
+            }
+        })?),
         // These are checks of their own, never operands.
         Takes::Check | Takes::Count => return Err(wrong()),
     })
@@ -201,12 +218,13 @@ fn some(named: Named, items: &[Value]) -> Result<&[Value], Unfit> {
     Ok(items)
 }
 
-fn quantity(takes: Takes, value: &Value) -> Result<Quantity<EcoString>, Unfit> {
+fn quantity(named: Named, value: &Value) -> Result<Quantity<EcoString>, Unfit> {
     Quantity::of(value).map(|quantity| quantity.owned()).ok_or_else(|| match value.as_str() {
         Some(text) => Unfit::new(Check::WrongType, format!("`{text}` is no number")).hint(
             "a number is written like `5`, `0.25` or `5 DOT`; for times there are `before` and `after`",
         ),
-        None => Unfit::wrong_type(takes, value),
+        None if named.operator.takes == Takes::Number => Unfit::wrong_type(named, value),
+        None => Unfit::new(Check::WrongType, format!("{} is no number", excerpt(value))),
     })
 }
 
@@ -223,15 +241,17 @@ fn range(low: Quantity<EcoString>, high: Quantity<EcoString>) -> Result<Prepared
     }
 }
 
-fn approx(value: &Value, wrong: impl Fn() -> Unfit) -> Result<Prepared, Unfit> {
-    let object = value.as_object().ok_or_else(&wrong)?;
+fn approx(named: Named, value: &Value) -> Result<Prepared, Unfit> {
+    let object = value.as_object().ok_or_else(|| Unfit::wrong_type(named, value))?;
     if let Some((key, _)) = object.iter().find(|(key, _)| !matches!(key.as_str(), "value" | "tolerance")) {
         return Err(Unfit::new(Check::WrongType, format!("`approx` has no key `{}`", key.as_str()))
             .hint("write `approx: {value: 10, tolerance: 0.5}`"));
     }
-    let part = |name: &str| value.get(name).ok_or_else(&wrong);
-    let value = quantity(Takes::Number, part("value")?)?;
-    let given = quantity(Takes::Number, part("tolerance")?)?;
+    let part = |name: &str| {
+        let lacks = || Unfit::new(Check::WrongType, format!("`approx` needs a `{name}`"));
+        quantity(named, value.get(name).ok_or_else(lacks)?)
+    };
+    let (value, given) = (part("value")?, part("tolerance")?);
     if given.number.is_negative() {
         return Err(Unfit::new(Check::WrongType, "a tolerance cannot be below 0"));
     }
@@ -250,10 +270,11 @@ fn approx(value: &Value, wrong: impl Fn() -> Unfit) -> Result<Prepared, Unfit> {
     Ok(Prepared::Approx { value, tolerance })
 }
 
-fn types(value: &Value, wrong: impl Fn() -> Unfit) -> Result<Prepared, Unfit> {
+fn types(value: &Value) -> Result<Prepared, Unfit> {
     let name = |value: &Value| {
         // Without quotes YAML reads `null` as null.
-        let name = if value.is_null() { "null" } else { value.as_str().ok_or_else(&wrong)? };
+        let no_type = || Unfit::new(Check::WrongType, format!("{} is no type", excerpt(value)));
+        let name = if value.is_null() { "null" } else { value.as_str().ok_or_else(no_type)? };
         TypeName::of(name).ok_or_else(|| {
             let names = TYPES[..8].iter().map(|(name, _)| *name);
             let near = threadline_lang::diag::nearest(name, names.clone());
@@ -326,13 +347,43 @@ impl Expected {
     }
 }
 
+/// A value in which several others are looked for.
+struct Within<'v> {
+    actual: &'v Value,
+    equal: Option<HashSet<&'v Value>>,
+    compared: usize,
+}
+
+impl<'v> Within<'v> {
+    fn new(actual: &'v Value, values: usize) -> Self {
+        let equal = actual.as_list().and_then(|items| lookup(items, values));
+        Self { actual, equal, compared: 0 }
+    }
+
+    fn has(&mut self, value: &Expected, scratch: &mut String) -> Result<bool, Why> {
+        if self.equal.as_ref().is_some_and(|equal| equal.contains(&value.value)) {
+            return Ok(true);
+        }
+        self.compared += self.actual.as_list().map_or(0, <[Value]>::len);
+        if self.equal.is_some() && self.compared > MAX_COMPARED as usize {
+            return Err(Why::TooLarge);
+        }
+        value.is_within(self.actual, scratch)
+    }
+}
+
+/// The items of a list, to find equal ones among them at once; only where so many are looked for that it pays.
+fn lookup(items: &[Value], wanted: usize) -> Option<HashSet<&Value>> {
+    (items.len().saturating_mul(wanted) > 10_000).then(|| items.iter().collect())
+}
+
 /// Equality of values of any shape: numbers and texts in them as [`Expected::is`] compares them.
 fn same(actual: &Value, expected: &Value, fold: bool, compared: &mut u32) -> Result<bool, Why> {
     // The usual equality is the quick answer, and one that knows parts that are shared.
     if actual == expected {
         return Ok(true);
     }
-    *compared += 1;
+    *compared = compared.saturating_add(1);
     if *compared > MAX_COMPARED {
         return Err(Why::TooLarge);
     }
@@ -373,6 +424,8 @@ pub(crate) fn any(answers: impl Iterator<Item = Result<bool, Why>>) -> Result<bo
         match answer {
             Ok(true) => return Ok(true),
             Ok(false) => {}
+            // So much was compared that going on would take too long.
+            Err(Why::TooLarge) => return Err(Why::TooLarge),
             Err(why) => unknown = unknown.or(Some(why)),
         }
     }
@@ -424,10 +477,12 @@ pub(crate) fn holds(op: Op, prepared: &Prepared, actual: &Value, scratch: &mut S
         }
         (Op::Contains, Prepared::Value(expected)) => expected.is_within(actual, scratch),
         (Op::ContainsAll, Prepared::Values(values)) => {
-            all(values.iter().map(|value| value.is_within(actual, scratch)))
+            let mut within = Within::new(actual, values.len());
+            all(values.iter().map(|value| within.has(value, scratch)))
         }
         (Op::ContainsAny, Prepared::Values(values)) => {
-            any(values.iter().map(|value| value.is_within(actual, scratch)))
+            let mut within = Within::new(actual, values.len());
+            any(values.iter().map(|value| within.has(value, scratch)))
         }
         (_, Prepared::Container(container)) => subset(actual, container),
         (_, Prepared::Schema(schema)) => Ok(schema.is_valid(actual)),
@@ -456,8 +511,8 @@ pub(crate) fn can_be_both(one: (&Prepared, &Value), other: (&Prepared, &Value)) 
 /// Which of several values a container does not contain, or does.
 pub(crate) fn found(prepared: &Prepared, actual: &Value, present: bool) -> Vec<Value> {
     let Prepared::Values(values) = prepared else { return Vec::new() };
-    let mut scratch = String::new();
-    let found = values.iter().filter(|value| value.is_within(actual, &mut scratch) == Ok(present));
+    let (mut scratch, mut within) = (String::new(), Within::new(actual, values.len()));
+    let found = values.iter().filter(|value| within.has(value, &mut scratch) == Ok(present));
     found.map(|value| value.value.clone()).collect()
 }
 
@@ -466,9 +521,8 @@ pub(crate) fn beyond(prepared: &Prepared, actual: &Value) -> Vec<Value> {
     let Prepared::Container(container) = prepared else { return Vec::new() };
     let mut compared = 0;
     if let (Some(items), Some(allowed)) = (actual.as_list(), container.as_list()) {
-        let is_allowed = |item: &&Value| allowed.iter().any(|one| same(item, one, false, &mut compared) == Ok(true));
-        let (_, beyond): (Vec<&Value>, Vec<&Value>) = items.iter().partition(is_allowed);
-        return beyond.into_iter().cloned().collect();
+        let known = allowances(items, allowed).take_while(|(_, is)| *is != Err(Why::TooLarge));
+        return known.filter(|(_, is)| *is == Ok(false)).map(|(item, _)| item.clone()).collect();
     }
     let (Some(object), Some(allowed)) = (actual.as_object(), container.as_object()) else {
         return Vec::new();
@@ -494,12 +548,24 @@ fn order(actual: &Value, expected: &Quantity<EcoString>) -> Result<Ordering, Why
     actual.order(expected).map_err(|OtherUnit| Why::OtherUnit)
 }
 
+/// Items, and whether each is among the allowed ones.
+fn allowances<'v>(
+    items: &'v [Value],
+    allowed: &'v [Value],
+) -> impl Iterator<Item = (&'v Value, Result<bool, Why>)> {
+    let (equal, mut compared) = (lookup(allowed, items.len()), 0);
+    items.iter().map(move |item| {
+        if equal.as_ref().is_some_and(|equal| equal.contains(item)) {
+            return (item, Ok(true));
+        }
+        (item, any(allowed.iter().map(|allowed| same(item, allowed, false, &mut compared))))
+    })
+}
+
 fn subset(actual: &Value, container: &Value) -> Result<bool, Why> {
     let mut compared = 0;
     match (actual.as_list(), container.as_list(), actual.as_object(), container.as_object()) {
-        (Some(items), Some(allowed), ..) => all(items
-            .iter()
-            .map(|item| any(allowed.iter().map(|allowed| same(item, allowed, false, &mut compared))))),
+        (Some(items), Some(allowed), ..) => all(allowances(items, allowed).map(|(_, is)| is)),
         (.., Some(object), Some(allowed)) => all(object.iter().map(|(key, value)| match allowed.get(key) {
             Some(allowed) => same(value, allowed, false, &mut compared),
             None => Ok(false),

@@ -53,7 +53,8 @@ fn written(text: &str) -> Result<Written<'_>, BadPattern> {
     if let Some(at) = flags.find(|flag| !"imsxgu".contains(flag)) {
         let at = text.len() - flags.len() + at;
         let hint = Some(
-            "flags are `i` any case, `m` lines, `s` dot matches line breaks, `x` white space is left out",
+            "flags are `i` any case, `m` lines, `s` dot matches line breaks, `x` white space is left out; \
+             where a slash is the first character to be found write `[/]`",
         );
         return Err(BadPattern { message: format!("`{}` is no flag", &text[at..=at]), at: at..at + 1, hint });
     }

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use jsonschema::{PatternOptions, Validator};
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{PatternOptions, ValidationError, Validator};
 use threadline_lang::{Limits, Value};
 
 /// A schema, compiled once.
@@ -19,7 +20,12 @@ impl Schema {
         let validator = jsonschema::options()
             .with_pattern_options(PatternOptions::regex().size_limit(Limits::DEFAULT.regex))
             .build(&schema)
-            .map_err(|error| format!("not a JSON Schema: {}", one_line(&error.to_string())))?;
+            .map_err(|error| match error.kind() {
+                ValidationErrorKind::Referencing(_) => {
+                    "a `$ref` leads out of the JSON Schema, and nothing is read from elsewhere".to_owned()
+                }
+                _ => format!("not a JSON Schema: {}", with_place(&error)),
+            })?;
         Ok(Self(Arc::new(validator)))
     }
 
@@ -31,11 +37,7 @@ impl Schema {
     pub(crate) fn problems(&self, value: &Value) -> Vec<String> {
         const SHOWN: usize = 3;
         let value = json(value);
-        let problems = self.0.iter_errors(&value).take(SHOWN);
-        let place = |path: &str| if path.is_empty() { String::new() } else { format!("{path}: ") };
-        problems
-            .map(|error| format!("{}{}", place(error.instance_path().as_str()), one_line(&error.to_string())))
-            .collect()
+        self.0.iter_errors(&value).take(SHOWN).map(|error| with_place(&error)).collect()
     }
 }
 
@@ -58,6 +60,12 @@ fn json(value: &Value) -> serde_json::Value {
         }
         _ => serde_json::Value::Null,
     }
+}
+
+/// What is wrong, behind the place of it.
+fn with_place(error: &ValidationError<'_>) -> String {
+    let (path, problem) = (error.instance_path().as_str(), one_line(&error.to_string()));
+    if path.is_empty() { problem } else { format!("{path}: {problem}") }
 }
 
 fn one_line(text: &str) -> String {

@@ -161,7 +161,9 @@ impl Settling<'_, '_> {
     fn node(&mut self, node: &mut Node) {
         match &mut node.what {
             What::Together(nodes) | What::Any(nodes) | What::Step(nodes) => {
-                nodes.iter_mut().for_each(|node| self.node(node));
+                for node in nodes {
+                    self.node(node);
+                }
             }
             What::All(group) => group.members.iter_mut().for_each(|member| self.node(&mut member.node)),
             What::Not(node) | What::At(_, node) => self.node(node),

@@ -277,6 +277,7 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
     ("le", "lte"),
     ("range", "between"),
     ("regex", "matches"),
+    ("regexp", "matches"),
     ("match", "matches"),
     ("pattern", "matches"),
     ("oneOf", "in"),
@@ -294,6 +295,8 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
     ("missing", "absent"),
     ("and", "all"),
     ("or", "any"),
+    ("if", "when"),
+    ("otherwise", "else"),
 ];
 
 /// A field of the expectations of agents.

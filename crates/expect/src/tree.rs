@@ -1,5 +1,6 @@
 //! The answer to an expectation as a tree: path, operator, expected, actual, and a sentence for every line.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use ecow::EcoString;
@@ -65,6 +66,8 @@ pub struct Tree {
     pub actual: Option<Value>,
     /// One sentence.
     pub reason: String,
+    /// Whether it asks for the opposite of the lines below.
+    pub negates: bool,
     /// Whether it is met only because nothing was asked.
     pub vacuous: bool,
     /// The share of the weight that is met, where it was asked for.
@@ -76,8 +79,10 @@ pub struct Tree {
 impl Tree {
     /// The lines that say why it is not met, from the top: those that were decisive and have none below them.
     pub fn causes(&self) -> Vec<&Self> {
-        let mut found = Vec::new();
+        let mut found: Vec<&Self> = Vec::new();
         self.collect(&mut found);
+        let mut told = BTreeSet::new();
+        found.retain(|cause| told.insert(&cause.reason));
         found
     }
 
@@ -88,9 +93,10 @@ impl Tree {
         }
         if self.operator == "when" {
             // The condition is to blame only when it cannot be evaluated; else the branch that was taken is.
-            let last = self.children.iter().filter(|child| child.answer == self.answer).next_back();
-            last.into_iter().for_each(|child| child.collect(found));
-        } else if !matches!(self.operator.as_str(), "not" | "none") {
+            if let Some(last) = self.children.iter().rfind(|child| child.answer == self.answer) {
+                last.collect(found);
+            }
+        } else if !self.negates || self.answer == Some(Answer::NotEvaluable) {
             let decisive = |tree: &&Self| tree.answer == self.answer;
             match self.nearest_step() {
                 Some(step) => step.collect(found),

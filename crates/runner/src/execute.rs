@@ -59,7 +59,9 @@ impl<'s, 'a> Executor<'s, 'a> {
             Command::Start { task, attempt, base, rerun } => {
                 self.start(&task, &view, Attempt { number: attempt, base, rerun }, &earlier)
             }
-            Command::Collect { task, list, items, failed } => self.collect(&task, &view, list, &items, failed),
+            Command::Collect { task, list, items, failed } => {
+                self.collect(&task, &view, list, &items, failed)
+            }
             Command::FailAfterCrash(task) => {
                 let failure = Failure::new("Crash", "it was running when Threadline was killed");
                 self.finish_unrun(&task, failure, view.attempts.saturating_sub(1))
@@ -158,9 +160,8 @@ impl<'s, 'a> Executor<'s, 'a> {
         let mut left = Left { value, output: None, stderr: None };
         if let Some(expect) = &self.step(task).expect {
             // Nothing of it is computed, but for entries of `context`, which are recorded as that.
-            let (settled, record, context) = self.evaluate(task, view, |scope, session| {
-                evaluate::settle(&expect.of, scope, session)
-            })?;
+            let (settled, record, context) =
+                self.evaluate(task, view, |scope, session| evaluate::settle(&expect.of, scope, session))?;
             self.define(&record, context)?;
             match settled {
                 Ok(settled) => left = output::checked(&settled, &measured, left),

@@ -2,7 +2,7 @@
 
 use ecow::EcoString;
 use jiff::Timestamp;
-use threadline_engine::evaluate;
+use threadline_engine::evaluate::{self, Wanted};
 use threadline_engine::event::{Output, Status};
 use threadline_expect::{ALONE, Outcome, Settled};
 use threadline_flow::model::CaptureFormat;
@@ -82,7 +82,8 @@ pub fn checked(settled: &Settled, measured: &Measured, left: Left) -> Left {
     let Ok(value) = &left.value else { return left };
     let meta = meta(Status::Completed, measured, None);
     let printed = left.output.as_ref().or(Some(value).filter(|_| meta.get("cpu_time_ms").is_some()));
-    let message = match evaluate::unmet(settled, &evaluate::Left { value, output: printed, meta: &meta }) {
+    let compared = evaluate::Left { value, output: printed, meta: &meta };
+    let message = match evaluate::expected(settled, &compared, Wanted::Unmet) {
         Err(why) => format!("`expect` cannot be evaluated: {why}"),
         Ok(outcomes) if outcomes.is_empty() => return left,
         Ok(outcomes) => outcomes.iter().map(told).collect::<Vec<_>>().join("\n"),

@@ -17,10 +17,13 @@ use crate::exit::Failure;
 use crate::inputs;
 use crate::report::{self, Report, Source};
 
+/// How much a file holds when there is no error in it, and its problems.
+pub(super) type Found = (Option<usize>, Vec<Problem>);
+
 /// A kind of file, and how it is checked.
 pub(super) struct What<'w> {
     /// What was found in a file, and how much it holds when there is no error.
-    pub(super) checked: &'w dyn Fn(&SourceFile) -> (Option<usize>, Vec<Problem>),
+    pub(super) checked: &'w dyn Fn(&SourceFile) -> Found,
     /// What is counted.
     pub(super) unit: &'static str,
     /// Several of them, which is also the key that JSON has for it.

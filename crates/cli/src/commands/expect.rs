@@ -20,6 +20,9 @@ use crate::exit::Failure;
 use crate::inputs;
 use crate::report::{self, Report, visible};
 
+/// So many reasons of one expectation are printed: nobody reads more.
+const MAX_CAUSES: usize = 10;
+
 const MET: Style = AnsiColor::Green.on_default();
 const UNMET: Style = AnsiColor::Red.on_default();
 const NOT_EVALUABLE: Style = AnsiColor::Yellow.on_default();
@@ -44,6 +47,10 @@ pub(crate) fn expect(call: &Expect) -> Result<(), Failure> {
     let Some(expectations) = expectations else { return Err(Failure::NotStarted(reports)) };
     report::print_all(&reports);
     let actual = read_actual(call, actual)?;
+    let wrong = expectations.wrong_facts(&actual);
+    if !wrong.is_empty() {
+        return Err(Failure::NotStarted(wrong.into_iter().map(Report::plain).collect()));
+    }
     let outcomes = evaluate(call, &expectations, &actual)?;
     match call.format {
         OutcomeFormat::Text => print_styled(&text(&outcomes, &actual, call.explain))?,
@@ -115,8 +122,12 @@ fn text(outcomes: &[Outcome], actual: &Actual, explain: bool) -> String {
         if explain {
             out.push_str(&tree_text(&outcome.tree));
         } else if outcome.answer != Answer::Met {
-            for cause in outcome.tree.causes() {
+            let causes = outcome.tree.causes();
+            for cause in causes.iter().take(MAX_CAUSES) {
                 let _ = writeln!(out, "  {}", visible(&cause.reason));
+            }
+            if let Some(more @ 1..) = causes.len().checked_sub(MAX_CAUSES) {
+                let _ = writeln!(out, "  and {more} more; `--explain` shows every one");
             }
         }
     }

@@ -9,6 +9,7 @@ mod record;
 mod sentence;
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use threadline_lang::diag::excerpt;
 use threadline_lang::{Number, Scope, Session, Value};
@@ -90,7 +91,8 @@ impl<'t> Trail<'t> {
             TrailStep::Root => {}
             TrailStep::Path(path) => path.steps().iter().for_each(|step| step.write(out)),
             TrailStep::Key(name) => crate::path::write_key(name, out),
-            TrailStep::Index(index) => out.push_str(&format!("[{index}]")),
+            // Writing into a text cannot fail.
+            TrailStep::Index(index) => drop(write!(out, "[{index}]")),
             TrailStep::Length => out.push_str(" | len"),
         }
     }
@@ -197,7 +199,7 @@ impl<'a, 'w> Evaluation<'a, 'w> {
             What::Not(inner) => {
                 record.open();
                 let answer = self.check(inner, subject, at, record).negated_if(true);
-                record.close(|_| sentence::not(answer, at.text(), node));
+                record.close(|lines| sentence::not(answer, at.text(), node, lines));
                 answer
             }
             What::When(when) => self.when(node, when, subject, at, record),
@@ -371,27 +373,19 @@ impl<'a, 'w> Evaluation<'a, 'w> {
         self.evaluated += 1;
         if let Operand::Fixed(prepared, expected) = &test.operand {
             let result = self.apply(test.named, prepared, subject);
-            let answer = answer_of(&result, test.named.negated);
+            let answer = answer_of(result, test.named.negated);
             record.line(|| {
-                sentence::test(
-                    answer,
-                    node,
-                    test.named,
-                    Ok((prepared, expected)),
-                    subject,
-                    at.text(),
-                    &result,
-                )
+                sentence::test(answer, node, test.named, Ok((prepared, expected)), subject, at.text(), result)
             });
             return answer;
         }
         match self.operand(test.named, &test.operand) {
             Ok((prepared, expected)) => {
                 let result = self.apply(test.named, &prepared, subject);
-                let answer = answer_of(&result, test.named.negated);
+                let answer = answer_of(result, test.named.negated);
                 record.line(|| {
                     let operand = Ok((&*prepared, &*expected));
-                    sentence::test(answer, node, test.named, operand, subject, at.text(), &result)
+                    sentence::test(answer, node, test.named, operand, subject, at.text(), result)
                 });
                 answer
             }
@@ -405,7 +399,7 @@ impl<'a, 'w> Evaluation<'a, 'w> {
                         Err(why),
                         subject,
                         at.text(),
-                        &Err(Failed::Missing),
+                        Err(Failed::Missing),
                     )
                 });
                 Answer::NotEvaluable
@@ -497,7 +491,8 @@ impl<'a, 'w> Evaluation<'a, 'w> {
         }
         let plain = counts.decided(0).unwrap_or(Answer::NotEvaluable);
         let answer = plain.negated_if(inner.negated);
-        record.close(|_| sentence::quantified(answer, at.text(), node, inner, items.len(), &counts));
+        record
+            .close(|lines| sentence::quantified(answer, at.text(), node, inner, items.len(), &counts, lines));
         answer
     }
 
@@ -520,7 +515,7 @@ impl<'a, 'w> Evaluation<'a, 'w> {
         }
         record.open();
         let answer = self.check(&inner.check, Subject::Value(&length), &trail, record).negated_if(true);
-        record.close(|_| sentence::not(answer, at.text(), node));
+        record.close(|lines| sentence::not(answer, at.text(), node, lines));
         answer
     }
 
@@ -626,9 +621,9 @@ enum Failed {
     Why(Why),
 }
 
-fn answer_of(result: &Result<bool, Failed>, negated: bool) -> Answer {
+fn answer_of(result: Result<bool, Failed>, negated: bool) -> Answer {
     match result {
-        Ok(met) => Answer::of(*met).negated_if(negated),
+        Ok(met) => Answer::of(met).negated_if(negated),
         Err(_) => Answer::NotEvaluable,
     }
 }

@@ -34,16 +34,11 @@ impl Record for Silent {
 }
 
 /// Every line.
+#[derive(Default)]
 pub(super) struct Lines {
     /// The lines of all open ones, the outermost first.
     lines: Vec<Tree>,
     open: Vec<usize>,
-}
-
-impl Default for Lines {
-    fn default() -> Self {
-        Self { lines: Vec::new(), open: Vec::new() }
-    }
 }
 
 impl Lines {

@@ -19,6 +19,7 @@ pub(super) fn line(answer: Option<Answer>) -> Tree {
         expected: None,
         actual: None,
         reason: String::new(),
+        negates: false,
         vacuous: false,
         score: None,
         children: Vec::new(),
@@ -108,13 +109,16 @@ pub(super) fn any(answer: Answer, path: String, node: &Node, members: usize, dec
     logic(answer, path, node, reason)
 }
 
-pub(super) fn not(answer: Answer, path: String, node: &Node) -> Tree {
+pub(super) fn not(answer: Answer, path: String, node: &Node, lines: &[Tree]) -> Tree {
     let reason = match answer {
-        Answer::Met => "what it negates is unmet",
-        Answer::Unmet => "what it negates is met",
-        Answer::NotEvaluable => "what it negates cannot be evaluated",
+        Answer::Met => "what it negates is unmet".to_owned(),
+        Answer::Unmet => {
+            let met: Vec<&str> = lines.iter().map(|line| line.reason.as_str()).collect();
+            format!("what it negates is met: {}", met.join("; "))
+        }
+        Answer::NotEvaluable => "what it negates cannot be evaluated".to_owned(),
     };
-    logic(answer, path, node, reason.to_owned())
+    Tree { negates: true, ..logic(answer, path, node, reason) }
 }
 
 pub(super) fn when(answer: Answer, path: String, node: &Node, condition: Answer, branch: bool) -> Tree {
@@ -212,7 +216,7 @@ pub(super) fn test(
     operand: Result<(&Prepared, &Value), String>,
     subject: Subject<'_>,
     path: String,
-    result: &Result<bool, Failed>,
+    result: Result<bool, Failed>,
 ) -> Tree {
     let operator = node.written.clone();
     let actual = subject.value().cloned();
@@ -221,13 +225,12 @@ pub(super) fn test(
         Err(why) => (None, format!("what it compares with has no value: {why}")),
         Ok((prepared, expected)) => {
             let reason = match (result, subject) {
-                (Err(Failed::Missing), Subject::Missing(within, step)) => missing(&name, within, step),
-                (Ok(_), Subject::Missing(within, step)) => missing(&name, within, step),
+                (_, Subject::Missing(within, step)) => missing(&name, within, step),
                 (Ok(holds), Subject::Value(value)) => {
-                    let said = statement(named.operator.op, *holds, &name, prepared, expected, value);
+                    let said = statement(named.operator.op, holds, &name, prepared, expected, value);
                     format!("{said}{}", against(answer, named))
                 }
-                (Err(Failed::Why(why)), Subject::Value(value)) => failed(*why, &name, expected, value),
+                (Err(Failed::Why(why)), Subject::Value(value)) => failed(why, &name, expected, value),
                 (Err(_), _) => format!("{name} cannot be compared"),
             };
             (Some(expected.clone()), reason)
@@ -242,8 +245,9 @@ fn against(answer: Answer, named: Named) -> &'static str {
         return "";
     }
     match named.operator.op {
-        Op::Matches | Op::StartsWith | Op::EndsWith => ", which it should not",
-        Op::Contains | Op::ContainsAll | Op::ContainsAny => ", which it should not",
+        Op::Matches | Op::StartsWith | Op::EndsWith | Op::Contains | Op::ContainsAll | Op::ContainsAny => {
+            ", which it should not"
+        }
         // What is there, null or empty says enough.
         Op::Exists | Op::IsNull | Op::Empty | Op::Subset => "",
         _ => ", which it should not be",
@@ -306,7 +310,8 @@ fn statement(
             // A value is there, whatever was asked.
             format!("{name} is there: it is {a}")
         }
-        Op::IsNull | Op::Type | Op::Empty => format!("{name} is {}", of_kind(op, actual, &a)),
+        Op::IsNull | Op::Empty => format!("{name} is {}", of_kind(op, actual, &a)),
+        Op::Type => format!("{name} is {}", of_type(holds, expected, actual, &a)),
         Op::StartsWith => does("begins with", "begin with", &e),
         Op::EndsWith => does("ends with", "end with", &e),
         Op::Contains => does("contains", "contain", &e),
@@ -353,13 +358,20 @@ fn of_kind(op: Op, actual: &Value, a: &str) -> String {
     match op {
         Op::IsNull if actual.is_null() => "null".to_owned(),
         Op::IsNull => format!("not null but {a}"),
-        Op::Empty => {
+        _ => {
             let empty = operand::length(actual) == Ok(0);
             if empty { format!("empty: it is {a}") } else { format!("not empty: it is {a}") }
         }
-        _ if actual.is_null() => "null".to_owned(),
-        _ => format!("{}: {a}", actual.kind().with_article()),
     }
+}
+
+fn of_type(holds: bool, expected: &Value, actual: &Value, a: &str) -> String {
+    let kind = if actual.is_null() { "null" } else { actual.kind().with_article() };
+    let names = expected.as_list().map_or_else(|| vec![expected], |names| names.iter().collect());
+    let names: Vec<String> = names.into_iter().map(ToString::to_string).collect();
+    let not = if holds { String::new() } else { format!(", not {}", names.join(" or ")) };
+    let value = if actual.is_null() { String::new() } else { format!(": {a}") };
+    format!("{kind}{not}{value}")
 }
 
 fn several(name: &str, prepared: &Prepared, actual: &Value, holds: bool, a: &str) -> String {
@@ -421,6 +433,7 @@ pub(super) fn quantified(
     inner: &Inner,
     items: usize,
     counts: &Counts,
+    lines: &[Tree],
 ) -> Tree {
     let name = shown(&path);
     let at = |index: Option<usize>| index.map(|index| format!("{path}[{index}]")).unwrap_or_default();
@@ -430,15 +443,21 @@ pub(super) fn quantified(
         (_, _) if items == 0 => format!("{name} has no items"),
         (InnerKind::Each, Answer::Met) => format!("every item of {name} meets it"),
         (InnerKind::Each, Answer::Unmet) => format!("{} does not meet it", at(counts.first_unmet)),
+        (InnerKind::Some, Answer::Met) if inner.negated => {
+            let met = lines.iter().rfind(|line| line.answer == Some(Answer::Met));
+            let why = met.map(|line| line.reason.as_str()).unwrap_or_default();
+            format!("{} meets it: {why}", at(counts.first_met))
+        }
         (InnerKind::Some, Answer::Met) => format!("{} meets it", at(counts.first_met)),
         (InnerKind::Some, Answer::Unmet) => format!("no item of {name} meets it"),
+        (InnerKind::AtLeast(1), Answer::Met) => format!("1 item of {name} meets it"),
         (InnerKind::AtLeast(wanted), Answer::Met) => format!("{wanted} items of {name} meet it"),
         (InnerKind::AtLeast(wanted), Answer::Unmet) => too_few(wanted, items, counts, &at),
         _ => unknown(),
     };
     // A list without items meets what is asked of each, and of none.
     let vacuous = items == 0 && answer == Answer::Met;
-    Tree { vacuous, ..logic(answer, path, node, reason) }
+    Tree { vacuous, negates: inner.negated, ..logic(answer, path, node, reason) }
 }
 
 /// Fewer items than wanted. Counting ends when it is clear, so how many there are is not always known.

@@ -35,10 +35,15 @@ impl Loader<'_> {
             0 => self.paths(at, &entries, depth),
             count if count == entries.len() => self.operators(at, &entries, depth),
             _ => {
-                for (key, entry) in entries.iter().filter(|(key, _)| !is_operator(key)) {
-                    self.mixed(key, entry.key_span, at, &entries);
+                let (operators, others): (Vec<_>, Vec<_>) =
+                    entries.into_iter().partition(|(key, _)| is_operator(key));
+                let mut nodes = Vec::new();
+                for (key, entry) in others {
+                    self.mixed(key, entry.key_span, at, operators[0].0);
+                    nodes.extend(self.left_out_operator(key, entry.key_span));
                 }
-                None
+                nodes.extend(self.operators(at, &operators, depth));
+                together(nodes, at.node.span)
             }
         }
     }
@@ -49,10 +54,12 @@ impl Loader<'_> {
         for (key, entry) in entries {
             if let Some(meant) = meant(key) {
                 let message = format!("`{key}` is no operator");
-                let hint = format!(
-                    "did you mean `{meant}`; for a field of that name write `{}` as one path",
-                    last_path(at, key)
-                );
+                let hint = match last_path(at, key) {
+                    Some(path) => {
+                        format!("did you mean `{meant}`; for a field of that name write `{path}` as one path")
+                    }
+                    None => format!("did you mean `{meant}`"),
+                };
                 self.unknown(Check::UnknownOperator, entry.key_span, message, Some(hint));
                 nodes.extend(self.left_out_operator(key, entry.key_span));
                 continue;
@@ -74,23 +81,24 @@ impl Loader<'_> {
     }
 
     /// Operators and other keys side by side.
-    fn mixed(&mut self, key: &str, span: Span, at: &At<'_>, entries: &[(&str, &Entry)]) {
-        let operator =
-            entries.iter().find(|(key, _)| table::named(key).is_some()).map_or("eq", |(key, _)| *key);
+    fn mixed(&mut self, key: &str, span: Span, at: &At<'_>, operator: &str) {
         let names: Vec<String> = table::operator_names().collect();
         let near = meant(key).or_else(|| nearest(key, names.iter().map(String::as_str)).map(str::to_owned));
-        match near {
-            Some(near) => {
-                let message = format!("`{key}` is no operator");
-                self.unknown(Check::UnknownOperator, span, message, Some(format!("did you mean `{near}`")));
-            }
-            None => {
-                let message = format!("`{key}` is no operator, but stands beside `{operator}`, which is one");
-                let hint =
-                    format!("to look into the value write `{}` as a path of its own", last_path(at, key));
-                self.problem(Check::MixedKeys.at(span, message).hint(hint));
-            }
+        if let Some(near) = near {
+            let message = format!("`{key}` is no operator");
+            return self.unknown(
+                Check::UnknownOperator,
+                span,
+                message,
+                Some(format!("did you mean `{near}`")),
+            );
         }
+        let message = format!("`{key}` is no operator, but stands beside `{operator}`, which is one");
+        let hint = match last_path(at, key) {
+            Some(path) => format!("to look into the value write `{path}` as a path of its own"),
+            None => format!("to look into the value write `all: [{{{operator}: ...}}, {{{key}: ...}}]`"),
+        };
+        self.problem(Check::MixedKeys.at(span, message).hint(hint));
     }
 
     fn operators(&mut self, at: &At<'_>, entries: &[(&str, &Entry)], depth: usize) -> Option<Node> {
@@ -153,12 +161,7 @@ impl Loader<'_> {
         let depth = depth + 1;
         match key {
             "all" | "any" => {
-                if at.node.items().is_empty() {
-                    match at.node.value.as_list() {
-                        Some(_) => self
-                            .problem(Check::NoMembers.at(at.node.span, format!("`{key}` without a member"))),
-                        None => self.wrong_type(key, "a list of checks", at.node),
-                    }
+                if !self.list(key, "a list of checks", at) {
                     return None;
                 }
                 let members: Vec<Node> =
@@ -183,15 +186,14 @@ impl Loader<'_> {
                 };
                 let (then, otherwise) = (branch(self, "then"), branch(self, "else"));
                 if whole.node.get("then").is_none() && whole.node.get("else").is_none() {
-                    let message = "`when` without `then` and without `else` asks nothing";
-                    self.problem(Check::WithoutWhen.at(span, message));
+                    self.asks_nothing(span);
                     return None;
                 }
                 Some(node(key, span, What::When(When { condition: condition?, then, otherwise }.into())))
             }
             _ if whole.node.get("when").is_none() => {
-                self.problem(Check::WithoutWhen.at(span, format!("`{key}` without `when`")));
-                None
+                self.without_when(key, span);
+                self.comparison(at, "eq", depth).and(None)
             }
             _ => None,
         }
@@ -228,7 +230,9 @@ impl Loader<'_> {
                 );
             }
         }
-        found.into_iter().for_each(|problem| self.problem(problem));
+        for problem in found {
+            self.problem(problem);
+        }
     }
 }
 
@@ -267,12 +271,15 @@ fn meant(key: &str) -> Option<String> {
         .filter(|near| near.len().abs_diff(key.len()) <= 1 && key.is_ascii())
 }
 
-/// The last keys of a path, as one path.
-fn last_path(at: &At<'_>, key: &str) -> String {
+/// The last keys of a path, as one path. What is behind a field has none.
+fn last_path(at: &At<'_>, key: &str) -> Option<String> {
     let before = at.path.rsplit(['.', ']']).next().filter(|name| !name.is_empty()).unwrap_or("value");
+    if table::field(before).is_some() {
+        return None;
+    }
     let mut path = before.to_owned();
     crate::path::write_key(key, &mut path);
-    path
+    Some(path)
 }
 
 fn together(mut nodes: Vec<Node>, span: Span) -> Option<Node> {

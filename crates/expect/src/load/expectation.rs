@@ -10,7 +10,9 @@ use crate::checks::Check;
 use crate::load::fields::Bound;
 use crate::model::{Group, Member, Node, Operand, Score, Test, What, When};
 use crate::path::Path;
-use crate::table::{self, CHECKS, FIELDS, LOGIC, OPTIONS, Op, ROOTS};
+use crate::table::{self, CHECKS, FIELDS, FILE, LOGIC, OPTIONS, Op, ROOTS};
+
+const EXPECTATIONS: &str = "a list of expectations";
 
 /// The options of an expectation that say how it counts.
 #[derive(Default)]
@@ -19,6 +21,8 @@ struct Options {
     must: bool,
     threshold: Option<Number>,
     distinct: bool,
+    /// Whether a member of its `all` has a weight.
+    weighed: bool,
 }
 
 /// Where an expectation stands.
@@ -104,9 +108,8 @@ impl Loader<'_> {
                 "not" => nodes.extend(self.not(&child, depth, entry.key_span)),
                 "when" => nodes.extend(self.when(at, &child, depth, entry.key_span)),
                 "then" | "else" if at.node.get("when").is_none() => {
-                    let message = format!("`{key}` without `when`");
-                    let hint = "write the condition beside it, as `when`";
-                    self.problem(Check::WithoutWhen.at(entry.key_span, message).hint(hint));
+                    self.without_when(key, entry.key_span);
+                    self.below(&child, depth + 1);
                 }
                 "then" | "else" => {}
                 "expr" => {
@@ -131,7 +134,9 @@ impl Loader<'_> {
     }
 
     fn options(&mut self, at: &At<'_>, stands: Stands) -> Options {
-        let mut options = Options::default();
+        let members = at.node.get("all").map_or(&[][..], Source::items);
+        let weighed = members.iter().any(|member| member.get("weight").is_some());
+        let mut options = Options { weighed, ..Options::default() };
         for (key, entry) in at.node.entries() {
             let (value, node) = (&entry.node.value, &entry.node);
             match key {
@@ -185,21 +190,29 @@ impl Loader<'_> {
 
     // ---- logic ------------------------------------------------------------------------------------------
 
-    fn list(&mut self, key: &str, at: &At<'_>) -> bool {
+    /// Whether something is a list with members.
+    pub(super) fn list(&mut self, key: &str, of: &str, at: &At<'_>) -> bool {
         if at.node.value.as_list().is_none() {
-            self.wrong_type(key, "a list of expectations", at.node);
+            self.wrong_type(key, of, at.node);
             return false;
         }
         if at.node.items().is_empty() {
-            let message = format!("`{key}` without a member");
-            let hint = match key {
-                "all" => "nothing would always be met",
-                _ => "nothing would never be met",
-            };
-            self.problem(Check::NoMembers.at(at.node.span, message).hint(hint));
+            let always = if key == "all" { "always" } else { "never" };
+            let message = format!("`{key}` without a member would {always} be met");
+            self.problem(Check::NoMembers.at(at.node.span, message));
             return false;
         }
         true
+    }
+
+    pub(super) fn without_when(&mut self, key: &str, span: Span) {
+        let problem = Check::WithoutWhen.at(span, format!("`{key}` without `when`"));
+        self.problem(problem.hint("write the condition beside it, as `when`"));
+    }
+
+    pub(super) fn asks_nothing(&mut self, span: Span) {
+        let problem = Check::WithoutWhen.at(span, "`when` without `then` and without `else` asks nothing");
+        self.problem(problem.hint("write `then` beside it: what must be met when the condition is"));
     }
 
     fn all(
@@ -210,11 +223,11 @@ impl Loader<'_> {
         options: &Options,
         shared: Option<(&mut Bound, usize)>,
     ) -> Option<Node> {
-        if !self.list("all", at) {
+        if !self.list("all", EXPECTATIONS, at) {
             return None;
         }
         let joint = options.plain();
-        let (mut own, mut members, mut weighed) = (Bound::default(), Vec::new(), options.threshold.is_some());
+        let (mut own, mut members) = (Bound::default(), Vec::new());
         let alone = shared.is_none();
         let (bound, outer) = match shared {
             Some((bound, position)) => (bound, Some(position)),
@@ -228,7 +241,6 @@ impl Loader<'_> {
             if joint && first {
                 to.position = Some(outer.unwrap_or(members.len()));
             }
-            weighed |= item.node.get("weight").is_some();
             if item.node.get("must").is_some() && options.threshold.is_none() {
                 let message = "`must` says something only where `all` has a `threshold`: without one every member must be met";
                 let place = item.node.entry("must").map_or(item.node.span, |entry| entry.key_span);
@@ -241,13 +253,14 @@ impl Loader<'_> {
             let member = Member { node: step, weight: Number::int(1), must: false };
             members.insert(position.min(members.len()), member);
         }
-        let score = weighed.then(|| Score { threshold: options.threshold.clone() });
+        let scored = options.weighed || options.threshold.is_some();
+        let score = scored.then(|| Score { threshold: options.threshold.clone() });
         let group = Group { members, score, distinct: options.distinct };
         (!group.members.is_empty()).then(|| node("all", span, What::All(group)))
     }
 
     fn any(&mut self, at: &At<'_>, depth: usize, span: Span) -> Option<Node> {
-        if !self.list("any", at) {
+        if !self.list("any", EXPECTATIONS, at) {
             return None;
         }
         let mut members = Vec::new();
@@ -299,9 +312,7 @@ impl Loader<'_> {
         let condition = self.below(condition, depth + 1);
         let (then, otherwise) = (branch(self, "then"), branch(self, "else"));
         if then.is_none() && otherwise.is_none() {
-            let problem =
-                Check::WithoutWhen.at(span, "`when` without `then` and without `else` asks nothing");
-            self.problem(problem.hint("write `then` beside it: what must be met when the condition is"));
+            self.asks_nothing(span);
             return None;
         }
         let (then, otherwise) = (then.unwrap_or(None), otherwise.unwrap_or(None));
@@ -333,9 +344,15 @@ impl Loader<'_> {
                 self.unknown_field(key, path.root().unwrap_or(key), span);
                 return self.left_out(key, span);
             }
-            Err(_) => {
-                self.unknown_field(key, key, span);
-                return self.left_out(key, span);
+            Err(why) => {
+                let name = key.split(['.', '[']).next().unwrap_or_default();
+                if table::root(name).is_none() {
+                    self.unknown_field(key, key, span);
+                    return self.left_out(key, span);
+                }
+                let problem = Check::BadPath.at(span, format!("`{key}` is no path: {why}"));
+                self.problem(problem.hint("paths are written like `value.a[0]` or `value[\"any key\"]`"));
+                return None;
             }
         };
         let root = path.root().unwrap_or_default();
@@ -380,11 +397,15 @@ impl Loader<'_> {
     }
 
     fn unknown_field(&mut self, key: &str, root: &str, span: Span) {
-        if let Some(operator) = table::named(key) {
-            let name = operator.operator.name;
+        if table::named(key).is_some() {
             let message = format!("`{key}` is an operator: it stands behind a field or a path");
             let problem = Check::UnknownField.at(span, message);
-            return self.problem(problem.hint(format!("write `value: {{{name}: ...}}`, or another path")));
+            return self.problem(problem.hint(format!("write `value: {{{key}: ...}}`, or another path")));
+        }
+        if known(FILE, key).is_some() {
+            let message = format!("`{key}` is a key of a file, not of an expectation");
+            let hint = "it stands at the top, beside `expectations`";
+            return self.unknown(Check::UnknownField, span, message, Some(hint.to_owned()));
         }
         let facts: Vec<EcoString> = self.facts.iter().flatten().map(|(name, _)| name.clone()).collect();
         let fields = FIELDS.iter().map(|field| field.name);
@@ -399,6 +420,9 @@ impl Loader<'_> {
             None if self.facts.is_some() => {
                 "a fact is read as `facts.NAME` and declared in `facts`".to_owned()
             }
+            None if key.starts_with('[') => {
+                format!("to look into the actual document write `value{key}`")
+            }
             None => format!("to look into the actual document write `value.{key}` or `facts.{key}`"),
         };
         let message = format!("`{key}` is neither a field nor a path into the actual document");
@@ -407,9 +431,9 @@ impl Loader<'_> {
 }
 
 impl Options {
-    /// Whether the members of `all` are just met together.
+    /// Whether the members of `all` are just met together; those that are weighed count each on its own.
     fn plain(&self) -> bool {
-        self.threshold.is_none() && !self.distinct
+        self.threshold.is_none() && !self.distinct && !self.weighed
     }
 }
 

@@ -99,8 +99,8 @@ impl Loader<'_> {
                         let met = self.bool(name, at.node)?;
                         Operand::Fixed(operand::Prepared::Bool(met).into(), met.into())
                     }
-                    FieldTakes::Text if at.node.value.as_str().is_none_or(str::is_empty) => {
-                        self.wrong_type(name, "text", at.node);
+                    FieldTakes::Text if at.node.value.as_str().is_none_or(|text| text.trim().is_empty()) => {
+                        self.wrong_type(name, "the name of a role", at.node);
                         return None;
                     }
                     _ => {
@@ -179,9 +179,10 @@ impl Loader<'_> {
             if let Some((_, other)) = other
                 && !operand::can_be_both(other, equal)
             {
+                // Of parameters only the path says which one it is.
+                let name = if check.written == "expectedParams" { &path } else { check.written.as_str() };
                 let message = format!(
-                    "`{}` cannot be both {} and {}: the checks of one expectation are about one step of the plan",
-                    check.written,
+                    "`{name}` cannot be both {} and {}: the checks of one expectation are about one step of the plan",
                     super::shown(other.1),
                     super::shown(equal.1)
                 );
@@ -209,11 +210,19 @@ impl Loader<'_> {
         }
         let mut sound = true;
         let empty = |value: &Value| value.as_str() == Some("");
-        let texts =
-            std::iter::once(at.node).chain(at.node.items()).filter(|node| node.value.as_list().is_none());
+        let texts = match at.node.value.as_list() {
+            Some([]) => {
+                self.problem(Check::NoMembers.at(at.node.span, format!("`{name}` needs at least one text")));
+                return None;
+            }
+            Some(_) => at.node.items(),
+            None => std::slice::from_ref(at.node),
+        };
         for item in texts {
             if !is_word(&item.value) {
-                self.wrong_type(name, expected, item);
+                let found = item.value.kind().with_article();
+                let message = format!("every item of `{name}` is text, this is {found}");
+                self.problem(Check::WrongType.at(item.span, message));
                 sound = false;
             } else if empty(&item.value) {
                 let message = format!("`{name}` has an empty text, which every text contains");

@@ -7,6 +7,8 @@ mod comparison;
 mod expectation;
 mod fields;
 
+use std::collections::BTreeSet;
+
 use ecow::{EcoString, eco_format};
 use threadline_lang::diag::{Diagnostic, Severity, Span, nearest};
 use threadline_lang::source::{Node as Source, SourceFile, in_order, of_language, place_in};
@@ -87,7 +89,7 @@ pub fn load_part(
 ) -> (Expectations, Vec<Diagnostic>) {
     let mut loader = Loader::new(text, context);
     let members = loader.members(&At { node, path: at.into() });
-    (Expectations { members, distinct: false }, in_order(loader.problems))
+    (Expectations { members, distinct: false, facts: Vec::new() }, in_order(loader.problems))
 }
 
 /// A place in a file, and the keys that lead there.
@@ -145,24 +147,32 @@ impl<'c> Loader<'c> {
     }
 
     fn wrong_type(&mut self, key: &str, expected: &str, node: &Source) {
-        let found = node.value.kind().with_article();
-        self.problem(Check::WrongType.at(node.span, format!("`{key}` takes {expected}, this is {found}")));
+        // The type of a list or object is enough; of what is too large or too short the value says more.
+        let found = match node.value.kind() {
+            kind @ (Type::List | Type::Object) => kind.with_article().to_owned(),
+            _ => shown(&node.value),
+        };
+        self.problem(Check::WrongType.at(node.span, format!("`{key}` takes {expected}, not {found}")));
     }
 
     // ---- files ------------------------------------------------------------------------------------------
 
     fn file(&mut self, tree: &Source) -> Option<Expectations> {
+        if tree.value.is_null() {
+            self.problem(Check::NoMembers.at(tree.span, "there is no expectation in this file"));
+            return None;
+        }
         let root = At { node: tree, path: EcoString::new() };
         let Some(expectations) = tree.get("expectations") else {
             let members = self.members(&root);
-            return Some(Expectations { members, distinct: false });
+            return Some(Expectations { members, distinct: false, facts: Vec::new() });
         };
         let mut distinct = false;
         for (key, entry) in tree.entries() {
             let node = &entry.node;
             match key {
                 "expectations" => {}
-                "facts" => self.facts = self.declared(node),
+                "facts" => self.facts = Some(self.declared(node)),
                 "distinct" => distinct = self.bool(key, node).unwrap_or_default(),
                 "unknown" => match node.value.as_str() {
                     Some("error") => self.unknown = Unknown::Error,
@@ -184,7 +194,9 @@ impl<'c> Loader<'c> {
         let at = root.key("expectations", expectations);
         let members =
             if expectations.value.as_object().is_some() { self.named(&at) } else { self.members(&at) };
-        Some(Expectations { members, distinct })
+        let facts = self.facts.iter().flatten();
+        let facts = facts.filter_map(|(name, kind)| Some((name.clone(), (*kind)?))).collect();
+        Some(Expectations { members, distinct, facts })
     }
 
     fn unknown_file_key(&mut self, key: &str, span: Span) {
@@ -198,7 +210,7 @@ impl<'c> Loader<'c> {
     }
 
     /// The facts that a file declares.
-    fn declared(&mut self, node: &Source) -> Option<Vec<(EcoString, Option<TypeName>)>> {
+    fn declared(&mut self, node: &Source) -> Vec<(EcoString, Option<TypeName>)> {
         let mut facts = Vec::new();
         match node.value.kind() {
             Type::List => {
@@ -213,16 +225,16 @@ impl<'c> Loader<'c> {
                 for (name, entry) in node.entries() {
                     let kind = entry.node.value.as_str().and_then(TypeName::of);
                     if kind.is_none() && entry.node.value.as_str() != Some("any") {
-                        let types =
-                            "the name of a type: any, null, bool, int, float, number, text, list, object";
-                        self.wrong_type(name, types, &entry.node);
+                        let message = format!("{} is no type of a fact", shown(&entry.node.value));
+                        let hint = "types are any, null, bool, int, float, number, text, list, object";
+                        self.problem(Check::WrongType.at(entry.node.span, message).hint(hint));
                     }
                     facts.push((name.into(), kind));
                 }
             }
             _ => self.wrong_type("facts", "names with types, or a list of names", node),
         }
-        Some(facts)
+        facts
     }
 
     /// One expectation or a list of them.
@@ -234,10 +246,11 @@ impl<'c> Loader<'c> {
             self.problem(Check::NoMembers.at(at.node.span, "there is no expectation in this list"));
         }
         let mut members: Vec<Expectation> = Vec::new();
+        let mut names = BTreeSet::new();
         for (index, item) in at.items().enumerate() {
             let member = self.expectation(&item, &(index + 1).to_string());
             if let Some(member) = &member
-                && members.iter().any(|other| other.name == member.name)
+                && !names.insert(member.name.clone())
             {
                 let message = format!("there is another expectation called `{}`", member.name);
                 self.problem(Check::DuplicateName.at(item.node.span, message));
@@ -281,9 +294,10 @@ impl<'c> Loader<'c> {
 
     /// What stands behind an operator.
     fn operand(&mut self, named: Named, at: &At<'_>) -> Option<Operand> {
-        let document = self.document(at)?;
-        let Some(value) = document.as_fixed() else {
-            return Some(Operand::Dynamic(Field { of: document, origin: at.origin() }.into()));
+        let (document, sound) = self.document(at)?;
+        let value = match document.as_fixed() {
+            Some(value) if sound => value,
+            _ => return Some(Operand::Dynamic(Field { of: document, origin: at.origin() }.into())),
         };
         match operand::prepare(named, value) {
             Ok(prepared) => Some(Operand::Fixed(prepared.into(), value.clone())),
@@ -300,15 +314,15 @@ impl<'c> Loader<'c> {
         }
     }
 
-    /// A value with the templates in it compiled.
-    fn document(&mut self, at: &At<'_>) -> Option<Document> {
+    /// A value with the templates in it compiled, and whether all of them could be. What could be is checked further.
+    fn document(&mut self, at: &At<'_>) -> Option<(Document, bool)> {
         match Document::compile(self.context.syntax, |sink| at.node.feed(sink)) {
-            Ok(document) => Some(document),
-            Err(DocumentError::Templates { errors, .. }) => {
+            Ok(document) => Some((document, true)),
+            Err(DocumentError::Templates { errors, rest }) => {
                 for error in &errors {
                     self.problem(of_language(error, &at.origin(), self.text));
                 }
-                None
+                Some((rest, false))
             }
             Err(DocumentError::Read(error)) => {
                 self.problem(Check::Unreadable.at(error.span, error.to_string()));

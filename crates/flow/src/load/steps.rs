@@ -300,7 +300,9 @@ impl Loader {
         };
         let (expectations, problems) =
             threadline_expect::load_part(place.node, &place.path, self.file.text(), &context);
-        problems.into_iter().for_each(|problem| self.problem(problem));
+        for problem in problems {
+            self.problem(problem);
+        }
         let span = fields.found("expect").map_or(place.node.span, |found| found.entry.key_span);
         if !matches!(action, Action::Shell { .. } | Action::Argv(_) | Action::Agent { .. }) {
             for root in ["exit_code", "output"].into_iter().filter(|root| expectations.reads(root)) {

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use threadline_engine::evaluate::{Act, Left, Resolved, explain_expectations};
+use threadline_engine::evaluate::{Act, Left, Resolved, Wanted, expected};
 use threadline_engine::event::{Event, Instance, Millis, Output, Seq, Status, What};
 use threadline_engine::replay::{Evaluated, Look, Maker, Seen};
 use threadline_expect::{Outcome, Settled};
@@ -143,7 +143,7 @@ fn expectations(history: &History<'_>, fields: &mut [FieldTold], output: &Output
             let printed =
                 left.also.as_ref().and_then(|also| also.get("output")).filter(|text| !text.is_null());
             let left = Left { value: &left.value, output: printed, meta: &left.meta };
-            *told = explain_expectations(settled, &left).unwrap_or_default();
+            *told = expected(settled, &left, Wanted::All).unwrap_or_default();
         }
     }
     Ok(())

@@ -475,6 +475,9 @@ pub(crate) struct What {
     /// A JSON or YAML object of inputs
     #[arg(long, value_name = "FILE")]
     pub(crate) inputs: Option<PathBuf>,
+    /// What a graph is started with, read as `${trigger}`: JSON, or a file after `@`
+    #[arg(long, value_name = "JSON|@FILE")]
+    pub(crate) payload: Option<String>,
     #[command(flatten)]
     pub(crate) settings: Settings,
     /// Let values set for `context` stand as code in shell text

@@ -276,6 +276,7 @@ fn kind(kind: &Kind) -> String {
         Kind::Expression => "condition".to_owned(),
         Kind::Shell => "shell".to_owned(),
         Kind::Expectation => "expectation".to_owned(),
+        Kind::Nodes => "nodes".to_owned(),
         Kind::Steps => "steps".to_owned(),
         Kind::Object(object) => format!("[{0}](#{0})", object.name),
         Kind::Map(inner) => format!("names, each with {}", self::kind(inner)),

@@ -87,6 +87,12 @@ impl Canonical {
                 self.number("create_dirs", u128::from(*create_dirs));
             }
             Act::Value(value) => self.value("value", value),
+            Act::Made { value, meta } => {
+                self.value("made", value);
+                for (name, value) in meta {
+                    self.value(name, value);
+                }
+            }
         }
     }
 

@@ -9,12 +9,17 @@ use threadline_expect::{
     Actual, Answer, Evaluation, Expectations, Kind, NoJudge, Outcome, Settled, Unsettled, UnsettledWhy,
 };
 use threadline_flow::forms;
-use threadline_flow::model::{Action, Backoff, Field, FileFormat, Retry, Setting, Step, Variable};
-use threadline_flow::plan::{Plan, StepNumber};
+use threadline_flow::model::{
+    Action, Backoff, Condition, Field, FileFormat, Retry, Setting, Step, Trigger, Variable,
+};
+use threadline_flow::plan::{PAYLOAD, Plan, StepNumber};
 use threadline_flow::problem::{self, Problem};
 use threadline_flow::shell::{Argument, BindError, Bound};
+use threadline_lang::diag::Span;
 use threadline_lang::value::JsonStyle;
-use threadline_lang::{Document, Error, Explanation, NoWorld, Origin, Scope, Session, Template, Value};
+use threadline_lang::{
+    Document, Error, Explanation, Expression, NoWorld, Origin, Scope, Session, Syntax, Template, Value,
+};
 
 /// What a step does, with every value in its place.
 #[derive(Debug, Clone)]
@@ -72,6 +77,13 @@ pub enum Act {
     },
     /// Nothing but a value.
     Value(Value),
+    /// A value that the engine itself makes, and its own meta data.
+    Made {
+        /// The value.
+        value: Value,
+        /// The meta data.
+        meta: Vec<(&'static str, Value)>,
+    },
 }
 
 /// When a failed step is tried again.
@@ -170,11 +182,46 @@ impl FieldError {
 /// Errors of a step's fields.
 pub type FieldErrors = Vec<FieldError>;
 
-/// Whether a step's condition holds.
-pub fn decide(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Result<bool, FieldErrors> {
-    let Some(when) = &step.when else { return Ok(true) };
-    session.set_origin(Some(when.origin.clone()));
-    when.of.condition(scope, session).map_err(|error| vec![language(error, &when.origin)])
+/// Whether a step begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// It does.
+    Go,
+    /// It is skipped; why, in words.
+    Skip(EcoString),
+}
+
+/// Whether a step's condition holds, and whether its trigger fires.
+pub fn decide(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Result<Decision, FieldErrors> {
+    if let Some(when) = &step.when {
+        session.set_origin(Some(when.origin.clone()));
+        let holds = when.of.condition(scope, session);
+        if !holds.map_err(|error| vec![language(error, &when.origin)])? {
+            return Ok(Decision::Skip("`when` is false".into()));
+        }
+    }
+    let Action::Trigger(trigger) = &step.action else { return Ok(Decision::Go) };
+    if !trigger.enabled {
+        return Ok(Decision::Skip("the trigger is not enabled".into()));
+    }
+    let Some(filters) = &trigger.filters else { return Ok(Decision::Go) };
+    let actual = Actual::new(Kind::Plain, payload(scope, session));
+    let outside = Scope::new();
+    let Ok(actual) = actual else {
+        return Ok(Decision::Skip("the payload is nested too deep for its `filters`".into()));
+    };
+    let mut judge = NoJudge;
+    let mut evaluation = Evaluation::new(&actual, &outside, session, &mut judge);
+    let unmet = evaluation.explain_all(&filters.of).into_iter().find(|outcome| outcome.answer != Answer::Met);
+    Ok(unmet.map_or(Decision::Go, |outcome| {
+        Decision::Skip(ecow::eco_format!("the payload does not meet `filters`: {}", outcome.reason))
+    }))
+}
+
+/// What the graph was started with.
+fn payload(scope: &Scope, session: &mut Session<'_>) -> Value {
+    let payload = Expression::parse(PAYLOAD, &Syntax::DEFAULT);
+    payload.ok().and_then(|payload| payload.value(scope, session).ok()).unwrap_or_default()
 }
 
 /// Why a step's condition is what it is.
@@ -276,6 +323,8 @@ pub fn resolve(
         }
         Action::Value(document) => fields.document(document).map(Act::Value),
         Action::ForEach(_) => Some(Act::Value(Value::NULL)),
+        Action::Condition(condition) => fields.condition(condition),
+        Action::Trigger(trigger) => Some(triggered(trigger, payload(scope, fields.session))),
     };
     let expect = step.expect.as_ref().and_then(|expect| fields.expectations(&expect.of));
     let errors = fields.errors;
@@ -374,6 +423,43 @@ pub fn file_text(value: &Value, format: FileFormat) -> String {
     }
 }
 
+/// What a trigger leaves: the payload.
+fn triggered(trigger: &Trigger, payload: Value) -> Act {
+    let value = Value::object([("triggered".into(), true.into()), ("trigger_data".into(), payload)]);
+    let meta = vec![("trigger_type", trigger.kind.name().into()), ("trigger_config", trigger.config.clone())];
+    Act::Made { value: value.unwrap_or_default(), meta }
+}
+
+/// An object of a few small values.
+fn small<const N: usize>(entries: [(&str, Value); N]) -> Value {
+    Value::object(entries.map(|(name, value)| (name.into(), value))).unwrap_or_default()
+}
+
+/// A condition with what it read in place of the references.
+fn resolved_condition(source: &str, explanation: &Explanation) -> String {
+    let mut read = Vec::new();
+    leaves(explanation, &mut read);
+    read.sort_by_key(|(span, _)| std::cmp::Reverse(span.start));
+    let mut text = source.to_owned();
+    for (span, value) in read {
+        let range = span.range();
+        if text.is_char_boundary(range.start) && text.is_char_boundary(range.end) && range.end <= text.len() {
+            text.replace_range(range, &value);
+        }
+    }
+    text
+}
+
+/// The parts of a condition that are made of no others, with their values.
+fn leaves(explanation: &Explanation, found: &mut Vec<(Span, String)>) {
+    if explanation.parts.is_empty()
+        && let Some(Ok(value)) = &explanation.outcome
+    {
+        found.push((explanation.span, threadline_lang::diag::excerpt(value)));
+    }
+    explanation.parts.iter().for_each(|part| leaves(part, found));
+}
+
 fn language(error: Error, origin: &Origin) -> FieldError {
     FieldError { origin: origin.clone(), cause: Cause::Language(error) }
 }
@@ -466,6 +552,22 @@ impl Fields<'_, '_, '_> {
             max_delay: self.duration(&retry.max_delay).unwrap_or(Duration::MAX),
             jitter: retry.jitter,
         }
+    }
+
+    /// The branch that a conditional takes, and why.
+    fn condition(&mut self, condition: &Condition) -> Option<Act> {
+        let Field { of, origin } = &condition.expression;
+        self.session.set_origin(Some(origin.clone()));
+        let result = of.condition(self.scope, self.session);
+        let result = result.map_err(|error| self.errors.push(language(error, origin))).ok()?;
+        let explanation = of.explain(self.scope, self.session);
+        let value = [("condition_result", result.into()), ("branch", result.to_string().into())];
+        let meta = vec![
+            ("condition", condition.written.clone().into()),
+            ("resolved_condition", resolved_condition(of.source(), &explanation).into()),
+            ("evaluation_method", "expression".into()),
+        ];
+        Some(Act::Made { value: small(value), meta })
     }
 
     fn expectations(&mut self, expectations: &Expectations) -> Option<Settled> {

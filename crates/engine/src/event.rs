@@ -180,6 +180,8 @@ pub struct RunStarted {
     pub inputs: Datum,
     /// What earlier runs exported, an object by the names of `imports`.
     pub imports: Datum,
+    /// What a graph is started with; null when there is nothing.
+    pub payload: Datum,
     /// The settings of `context` that the caller made: path and value.
     pub set: Vec<(EcoString, Datum)>,
     /// Whether the caller vouched for these settings, so that they may stand as code.

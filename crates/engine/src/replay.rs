@@ -105,6 +105,10 @@ impl Fold {
     pub fn seen(&self, event: &Event) -> Option<Seen> {
         let (mut attempt, mut rerun_of, mut hash) = (0, false, None);
         let (evaluated, computed) = match &event.what {
+            // Nothing of a node is evaluated that cannot begin.
+            What::Skipped { .. } if matches!(self.machine.next_of(&event.at)?, Command::Skip { .. }) => {
+                return None;
+            }
             What::Decided { computed, .. } | What::Skipped { computed, .. } => {
                 (Evaluated::Condition, computed)
             }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use ecow::{EcoString, eco_format};
-use threadline_flow::plan::Plan;
+use threadline_flow::plan::{PAYLOAD, Plan};
 use threadline_lang::{Entry, Envelope, Item, Scope, Value};
 
 use crate::event::Seq;
@@ -44,6 +44,8 @@ pub struct RunNames {
     pub inputs: Value,
     /// What earlier runs exported, an object by the names of `imports`.
     pub imports: Value,
+    /// What a graph is started with.
+    pub payload: Value,
     /// The name of the workflow.
     pub workflow: EcoString,
     /// The id of the run.
@@ -80,6 +82,9 @@ impl RunNames {
             ("inputs".into(), Entry::Plain(self.inputs.clone())),
             ("workflow".into(), Entry::Plain(workflow)),
         ];
+        if plan.lists[0].graph.is_some() {
+            entries.push((PAYLOAD.into(), Entry::Plain(self.payload.clone())));
+        }
         let context = plan.workflow.context.as_ref();
         let context = context.map(|context| Entry::Definitions(Arc::clone(&context.definitions)));
         entries.push(("context".into(), context.unwrap_or_else(|| Entry::Names(Scope::new()))));

@@ -173,6 +173,7 @@ fn drive(
     let scope = names.scope(&plan);
     let mut env = Environment::inherited();
     env.remove("THREADLINE_RUN");
+    let is_graph = plan.lists[0].graph.is_some();
     let shared = Shared {
         core: Mutex::new(Core {
             machine,
@@ -196,7 +197,7 @@ fn drive(
         env,
         context: Mutex::new(context),
         waiting,
-        jobs: jobs.unwrap_or(MAX_JOBS).max(1),
+        jobs: jobs.unwrap_or(if is_graph { side_by_side() } else { MAX_JOBS }).max(1),
     };
     std::thread::scope(|listeners| {
         let journal = &shared.journal;
@@ -263,7 +264,9 @@ impl Shared<'_> {
             }
             if self.stop.asked() {
                 core.machine.stop();
-                core.ready.retain(|command| matches!(command, Command::End(_) | Command::Collect { .. }));
+                core.ready.retain(|command| {
+                    matches!(command, Command::End(_) | Command::Collect { .. } | Command::Skip { .. })
+                });
                 core.timers.clear();
             }
             core.wake_due(Instant::now());
@@ -386,6 +389,11 @@ impl Core {
             self.ready.extend(due.and_then(|(_, at)| self.machine.waited(&at)));
         }
     }
+}
+
+/// How many nodes of a graph run at once when nobody says: nothing else bounds them.
+fn side_by_side() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get).max(4)
 }
 
 /// The time of events.

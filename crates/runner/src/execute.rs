@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use ecow::EcoString;
 use jiff::Timestamp;
-use threadline_engine::evaluate::{self, Act, FieldErrors, Resolved};
+use threadline_engine::evaluate::{self, Act, Decision, FieldErrors, Resolved};
 use threadline_engine::event::{Datum, Instance, Millis, Output, Seq, Status, What};
 use threadline_engine::machine::{Command, Outcome, Task};
 use threadline_engine::view::View;
@@ -55,6 +55,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         let Work { command, view, earlier } = work;
         match command {
             Command::Decide(task) => self.decide(&task, &view),
+            Command::Skip { task, reason } => self.skip(&task, &reason),
             Command::Expand(task) => self.expand(&task, &view),
             Command::Start { task, attempt, base, rerun } => {
                 self.start(&task, &view, Attempt { number: attempt, base, rerun }, &earlier)
@@ -86,15 +87,23 @@ impl<'s, 'a> Executor<'s, 'a> {
         self.define(&record, context)?;
         let computed = self.shared.journal.store().computed(&record.computed)?;
         let what = match decided {
-            Ok(true) => What::Decided { as_of: task.as_of, computed },
-            Ok(false) => {
+            Ok(Decision::Go) => What::Decided { as_of: task.as_of, computed },
+            Ok(Decision::Skip(reason)) => {
                 let measured = clock.measured(node_type(step), 0, Vec::new());
-                let output = output::skipped(self.shared.journal.store(), &measured, "`when` is false")?;
+                let output = output::skipped(self.shared.journal.store(), &measured, &reason)?;
                 What::Skipped { as_of: task.as_of, computed, output }
             }
             Err(errors) => return self.field_errors(task, &errors, &record, &clock, 0),
         };
         self.shared.record(task.at.clone(), what, Sync::Now).map(|_| ())
+    }
+
+    /// A node that cannot begin.
+    fn skip(&self, task: &Task, reason: &str) -> Result<(), DriveError> {
+        let measured = Clock::start().measured(node_type(self.step(task)), 0, Vec::new());
+        let output = output::skipped(self.shared.journal.store(), &measured, reason)?;
+        let what = What::Skipped { as_of: task.as_of, computed: Vec::new(), output };
+        self.shared.record(task.at.clone(), what, Sync::Later).map(|_| ())
     }
 
     fn expand(&self, task: &Task, view: &View) -> Result<(), DriveError> {
@@ -261,9 +270,10 @@ impl<'s, 'a> Executor<'s, 'a> {
 
     fn finish(&self, task: &Task, output: Output) -> Result<(), DriveError> {
         let small = is_small(&output).then(|| output.clone());
-        // Items that run at once do not wait for each other, so what they leave shares a sync; whoever does wait for it
+        // Items and nodes that run at once do not wait for each other, so what they leave shares a sync; whoever does wait for it
         // has it written at once.
-        let sync = if task.at.items().next().is_some() { Sync::Later } else { Sync::Now };
+        let aside = task.at.items().next().is_some() || self.shared.plan.lists[0].graph.is_some();
+        let sync = if aside { Sync::Later } else { Sync::Now };
         let seq = self.shared.record(task.at.clone(), What::Finished { output }, sync)?;
         if let Some(output) = small {
             // Whoever reads it next need not ask the journal.
@@ -425,6 +435,10 @@ impl<'s, 'a> Executor<'s, 'a> {
     ) -> Result<Done, DriveError> {
         match &resolved.act {
             Act::Value(value) => self.plain(step, resolved, attempt, Ok(value.clone()), None),
+            Act::Made { value, meta } => {
+                let measured = Clock::start().measured(node_type(step), attempt.retries(), meta.clone());
+                self.left(resolved, &measured, Left { value: Ok(value.clone()), output: None, stderr: None })
+            }
             Act::WriteFile { path, content, mode, create_dirs } => {
                 let folder = self.folder(resolved);
                 let how = WriteHow { from: &folder, mode: *mode, create_dirs: *create_dirs };
@@ -835,6 +849,8 @@ fn node_type(step: &Step) -> &'static str {
         Action::WriteFile(_) => "write_file",
         Action::Value(_) => "value",
         Action::ForEach(_) => "foreach",
+        Action::Condition(_) => "conditional",
+        Action::Trigger(_) => "trigger",
     }
 }
 

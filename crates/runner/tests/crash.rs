@@ -92,6 +92,7 @@ impl Place {
         let names = RunNames {
             inputs: Value::object([("name".into(), "Ada".into())]).unwrap(),
             imports: Value::NULL,
+            payload: Value::NULL,
             workflow: self.plan.workflow.name.clone(),
             run: RUN.into(),
             start_time: "2026-01-01T00:00:00.000Z".into(),
@@ -134,6 +135,7 @@ impl Place {
                 text: store.put_text(self.plan.workflow.file.text())?,
                 inputs: store.datum(&setup.names.inputs)?,
                 imports: store.datum(&setup.names.imports)?,
+                payload: store.datum(&setup.names.payload)?,
                 set: Vec::new(),
                 trust_set: false,
                 folder: self.folder.display().to_string().into(),

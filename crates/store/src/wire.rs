@@ -144,7 +144,7 @@ fn hash(hash: &Hash) -> Value {
 fn run_started(started: &RunStarted) -> Entries {
     let set =
         started.set.iter().map(|(path, value)| object(vec![("path", text(path)), ("value", datum(value))]));
-    vec![
+    let mut entries = vec![
         ("run", text(&started.run)),
         ("workflow", text(&started.workflow)),
         ("file", text(&started.file)),
@@ -156,7 +156,12 @@ fn run_started(started: &RunStarted) -> Entries {
         ("folder", text(&started.folder)),
         ("program", text(&started.program)),
         ("jobs", started.jobs.map_or(Value::NULL, int)),
-    ]
+    ];
+    // Runs of earlier versions have none.
+    if !matches!(&started.payload, Datum::Here(value) if value.is_null()) {
+        entries.push(("payload", datum(&started.payload)));
+    }
+    entries
 }
 
 fn output_value(output: &Output) -> Value {
@@ -286,6 +291,7 @@ fn read(kind: &str, reader: &mut Reader<'_>) -> Read<What> {
             text: reader.hash("text")?,
             inputs: read_datum(reader.value("inputs")?)?,
             imports: read_datum(reader.value("imports")?)?,
+            payload: reader.optional("payload").map_or(Ok(Datum::Here(Value::NULL)), read_datum)?,
             set: reader.list("set")?.iter().map(read_setting).collect::<Read<_>>()?,
             trust_set: reader.bool("trust_set")?,
             folder: reader.text("folder")?.into(),

@@ -86,6 +86,7 @@ impl<'r> History<'r> {
         let names = RunNames {
             inputs,
             imports,
+            payload: reader.load(&started.payload).map_err(|error| of_journal(&error))?,
             workflow: started.workflow.clone(),
             run: started.run.clone(),
             start_time: info.started_at.as_str().into(),

@@ -17,7 +17,7 @@ use threadline_lang::diag::excerpt;
 use threadline_lang::source::line_column;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{
-    ComputeError, Document, Entry, Error, Explanation, Origin, Resolution, Scope, Session, Template,
+    ComputeError, Document, Entry, Error, Explanation, Expression, Origin, Resolution, Scope, Session, Template,
     Undefined, Value, World,
 };
 use threadline_runner::process::{Control, Environment};
@@ -175,9 +175,7 @@ impl<'p> Looking<'p, '_> {
     fn step(&mut self) {
         let step = &*self.step.step;
         if let Some(when) = &step.when {
-            self.session.set_origin(Some(when.origin.clone()));
-            let explanation = when.of.explain(self.scope, &mut self.session);
-            self.add(&when.origin, Shown::Condition(explanation), Vec::new());
+            self.condition(when);
         }
         self.variables(&step.env);
         if let Some(cwd) = &step.cwd {
@@ -226,12 +224,20 @@ impl<'p> Looking<'p, '_> {
                 self.resolved(&file.content.origin, content);
             }
             Action::Value(field) => self.document(field),
+            Action::Condition(condition) => self.condition(&condition.expression),
+            Action::Trigger(_) => {}
             Action::ForEach(each) => {
                 self.document(&each.items);
                 self.setting(each.parallel.as_ref());
                 self.setting(each.max_items.as_ref());
             }
         }
+    }
+
+    fn condition(&mut self, field: &Field<Arc<Expression>>) {
+        self.session.set_origin(Some(field.origin.clone()));
+        let explanation = field.of.explain(self.scope, &mut self.session);
+        self.add(&field.origin, Shown::Condition(explanation), Vec::new());
     }
 
     fn template(&mut self, field: &Field<Template>) {

@@ -10,7 +10,7 @@ use threadline_engine::event::{RunStarted, What};
 use threadline_engine::machine::{Outcome, Stage};
 use threadline_engine::view::RunNames;
 use threadline_flow::load::load;
-use threadline_flow::model::{Input, OnCrash, Workflow};
+use threadline_flow::model::{Input, OnCrash, Shape, Workflow};
 use threadline_flow::plan::{Plan, plan};
 use threadline_flow::problem::Problem;
 use threadline_lang::diag::nearest;
@@ -45,6 +45,7 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
     let store = Store::open(&project.store()).map_err(|error| of_store(&error))?;
     project.ignore_store();
     let imports = imports_of(&prepared.plan.workflow, store.reader())?;
+    let payload = payload(&call.what, &prepared.plan.workflow)?;
     let started_at = time_text(jiff::Timestamp::now().as_millisecond());
     let id = new_id();
     let run = RunId::new(&id).map_err(|error| of_store(&error))?;
@@ -64,6 +65,7 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
         text: store.put_text(&text).map_err(|error| of_store(&error))?,
         inputs: store.datum(&prepared.inputs).map_err(|error| of_store(&error))?,
         imports: store.datum(&imports).map_err(|error| of_store(&error))?,
+        payload: store.datum(&payload).map_err(|error| of_store(&error))?,
         set: set.map_err(|error| of_store(&error))?,
         trust_set: call.what.trust_set,
         folder: project.here().display().to_string().into(),
@@ -73,6 +75,7 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
     let names = RunNames {
         inputs: prepared.inputs,
         imports,
+        payload,
         workflow: prepared.plan.workflow.name.clone(),
         run: id.as_str().into(),
         start_time: started_at.into(),
@@ -290,6 +293,22 @@ fn set_context(
         Failure::Usage(format!("`{}`: the workflow's `context` has no such place{hint}", setting.given()))
     })?;
     Ok((setting.path_text().into(), setting.value().clone()))
+}
+
+/// What a graph is started with: JSON, or a file after `@`.
+fn payload(what: &crate::arguments::What, workflow: &Workflow) -> Result<Value, Failure> {
+    let Some(given) = &what.payload else { return Ok(Value::NULL) };
+    if !matches!(workflow.shape, Shape::Graph { .. }) {
+        return Err(Failure::Usage("`--payload` starts a graph, and this is a list of steps".to_owned()));
+    }
+    if let Some(path) = given.strip_prefix('@') {
+        let file = inputs::read_source(Path::new(path))?;
+        return file.read_value(&Limits::DEFAULT).map_err(|error| inputs::unreadable(&file, &error));
+    }
+    data::json::read_value(given, &Limits::DEFAULT).map_err(|error| {
+        let hint = "quote it as JSON, or give a file: `--payload @FILE`";
+        Failure::Inputs(vec![Report::with_hint(format!("`--payload`: {error}"), hint)])
+    })
 }
 
 /// What the last completed runs of other workflows exported, an object by the names of `imports`.

@@ -319,6 +319,11 @@ impl<'s> Life<'s> {
                 };
                 self.append(task.at, what)?;
             }
+            Command::Skip { task, .. } => {
+                let output = output(Status::Skipped, -2);
+                let what = What::Skipped { as_of: task.as_of, computed: Vec::new(), output };
+                self.append(task.at, what)?;
+            }
             Command::Expand(task) => self.expand(task)?,
             Command::Start { task, attempt, base, rerun } => self.start(task, attempt, base, rerun)?,
             Command::Wait { task, pause } => {
@@ -459,6 +464,7 @@ fn started(plan: &threadline_flow::plan::Plan) -> RunStarted {
         text: Hash::default(),
         inputs: Datum::Here(Value::NULL),
         imports: Datum::Here(Value::NULL),
+        payload: Datum::Here(Value::NULL),
         set: Vec::new(),
         trust_set: false,
         folder: EcoString::new(),

@@ -333,6 +333,12 @@ impl Fields<'_, '_> {
             (Action::Value(field), Some(Act::Value(value))) => {
                 self.add("value", Some(&field.origin), Shown::Value(value.clone()));
             }
+            (Action::Condition(condition), Some(Act::Made { value, .. })) => {
+                self.add("condition", Some(&condition.expression.origin), Shown::Value(value.clone()));
+            }
+            (Action::Trigger(_), Some(Act::Made { value, .. })) => {
+                self.add("trigger", None, Shown::Value(value.clone()));
+            }
             (action, _) => self.without_value(action),
         }
     }
@@ -348,7 +354,10 @@ impl Fields<'_, '_> {
                 self.add("write_file.content", Some(&file.content.origin), Shown::Nothing);
             }
             Action::Value(field) => self.add("value", Some(&field.origin), Shown::Nothing),
-            Action::ForEach(_) => {}
+            Action::Condition(condition) => {
+                self.add("condition", Some(&condition.expression.origin), Shown::Nothing);
+            }
+            Action::ForEach(_) | Action::Trigger(_) => {}
         }
     }
 

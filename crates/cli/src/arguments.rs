@@ -76,6 +76,7 @@ impl Command {
             Self::Preview(preview) => Some(&mut preview.what.settings),
             Self::Check(_)
             | Self::Expect(_)
+            | Self::Graph(_)
             | Self::Init(_)
             | Self::Resume(_)
             | Self::Runs(_)
@@ -125,6 +126,9 @@ pub(crate) enum Command {
     /// Check a document against expectations, with a reason for every answer
     #[command(after_help = EXAMPLE_EXPECT)]
     Expect(Expect),
+    /// Draw a workflow, or a run with how its steps ended
+    #[command(after_help = EXAMPLE_GRAPH)]
+    Graph(Graph),
     /// Write files to begin with: workflows, and expectations for common patterns
     #[command(after_help = EXAMPLE_INIT)]
     Init(Init),
@@ -195,6 +199,12 @@ Example:
   threadline check workflow.yaml
 
 Exit codes: 0 well, perhaps with warnings · 1 errors · 2 wrong usage · 3 a file could not be read";
+const EXAMPLE_GRAPH: &str = "\
+Examples:
+  threadline graph workflow.yaml
+  threadline graph last --format svg > run.svg
+
+Exit codes: 0 well · 2 wrong usage · 3 the file cannot run, or there is no such run";
 const EXAMPLE_INIT: &str = "\
 Examples:
   threadline init
@@ -277,6 +287,31 @@ pub(crate) enum OutcomeFormat {
     Json,
     /// The XML of `JUnit`, for CI systems
     Junit,
+}
+
+#[derive(Args)]
+pub(crate) struct Graph {
+    /// How to draw it
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: GraphFormat,
+    /// The folder of the project, for a run
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
+    /// A workflow file, or a run: its id, a prefix of it, or `last`
+    #[arg(value_name = "FILE|RUN")]
+    pub(crate) what: String,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum GraphFormat {
+    /// A line for each node, with what it waits for
+    Text,
+    /// For Mermaid
+    Mermaid,
+    /// For Graphviz
+    Dot,
+    /// A picture
+    Svg,
 }
 
 #[derive(Args)]

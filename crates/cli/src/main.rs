@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         arguments::Command::Eval(eval) => commands::eval(eval),
         arguments::Command::Check(check) => commands::check::check(check),
         arguments::Command::Expect(expect) => commands::expect::expect(expect),
+        arguments::Command::Graph(graph) => commands::graph::graph(graph),
         arguments::Command::Init(init) => commands::init::init(init),
         arguments::Command::Schema(schema) => commands::schema::schema(schema),
     };

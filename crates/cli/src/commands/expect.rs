@@ -281,7 +281,7 @@ fn junit(file: &str, outcomes: &[Outcome]) -> String {
 }
 
 /// Text inside XML. What XML cannot hold is shown as missing.
-fn xml(text: &str) -> String {
+pub(super) fn xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
         match char {

@@ -115,7 +115,8 @@ impl Machine {
         let frame = self.frames.get(prefix)?;
         let nodes = frame.nodes.as_ref()?;
         let node = &self.plan.lists[frame.list as usize].graph.as_ref()?.nodes[at];
-        if let Some(refused) = node.needs.iter().find_map(|source| self.unmet_need(frame.list, nodes, source)) {
+        if let Some(refused) = node.needs.iter().find_map(|source| self.unmet_need(frame.list, nodes, source))
+        {
             return Some(refused);
         }
         let mut dead = node.edges.iter().map(|source| self.dead_edge(frame.list, nodes, source));

@@ -1,0 +1,148 @@
+//! `threadline graph`: a workflow or a run as a picture. No program beside this one is needed.
+
+mod svg;
+mod written;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use threadline_engine::event::Status;
+use threadline_engine::replay::output_of;
+use threadline_flow::load::load;
+use threadline_flow::plan::{Plan, Source, plan};
+use threadline_flow::problem::Problem;
+
+use super::check::reports;
+use super::history::{History, reader};
+use super::print;
+use crate::arguments::{Graph, GraphFormat};
+use crate::exit::Failure;
+use crate::inputs;
+
+/// What is drawn: the steps of a workflow, and what each waits for.
+pub(super) struct Drawing {
+    pub(super) name: String,
+    pub(super) nodes: Vec<Drawn>,
+    pub(super) edges: Vec<Arrow>,
+}
+
+/// A step.
+pub(super) struct Drawn {
+    pub(super) label: String,
+    /// What it does.
+    pub(super) kind: &'static str,
+    /// How it ended, in a run.
+    pub(super) status: Option<Status>,
+}
+
+/// From one step to another.
+pub(super) struct Arrow {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) sort: Sort,
+    /// The branch that it belongs to.
+    pub(super) branch: Option<String>,
+    /// Whether it was taken, in a run in which both ends are over.
+    pub(super) taken: Option<bool>,
+}
+
+/// What an arrow means.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Sort {
+    /// The other must have completed.
+    Needs,
+    /// One of several edges.
+    Edge,
+    /// The other must be over.
+    Waits,
+}
+
+/// `threadline graph`
+pub(crate) fn graph(call: &Graph) -> Result<(), Failure> {
+    let drawing = drawing(call)?;
+    print(&match call.format {
+        GraphFormat::Text => written::text(&drawing),
+        GraphFormat::Mermaid => written::mermaid(&drawing),
+        GraphFormat::Dot => written::dot(&drawing),
+        GraphFormat::Svg => svg::svg(&drawing),
+    })
+}
+
+/// A file when there is one of this name, else a run.
+fn drawing(call: &Graph) -> Result<Drawing, Failure> {
+    let path = Path::new(&call.what);
+    if call.what == "-" || path.is_file() {
+        let file = inputs::read_source(path)?;
+        let (workflow, mut problems) = load(file.clone());
+        let planned = workflow.and_then(|workflow| {
+            let (planned, found) = plan(Arc::new(workflow));
+            problems.extend(found);
+            planned
+        });
+        let sound = !problems.iter().any(Problem::is_error);
+        let planned = planned.filter(|_| sound);
+        let planned = planned.ok_or_else(|| Failure::NotStarted(reports(&file, &problems)))?;
+        return Ok(of_plan(&planned, &BTreeMap::new()));
+    }
+    let reader = reader(call.dir.as_deref())?;
+    let history = History::open(&reader, &call.what)?;
+    let mut statuses: BTreeMap<usize, Status> = BTreeMap::new();
+    history.each(|_, event| {
+        let position = event.at.0.parse::<usize>().ok().and_then(|at| at.checked_sub(1));
+        if let (Some(position), Some(output)) = (position, output_of(event)) {
+            statuses.insert(position, output.status);
+        }
+        Ok(())
+    })?;
+    Ok(of_plan(&history.plan, &statuses))
+}
+
+fn of_plan(plan: &Plan, statuses: &BTreeMap<usize, Status>) -> Drawing {
+    let list = &plan.lists[0];
+    let nodes = list.steps.iter().enumerate().map(|(at, number)| {
+        let planned = &plan.steps[*number as usize];
+        let status = statuses.get(&at).copied();
+        Drawn { label: planned.label.to_string(), kind: planned.step.action.name().key(), status }
+    });
+    let nodes: Vec<Drawn> = nodes.collect();
+    let mut edges = Vec::new();
+    match &list.graph {
+        Some(graph) => {
+            for (to, node) in graph.nodes.iter().enumerate() {
+                let arrow = |sort: Sort, source: &Source| {
+                    let branch = source.branch.as_ref().map(ToString::to_string);
+                    Arrow { from: source.node, to, sort, branch, taken: None }
+                };
+                edges.extend(node.edges.iter().map(|source| arrow(Sort::Edge, source)));
+                edges.extend(node.needs.iter().map(|source| arrow(Sort::Needs, source)));
+                let waits = node.waits.iter();
+                edges.extend(waits.map(|from| arrow(Sort::Waits, &Source { node: *from, branch: None })));
+            }
+        }
+        None => {
+            let pairs = (1..nodes.len()).map(|to| (to - 1, to));
+            edges.extend(pairs.map(|(from, to)| Arrow {
+                from,
+                to,
+                sort: Sort::Needs,
+                branch: None,
+                taken: None,
+            }));
+        }
+    }
+    for edge in &mut edges {
+        let over = |at: usize| nodes[at].status;
+        edge.taken = over(edge.from)
+            .zip(over(edge.to))
+            .map(|(from, to)| from == Status::Completed && to != Status::Skipped);
+    }
+    Drawing { name: plan.workflow.name.to_string(), nodes, edges: distinct(edges) }
+}
+
+/// Of several arrows between two nodes that say the same, one: what is needed says more than what is waited for.
+fn distinct(mut edges: Vec<Arrow>) -> Vec<Arrow> {
+    edges.sort_by(|a, b| (a.to, a.from, &b.branch, a.sort).cmp(&(b.to, b.from, &a.branch, b.sort)));
+    edges.dedup_by(|later, first| later.to == first.to && later.from == first.from && later.branch.is_none());
+    edges
+}

@@ -1,0 +1,153 @@
+//! A graph as text: for people, for Mermaid, for Graphviz.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use anstyle::Style;
+use threadline_engine::event::Status;
+
+use super::{Arrow, Drawing, Sort};
+use crate::table::Table;
+
+/// A line for each node, in an order in which every one stands behind what it waits for.
+pub(super) fn text(drawing: &Drawing) -> String {
+    let mut table = Table::default();
+    let mut into: BTreeMap<usize, Vec<&Arrow>> = BTreeMap::new();
+    for edge in &drawing.edges {
+        into.entry(edge.to).or_default().push(edge);
+    }
+    let ran = drawing.nodes.iter().any(|node| node.status.is_some());
+    for at in order(drawing) {
+        let node = &drawing.nodes[at];
+        let plain = |text: &str| (Style::new(), text.to_owned());
+        let mut cells = vec![plain(&node.label), plain(node.kind)];
+        if ran {
+            cells.push(plain(node.status.map_or("did not run", Status::name)));
+        }
+        let sources = into.get(&at).into_iter().flatten().map(|edge| source(drawing, edge));
+        let sources: Vec<String> = sources.collect();
+        cells.push(plain(&if sources.is_empty() {
+            String::new()
+        } else {
+            format!("← {}", sources.join(", "))
+        }));
+        table.row(cells);
+    }
+    table.text("")
+}
+
+fn source(drawing: &Drawing, edge: &Arrow) -> String {
+    let from = &drawing.nodes[edge.from].label;
+    let branch = edge.branch.as_ref().map_or(String::new(), |branch| format!(".{branch}"));
+    let sort = match edge.sort {
+        Sort::Needs => "",
+        Sort::Edge => " (edge)",
+        Sort::Waits => " (waits)",
+    };
+    format!("{from}{branch}{sort}")
+}
+
+/// The nodes, each behind those that it waits for, otherwise as in the file.
+pub(super) fn order(drawing: &Drawing) -> Vec<usize> {
+    let mut pending = vec![0_usize; drawing.nodes.len()];
+    let mut feeds: Vec<Vec<usize>> = vec![Vec::new(); drawing.nodes.len()];
+    for edge in &drawing.edges {
+        pending[edge.to] += 1;
+        feeds[edge.from].push(edge.to);
+    }
+    let mut ready: std::collections::BTreeSet<usize> =
+        (0..pending.len()).filter(|at| pending[*at] == 0).collect();
+    let mut order = Vec::with_capacity(pending.len());
+    while let Some(at) = ready.pop_first() {
+        order.push(at);
+        for next in &feeds[at] {
+            pending[*next] -= 1;
+            if pending[*next] == 0 {
+                ready.insert(*next);
+            }
+        }
+    }
+    order
+}
+
+/// What a node is drawn as, by how it ended.
+fn class(status: Option<Status>) -> &'static str {
+    status.map_or("waiting", Status::name)
+}
+
+/// For Mermaid.
+pub(super) fn mermaid(drawing: &Drawing) -> String {
+    let mut out = String::from("flowchart TD\n");
+    for (at, node) in drawing.nodes.iter().enumerate() {
+        let label = mermaid_text(&format!("{}<br/>{}", node.label, node.kind));
+        let (open, close) = if node.kind == "condition" { ("{", "}") } else { ("[", "]") };
+        // Writing into a text cannot fail.
+        let _ = writeln!(out, "  n{at}{open}\"{label}\"{close}");
+    }
+    for edge in &drawing.edges {
+        let line = if edge.sort == Sort::Waits { "-.->" } else { "-->" };
+        let label =
+            edge.branch.as_ref().map_or(String::new(), |branch| format!("|{}|", mermaid_text(branch)));
+        let _ = writeln!(out, "  n{} {line}{label} n{}", edge.from, edge.to);
+    }
+    let styles = [
+        (Status::Completed, "fill:#e6f4ea,stroke:#2e7d32"),
+        (Status::Failed, "fill:#fdecea,stroke:#c62828,stroke-width:2px"),
+        (Status::Skipped, "fill:#f5f5f5,stroke:#9e9e9e,stroke-dasharray:4,color:#757575"),
+        (Status::Cancelled, "fill:#fff8e1,stroke:#f9a825"),
+    ];
+    for (status, style) in styles {
+        let of_status: Vec<String> = drawing
+            .nodes
+            .iter()
+            .enumerate()
+            .filter(|(_, node)| node.status == Some(status))
+            .map(|(at, _)| format!("n{at}"))
+            .collect();
+        if !of_status.is_empty() {
+            let _ = writeln!(out, "  classDef {} {style}", status.name());
+            let _ = writeln!(out, "  class {} {}", of_status.join(","), status.name());
+        }
+    }
+    out
+}
+
+/// Text inside the quotes of Mermaid, in which a line break stays one.
+fn mermaid_text(text: &str) -> String {
+    let text = text.replace("<br/>", "\n").replace('&', "#amp;").replace('"', "#quot;");
+    text.replace('<', "#lt;").replace('>', "#gt;").replace('\n', "<br/>")
+}
+
+/// For Graphviz.
+pub(super) fn dot(drawing: &Drawing) -> String {
+    let mut out = format!("digraph {} {{\n", quoted(&drawing.name));
+    out.push_str("  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"sans-serif\"]\n");
+    for (at, node) in drawing.nodes.iter().enumerate() {
+        let shape = if node.kind == "condition" { ", shape=diamond" } else { "" };
+        let colours = match node.status {
+            Some(Status::Completed) => ", color=\"#2e7d32\", fillcolor=\"#e6f4ea\"",
+            Some(Status::Failed) => ", color=\"#c62828\", fillcolor=\"#fdecea\", penwidth=2",
+            Some(Status::Skipped) => ", color=\"#9e9e9e\", fontcolor=\"#757575\", style=\"rounded,dashed\"",
+            Some(Status::Cancelled) => ", color=\"#f9a825\", fillcolor=\"#fff8e1\"",
+            None => "",
+        };
+        let label = quoted(&format!("{}\n{}", node.label, node.kind));
+        let _ =
+            writeln!(out, "  n{at} [label={label}{shape}{colours}, class={}]", quoted(class(node.status)));
+    }
+    for edge in &drawing.edges {
+        let mut about = Vec::new();
+        about.extend(edge.branch.as_ref().map(|branch| format!("label={}", quoted(branch))));
+        about.extend((edge.sort == Sort::Waits).then(|| "style=dashed".to_owned()));
+        about.extend((edge.taken == Some(false)).then(|| "color=\"#bdbdbd\"".to_owned()));
+        let about = if about.is_empty() { String::new() } else { format!(" [{}]", about.join(", ")) };
+        let _ = writeln!(out, "  n{} -> n{}{about}", edge.from, edge.to);
+    }
+    out.push_str("}\n");
+    out
+}
+
+/// A text in quotes, as Graphviz reads it.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
+}

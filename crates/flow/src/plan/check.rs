@@ -659,14 +659,13 @@ fn readable(step: &Step) -> Vec<Readable<'_>> {
     let mut fields = Vec::new();
     match &step.action {
         // Commands are analysed on their own.
-        Action::Shell { .. } | Action::Argv(_) => {}
+        Action::Shell { .. } | Action::Argv(_) | Action::Trigger(_) => {}
         Action::Agent { message, .. } => fields.push(Readable::Text(message)),
         Action::WriteFile(file) => {
             fields.extend([Readable::Text(&file.path), Readable::Value(&file.content)]);
         }
         Action::Value(value) => fields.push(Readable::Value(value)),
         Action::Condition(condition) => fields.push(Readable::Condition(&condition.expression)),
-        Action::Trigger(_) => {}
         Action::ForEach(each) => {
             // What is fixed was looked at when it was read.
             if each.items.of.as_fixed().is_none() {

@@ -98,7 +98,7 @@ impl Machine {
         let step = self.plan.lists[list as usize].steps[at];
         let instance = eco_format!("{prefix}{}", at + 1);
         match refused {
-            None => self.begin_step(prefix, instance, step),
+            None => self.begin_step(prefix, &instance, step),
             Some(Refused { reason, by_failure }) => {
                 let phase = Phase::Skipping { by_failure };
                 self.insert_live(prefix, &instance, step, phase);
@@ -133,7 +133,7 @@ impl Machine {
         let name = self.node_label(list, source.node);
         let Node::Over(over) = &nodes.states[source.node] else { return None };
         match over {
-            Over::Completed(branch) => self.other_branch(&name, branch.as_ref(), source),
+            Over::Completed(branch) => other_branch(&name, branch.as_ref(), source),
             Over::Failed { .. } => Some(Refused { reason: eco_format!("`{name}` failed"), by_failure: true }),
             Over::Skipped { by_failure } => {
                 Some(Refused { reason: eco_format!("`{name}` was skipped"), by_failure: *by_failure })
@@ -146,15 +146,6 @@ impl Machine {
             Node::Over(Over::Failed { goes_on: true }) if source.branch.is_none() => None,
             _ => self.unmet_need(list, nodes, source),
         }
-    }
-
-    fn other_branch(&self, name: &str, taken: Option<&EcoString>, source: &Source) -> Option<Refused> {
-        let wanted = source.branch.as_ref()?;
-        if taken == Some(wanted) {
-            return None;
-        }
-        let reason = eco_format!("branch `{wanted}` of `{name}` was not taken");
-        Some(Refused { reason, by_failure: false })
     }
 
     fn node_label(&self, list: u32, at: usize) -> EcoString {
@@ -238,4 +229,14 @@ impl Machine {
         self.frames.get(frame)?.nodes.as_ref()?;
         at.strip_prefix(frame.as_str())?.parse::<usize>().ok()?.checked_sub(1)
     }
+}
+
+/// Why a node that needs a branch cannot begin, when another was taken.
+fn other_branch(name: &str, taken: Option<&EcoString>, source: &Source) -> Option<Refused> {
+    let wanted = source.branch.as_ref()?;
+    if taken == Some(wanted) {
+        return None;
+    }
+    let reason = eco_format!("branch `{wanted}` of `{name}` was not taken");
+    Some(Refused { reason, by_failure: false })
 }

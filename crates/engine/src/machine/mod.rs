@@ -530,16 +530,16 @@ impl Machine {
             return self.list_done(prefix, true);
         };
         let at = eco_format!("{prefix}{}", frame.position + 1);
-        self.begin_step(prefix, at, step);
+        self.begin_step(prefix, &at, step);
     }
 
     /// Begins a step.
-    fn begin_step(&mut self, prefix: &EcoString, at: EcoString, step: StepNumber) {
-        self.insert_live(prefix, &at, step, Phase::Deciding);
+    fn begin_step(&mut self, prefix: &EcoString, at: &EcoString, step: StepNumber) {
+        self.insert_live(prefix, at, step, Phase::Deciding);
         if self.plan.steps[step as usize].step.decides() {
-            self.commands.extend(self.outstanding_of(&at, None));
+            self.commands.extend(self.outstanding_of(at, None));
         } else {
-            self.act(&at);
+            self.act(at);
         }
     }
 

@@ -107,29 +107,20 @@ fn of_plan(plan: &Plan, statuses: &BTreeMap<usize, Status>) -> Drawing {
     });
     let nodes: Vec<Drawn> = nodes.collect();
     let mut edges = Vec::new();
-    match &list.graph {
-        Some(graph) => {
-            for (to, node) in graph.nodes.iter().enumerate() {
-                let arrow = |sort: Sort, source: &Source| {
-                    let branch = source.branch.as_ref().map(ToString::to_string);
-                    Arrow { from: source.node, to, sort, branch, taken: None }
-                };
-                edges.extend(node.edges.iter().map(|source| arrow(Sort::Edge, source)));
-                edges.extend(node.needs.iter().map(|source| arrow(Sort::Needs, source)));
-                let waits = node.waits.iter();
-                edges.extend(waits.map(|from| arrow(Sort::Waits, &Source { node: *from, branch: None })));
-            }
-        }
-        None => {
-            let pairs = (1..nodes.len()).map(|to| (to - 1, to));
-            edges.extend(pairs.map(|(from, to)| Arrow {
-                from,
-                to,
-                sort: Sort::Needs,
-                branch: None,
-                taken: None,
-            }));
-        }
+    for (to, node) in list.graph.iter().flat_map(|graph| &graph.nodes).enumerate() {
+        let arrow = |sort: Sort, source: &Source| {
+            let branch = source.branch.as_ref().map(ToString::to_string);
+            Arrow { from: source.node, to, sort, branch, taken: None }
+        };
+        edges.extend(node.edges.iter().map(|source| arrow(Sort::Edge, source)));
+        edges.extend(node.needs.iter().map(|source| arrow(Sort::Needs, source)));
+        let waits = node.waits.iter();
+        edges.extend(waits.map(|from| arrow(Sort::Waits, &Source { node: *from, branch: None })));
+    }
+    if list.graph.is_none() {
+        let pairs = (1..nodes.len()).map(|to| (to - 1, to));
+        let arrow = |(from, to)| Arrow { from, to, sort: Sort::Needs, branch: None, taken: None };
+        edges.extend(pairs.map(arrow));
     }
     for edge in &mut edges {
         let over = |at: usize| nodes[at].status;

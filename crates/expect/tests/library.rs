@@ -346,6 +346,122 @@ fn a_kind_that_is_known_has_only_its_names() {
     }
 }
 
+// ---- values and paths --------------------------------------------------------------------------------------
+
+/// What an expectation says of an answer, in one sentence.
+fn said(expectation: &str, document: &str) -> (Answer, String) {
+    let outcome = outcomes(&sound(expectation), &detected(document)).remove(0);
+    (outcome.answer, outcome.reason)
+}
+
+#[test]
+fn expected_values_may_hold_references() {
+    let document = r#"{"text": "Sent 5 DOT", "facts": {"amount": 5, "word": "sent", "list": [1, 2]}}"#;
+    for (expectation, expected, reason) in [
+        (r#"{"facts.amount": "${facts.amount}"}"#, Answer::Met, "`facts.amount` is 5"),
+        (
+            r#"{"text": {"iContains": "${facts.word} ${facts.amount}"}}"#,
+            Answer::Met,
+            "`text` contains \"sent 5\"",
+        ),
+        (
+            r#"{"facts.amount": {"in": "${facts.list}"}}"#,
+            Answer::Unmet,
+            "`facts.amount` is 5, not one of [1,2]",
+        ),
+        (r#"{"shouldContain": ["${facts.word}"]}"#, Answer::Met, "`text` contains \"sent\""),
+        (
+            r#"{"facts.amount": {"gt": "${facts.word}"}}"#,
+            Answer::NotEvaluable,
+            "what it compares with has no value: `sent` is no number: it is \"sent\"",
+        ),
+        (
+            r#"{"facts.amount": {"gt": "${facts.wrod}"}}"#,
+            Answer::NotEvaluable,
+            "what it compares with has no value: `facts` has no field `wrod`",
+        ),
+    ] {
+        assert_eq!(said(expectation, document), (expected, reason.to_owned()), "{expectation}");
+    }
+}
+
+#[test]
+fn paths_lead_into_lists_from_both_ends() {
+    let document = r#"{"list": [1, {"0": "zero"}, 3], "a.b": {"c d": 4}}"#;
+    for (path, value) in [
+        ("value.list[0]", "1"),
+        ("value.list.0", "1"),
+        ("value.list[-1]", "3"),
+        ("value.list[1].0", "\"zero\""),
+        ("value[\\\"a.b\\\"][\\\"c d\\\"]", "4"),
+    ] {
+        let expectation = format!("{{\"{path}\": {value}}}");
+        assert_eq!(said(&expectation, document).0, Answer::Met, "{expectation}");
+    }
+    for (path, reason) in [
+        ("value.list[3]", "`value.list[3]` is missing: the list has 3 items"),
+        ("value.list[-4]", "`value.list[-4]` is missing: the list has 3 items"),
+        ("value.list[0].a", "`value.list[0].a` is missing: an int has no `a`"),
+        ("value.lits", "`value.lits` is missing: there is no `lits`; did you mean `list`"),
+    ] {
+        let expectation = format!("{{\"{path}\": 1}}");
+        assert_eq!(said(&expectation, document), (Answer::NotEvaluable, reason.to_owned()));
+    }
+}
+
+#[test]
+fn objects_are_equal_part_by_part() {
+    let document = r#"{"a": {"n": 5, "list": [{"x": "5 DOT"}]}}"#;
+    for (expected, answer) in [
+        (r#"{"n": "5.0", "list": [{"x": "5 DOT"}]}"#, Answer::Met),
+        (r#"{"n": 5, "list": [{"x": "6 DOT"}]}"#, Answer::Unmet),
+        (r#"{"n": 5, "list": [{"y": "5 DOT"}]}"#, Answer::Unmet),
+        (r#"{"n": 5, "list": [{"x": 5}]}"#, Answer::NotEvaluable),
+        (r#"{"n": 6, "list": [{"x": 5}]}"#, Answer::Unmet),
+        (r#"{"n": 5}"#, Answer::Unmet),
+    ] {
+        assert_eq!(
+            said(&format!("{{\"value.a\": {{\"eq\": {expected}}}}}"), document).0,
+            answer,
+            "{expected}"
+        );
+    }
+}
+
+#[test]
+fn quantifiers_say_how_many() {
+    for (check, reason) in [
+        (r#"{"atLeast": {"count": 4, "of": {"gt": 0}}}"#, "there are 3 items, fewer than 4"),
+        (r#"{"some": {"gt": 9}}"#, "`value[0]` is 5, not more than 9; and 2 more"),
+        (r#"{"none": {"lt": 5}}"#, "value[1] meets it: `value[1]` is 3, less than 5"),
+        (r#"{"containsAll": [5, 4]}"#, "`value` does not contain 4: it is [5,3,7]"),
+        (r#"{"containsAny": [4]}"#, "`value` does not contain 4: it is [5,3,7]"),
+    ] {
+        let expectation = format!("{{\"value\": {check}}}");
+        assert_eq!(said(&expectation, "[5, 3, 7]"), (Answer::Unmet, reason.to_owned()), "{check}");
+    }
+}
+
+/// Two expectations with one step for both: the second says who has it.
+#[test]
+fn a_step_that_is_taken_is_named() {
+    let file = sound(
+        r#"{"distinct": true, "expectations": {
+            "first": {"expectedFunction": "swap", "text": {"absent": true}},
+            "second": {"expectedAgent": "B", "usage": {"absent": true}},
+            "third": {"expectedAmount": {"exists": true}}
+        }}"#,
+    );
+    let outcomes = outcomes(&file, &detected(PLAN));
+    let found: Vec<(Answer, &str)> =
+        outcomes.iter().map(|outcome| (outcome.answer, outcome.reason.as_str())).collect();
+    assert_eq!(found[0].0, Answer::Met);
+    assert_eq!(found[1], (Answer::Unmet, "plan[2] would meet it, but is the step of `first`"));
+    assert_eq!(found[2].0, Answer::Met);
+    assert_eq!(outcomes[1].tree.children.len(), 1);
+    assert_eq!(answer(&file, &detected(PLAN)), Answer::Unmet);
+}
+
 // ---- before there is a document ----------------------------------------------------------------------------
 
 /// What a step is expected to leave, settled with the names of the caller.

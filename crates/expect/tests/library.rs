@@ -462,6 +462,37 @@ fn a_step_that_is_taken_is_named() {
     assert_eq!(answer(&file, &detected(PLAN)), Answer::Unmet);
 }
 
+/// Neither can have the step of the other, but one could have another if it could be evaluated.
+#[test]
+fn steps_that_might_do_leave_it_open() {
+    let file = sound(
+        r#"{"distinct": true, "expectations": {
+            "first": {"expectedAgent": "A", "expectedAmount": {"lt": 2}},
+            "second": {"expectedAmount": {"lt": 2}}
+        }}"#,
+    );
+    let found: Vec<Answer> = outcomes(&file, &detected(PLAN)).iter().map(|outcome| outcome.answer).collect();
+    assert_eq!(found, [Answer::Met, Answer::NotEvaluable]);
+    assert_eq!(answer(&file, &detected(PLAN)), Answer::NotEvaluable);
+}
+
+#[test]
+fn nothing_known_is_nothing_asked() {
+    let file = sound(r#"{"unknown": "warn", "expectations": {"it": {"valeu": 1, "shouldContian": "a"}}}"#);
+    let outcome = outcomes(&file, &detected("1")).remove(0);
+    assert_eq!(outcome.answer, Answer::NotEvaluable);
+    assert_eq!(outcome.reason, "nothing of it is known, so nothing is asked");
+}
+
+#[test]
+fn facts_of_another_type_than_declared_are_named() {
+    let file =
+        sound(r#"{"facts": {"n": "number", "any": "any", "w": "string"}, "expectations": {"it": {"n": 1}}}"#);
+    let wrong = |facts: &str| file.wrong_facts(&detected(&format!(r#"{{"text": "", "facts": {facts}}}"#)));
+    assert_eq!(wrong(r#"{"n": 1.5, "any": [], "w": "a"}"#), [""; 0]);
+    assert_eq!(wrong(r#"{"n": "1"}"#), ["the fact `n` is declared as number, but is text"]);
+}
+
 // ---- before there is a document ----------------------------------------------------------------------------
 
 /// What a step is expected to leave, settled with the names of the caller.

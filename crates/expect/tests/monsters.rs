@@ -241,6 +241,16 @@ fn numbers_of_extreme_size() {
     }
 }
 
+/// A pattern from the document is compiled once, not for every item.
+#[test]
+fn expected_values_from_the_document_for_every_item() {
+    let pattern = "[a-z]{1,40}".repeat(20);
+    let document =
+        format!(r#"{{"text": "", "facts": {{"pattern": "{pattern}", "list": {}}}}}"#, numbers(20_000));
+    let expectations = sound(r#"{"facts.list": {"none": {"matches": "${facts.pattern}"}}}"#);
+    assert_eq!(soon(|| answer(&expectations, &detected(&document))), Answer::Met);
+}
+
 /// What aliases repeat is many times as large as the file.
 #[test]
 fn aliases_that_double() {

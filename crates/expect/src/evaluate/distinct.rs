@@ -62,15 +62,13 @@ impl Assigned {
     pub(super) fn refuses(&self, at: usize, name: impl Fn(usize) -> String) -> Option<(Answer, String)> {
         let asker =
             (0..self.askers.len()).find(|asker| self.askers[*asker] == at && self.sure[*asker].is_none())?;
-        let taken = self.sure.iter().enumerate().find_map(|(other, step)| {
+        // It is met, so a step meets it; and whoever has none could not take one over.
+        let (step, other) = self.sure.iter().enumerate().find_map(|(other, step)| {
             let step = (*step)?;
             let wanted = self.answers[asker][step] == Answer::Met;
             wanted.then(|| (step, name(self.askers[other])))
-        });
-        let reason = match taken {
-            Some((step, other)) => format!("plan[{step}] would meet it, but is the step of {other}"),
-            None => "no step of the plan is left for it".to_owned(),
-        };
+        })?;
+        let reason = format!("plan[{step}] would meet it, but is the step of {other}");
         Some((either(self.answer(), Answer::Unmet), reason))
     }
 }

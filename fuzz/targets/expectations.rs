@@ -12,11 +12,11 @@ use threadline_fuzz::prepare;
 use threadline_lang::data::{Format, read_value};
 use threadline_lang::diag::Diagnostic;
 use threadline_lang::source::SourceFile;
-use threadline_lang::{Limits, Scope, Session};
+use threadline_lang::{Limits, Session};
 
 mod fixture;
 
-use fixture::{FakeWorld, small_limits};
+use fixture::{FakeWorld, scope, small_limits};
 
 const ANSWER: &str = r#"{
   "text": "I cannot send 5 DOT, because your balance is low. Shall I try 2.50?", "type": "clarification",
@@ -52,7 +52,7 @@ fn expectations(text: &str, file: &SourceFile) {
             "neither expectations nor an error: {text:?}"
         );
     };
-    let (scope, mut world, mut judge) = (Scope::new(), FakeWorld, NoJudge);
+    let (scope, mut world, mut judge) = (scope(), FakeWorld, NoJudge);
     let mut session = Session::new(&mut world).limits(small_limits());
     let mut evaluation = Evaluation::new(&ACTUAL, &scope, &mut session, &mut judge);
     for expectation in expectations.members() {

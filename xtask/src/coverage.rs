@@ -20,15 +20,12 @@ pub(crate) fn run(project: &Project, name: Option<&str>) -> Result<(), Failure> 
     let hint = "the failed tests are named above";
     let mut tests = project.cargo(&["llvm-cov", "--locked", "--html"]);
     let mut report = project.cargo(&["llvm-cov", "report", "--summary-only"]);
-    match &package {
-        Some(package) => {
-            tests.args(["--package", package]);
-            report.args(["--package", package]);
-        }
-        None => {
-            tests.args(["--workspace", "--exclude", "xtask"]).args(NOT_TASKS);
-            report.args(NOT_TASKS);
-        }
+    if let Some(package) = &package {
+        tests.args(["--package", package]);
+        report.args(["--package", package]);
+    } else {
+        tests.args(["--workspace", "--exclude", "xtask"]).args(NOT_TASKS);
+        report.args(NOT_TASKS);
     }
     run_command(tools.name_in(&mut tests), hint)?;
     run_command(tools.name_in(&mut report), hint)

@@ -5,6 +5,7 @@
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, DefaultHasher};
 
 use ecow::EcoString;
 use regex::Regex;
@@ -350,7 +351,7 @@ impl Expected {
 /// A value in which several others are looked for.
 struct Within<'v> {
     actual: &'v Value,
-    equal: Option<HashSet<&'v Value>>,
+    equal: Option<Lookup<'v>>,
     compared: usize,
 }
 
@@ -372,8 +373,11 @@ impl<'v> Within<'v> {
     }
 }
 
+/// Values by their hash, which is the same each time.
+type Lookup<'v> = HashSet<&'v Value, BuildHasherDefault<DefaultHasher>>;
+
 /// The items of a list, to find equal ones among them at once; only where so many are looked for that it pays.
-fn lookup(items: &[Value], wanted: usize) -> Option<HashSet<&Value>> {
+fn lookup(items: &[Value], wanted: usize) -> Option<Lookup<'_>> {
     (items.len().saturating_mul(wanted) > 10_000).then(|| items.iter().collect())
 }
 

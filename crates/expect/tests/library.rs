@@ -266,7 +266,7 @@ fn names_descriptions_and_places() {
     let file = sound(text);
     let (a, b) = (&file.members()[0], &file.members()[1]);
     assert_eq!((a.name().as_str(), b.name().as_str()), ("a", "own"));
-    assert_eq!(a.description().map(|text| text.as_str()), Some("what for"));
+    assert!(a.description().is_some_and(|text| text == "what for"));
     assert_eq!(&text[b.span().range()], r#"{"name": "own", "value": 2}"#);
     assert_eq!(sound(r#"[{"value": 1}]"#).members()[0].name(), "1");
     assert_eq!(sound(r#"{"value": 1}"#).members()[0].name(), "expectation");

@@ -1,4 +1,5 @@
 //! Expectations and documents of extreme size: they are answered or refused, soon and without much memory.
+#![expect(clippy::disallowed_methods, reason = "how long it takes is what is tested")]
 
 mod support;
 

@@ -9,7 +9,7 @@ mod record;
 mod sentence;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub struct Evaluation<'a, 'w> {
     session: &'a mut Session<'w>,
     judge: &'a mut dyn Judge,
     /// Operands with references, by their address.
-    resolved: HashMap<usize, (Arc<Field<Document>>, Resolved)>,
+    resolved: BTreeMap<usize, (Arc<Field<Document>>, Resolved)>,
     scratch: String,
     evaluated: u64,
 }
@@ -113,7 +113,7 @@ impl<'a, 'w> Evaluation<'a, 'w> {
         session: &'a mut Session<'w>,
         judge: &'a mut dyn Judge,
     ) -> Self {
-        let (resolved, scratch) = (HashMap::new(), String::new());
+        let (resolved, scratch) = (BTreeMap::new(), String::new());
         Self { actual, outer, scope: None, session, judge, resolved, scratch, evaluated: 0 }
     }
 

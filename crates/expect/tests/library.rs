@@ -476,6 +476,20 @@ fn steps_that_might_do_leave_it_open() {
     assert_eq!(answer(&file, &detected(PLAN)), Answer::NotEvaluable);
 }
 
+/// Members of an `all` ask for a step together, wherever it stands; one that is counted may do without.
+#[test]
+fn groups_ask_for_steps_of_their_own() {
+    let group = r#"{"all": [{"expectedFunction": "swap"}, {"expectedAgent": "B"}]}"#;
+    let file = sound(&format!(r#"{{"distinct": true, "expectations": [{group}, {group}]}}"#));
+    let outcome = outcomes(&file, &detected(PLAN)).remove(1);
+    assert_eq!(outcome.reason, "plan[2] would meet it, but is the step of `1`");
+    assert_eq!(outcome.answer, Answer::Unmet);
+    let counted = r#"{"threshold": 0.5, "all": [{"expectedFunction": "swap"}]}"#;
+    let file = sound(&format!(r#"{{"distinct": true, "expectations": [{counted}, {counted}]}}"#));
+    assert_eq!(answer(&file, &detected(PLAN)), Answer::Met);
+    assert_eq!(answer(&file, &detected(r#"{"text": ""}"#)), Answer::NotEvaluable);
+}
+
 #[test]
 fn nothing_known_is_nothing_asked() {
     let file = sound(r#"{"unknown": "warn", "expectations": {"it": {"valeu": 1, "shouldContian": "a"}}}"#);

@@ -148,9 +148,9 @@ impl<'a, 'w> Evaluation<'a, 'w> {
                 Answer::NotEvaluable => all = Answer::NotEvaluable,
             }
         }
-        if all == Answer::Met && expectations.distinct {
+        if expectations.distinct {
             let nodes: Vec<&Node> = expectations.members.iter().map(|member| &member.node).collect();
-            all = self.distinct(&nodes).answer();
+            all = both(all, self.distinct(&nodes).answer());
         }
         all
     }
@@ -163,9 +163,9 @@ impl<'a, 'w> Evaluation<'a, 'w> {
             let nodes: Vec<&Node> = expectations.members.iter().map(|member| &member.node).collect();
             let assigned = self.distinct(&nodes);
             for (at, outcome) in outcomes.iter_mut().enumerate() {
-                if outcome.answer == Answer::Met
-                    && let Some((answer, reason)) =
-                        assigned.refuses(at, |other| format!("`{}`", expectations.members[other].name))
+                let name = |other: usize| format!("`{}`", expectations.members[other].name);
+                if let Some((answer, reason)) = assigned.refuses(at, name)
+                    && both(outcome.answer, answer) != outcome.answer
                 {
                     outcome.answer = answer;
                     outcome.reason.clone_from(&reason);
@@ -294,14 +294,16 @@ impl<'a, 'w> Evaluation<'a, 'w> {
             }
         }
         let mut why = None;
-        if group.distinct && all == Answer::Met {
+        if group.distinct && all != Answer::Unmet {
             let nodes: Vec<&Node> = group.members.iter().map(|member| &member.node).collect();
             let assigned = self.distinct(&nodes);
-            all = assigned.answer();
-            why = (0..nodes.len()).find_map(|at| {
-                let (_, why) = assigned.refuses(at, sentence::ordinal)?;
-                Some(format!("{} has no step of its own: {why}", sentence::ordinal(at)))
+            let refused = (0..nodes.len()).find_map(|at| {
+                let (answer, why) = assigned.refuses(at, sentence::ordinal)?;
+                let why = format!("{} has no step of its own: {why}", sentence::ordinal(at));
+                (answer == assigned.answer()).then_some(why)
             });
+            why = refused.filter(|_| both(all, assigned.answer()) != all);
+            all = both(all, assigned.answer());
         }
         let count = group.members.len();
         record.close(|_| sentence::all(all, at.text(), node, count, decided, why));

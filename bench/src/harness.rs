@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use crate::allocations;
+use threadline_bench_shared::allocations;
 
 const BATCH: Duration = Duration::from_millis(3);
 const COUNTED_OPERATIONS: u32 = 16;
@@ -21,6 +21,12 @@ pub(crate) trait Run {
     fn batch(&mut self, operations: u64);
     /// What one operation gives, as JSON, for the check.
     fn output(&mut self) -> Json;
+    /// How many allocations so many operations make.
+    fn allocations(&mut self, operations: u64) -> u64 {
+        let before = allocations::count();
+        self.batch(operations);
+        allocations::count() - before
+    }
 }
 
 /// An operation that appends text to a reused buffer.
@@ -117,6 +123,7 @@ pub(crate) struct Workload {
     references: u32,
     expected: Json,
     only: Option<String>,
+    programs: bool,
     contestants: Vec<Contestant>,
 }
 
@@ -127,7 +134,15 @@ struct Contestant {
 
 impl Workload {
     pub(crate) fn new(name: &'static str, about: &'static str, expected: impl Into<Json>) -> Self {
-        Self { name, about, references: 0, expected: expected.into(), only: None, contestants: Vec::new() }
+        Self {
+            name,
+            about,
+            references: 0,
+            expected: expected.into(),
+            only: None,
+            programs: false,
+            contestants: Vec::new(),
+        }
     }
 
     /// How many references one operation resolves, where the cost of one is of interest.
@@ -138,6 +153,15 @@ impl Workload {
     /// Sets up this contestant only.
     pub(crate) fn only(self, contestant: Option<&str>) -> Self {
         Self { only: contestant.map(str::to_owned), ..self }
+    }
+
+    /// Its contestants are programs, to be built before.
+    pub(crate) fn programs(self) -> Self {
+        Self { programs: true, ..self }
+    }
+
+    pub(crate) fn has_programs(&self) -> bool {
+        self.programs
     }
 
     /// Adds a contestant; `make` is its set-up, which is not timed.
@@ -288,7 +312,5 @@ fn timed(run: &mut dyn Run, operations: u64) -> Duration {
 }
 
 fn allocations_per_operation(run: &mut dyn Run) -> f64 {
-    let before = allocations::count();
-    run.batch(COUNTED_OPERATIONS.into());
-    (allocations::count() - before) as f64 / f64::from(COUNTED_OPERATIONS)
+    run.allocations(COUNTED_OPERATIONS.into()) as f64 / f64::from(COUNTED_OPERATIONS)
 }

@@ -1,14 +1,20 @@
 //! Texts in which capitals and small letters are the same.
 //!
 //! Folding goes character by character, through capitals to small letters, so that `ß` meets `SS` and all forms of a
-//! sigma are one. Text in ASCII, which most is, is compared in place.
+//! sigma are one. A part in ASCII, which most are, is looked for in place.
 
 /// A text to look for, folded once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Needle {
     plain: Box<str>,
     /// Folded, where it is to be found in any case.
-    folded: Option<Box<str>>,
+    folded: Option<Folded>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Folded {
+    text: Box<str>,
+    is_ascii: bool,
 }
 
 /// Where in a text a part has to stand.
@@ -25,22 +31,28 @@ impl Needle {
         let folded = fold.then(|| {
             let mut folded = String::new();
             fold_into(text, &mut folded);
-            folded.into()
+            Folded { is_ascii: folded.is_ascii(), text: folded.into() }
         });
         Self { plain: text.into(), folded }
     }
 
     /// Whether it stands there. `scratch` is used where the text has to be folded as a whole.
     pub(crate) fn is_in(&self, text: &str, place: Where, scratch: &mut String) -> bool {
-        match &self.folded {
-            None => stands(text, &self.plain, place),
-            Some(folded) if text.is_ascii() => folded.is_ascii() && stands_in_ascii(text, folded, place),
-            Some(folded) => {
-                scratch.clear();
-                fold_into(text, scratch);
-                stands(scratch, folded, place)
+        let Some(folded) = &self.folded else { return stands(text, &self.plain, place) };
+        if folded.is_ascii {
+            // What stands there before the text is folded does so after it.
+            if stands_as_ascii(text, &folded.text, place) {
+                return true;
             }
+            if text.is_ascii() || !has_ascii_in_other_letters(text) {
+                return false;
+            }
+        } else if text.is_ascii() {
+            return false;
         }
+        scratch.clear();
+        fold_into(text, scratch);
+        stands(scratch, &folded.text, place)
     }
 }
 
@@ -53,24 +65,55 @@ fn stands(text: &str, part: &str, place: Where) -> bool {
     }
 }
 
-/// The part is folded already.
-fn stands_in_ascii(text: &str, part: &str, place: Where) -> bool {
+/// Only letters of ASCII are the same in both cases. The part is folded already.
+fn stands_as_ascii(text: &str, part: &str, place: Where) -> bool {
     let (text, part) = (text.as_bytes(), part.as_bytes());
     let Some(last) = text.len().checked_sub(part.len()) else { return false };
     match place {
         Where::Start => text[..part.len()].eq_ignore_ascii_case(part),
         Where::End => text[last..].eq_ignore_ascii_case(part),
         Where::Whole => text.eq_ignore_ascii_case(part),
-        Where::Anywhere => {
-            let Some(&first) = part.first() else { return true };
-            let begins = memchr::memchr2_iter(first, first.to_ascii_uppercase(), &text[..=last]);
-            begins.into_iter().any(|at| text[at..at + part.len()].eq_ignore_ascii_case(part))
-        }
+        Where::Anywhere => stands_anywhere(text, part),
     }
 }
 
+/// Looks for the first and the last byte at once, in blocks that the compiler makes a few instructions of.
+fn stands_anywhere(text: &[u8], part: &[u8]) -> bool {
+    const BLOCK: usize = 32;
+    /// Both cases of a letter are the same with this bit; of other bytes, two that are rarely met.
+    const CASE: u8 = 0x20;
+    let [first, .., last] = part else {
+        return part.first().is_none_or(|only| text.iter().any(|byte| byte.eq_ignore_ascii_case(only)));
+    };
+    let (first, last) = (first | CASE, last | CASE);
+    let count = text.len() - part.len() + 1;
+    let (heads, tails) = (&text[..count], &text[part.len() - 1..]);
+    let fits = |(head, tail): (&u8, &u8)| (head | CASE == first) & (tail | CASE == last);
+    let within = |at: usize, heads: &[u8], tails: &[u8]| {
+        let mut begins = heads.iter().zip(tails).enumerate().filter(|(_, ends)| fits(*ends));
+        begins.any(|(offset, _)| text[at + offset..][..part.len()].eq_ignore_ascii_case(part))
+    };
+    // The last block ends where the text does, and looks at some of the one before again.
+    let mut blocks = (0..count).step_by(BLOCK).map(|at| at.min(count.saturating_sub(BLOCK)));
+    blocks.any(|at| {
+        let block = (heads[at..].first_chunk::<BLOCK>(), tails[at..].first_chunk::<BLOCK>());
+        let (Some(heads), Some(tails)) = block else { return within(at, heads, tails) };
+        let some = heads.iter().zip(tails).fold(false, |some, ends| some | fits(ends));
+        some && within(at, heads, tails)
+    })
+}
+
+/// Whether letters beyond ASCII fold to ones of it, as those of `ß` and of the Kelvin sign do.
+fn has_ascii_in_other_letters(text: &str) -> bool {
+    text.chars().any(|char| !char.is_ascii() && folded(char).any(|char| char.is_ascii()))
+}
+
 fn fold_into(text: &str, out: &mut String) {
-    out.extend(text.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase));
+    out.extend(text.chars().flat_map(folded));
+}
+
+fn folded(char: char) -> impl Iterator<Item = char> {
+    char.to_uppercase().flat_map(char::to_lowercase)
 }
 
 #[cfg(test)]

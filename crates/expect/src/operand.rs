@@ -548,6 +548,9 @@ pub(crate) fn length(value: &Value) -> Result<usize, Why> {
 }
 
 fn order(actual: &Value, expected: &Quantity<EcoString>) -> Result<Ordering, Why> {
+    if let (Some(number), "") = (actual.as_number(), expected.unit.as_str()) {
+        return Ok(number.cmp(&expected.number));
+    }
     let actual = Quantity::of(actual).ok_or(Why::NotANumber)?;
     actual.order(expected).map_err(|OtherUnit| Why::OtherUnit)
 }

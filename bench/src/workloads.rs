@@ -27,6 +27,7 @@ const ALL: &[(&str, Build)] = &[
     ("W7", w7),
     ("W8", w8),
     ("E1", e1),
+    ("E1wide", e1wide),
     ("E2", e2),
     ("E3", e3),
     ("E4", e4),
@@ -229,6 +230,10 @@ fn w8(start: Start) -> Workload {
 
 fn e1(start: Start) -> Workload {
     expected(start, "a flat expectation on a typical answer, met, read once", &[JSONSCHEMA, JSONLOGIC])
+}
+
+fn e1wide(start: Start) -> Workload {
+    expected(start, "the same, the text not all ASCII", &[JSONSCHEMA, JSONLOGIC])
 }
 
 fn e2(start: Start) -> Workload {

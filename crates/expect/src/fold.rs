@@ -113,7 +113,8 @@ fn fold_into(text: &str, out: &mut String) {
 }
 
 fn folded(char: char) -> impl Iterator<Item = char> {
-    char.to_uppercase().flat_map(char::to_lowercase)
+    // The capital `ẞ` is the capital of a small letter whose own is `SS`.
+    char.to_lowercase().flat_map(char::to_uppercase).flat_map(char::to_lowercase)
 }
 
 #[cfg(test)]
@@ -131,6 +132,7 @@ mod tests {
             ("BALANCE", "your balance is low"),
             ("straße", "Hauptstrasse 5"),
             ("STRASSE", "Hauptstraße 5"),
+            ("straße", "HAUPTSTRAẞE 5"),
             ("σοφος", "ΣΟΦΟΣ"),
             ("kelvin", "5 \u{212a}elvin"),
             ("", "anything"),
@@ -150,5 +152,34 @@ mod tests {
         assert!(found("balance", "Your Balance", Where::End) && !found("your", "Your Balance", Where::End));
         assert!(found("your", "YOUR", Where::Whole) && !found("your", "YOURS", Where::Whole));
         assert!(!found("longer than the text", "text", Where::Start));
+    }
+
+    /// In place or folded as a whole, wherever it stands.
+    #[test]
+    fn the_way_of_looking_makes_no_difference() {
+        let parts = ["", "e", "[", "No", "ERROR", "a[b", "erro", "ss", "k", "ß", "é!"];
+        let words =
+            ["", "x", "No ", "{", "erro", "Error", "A[B", "A{B", "é", "É!", "ß", "\u{212a}", "–", "ER–ROR"];
+        let ends =
+            ["", "-", "no error, ", "sixteen letters ", "a text that is longer than one block of 32 bytes "];
+        let every = |before: &str, word: &str, after: &str| {
+            let text = format!("{before}{word}{after}");
+            for part in parts {
+                let (mut folded_text, mut folded_part) = (String::new(), String::new());
+                fold_into(&text, &mut folded_text);
+                fold_into(part, &mut folded_part);
+                for place in [Where::Start, Where::End, Where::Anywhere, Where::Whole] {
+                    let expected = stands(&folded_text, &folded_part, place);
+                    assert_eq!(found(part, &text, place), expected, "{part:?} in {text:?}, {place:?}");
+                }
+            }
+        };
+        for before in ends {
+            for word in words {
+                for after in ends {
+                    every(before, word, after);
+                }
+            }
+        }
     }
 }

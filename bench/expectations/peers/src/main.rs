@@ -10,12 +10,14 @@ use threadline_bench_shared::{self as shared, Contestant, Json, json};
 
 fn main() -> ExitCode {
     shared::serve(|workload, name| match (workload, name) {
-        ("E1", "jsonschema") => Some(validated(vec![flat_schema()])),
-        ("E1", "jsonlogic") => Some(applied(vec![flat_rule()])),
-        ("E2", "jsonschema") => Some(validated(vec![logical_schema()])),
-        ("E2", "jsonlogic") => Some(applied(vec![logical_rule()])),
-        ("E3", "jsonschema") => Some(validated((0..shared::MANY).map(schema_of_many).collect())),
-        ("E3", "jsonlogic") => Some(applied((0..shared::MANY).map(rule_of_many).collect())),
+        ("E1", "jsonschema") => Some(validated(&[flat_schema()], shared::answer())),
+        ("E1", "jsonlogic") => Some(applied(vec![flat_rule()], shared::answer())),
+        ("E1wide", "jsonschema") => Some(validated(&[flat_schema()], shared::wide_answer())),
+        ("E1wide", "jsonlogic") => Some(applied(vec![flat_rule()], shared::wide_answer())),
+        ("E2", "jsonschema") => Some(validated(&[logical_schema()], shared::answer())),
+        ("E2", "jsonlogic") => Some(applied(vec![logical_rule()], shared::answer())),
+        ("E3", "jsonschema") => Some(validated(&many(schema_of_many), shared::answer())),
+        ("E3", "jsonlogic") => Some(applied(many(rule_of_many), shared::answer())),
         ("E4", "jsonschema") => Some(explained(&flat_schema())),
         ("E5", "jsonschema") => Some(compiled(&flat_schema())),
         _ => None,
@@ -105,6 +107,10 @@ fn logical_rule() -> Json {
     ]})
 }
 
+fn many(of: fn(u32) -> Json) -> Vec<Json> {
+    (0..shared::MANY).map(of).collect()
+}
+
 fn schema_of_many(index: u32) -> Json {
     let (word, low, high) = shared::one_of_many(index);
     json!({
@@ -153,20 +159,22 @@ fn validator(schema: &Json) -> Validator {
     options.build(schema).expect("the samples are schemas")
 }
 
-fn validated(schemas: Vec<Json>) -> Contestant {
+fn validated(schemas: &[Json], document: Json) -> Contestant {
     let compile = || schemas.iter().map(validator).collect::<Vec<_>>();
-    let (validators, checked, document) = (compile(), compile(), shared::answer());
+    let (validators, checked) = (compile(), compile());
     let all = |validators: &[Validator], document: &Json| {
         validators.iter().all(|validator| validator.is_valid(document))
     };
+    assert!(all(&checked, &document), "the answer meets everything");
     Contestant::new(move || all(&validators, &document), move || said(|document| all(&checked, document)))
 }
 
-fn applied(rules: Vec<Json>) -> Contestant {
-    let (checked, document) = (rules.clone(), shared::answer());
+fn applied(rules: Vec<Json>, document: Json) -> Contestant {
+    let checked = rules.clone();
     let all = |rules: &[Json], document: &Json| {
         rules.iter().all(|rule| jsonlogic_rs::apply(rule, document).expect("a rule") == Json::Bool(true))
     };
+    assert!(all(&checked, &document), "the answer meets everything");
     Contestant::new(move || all(&rules, &document), move || said(|document| all(&checked, document)))
 }
 

@@ -30,6 +30,14 @@ pub fn answer() -> Json {
     serde_json::from_str(include_str!("../../sample/answer.json")).expect("the sample is JSON")
 }
 
+/// The same with signs beyond ASCII, as models like to write them.
+pub fn wide_answer() -> Json {
+    let mut answer = answer();
+    let text = answer["text"].as_str().expect("the sample has a text");
+    answer["text"] = text.replace(" and the", " – and the").replace("Shall I", "✅ Shall I").into();
+    answer
+}
+
 /// The answer, and others that differ from it in one place: what each contestant says of them is compared.
 pub fn documents() -> Vec<Json> {
     let changed = |pointer: &str, value: Json| {

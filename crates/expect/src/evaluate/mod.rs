@@ -11,9 +11,10 @@ mod sentence;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use threadline_lang::diag::excerpt;
+use threadline_lang::value::Key;
 use threadline_lang::{Document, Number, Scope, Session, Value};
 
 use crate::actual::Actual;
@@ -546,7 +547,10 @@ impl<'a, 'w> Evaluation<'a, 'w> {
     }
 
     fn plan(&self) -> Result<&'a [Value], &'static str> {
-        let plan = self.actual.document().get("plan").ok_or("the actual document has no `plan`")?;
+        static PLAN: LazyLock<Key> = LazyLock::new(|| Key::new("plan"));
+        let document = self.actual.document().as_object();
+        let plan = document.and_then(|document| document.get(&PLAN));
+        let plan = plan.ok_or("the actual document has no `plan`")?;
         plan.as_list().ok_or("the `plan` of the actual document is not a list")
     }
 

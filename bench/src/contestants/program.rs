@@ -1,10 +1,11 @@
 //! Contestants that are programs of their own, driven through a pipe: those who evaluate expectations.
 //!
-//! A batch takes milliseconds and its line through the pipe some microseconds, the same for everybody.
+//! They measure themselves, so the way through the pipe is not timed.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::Value as Json;
 
@@ -60,6 +61,14 @@ impl Program {
             _ => panic!("`{}` ended early: {} {}", self.package, self.workload, self.name),
         }
     }
+
+    /// The allocations and nanoseconds of so many operations.
+    fn measure(&mut self, operations: u64) -> (u64, u64) {
+        let answer = self.ask(&operations.to_string());
+        let (allocations, nanoseconds) = answer.trim().split_once(' ').expect("it prints two numbers");
+        let number = |text: &str| text.parse().expect("it prints two numbers");
+        (number(allocations), number(nanoseconds))
+    }
 }
 
 fn start(package: &str, workload: &str, name: &str) -> Running {
@@ -77,7 +86,7 @@ fn start(package: &str, workload: &str, name: &str) -> Running {
 
 impl Run for Program {
     fn batch(&mut self, operations: u64) {
-        self.ask(&operations.to_string());
+        self.measure(operations);
     }
 
     fn output(&mut self) -> Json {
@@ -85,7 +94,11 @@ impl Run for Program {
     }
 
     fn allocations(&mut self, operations: u64) -> u64 {
-        self.ask(&operations.to_string()).trim().parse().expect("it prints a number")
+        self.measure(operations).0
+    }
+
+    fn timed(&mut self, operations: u64) -> Duration {
+        Duration::from_nanos(self.measure(operations).1)
     }
 }
 

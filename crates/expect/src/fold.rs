@@ -3,6 +3,8 @@
 //! Folding goes character by character, through capitals to small letters, so that `ß` meets `SS` and all forms of a
 //! sigma are one. A part in ASCII, which most are, is looked for in place.
 
+use std::cell::Cell;
+
 /// A text to look for, folded once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Needle {
@@ -38,22 +40,75 @@ impl Needle {
 
     /// Whether it stands there. `scratch` is used where the text has to be folded as a whole.
     pub(crate) fn is_in(&self, text: &str, place: Where, scratch: &mut String) -> bool {
-        let Some(folded) = &self.folded else { return stands(text, &self.plain, place) };
-        if folded.is_ascii {
-            // What stands there before the text is folded does so after it.
-            if stands_as_ascii(text, &folded.text, place) {
-                return true;
-            }
-            if text.is_ascii() || !has_ascii_in_other_letters(text) {
-                return false;
-            }
-        } else if text.is_ascii() {
-            return false;
+        self.is_in_text(&Text::new(text), place, scratch)
+    }
+
+    /// The same of a text that is looked at more than once.
+    pub(crate) fn is_in_text(&self, text: &Text<'_>, place: Where, scratch: &mut String) -> bool {
+        let Some(folded) = &self.folded else { return stands(text.text, &self.plain, place) };
+        // What stands there before the text is folded does so after it.
+        if folded.is_ascii && stands_as_ascii(text.text, &folded.text, place) {
+            return true;
+        }
+        match text.letters() {
+            Letters::Ascii => return false,
+            Letters::Others if folded.is_ascii => return false,
+            Letters::Others | Letters::Hidden => {}
         }
         scratch.clear();
-        fold_into(text, scratch);
+        fold_into(text.text, scratch);
         stands(scratch, &folded.text, place)
     }
+}
+
+/// A text to look in. What has to be known of the whole of it is found out once.
+pub(crate) struct Text<'t> {
+    text: &'t str,
+    letters: Cell<Option<Letters>>,
+}
+
+#[derive(Clone, Copy)]
+enum Letters {
+    Ascii,
+    /// There are others, and none of them folds to ASCII.
+    Others,
+    /// Some may fold to ASCII, as `ß` does and the sign of Kelvin.
+    Hidden,
+}
+
+impl<'t> Text<'t> {
+    pub(crate) fn new(text: &'t str) -> Self {
+        Self { text, letters: Cell::new(None) }
+    }
+
+    fn letters(&self) -> Letters {
+        let letters = self.letters.get().unwrap_or_else(|| letters(self.text));
+        self.letters.set(Some(letters));
+        letters
+    }
+}
+
+/// What looks at bytes never ends early: so the compiler makes a few instructions of many of them.
+fn letters(text: &str) -> Letters {
+    let bytes = text.as_bytes();
+    if bytes.iter().fold(0, |all, byte| all | byte).is_ascii() {
+        return Letters::Ascii;
+    }
+    let pairs = bytes.iter().zip(&bytes[1..]);
+    let begins = pairs.fold(false, |some, (one, next)| some | may_begin_hidden(*one, *next));
+    if begins && text.chars().any(hides_ascii) { Letters::Hidden } else { Letters::Others }
+}
+
+/// Whether a letter that hides ASCII may begin with these bytes. Signs and pictures, which texts of models are full
+/// of, do not.
+fn may_begin_hidden(one: u8, next: u8) -> bool {
+    let is = |first: u8, second: u8| (one == first) & (next == second);
+    (0xc3..=0xc7).contains(&one) | is(0xe1, 0xba) | is(0xe2, 0x84) | is(0xef, 0xac)
+}
+
+/// Whether a letter beyond ASCII folds to one of it, or to several with one among them.
+fn hides_ascii(char: char) -> bool {
+    matches!(char, 'ß' | 'İ' | 'ı' | 'ŉ' | 'ſ' | 'ǰ' | 'ẖ'..='ẚ' | 'ẞ' | '\u{212a}' | 'ﬀ'..='ﬆ')
 }
 
 fn stands(text: &str, part: &str, place: Where) -> bool {
@@ -93,19 +148,20 @@ fn stands_anywhere(text: &[u8], part: &[u8]) -> bool {
         let mut begins = heads.iter().zip(tails).enumerate().filter(|(_, ends)| fits(*ends));
         begins.any(|(offset, _)| text[at + offset..][..part.len()].eq_ignore_ascii_case(part))
     };
+    let some = |heads: &[u8; BLOCK], tails: &[u8; BLOCK]| {
+        heads.iter().zip(tails).fold(false, |some, ends| some | fits(ends))
+    };
+    let blocks = heads.as_chunks::<BLOCK>().0.iter().zip(tails.as_chunks::<BLOCK>().0).enumerate();
+    for (at, (heads, tails)) in blocks {
+        if some(heads, tails) && within(at * BLOCK, heads, tails) {
+            return true;
+        }
+    }
     // The last block ends where the text does, and looks at some of the one before again.
-    let mut blocks = (0..count).step_by(BLOCK).map(|at| at.min(count.saturating_sub(BLOCK)));
-    blocks.any(|at| {
-        let block = (heads[at..].first_chunk::<BLOCK>(), tails[at..].first_chunk::<BLOCK>());
-        let (Some(heads), Some(tails)) = block else { return within(at, heads, tails) };
-        let some = heads.iter().zip(tails).fold(false, |some, ends| some | fits(ends));
-        some && within(at, heads, tails)
-    })
-}
-
-/// Whether letters beyond ASCII fold to ones of it, as those of `ß` and of the Kelvin sign do.
-fn has_ascii_in_other_letters(text: &str) -> bool {
-    text.chars().any(|char| !char.is_ascii() && folded(char).any(|char| char.is_ascii()))
+    match (heads.last_chunk::<BLOCK>(), tails.last_chunk::<BLOCK>()) {
+        (Some(heads), Some(tails)) => some(heads, tails) && within(count - BLOCK, heads, tails),
+        _ => within(0, heads, tails),
+    }
 }
 
 fn fold_into(text: &str, out: &mut String) {
@@ -152,6 +208,17 @@ mod tests {
         assert!(found("balance", "Your Balance", Where::End) && !found("your", "Your Balance", Where::End));
         assert!(found("your", "YOUR", Where::Whole) && !found("your", "YOURS", Where::Whole));
         assert!(!found("longer than the text", "text", Where::Start));
+    }
+
+    #[test]
+    fn every_letter_that_hides_ascii_is_known() {
+        for char in char::MIN..=char::MAX {
+            let hides = !char.is_ascii() && folded(char).any(|char| char.is_ascii());
+            assert_eq!(hides_ascii(char), hides, "{char:?}");
+            let mut bytes = [0; 4];
+            char.encode_utf8(&mut bytes);
+            assert!(!hides || may_begin_hidden(bytes[0], bytes[1]), "{char:?}");
+        }
     }
 
     /// In place or folded as a whole, wherever it stands.

@@ -10,6 +10,7 @@ pub mod allocations;
 use std::hint::black_box;
 use std::io::{BufRead as _, Write as _};
 use std::process::ExitCode;
+use std::time::Instant;
 
 pub use serde_json::{Value as Json, json};
 
@@ -99,7 +100,8 @@ impl Contestant {
     }
 }
 
-/// Does what standard input says: a number of operations, answered with the allocations they made, or `output`.
+/// Does what standard input says: a number of operations, answered with their allocations and nanoseconds, or
+/// `output`.
 ///
 /// The arguments are a workload and a contestant.
 pub fn serve(find: impl FnOnce(&str, &str) -> Option<Contestant>) -> ExitCode {
@@ -117,9 +119,10 @@ pub fn serve(find: impl FnOnce(&str, &str) -> Option<Contestant>) -> ExitCode {
         let line = line.expect("the benchmark writes text");
         let said = match line.parse() {
             Ok(operations) => {
-                let before = allocations::count();
+                let (before, start) = (allocations::count(), Instant::now());
                 (contestant.batch)(operations);
-                (allocations::count() - before).to_string()
+                let elapsed = start.elapsed();
+                format!("{} {}", allocations::count() - before, elapsed.as_nanos())
             }
             Err(_) => (contestant.output)().to_string(),
         };

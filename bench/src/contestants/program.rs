@@ -46,7 +46,8 @@ struct Program {
 
 struct Running {
     child: Child,
-    stdin: ChildStdin,
+    /// Closed at the end.
+    stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
 }
 
@@ -55,9 +56,9 @@ impl Program {
     fn ask(&mut self, line: &str) -> String {
         let running = self.running.get_or_insert_with(|| start(self.package, self.workload, self.name));
         let mut answer = String::new();
-        let asked = writeln!(running.stdin, "{line}").and_then(|()| running.stdout.read_line(&mut answer));
-        match asked {
-            Ok(1..) => answer,
+        let asked = running.stdin.as_mut().map(|stdin| writeln!(stdin, "{line}"));
+        match (asked, running.stdout.read_line(&mut answer)) {
+            (Some(Ok(())), Ok(1..)) => answer,
             _ => panic!("`{}` ended early: {} {}", self.package, self.workload, self.name),
         }
     }
@@ -79,7 +80,7 @@ fn start(package: &str, workload: &str, name: &str) -> Running {
         .stdout(Stdio::piped())
         .spawn()
         .expect("it was built before");
-    let stdin = child.stdin.take().expect("it is piped");
+    let stdin = child.stdin.take();
     let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
     Running { child, stdin, stdout }
 }
@@ -104,8 +105,8 @@ impl Run for Program {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It would end by itself when its input does; waiting for that leaves nothing behind.
-        let _ = self.child.kill();
+        // It ends when its input does. What it made of its end is of no interest: its answers were there.
+        drop(self.stdin.take());
         let _ = self.child.wait();
     }
 }

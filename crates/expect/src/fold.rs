@@ -102,7 +102,7 @@ fn letters(text: &str) -> Letters {
 /// Whether a letter that hides ASCII may begin with these bytes. Signs and pictures, which texts of models are full
 /// of, do not.
 fn may_begin_hidden(one: u8, next: u8) -> bool {
-    let is = |first: u8, second: u8| (one == first) & (next == second);
+    let is = |first: u8, second: u8| one == first && next == second;
     (0xc3..=0xc7).contains(&one) | is(0xe1, 0xba) | is(0xe2, 0x84) | is(0xef, 0xac)
 }
 
@@ -133,6 +133,7 @@ fn stands_as_ascii(text: &str, part: &str, place: Where) -> bool {
 }
 
 /// Looks for the first and the last byte at once, in blocks that the compiler makes a few instructions of.
+#[expect(clippy::needless_bitwise_bool, reason = "without branches, a block is compared at once")]
 fn stands_anywhere(text: &[u8], part: &[u8]) -> bool {
     const BLOCK: usize = 32;
     /// Both cases of a letter are the same with this bit; of other bytes, two that are rarely met.

@@ -311,7 +311,7 @@ fn every_id_of_a_check_is_reported_somewhere() {
         r#"{"value": {"schema": {"type": 5}}}"#,
         r#"{"all": []}"#,
         r#"{"then": {"value": 1}}"#,
-        r#"{"not": {"not": {"not": {"not": {"not": {"value": 1}}}}}}"#,
+        r#"{"not": {"not": {"not": {"not": {"not": {"not": {"value": 1}}}}}}}"#,
         r#"{"all": [{"expectedAgent": "A"}, {"expectedAgent": "B"}]}"#,
         r#"{"value[": 1}"#,
         r#"{"value": 1, "must": true}"#,

@@ -42,9 +42,9 @@ fn logic_as_deep_as_it_can_be() {
         let expectation = "{\"not\": ".repeat(depth) + "{\"value\": 1}" + &"}".repeat(depth);
         format!("{{\"depth\": 50, \"expectations\": {{\"it\": {expectation}}}}}")
     };
-    let deepest = sound(&nested(49));
+    let deepest = sound(&nested(50));
     assert_eq!(outcomes(&deepest, &detected("1"))[0].answer, Answer::Unmet);
-    assert_eq!(refused(&nested(50)), "logic is nested 51 deep; 50 is the most");
+    assert_eq!(refused(&nested(51)), "logic is nested 51 deep; 50 is the most");
     assert_eq!(refused(&nested(190)), "logic is nested 51 deep; 50 is the most");
     let paths = "{\"a\": ".repeat(190) + "1" + &"}".repeat(190);
     let into = sound(&format!("{{\"value\": {paths}}}"));

@@ -1,8 +1,9 @@
 //! Counting instructions, where time is too noisy: the program runs itself under callgrind, with the loop and without,
-//! and the difference belongs to the loop.
+//! and the difference belongs to the loop. Contestants that are programs of their own are counted with it.
 
 use std::process::Command;
 
+use crate::contestants::program;
 use crate::workloads;
 
 /// Prints the instructions per operation of one contestant, or of all of a workload.
@@ -10,6 +11,9 @@ pub(crate) fn report(workload: &str, contestant: Option<&str>) -> Result<(), Str
     let names: Vec<&str> = workloads::one(workload, contestant)?.contestants().collect();
     if names.is_empty() {
         return Err(unknown_contestant(workload, contestant.unwrap_or_default()));
+    }
+    if workloads::one(workload, contestant)?.has_programs() {
+        program::build()?;
     }
     if Command::new("valgrind").arg("--version").output().is_err() {
         println!("valgrind is not installed: no instruction counts");
@@ -47,12 +51,12 @@ fn per_operation(workload: &str, contestant: &str) -> Result<f64, String> {
 fn collected(workload: &str, contestant: &str, iterations: u64) -> Result<f64, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--trace-children=yes"])
         .arg(program)
         .args(["--one", workload, contestant, "--iterations", &iterations.to_string()])
         .output()
         .map_err(|error| format!("valgrind does not start: {error}"))?;
     let log = String::from_utf8_lossy(&output.stderr);
-    let count = log.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok());
-    count.ok_or_else(|| format!("valgrind gave no count\n{log}"))
+    let counts = log.lines().filter_map(|line| line.split_once("Collected :")?.1.trim().parse::<f64>().ok());
+    counts.reduce(|sum, count| sum + count).ok_or_else(|| format!("valgrind gave no count\n{log}"))
 }

@@ -12,7 +12,6 @@
 //!
 //! The exit code says whether every output was right, never whether a target was reached: timings are noisy.
 
-mod allocations;
 mod args;
 mod contestants;
 mod harness;
@@ -27,10 +26,8 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use args::{Args, Mode};
+use contestants::program;
 use harness::Workload;
-
-#[global_allocator]
-static ALLOCATOR: allocations::Counting = allocations::Counting;
 
 fn main() -> ExitCode {
     let result = Args::parse(std::env::args().skip(1)).and_then(run);
@@ -60,6 +57,9 @@ fn run(args: Args) -> Result<(), String> {
 /// Checks every output, times everything, prints the tables.
 fn compare(args: &Args) -> Result<(), String> {
     let mut workloads = workloads::selected(&args.only)?;
+    if workloads.iter().any(Workload::has_programs) {
+        program::build()?;
+    }
     check(&mut workloads)?;
     if !sample::serde_json_is_default() {
         eprintln!(

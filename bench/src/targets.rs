@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::contestants::{FLOOR, MINIJINJA, TERA, UPON};
+use crate::contestants::{FLOOR, JSONLOGIC, JSONSCHEMA, MINIJINJA, TERA, UPON};
 use crate::harness::{Figures, Measured};
 use crate::ours::OURS;
 
@@ -39,6 +39,18 @@ const TARGETS: &[Target] = &[
     time("W6text", OURS, 0.5, MINIJINJA),
     time_across("W7", OURS, 1.2, "W1", OURS),
     time("W8", OURS, 1.2, FLOOR),
+    time("E1", OURS, 1.0, JSONSCHEMA),
+    time("E1", OURS, 1.0, JSONLOGIC),
+    allocations("E1", OURS, 0.0),
+    time("E1wide", OURS, 1.0, JSONSCHEMA),
+    time("E1wide", OURS, 1.0, JSONLOGIC),
+    allocations("E1wide", OURS, 0.0),
+    time("E2", OURS, 1.0, JSONSCHEMA),
+    time("E2", OURS, 1.0, JSONLOGIC),
+    allocations("E2", OURS, 0.0),
+    time("E3", OURS, 1.0, JSONSCHEMA),
+    time("E3", OURS, 1.0, JSONLOGIC),
+    allocations("E3", OURS, 0.0),
 ];
 
 const fn time(workload: &'static str, contestant: &'static str, factor: f64, rival: &'static str) -> Target {

@@ -2,9 +2,12 @@
 
 use serde_json::Value as Json;
 
-use crate::contestants::{CEL, EVALEXPR, FLOOR, MINIJINJA, PLAIN, REGEX_WALK, TERA, UPON};
-use crate::contestants::{cel, evalexpr, floor, minijinja, plain, regex_walk, tera, upon};
+use crate::contestants::{
+    CEL, EVALEXPR, FLOOR, JSONLOGIC, JSONSCHEMA, MINIJINJA, PLAIN, REGEX_WALK, TERA, UPON,
+};
+use crate::contestants::{cel, evalexpr, floor, minijinja, plain, program, regex_walk, tera, upon};
 use crate::harness::{Workload, keep};
+use crate::ours::OURS;
 use crate::{ours, sample};
 
 type Build = fn(Start) -> Workload;
@@ -23,6 +26,12 @@ const ALL: &[(&str, Build)] = &[
     ("W6text", w6text),
     ("W7", w7),
     ("W8", w8),
+    ("E1", e1),
+    ("E1wide", e1wide),
+    ("E2", e2),
+    ("E3", e3),
+    ("E4", e4),
+    ("E5", e5),
 ];
 
 /// The named workloads, or all when no name is given.
@@ -216,5 +225,39 @@ fn w8(start: Start) -> Workload {
     workload.add(MINIJINJA, || minijinja::scope(json));
     workload.add(CEL, || cel::scope(json));
     ours::scope(&mut workload, json);
+    workload
+}
+
+fn e1(start: Start) -> Workload {
+    expected(start, "a flat expectation on a typical answer, met, read once", &[JSONSCHEMA, JSONLOGIC])
+}
+
+fn e1wide(start: Start) -> Workload {
+    expected(start, "the same, the text not all ASCII", &[JSONSCHEMA, JSONLOGIC])
+}
+
+fn e2(start: Start) -> Workload {
+    expected(start, "one of logic 5 deep, met, read once", &[JSONSCHEMA, JSONLOGIC])
+}
+
+fn e3(start: Start) -> Workload {
+    expected(start, "1,000 expectations on one answer, met, read once", &[JSONSCHEMA, JSONLOGIC])
+}
+
+fn e4(start: Start) -> Workload {
+    expected(start, "as E1, unmet, with every reason", &[JSONSCHEMA])
+}
+
+fn e5(start: Start) -> Workload {
+    expected(start, "E1 read from text", &[JSONSCHEMA])
+}
+
+/// Those who say whether a document is as expected, in programs of their own.
+fn expected(start: Start, about: &'static str, peers: &[&'static str]) -> Workload {
+    let mut workload = start.workload(about, threadline_bench_shared::expected(start.name)).programs();
+    for peer in peers {
+        workload.add(peer, || program::contestant(program::PEERS, start.name, peer));
+    }
+    workload.add(OURS, || program::contestant(program::OURS, start.name, OURS));
     workload
 }

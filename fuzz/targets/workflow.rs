@@ -10,9 +10,9 @@ use libfuzzer_sys::fuzz_target;
 use threadline_flow::load::load;
 use threadline_flow::plan::{Plan, plan};
 use threadline_flow::problem::Problem;
-use threadline_lang::source::SourceFile;
 use threadline_fuzz::prepare;
 use threadline_lang::data::Format;
+use threadline_lang::source::SourceFile;
 
 fuzz_target!(init: prepare(), |data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else { return };

@@ -8,7 +8,7 @@ usage: cargo xtask TASK
 
   test [--long]                   everything that a change must pass
   fuzz [TARGET] [--seconds N]     fuzz one target or all of them, N seconds each (20)
-  coverage                        run the tests and show which lines they reach
+  coverage [CRATE]                run the tests and show which lines they reach; of one crate, its own tests
   help                            this text
 
 `test --long` fuzzes each target for 30 minutes and sets THREADLINE_LONG=1, with which
@@ -20,8 +20,12 @@ property tests try more cases.
 pub(crate) enum Task {
     Help,
     Test(Effort),
-    Fuzz { target: Option<String>, seconds: u64 },
-    Coverage,
+    Fuzz {
+        target: Option<String>,
+        seconds: u64,
+    },
+    /// Of one crate, by its folder, or of all.
+    Coverage(Option<String>),
 }
 
 /// How thorough `test` is.
@@ -39,7 +43,8 @@ impl Task {
             ["test"] => Ok(Self::Test(Effort::Short)),
             ["test", "--long"] => Ok(Self::Test(Effort::Long)),
             ["fuzz", rest @ ..] => parse_fuzz(rest),
-            ["coverage"] => Ok(Self::Coverage),
+            ["coverage"] => Ok(Self::Coverage(None)),
+            ["coverage", name] if !name.starts_with('-') => Ok(Self::Coverage(Some((*name).to_owned()))),
             _ => Err(usage(&format!("unknown task `{}`", arguments.join(" ")))),
         }
     }
@@ -84,7 +89,8 @@ mod tests {
         assert_eq!(parse(""), Ok(Task::Help));
         assert_eq!(parse("test"), Ok(Task::Test(Effort::Short)));
         assert_eq!(parse("test --long"), Ok(Task::Test(Effort::Long)));
-        assert_eq!(parse("coverage"), Ok(Task::Coverage));
+        assert_eq!(parse("coverage"), Ok(Task::Coverage(None)));
+        assert_eq!(parse("coverage expect"), Ok(Task::Coverage(Some("expect".to_owned()))));
     }
 
     #[test]

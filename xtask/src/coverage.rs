@@ -12,15 +12,32 @@ use crate::project::{Project, output, run as run_command, works};
 /// Binaries of earlier runs would bring the tasks themselves back into the report.
 const NOT_TASKS: [&str; 2] = ["--ignore-filename-regex", "/xtask/src/"];
 
-pub(crate) fn run(project: &Project) -> Result<(), Failure> {
+/// Of the crate in this folder by its own tests, or of all crates.
+pub(crate) fn run(project: &Project, name: Option<&str>) -> Result<(), Failure> {
+    let package = name.map(|name| package(project, name)).transpose()?;
     require_cargo_llvm_cov(project)?;
     let tools = tools(project)?;
     let hint = "the failed tests are named above";
-    let mut tests = project.cargo(&["llvm-cov", "--workspace", "--exclude", "xtask"]);
-    tests.args(["--locked", "--html"]).args(NOT_TASKS);
-    run_command(tools.name_in(&mut tests), hint)?;
+    let mut tests = project.cargo(&["llvm-cov", "--locked", "--html"]);
     let mut report = project.cargo(&["llvm-cov", "report", "--summary-only"]);
-    run_command(tools.name_in(report.args(NOT_TASKS)), hint)
+    if let Some(package) = &package {
+        tests.args(["--package", package]);
+        report.args(["--package", package]);
+    } else {
+        tests.args(["--workspace", "--exclude", "xtask"]).args(NOT_TASKS);
+        report.args(NOT_TASKS);
+    }
+    run_command(tools.name_in(&mut tests), hint)?;
+    run_command(tools.name_in(&mut report), hint)
+}
+
+/// What the crate in a folder of `crates` is called.
+fn package(project: &Project, name: &str) -> Result<String, Failure> {
+    if !project.root.join("crates").join(name).join("Cargo.toml").exists() {
+        let message = format!("there is no crate `{name}`");
+        return Err(Failure::new(message, "the crates are the folders of `crates`"));
+    }
+    Ok(if name == "cli" { "threadline".to_owned() } else { format!("threadline-{name}") })
 }
 
 fn require_cargo_llvm_cov(project: &Project) -> Result<(), Failure> {

@@ -40,7 +40,7 @@ fn perform(task: &Task) -> Result<(), Failure> {
         Task::Help => print!("{HELP}"),
         Task::Test(effort) => steps::run(&project, *effort)?,
         Task::Fuzz { target, seconds } => fuzz::run(&project, target.as_deref(), *seconds)?,
-        Task::Coverage => coverage::run(&project)?,
+        Task::Coverage(name) => coverage::run(&project, name.as_deref())?,
     }
     Ok(())
 }

@@ -65,8 +65,8 @@ fn format_check(project: &Project, _: Effort) -> Result<Outcome, Failure> {
     for folder in project.outside_packages() {
         let manifest = format!("{folder}/Cargo.toml");
         run_command(
-            &mut project.cargo(&["fmt", "--check", "--manifest-path", &manifest]),
-            &format!("run `cargo fmt --manifest-path {manifest}`"),
+            &mut project.cargo(&["fmt", "--all", "--check", "--manifest-path", &manifest]),
+            &format!("run `cargo fmt --all --manifest-path {manifest}`"),
         )?;
     }
     Ok(Outcome::Passed)

@@ -8,6 +8,7 @@ pub(crate) mod evalexpr;
 pub(crate) mod floor;
 pub(crate) mod minijinja;
 pub(crate) mod plain;
+pub(crate) mod program;
 pub(crate) mod regex_walk;
 pub(crate) mod tera;
 mod tree;
@@ -23,6 +24,8 @@ pub(crate) const UPON: &str = "upon";
 pub(crate) const MINIJINJA: &str = "minijinja";
 pub(crate) const EVALEXPR: &str = "evalexpr";
 pub(crate) const CEL: &str = "cel";
+pub(crate) const JSONSCHEMA: &str = "jsonschema";
+pub(crate) const JSONLOGIC: &str = "jsonlogic";
 
 /// Everybody, in the order of the tables, and what they are.
 pub(crate) const ALL: &[(&str, &str)] = &[
@@ -39,4 +42,6 @@ pub(crate) const ALL: &[(&str, &str)] = &[
     (MINIJINJA, "minijinja 3; a document is walked with serde_json around it"),
     (EVALEXPR, "evalexpr 13; its names are flat, so the dotted path is one key"),
     (CEL, "cel 0.15 with its faster parser; a template is a sum of texts"),
+    (JSONSCHEMA, "jsonschema 0.60 with the faster of its engines for patterns"),
+    (JSONLOGIC, "jsonlogic-rs 0.5, which reads its rule as it applies it"),
 ];

@@ -163,7 +163,7 @@ fn of_operator(takes: Takes) -> Value {
         Takes::Pattern | Takes::Time => typed("string"),
         Takes::Text => types(&["string", "number"]),
         Takes::Bool => types(&["boolean", "string"]),
-        Takes::Types => types(&["string", "array"]),
+        Takes::Types => types(&["string", "array", "null"]),
         Takes::Container => types(&["array", "object", "string"]),
         Takes::Check => reference("check"),
         Takes::Count => object(vec![

@@ -5,6 +5,7 @@
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, DefaultHasher};
 
 use ecow::EcoString;
 use regex::Regex;
@@ -13,7 +14,7 @@ use threadline_lang::func::instant;
 use threadline_lang::{Number, Type, Value};
 
 use crate::checks::Check;
-use crate::fold::{Needle, Where};
+use crate::fold::{Needle, Text, Where};
 use crate::pattern;
 use crate::quantity::{OtherUnit, Quantity};
 use crate::schema::Schema;
@@ -331,10 +332,7 @@ impl Expected {
     /// Whether a text, list or object contains it.
     fn is_within(&self, actual: &Value, scratch: &mut String) -> Result<bool, Why> {
         match (actual.as_str(), actual.as_list(), actual.as_object()) {
-            (Some(text), ..) => match &self.needle {
-                Some(needle) => Ok(needle.is_in(text, Where::Anywhere, scratch)),
-                None => Err(Why::NotAPart),
-            },
+            (Some(text), ..) => self.is_within_text(&Text::new(text), scratch),
             (_, Some(items), _) => any(items.iter().map(|item| self.is(item, scratch))),
             (.., Some(object)) => match &self.needle {
                 Some(needle) => {
@@ -345,22 +343,31 @@ impl Expected {
             _ => Err(Why::NoContainer),
         }
     }
+
+    fn is_within_text(&self, text: &Text<'_>, scratch: &mut String) -> Result<bool, Why> {
+        let needle = self.needle.as_ref().ok_or(Why::NotAPart)?;
+        Ok(needle.is_in_text(text, Where::Anywhere, scratch))
+    }
 }
 
 /// A value in which several others are looked for.
 struct Within<'v> {
     actual: &'v Value,
-    equal: Option<HashSet<&'v Value>>,
+    text: Option<Text<'v>>,
+    equal: Option<Lookup<'v>>,
     compared: usize,
 }
 
 impl<'v> Within<'v> {
     fn new(actual: &'v Value, values: usize) -> Self {
         let equal = actual.as_list().and_then(|items| lookup(items, values));
-        Self { actual, equal, compared: 0 }
+        Self { actual, text: actual.as_str().map(Text::new), equal, compared: 0 }
     }
 
     fn has(&mut self, value: &Expected, scratch: &mut String) -> Result<bool, Why> {
+        if let Some(text) = &self.text {
+            return value.is_within_text(text, scratch);
+        }
         if self.equal.as_ref().is_some_and(|equal| equal.contains(&value.value)) {
             return Ok(true);
         }
@@ -372,8 +379,11 @@ impl<'v> Within<'v> {
     }
 }
 
+/// Values by their hash, which is the same each time.
+type Lookup<'v> = HashSet<&'v Value, BuildHasherDefault<DefaultHasher>>;
+
 /// The items of a list, to find equal ones among them at once; only where so many are looked for that it pays.
-fn lookup(items: &[Value], wanted: usize) -> Option<HashSet<&Value>> {
+fn lookup(items: &[Value], wanted: usize) -> Option<Lookup<'_>> {
     (items.len().saturating_mul(wanted) > 10_000).then(|| items.iter().collect())
 }
 
@@ -544,6 +554,9 @@ pub(crate) fn length(value: &Value) -> Result<usize, Why> {
 }
 
 fn order(actual: &Value, expected: &Quantity<EcoString>) -> Result<Ordering, Why> {
+    if let (Some(number), "") = (actual.as_number(), expected.unit.as_str()) {
+        return Ok(number.cmp(&expected.number));
+    }
     let actual = Quantity::of(actual).ok_or(Why::NotANumber)?;
     actual.order(expected).map_err(|OtherUnit| Why::OtherUnit)
 }

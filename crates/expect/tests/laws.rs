@@ -179,6 +179,70 @@ proptest! {
     }
 }
 
+// ---- steps of the plan -------------------------------------------------------------------------------------
+
+/// The best that any way of giving each expectation a step of its own comes to.
+fn best(answers: &[Vec<Answer>], taken: &mut Vec<usize>) -> Answer {
+    let Some((first, rest)) = answers.split_first() else { return Answer::Met };
+    let mut found = Answer::Unmet;
+    for (step, answer) in first.iter().enumerate() {
+        if *answer == Answer::Unmet || taken.contains(&step) {
+            continue;
+        }
+        taken.push(step);
+        let others = best(rest, taken);
+        taken.pop();
+        match (answer, others) {
+            (Answer::Met, Answer::Met) => return Answer::Met,
+            (_, Answer::Unmet) => {}
+            _ => found = Answer::NotEvaluable,
+        }
+    }
+    found
+}
+
+fn worst(answers: &[Answer]) -> Answer {
+    let worst = [Answer::Unmet, Answer::NotEvaluable].into_iter().find(|answer| answers.contains(answer));
+    worst.unwrap_or(Answer::Met)
+}
+
+fn asking_for_steps() -> impl Strategy<Value = Vec<String>> {
+    choices().prop_map(|choices| {
+        let mut make = Gen::new(&choices, ANY);
+        (0..3).map(|_| object(make.plan_field().iter())).collect()
+    })
+}
+
+fn steps() -> impl Strategy<Value = Vec<String>> {
+    choices().prop_map(|choices| Gen::new(&choices, ANY).steps())
+}
+
+proptest! {
+    #![proptest_config(config(400))]
+
+    /// `distinct` against every way there is to give out the steps.
+    #[test]
+    fn distinct_finds_steps_when_there_are_enough(members in asking_for_steps(), steps in steps()) {
+        let on = |steps: &[String]| actual(&format!("{{\"plan\": {}}}", list(steps)));
+        let each: Vec<Answer> = members.iter().map(|member| answer_of(member, &on(&steps))).collect();
+        let alone = |member: &String| -> Vec<Answer> {
+            steps.iter().map(|step| answer_of(member, &on(std::slice::from_ref(step)))).collect()
+        };
+        let answers: Vec<Vec<Answer>> = members.iter().map(alone).collect();
+        let mut together = each.clone();
+        together.push(best(&answers, &mut Vec::new()));
+        let expected = worst(&together);
+        let file = support::sound(&format!("{{\"distinct\": true, \"expectations\": {}}}", list(&members)));
+        prop_assert_eq!(answer(&file, &on(&steps)), expected);
+        let explained: Vec<Answer> =
+            outcomes(&file, &on(&steps)).into_iter().map(|outcome| outcome.answer).collect();
+        prop_assert_eq!(worst(&explained), expected);
+        let all = format!("{{\"distinct\": true, \"all\": {}}}", list(&members));
+        prop_assert_eq!(answer_of(&all, &on(&steps)), expected);
+        prop_assert_eq!(outcomes(&sound(&all), &on(&steps))[0].answer, expected);
+    }
+}
+
 // ---- checks of one value -----------------------------------------------------------------------------------
 
 proptest! {
@@ -325,8 +389,7 @@ proptest! {
         let found: Vec<Answer> =
             outcomes(&expectations, &actual).into_iter().map(|outcome| outcome.answer).collect();
         prop_assert_eq!(&found, &each);
-        let worst = [Answer::Unmet, Answer::NotEvaluable].into_iter().find(|answer| each.contains(answer));
-        prop_assert_eq!(answer(&expectations, &actual), worst.unwrap_or(Answer::Met));
+        prop_assert_eq!(answer(&expectations, &actual), worst(&each));
     }
 
     #[test]

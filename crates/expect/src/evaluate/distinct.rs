@@ -1,6 +1,6 @@
 //! Expectations that may not be met by the same step of the plan: each gets one of its own, if there are enough.
 
-use super::{Answer, Evaluation, Subject, Trail, either};
+use super::{Answer, Evaluation, Subject, Trail};
 use crate::evaluate::record::Silent;
 use crate::model::{Node, What};
 
@@ -12,15 +12,16 @@ pub(super) struct Assigned {
     answers: Vec<Vec<Answer>>,
     /// The step of each asker when only what is met counts.
     sure: Vec<Option<usize>>,
-    /// Whether everybody could have one if what cannot be evaluated were met.
-    possible: bool,
+    /// The step of each asker if what cannot be evaluated were met.
+    possible: Vec<Option<usize>>,
 }
 
 impl Evaluation<'_, '_> {
     /// Gives each expectation that asks for a step of the plan one of its own.
     pub(super) fn distinct(&mut self, nodes: &[&Node]) -> Assigned {
-        let plan = self.plan().unwrap_or_default();
         let (mut askers, mut answers) = (Vec::new(), Vec::new());
+        // Without a plan there are no steps that could be shared.
+        let (plan, nodes) = self.plan().map_or((&[][..], &[][..]), |plan| (plan, nodes));
         for (at, node) in nodes.iter().enumerate() {
             for checks in steps_asked(node) {
                 let of_steps = plan
@@ -31,8 +32,7 @@ impl Evaluation<'_, '_> {
             }
         }
         let sure = assign(&answers, |answer| answer == Answer::Met, plan.len());
-        let possible =
-            assign(&answers, |answer| answer != Answer::Unmet, plan.len()).iter().all(Option::is_some);
+        let possible = assign(&answers, |answer| answer != Answer::Unmet, plan.len());
         Assigned { askers, answers, sure, possible }
     }
 }
@@ -42,6 +42,10 @@ fn steps_asked(node: &Node) -> Vec<&[Node]> {
     match &node.what {
         What::Step(checks) => vec![checks],
         What::Together(nodes) => nodes.iter().flat_map(steps_asked).collect(),
+        // Of members that are counted, none has to be met.
+        What::All(group) if group.score.is_none() => {
+            group.members.iter().flat_map(|member| steps_asked(&member.node)).collect()
+        }
         _ => Vec::new(),
     }
 }
@@ -51,27 +55,33 @@ impl Assigned {
     pub(super) fn answer(&self) -> Answer {
         if self.sure.iter().all(Option::is_some) {
             Answer::Met
-        } else if self.possible {
+        } else if self.possible.iter().all(Option::is_some) {
             Answer::NotEvaluable
         } else {
             Answer::Unmet
         }
     }
 
-    /// Why an expectation has no step, when it has none. `name` says what to call another.
+    /// What an expectation that may be met comes to when it has no step, and why. `name` says what to call another.
     pub(super) fn refuses(&self, at: usize, name: impl Fn(usize) -> String) -> Option<(Answer, String)> {
-        let asker =
-            (0..self.askers.len()).find(|asker| self.askers[*asker] == at && self.sure[*asker].is_none())?;
-        let taken = self.sure.iter().enumerate().find_map(|(other, step)| {
+        let mut askers = (0..self.askers.len()).filter(|asker| self.askers[*asker] == at);
+        let (asker, answer) = askers.find_map(|asker| match (self.sure[asker], self.possible[asker]) {
+            (_, None) => Some((asker, Answer::Unmet)),
+            (None, _) => Some((asker, Answer::NotEvaluable)),
+            _ => None,
+        })?;
+        let owners = if answer == Answer::Unmet { &self.possible } else { &self.sure };
+        let taken = owners.iter().enumerate().find_map(|(other, step)| {
             let step = (*step)?;
-            let wanted = self.answers[asker][step] == Answer::Met;
-            wanted.then(|| (step, name(self.askers[other])))
+            let would = match self.answers[asker][step] {
+                Answer::Met => "would",
+                Answer::NotEvaluable => "could",
+                Answer::Unmet => return None,
+            };
+            let other = name(self.askers[other]);
+            Some(format!("plan[{step}] {would} meet it, but is the step of {other}"))
         });
-        let reason = match taken {
-            Some((step, other)) => format!("plan[{step}] would meet it, but is the step of {other}"),
-            None => "no step of the plan is left for it".to_owned(),
-        };
-        Some((either(self.answer(), Answer::Unmet), reason))
+        Some((answer, taken?))
     }
 }
 

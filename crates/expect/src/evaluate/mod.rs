@@ -9,15 +9,18 @@ mod record;
 mod sentence;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::{Arc, LazyLock};
 
 use threadline_lang::diag::excerpt;
-use threadline_lang::{Number, Scope, Session, Value};
+use threadline_lang::value::Key;
+use threadline_lang::{Document, Number, Scope, Session, Value};
 
 use crate::actual::Actual;
 use crate::judge::{self, Decision, Judge, Ruling};
 use crate::model::{
-    Expectation, Expectations, Group, Inner, InnerKind, Node, Operand, Rule, Test, What, When,
+    Expectation, Expectations, Field, Group, Inner, InnerKind, Node, Operand, Rule, Test, What, When,
 };
 use crate::operand::{self, Prepared, Why};
 use crate::path::{Path, Step};
@@ -33,9 +36,14 @@ pub struct Evaluation<'a, 'w> {
     scope: Option<Scope>,
     session: &'a mut Session<'w>,
     judge: &'a mut dyn Judge,
+    /// Operands with references, by their address.
+    resolved: BTreeMap<usize, (Arc<Field<Document>>, Resolved)>,
     scratch: String,
     evaluated: u64,
 }
+
+/// An operand whose references were resolved, and its value; or why it has none.
+type Resolved = Result<(Arc<Prepared>, Value), String>;
 
 /// What a line looks at.
 #[derive(Clone, Copy)]
@@ -106,7 +114,8 @@ impl<'a, 'w> Evaluation<'a, 'w> {
         session: &'a mut Session<'w>,
         judge: &'a mut dyn Judge,
     ) -> Self {
-        Self { actual, outer, scope: None, session, judge, scratch: String::new(), evaluated: 0 }
+        let (resolved, scratch) = (BTreeMap::new(), String::new());
+        Self { actual, outer, scope: None, session, judge, resolved, scratch, evaluated: 0 }
     }
 
     /// How many operators, rules and expressions were evaluated so far.
@@ -140,9 +149,9 @@ impl<'a, 'w> Evaluation<'a, 'w> {
                 Answer::NotEvaluable => all = Answer::NotEvaluable,
             }
         }
-        if all == Answer::Met && expectations.distinct {
+        if expectations.distinct {
             let nodes: Vec<&Node> = expectations.members.iter().map(|member| &member.node).collect();
-            all = self.distinct(&nodes).answer();
+            all = both(all, self.distinct(&nodes).answer());
         }
         all
     }
@@ -155,9 +164,9 @@ impl<'a, 'w> Evaluation<'a, 'w> {
             let nodes: Vec<&Node> = expectations.members.iter().map(|member| &member.node).collect();
             let assigned = self.distinct(&nodes);
             for (at, outcome) in outcomes.iter_mut().enumerate() {
-                if outcome.answer == Answer::Met
-                    && let Some((answer, reason)) =
-                        assigned.refuses(at, |other| format!("`{}`", expectations.members[other].name))
+                let name = |other: usize| format!("`{}`", expectations.members[other].name);
+                if let Some((answer, reason)) = assigned.refuses(at, name)
+                    && both(outcome.answer, answer) != outcome.answer
                 {
                     outcome.answer = answer;
                     outcome.reason.clone_from(&reason);
@@ -286,14 +295,16 @@ impl<'a, 'w> Evaluation<'a, 'w> {
             }
         }
         let mut why = None;
-        if group.distinct && all == Answer::Met {
+        if group.distinct && all != Answer::Unmet {
             let nodes: Vec<&Node> = group.members.iter().map(|member| &member.node).collect();
             let assigned = self.distinct(&nodes);
-            all = assigned.answer();
-            why = (0..nodes.len()).find_map(|at| {
-                let (_, why) = assigned.refuses(at, sentence::ordinal)?;
-                Some(format!("{} has no step of its own: {why}", sentence::ordinal(at)))
+            let refused = (0..nodes.len()).find_map(|at| {
+                let (answer, why) = assigned.refuses(at, sentence::ordinal)?;
+                let why = format!("{} has no step of its own: {why}", sentence::ordinal(at));
+                (answer == assigned.answer()).then_some(why)
             });
+            why = refused.filter(|_| both(all, assigned.answer()) != all);
+            all = both(all, assigned.answer());
         }
         let count = group.members.len();
         record.close(|_| sentence::all(all, at.text(), node, count, decided, why));
@@ -371,40 +382,21 @@ impl<'a, 'w> Evaluation<'a, 'w> {
         record: &mut R,
     ) -> Answer {
         self.evaluated += 1;
-        if let Operand::Fixed(prepared, expected) = &test.operand {
-            let result = self.apply(test.named, prepared, subject);
-            let answer = answer_of(result, test.named.negated);
-            record.line(|| {
-                sentence::test(answer, node, test.named, Ok((prepared, expected)), subject, at.text(), result)
-            });
-            return answer;
-        }
-        match self.operand(test.named, &test.operand) {
-            Ok((prepared, expected)) => {
-                let result = self.apply(test.named, &prepared, subject);
-                let answer = answer_of(result, test.named.negated);
-                record.line(|| {
-                    let operand = Ok((&*prepared, &*expected));
-                    sentence::test(answer, node, test.named, operand, subject, at.text(), result)
-                });
-                answer
+        let resolved;
+        let operand = match &test.operand {
+            Operand::Fixed(prepared, expected) => Ok((&**prepared, expected)),
+            Operand::Dynamic(field) => {
+                resolved = self.resolved(test.named, field);
+                resolved.as_ref().map(|(prepared, expected)| (&**prepared, expected))
             }
-            Err(why) => {
-                record.line(|| {
-                    let answer = Answer::NotEvaluable;
-                    sentence::test(
-                        answer,
-                        node,
-                        test.named,
-                        Err(why),
-                        subject,
-                        at.text(),
-                        Err(Failed::Missing),
-                    )
-                });
-                Answer::NotEvaluable
-            }
-        }
+        };
+        let result = match operand {
+            Ok((prepared, _)) => self.apply(test.named, prepared, subject),
+            Err(_) => Err(Failed::Missing),
+        };
+        let answer = answer_of(result, test.named.negated);
+        record.line(|| sentence::test(answer, node, test.named, operand, subject, at.text(), result));
+        answer
     }
 
     fn apply(&mut self, named: Named, prepared: &Prepared, subject: Subject<'_>) -> Result<bool, Failed> {
@@ -417,37 +409,38 @@ impl<'a, 'w> Evaluation<'a, 'w> {
         }
     }
 
-    /// An operand with its references resolved.
-    fn operand<'o>(
-        &mut self,
-        named: Named,
-        operand: &'o Operand,
-    ) -> Result<(Cow<'o, Prepared>, Cow<'o, Value>), String> {
-        match operand {
-            Operand::Fixed(prepared, value) => Ok((Cow::Borrowed(prepared), Cow::Borrowed(value))),
-            Operand::Dynamic(_) => {
-                let value = self.value(operand)?.into_owned();
-                let prepared = operand::prepare(named, &value)
-                    .map_err(|unfit| format!("{}: it is {}", unfit.message, excerpt(&value)))?;
-                Ok((Cow::Owned(prepared), Cow::Owned(value)))
-            }
+    /// An operand with its references resolved: once, however many items it is compared with.
+    fn resolved(&mut self, named: Named, field: &Arc<Field<Document>>) -> Resolved {
+        let known = self.resolved.get(&Arc::as_ptr(field).addr());
+        if let Some((_, resolved)) = known {
+            return resolved.clone();
         }
+        let resolved = self.resolve(field).and_then(|value| {
+            let prepared = operand::prepare(named, &value)
+                .map_err(|unfit| format!("{}: it is {}", unfit.message, excerpt(&value)))?;
+            Ok((prepared.into(), value))
+        });
+        // As long as it is held, nothing else has its address.
+        self.resolved.insert(Arc::as_ptr(field).addr(), (field.clone(), resolved.clone()));
+        resolved
     }
 
     fn value<'o>(&mut self, operand: &'o Operand) -> Result<Cow<'o, Value>, String> {
         match operand {
             Operand::Fixed(_, value) => Ok(Cow::Borrowed(value)),
-            Operand::Dynamic(field) => {
-                let scope = self.scope.get_or_insert_with(|| self.actual.scope(self.outer));
-                self.session.set_origin(Some(field.origin.clone()));
-                let resolved = field.of.resolve(scope, self.session);
-                self.session.set_origin(None);
-                resolved.map(Cow::Owned).map_err(|errors| {
-                    let messages: Vec<String> = errors.iter().map(ToString::to_string).collect();
-                    messages.join("; ")
-                })
-            }
+            Operand::Dynamic(field) => self.resolve(field).map(Cow::Owned),
         }
+    }
+
+    fn resolve(&mut self, field: &Field<Document>) -> Result<Value, String> {
+        let scope = self.scope.get_or_insert_with(|| self.actual.scope(self.outer));
+        self.session.set_origin(Some(field.origin.clone()));
+        let resolved = field.of.resolve(scope, self.session);
+        self.session.set_origin(None);
+        resolved.map_err(|errors| {
+            let messages: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            messages.join("; ")
+        })
     }
 
     fn inner<'v, R: Record>(
@@ -554,7 +547,10 @@ impl<'a, 'w> Evaluation<'a, 'w> {
     }
 
     fn plan(&self) -> Result<&'a [Value], &'static str> {
-        let plan = self.actual.document().get("plan").ok_or("the actual document has no `plan`")?;
+        static PLAN: LazyLock<Key> = LazyLock::new(|| Key::new("plan"));
+        let document = self.actual.document().as_object();
+        let plan = document.and_then(|document| document.get(&PLAN));
+        let plan = plan.ok_or("the actual document has no `plan`")?;
         plan.as_list().ok_or("the `plan` of the actual document is not a list")
     }
 

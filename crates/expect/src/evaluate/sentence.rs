@@ -213,7 +213,7 @@ pub(super) fn test(
     answer: Answer,
     node: &Node,
     named: Named,
-    operand: Result<(&Prepared, &Value), String>,
+    operand: Result<(&Prepared, &Value), &String>,
     subject: Subject<'_>,
     path: String,
     result: Result<bool, Failed>,

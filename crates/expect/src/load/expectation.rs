@@ -40,7 +40,7 @@ impl Loader<'_> {
     /// An expectation at the top.
     pub(super) fn root(&mut self, at: &At<'_>) -> Option<Node> {
         let mut bound = Bound::default();
-        let (node, _) = self.level(at, 1, Stands::Top, &mut bound)?;
+        let (node, _) = self.level(at, 0, Stands::Top, &mut bound)?;
         self.with_step(node, bound)
     }
 
@@ -93,6 +93,7 @@ impl Loader<'_> {
         for (key, entry) in at.node.entries() {
             let child = at.key(key, &entry.node);
             let before = nodes.len();
+            bound.here = before;
             match key {
                 "all" if own_step && options.plain() => {
                     nodes.extend(self.all(
@@ -120,7 +121,7 @@ impl Loader<'_> {
                 "judge" => nodes.extend(self.judge(&child, entry.key_span)),
                 _ if known(OPTIONS, key).is_some() => {}
                 _ => match table::field(key) {
-                    Some(field) => nodes.extend(self.field(field, &child, entry.key_span, bound, before)),
+                    Some(field) => nodes.extend(self.field(field, &child, entry.key_span, depth, bound)),
                     None => nodes.extend(self.path(key, entry, &child, depth)),
                 },
             }

@@ -17,6 +17,8 @@ pub(super) struct Bound {
     checks: Vec<Node>,
     /// Where among the lines of its owner it goes.
     pub(super) position: Option<usize>,
+    /// How many lines stand before the key that is being read.
+    pub(super) here: usize,
 }
 
 impl Bound {
@@ -37,15 +39,14 @@ fn operator(name: &str) -> Named {
 }
 
 impl Loader<'_> {
-    /// The lines of a field. What it asks of a step of the plan goes to `bound`, which belongs at `position` unless it
-    /// has a place.
+    /// The lines of a field. What it asks of a step of the plan goes to `bound`.
     pub(super) fn field(
         &mut self,
         field: &'static Field,
         at: &At<'_>,
         span: Span,
+        depth: usize,
         bound: &mut Bound,
-        position: usize,
     ) -> Option<Node> {
         if let Some(kind) = self.context.kind
             && kind != crate::actual::Kind::Answer
@@ -63,16 +64,16 @@ impl Loader<'_> {
         let line = |what: What| Some(node(name, span, what));
         match field.field {
             FieldName::ResponseType => {
-                let check = self.comparison(at, name, 1)?;
+                let check = self.comparison(at, name, depth)?;
                 self.response_types(&check);
                 line(What::At(Path::of(&["type"]), check.into()))
             }
-            FieldName::Agent => self.of_step(field, &["agent"], at, span, bound, position),
-            FieldName::Function => self.of_step(field, &["function"], at, span, bound, position),
-            FieldName::Amount => self.of_step(field, &["params", "amount"], at, span, bound, position),
-            FieldName::Recipient => self.of_step(field, &["params", "recipient"], at, span, bound, position),
+            FieldName::Agent => self.of_step(field, &["agent"], at, span, depth, bound),
+            FieldName::Function => self.of_step(field, &["function"], at, span, depth, bound),
+            FieldName::Amount => self.of_step(field, &["params", "amount"], at, span, depth, bound),
+            FieldName::Recipient => self.of_step(field, &["params", "recipient"], at, span, depth, bound),
             FieldName::Params => {
-                self.params(at, bound, position);
+                self.params(at, depth, bound);
                 None
             }
             FieldName::Contain | FieldName::Mention | FieldName::Warn => {
@@ -124,17 +125,17 @@ impl Loader<'_> {
         path: &[&str],
         at: &At<'_>,
         span: Span,
+        depth: usize,
         bound: &mut Bound,
-        position: usize,
     ) -> Option<Node> {
-        let check = self.comparison(at, field.name, 1)?;
-        bound.position.get_or_insert(position);
+        let check = self.comparison(at, field.name, depth)?;
+        bound.position.get_or_insert(bound.here);
         bound.checks.push(node(field.name, span, What::At(Path::of(path), check.into())));
         None
     }
 
     /// Names of parameters, never operators: a parameter may be called `type`.
-    fn params(&mut self, at: &At<'_>, bound: &mut Bound, position: usize) {
+    fn params(&mut self, at: &At<'_>, depth: usize, bound: &mut Bound) {
         if at.node.value.as_object().is_none() {
             return self.wrong_type("expectedParams", FieldTakes::Params.expected(), at.node);
         }
@@ -142,14 +143,14 @@ impl Loader<'_> {
             let problem = Check::NotAnExpectation.at(at.node.span, "`expectedParams` names no parameter");
             return self.problem(problem);
         }
-        bound.position.get_or_insert(position);
+        bound.position.get_or_insert(bound.here);
         for (name, entry) in at.node.entries() {
             let child = at.key(name, &entry.node);
             let path = match Path::parse(&format!("params.{name}")) {
                 Ok(path) => path,
                 Err(_) => Path::of(&["params", name]),
             };
-            if let Some(check) = self.comparison(&child, "expectedParams", 1) {
+            if let Some(check) = self.comparison(&child, "expectedParams", depth) {
                 bound.checks.push(node("expectedParams", entry.key_span, What::At(path, check.into())));
             }
         }
@@ -157,7 +158,7 @@ impl Loader<'_> {
 
     /// What was asked of one step, as a line, and where it goes.
     pub(super) fn step_of(&mut self, bound: Bound) -> Option<(usize, Node)> {
-        let Bound { checks, position } = bound;
+        let Bound { checks, position, .. } = bound;
         let first = checks.first()?;
         self.contradictions(&checks);
         let mut names: Vec<&str> = Vec::new();

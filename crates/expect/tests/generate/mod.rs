@@ -144,7 +144,12 @@ impl<'c> Gen<'c> {
     }
 
     fn plan(&mut self) -> String {
-        let steps: Vec<String> = (0..self.pick(4))
+        list(&self.steps())
+    }
+
+    /// The steps of a plan.
+    pub(crate) fn steps(&mut self) -> Vec<String> {
+        (0..self.pick(4))
             .map(|_| {
                 let (agent, function) = (self.one(&["\"A\"", "\"B\""]), self.one(&["\"f\"", "\"g\"", "5"]));
                 let params = self.object(&["amount", "recipient", "type"]);
@@ -153,8 +158,7 @@ impl<'c> Gen<'c> {
                     _ => format!("{{\"agent\": {agent}, \"function\": {function}, \"params\": {params}}}"),
                 }
             })
-            .collect();
-        format!("[{}]", steps.join(", "))
+            .collect()
     }
 
     // ---- expectations -----------------------------------------------------------------------------------
@@ -232,7 +236,7 @@ impl<'c> Gen<'c> {
     }
 
     /// Equal values would contradict one another, so only one of each is asked for.
-    fn plan_field(&mut self) -> Part {
+    pub(crate) fn plan_field(&mut self) -> Part {
         let (name, value) = match self.pick(5) {
             0 => ("expectedAgent", self.one(&["\"A\"", "{\"ne\": \"A\"}", "{\"in\": [\"A\", \"B\"]}"])),
             1 => ("expectedFunction", self.one(&["\"f\"", "{\"startsWith\": \"f\"}", "{\"ne\": \"f\"}"])),

@@ -609,14 +609,14 @@ impl Ord for Number {
     fn cmp(&self, other: &Self) -> Ordering {
         match (&self.0, &other.0) {
             (Repr::Int(a), Repr::Int(b)) => a.cmp(b),
-            (Repr::Dec { mantissa: a, scale: x, .. }, Repr::Dec { mantissa: b, scale: y, .. }) if x == y => {
-                a.cmp(b)
+            (Repr::Dec { mantissa: a, scale: x, .. }, Repr::Dec { mantissa: b, scale: y, .. }) => {
+                cmp_decimals((*a, *x), (*b, *y)).unwrap_or_else(|| cmp_exact(self, other))
             }
-            (Repr::Dec { mantissa, scale: scale @ 0..=18, .. }, Repr::Int(int)) => {
-                cmp_dec_int(*mantissa, *scale, *int)
+            (Repr::Dec { mantissa, scale, .. }, Repr::Int(int)) => {
+                cmp_decimals((*mantissa, *scale), (*int, 0)).unwrap_or_else(|| cmp_exact(self, other))
             }
-            (Repr::Int(int), Repr::Dec { mantissa, scale: scale @ 0..=18, .. }) => {
-                cmp_dec_int(*mantissa, *scale, *int).reverse()
+            (Repr::Int(int), Repr::Dec { mantissa, scale, .. }) => {
+                cmp_decimals((*int, 0), (*mantissa, *scale)).unwrap_or_else(|| cmp_exact(self, other))
             }
             (Repr::Float(a), Repr::Float(b)) => a.partial_cmp(b).unwrap_or(Ordering::Equal),
             _ => cmp_exact(self, other),
@@ -624,9 +624,15 @@ impl Ord for Number {
     }
 }
 
-fn cmp_dec_int(mantissa: i64, scale: i16, int: i64) -> Ordering {
-    let unit = 10i128.pow(u32::from(scale.unsigned_abs()));
-    i128::from(mantissa).cmp(&(i128::from(int) * unit))
+/// The order of two mantissas with their scales, where both fit when they are brought to one.
+fn cmp_decimals((a, a_scale): (i64, i16), (b, b_scale): (i64, i16)) -> Option<Ordering> {
+    let scaled = |mantissa: i64, digits: i32| i128::from(mantissa) * 10i128.pow(digits.unsigned_abs());
+    match i32::from(a_scale) - i32::from(b_scale) {
+        0 => Some(a.cmp(&b)),
+        more @ 1..=18 => Some(i128::from(a).cmp(&scaled(b, more))),
+        less @ -18..=-1 => Some(scaled(a, less).cmp(&i128::from(b))),
+        _ => None,
+    }
 }
 
 fn cmp_exact(a: &Number, b: &Number) -> Ordering {

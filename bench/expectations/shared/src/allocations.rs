@@ -9,7 +9,7 @@ static COUNT: AtomicU64 = AtomicU64::new(0);
 pub(crate) struct Counting;
 
 /// How many allocations there have been since the program started.
-pub(crate) fn count() -> u64 {
+pub fn count() -> u64 {
     COUNT.load(Relaxed)
 }
 

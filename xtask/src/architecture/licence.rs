@@ -9,6 +9,7 @@ const ACCEPTED: &[&str] = &[
     "CC0-1.0",
     "ISC",
     "MIT",
+    "MIT-0",
     "MPL-2.0",
     "Unicode-3.0",
     "Unlicense",

@@ -376,6 +376,7 @@ pub(crate) struct Show {
 }
 
 #[derive(Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Explain {
     #[command(flatten)]
     pub(crate) which: Which,
@@ -385,6 +386,12 @@ pub(crate) struct Explain {
     /// Print a JSON object, values whole
     #[arg(long)]
     pub(crate) json: bool,
+    /// Follow what it read to what that was made of, step by step
+    #[arg(long, conflicts_with = "forward", requires = "step")]
+    pub(crate) back: bool,
+    /// Follow what it left to who read it, step by step
+    #[arg(long, requires = "step")]
+    pub(crate) forward: bool,
     /// The step, and a field behind a dot: `build`, `build.shell`, `build[3].env.NAME`
     #[arg(value_name = "STEP[.FIELD]")]
     pub(crate) step: Option<String>,

@@ -205,7 +205,7 @@ pub fn decide(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Result<D
         return Ok(Decision::Skip("the trigger is not enabled".into()));
     }
     let Some(filters) = &trigger.filters else { return Ok(Decision::Go) };
-    let actual = Actual::new(Kind::Plain, payload(scope, session));
+    let actual = Actual::new(Kind::Plain, payload(step, scope, session));
     let outside = Scope::new();
     let Ok(actual) = actual else {
         return Ok(Decision::Skip("the payload is nested too deep for its `filters`".into()));
@@ -219,7 +219,9 @@ pub fn decide(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Result<D
 }
 
 /// What the graph was started with.
-fn payload(scope: &Scope, session: &mut Session<'_>) -> Value {
+fn payload(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Value {
+    let path = ecow::eco_format!("{}.{PAYLOAD}", step.origin.path);
+    session.set_origin(Some(Origin { path, ..step.origin.clone() }));
     let payload = Expression::parse(PAYLOAD, &Syntax::DEFAULT);
     payload.ok().and_then(|payload| payload.value(scope, session).ok()).unwrap_or_default()
 }
@@ -324,7 +326,7 @@ pub fn resolve(
         Action::Value(document) => fields.document(document).map(Act::Value),
         Action::ForEach(_) => Some(Act::Value(Value::NULL)),
         Action::Condition(condition) => fields.condition(condition),
-        Action::Trigger(trigger) => Some(triggered(trigger, payload(scope, fields.session))),
+        Action::Trigger(trigger) => Some(triggered(trigger, payload(step, scope, fields.session))),
     };
     let expect = step.expect.as_ref().and_then(|expect| fields.expectations(&expect.of));
     let errors = fields.errors;
@@ -558,9 +560,19 @@ impl Fields<'_, '_, '_> {
     fn condition(&mut self, condition: &Condition) -> Option<Act> {
         let Field { of, origin } = &condition.expression;
         self.session.set_origin(Some(origin.clone()));
-        let result = of.condition(self.scope, self.session);
-        let result = result.map_err(|error| self.errors.push(language(error, origin))).ok()?;
         let explanation = of.explain(self.scope, self.session);
+        let known = explanation.outcome.as_ref().and_then(|outcome| outcome.as_ref().ok()?.as_bool());
+        let result = match known {
+            Some(result) => result,
+            // It fails again, and says as a condition why.
+            None => match of.condition(self.scope, self.session) {
+                Ok(result) => result,
+                Err(error) => {
+                    self.errors.push(language(error, origin));
+                    return None;
+                }
+            },
+        };
         let value = [("condition_result", result.into()), ("branch", result.to_string().into())];
         let meta = vec![
             ("condition", condition.written.clone().into()),

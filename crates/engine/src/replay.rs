@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ecow::EcoString;
-use threadline_flow::plan::{Plan, StepNumber};
+use threadline_flow::plan::{PAYLOAD, Plan, StepNumber};
 use threadline_lang::{Explanation, Resolution, Scope, Session, Value, World};
 
 use crate::evaluate::{self, FieldError, FieldErrors, Resolved};
@@ -256,6 +256,8 @@ pub enum Maker {
     Import(Option<EcoString>),
     /// An entry of `context`. All of them when it has no name.
     Context(Option<EcoString>),
+    /// The caller, who started a graph with it.
+    Payload,
     /// The run itself.
     Run,
     /// The world: the environment, a file, a command, the clock.
@@ -278,6 +280,7 @@ impl Seen {
             "inputs" => Some(Maker::Input(first.cloned())),
             "imports" => Some(Maker::Import(first.cloned())),
             "workflow" => Some(Maker::Run),
+            PAYLOAD if !self.view.outputs.iter().any(|(id, _)| id == PAYLOAD) => Some(Maker::Payload),
             "context" => Some(Maker::Context(first.cloned())),
             "prev" => self.view.prev.map(Maker::Event),
             "item" => self.view.item.map(|ItemRef { list, index }| Maker::Item { list, index }),

@@ -168,6 +168,7 @@ fn maker(history: &History<'_>, told: &Told, reference: &Referenced) -> Result<V
                 ("event", event.map_or(Value::NULL, |seq| number(*seq))),
             ])
         }
+        Maker::Payload => object([("kind", "payload".into())]),
         Maker::Run => object([("kind", "run".into())]),
         Maker::World => object([
             ("kind", "computed".into()),

@@ -1,5 +1,6 @@
 //! `threadline explain`: every reference of a step, what it gave, and who made that. A run is read, never changed.
 
+pub(crate) mod chain;
 pub(crate) mod failures;
 pub(crate) mod json;
 pub(crate) mod target;
@@ -13,6 +14,7 @@ use threadline_engine::event::{Datum, Instance, Status, What};
 use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
 
+use self::chain::{Chains, Way};
 use self::target::Target;
 use self::text::Teller;
 use self::told::{Readers, Told, last_of_each, readers, tell};
@@ -37,6 +39,14 @@ pub(crate) fn explain(call: &Explain) -> Result<(), Failure> {
             None => return choose(&history, call),
         },
     };
+    let way = if call.back { Some(Way::Back) } else { call.forward.then_some(Way::Forward) };
+    if let Some(way) = way {
+        let chains = Chains::follow(&history, &target, way)?;
+        if call.json {
+            return super::print(&format!("{}\n", chains.json().to_json(JsonStyle::Compact)));
+        }
+        return print(&chains.text(call.full));
+    }
     let told = tell(&history, &target)?;
     if told.is_empty() {
         return Err(nothing(&history, call, &target));

@@ -225,6 +225,7 @@ impl Teller<'_, '_> {
                     None => "context".to_owned(),
                 }
             }
+            Maker::Payload => "the payload".to_owned(),
             Maker::Run => "the run".to_owned(),
             Maker::World => format!("computed by {}, recorded in event {}", scope, told.seen.seq),
             Maker::Nobody => String::new(),

@@ -174,7 +174,7 @@ pub(crate) fn readers(history: &History<'_>, told: &[Told]) -> Result<Readers, F
 
 /// Adds who read what these made.
 pub(crate) fn readers_of(history: &History<'_>, readers: &mut Readers) -> Result<(), Failure> {
-    readers.retain(|maker, _| !matches!(maker, Maker::Run | Maker::World | Maker::Nobody));
+    readers.retain(|maker, _| !matches!(maker, Maker::Payload | Maker::Run | Maker::World | Maker::Nobody));
     // Which steps read these is not known before they are looked at.
     let everywhere = |maker: &Maker| matches!(maker, Maker::Input(_) | Maker::Import(_) | Maker::Context(_));
     let all = readers.keys().any(everywhere);

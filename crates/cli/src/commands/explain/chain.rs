@@ -1,0 +1,234 @@
+//! Where a value came from, step by step, and who read what came of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use threadline_engine::event::{Instance, Seq};
+use threadline_engine::replay::Maker;
+use threadline_lang::Value;
+use threadline_lang::diag::excerpt;
+use threadline_lang::value::JsonStyle;
+
+use super::super::history::History;
+use super::super::object;
+use super::target::Target;
+use super::text::title;
+use super::told::{Referenced, Told, last_of_each, tell};
+use crate::exit::Failure;
+use crate::report::visible;
+
+/// A chain is followed so far.
+const DEEPEST: usize = 100;
+/// So many lines are shown: a value that a thousand steps read is read by many.
+const MOST: usize = 1_000;
+
+/// Which way a chain is followed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// To what a value was made of.
+    Back,
+    /// To who read it.
+    Forward,
+}
+
+/// One reading of a value.
+struct Link {
+    depth: usize,
+    reader: String,
+    field: String,
+    reference: String,
+    value: Option<Value>,
+    /// Who made the value.
+    maker: String,
+    /// Whether what comes behind it is shown above.
+    shown: bool,
+}
+
+/// The chains that begin at the steps asked for.
+pub(crate) struct Chains<'h> {
+    history: &'h History<'h>,
+    /// The last evaluations of each execution.
+    told: BTreeMap<Instance, Vec<Told>>,
+    /// Who read what an event recorded: the execution, which of its fields and references.
+    readers: BTreeMap<Seq, Vec<(Instance, usize, usize, usize)>>,
+    links: Vec<Link>,
+    seen: BTreeSet<Instance>,
+    cut: bool,
+}
+
+impl<'h> Chains<'h> {
+    /// Follows the references of these steps.
+    pub(crate) fn follow(history: &'h History<'h>, target: &Target, way: Way) -> Result<Self, Failure> {
+        let everything = Target::of((0..).take(history.plan.steps.len()).collect());
+        let all = tell(history, &everything)?;
+        let last: BTreeSet<Seq> = last_of_each(&all).iter().map(|told| told.seen.seq).collect();
+        let mut told: BTreeMap<Instance, Vec<Told>> = BTreeMap::new();
+        for one in all {
+            let condition = one.seen.attempt == 0;
+            if condition || last.contains(&one.seen.seq) {
+                told.entry(one.seen.at.clone()).or_default().push(one);
+            }
+        }
+        let readers = readers(&told);
+        let mut chains =
+            Self { history, told, readers, links: Vec::new(), seen: BTreeSet::new(), cut: false };
+        let starts: Vec<Instance> = chains
+            .told
+            .iter()
+            .filter(|(at, told)| told.first().is_some_and(|told| target.means(at, told.seen.step)))
+            .map(|(at, _)| at.clone())
+            .collect();
+        for at in starts {
+            match way {
+                Way::Back => chains.back(&at, Some(target), 0)?,
+                Way::Forward => chains.forward(&at, 0)?,
+            }
+        }
+        Ok(chains)
+    }
+
+    fn is_full(&mut self, depth: usize) -> bool {
+        self.cut |= depth >= DEEPEST || self.links.len() >= MOST;
+        depth >= DEEPEST || self.links.len() >= MOST
+    }
+
+    /// What an execution read, and what that was made of.
+    fn back(&mut self, at: &Instance, target: Option<&Target>, depth: usize) -> Result<(), Failure> {
+        if self.is_full(depth) || !self.seen.insert(at.clone()) {
+            return Ok(());
+        }
+        let mut found = Vec::new();
+        for told in self.told.get(at).into_iter().flatten() {
+            for field in &told.fields {
+                if target.is_some_and(|target| !target.means_field(&field.name)) {
+                    continue;
+                }
+                for reference in &field.references {
+                    found.push((self.link(at, &field.name, reference, depth)?, reference.maker.clone()));
+                }
+            }
+        }
+        for (link, maker) in found {
+            let from = match maker {
+                Maker::Event(seq) | Maker::Item { list: seq, .. } => Some(self.history.event(seq)?.at),
+                _ => None,
+            };
+            let shown = from.as_ref().is_some_and(|from| self.seen.contains(from));
+            self.links.push(Link { shown, ..link });
+            if let Some(from) = from.filter(|_| !shown) {
+                self.back(&from, None, depth + 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Who read what an execution left, and who read what came of that.
+    fn forward(&mut self, at: &Instance, depth: usize) -> Result<(), Failure> {
+        if self.is_full(depth) || !self.seen.insert(at.clone()) {
+            return Ok(());
+        }
+        let left = self.told.get(at).into_iter().flatten().filter_map(|told| Some(told.ended.as_ref()?.seq));
+        let left: Vec<Seq> = left.collect();
+        let mut found = Vec::new();
+        for seq in left {
+            for (reader, told, field, reference) in self.readers.get(&seq).into_iter().flatten() {
+                let field = &self.told[reader][*told].fields[*field];
+                let link = self.link(reader, &field.name, &field.references[*reference], depth)?;
+                found.push((reader.clone(), link));
+            }
+        }
+        for (reader, link) in found {
+            let shown = self.seen.contains(&reader);
+            self.links.push(Link { shown, ..link });
+            if !shown {
+                self.forward(&reader, depth + 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn link(
+        &self,
+        at: &Instance,
+        field: &str,
+        reference: &Referenced,
+        depth: usize,
+    ) -> Result<Link, Failure> {
+        let maker = match &reference.maker {
+            Maker::Event(seq) => title(self.history, &self.history.event(*seq)?.at),
+            Maker::Item { list, index } => {
+                format!("item {index} of {}", title(self.history, &self.history.event(*list)?.at))
+            }
+            Maker::Input(_) => "an input".to_owned(),
+            Maker::Import(_) => "an earlier run".to_owned(),
+            Maker::Context(_) => "context".to_owned(),
+            Maker::Payload => "the payload".to_owned(),
+            Maker::Run => "the run".to_owned(),
+            Maker::World => "the machine".to_owned(),
+            Maker::Nobody => "nobody".to_owned(),
+        };
+        Ok(Link {
+            depth,
+            reader: title(self.history, at),
+            field: field.to_owned(),
+            reference: reference.resolution.reference.to_string(),
+            value: reference.resolution.value.clone(),
+            maker,
+            shown: false,
+        })
+    }
+
+    /// For people.
+    pub(crate) fn text(&self, full: bool) -> String {
+        let mut out = String::new();
+        for link in &self.links {
+            let value = link.value.as_ref().map_or("has no value".to_owned(), |value| {
+                let shown = if full { value.to_json(JsonStyle::Compact) } else { excerpt(value) };
+                format!("= {shown}")
+            });
+            let shown = if link.shown { ", which is above" } else { "" };
+            let Link { reader, field, reference, maker, .. } = link;
+            let indent = "  ".repeat(link.depth);
+            let line = format!("{reader} {field}: {reference} {value}, from {maker}{shown}");
+            // Writing into a text cannot fail.
+            let _ = writeln!(out, "{indent}{}", visible(&line));
+        }
+        if self.cut {
+            out.push_str("and more\n");
+        }
+        if out.is_empty() { "nothing\n".to_owned() } else { out }
+    }
+
+    /// For programs: the lines, each with its depth.
+    pub(crate) fn json(&self) -> Value {
+        let links = self.links.iter().map(|link| {
+            object([
+                ("depth", link.depth.into()),
+                ("reader", link.reader.as_str().into()),
+                ("field", link.field.as_str().into()),
+                ("reference", link.reference.as_str().into()),
+                ("value", link.value.clone().unwrap_or_default()),
+                ("maker", link.maker.as_str().into()),
+                ("above", link.shown.into()),
+            ])
+        });
+        Value::list(links.collect()).unwrap_or_default()
+    }
+}
+
+/// Who read what each event recorded.
+fn readers(told: &BTreeMap<Instance, Vec<Told>>) -> BTreeMap<Seq, Vec<(Instance, usize, usize, usize)>> {
+    let mut readers: BTreeMap<Seq, Vec<(Instance, usize, usize, usize)>> = BTreeMap::new();
+    for (at, evaluations) in told {
+        for (nth, one) in evaluations.iter().enumerate() {
+            for (of_field, field) in one.fields.iter().enumerate() {
+                for (of_reference, reference) in field.references.iter().enumerate() {
+                    if let Maker::Event(seq) | Maker::Item { list: seq, .. } = &reference.maker {
+                        readers.entry(*seq).or_default().push((at.clone(), nth, of_field, of_reference));
+                    }
+                }
+            }
+        }
+    }
+    readers
+}

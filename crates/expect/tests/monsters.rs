@@ -43,7 +43,7 @@ fn logic_as_deep_as_it_can_be() {
         format!("{{\"depth\": 50, \"expectations\": {{\"it\": {expectation}}}}}")
     };
     let deepest = sound(&nested(50));
-    assert_eq!(outcomes(&deepest, &detected("1"))[0].answer, Answer::Unmet);
+    assert_eq!(outcomes(&deepest, &detected("1"))[0].answer, Answer::Met);
     assert_eq!(refused(&nested(51)), "logic is nested 51 deep; 50 is the most");
     assert_eq!(refused(&nested(190)), "logic is nested 51 deep; 50 is the most");
     let paths = "{\"a\": ".repeat(190) + "1" + &"}".repeat(190);

@@ -198,14 +198,33 @@ impl Bench {
 
     /// What a step costs when there are many: it should stay the same.
     fn steady(&self, largest: usize) -> Result<(), String> {
-        println!("steps                  µs a step in a list   as items of a foreach");
+        println!(
+            "steps      µs a step in a list   as items of a foreach   as nodes of a graph   that read each other"
+        );
         for count in STEADY.into_iter().filter(|count| *count <= largest) {
             let steps: String = (0..count).map(|at| format!("  - value: {at}\n")).collect();
             self.write("list.yaml", &format!("steps:\n{steps}"))?;
             self.write("items.yaml", &items(count, "value: ${item}"))?;
             let list = self.run("list.yaml")?.elapsed;
             let each = self.run("items.yaml")?.elapsed;
-            println!("  {count:>7} {:>28.1} {:>23.1}", 1e3 * per(list, count), 1e3 * per(each, count));
+            self.write("graph.yaml", &nodes(count, |at| format!("value: {at}")))?;
+            self.write(
+                "tree.yaml",
+                &nodes(count, |at| match at {
+                    0 => "value: 1".to_owned(),
+                    at => format!("value: \"${{= n{}.value + 1}}\"", at / 2),
+                }),
+            )?;
+            let graph = self.run("graph.yaml")?.elapsed;
+            let tree = self.run("tree.yaml")?.elapsed;
+            let micros = |time| 1e3 * per(time, count);
+            println!(
+                "  {count:>7} {:>20.1} {:>23.1} {:>21.1} {:>22.1}",
+                micros(list),
+                micros(each),
+                micros(graph),
+                micros(tree)
+            );
         }
         Ok(())
     }
@@ -225,6 +244,12 @@ fn items(count: usize, step: &str) -> String {
         "context:\n  word: \"it's\"\nsteps:\n  - foreach: [{}]\n    parallel: 2\n    do:\n      - {step}\n",
         list.join(", ")
     )
+}
+
+/// A graph of so many nodes.
+fn nodes(count: usize, node: impl Fn(usize) -> String) -> String {
+    let nodes: Vec<String> = (0..count).map(|at| format!("  n{at}: {{{}}}\n", node(at))).collect();
+    format!("nodes:\n{}", nodes.concat())
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {

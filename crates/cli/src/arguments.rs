@@ -78,6 +78,7 @@ impl Command {
             | Self::Expect(_)
             | Self::Graph(_)
             | Self::Init(_)
+            | Self::Migrate(_)
             | Self::Resume(_)
             | Self::Runs(_)
             | Self::Show(_)
@@ -132,6 +133,9 @@ pub(crate) enum Command {
     /// Write files to begin with: workflows, and expectations for common patterns
     #[command(after_help = EXAMPLE_INIT)]
     Init(Init),
+    /// Bring files of older systems to today's spelling; what changes is shown first
+    #[command(after_help = EXAMPLE_MIGRATE)]
+    Migrate(Migrate),
     /// Print the JSON Schema of a kind of file
     Schema(Schema),
 }
@@ -205,6 +209,12 @@ Examples:
   threadline graph last --format svg > run.svg
 
 Exit codes: 0 well · 2 wrong usage · 3 the file cannot run, or there is no such run";
+const EXAMPLE_MIGRATE: &str = "\
+Examples:
+  threadline migrate workflow.yaml
+  threadline migrate --write workflow.yaml outputs.json
+
+Exit codes: 0 well · 2 wrong usage · 3 a file could not be read, has errors, or cannot be written";
 const EXAMPLE_INIT: &str = "\
 Examples:
   threadline init
@@ -312,6 +322,16 @@ pub(crate) enum GraphFormat {
     Dot,
     /// A picture
     Svg,
+}
+
+#[derive(Args)]
+pub(crate) struct Migrate {
+    /// Write the files
+    #[arg(long)]
+    pub(crate) write: bool,
+    /// Workflows, or outputs of nodes by their id
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
 }
 
 #[derive(Args)]

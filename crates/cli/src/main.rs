@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         arguments::Command::Expect(expect) => commands::expect::expect(expect),
         arguments::Command::Graph(graph) => commands::graph::graph(graph),
         arguments::Command::Init(init) => commands::init::init(init),
+        arguments::Command::Migrate(migrate) => commands::migrate::migrate(migrate),
         arguments::Command::Schema(schema) => commands::schema::schema(schema),
     };
     match result {

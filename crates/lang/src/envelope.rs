@@ -32,7 +32,7 @@ pub(crate) const OPTIONAL_META: [&str; 5] =
     ["error", "error_type", "retry_count", "memory_usage_mb", "cpu_time_ms"];
 
 /// Fields of `meta` that used to stand beside the result.
-pub(crate) const MOVED_TO_META: [&str; 3] = ["status", "tool_name", "agent_id"];
+pub const MOVED_TO_META: [&str; 3] = ["status", "tool_name", "agent_id"];
 
 impl Envelope {
     /// Reads an output that came from outside: an envelope when its keys are exactly `value` and `meta`, else one

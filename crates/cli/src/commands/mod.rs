@@ -6,6 +6,7 @@ pub(crate) mod explain;
 pub(crate) mod graph;
 pub(crate) mod history;
 pub(crate) mod init;
+pub(crate) mod migrate;
 pub(crate) mod preview;
 pub(crate) mod run;
 pub(crate) mod runs;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 use threadline_lang::diag::{Span, nearest};
+use threadline_lang::envelope::MOVED_TO_META;
 use threadline_lang::{
     Document, Error, Expression, Inferred, Origin, Reference, ReferenceKind, Scope, Shape, Template, Type,
     Types, Undefined, Warning,
@@ -41,6 +42,7 @@ pub(super) fn check(plan: &mut Plan) -> Vec<Problem> {
         by_id: by_id(plan),
         links: vec![Vec::new(); plan.lists[0].steps.len()],
         plan,
+        old_spellings: Vec::new(),
         problems: Vec::new(),
         of_items: BTreeMap::new(),
     };
@@ -51,6 +53,7 @@ pub(super) fn check(plan: &mut Plan) -> Vec<Problem> {
     let found: Vec<Checked> = steps.map(|at| checker.step(super::number::count(at))).collect();
     let exports = checker.exports();
     let graph = checker.graph();
+    let old_spellings = checker.old_spellings;
     let problems = checker.problems;
     for (planned, Checked { reads, script, argv }) in plan.steps.iter_mut().zip(found) {
         planned.reads = reads;
@@ -59,6 +62,7 @@ pub(super) fn check(plan: &mut Plan) -> Vec<Problem> {
     }
     plan.export_reads = exports;
     plan.lists[0].graph = graph;
+    plan.old_spellings = old_spellings;
     problems
 }
 
@@ -80,6 +84,8 @@ pub(super) struct Checker<'p> {
     pub(super) by_id: BTreeMap<EcoString, usize>,
     /// What each node of a graph waits for because it reads it.
     pub(super) links: Vec<Vec<(usize, Link)>>,
+    /// Where meta data is read beside the value.
+    old_spellings: Vec<Span>,
     /// Names of items, and the `foreach` they belong to: to say so where they are read outside.
     of_items: BTreeMap<EcoString, StepNumber>,
 }
@@ -539,10 +545,30 @@ impl Checker<'_> {
         let name = name.unwrap_or(&reference.root);
         match named {
             Some(makers) => {
+                if makers.is_id || matches!(reference.root.as_str(), "nodes" | "captured") {
+                    self.old_spelling(origin, reference, name);
+                }
                 reads.push(read);
                 self.set_before(reader, span, name, &makers, reference)
             }
             None => self.unknown(span, name),
+        }
+    }
+
+    /// Notes a field of `meta` that is read beside the value, as `${n.status}`.
+    fn old_spelling(&mut self, origin: &Origin, reference: &Reference, name: &str) {
+        let path = reference.path.as_str();
+        let output = match reference.root.as_str() {
+            "nodes" => path.find(']').map_or(path.len(), |end| end + 1),
+            "captured" => "captured.".len() + name.len(),
+            root => root.len(),
+        };
+        let Some(field) = path.get(output..).and_then(|rest| rest.strip_prefix('.')) else { return };
+        let is_name = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-');
+        let end = field.find(|char| !is_name(char)).unwrap_or(field.len());
+        if MOVED_TO_META.contains(&&field[..end]) {
+            let at = reference.span.range().start + output + 1;
+            self.old_spellings.push(self.place(origin, Span::new(at, at)));
         }
     }
 

@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ecow::EcoString;
+use threadline_lang::diag::Span;
 
 use crate::fields::ActionName;
 use crate::model::{Action, Step, Workflow};
@@ -53,6 +54,8 @@ pub struct Plan {
     pub finally: Option<ListNumber>,
     /// What `exports` can read, each name once.
     pub export_reads: Vec<Read>,
+    /// Where the file reads meta data as older systems did, beside the value: `meta.` belongs there.
+    pub old_spellings: Vec<Span>,
 }
 
 /// Steps that run one after the other.

@@ -11,7 +11,7 @@ use crate::model::{Shape, Step, Workflow};
 pub(super) fn number(workflow: Arc<Workflow>) -> Plan {
     let source = Arc::clone(&workflow);
     let mut plan =
-        Plan { workflow, steps: Vec::new(), lists: Vec::new(), finally: None, export_reads: Vec::new() };
+        Plan { workflow, steps: Vec::new(), lists: Vec::new(), finally: None, export_reads: Vec::new(), old_spellings: Vec::new() };
     plan.add_list(&source.steps, None, "");
     if matches!(source.shape, Shape::Graph { .. }) {
         plan.lists[0].graph = Some(Graph::default());

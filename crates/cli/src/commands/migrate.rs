@@ -1,0 +1,170 @@
+//! `threadline migrate`: files of older systems in today's spelling. What changes is shown first.
+//!
+//! A file is changed at the places that are old and nowhere else, so comments and layout stay.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use anstyle::{AnsiColor, Style};
+use threadline_flow::load::load;
+use threadline_flow::plan::plan;
+use threadline_flow::problem::Problem;
+use threadline_lang::source::{Node, SourceFile};
+use threadline_lang::value::JsonStyle;
+use threadline_lang::{Envelope, Limits, Value};
+use threadline_runner::project::plain;
+
+use super::check::reports;
+use super::{object, print, print_styled};
+use crate::arguments::Migrate;
+use crate::exit::Failure;
+use crate::inputs;
+use crate::report::{Report, visible};
+
+const OLD: Style = AnsiColor::Red.on_default();
+const NEW: Style = AnsiColor::Green.on_default();
+
+/// A place of a file, and what stands there then.
+struct Change {
+    start: usize,
+    end: usize,
+    text: String,
+}
+
+/// `threadline migrate`
+pub(crate) fn migrate(call: &Migrate) -> Result<(), Failure> {
+    for path in &call.files {
+        let file = inputs::read_source(path)?;
+        let tree = file.read_tree(&Limits::DEFAULT).map_err(|error| inputs::unreadable(&file, &error))?;
+        let is_workflow = tree.value.as_list().is_some()
+            || ["steps", "commands", "nodes"].iter().any(|key| tree.get(key).is_some());
+        let mut changes = if is_workflow { spellings(&file)? } else { outputs(&file, &tree)? };
+        changes.sort_by_key(|change| change.start);
+        changes.dedup_by_key(|change| change.start);
+        if changes.is_empty() {
+            print(&format!("{}: nothing to change\n", file.name()))?;
+            continue;
+        }
+        let text = changed(file.text(), &changes);
+        let new = SourceFile::with_format(file.name(), &text, file.format());
+        if !is_done(&new, is_workflow) {
+            let message =
+                format!("{} cannot be changed where it is old: a comment may be in the way", file.name());
+            return Err(Failure::NotStarted(vec![Report::plain(message)]));
+        }
+        print_styled(&difference(&file, &changes, &text))?;
+        if call.write {
+            write(path, &text)?;
+        }
+        let count = changes.len();
+        let places = if count == 1 { "place" } else { "places" };
+        let done = if call.write { "changed" } else { "to change; `--write` writes it" };
+        print(&format!("{}: {count} {places} {done}\n", file.name()))?;
+    }
+    Ok(())
+}
+
+/// Whether a changed file can be read, and has nothing old in it.
+fn is_done(file: &SourceFile, is_workflow: bool) -> bool {
+    let Ok(tree) = file.read_tree(&Limits::DEFAULT) else { return false };
+    let left = if is_workflow { spellings(file) } else { outputs(file, &tree) };
+    left.is_ok_and(|left| left.is_empty())
+}
+
+/// Old spellings of a workflow, which must be sound otherwise: only then it is known what its names mean.
+fn spellings(file: &SourceFile) -> Result<Vec<Change>, Failure> {
+    let (workflow, mut problems) = load(file.clone());
+    let planned = workflow.and_then(|workflow| {
+        let (planned, found) = plan(Arc::new(workflow));
+        problems.extend(found);
+        planned
+    });
+    problems.retain(Problem::is_error);
+    let planned = planned.filter(|_| problems.is_empty());
+    let planned = planned.ok_or_else(|| Failure::NotStarted(reports(file, &problems)))?;
+    let change = |at: usize| Change { start: at, end: at, text: "meta.".to_owned() };
+    Ok(planned.old_spellings.iter().map(|span| change(span.range().start)).collect())
+}
+
+/// Outputs of nodes by their id, in the shapes of older systems: each becomes an envelope.
+fn outputs(file: &SourceFile, tree: &Node) -> Result<Vec<Change>, Failure> {
+    let refused =
+        |message: &str| Failure::NotStarted(vec![Report::plain(format!("{}: {message}", file.name()))]);
+    if tree.value.as_object().is_none() {
+        return Err(refused("neither a workflow nor outputs by the id of their node"));
+    }
+    let mut changes = Vec::new();
+    for (_, entry) in tree.entries() {
+        let node = &entry.node;
+        let envelope =
+            Envelope::from_outside(&node.value).map_err(|_| refused("an output is nested too deep"))?;
+        // What has no meta data is a plain value, and stays one.
+        let known = envelope.meta.as_object().is_some_and(|meta| !meta.is_empty());
+        if envelope.legacy.is_some() && known {
+            let new: Value = object([("value", envelope.value), ("meta", envelope.meta)]);
+            let (range, text) = (node.span.range(), new.to_json(JsonStyle::Compact));
+            // A block of YAML begins on the line below its key; what takes its place stands behind the key.
+            let before = file.text()[..range.start].trim_end();
+            let below = file.text()[before.len()..range.start].contains('\n');
+            let (start, text) = if below { (before.len(), format!(" {text}")) } else { (range.start, text) };
+            changes.push(Change { start, end: range.end, text });
+        }
+    }
+    Ok(changes)
+}
+
+fn changed(text: &str, changes: &[Change]) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut from = 0;
+    for change in changes {
+        out.push_str(&text[from..change.start]);
+        out.push_str(&change.text);
+        from = change.end;
+    }
+    out.push_str(&text[from..]);
+    out
+}
+
+/// The lines that change, as they are and as they will be.
+fn difference(file: &SourceFile, changes: &[Change], text: &str) -> String {
+    let (old, new): (Vec<&str>, Vec<&str>) = (file.text().lines().collect(), text.lines().collect());
+    let mut out = format!("--- {0}\n+++ {0}\n", file.name());
+    let (mut at, mut behind) = (0, 0_isize);
+    while at < changes.len() {
+        let first = file.line_column(changes[at].start).0;
+        let mut last = file.line_column(changes[at].end).0;
+        let mut grown = growth(file, &changes[at]);
+        at += 1;
+        while at < changes.len() && file.line_column(changes[at].start).0 <= last {
+            last = last.max(file.line_column(changes[at].end).0);
+            grown += growth(file, &changes[at]);
+            at += 1;
+        }
+        let start = (first - 1).saturating_add_signed(behind);
+        let count = (last - first + 1).saturating_add_signed(grown);
+        // Writing into a text cannot fail.
+        let _ = writeln!(out, "@@ line {first} @@");
+        for line in old.iter().skip(first - 1).take(last - first + 1) {
+            let _ = writeln!(out, "{OLD}-{}{OLD:#}", visible(line));
+        }
+        for line in new.iter().skip(start).take(count) {
+            let _ = writeln!(out, "{NEW}+{}{NEW:#}", visible(line));
+        }
+        behind += grown;
+    }
+    out
+}
+
+/// How many lines a change adds.
+fn growth(file: &SourceFile, change: &Change) -> isize {
+    let lines = |text: &str| isize::try_from(text.matches('\n').count()).unwrap_or(isize::MAX);
+    lines(&change.text) - lines(&file.text()[change.start..change.end])
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text).map_err(|error| {
+        let message = format!("cannot write `{}`: {}", path.display(), plain(&error));
+        Failure::NotStarted(vec![Report::plain(message)])
+    })
+}

@@ -16,7 +16,7 @@ use threadline_lang::{Envelope, Limits, Value};
 use threadline_runner::project::plain;
 
 use super::check::reports;
-use super::{object, print, print_styled};
+use super::{print, print_styled};
 use crate::arguments::Migrate;
 use crate::exit::Failure;
 use crate::inputs;
@@ -48,7 +48,7 @@ pub(crate) fn migrate(call: &Migrate) -> Result<(), Failure> {
         }
         let text = changed(file.text(), &changes);
         let new = SourceFile::with_format(file.name(), &text, file.format());
-        if !is_done(&new, is_workflow) {
+        if !is_done(&tree, &new, is_workflow) {
             let message =
                 format!("{} cannot be changed where it is old: a comment may be in the way", file.name());
             return Err(Failure::NotStarted(vec![Report::plain(message)]));
@@ -65,11 +65,16 @@ pub(crate) fn migrate(call: &Migrate) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether a changed file can be read, and has nothing old in it.
-fn is_done(file: &SourceFile, is_workflow: bool) -> bool {
-    let Ok(tree) = file.read_tree(&Limits::DEFAULT) else { return false };
-    let left = if is_workflow { spellings(file) } else { outputs(file, &tree) };
-    left.is_ok_and(|left| left.is_empty())
+/// Whether a changed file says what the old one did, and has nothing old in it.
+fn is_done(old: &Node, new: &SourceFile, is_workflow: bool) -> bool {
+    let Ok(tree) = new.read_tree(&Limits::DEFAULT) else { return false };
+    if is_workflow {
+        return spellings(new).is_ok_and(|left| left.is_empty());
+    }
+    let wanted =
+        old.entries().map(|(_, entry)| envelope(&entry.node.value).unwrap_or(entry.node.value.clone()));
+    old.entries().count() == tree.entries().count()
+        && old.entries().zip(wanted).all(|((name, _), wanted)| tree.value.get(name) == Some(&wanted))
 }
 
 /// Old spellings of a workflow, which must be sound otherwise: only then it is known what its names mean.
@@ -89,29 +94,28 @@ fn spellings(file: &SourceFile) -> Result<Vec<Change>, Failure> {
 
 /// Outputs of nodes by their id, in the shapes of older systems: each becomes an envelope.
 fn outputs(file: &SourceFile, tree: &Node) -> Result<Vec<Change>, Failure> {
-    let refused =
-        |message: &str| Failure::NotStarted(vec![Report::plain(format!("{}: {message}", file.name()))]);
     if tree.value.as_object().is_none() {
-        return Err(refused("neither a workflow nor outputs by the id of their node"));
+        let message = format!("{} is neither a workflow nor outputs by the id of their node", file.name());
+        return Err(Failure::NotStarted(vec![Report::plain(message)]));
     }
-    let mut changes = Vec::new();
-    for (_, entry) in tree.entries() {
-        let node = &entry.node;
-        let envelope =
-            Envelope::from_outside(&node.value).map_err(|_| refused("an output is nested too deep"))?;
-        // What has no meta data is a plain value, and stays one.
-        let known = envelope.meta.as_object().is_some_and(|meta| !meta.is_empty());
-        if envelope.legacy.is_some() && known {
-            let new: Value = object([("value", envelope.value), ("meta", envelope.meta)]);
-            let (range, text) = (node.span.range(), new.to_json(JsonStyle::Compact));
-            // A block of YAML begins on the line below its key; what takes its place stands behind the key.
-            let before = file.text()[..range.start].trim_end();
-            let below = file.text()[before.len()..range.start].contains('\n');
-            let (start, text) = if below { (before.len(), format!(" {text}")) } else { (range.start, text) };
-            changes.push(Change { start, end: range.end, text });
-        }
-    }
-    Ok(changes)
+    let old = tree.entries().filter_map(|(_, entry)| Some((&entry.node, envelope(&entry.node.value)?)));
+    let changes = old.map(|(node, new)| {
+        let (range, text) = (node.span.range(), new.to_json(JsonStyle::Compact));
+        // A block of YAML begins on the line below its key; what takes its place stands behind the key.
+        let before = file.text()[..range.start].trim_end();
+        let below = file.text()[before.len()..range.start].contains('\n');
+        let (start, text) = if below { (before.len(), format!(" {text}")) } else { (range.start, text) };
+        Change { start, end: range.end, text }
+    });
+    Ok(changes.collect())
+}
+
+/// An output of an older shape as an envelope. What is a plain value stays one, and what is too deep to be wrapped.
+fn envelope(output: &Value) -> Option<Value> {
+    let read = Envelope::from_outside(output).ok()?;
+    let known = read.meta.as_object().is_some_and(|meta| !meta.is_empty());
+    let new = Value::object([("value".into(), read.value), ("meta".into(), read.meta)]).ok()?;
+    (read.legacy.is_some() && known).then_some(new)
 }
 
 fn changed(text: &str, changes: &[Change]) -> String {

@@ -579,6 +579,9 @@ fn parse_jobs(text: &str) -> Result<usize, String> {
 
 #[derive(Args)]
 pub(crate) struct Run {
+    /// Import what this run exported, in place of the last one of its workflow
+    #[arg(long, value_name = "NAME=RUN")]
+    pub(crate) import: Vec<String>,
     /// The folder that steps run in
     #[arg(long, value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,

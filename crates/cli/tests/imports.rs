@@ -45,6 +45,28 @@ fn a_later_run_reads_what_the_last_completed_one_exported() {
 }
 
 #[test]
+fn a_run_may_be_named_whose_exports_are_read() {
+    let project = Project::new();
+    project.write("compile.yaml", COMPILE.as_bytes());
+    project.write("deploy.yaml", DEPLOY.as_bytes());
+    let first = project.run_line("threadline run compile.yaml --input version=1");
+    let id = first.stdout.lines().next().and_then(|line| line.rsplit(' ').next()).expect("its id").to_owned();
+    project.run_line("threadline run compile.yaml --input version=2");
+    let deployed = project.run_line(&format!("threadline run deploy.yaml --import build={id}"));
+    assert_eq!((deployed.stderr.as_str(), deployed.exit), ("", 0));
+    assert_eq!(project.read("out").as_deref(), Some("v1 86"));
+    for (import, exit, message) in [
+        ("biuld=last", 2, "the workflow imports nothing as `biuld`; did you mean `build`"),
+        ("build", 2, "`--import build`: write a name, `=` and a run"),
+        ("build=nothing", 3, "no run `nothing`"),
+    ] {
+        let refused = project.run_line(&format!("threadline run deploy.yaml --import {import}"));
+        assert_eq!(refused.exit, exit, "{}", refused.stderr);
+        assert!(refused.stderr.contains(message), "{}", refused.stderr);
+    }
+}
+
+#[test]
 fn nothing_runs_when_there_is_nothing_to_import() {
     let project = Project::new();
     project.write("deploy.yaml", DEPLOY.as_bytes());

@@ -1,5 +1,6 @@
 //! `threadline run` and `threadline resume`: a workflow from its file to its end.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -20,7 +21,7 @@ use threadline_runner::driver::{self, DriveError, Ending, Notice, Setup, Stop};
 use threadline_runner::process::{self, Control};
 use threadline_runner::project::Project;
 use threadline_runner::signals::{Listener, State};
-use threadline_store::{Journal, NewRun, Reader, RunId, Store};
+use threadline_store::{Journal, NewRun, Reader, RunId, RunInfo, Store};
 
 use super::history::{History, cannot_start, of_journal, of_store, project, time_text};
 use super::{MAX_REPORTS, print};
@@ -44,7 +45,7 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
         project(call.dir.as_deref())?.allow(prepared.plan.workflow.allow.files.iter().map(EcoString::as_str));
     let store = Store::open(&project.store()).map_err(|error| of_store(&error))?;
     project.ignore_store();
-    let imports = imports_of(&prepared.plan.workflow, store.reader())?;
+    let imports = imports_of(&prepared.plan.workflow, &call.import, store.reader())?;
     let payload = payload(&call.what, &prepared.plan.workflow)?;
     let started_at = time_text(jiff::Timestamp::now().as_millisecond());
     let id = new_id();
@@ -311,8 +312,38 @@ fn payload(what: &crate::arguments::What, workflow: &Workflow) -> Result<Value, 
     })
 }
 
+/// What a completed run exported, which its last event says.
+fn exports_of(reader: &Reader, run: &RunInfo) -> Result<Value, Failure> {
+    let last = reader.event(&run.id, run.events).map_err(|error| of_journal(&error))?;
+    match last.what {
+        What::RunEnded { exports, .. } => reader.load(&exports).map_err(|error| of_journal(&error)),
+        _ => Ok(Value::NULL),
+    }
+}
+
+/// The runs that the caller names for imports.
+fn given_imports<'g>(
+    workflow: &Workflow,
+    given: &'g [String],
+) -> Result<BTreeMap<&'g str, &'g str>, Failure> {
+    let mut runs = BTreeMap::new();
+    for argument in given {
+        let Some((name, run)) = argument.split_once('=') else {
+            return Err(Failure::Usage(format!("`--import {argument}`: write a name, `=` and a run")));
+        };
+        let names = workflow.imports.iter().map(|import| import.name.as_str());
+        if !names.clone().any(|known| known == name) {
+            let hint = nearest(name, names).map_or(String::new(), |near| format!("; did you mean `{near}`"));
+            return Err(Failure::Usage(format!("the workflow imports nothing as `{name}`{hint}")));
+        }
+        runs.insert(name, run);
+    }
+    Ok(runs)
+}
+
 /// What the last completed runs of other workflows exported, an object by the names of `imports`.
-fn imports_of(workflow: &Workflow, reader: &Reader) -> Result<Value, Failure> {
+fn imports_of(workflow: &Workflow, given: &[String], reader: &Reader) -> Result<Value, Failure> {
+    let given = given_imports(workflow, given)?;
     let file = &workflow.file;
     let source = Source { name: file.name(), text: file.text() };
     let (mut values, mut reports) = (Vec::new(), Vec::new());
@@ -322,6 +353,15 @@ fn imports_of(workflow: &Workflow, reader: &Reader) -> Result<Value, Failure> {
         reader.runs().map_err(|error| of_store(&error))?
     };
     for import in &workflow.imports {
+        if let Some(name) = given.get(import.name.as_str()) {
+            let run = reader.find(name).map_err(|error| of_store(&error))?;
+            if run.status != "completed" {
+                let message = format!("`--import {}={name}`: the run is {}", import.name, run.status);
+                return Err(cannot_start(&message));
+            }
+            values.push((import.name.clone(), exports_of(reader, &run)?));
+            continue;
+        }
         let completed =
             runs.iter().rev().find(|run| run.name == import.workflow.as_str() && run.status == "completed");
         let Some(run) = completed else {
@@ -330,13 +370,7 @@ fn imports_of(workflow: &Workflow, reader: &Reader) -> Result<Value, Failure> {
             reports.push(Report::at(source, import.span, &message, &[], &hints));
             continue;
         };
-        // The last event of a completed run says what it exported.
-        let last = reader.event(&run.id, run.events).map_err(|error| of_journal(&error))?;
-        let exports = match last.what {
-            What::RunEnded { exports, .. } => reader.load(&exports).map_err(|error| of_journal(&error))?,
-            _ => Value::NULL,
-        };
-        values.push((import.name.clone(), exports));
+        values.push((import.name.clone(), exports_of(reader, run)?));
     }
     if !reports.is_empty() {
         return Err(Failure::NotStarted(reports));

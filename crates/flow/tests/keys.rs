@@ -19,7 +19,7 @@ fn with(object: &Object, key: &Key, value: &str) -> String {
     let on = key.on;
     let key = format!("{}: {value}", key.name);
     match object.name {
-        "workflow" if key.starts_with("steps:") => key,
+        "workflow" if key.starts_with("steps:") || key.starts_with("nodes:") => key,
         "workflow" => format!("{key}\nsteps: [{{shell: a}}]"),
         "input" => format!("inputs: {{a: {{{key}}}}}\nsteps: [{{shell: a}}]"),
         "agent" => format!("agents: {{a: {{{key}}}}}\nsteps: [{{shell: a}}]"),
@@ -27,7 +27,13 @@ fn with(object: &Object, key: &Key, value: &str) -> String {
         "allow" => format!("allow: {{{key}}}\nsteps: [{{shell: a}}]"),
         "write_file" => format!("[{{write_file: {{{key}}}}}]"),
         "retry" => format!("[{{shell: a, retry: {{{key}}}}}]"),
-        _ => format!("[{{{}{key}}}]", beside(&key, on)),
+        "node" => format!("nodes: [{{{key}}}]"),
+        "edge" => format!("nodes: {{a: {{shell: a}}}}\nedges: [{{{key}}}]"),
+        "edge_config" => format!("nodes: {{a: {{shell: a}}}}\nedges: [{{config: {{{key}}}}}]"),
+        "trigger" => format!("nodes: {{a: {{trigger: {{{key}}}}}}}"),
+        "trigger_config" => format!("nodes: {{a: {{trigger: {{config: {{{key}}}}}}}}}"),
+        "step" => format!("[{{{}{key}}}]", beside(&key, on)),
+        other => panic!("no file with an object `{other}`"),
     }
 }
 
@@ -39,6 +45,7 @@ fn beside(key: &str, on: &[ActionName]) -> &'static str {
         ("message", _) => "agent: claude, ",
         ("foreach", _) => "do: {shell: a}, ",
         ("do", _) => "foreach: [1], ",
+        (_, ActionName::Condition) if !key.starts_with("condition:") => "condition: true, ",
         ("claude", _) => "",
         (key, action) if key == action.key() => "",
         (_, ActionName::ForEach) => "foreach: [1], do: {shell: a}, ",
@@ -54,7 +61,8 @@ fn every_key() -> impl Iterator<Item = (&'static Object, &'static Key)> {
 fn never(kind: &Kind) -> Option<&'static str> {
     match kind {
         Kind::Value | Kind::Fixed(Form::Any) => None,
-        Kind::Object(_) | Kind::Map(_) | Kind::Steps | Kind::List(_) => Some("wrong"),
+        Kind::Object(_) | Kind::Map(_) | Kind::Steps | Kind::Nodes | Kind::List(_) => Some("wrong"),
+        Kind::Either(kinds) if kinds.iter().any(|kind| matches!(kind, Kind::List(_))) => Some("{wrong: 1}"),
         _ => Some("[wrong]"),
     }
 }

@@ -119,12 +119,8 @@ impl Machine {
         {
             return Some(refused);
         }
-        let mut dead = node.edges.iter().map(|source| self.dead_edge(frame.list, nodes, source));
-        if node.edges.is_empty() || dead.any(|dead| dead.is_none()) {
-            return None;
-        }
-        let reasons: Vec<Refused> =
-            node.edges.iter().filter_map(|source| self.dead_edge(frame.list, nodes, source)).collect();
+        let dead = node.edges.iter().map(|source| self.dead_edge(frame.list, nodes, source));
+        let reasons: Vec<Refused> = dead.collect::<Option<_>>()?;
         let by_failure = reasons.iter().any(|refused| refused.by_failure);
         reasons.into_iter().next().map(|refused| Refused { by_failure, ..refused })
     }
@@ -134,7 +130,10 @@ impl Machine {
         let Node::Over(over) = &nodes.states[source.node] else { return None };
         match over {
             Over::Completed(branch) => other_branch(&name, branch.as_ref(), source),
-            Over::Failed { .. } => Some(Refused { reason: eco_format!("`{name}` failed"), by_failure: true }),
+            // What goes on after its failure is not tried again.
+            Over::Failed { goes_on } => {
+                Some(Refused { reason: eco_format!("`{name}` failed"), by_failure: !goes_on })
+            }
             Over::Skipped { by_failure } => {
                 Some(Refused { reason: eco_format!("`{name}` was skipped"), by_failure: *by_failure })
             }
@@ -168,12 +167,12 @@ impl Machine {
                 ready.push(next);
             }
         }
-        let (done, failed) = (nodes.open == 0, nodes.failed());
+        if nodes.open == 0 {
+            let well = !nodes.failed();
+            return self.list_done(prefix, well);
+        }
         for next in ready {
             self.settle_node(prefix, next);
-        }
-        if done {
-            self.list_done(prefix, !failed);
         }
     }
 

@@ -40,6 +40,9 @@ const BOOL: Kind = Kind::Fixed(Form::Bool);
 /// What starts a program of its own.
 const PROGRAMS: &[ActionName] = &[Shell, Argv, Agent];
 
+/// One node or several.
+const NEEDS: Kind = Kind::Either(&[TEXT, Kind::List(&TEXT)]);
+
 /// Every object, in the order of the reference.
 pub static ALL: &[&Object] = &[
     &WORKFLOW,
@@ -163,7 +166,7 @@ pub(crate) static STEP: Object = Object {
         .on(&[Trigger]),
         key(
             "needs",
-            Kind::List(&Kind::Fixed(Form::Text)),
+            NEEDS,
             "of a node: the nodes that must have completed; `gate.true` when that branch must have been taken",
         ),
         key("do", Kind::Steps, "the steps for each item, which they read as `${item}`").on(&[ForEach]),
@@ -285,7 +288,7 @@ pub(crate) static NODE: Object = Object {
         ),
         key("config", Kind::Object(&STEP), "what it does, a step").required(),
         key("position", Kind::Fixed(Form::Any), "where an editor draws it; it is not read"),
-        key("needs", Kind::List(&Kind::Fixed(Form::Text)), "the nodes that must have completed"),
+        key("needs", NEEDS, "the nodes that must have completed"),
     ],
 };
 

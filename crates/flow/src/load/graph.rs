@@ -24,7 +24,7 @@ impl Loader {
                     let mut id = at.field(EcoString::from(name));
                     id.origin.span = entry.key_span;
                     if self.check_name(name, entry.key_span) {
-                        nodes.extend(self.node(at, id, Vec::new()));
+                        nodes.extend(self.node(at, Some(id), Vec::new()));
                     }
                 }
                 nodes
@@ -41,17 +41,21 @@ impl Loader {
     /// A node of a list: `{id, type, config, position}`.
     fn listed_node(&mut self, place: Place<'_>) -> Option<Arc<crate::model::Step>> {
         let fields = self.fields(place, &NODE)?;
-        let id = self.name(&fields, "id")?;
+        let id = self.name(&fields, "id");
+        let name = self.text(&fields, "name");
         self.choice(&fields, "type");
         let needs = self.needs(&fields);
-        let config = fields.get("config")?;
-        self.node(config, id, needs)
+        let mut step = self.node(fields.get("config")?, id, needs)?;
+        if let (Some(owned), Some(name)) = (Arc::get_mut(&mut step), name) {
+            owned.name = Some(name);
+        }
+        Some(step)
     }
 
     fn node(
         &mut self,
         place: Place<'_>,
-        id: Field<EcoString>,
+        id: Option<Field<EcoString>>,
         needs: Vec<Need>,
     ) -> Option<Arc<crate::model::Step>> {
         if let Some(entry) = place.node.entry("id") {
@@ -60,7 +64,7 @@ impl Loader {
         }
         let mut step = self.step_in(place, true)?;
         let owned = Arc::get_mut(&mut step)?;
-        owned.id = Some(id);
+        owned.id = id;
         owned.needs.extend(needs);
         Some(step)
     }
@@ -145,6 +149,7 @@ impl Loader {
         let (mut enabled, mut filters) = (true, None);
         if let Some(config) = config.and_then(|config| self.fields(config, &TRIGGER_CONFIG)) {
             enabled = self.bool(&config, "enabled");
+            self.map(&config, "params");
             filters = self.filters(&config);
         }
         let config = written.unwrap_or_else(|| Value::object([]).unwrap_or_default());

@@ -124,8 +124,8 @@ impl Loader {
     /// Whether the file is a list of steps or a graph; it must be one of them.
     fn shape(&mut self, fields: &Fields<'_>) -> Shape {
         match (fields.found("steps"), fields.found("nodes"), fields.found("edges")) {
-            (Some(_), Some(nodes), _) => {
-                let message = "a workflow has `steps` or `nodes`, not both";
+            (Some(steps), Some(nodes), _) => {
+                let message = format!("a workflow has `{}` or `nodes`, not both", steps.written);
                 self.problem(Check::ConflictingKeys.at(nodes.entry.key_span, message));
             }
             (Some(_), None, Some(edges)) => {
@@ -138,10 +138,8 @@ impl Loader {
             }
             _ => {}
         }
-        if fields.found("nodes").is_none() {
-            return Shape::Steps;
-        }
-        Shape::Graph { edges: self.edges(fields) }
+        let edges = self.edges(fields);
+        if fields.found("nodes").is_some() { Shape::Graph { edges } } else { Shape::Steps }
     }
 
     fn version(&mut self, fields: &Fields<'_>) {

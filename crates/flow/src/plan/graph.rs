@@ -98,7 +98,7 @@ impl Checker<'_> {
             }
         }
         self.cycles(&nodes, &steps);
-        self.captured_once(&steps);
+        self.captured_once();
         for at in 0..count {
             for source in nodes[at].sources() {
                 nodes[source].feeds.push(at);
@@ -148,14 +148,19 @@ impl Checker<'_> {
         }
     }
 
-    /// Which of two nodes a name comes from would depend on which is faster.
-    fn captured_once(&mut self, steps: &[StepNumber]) {
+    /// Which of two nodes a name comes from would depend on which is faster. Names of items are their own.
+    fn captured_once(&mut self) {
         let mut seen = std::collections::BTreeMap::new();
-        for number in steps {
-            let step = Arc::clone(&self.plan.steps[*number as usize].step);
-            let Some(capture) = &step.capture else { continue };
-            if let Some(first) = seen.insert(capture.of.clone(), *number) {
-                let message = format!("`{}` is captured by {} already", capture.of, self.title(first));
+        for at in 0..self.plan.steps.len() {
+            let number = super::number::count(at);
+            let planned = &self.plan.steps[at];
+            let (Some(node), Some(capture)) = (self.nodes[at], planned.step.capture.clone()) else { continue };
+            if self.names.of(planned.list) != 0 {
+                continue;
+            }
+            let (first, by) = *seen.entry(capture.of.clone()).or_insert((node, number));
+            if first != node {
+                let message = format!("`{}` is captured by {} already", capture.of, self.title(by));
                 let hint = "nodes run side by side: choose another name, or read them by their ids";
                 self.problem(Check::DuplicateName.at(capture.origin.span, message).hint(hint));
             }

@@ -97,6 +97,10 @@ impl Machine {
         let list = frame.list;
         let step = self.plan.lists[list as usize].steps[at];
         let instance = eco_format!("{prefix}{}", at + 1);
+        // One that failed has begun already, so nothing refuses it.
+        if self.live.contains_key(&instance) {
+            return self.reopen_step(&instance);
+        }
         match refused {
             None => self.begin_step(prefix, &instance, step),
             Some(Refused { reason, by_failure }) => {
@@ -183,31 +187,26 @@ impl Machine {
         let Some(graph) = &plan.lists[frame.list as usize].graph else { return };
         let scope = frame.scope.clone();
         let Some(nodes) = &mut frame.nodes else { return };
-        let (mut failed, mut again) = (Vec::new(), Vec::new());
+        let mut again = Vec::new();
         for (at, state) in nodes.states.iter_mut().enumerate() {
-            match state {
-                Node::Over(Over::Failed { goes_on: false }) => {
-                    *state = Node::Live;
-                    failed.push(at);
-                }
-                Node::Over(Over::Skipped { by_failure: true }) => {
-                    *state = Node::Waiting;
-                    again.push(at);
-                }
-                _ => {}
+            let once_more = [Over::Failed { goes_on: false }, Over::Skipped { by_failure: true }];
+            if matches!(state, Node::Over(over) if once_more.contains(over)) {
+                *state = Node::Waiting;
+                again.push(at);
             }
         }
-        nodes.open = failed.len() + again.len();
+        nodes.open = again.len();
         for &at in &again {
-            let over = |source: &usize| !matches!(nodes.states[*source], Node::Over(_));
-            nodes.pending[at] = graph.nodes[at].sources().filter(over).count();
+            let open = |source: &usize| !matches!(nodes.states[*source], Node::Over(_));
+            nodes.pending[at] = graph.nodes[at].sources().filter(open).count();
         }
+        let ready: Vec<usize> = again.iter().copied().filter(|at| nodes.pending[*at] == 0).collect();
         let list = frame.list;
-        for at in failed.iter().chain(&again) {
-            self.forget_names(&scope, plan.lists[list as usize].steps[*at]);
+        for at in again {
+            self.forget_names(&scope, plan.lists[list as usize].steps[at]);
         }
-        for at in failed {
-            self.reopen_step(&eco_format!("{prefix}{}", at + 1));
+        for at in ready {
+            self.settle_node(prefix, at);
         }
     }
 

@@ -826,11 +826,16 @@ impl Machine {
         match &mut live.items {
             None => {
                 live.phase = Phase::Deciding;
-                if !self.plan.steps[live.step as usize].step.decides() {
+                if self.plan.steps[live.step as usize].step.decides() {
+                    self.commands.extend(self.outstanding_of(at, None));
+                } else {
                     self.act(at);
                 }
             }
-            Some(items) if items.failed.is_empty() => live.phase = Phase::Collecting,
+            Some(items) if items.failed.is_empty() => {
+                live.phase = Phase::Collecting;
+                self.commands.extend(self.outstanding_of(at, None));
+            }
             Some(items) => {
                 live.phase = Phase::Items;
                 let failed = std::mem::take(&mut items.failed);

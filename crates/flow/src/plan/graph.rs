@@ -154,7 +154,9 @@ impl Checker<'_> {
         for at in 0..self.plan.steps.len() {
             let number = super::number::count(at);
             let planned = &self.plan.steps[at];
-            let (Some(node), Some(capture)) = (self.nodes[at], planned.step.capture.clone()) else { continue };
+            let (Some(node), Some(capture)) = (self.nodes[at], planned.step.capture.clone()) else {
+                continue;
+            };
             if self.names.of(planned.list) != 0 {
                 continue;
             }

@@ -11,7 +11,7 @@ use ecow::{EcoString, eco_format};
 use threadline_engine::evaluate::file_text;
 use threadline_expect::{Dynamic, Kind};
 use threadline_flow::model::{Action, Field, Retry, Setting, Variable};
-use threadline_flow::plan::{ListNumber, Part, Plan, PlannedStep, StepNumber};
+use threadline_flow::plan::{ListNumber, PAYLOAD, Part, Plan, PlannedStep, StepNumber};
 use threadline_flow::shell::BindError;
 use threadline_lang::diag::excerpt;
 use threadline_lang::source::line_column;
@@ -26,7 +26,7 @@ use threadline_runner::world::{Commands, Folder, RealWorld};
 use super::explain::json::tree;
 use super::explain::told::field_of;
 use super::history::project;
-use super::run::{Prepared, prepare};
+use super::run::{Prepared, payload, prepare};
 use super::{object, print, print_styled};
 use crate::arguments::Preview;
 use crate::exit::Failure;
@@ -56,7 +56,7 @@ pub(crate) fn preview(call: &Preview) -> Result<(), Failure> {
         control: Control::new(),
         spool: std::env::temp_dir(),
     });
-    let run = run_scope(&plan, inputs);
+    let run = run_scope(&plan, inputs, payload(&call.what, &plan.workflow)?);
     let here = project.here();
     let mut look = |number: StepNumber, what: Looked| {
         let step = &plan.steps[number as usize];
@@ -358,6 +358,7 @@ impl<'p> Looking<'p, '_> {
         };
         match name {
             "workflow" => WITH_THE_RUN.to_owned(),
+            PAYLOAD if self.plan.lists[0].graph.is_some() => WITH_THE_RUN.to_owned(),
             "context" => "depends on what is not known yet".to_owned(),
             name => when_known(self.plan, self.number, name).unwrap_or_else(|| "is missing".to_owned()),
         }
@@ -424,7 +425,7 @@ fn foreach_of(plan: &Plan, list: ListNumber) -> Option<StepNumber> {
 }
 
 /// The names that are there before a run.
-fn run_scope(plan: &Plan, inputs: Value) -> Scope {
+fn run_scope(plan: &Plan, inputs: Value, payload: Option<Value>) -> Scope {
     let unset = |name: &str| (EcoString::from(name), Entry::Unset(WITH_THE_RUN.into()));
     let name = ("name".into(), Entry::Plain(plan.workflow.name.as_str().into()));
     let workflow = layer(&Scope::new(), "workflow", vec![name, unset("id"), unset("start_time")]);
@@ -434,6 +435,9 @@ fn run_scope(plan: &Plan, inputs: Value) -> Scope {
         ("inputs".into(), Entry::Plain(inputs)),
         ("workflow".into(), Entry::Names(workflow)),
     ];
+    if plan.lists[0].graph.is_some() {
+        entries.push(payload.map_or_else(|| unset(PAYLOAD), |payload| (PAYLOAD.into(), Entry::Plain(payload))));
+    }
     if let Some(context) = &plan.workflow.context {
         entries.push(("context".into(), Entry::Definitions(Arc::clone(&context.definitions))));
     }

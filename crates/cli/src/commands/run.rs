@@ -46,7 +46,7 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
     let store = Store::open(&project.store()).map_err(|error| of_store(&error))?;
     project.ignore_store();
     let imports = imports_of(&prepared.plan.workflow, &call.import, store.reader())?;
-    let payload = payload(&call.what, &prepared.plan.workflow)?;
+    let payload = payload(&call.what, &prepared.plan.workflow)?.unwrap_or_default();
     let started_at = time_text(jiff::Timestamp::now().as_millisecond());
     let id = new_id();
     let run = RunId::new(&id).map_err(|error| of_store(&error))?;
@@ -297,16 +297,20 @@ fn set_context(
 }
 
 /// What a graph is started with: JSON, or a file after `@`.
-fn payload(what: &crate::arguments::What, workflow: &Workflow) -> Result<Value, Failure> {
-    let Some(given) = &what.payload else { return Ok(Value::NULL) };
+pub(super) fn payload(
+    what: &crate::arguments::What,
+    workflow: &Workflow,
+) -> Result<Option<Value>, Failure> {
+    let Some(given) = &what.payload else { return Ok(None) };
     if !matches!(workflow.shape, Shape::Graph { .. }) {
         return Err(Failure::Usage("`--payload` starts a graph, and this is a list of steps".to_owned()));
     }
     if let Some(path) = given.strip_prefix('@') {
         let file = inputs::read_source(Path::new(path))?;
-        return file.read_value(&Limits::DEFAULT).map_err(|error| inputs::unreadable(&file, &error));
+        let value = file.read_value(&Limits::DEFAULT);
+        return value.map(Some).map_err(|error| inputs::unreadable(&file, &error));
     }
-    data::json::read_value(given, &Limits::DEFAULT).map_err(|error| {
+    data::json::read_value(given, &Limits::DEFAULT).map(Some).map_err(|error| {
         let hint = "quote it as JSON, or give a file: `--payload @FILE`";
         Failure::Inputs(vec![Report::with_hint(format!("`--payload`: {error}"), hint)])
     })

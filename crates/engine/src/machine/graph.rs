@@ -10,7 +10,7 @@
 //! first reason; who waits for it sees that it is over.
 
 use ecow::{EcoString, eco_format};
-use threadline_flow::plan::{Graph, Source};
+use threadline_flow::plan::{Graph, Part, Source, StepNumber};
 
 use super::{Machine, Phase};
 
@@ -203,22 +203,33 @@ impl Machine {
         let ready: Vec<usize> = again.iter().copied().filter(|at| nodes.pending[*at] == 0).collect();
         let list = frame.list;
         for at in again {
-            self.forget_names(&scope, plan.lists[list as usize].steps[at]);
+            // A node that did well, and whose list failed, stays as it is.
+            let instance = eco_format!("{prefix}{}", at + 1);
+            if !self.live.get(&instance).is_some_and(|live| live.well) {
+                self.forget_names(&scope, plan.lists[list as usize].steps[at]);
+            }
         }
         for at in ready {
             self.settle_node(prefix, at);
         }
     }
 
-    /// What is done again does not see what it left the first time.
-    fn forget_names(&mut self, scope: &EcoString, step: u32) {
-        let step = &self.plan.steps[step as usize].step;
-        let Some(scope) = self.scopes.get_mut(scope) else { return };
-        if let Some(id) = &step.id {
-            scope.names.outputs.remove(&id.of);
+    /// What is done again does not see what it and its lists left the first time. Names of items are gone with them.
+    fn forget_names(&mut self, scope: &EcoString, step: StepNumber) {
+        let plan = self.plan.clone();
+        let Some(names) = self.scopes.get_mut(scope).map(|scope| &mut scope.names) else { return };
+        let planned = &plan.steps[step as usize].step;
+        if let Some(id) = &planned.id {
+            names.outputs.remove(&id.of);
         }
-        if let Some(capture) = &step.capture {
-            scope.names.captured.remove(&capture.of);
+        if let Some(capture) = &planned.capture {
+            names.captured.remove(&capture.of);
+        }
+        let lists = [Part::OnFailure, Part::OnSuccess, Part::Finally].map(|part| plan.part(step, part));
+        for list in lists.into_iter().flatten() {
+            for inner in &plan.lists[list as usize].steps {
+                self.forget_names(scope, *inner);
+            }
         }
     }
 

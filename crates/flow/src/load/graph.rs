@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ecow::EcoString;
+use ecow::{EcoString, eco_format};
 use threadline_expect::Expectations;
 use threadline_lang::{Expression, Type, Value};
 
@@ -117,11 +117,16 @@ impl Loader {
         let place = fields.get("condition")?;
         let text = self.scalar_text(&place, "condition")?;
         let written = EcoString::from(text.trim_end_matches('\n'));
-        let source = match self.choice(fields, "condition_type") {
-            Some("exists") => format!("exists({written})").into(),
-            _ => written.clone(),
-        };
+        let exists = self.choice(fields, "condition_type") == Some("exists");
+        // Behind the reference, so that every place in it stays where it is.
+        let source = if exists { eco_format!("{written} | exists") } else { written.clone() };
         match Expression::parse(source, &self.syntax) {
+            Ok(expression) if exists && !is_reference(&written, &expression) => {
+                let message = "`condition_type: exists` takes one reference";
+                let hint = "write `exists(...)` in a condition of type `expression`";
+                self.problem(Check::WrongType.at(span_of(place.node), message).hint(hint));
+                None
+            }
             Ok(expression) => Some(Condition { expression: place.field(Arc::new(expression)), written }),
             Err(error) => {
                 let problem = problem::of_language(&error, &place.origin(), self.file.text());
@@ -197,4 +202,12 @@ impl Loader {
             }
         }
     }
+}
+
+/// Whether a condition is nothing but a reference.
+fn is_reference(written: &str, condition: &Expression) -> bool {
+    let [reference] = &condition.references()[..] else { return false };
+    let written = written.trim();
+    let bare = written.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).unwrap_or(written);
+    condition.source().get(reference.span.range()) == Some(bare.trim())
 }

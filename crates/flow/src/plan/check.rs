@@ -621,6 +621,12 @@ impl Checker<'_> {
         } else {
             Check::NoStepBefore.at(span, "`prev` is the step before, and there is none")
         };
+        let is_node = reader.step.is_some_and(|step| self.plan.steps[step as usize].list == 0) && self.is_graph();
+        let problem = if is_node {
+            problem.hint("no node of a graph comes before another: read one by its id, `${ID}`")
+        } else {
+            problem
+        };
         self.problem(problem);
         true
     }

@@ -141,7 +141,10 @@ impl Checker<'_> {
         for circle in circles(&needs) {
             let label = |at: &usize| self.plan.steps[steps[*at] as usize].label.as_str();
             let chain: Vec<&str> = circle.iter().chain(circle.first()).map(label).collect();
-            let message = format!("nodes wait for each other: {}", chain.join(" → "));
+            let message = match &chain[..] {
+                [itself, _] => format!("`{itself}` waits for itself"),
+                chain => format!("nodes wait for each other: {}", chain.join(" → ")),
+            };
             let step = &self.plan.steps[steps[circle[0]] as usize].step;
             let span = step.id.as_ref().map_or(step.origin.span, |id| id.origin.span);
             self.problem(Check::GraphCycle.at(span, message));

@@ -49,7 +49,7 @@ pub(crate) fn explain(call: &Explain) -> Result<(), Failure> {
     }
     let told = tell(&history, &target)?;
     if told.is_empty() {
-        return Err(nothing(&history, call, &target));
+        return Err(nothing(&history, call, &target)?);
     }
     let others = readers(&history, &told)?;
     if call.json {
@@ -98,14 +98,29 @@ pub(crate) fn failed(history: &History<'_>) -> Result<Option<Target>, Failure> {
 }
 
 /// There is a step, and nothing of it was evaluated.
-fn nothing(history: &History<'_>, call: &Explain, target: &Target) -> Failure {
+fn nothing(history: &History<'_>, call: &Explain, target: &Target) -> Result<Failure, Failure> {
     let name = call.step.as_deref().unwrap_or_default();
     let run = &history.info.id;
-    let message = match &target.field {
-        Some(field) => format!("`{name}`: no field `{field}` was evaluated in run `{run}`"),
-        None => format!("`{name}` did not come to its turn in run `{run}`"),
+    let message = match (&target.field, skipped(history, target)?) {
+        (_, Some(reason)) => format!("`{name}` was skipped in run `{run}`: {reason}"),
+        (Some(field), None) => format!("`{name}`: no field `{field}` was evaluated in run `{run}`"),
+        (None, None) => format!("`{name}` did not come to its turn in run `{run}`"),
     };
-    Failure::Failed(vec![Report::plain(message)])
+    Ok(Failure::Failed(vec![Report::plain(message)]))
+}
+
+/// Why a node could not begin.
+fn skipped(history: &History<'_>, target: &Target) -> Result<Option<String>, Failure> {
+    let mut reason = None;
+    history.each(|fold, event| {
+        if let (What::Skipped { output, .. }, Some(step)) = (&event.what, fold.machine.step_of(&event.at))
+            && target.steps.contains(&step)
+        {
+            reason = output.meta.get("reason").and_then(|reason| reason.as_str()).map(str::to_owned);
+        }
+        Ok(())
+    })?;
+    Ok(reason)
 }
 
 /// Whether several items of one step are told.

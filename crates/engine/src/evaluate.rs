@@ -444,12 +444,22 @@ fn resolved_condition(source: &str, explanation: &Explanation) -> String {
     read.sort_by_key(|(span, _)| std::cmp::Reverse(span.start));
     let mut text = source.to_owned();
     for (span, value) in read {
-        let range = span.range();
+        let range = around(&text, span.range());
         if text.is_char_boundary(range.start) && text.is_char_boundary(range.end) && range.end <= text.len() {
             text.replace_range(range, &value);
         }
     }
     text
+}
+
+/// A reference with the `${` and `}` around it, where they are there.
+fn around(text: &str, range: std::ops::Range<usize>) -> std::ops::Range<usize> {
+    let before = text.get(..range.start).and_then(|before| before.trim_end().strip_suffix("${"));
+    let behind = text.get(range.end..).and_then(|behind| behind.trim_start().strip_prefix('}'));
+    match (before, behind) {
+        (Some(before), Some(behind)) => before.len()..text.len() - behind.len(),
+        _ => range,
+    }
 }
 
 /// The parts of a condition that are made of no others, with their values.

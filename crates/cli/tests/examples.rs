@@ -58,7 +58,7 @@ fn summary(events: &str) -> Value {
         }
         steps.push((at.to_owned(), Value::object(entries).expect("a summary")));
     }
-    // Items that run at once end in any order.
+    // Items and nodes that run at once end in any order; what one left in its attempts stays in order.
     steps.sort_by(|(a, _), (b, _)| a.cmp(b));
     Value::list(steps.into_iter().map(|(_, step)| step).collect()).expect("a list")
 }

@@ -1,0 +1,3 @@
+# Answers what it is told.
+read -r message || true
+echo "Done: $message"

@@ -270,15 +270,91 @@ finally:
   - shell: echo "$THREADLINE_STEP" >> effects
 "#;
 
+/// Branches, arms of unequal length that come together, failures, items, all side by side.
+const GRAPH: &str = r#"
+name: killed-graph
+nodes:
+  end:
+    needs: [join, all]
+    shell: echo "$THREADLINE_STEP" >> effects; printf %s ${join.meta.status}
+  join:
+    shell: echo "$THREADLINE_STEP" >> effects; printf %s ${short:-none}${long_3:-none}
+    finally:
+      - shell: echo "$THREADLINE_STEP" >> effects
+  long_3:
+    shell: echo "$THREADLINE_STEP" >> effects; sleep 0.01; printf %s ${long_2}3
+  long_2:
+    shell: echo "$THREADLINE_STEP" >> effects; printf %s ${long_1}2
+  long_1:
+    shell: echo "$THREADLINE_STEP" >> effects; printf 1
+  short:
+    shell: echo "$THREADLINE_STEP" >> effects; printf short
+  other:
+    shell: echo "$THREADLINE_STEP" >> effects; printf other
+  start:
+    shell: echo "$THREADLINE_STEP" >> effects; printf 7
+    capture_format: number
+  gate:
+    condition: ${start} > 3
+  inner:
+    needs: gate.true
+    condition: ${start} > 30
+  never:
+    needs: inner.true
+    shell: echo "$THREADLINE_STEP" >> effects
+  behind_never:
+    needs: never
+    shell: echo "$THREADLINE_STEP" >> effects
+  broken:
+    shell: echo "$THREADLINE_STEP" >> effects; exit 3
+    continue_on_error: true
+  of_broken:
+    needs: broken
+    shell: echo "$THREADLINE_STEP" >> effects
+  flaky:
+    shell: |
+      echo "$THREADLINE_STEP" >> effects
+      echo x >> tries
+      test "$(wc -l < tries)" -ge 3
+    retry: {attempts: 9, delay: 5ms}
+  items:
+    foreach: [5, 3, 1]
+    parallel: 2
+    do:
+      - shell: echo "$THREADLINE_STEP" >> effects; sleep 0.0${item}; printf %s ${item}
+        capture_format: number
+  all:
+    value: ["${items}", "${broken.meta.status}", "${of_broken.meta.reason}", "${behind_never:-none}", "${flaky}"]
+edges:
+  - {from: gate, to: long_1, branch: "true"}
+  - {from: gate, to: short, branch: "true"}
+  - {from: gate, to: other, branch: "false"}
+  - {from: long_3, to: join}
+  - {from: short, to: join}
+  - {from: other, to: join}
+  - {from: broken, to: join}
+finally:
+  - shell: echo "$THREADLINE_STEP" >> effects
+"#;
+
 #[test]
-fn kills_at_events_and_at_random_times() {
+fn kills_of_a_list_at_events_and_at_random_times() {
+    kills("list", WORKFLOW);
+}
+
+#[test]
+fn kills_of_a_graph_at_events_and_at_random_times() {
+    kills("graph", GRAPH);
+}
+
+fn kills(name: &str, workflow: &str) {
     let long = std::env::var_os("THREADLINE_LONG").is_some_and(|value| value == "1");
     let given = std::env::var("THREADLINE_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = given.unwrap_or(if long { u64::from(std::process::id()) } else { 7 });
     println!("THREADLINE_SEED={seed}");
     let wanted = if long { 5_000 } else { 60 };
     let undisturbed = {
-        let place = Place::new("undisturbed", WORKFLOW);
+        let place = Place::new(&format!("undisturbed-{name}"), workflow);
         let output = place.output(&["run", "workflow.yaml"]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         place.left()
@@ -292,12 +368,15 @@ fn kills_at_events_and_at_random_times() {
         let kind = wire::encode(&event.what).0;
         if chosen.insert(kind) {
             let nth = 1 + random.below(2);
-            kills += one_run_with_kills(Until::Event(kind, nth), &mut random, &undisturbed, &mut histogram);
+            let place = Place::new(name, workflow);
+            let first = Until::Event(kind, nth);
+            kills += one_run_with_kills(&place, first, &mut random, &undisturbed, &mut histogram);
         }
     }
     while kills < wanted {
         let first = Until::Events(1 + random.below(30));
-        kills += one_run_with_kills(first, &mut random, &undisturbed, &mut histogram);
+        let place = Place::new(name, workflow);
+        kills += one_run_with_kills(&place, first, &mut random, &undisturbed, &mut histogram);
     }
     println!("{kills} kills, by the event that was last in the journal:");
     for (kind, count) in &histogram {
@@ -308,12 +387,12 @@ fn kills_at_events_and_at_random_times() {
 
 /// Kills a run again and again until it is over, and says how often.
 fn one_run_with_kills(
+    place: &Place,
     first: Until,
     random: &mut Random,
     undisturbed: &Left,
     histogram: &mut BTreeMap<&'static str, u64>,
 ) -> u64 {
-    let place = Place::new("kills", WORKFLOW);
     let mut kills = 0;
     let mut story = Vec::new();
     let mut before = place.left();

@@ -9,10 +9,13 @@
 //! An edge from a node that failed is live when that node has `continue_on_error`. What cannot begin is skipped, with the
 //! first reason; who waits for it sees that it is over.
 
-use ecow::{EcoString, eco_format};
-use threadline_flow::plan::{Graph, Part, Source, StepNumber};
+use std::collections::BTreeMap;
 
-use super::{Machine, Phase};
+use ecow::{EcoString, eco_format};
+use threadline_flow::plan::{Graph, Part, Plan, Source, StepNumber};
+
+use super::{Machine, Names, Phase};
+use crate::event::Seq;
 
 /// Where the nodes of a graph are.
 pub(super) struct Nodes {
@@ -205,31 +208,16 @@ impl Machine {
         for at in again {
             // A node that did well, and whose list failed, stays as it is.
             let instance = eco_format!("{prefix}{}", at + 1);
-            if !self.live.get(&instance).is_some_and(|live| live.well) {
-                self.forget_names(&scope, plan.lists[list as usize].steps[at]);
+            let did_well = self.live.get(&instance).is_some_and(|live| live.well);
+            if let Some(scope) = self.scopes.get_mut(&scope).filter(|_| !did_well) {
+                let step = plan.lists[list as usize].steps[at];
+                own_names(&plan, step, &mut |name, kind| {
+                    kind.of(&mut scope.names).remove(name);
+                });
             }
         }
         for at in ready {
             self.settle_node(prefix, at);
-        }
-    }
-
-    /// What is done again does not see what it and its lists left the first time. Names of items are gone with them.
-    fn forget_names(&mut self, scope: &EcoString, step: StepNumber) {
-        let plan = self.plan.clone();
-        let Some(names) = self.scopes.get_mut(scope).map(|scope| &mut scope.names) else { return };
-        let planned = &plan.steps[step as usize].step;
-        if let Some(id) = &planned.id {
-            names.outputs.remove(&id.of);
-        }
-        if let Some(capture) = &planned.capture {
-            names.captured.remove(&capture.of);
-        }
-        let lists = [Part::OnFailure, Part::OnSuccess, Part::Finally].map(|part| plan.part(step, part));
-        for list in lists.into_iter().flatten() {
-            for inner in &plan.lists[list as usize].steps {
-                self.forget_names(scope, *inner);
-            }
         }
     }
 
@@ -248,4 +236,72 @@ fn other_branch(name: &str, taken: Option<&EcoString>, source: &Source) -> Optio
     }
     let reason = eco_format!("branch `{wanted}` of `{name}` was not taken");
     Some(Refused { reason, by_failure: false })
+}
+
+/// What a name was set with.
+#[derive(Clone, Copy)]
+enum Named {
+    Id,
+    Capture,
+}
+
+impl Named {
+    fn of(self, names: &mut Names) -> &mut BTreeMap<EcoString, Seq> {
+        match self {
+            Self::Id => &mut names.outputs,
+            Self::Capture => &mut names.captured,
+        }
+    }
+}
+
+/// The names that are kept with a step, to be put back when it is done again. Nodes share a scope and run side by side, so
+/// inside a node they are the node's own; elsewhere all of the scope.
+pub(super) fn names_with(plan: &Plan, scope: &str, at: &str, names: &Names) -> Names {
+    let Some(node) = node_around(plan, scope, at) else { return names.clone() };
+    let mut own = Names::default();
+    own_names(plan, node, &mut |name, kind| {
+        let set = match kind {
+            Named::Id => names.outputs.get(name),
+            Named::Capture => names.captured.get(name),
+        };
+        kind.of(&mut own).extend(set.map(|seq| (name.clone(), *seq)));
+    });
+    own
+}
+
+/// Puts names back that were kept with a step: what is done again does not see what it left the first time.
+pub(super) fn put_back(plan: &Plan, scope: &str, at: &str, names: &mut Names, mut kept: Names) {
+    let Some(node) = node_around(plan, scope, at) else {
+        *names = kept;
+        return;
+    };
+    own_names(plan, node, &mut |name, kind| {
+        kind.of(names).remove(name);
+    });
+    names.outputs.append(&mut kept.outputs);
+    names.captured.append(&mut kept.captured);
+}
+
+/// The node that an execution with the names of the run is inside of.
+fn node_around(plan: &Plan, scope: &str, at: &str) -> Option<StepNumber> {
+    plan.lists[0].graph.as_ref().filter(|_| scope.is_empty())?;
+    let position: usize = at.split('/').next()?.parse().ok()?;
+    plan.lists[0].steps.get(position.checked_sub(1)?).copied()
+}
+
+/// Every name that a step and its lists set. Names of items are gone with them.
+fn own_names(plan: &Plan, step: StepNumber, tell: &mut impl FnMut(&EcoString, Named)) {
+    let planned = &plan.steps[step as usize].step;
+    if let Some(id) = &planned.id {
+        tell(&id.of, Named::Id);
+    }
+    if let Some(capture) = &planned.capture {
+        tell(&capture.of, Named::Capture);
+    }
+    let lists = [Part::OnFailure, Part::OnSuccess, Part::Finally].map(|part| plan.part(step, part));
+    for list in lists.into_iter().flatten() {
+        for inner in &plan.lists[list as usize].steps {
+            own_names(plan, *inner, tell);
+        }
+    }
 }

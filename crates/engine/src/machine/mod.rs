@@ -597,9 +597,12 @@ impl Machine {
         // Nodes run side by side: no one of them is before another.
         let in_graph = frame.as_ref().is_some_and(|frame| frame.nodes.is_some());
         let prev = frame.filter(|_| !in_graph).and_then(|frame| frame.prev.replace(seq));
-        if let Some(scope) = scope.and_then(|scope| self.scopes.get_mut(&scope)) {
+        if let Some((name, scope)) =
+            scope.and_then(|name| self.scopes.get_mut(&name).map(|scope| (name, scope)))
+        {
             let keeps = live.failed && !in_graph;
-            live.before = keeps.then(|| Before { prev, names: scope.names.clone() }.into());
+            let names = || graph::names_with(&self.plan, &name, at, &scope.names);
+            live.before = keeps.then(|| Before { prev, names: names() }.into());
             if let Some(id) = &step.id {
                 scope.names.outputs.insert(id.of.clone(), seq);
             }
@@ -622,7 +625,8 @@ impl Machine {
         let (output, prev, scope) = (live.output, frame.prev, frame.scope.clone());
         if live.well && live.failed && frame.nodes.is_none() {
             // `on_success` failed: when it goes on, the last list is done again.
-            let names = self.scopes.get(&scope).map(|scope| scope.names.clone());
+            let names = self.scopes.get(&scope);
+            let names = names.map(|around| graph::names_with(&self.plan, &scope, at, &around.names));
             live.before = names.map(|names| Before { prev, names }.into());
         }
         let prefix = eco_format!("{at}/{}/", part.key());
@@ -875,8 +879,9 @@ impl Machine {
         if let Some(frame) = self.frames.get_mut(&live.frame) {
             frame.prev = before.prev;
         }
-        if let Some(scope) = scope.and_then(|scope| self.scopes.get_mut(&scope)) {
-            scope.names = before.names;
+        let Some(name) = scope else { return };
+        if let Some(scope) = self.scopes.get_mut(&name) {
+            graph::put_back(&self.plan, &name, at, &mut scope.names, before.names);
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 use threadline_flow::model::OnCrash;
-use threadline_flow::plan::{Part, Plan};
+use threadline_flow::plan::{Graph, Part, Plan};
 use threadline_lang::Value;
 
 use super::Execution;
@@ -161,7 +161,7 @@ impl Checker {
         for at in &flight {
             for (list, position) in positions(at) {
                 let other = *places.entry(list).or_insert(position);
-                self.not(other != position, || {
+                self.not(other != position && !self.is_graph(list), || {
                     format!("steps {other} and {position} of the list `{list}` are under way at once")
                 })?;
                 let own = &at[..list.len() + position.len()];
@@ -263,6 +263,9 @@ impl Checker {
     fn in_order(&self, at: &EcoString) -> Checked {
         let (list, position) = at.rfind('/').map_or(("", at.as_str()), |slash| at.split_at(slash + 1));
         let position: u64 = position.parse().unwrap_or(0);
+        if self.is_graph(list) {
+            return self.has_waited(at, position);
+        }
         if position > 1 {
             let before: EcoString = format!("{list}{}", position - 1).into();
             let done = self.facts.done.get(&before);
@@ -288,12 +291,34 @@ impl Checker {
         self.not(!fits, || format!("`{at}` runs while `{owner}` is {:?}", status.map(Status::name)))
     }
 
+    /// Whether the steps of a list do not run one after the other.
+    fn is_graph(&self, list: &str) -> bool {
+        list.is_empty() && self.plan.lists[0].graph.is_some()
+    }
+
+    /// Every node that a node waits for is done.
+    fn has_waited(&self, at: &EcoString, position: u64) -> Checked {
+        let graph = self.plan.lists[0].graph.as_ref();
+        let at_position = |graph: &Graph| {
+            let node = graph.nodes.get(usize::try_from(position).ok()?.checked_sub(1)?)?;
+            node.sources()
+                .map(|source| EcoString::from(format!("{}", source + 1)))
+                .find(|source| !self.facts.done.contains_key(source))
+        };
+        match graph.and_then(at_position) {
+            Some(source) => self.not(true, || format!("`{at}` begins before `{source}` is done")),
+            None => Ok(()),
+        }
+    }
+
     /// A finished step never runs again. When a run that failed goes on, what failed does, and the lists that belong
     /// to an end which did not last.
     fn not_done(&self, at: &EcoString) -> Checked {
         let Some(done) = self.facts.done.get(at) else { return Ok(()) };
         let over = self.facts.ended.is_some_and(|ended| done.seq < ended);
-        let again = done.status == Status::Failed || self.facts.ended_anew(at);
+        // A node that was skipped because of a failure may run when that is put right.
+        let skipped = done.status == Status::Skipped && self.is_graph("") && at.parse::<u64>().is_ok();
+        let again = done.status == Status::Failed || skipped || self.facts.ended_anew(at);
         self.not(!(over && again), || format!("`{at}` runs again, it was done at event {}", done.seq))
     }
 

@@ -398,11 +398,16 @@ impl<'s> Life<'s> {
     fn attempt_done(&mut self, attempt: &Attempt) -> Result<(), Cut> {
         let at = attempt.task.at.clone();
         let reads = self.reads(&attempt.task)?;
-        let output = if self.fate.well(&at, attempt.number) {
+        let mut output = if self.fate.well(&at, attempt.number) {
             output(Status::Completed, self.fate.value(&at, &reads))
         } else {
             output(Status::Failed, -1)
         };
+        if output.status == Status::Completed
+            && matches!(self.step(&attempt.task).action, Action::Condition(_))
+        {
+            output.value = Datum::Here(branch(self.fate.holds(&at)));
+        }
         let retry = chance::retry(self.step(&attempt.task));
         let pause =
             (output.status == Status::Failed).then(|| retry.pause(attempt.number - attempt.base, 0.5));
@@ -482,6 +487,12 @@ fn output(status: Status, value: i64) -> Output {
     // An object of one text is never too large.
     let meta = Value::object([("status".into(), Value::from(status.name()))]).unwrap_or_default();
     Output { status, value: Datum::Here(Value::from(value)), output: None, stderr: None, meta }
+}
+
+/// What a conditional leaves.
+fn branch(taken: bool) -> Value {
+    // An object of one text is never too large.
+    Value::object([("branch".into(), taken.to_string().into())]).unwrap_or_default()
 }
 
 fn list(items: &[i64]) -> Value {

@@ -20,8 +20,8 @@ pub(crate) struct Node {
     pub(crate) when: Option<bool>,
     pub(crate) fails: bool,
     pub(crate) continue_on_error: bool,
-    /// Whether it has a list of steps for its end.
-    pub(crate) finally: bool,
+    /// Whether it has lists of steps for its end.
+    pub(crate) lists: bool,
 }
 
 /// A node, and the branch of it that must have been taken.
@@ -132,8 +132,8 @@ pub(crate) fn random(seed: u64, size: usize, form: Form) -> Vec<Node> {
         let when = random.percent(10).then(|| random.percent(60));
         let fails = random.percent(8);
         let continue_on_error = random.percent(20);
-        let finally = random.percent(10);
-        let mut node = Node { gate, when, fails, continue_on_error, finally, ..Node::default() };
+        let lists = random.percent(15);
+        let mut node = Node { gate, when, fails, continue_on_error, lists, ..Node::default() };
         let count = match form {
             Form::Any => random.below(4),
             Form::Chain => 1,
@@ -185,8 +185,11 @@ pub(crate) fn text(nodes: &[Node]) -> String {
         if node.continue_on_error {
             text.push_str("    continue_on_error: true\n");
         }
-        if node.finally {
-            text.push_str("    finally: [{value: 1}]\n");
+        if node.lists {
+            for (list, name) in [("on_failure", "f"), ("on_success", "s"), ("finally", "l")] {
+                writeln!(text, "    {list}: [{{value: 1}}, {{value: '${{prev}}', capture: {name}{at}}}]")
+                    .expect("text");
+            }
         }
         let needs: Vec<String> = node.needs.iter().map(|source| named(*source)).collect();
         if !needs.is_empty() {

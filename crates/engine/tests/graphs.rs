@@ -375,12 +375,12 @@ fn simulated_graphs_survive_kills_at_every_append() {
 #[test]
 fn large_graphs_are_linear() {
     let count = 10_000;
-    let plain = |edges: Vec<model::Source>| Node { edges, ..Node::default() };
+    let behind = |edges: Vec<model::Source>| Node { edges, ..Node::default() };
     let chain =
-        (0..count).map(|at: usize| plain(at.checked_sub(1).map(|from| (from, None)).into_iter().collect()));
-    let fan = (0..count).map(|at| plain(if at == 0 { Vec::new() } else { vec![(0, None)] }));
+        (0..count).map(|at: usize| behind(at.checked_sub(1).map(|from| (from, None)).into_iter().collect()));
+    let fan = (0..count).map(|at| behind(if at == 0 { Vec::new() } else { vec![(0, None)] }));
     let join = (0..count)
-        .map(|at| plain(if at == 0 { (1..count).map(|from| (from, None)).collect() } else { Vec::new() }));
+        .map(|at| behind(if at == 0 { (1..count).map(|from| (from, None)).collect() } else { Vec::new() }));
     let mut random = model::random(7, count, Form::Any);
     for node in &mut random {
         (node.fails, node.lists) = (false, false);

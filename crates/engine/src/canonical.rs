@@ -80,6 +80,14 @@ impl Canonical {
                 }
                 self.text("message", message);
             }
+            Act::Http(request) => {
+                self.text("http", request.method);
+                self.text("url", &request.url);
+                for (name, value) in &request.headers {
+                    self.text(name, value);
+                }
+                self.optional("body", request.body.as_deref());
+            }
             Act::WriteFile { path, content, mode, create_dirs } => {
                 self.text("path", path);
                 self.text("content", content);

@@ -289,6 +289,8 @@ pub enum Action {
         /// What it is told.
         message: Field<Template>,
     },
+    /// `http`
+    Http(Http),
     /// `write_file`
     WriteFile(WriteFile),
     /// `value`
@@ -341,6 +343,20 @@ impl TriggerKind {
             Self::Webhook => "webhook",
         }
     }
+}
+
+/// A request to a server. How long it may take is the `timeout` of its step.
+pub struct Http {
+    /// `method`
+    pub method: &'static str,
+    /// `url`
+    pub url: Field<Template>,
+    /// `headers`, their names in lower case
+    pub headers: Vec<(EcoString, Field<Template>)>,
+    /// `query`
+    pub query: Option<Field<Document>>,
+    /// `body`
+    pub body: Option<Field<Document>>,
 }
 
 /// A file to write.

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use ecow::EcoString;
 use jiff::Timestamp;
-use threadline_engine::evaluate::{self, Act, Decision, FieldErrors, Resolved};
+use threadline_engine::evaluate::{self, Act, Decision, FieldErrors, Request, Resolved};
 use threadline_engine::event::{Datum, Instance, Millis, Output, Seq, Status, What};
 use threadline_engine::machine::{Command, Outcome, Task};
 use threadline_engine::view::View;
@@ -23,6 +23,7 @@ use threadline_lang::{Scope, Session, Value};
 use threadline_store::Sync;
 
 use crate::driver::{DriveError, Notice, Shared, Work, now};
+use crate::http;
 use crate::output::{self, Failure, Left, Measured};
 use crate::private::PrivateFiles;
 use crate::process::{self, Control, Ended, Environment, How, Spec, Stdin, Stream};
@@ -454,6 +455,7 @@ impl<'s, 'a> Executor<'s, 'a> {
                 });
                 self.plain(step, resolved, attempt, value, Some(clock))
             }
+            Act::Http(request) => self.http(step, resolved, attempt, request),
             Act::Verbatim { text } => self.shell(task, step, resolved, attempt, text, Vec::new()),
             Act::Shell { bound } => {
                 if !bound.warnings.is_empty() {
@@ -497,6 +499,34 @@ impl<'s, 'a> Executor<'s, 'a> {
                 self.agent(task, step, resolved, attempt, &spec, agent)
             }
         }
+    }
+
+    fn http(
+        &self,
+        step: &Step,
+        resolved: &Resolved,
+        attempt: Attempt,
+        request: &Request,
+    ) -> Result<Done, DriveError> {
+        let clock = Clock::start();
+        let limits = http::Limits { timeout: resolved.timeout, max_answer: resolved.max_output };
+        let request = request.clone();
+        let sent = self.shared.control.child().aside(move || http::send(&request, limits));
+        let mut own = vec![("tool_name", Value::from("http"))];
+        let left = match sent {
+            Ok(None) => return Ok(Done::Cancelled),
+            Ok(Some(Ok(answer))) => {
+                own.extend(answer.meta());
+                answer.left()
+            }
+            Ok(Some(Err(failure))) => Left { value: Err(failure), output: None, stderr: None },
+            Err(error) => {
+                let failure = Failure::new("Http", format!("no request can be made: {error}"));
+                Left { value: Err(failure), output: None, stderr: None }
+            }
+        };
+        let measured = clock.measured(node_type(step), attempt.retries(), own);
+        self.left(resolved, &measured, left)
     }
 
     fn plain(
@@ -846,6 +876,7 @@ fn node_type(step: &Step) -> &'static str {
     match &step.action {
         Action::Shell { .. } | Action::Argv(_) => "shell",
         Action::Agent { .. } => "agent",
+        Action::Http(_) => "http",
         Action::WriteFile(_) => "write_file",
         Action::Value(_) => "value",
         Action::ForEach(_) => "foreach",

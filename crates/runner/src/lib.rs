@@ -10,6 +10,7 @@
 mod bell;
 pub mod driver;
 mod execute;
+mod http;
 pub mod output;
 mod private;
 pub mod process;

@@ -28,14 +28,15 @@ impl Failure {
 }
 
 /// Every sort of failure, with what it means.
-pub const FAILURES: [(&str, &str); 11] = [
+pub const FAILURES: [(&str, &str); 12] = [
     ("ExitCode", "the program ended with another exit code than 0"),
     ("Signal", "the program was ended by a signal that was not Threadline's"),
     ("Timeout", "the step took longer than its `timeout`"),
-    ("OutputTooLarge", "the program printed more than `max_output`"),
+    ("OutputTooLarge", "the program printed more than `max_output`, or an answer is larger"),
     ("Start", "the program could not be started"),
-    ("Format", "the output is not what `capture_format` says"),
+    ("Format", "the output is not what `capture_format` says, or an answer is not what its type says"),
     ("Evaluation", "a field of the step has no value"),
+    ("Http", "the server could not be reached, or answered with another status than 2xx"),
     ("File", "a file could not be written"),
     ("Crash", "the step was running when Threadline was killed, and `on_crash` is `fail`"),
     ("Items", "items of a `foreach` failed"),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anstyle::Style;
 use ecow::{EcoString, eco_format};
-use threadline_engine::evaluate::file_text;
+use threadline_engine::evaluate::{file_text, url_text};
 use threadline_expect::{Dynamic, Kind};
 use threadline_flow::model::{Action, Field, Retry, Setting, Variable};
 use threadline_flow::plan::{ListNumber, Part, Plan, PlannedStep, StepNumber};
@@ -215,6 +215,17 @@ impl<'p> Looking<'p, '_> {
                     self.template(word);
                 }
                 self.template(message);
+            }
+            Action::Http(http) => {
+                let Field { of, origin } = &http.url;
+                let url = url_text(of, origin, self.scope, &mut self.session);
+                let (shown, problem) = match url {
+                    Ok(url) => (Shown::Text(format!("{} {url}", http.method)), None),
+                    Err(error) => (Shown::Nothing, Some(error.problem(plan.workflow.file.text()).message)),
+                };
+                self.add(origin, shown, problem.into_iter().collect());
+                http.headers.iter().for_each(|(_, value)| self.template(value));
+                http.query.iter().chain(&http.body).for_each(|field| self.document(field));
             }
             Action::WriteFile(file) => {
                 self.template(&file.path);

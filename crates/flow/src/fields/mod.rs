@@ -9,7 +9,7 @@ mod table;
 
 pub use other_versions::{Elsewhere, elsewhere, other_root};
 pub use schema::schema;
-pub(crate) use table::{AGENT, ALLOW, COMPUTED, EDGE, EDGE_CONFIG, INPUT, NODE, RETRY, STEP, TRIGGER, TRIGGER_CONFIG, WRITE_FILE};
+pub(crate) use table::{AGENT, ALLOW, COMPUTED, EDGE, EDGE_CONFIG, HTTP, INPUT, NODE, RETRY, STEP, TRIGGER, TRIGGER_CONFIG, WRITE_FILE};
 pub use table::{ALL, WORKFLOW};
 
 /// An object of a workflow file.
@@ -116,6 +116,8 @@ pub enum ActionName {
     Argv,
     /// `agent`, or `claude`
     Agent,
+    /// `http`
+    Http,
     /// `write_file`
     WriteFile,
     /// `value`
@@ -130,10 +132,11 @@ pub enum ActionName {
 
 impl ActionName {
     /// Every action, in the order of the reference.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Shell,
         Self::Argv,
         Self::Agent,
+        Self::Http,
         Self::WriteFile,
         Self::Value,
         Self::ForEach,
@@ -147,6 +150,7 @@ impl ActionName {
             Self::Shell => "shell",
             Self::Argv => "argv",
             Self::Agent => "agent",
+            Self::Http => "http",
             Self::WriteFile => "write_file",
             Self::Value => "value",
             Self::ForEach => "foreach",

@@ -79,7 +79,6 @@ static ELSEWHERE: &[(&str, &str, Elsewhere)] = &[
     ("workflow", "retry", Old("give each step its own `retry:`")),
     ("step", "tool", Later(None)),
     ("step", "params", Later(None)),
-    ("step", "http", Later(Some("call a program: `argv: [curl, --fail, --silent, \"https://...\"]`"))),
     ("step", "workflow", Later(Some("run it as a program: `argv: [threadline, run, FILE]`"))),
     ("step", "with", Later(None)),
     ("step", "secret_output", Later(None)),

@@ -1,6 +1,6 @@
 //! The table itself: every object of a workflow file and every key of it.
 
-use super::ActionName::{Agent, Argv, Condition, ForEach, Shell, Trigger, Value as ValueStep, WriteFile};
+use super::ActionName::{Agent, Argv, Condition, ForEach, Http, Shell, Trigger, Value as ValueStep, WriteFile};
 use super::{ActionName, Choice, Form, Key, Kind, Object};
 
 const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Key {
@@ -44,6 +44,7 @@ const PROGRAMS: &[ActionName] = &[Shell, Argv, Agent];
 pub static ALL: &[&Object] = &[
     &WORKFLOW,
     &STEP,
+    &HTTP,
     &WRITE_FILE,
     &RETRY,
     &TRIGGER,
@@ -125,8 +126,8 @@ pub static WORKFLOW: Object = Object {
 pub(crate) static STEP: Object = Object {
     name: "step",
     title: "a step",
-    doc: "one unit of work: exactly one of `shell`, `argv`, `agent`, `claude`, `write_file`, `value`, `foreach`, and as a \
-          node `condition`, `trigger`",
+    doc: "one unit of work: exactly one of `shell`, `argv`, `agent`, `claude`, `http`, `write_file`, `value`, `foreach`, \
+          and as a node `condition`, `trigger`",
     keys: &[
         key("id", Kind::Fixed(Form::Name), "a name to read the step's output by: `${ID}`, `${ID.exit_code}`"),
         key("name", TEXT, "a title for people"),
@@ -136,6 +137,7 @@ pub(crate) static STEP: Object = Object {
         key("agent", Kind::Fixed(Form::Name), "the name of the agent that is to answer").also(&["agent_id"]).on(&[Agent]),
         key("message", Kind::Text, "what the agent is told").on(&[Agent]),
         key("claude", Kind::Text, "short for `agent: claude` and this `message`").on(&[Agent]),
+        key("http", Kind::Object(&HTTP), "a request to a server; its value is the answer").on(&[Http]),
         key("write_file", Kind::Object(&WRITE_FILE), "a file to write").on(&[WriteFile]),
         key("value", Kind::Value, "a value to compute; its type is kept").on(&[ValueStep]),
         key("foreach", Kind::Value, "a list: the steps of `do` run once for each item").on(&[ForEach]),
@@ -189,13 +191,13 @@ pub(crate) static STEP: Object = Object {
         )
         .default("text")
         .on(PROGRAMS),
-        key("timeout", Kind::Setting(Form::Duration), "how long an attempt may take").on(PROGRAMS),
+        key("timeout", Kind::Setting(Form::Duration), "how long an attempt may take").on(&[Shell, Argv, Agent, Http]),
         key(
             "retry",
             Kind::Either(&[Kind::Setting(Form::Count(1)), Kind::Object(&RETRY)]),
             "how often it is tried when it fails: so many attempts in all, or more about it",
         )
-        .on(&[Shell, Argv, Agent, WriteFile]),
+        .on(&[Shell, Argv, Agent, Http, WriteFile]),
         key(
             "on_crash",
             Kind::Fixed(Form::OneOf(&[
@@ -206,7 +208,7 @@ pub(crate) static STEP: Object = Object {
             "what happens to the step when Threadline was killed while it ran",
         )
         .default("rerun")
-        .on(&[Shell, Argv, Agent, WriteFile]),
+        .on(&[Shell, Argv, Agent, Http, WriteFile]),
         key(
             "expect",
             Kind::Expectation,
@@ -230,9 +232,9 @@ pub(crate) static STEP: Object = Object {
         key("strict_shell", BOOL, "whether the shell stops at the first command that fails")
             .default("true")
             .on(&[Shell]),
-        key("max_output", Kind::Setting(Form::Size), "more output than this fails the step")
+        key("max_output", Kind::Setting(Form::Size), "more output, or a larger answer, than this fails the step")
             .default("64MiB")
-            .on(PROGRAMS),
+            .on(&[Shell, Argv, Agent, Http]),
     ],
 };
 
@@ -308,6 +310,39 @@ pub(crate) static EDGE_CONFIG: Object = Object {
     title: "`config` of an edge",
     doc: "more about an edge",
     keys: &[key("branch", Kind::Fixed(Form::Text), "the branch of a conditional that it belongs to")],
+};
+
+/// A request to a server.
+pub(crate) static HTTP: Object = Object {
+    name: "http",
+    title: "`http`",
+    doc: "a request to a server",
+    keys: &[
+        key(
+            "method",
+            Kind::Fixed(Form::OneOf(&[
+                choice("GET", "ask for something").also(&["get"]),
+                choice("POST", "give something to be dealt with").also(&["post"]),
+                choice("PUT", "put something in a place").also(&["put"]),
+                choice("PATCH", "change something").also(&["patch"]),
+                choice("DELETE", "take something away").also(&["delete"]),
+                choice("HEAD", "ask for the headers of an answer").also(&["head"]),
+                choice("OPTIONS", "ask what is possible").also(&["options"]),
+            ])),
+            "what is asked for",
+        )
+        .default("GET"),
+        key(
+            "url",
+            Kind::Text,
+            "where, with `http` or `https`: a reference in it is percent-encoded, one at its beginning is taken as it is",
+        )
+        .required(),
+        key("headers", Kind::Map(&Kind::Text), "header lines of the request"),
+        key("query", Kind::Value, "an object of names and values that are added to the URL; of a list, one for each item"),
+        key("body", Kind::Value, "what is sent: an object or a list as JSON, text as it is"),
+        key("timeout", Kind::Setting(Form::Duration), "how long the answer may take").default("30s"),
+    ],
 };
 
 /// A file to write.

@@ -3,6 +3,7 @@
 //! Names are not looked up here: that is the plan's work.
 
 mod graph;
+mod http;
 mod read;
 mod steps;
 

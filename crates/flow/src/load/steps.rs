@@ -74,7 +74,7 @@ impl Loader {
             when: self.expression(&fields, "when"),
             capture: self.capture(&fields),
             format,
-            timeout: self.time_limit(&fields, "timeout"),
+            timeout: self.time_limit(&fields, "timeout").or_else(|| self.http_timeout(&fields)),
             retry: self.retry(&fields),
             on_crash: match self.choice(&fields, "on_crash") {
                 Some("fail") => OnCrash::Fail,
@@ -162,6 +162,7 @@ impl Loader {
                 Some(Action::Argv(argv))
             }
             ActionName::Agent => self.agent(fields),
+            ActionName::Http => self.http(fields),
             ActionName::WriteFile => self.write_file(fields),
             ActionName::Value => Some(Action::Value(self.document_of(fields, "value")?)),
             ActionName::ForEach => self.for_each(fields),
@@ -304,11 +305,14 @@ impl Loader {
             self.problem(problem);
         }
         let span = fields.found("expect").map_or(place.node.span, |found| found.entry.key_span);
-        if !matches!(action, Action::Shell { .. } | Action::Argv(_) | Action::Agent { .. }) {
-            for root in ["exit_code", "output"].into_iter().filter(|root| expectations.reads(root)) {
-                let message = format!("`expect` reads `{root}`, and a step that runs no program has none");
-                self.problem(Check::KeyNotHere.at(span, message).hint("check its `value`"));
-            }
+        let without: &[&str] = match action {
+            Action::Shell { .. } | Action::Argv(_) | Action::Agent { .. } => &[],
+            Action::Http(_) => &["exit_code"],
+            _ => &["exit_code", "output"],
+        };
+        for root in without.iter().filter(|root| expectations.reads(root)) {
+            let message = format!("`expect` reads `{root}`, and a step that runs no program has none");
+            self.problem(Check::KeyNotHere.at(span, message).hint("check its `value`"));
         }
         if expectations.reads("facts") {
             let problem =

@@ -687,6 +687,11 @@ fn readable(step: &Step) -> Vec<Readable<'_>> {
         // Commands are analysed on their own.
         Action::Shell { .. } | Action::Argv(_) | Action::Trigger(_) => {}
         Action::Agent { message, .. } => fields.push(Readable::Text(message)),
+        Action::Http(http) => {
+            fields.push(Readable::Text(&http.url));
+            fields.extend(http.headers.iter().map(|(_, value)| Readable::Text(value)));
+            fields.extend(http.query.iter().chain(&http.body).map(Readable::Value));
+        }
         Action::WriteFile(file) => {
             fields.extend([Readable::Text(&file.path), Readable::Value(&file.content)]);
         }

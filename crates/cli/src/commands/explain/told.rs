@@ -326,6 +326,18 @@ impl Fields<'_, '_> {
                 self.add("command", None, Shown::Value(Value::list(words).unwrap_or_default()));
                 self.add("message", Some(&message.origin), Shown::Text(text.clone()));
             }
+            (Action::Http(http), Some(Act::Http(request))) => {
+                let line = format!("{} {}", request.method, request.url);
+                self.add("http.url", Some(&http.url.origin), Shown::Text(line));
+                for (name, value) in &request.headers {
+                    let written = http.headers.iter().find(|(known, _)| known == name);
+                    let origin = written.map(|(_, field)| &field.origin);
+                    self.add(&format!("http.headers.{name}"), origin, Shown::Text(value.clone()));
+                }
+                if let (Some(text), Some(field)) = (&request.body, &http.body) {
+                    self.add("http.body", Some(&field.origin), Shown::Text(text.clone()));
+                }
+            }
             (Action::WriteFile(file), Some(Act::WriteFile { path, content, .. })) => {
                 self.add("write_file.path", Some(&file.path.origin), Shown::Text(path.clone()));
                 self.add("write_file.content", Some(&file.content.origin), Shown::Text(content.clone()));
@@ -349,6 +361,7 @@ impl Fields<'_, '_> {
             Action::Shell { text, .. } => self.add("shell", Some(&text.origin), Shown::Nothing),
             Action::Argv(words) => self.add("argv", words.first().map(|word| &word.origin), Shown::Nothing),
             Action::Agent { message, .. } => self.add("message", Some(&message.origin), Shown::Nothing),
+            Action::Http(http) => self.add("http.url", Some(&http.url.origin), Shown::Nothing),
             Action::WriteFile(file) => {
                 self.add("write_file.path", Some(&file.path.origin), Shown::Nothing);
                 self.add("write_file.content", Some(&file.content.origin), Shown::Nothing);
@@ -383,7 +396,10 @@ pub(crate) fn field_of(step: &PlannedStep, origin: Option<&Origin>) -> String {
     let mut words = path.split('.');
     let first = words.next().unwrap_or(path);
     match first.split('[').next().unwrap_or(first) {
-        "env" | "write_file" => words.next().map_or(path.to_owned(), |second| {
+        "http" if path.starts_with("http.headers.") => {
+            path.split('.').take(3).collect::<Vec<_>>().join(".").to_ascii_lowercase()
+        }
+        "env" | "http" | "write_file" => words.next().map_or(path.to_owned(), |second| {
             format!("{first}.{}", second.split('[').next().unwrap_or(second))
         }),
         "agents" => "command".to_owned(),

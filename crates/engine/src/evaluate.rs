@@ -465,7 +465,9 @@ pub fn url_text(
     let mut parts: Vec<(bool, String)> = Vec::new();
     let keep = &mut |is_value, text: &str| parts.push((is_value, text.to_owned()));
     template.text_parts(scope, session, keep).map_err(|error| language(error, origin))?;
-    let pieces = parts.iter().map(|(is_value, text)| if *is_value { Piece::Value(text) } else { Piece::Written(text) });
+    let pieces = parts
+        .iter()
+        .map(|(is_value, text)| if *is_value { Piece::Value(text) } else { Piece::Written(text) });
     url::build(pieces).map_err(|error| FieldError {
         origin: origin.clone(),
         cause: Cause::Request { message: error.message, hint: error.hint },
@@ -653,7 +655,8 @@ impl Fields<'_, '_, '_> {
                 match item.kind() {
                     Type::Null => {}
                     Type::List | Type::Object => {
-                        let message = format!("`{}` of the query is {}", name.name(), item.kind().with_article());
+                        let message =
+                            format!("`{}` of the query is {}", name.name(), item.kind().with_article());
                         self.refused(&field.origin, message, Some("make text of it: `| to_json`"));
                     }
                     _ => query.push((name.name().clone(), item.to_string())),

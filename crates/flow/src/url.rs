@@ -185,7 +185,10 @@ fn segments(url: &str, from: usize, values: &[Range<usize>]) -> Result<(), BadUr
     for segment in url[from..until].split('/') {
         let range = start..start + segment.len();
         start = range.end + 1;
-        if !values.iter().any(|value| range.start <= value.start && value.end <= range.end && value.start > from) {
+        if !values
+            .iter()
+            .any(|value| range.start <= value.start && value.end <= range.end && value.start > from)
+        {
             continue;
         }
         match segment.to_ascii_lowercase().replace("%2e", ".").as_str() {
@@ -218,7 +221,10 @@ mod tests {
     #[test]
     fn a_value_stays_one_part() {
         let cases: [(&[Piece<'_>], &str); 8] = [
-            (&[Written("https://a.example/u/"), Value("a/b?c#d&e=%2f ü")], "https://a.example/u/a%2Fb%3Fc%23d%26e%3D%252f%20%C3%BC"),
+            (
+                &[Written("https://a.example/u/"), Value("a/b?c#d&e=%2f ü")],
+                "https://a.example/u/a%2Fb%3Fc%23d%26e%3D%252f%20%C3%BC",
+            ),
             (&[Written("http://a/?q="), Value("a b&c=d")], "http://a/?q=a%20b%26c%3Dd"),
             (&[Value("http://a:1/x"), Written("/y/"), Value("z/")], "http://a:1/x/y/z%2F"),
             (&[Written("http://"), Value("a.example:80"), Written("/x")], "http://a.example:80/x"),

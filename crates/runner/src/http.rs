@@ -97,7 +97,9 @@ fn failure(error: &ureq::Error, request: &Request, limits: Limits) -> Failure {
         ureq::Error::HostNotFound => format!("the host `{host}` is not known"),
         ureq::Error::ConnectionFailed => format!("no connection to `{host}`"),
         ureq::Error::TooManyRedirects => format!("more than {MAX_REDIRECTS} redirects"),
-        ureq::Error::RedirectFailed => "the server redirects a request with a body, which is not sent again".into(),
+        ureq::Error::RedirectFailed => {
+            "the server redirects a request with a body, which is not sent again".into()
+        }
         ureq::Error::RequireHttpsOnly(url) => format!("the server redirects from `https` to `{url}`"),
         ureq::Error::BadUri(why) => format!("`{}` is not a URL: {why}", request.url),
         ureq::Error::Io(error) => format!("no connection to `{host}`: {}", crate::project::plain(error)),
@@ -111,8 +113,12 @@ impl Answer {
     pub(crate) fn meta(&self) -> Vec<(&'static str, Value)> {
         let mut headers: Vec<(EcoString, Value)> = Vec::new();
         for name in self.headers.keys() {
-            let values: Vec<String> =
-                self.headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()).into()).collect();
+            let values: Vec<String> = self
+                .headers
+                .get_all(name)
+                .iter()
+                .map(|value| String::from_utf8_lossy(value.as_bytes()).into())
+                .collect();
             headers.push((name.as_str().into(), values.join(", ").into()));
         }
         // The client bounds the headers of an answer.

@@ -10,7 +10,7 @@ use threadline_flow::shell::Travel;
 use threadline_lang::Value;
 use threadline_lang::value::JsonStyle;
 
-use crate::evaluate::{Act, Resolved};
+use crate::evaluate::{Act, Reach, Resolved};
 use crate::hash::Hash;
 
 impl Resolved {
@@ -87,6 +87,29 @@ impl Canonical {
                     self.text(name, value);
                 }
                 self.optional("body", request.body.as_deref());
+            }
+            Act::Tool(call) => {
+                self.text("tool", &call.tool);
+                self.text("server", &call.server.name);
+                match &call.server.reach {
+                    Reach::Program { command, env, cwd } => {
+                        for word in command {
+                            self.text("argument", word);
+                        }
+                        for (name, value) in env {
+                            self.text("env", name);
+                            self.optional("=", value.as_deref());
+                        }
+                        self.optional("cwd", cwd.as_deref());
+                    }
+                    Reach::Url { url, headers } => {
+                        self.text("url", url);
+                        for (name, value) in headers {
+                            self.text(name, value);
+                        }
+                    }
+                }
+                self.value("params", &call.params);
             }
             Act::WriteFile { path, content, mode, create_dirs } => {
                 self.text("path", path);

@@ -11,7 +11,7 @@ use threadline_expect::{
 use threadline_flow::checks::Check;
 use threadline_flow::forms;
 use threadline_flow::model::{
-    Action, Backoff, Condition, Field, FileFormat, Http, Retry, Setting, Step, Trigger, Variable,
+    self,    Action, Backoff, Condition, Field, FileFormat, Http, Retry, Setting, Step, Trigger, Variable,
 };
 use threadline_flow::plan::{PAYLOAD, Plan, StepNumber};
 use threadline_flow::problem::{self, Problem};
@@ -68,6 +68,8 @@ pub enum Act {
     },
     /// Send a request.
     Http(Request),
+    /// Call a tool of a server.
+    Tool(ToolCall),
     /// Write a file.
     WriteFile {
         /// Where.
@@ -101,6 +103,47 @@ pub struct Request {
     pub headers: Vec<(EcoString, String)>,
     /// What is sent.
     pub body: Option<String>,
+}
+
+/// A call of a tool with every value in its place.
+#[derive(Debug, Clone)]
+pub struct ToolCall {
+    /// Whose tool it is.
+    pub server: Server,
+    /// The name of the tool there.
+    pub tool: EcoString,
+    /// What it is given, an object.
+    pub params: Value,
+}
+
+/// A server of tools.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Server {
+    /// Its name.
+    pub name: EcoString,
+    /// How it is reached.
+    pub reach: Reach,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// Over the stdin and stdout of a program.
+    Program {
+        /// The program and its arguments.
+        command: Vec<String>,
+        /// Variables to set, or to take away.
+        env: Vec<(EcoString, Option<String>)>,
+        /// Where it runs.
+        cwd: Option<String>,
+    },
+    /// Over HTTP.
+    Url {
+        /// Where.
+        url: String,
+        /// Header lines of every request.
+        headers: Vec<(EcoString, String)>,
+    },
 }
 
 /// When a failed step is tried again.
@@ -353,6 +396,7 @@ pub fn resolve(
         }
         Action::Value(document) => fields.document(document).map(Act::Value),
         Action::Http(http) => fields.request(http).map(Act::Http),
+        Action::Tool(call) => fields.tool(plan, call).map(Act::Tool),
         Action::ForEach(_) => Some(Act::Value(Value::NULL)),
         Action::Condition(condition) => fields.condition(condition),
         Action::Trigger(trigger) => Some(triggered(trigger, payload(step, scope, fields.session))),
@@ -452,6 +496,14 @@ pub fn file_text(value: &Value, format: FileFormat) -> String {
             text
         }
     }
+}
+
+/// A server of a workflow with its references resolved, to look at it outside of a run.
+pub fn server(server: &model::Server, scope: &Scope, session: &mut Session<'_>) -> Result<Server, FieldErrors> {
+    let mut fields = Fields { scope, session, errors: Vec::new() };
+    let resolved = fields.server(server);
+    let errors = fields.errors;
+    resolved.filter(|_| errors.is_empty()).ok_or(errors)
 }
 
 /// A URL, each value encoded for the place where it stands.
@@ -613,15 +665,7 @@ impl Fields<'_, '_, '_> {
             Some(field) => self.query(field),
             None => Some(Vec::new()),
         };
-        let mut lines = Vec::new();
-        for (name, field) in headers {
-            let Some(text) = self.text(&field.of, &field.origin) else { continue };
-            if !url::is_header_value(&text) {
-                let message = format!("the header `{name}` holds a line break or another control character");
-                self.refused(&field.origin, message, None);
-            }
-            lines.push((name.clone(), text));
-        }
+        let mut lines = self.headers(headers);
         let body = match body {
             Some(field) => Some(self.document(field)?).filter(|value| !value.is_null()),
             None => None,
@@ -639,6 +683,61 @@ impl Fields<'_, '_, '_> {
         let mut url = url?;
         url::add_query(&mut url, query.iter().flatten().map(|(name, value)| (name.as_str(), value.clone())));
         Some(Request { method, url, headers: lines, body })
+    }
+
+    fn headers(&mut self, headers: &[(EcoString, Field<Template>)]) -> Vec<(EcoString, String)> {
+        let mut lines = Vec::new();
+        for (name, field) in headers {
+            let Some(text) = self.text(&field.of, &field.origin) else { continue };
+            if !url::is_header_value(&text) {
+                let message = format!("the header `{name}` holds a line break or another control character");
+                self.refused(&field.origin, message, None);
+            }
+            lines.push((name.clone(), text));
+        }
+        lines
+    }
+
+    fn tool(&mut self, plan: &Plan, call: &model::ToolCall) -> Option<ToolCall> {
+        let known = plan.workflow.servers.iter().find(|server| server.name == call.server)?;
+        let server = self.server(known);
+        let params = match &call.params {
+            Some(field) => {
+                let value = self.document(field)?;
+                match value.kind() {
+                    Type::Object => value,
+                    Type::Null => small([]),
+                    _ => {
+                        self.unfit(&field.origin, "an object", value);
+                        return None;
+                    }
+                }
+            }
+            None => small([]),
+        };
+        Some(ToolCall { server: server?, tool: call.tool.clone(), params })
+    }
+
+    fn server(&mut self, server: &model::Server) -> Option<Server> {
+        let reach = match &server.reach {
+            model::Reach::Program { command, env, cwd } => {
+                let words: Vec<_> = command.iter().map(|word| self.text(&word.of, &word.origin)).collect();
+                let mut variables = Vec::new();
+                env.iter().for_each(|variable| self.variable(variable, &mut variables));
+                let cwd = match cwd {
+                    Some(cwd) => Some(self.text(&cwd.of, &cwd.origin)?),
+                    None => None,
+                };
+                Reach::Program { command: words.into_iter().collect::<Option<_>>()?, env: variables, cwd }
+            }
+            model::Reach::Url { url, headers } => {
+                let found = url_text(&url.of, &url.origin, self.scope, self.session);
+                let url = found.map_err(|error| self.errors.push(error)).ok();
+                let headers = self.headers(headers);
+                Reach::Url { url: url?, headers }
+            }
+        };
+        Some(Server { name: server.name.clone(), reach })
     }
 
     /// The names and values of a query; a list has its name before each of its items, null is left out.

@@ -45,6 +45,7 @@ mod tree;
 pub use actual::{Actual, FactsError, Kind};
 pub use checks::Check;
 pub use editor::schema;
+pub use self::schema::Schema;
 pub use evaluate::Evaluation;
 pub use judge::{EXPLANATIONS, Judge, NoJudge, REFUSALS, ROLE_CHANGES, ROLE_KEPT, Ruling, Rulings};
 pub use load::{ALONE, Context, DEPTH, Unknown, load, load_part, with_promised};

@@ -45,6 +45,8 @@ threadline_lang::checks! {
     NoSteps "no-steps" Error
     /// An agent that is not declared.
     UnknownAgent "unknown-agent" Error
+    /// A tool that is not built in, or of a server that is not declared.
+    UnknownTool "unknown-tool" Error
     /// A step that is read before it has run.
     RunsLater "runs-later" Error
     /// A name that is not set on every way to where it is read.

@@ -18,6 +18,9 @@ use crate::output::{Failure, Left, spoken};
 /// So many redirects are followed.
 const MAX_REDIRECTS: u32 = 10;
 
+/// So much is read at a time.
+const PIECE: usize = 64 << 10;
+
 /// So much of an answer stands in a message.
 const SHOWN: usize = 200;
 
@@ -58,6 +61,15 @@ static AGENT: LazyLock<Agent> = LazyLock::new(|| {
 
 /// Sends a request and reads all of the answer.
 pub(crate) fn send(request: &Request, limits: Limits) -> Result<Answer, Failure> {
+    send_until(request, limits, &|_| false)
+}
+
+/// Sends a request and reads the answer, to its end or until what was read is enough.
+pub(crate) fn send_until(
+    request: &Request,
+    limits: Limits,
+    is_enough: &dyn Fn(&[u8]) -> bool,
+) -> Result<Answer, Failure> {
     let failed = |error: ureq::Error| failure(&error, request, limits);
     let is_secure = request.url.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"));
     let mut builder = http::Request::builder().method(request.method).uri(&request.url);
@@ -77,7 +89,18 @@ pub(crate) fn send(request: &Request, limits: Limits) -> Result<Answer, Failure>
     let (parts, body) = response.map_err(failed)?.into_parts();
     let mut read = Vec::new();
     let mut reader = body.into_reader().take(limits.max_answer.saturating_add(1));
-    reader.read_to_end(&mut read).map_err(|error| failed(error.into()))?;
+    let mut piece = vec![0; PIECE];
+    loop {
+        match reader.read(&mut piece) {
+            Ok(0) => break,
+            Ok(length) => read.extend_from_slice(&piece[..length]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(failed(error.into())),
+        }
+        if is_enough(&read) {
+            break;
+        }
+    }
     if read.len() as u64 > limits.max_answer {
         let message = format!("the answer is larger than {} bytes", limits.max_answer);
         return Err(Failure::new("OutputTooLarge", message));
@@ -109,6 +132,26 @@ fn failure(error: &ureq::Error, request: &Request, limits: Limits) -> Failure {
 }
 
 impl Answer {
+    /// The status.
+    pub(crate) fn status(&self) -> u16 {
+        self.status.as_u16()
+    }
+
+    /// Whether the status is 2xx.
+    pub(crate) fn is_success(&self) -> bool {
+        self.status.is_success()
+    }
+
+    /// What was read.
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// A header, when it is text.
+    pub(crate) fn header(&self, name: &str) -> Option<String> {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+    }
+
     /// The meta data that a request adds.
     pub(crate) fn meta(&self) -> Vec<(&'static str, Value)> {
         let mut headers: Vec<(EcoString, Value)> = Vec::new();

@@ -17,5 +17,6 @@ pub mod process;
 pub mod project;
 pub mod signals;
 mod teller;
+pub mod tools;
 pub mod values;
 pub mod world;

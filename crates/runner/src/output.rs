@@ -28,7 +28,7 @@ impl Failure {
 }
 
 /// Every sort of failure, with what it means.
-pub const FAILURES: [(&str, &str); 12] = [
+pub const FAILURES: [(&str, &str); 13] = [
     ("ExitCode", "the program ended with another exit code than 0"),
     ("Signal", "the program was ended by a signal that was not Threadline's"),
     ("Timeout", "the step took longer than its `timeout`"),
@@ -37,6 +37,7 @@ pub const FAILURES: [(&str, &str); 12] = [
     ("Format", "the output is not what `capture_format` says, or an answer is not what its type says"),
     ("Evaluation", "a field of the step has no value"),
     ("Http", "the server could not be reached, or answered with another status than 2xx"),
+    ("Tool", "the tool says that it failed, does not take these parameters, is not there, or its server ended"),
     ("File", "a file could not be written"),
     ("Crash", "the step was running when Threadline was killed, and `on_crash` is `fail`"),
     ("Items", "items of a `foreach` failed"),
@@ -164,7 +165,7 @@ pub fn time(timestamp: Timestamp) -> Value {
     Value::from(format!("{timestamp:.3}"))
 }
 
-fn millis(duration: std::time::Duration) -> Value {
+pub(crate) fn millis(duration: std::time::Duration) -> Value {
     Value::from(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
 }
 

@@ -227,6 +227,11 @@ impl<'p> Looking<'p, '_> {
                 http.headers.iter().for_each(|(_, value)| self.template(value));
                 http.query.iter().chain(&http.body).for_each(|field| self.document(field));
             }
+            Action::Tool(call) => {
+                let name = Shown::Text(call.name.of.to_string());
+                self.add(&call.name.origin, name, Vec::new());
+                call.params.iter().for_each(|field| self.document(field));
+            }
             Action::WriteFile(file) => {
                 self.template(&file.path);
                 self.session.set_origin(Some(file.content.origin.clone()));

@@ -9,7 +9,7 @@ mod table;
 
 pub use other_versions::{Elsewhere, elsewhere, other_root};
 pub use schema::schema;
-pub(crate) use table::{AGENT, ALLOW, COMPUTED, EDGE, EDGE_CONFIG, HTTP, INPUT, NODE, RETRY, STEP, TRIGGER, TRIGGER_CONFIG, WRITE_FILE};
+pub(crate) use table::{AGENT, ALLOW, COMPUTED, EDGE, EDGE_CONFIG, HTTP, INPUT, NODE, RETRY, SERVER, SHELL_TOOL, STEP, TRIGGER, TRIGGER_CONFIG, WRITE_FILE};
 pub use table::{ALL, WORKFLOW};
 
 /// An object of a workflow file.
@@ -118,6 +118,8 @@ pub enum ActionName {
     Agent,
     /// `http`
     Http,
+    /// `tool`
+    Tool,
     /// `write_file`
     WriteFile,
     /// `value`
@@ -132,11 +134,12 @@ pub enum ActionName {
 
 impl ActionName {
     /// Every action, in the order of the reference.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Shell,
         Self::Argv,
         Self::Agent,
         Self::Http,
+        Self::Tool,
         Self::WriteFile,
         Self::Value,
         Self::ForEach,
@@ -151,6 +154,7 @@ impl ActionName {
             Self::Argv => "argv",
             Self::Agent => "agent",
             Self::Http => "http",
+            Self::Tool => "tool",
             Self::WriteFile => "write_file",
             Self::Value => "value",
             Self::ForEach => "foreach",

@@ -1,6 +1,6 @@
 //! The table itself: every object of a workflow file and every key of it.
 
-use super::ActionName::{Agent, Argv, Condition, ForEach, Http, Shell, Trigger, Value as ValueStep, WriteFile};
+use super::ActionName::{Agent, Argv, Condition, ForEach, Http, Shell, Tool, Trigger, Value as ValueStep, WriteFile};
 use super::{ActionName, Choice, Form, Key, Kind, Object};
 
 const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Key {
@@ -45,6 +45,7 @@ pub static ALL: &[&Object] = &[
     &WORKFLOW,
     &STEP,
     &HTTP,
+    &SHELL_TOOL,
     &WRITE_FILE,
     &RETRY,
     &TRIGGER,
@@ -54,6 +55,7 @@ pub static ALL: &[&Object] = &[
     &EDGE_CONFIG,
     &INPUT,
     &AGENT,
+    &SERVER,
     &COMPUTED,
     &ALLOW,
 ];
@@ -94,6 +96,7 @@ pub static WORKFLOW: Object = Object {
         ),
         key("env", Kind::Map(&Kind::Text), "environment variables of every step; null takes one away"),
         key("agents", Kind::Map(&Kind::Object(&AGENT)), "who answers `agent` steps, by name"),
+        key("servers", Kind::Map(&Kind::Object(&SERVER)), "MCP servers, whose tools are called as `SERVER.TOOL`"),
         key(
             "computed",
             Kind::Map(&Kind::Object(&COMPUTED)),
@@ -126,8 +129,8 @@ pub static WORKFLOW: Object = Object {
 pub(crate) static STEP: Object = Object {
     name: "step",
     title: "a step",
-    doc: "one unit of work: exactly one of `shell`, `argv`, `agent`, `claude`, `http`, `write_file`, `value`, `foreach`, \
-          and as a node `condition`, `trigger`",
+    doc: "one unit of work: exactly one of `shell`, `argv`, `agent`, `claude`, `http`, `tool`, `write_file`, \
+          `value`, `foreach`, and as a node `condition`, `trigger`",
     keys: &[
         key("id", Kind::Fixed(Form::Name), "a name to read the step's output by: `${ID}`, `${ID.exit_code}`"),
         key("name", TEXT, "a title for people"),
@@ -138,6 +141,10 @@ pub(crate) static STEP: Object = Object {
         key("message", Kind::Text, "what the agent is told").on(&[Agent]),
         key("claude", Kind::Text, "short for `agent: claude` and this `message`").on(&[Agent]),
         key("http", Kind::Object(&HTTP), "a request to a server; its value is the answer").on(&[Http]),
+        key("tool", TEXT, "a tool by its name: `shell`, `http`, or `SERVER.TOOL` of one of `servers`")
+            .also(&["tool_name"])
+            .on(&[Tool]),
+        key("params", Kind::Value, "what the tool is given, an object").also(&["static_params"]).on(&[Tool]),
         key("write_file", Kind::Object(&WRITE_FILE), "a file to write").on(&[WriteFile]),
         key("value", Kind::Value, "a value to compute; its type is kept").on(&[ValueStep]),
         key("foreach", Kind::Value, "a list: the steps of `do` run once for each item").on(&[ForEach]),
@@ -191,13 +198,13 @@ pub(crate) static STEP: Object = Object {
         )
         .default("text")
         .on(PROGRAMS),
-        key("timeout", Kind::Setting(Form::Duration), "how long an attempt may take").on(&[Shell, Argv, Agent, Http]),
+        key("timeout", Kind::Setting(Form::Duration), "how long an attempt may take").on(&[Shell, Argv, Agent, Http, Tool]),
         key(
             "retry",
             Kind::Either(&[Kind::Setting(Form::Count(1)), Kind::Object(&RETRY)]),
             "how often it is tried when it fails: so many attempts in all, or more about it",
         )
-        .on(&[Shell, Argv, Agent, Http, WriteFile]),
+        .on(&[Shell, Argv, Agent, Http, Tool, WriteFile]),
         key(
             "on_crash",
             Kind::Fixed(Form::OneOf(&[
@@ -208,7 +215,7 @@ pub(crate) static STEP: Object = Object {
             "what happens to the step when Threadline was killed while it ran",
         )
         .default("rerun")
-        .on(&[Shell, Argv, Agent, Http, WriteFile]),
+        .on(&[Shell, Argv, Agent, Http, Tool, WriteFile]),
         key(
             "expect",
             Kind::Expectation,
@@ -234,7 +241,7 @@ pub(crate) static STEP: Object = Object {
             .on(&[Shell]),
         key("max_output", Kind::Setting(Form::Size), "more output, or a larger answer, than this fails the step")
             .default("64MiB")
-            .on(&[Shell, Argv, Agent, Http]),
+            .on(&[Shell, Argv, Agent, Http, Tool]),
     ],
 };
 
@@ -279,6 +286,7 @@ pub(crate) static NODE: Object = Object {
             "type",
             Kind::Fixed(Form::OneOf(&[
                 choice("agent", "`config` has `agent_id` and `message`"),
+                choice("tool", "`config` has `tool_name` and `static_params`"),
                 choice("conditional", "`config` has `condition` and `condition_type`"),
                 choice("trigger", "`config` has `trigger`"),
                 choice("step", "`config` is a step"),
@@ -342,6 +350,17 @@ pub(crate) static HTTP: Object = Object {
         key("query", Kind::Value, "an object of names and values that are added to the URL; of a list, one for each item"),
         key("body", Kind::Value, "what is sent: an object or a list as JSON, text as it is"),
         key("timeout", Kind::Setting(Form::Duration), "how long the answer may take").default("30s"),
+    ],
+};
+
+/// What the tool `shell` is given.
+pub(crate) static SHELL_TOOL: Object = Object {
+    name: "shell_tool",
+    title: "`params` of `shell`",
+    doc: "what the tool `shell` is given: one of them",
+    keys: &[
+        key("command", Kind::Shell, "text for a shell; references in it are bound, as in a `shell` step"),
+        key("argv", Kind::List(&Kind::Text), "a program and its arguments, without a shell"),
     ],
 };
 
@@ -429,6 +448,20 @@ pub(crate) static AGENT: Object = Object {
         .default("command"),
         key("command", Kind::List(&Kind::Text), "the program and its arguments").required(),
         key("model", TEXT, "a name for the records"),
+    ],
+};
+
+/// A server of tools.
+pub(crate) static SERVER: Object = Object {
+    name: "server",
+    title: "a server",
+    doc: "an MCP server: a program that is spoken to over its stdin and stdout, or a URL",
+    keys: &[
+        key("command", Kind::List(&Kind::Text), "the program and its arguments; started once per run, when it is first needed"),
+        key("env", Kind::Map(&Kind::Text), "environment variables of the program; null takes one away"),
+        key("cwd", Kind::Text, "the folder it runs in").also(&["working_dir"]),
+        key("url", Kind::Text, "where it is reached over HTTP"),
+        key("headers", Kind::Map(&Kind::Text), "header lines of every request to the URL"),
     ],
 };
 

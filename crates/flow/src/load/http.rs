@@ -17,8 +17,13 @@ const OWN_HEADERS: [&str; 3] = ["content-length", "transfer-encoding", "connecti
 impl Loader {
     pub(super) fn http(&mut self, fields: &Fields<'_>) -> Option<Action> {
         let place = fields.get("http")?;
+        self.request_of(fields, place)
+    }
+
+    /// The request of a step, as it stands behind `http` or as `params` of the tool of that name.
+    pub(super) fn request_of(&mut self, fields: &Fields<'_>, place: Place<'_>) -> Option<Action> {
         if let (Some(found), Some(_)) = (fields.found("timeout"), place.node.get("timeout")) {
-            let message = "`timeout` stands beside `http` and in it";
+            let message = "`timeout` stands beside the request and in it";
             self.problem(Check::ConflictingKeys.at(found.entry.key_span, message).hint("keep one of them"));
         }
         self.request(place).map(Action::Http)
@@ -26,7 +31,8 @@ impl Loader {
 
     /// How long the request of a step may take.
     pub(super) fn http_timeout(&mut self, fields: &Fields<'_>) -> Option<Setting<Duration>> {
-        let place = fields.get("http").filter(|place| place.node.value.as_object().is_some())?;
+        let is_tool = fields.get("tool").is_some_and(|place| place.node.value.as_str() == Some("http"));
+        let place = fields.get(if is_tool { "params" } else { "http" }).filter(|place| place.node.value.as_object().is_some())?;
         // What is wrong with its keys is told once.
         let told = self.problems.len();
         let inner = self.fields(place, &HTTP);
@@ -60,7 +66,7 @@ impl Loader {
     }
 
     /// What of a URL can be looked at before its values are known.
-    fn written_url(&mut self, field: &Field<Template>) {
+    pub(super) fn written_url(&mut self, field: &Field<Template>) {
         let parts: Vec<Option<&str>> = field.of.written_parts().collect();
         if parts.first().is_some_and(Option::is_none) {
             return;
@@ -73,7 +79,8 @@ impl Loader {
         }
     }
 
-    fn headers(&mut self, fields: &Fields<'_>) -> Vec<(EcoString, Field<Template>)> {
+    /// Lines of a header, by their names in lower case.
+    pub(super) fn headers(&mut self, fields: &Fields<'_>) -> Vec<(EcoString, Field<Template>)> {
         let Some(place) = self.map(fields, "headers") else { return Vec::new() };
         let mut headers: Vec<(EcoString, Field<Template>)> = Vec::new();
         for (name, entry, at) in place.entries() {

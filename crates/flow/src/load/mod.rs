@@ -6,6 +6,7 @@ mod graph;
 mod http;
 mod read;
 mod steps;
+mod tools;
 
 use std::sync::Arc;
 
@@ -88,6 +89,7 @@ impl Loader {
             context: self.context(&fields),
             env: self.variables(&fields),
             agents: self.agents(&fields),
+            servers: self.servers(&fields),
             computed,
             allow: self.allow(&fields),
             imports: self.imports(&fields),
@@ -112,6 +114,7 @@ impl Loader {
             context: None,
             env: Vec::new(),
             agents: vec![default_agent(&self.syntax)],
+            servers: Vec::new(),
             computed: Vec::new(),
             allow: Allow::default(),
             imports: Vec::new(),
@@ -200,7 +203,7 @@ impl Loader {
     }
 
     /// A program that is not empty.
-    fn program<T>(
+    pub(super) fn program<T>(
         &mut self,
         command: Option<Vec<T>>,
         place: Option<Place<'_>>,

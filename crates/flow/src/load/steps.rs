@@ -92,6 +92,7 @@ impl Loader {
             max_output: self.size(&fields, "max_output"),
             expect: self.expectations(&fields, &action),
             needs: self.needs(&fields),
+            tool: if matches!(action, Action::Tool(_)) { None } else { self.tool_name(&fields) },
             origin,
             action,
         };
@@ -128,7 +129,7 @@ impl Loader {
         if fields.place.node.entries().any(|(key, _)| STEP.key(key).is_none()) {
             return;
         }
-        let needs = [("message", "agent"), ("do", "foreach")];
+        let needs = [("message", "agent"), ("do", "foreach"), ("params", "tool")];
         for (key, action) in needs {
             if let Some(found) = fields.found(key) {
                 let message = format!("`{key}` needs `{action}` beside it");
@@ -163,6 +164,7 @@ impl Loader {
             }
             ActionName::Agent => self.agent(fields),
             ActionName::Http => self.http(fields),
+            ActionName::Tool => self.tool(fields),
             ActionName::WriteFile => self.write_file(fields),
             ActionName::Value => Some(Action::Value(self.document_of(fields, "value")?)),
             ActionName::ForEach => self.for_each(fields),
@@ -307,7 +309,7 @@ impl Loader {
         let span = fields.found("expect").map_or(place.node.span, |found| found.entry.key_span);
         let without: &[&str] = match action {
             Action::Shell { .. } | Action::Argv(_) | Action::Agent { .. } => &[],
-            Action::Http(_) => &["exit_code"],
+            Action::Http(_) | Action::Tool(_) => &["exit_code"],
             _ => &["exit_code", "output"],
         };
         for root in without.iter().filter(|root| expectations.reads(root)) {

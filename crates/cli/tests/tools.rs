@@ -5,6 +5,8 @@
 mod harness;
 #[path = "tools/http.rs"]
 mod http;
+#[path = "tools/mcp.rs"]
+mod mcp;
 #[path = "tools/server.rs"]
 mod server;
 mod support;

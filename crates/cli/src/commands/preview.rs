@@ -224,6 +224,13 @@ impl<'p> Looking<'p, '_> {
                     Err(error) => (Shown::Nothing, Some(error.problem(plan.workflow.file.text()).message)),
                 };
                 self.add(origin, shown, problem.into_iter().collect());
+                // What is not known yet would be encoded as it is written.
+                if let Some(field) = self.fields.last_mut()
+                    && field.references.iter().any(|reference| reference.value.is_err())
+                {
+                    field.shown = Shown::Text(format!("{} {}", http.method, of.source()));
+                    field.problems.clear();
+                }
                 http.headers.iter().for_each(|(_, value)| self.template(value));
                 http.query.iter().chain(&http.body).for_each(|field| self.document(field));
             }
@@ -440,7 +447,7 @@ fn foreach_of(plan: &Plan, list: ListNumber) -> Option<StepNumber> {
 }
 
 /// The names that are there before a run.
-fn run_scope(plan: &Plan, inputs: Value) -> Scope {
+pub(super) fn run_scope(plan: &Plan, inputs: Value) -> Scope {
     let unset = |name: &str| (EcoString::from(name), Entry::Unset(WITH_THE_RUN.into()));
     let name = ("name".into(), Entry::Plain(plan.workflow.name.as_str().into()));
     let workflow = layer(&Scope::new(), "workflow", vec![name, unset("id"), unset("start_time")]);

@@ -241,6 +241,7 @@ fn a_second_signal_does_not_wait_for_an_answer() {
     let running = workflow.start(&["--input", &api]);
     server.wait();
     running.signal("INT");
+    running.until("stopping:");
     running.signal("INT");
     running.wait().exits(130);
     let run = workflow.resume().well();
@@ -277,4 +278,17 @@ fn preview_and_explain_show_the_request() {
     workflow.run_with(&["--input", &api]).well();
     let told = workflow.command(&["explain", "last", "a"]).wait().well().stdout;
     assert!(told.contains(&line) && told.contains("http.body \"{\\\"n\\\":2}\""), "{told}");
+}
+
+#[test]
+fn the_example_uses_the_answer_of_a_service() {
+    let server = Server::new(|received, _| match received.line.as_str() {
+        "GET /rates/EUR%2FUSD?precision=4&sources=bank&sources=market" => json(r#"{"rate": 1.0912}"#),
+        "POST /reports" => Reply::Answer(201, Vec::new(), String::new()),
+        line => status(404, line),
+    });
+    let text = include_str!("../../../../examples/http-with-a-fallback/workflow.yaml");
+    let run = workflow(text).run_with(&["--input", &format!("api={}", server.url())]).well();
+    assert_eq!(run.value("used"), r#"{"currency":"EUR/USD","rate":1.0912,"from":"the service"}"#);
+    assert_eq!(server.received()[1].body, run.value("used"));
 }

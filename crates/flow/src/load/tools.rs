@@ -102,7 +102,7 @@ impl Loader {
             let reach = self.program(command, fields.get("command"), "command");
             let (env, cwd) = (self.variables(&fields), self.template_of(&fields, "cwd"));
             self.not_beside(&fields, &of_url[1..], "command");
-            if fields.found("command").is_none() {
+            if fields.found("command").is_none() && !fields.misspelt("command") && !fields.misspelt("url") {
                 let message = "a server needs `command`, a program, or `url`";
                 self.problem(Check::MissingKey.at(span_of(fields.place.node), message));
             }

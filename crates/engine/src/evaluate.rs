@@ -723,7 +723,9 @@ impl Fields<'_, '_, '_> {
             model::Reach::Program { command, env, cwd } => {
                 let words: Vec<_> = command.iter().map(|word| self.text(&word.of, &word.origin)).collect();
                 let mut variables = Vec::new();
-                env.iter().for_each(|variable| self.variable(variable, &mut variables));
+                for variable in env {
+                    self.variable(variable, &mut variables);
+                }
                 let cwd = match cwd {
                     Some(cwd) => Some(self.text(&cwd.of, &cwd.origin)?),
                     None => None,

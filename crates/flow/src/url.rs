@@ -148,17 +148,13 @@ fn push_written(text: &str, url: &mut String) -> Result<(), BadUrl> {
 }
 
 fn push_base(text: &str, url: &mut String) -> Result<(), BadUrl> {
-    match text.chars().find(|character| !is_legal(*character)) {
-        Some(character) => {
-            let shown = character.escape_debug();
-            Err(BadUrl::new(format!("the value that begins the URL holds `{shown}`, which a URL cannot"))
-                .hint("it is taken as it is: encode its parts with `| url` where they come from"))
-        }
-        None => {
-            url.push_str(text);
-            Ok(())
-        }
+    if let Some(character) = text.chars().find(|character| !is_legal(*character)) {
+        let shown = character.escape_debug();
+        return Err(BadUrl::new(format!("the value that begins the URL holds `{shown}`, which a URL cannot"))
+            .hint("it is taken as it is: encode its parts with `| url` where they come from"));
     }
+    url.push_str(text);
+    Ok(())
 }
 
 /// A host, a part of one, or a port.

@@ -7,6 +7,7 @@ use threadline_expect::Expectations;
 
 use super::Steps;
 use super::read::{Fields, Loader, Place, head, shown, span_of};
+use super::tools::tool_name;
 use crate::checks::Check;
 use crate::fields::{ActionName, RETRY, STEP, WRITE_FILE};
 use crate::forms;
@@ -92,7 +93,7 @@ impl Loader {
             max_output: self.size(&fields, "max_output"),
             expect: self.expectations(&fields, &action),
             needs: self.needs(&fields),
-            tool: if matches!(action, Action::Tool(_)) { None } else { self.tool_name(&fields) },
+            tool: if matches!(action, Action::Tool(_)) { None } else { tool_name(&fields) },
             origin,
             action,
         };

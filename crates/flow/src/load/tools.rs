@@ -12,14 +12,14 @@ use crate::model::{Action, Field, Reach, Server, ToolCall};
 /// The tools that need no server.
 pub(super) const BUILT_IN: [&str; 2] = ["shell", "http"];
 
-impl Loader {
-    /// The name of a step's tool.
-    pub(super) fn tool_name(&mut self, fields: &Fields<'_>) -> Option<Field<EcoString>> {
-        let place = fields.get("tool")?;
-        let name = place.node.value.as_str()?;
-        Some(place.field(name.into()))
-    }
+/// The name of a step's tool.
+pub(super) fn tool_name(fields: &Fields<'_>) -> Option<Field<EcoString>> {
+    let place = fields.get("tool")?;
+    let name = place.node.value.as_str()?;
+    Some(place.field(name.into()))
+}
 
+impl Loader {
     pub(super) fn tool(&mut self, fields: &Fields<'_>) -> Option<Action> {
         let place = fields.get("tool")?;
         let written = self.scalar_text(&place, "tool")?;

@@ -153,7 +153,7 @@ mod tests {
     use threadline_flow::shell::Argument;
 
     use super::*;
-    use crate::evaluate::{MAX_OUTPUT, RetryPlan};
+    use crate::evaluate::{MAX_OUTPUT, Request, RetryPlan, Server, ToolCall};
 
     fn argv(words: &[&str], env: &[(&str, Option<&str>)]) -> Resolved {
         let argument =
@@ -169,6 +169,18 @@ mod tests {
         }
     }
 
+    fn http(headers: &[(&str, &str)], body: Option<&str>) -> Resolved {
+        let headers = headers.iter().map(|(name, value)| ((*name).into(), (*value).to_owned())).collect();
+        let (url, body) = ("http://a".to_owned(), body.map(str::to_owned));
+        Resolved { act: Act::Http(Request { method: "GET", url, headers, body }), ..argv(&[], &[]) }
+    }
+
+    fn tool(reach: Reach) -> Resolved {
+        let server = Server { name: "s".into(), reach };
+        let call = ToolCall { server, tool: "t".into(), params: Value::NULL };
+        Resolved { act: Act::Tool(call), ..argv(&[], &[]) }
+    }
+
     #[test]
     fn other_fields_have_another_fingerprint() {
         let all = [
@@ -181,6 +193,14 @@ mod tests {
             argv(&["a", "b"], &[("X", Some("="))]),
             Resolved { cwd: Some(String::new()), ..argv(&["a", "b"], &[]) },
             Resolved { max_output: 1, ..argv(&["a", "b"], &[]) },
+            http(&[], None),
+            http(&[], Some("")),
+            http(&[("body", "a")], None),
+            http(&[], Some("a")),
+            tool(Reach::Url { url: "http://a".to_owned(), headers: Vec::new() }),
+            tool(Reach::Url { url: "http://a".to_owned(), headers: vec![("a".into(), String::new())] }),
+            tool(Reach::Program { command: vec!["a".to_owned()], env: Vec::new(), cwd: None }),
+            tool(Reach::Program { command: vec!["a".to_owned()], env: Vec::new(), cwd: Some(String::new()) }),
         ];
         for (at, one) in all.iter().enumerate() {
             assert_eq!(one.fingerprint(), one.clone().fingerprint());

@@ -150,8 +150,10 @@ fn push_written(text: &str, url: &mut String) -> Result<(), BadUrl> {
 fn push_base(text: &str, url: &mut String) -> Result<(), BadUrl> {
     if let Some(character) = text.chars().find(|character| !is_legal(*character)) {
         let shown = character.escape_debug();
-        return Err(BadUrl::new(format!("the value that begins the URL holds `{shown}`, which a URL cannot"))
-            .hint("it is taken as it is: encode its parts with `| url` where they come from"));
+        return Err(BadUrl::new(format!(
+            "the value that begins the URL holds `{shown}`, which a URL cannot"
+        ))
+        .hint("it is taken as it is: encode its parts with `| url` where they come from"));
     }
     url.push_str(text);
     Ok(())
@@ -252,6 +254,37 @@ mod tests {
         ];
         for pieces in cases {
             refused(pieces);
+        }
+    }
+
+    /// Whatever a value holds, what stands around it stays, and it can be read back.
+    #[test]
+    fn any_value_can_be_read_back() {
+        let hostile = (0..=0x2ff_u32).filter_map(char::from_u32).chain("\u{2028}\u{ffff}😀".chars());
+        let values =
+            hostile.flat_map(|character| [format!("{character}"), format!("a{character}/../{character}b")]);
+        for value in values.filter(|value| value != ".") {
+            for (before, after) in [("http://h/a/", "/b?c#d"), ("http://h/a?x=", "&y=1"), ("http://h/#", "")]
+            {
+                let url = url(&[Written(before), Value(&value), Written(after)]);
+                let part = url
+                    .strip_prefix(before)
+                    .and_then(|rest| rest.strip_suffix(after))
+                    .expect("what is around it");
+                assert!(!part.contains(['/', '?', '#', '&', '=']), "{url}");
+                let mut bytes = Vec::new();
+                let mut rest = part.bytes();
+                while let Some(byte) = rest.next() {
+                    let digit = |byte: Option<u8>| {
+                        byte.and_then(|byte| char::from(byte).to_digit(16)).expect("a digit")
+                    };
+                    bytes.push(match byte {
+                        b'%' => u8::try_from(digit(rest.next()) * 16 + digit(rest.next())).expect("a byte"),
+                        byte => byte,
+                    });
+                }
+                assert_eq!(String::from_utf8(bytes).expect("UTF-8"), value);
+            }
         }
     }
 

@@ -83,7 +83,10 @@ pub fn envelope(store: &Store, measured: &Measured, result: Left) -> Result<Outp
 pub fn checked(settled: &Settled, measured: &Measured, left: Left) -> Left {
     let Ok(value) = &left.value else { return left };
     let meta = meta(Status::Completed, measured, None);
-    let printed = left.output.as_ref().or(Some(value).filter(|_| meta.get("cpu_time_ms").is_some()));
+    // What a program printed as text, or somebody answered, is the value itself.
+    let is_answer = meta.get("tool_name").is_some() && value.as_str().is_some();
+    let is_printed = is_answer || meta.get("cpu_time_ms").is_some();
+    let printed = left.output.as_ref().or(Some(value).filter(|_| is_printed));
     let compared = evaluate::Left { value, output: printed, meta: &meta };
     let message = match evaluate::expected(settled, &compared, Wanted::Unmet) {
         Err(why) => format!("`expect` cannot be evaluated: {why}"),

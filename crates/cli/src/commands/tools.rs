@@ -2,6 +2,8 @@
 //!
 //! Servers are started for it and ended at once; no tool is called.
 
+use std::fmt::Write as _;
+
 use anstyle::Style;
 use ecow::EcoString;
 use threadline_engine::evaluate;
@@ -22,7 +24,7 @@ use super::{object, print, print_styled};
 use crate::arguments::Tools;
 use crate::exit::Failure;
 use crate::inputs;
-use crate::report::{Report, Source};
+use crate::report::{Report, Source, visible};
 use crate::table::Table;
 
 const BOLD: Style = Style::new().bold();
@@ -96,7 +98,8 @@ pub(crate) fn tools(call: &Tools) -> Result<(), Failure> {
 /// The servers that are asked for: one, or all.
 fn wanted<'p>(plan: &'p Plan, name: Option<&str>) -> Result<Vec<&'p Server>, Failure> {
     let all = plan.workflow.servers.iter();
-    let wanted: Vec<&Server> = all.clone().filter(|server| name.is_none_or(|name| server.name == name)).collect();
+    let wanted: Vec<&Server> =
+        all.clone().filter(|server| name.is_none_or(|name| server.name == name)).collect();
     if let Some(name) = name.filter(|_| wanted.is_empty()) {
         let near = nearest(name, all.map(|server| server.name.as_str()));
         let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`"));
@@ -127,7 +130,10 @@ fn unfit(plan: &Plan, found: &[Found<'_>], source: Source<'_>) -> Vec<Report> {
         for problem in schema.problems(params) {
             let origin = call.params.as_ref().map_or(&call.name.origin, |params| &params.origin);
             let message = format!("`params` are not what `{}` takes: {problem}", call.name.of);
-            let span = threadline_lang::diag::Span { end: origin.span.end.min(origin.span.start + 1), ..origin.span };
+            let span = threadline_lang::diag::Span {
+                end: origin.span.end.min(origin.span.start + 1),
+                ..origin.span
+            };
             reports.push(Report::at(source, span, &message, &[], &[]));
         }
     }
@@ -145,7 +151,8 @@ fn show(found: &[Found<'_>], only: Option<&str>, json: bool) -> Result<(), Failu
     }
     if json {
         let servers = found.iter().map(|server| {
-            let tools = server.listing.tools.iter().filter(is_wanted).map(|tool| tool_json(server.name, tool));
+            let tools =
+                server.listing.tools.iter().filter(is_wanted).map(|tool| tool_json(server.name, tool));
             object([
                 ("name", server.name.clone().into()),
                 ("title", server.listing.title.clone().map_or(Value::NULL, Value::from)),
@@ -161,7 +168,13 @@ fn show(found: &[Found<'_>], only: Option<&str>, json: bool) -> Result<(), Failu
         let Listing { title, version, tools } = &server.listing;
         let about: Vec<&str> = title.iter().chain(version).map(String::as_str).collect();
         let count = if tools.len() == 1 { "1 tool".to_owned() } else { format!("{} tools", tools.len()) };
-        out.push_str(&format!("{BOLD}{}{BOLD:#}  {DIM}{}, {count}{DIM:#}\n", server.name, about.join(" ")));
+        // Writing into a text cannot fail.
+        let _ = writeln!(
+            out,
+            "{BOLD}{}{BOLD:#}  {DIM}{}, {count}{DIM:#}",
+            server.name,
+            visible(&about.join(" "))
+        );
         let mut table = Table::default();
         for tool in tools.iter().filter(is_wanted) {
             let said = tool.description.as_deref().unwrap_or_default();
@@ -207,7 +220,11 @@ fn parameters(tool: &Tool) -> Vec<(String, String, bool, String)> {
         let is_required = required.iter().any(|required| required.as_str() == Some(name.as_str()));
         let text = |key: &str| schema.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let kind = match schema.get("enum").and_then(Value::as_list) {
-            Some(choices) => choices.iter().map(|choice| choice.to_json(JsonStyle::Compact)).collect::<Vec<_>>().join(" or "),
+            Some(choices) => choices
+                .iter()
+                .map(|choice| choice.to_json(JsonStyle::Compact))
+                .collect::<Vec<_>>()
+                .join(" or "),
             None => text("type"),
         };
         parameters.push((name.as_str().to_owned(), kind, is_required, text("description")));
@@ -227,7 +244,7 @@ fn signature(tool: &Tool) -> String {
 fn details(tool: &Tool) -> String {
     let mut out = String::new();
     for line in tool.description.iter().flat_map(|description| description.lines()) {
-        out.push_str(&format!("    {}\n", crate::report::visible(line)));
+        let _ = writeln!(out, "    {}", visible(line));
     }
     let mut table = Table::default();
     for (name, kind, is_required, about) in parameters(tool) {

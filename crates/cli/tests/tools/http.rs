@@ -74,7 +74,7 @@ steps:
   - {id: typed, http: {url: "${inputs.api}/json"}}
   - {id: suffix, http: {url: "${inputs.api}/problem"}}
   - {id: empty, http: {method: DELETE, url: "${inputs.api}/gone"}}
-  - {id: plain, http: {url: "${inputs.api}/text"}, expect: {value: {eq: "1.5\n"}, meta: {status_code: {eq: 200}}}}
+  - {id: plain, http: {url: "${inputs.api}/text"}, expect: {value: {eq: "1.5\n"}, output: {startsWith: "1"}, meta: {status_code: {eq: 200}}}}
   - {id: read, value: "${= typed.result.n + 1}"}
 "#,
     )

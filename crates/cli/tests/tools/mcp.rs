@@ -21,7 +21,7 @@ fn lives(pid: &str) -> bool {
 
 /// Waits for a file, which another process writes.
 fn await_file(workflow: &Workflow, name: &str) {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while !workflow.has(name) {
         assert!(Instant::now() < deadline, "{name} is never written");
         std::thread::yield_now();
@@ -105,11 +105,19 @@ steps:
     )
     .run()
     .well();
-    let expected = "Start: server `nothing`: cannot find the program `no-such-program-here`; no folder of `PATH` has it";
+    let expected =
+        "Start: server `nothing`: cannot find the program `no-such-program-here`; no folder of `PATH` has it";
     assert_eq!(run.error("nothing"), expected);
     assert_eq!(run.error("silent"), "Tool: the server `silent` ended, exit code 0");
-    assert!(run.error("elsewhere").starts_with("Start: server `elsewhere`: the folder "), "{}", run.error("elsewhere"));
-    assert_eq!(run.error("nobody"), "Http: server `nobody`: no connection to `127.0.0.1:1`: connection refused");
+    assert!(
+        run.error("elsewhere").starts_with("Start: server `elsewhere`: the folder "),
+        "{}",
+        run.error("elsewhere")
+    );
+    assert_eq!(
+        run.error("nobody"),
+        "Http: server `nobody`: no connection to `127.0.0.1:1`: connection refused"
+    );
 }
 
 #[test]
@@ -138,8 +146,8 @@ fn a_server_that_dies_is_started_again() {
 
 #[test]
 fn all_nodes_of_a_graph_share_a_server() {
-    let nodes: String = (0..8).map(|at| format!("  n{at}: {{tool: s.pid}}\n")).collect();
-    let workflow = with_server(&format!("nodes:\n{nodes}"));
+    let nodes: Vec<String> = (0..8).map(|at| format!("  n{at}: {{tool: s.pid}}\n")).collect();
+    let workflow = with_server(&format!("nodes:\n{}", nodes.concat()));
     let run = workflow.run_with(&["--jobs", "8"]).well();
     assert_eq!(workflow.lines("pids"), 1);
     assert_eq!(run.value("n0"), run.value("n7"));
@@ -174,7 +182,8 @@ fn a_second_signal_does_not_wait_for_a_tool() {
 fn a_server_does_not_outlive_a_killed_run_that_is_resumed() {
     // It ignores that its stdin is closed.
     let stubborn = SERVER.replace("\ndone\n", "\ndone\nwhile :; do sleep 1; done\n");
-    let workflow = with_server("steps:\n  - {id: slow, tool: s.slow, on_crash: fail}\n").file("server.sh", &stubborn);
+    let workflow =
+        with_server("steps:\n  - {id: slow, tool: s.slow, on_crash: fail}\n").file("server.sh", &stubborn);
     let running = workflow.start(&[]);
     await_file(&workflow, "calls");
     running.kill();
@@ -211,9 +220,11 @@ fn over_http(stream: bool) -> Server {
             answered(received, hello, stream)
         }
         _ if received.header("mcp-session-id") != "abc" => status(400, "no session"),
-        body if body.contains("\"tools/list\"") => {
-            answered(received, r#"{"tools":[{"name":"hello","inputSchema":{}},{"name":"slow","inputSchema":{}}]}"#, stream)
-        }
+        body if body.contains("\"tools/list\"") => answered(
+            received,
+            r#"{"tools":[{"name":"hello","inputSchema":{}},{"name":"slow","inputSchema":{}}]}"#,
+            stream,
+        ),
         body if body.contains("\"slow\"") => Reply::Silence,
         body if body.contains("\"tools/call\"") => {
             answered(received, r#"{"content":[],"structuredContent":{"n":1.0}}"#, stream)
@@ -223,7 +234,10 @@ fn over_http(stream: bool) -> Server {
 }
 
 fn run_over_http(server: &Server, steps: &str) -> Run {
-    let servers = format!("servers: {{w: {{url: \"{}/mcp\", headers: {{Authorization: \"Bearer t\"}}}}}}\n", server.url());
+    let servers = format!(
+        "servers: {{w: {{url: \"{}/mcp\", headers: {{Authorization: \"Bearer t\"}}}}}}\n",
+        server.url()
+    );
     workflow(&format!("{servers}{steps}")).run()
 }
 
@@ -250,14 +264,19 @@ fn a_server_is_reached_over_http() {
 fn a_lost_session_is_begun_anew() {
     let server = Server::new(|received, before| match received.body.as_str() {
         body if body.contains("\"initialize\"") => answered(received, r#"{"serverInfo":{}}"#, false),
-        body if body.contains("\"tools/list\"") => answered(received, r#"{"tools":[{"name":"hello"}]}"#, false),
+        body if body.contains("\"tools/list\"") => {
+            answered(received, r#"{"tools":[{"name":"hello"}]}"#, false)
+        }
         body if body.contains("\"tools/call\"") && before < 5 => status(404, "no such session"),
         body if body.contains("\"tools/call\"") => answered(received, r#"{"content":[]}"#, false),
         _ => json(""),
     });
-    let run = run_over_http(&server, "steps:\n  - {id: a, tool: w.hello, retry: {attempts: 2, delay: 1ms}}\n").well();
+    let run =
+        run_over_http(&server, "steps:\n  - {id: a, tool: w.hello, retry: {attempts: 2, delay: 1ms}}\n")
+            .well();
     assert_eq!(run.count("retrying", "a"), 1);
-    let greetings = server.received().iter().filter(|received| received.body.contains("\"initialize\"")).count();
+    let greetings =
+        server.received().iter().filter(|received| received.body.contains("\"initialize\"")).count();
     assert_eq!(greetings, 2);
 }
 
@@ -312,7 +331,11 @@ fn preview_and_explain_show_the_call() {
 fn registry() -> Option<std::path::PathBuf> {
     let given = std::env::var_os("THREADLINE_MCP_SERVERS").map(std::path::PathBuf::from);
     if let Some(folder) = &given {
-        assert!(folder.join("node_modules/.bin/mcp-server-everything").exists(), "{} has no servers", folder.display());
+        assert!(
+            folder.join("node_modules/.bin/mcp-server-everything").exists(),
+            "{} has no servers",
+            folder.display()
+        );
     }
     let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/mcp-servers");
     given.or_else(|| Some(default).filter(|folder| folder.is_dir()))

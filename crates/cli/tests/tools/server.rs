@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// What takes longer than this hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What arrived.
 #[derive(Debug, Clone)]
@@ -122,8 +122,9 @@ fn talk(stream: TcpStream, requests: &Requests, reply: &dyn Fn(&Received, usize)
             let _ = reader.read_to_end(&mut Vec::new());
         }
         Reply::Answer(status, headers, body) => {
-            let headers: String =
+            let lines: Vec<String> =
                 headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+            let headers = lines.concat();
             let length = body.len();
             let head = format!(
                 "HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n"

@@ -32,7 +32,9 @@ impl Loader {
     /// How long the request of a step may take.
     pub(super) fn http_timeout(&mut self, fields: &Fields<'_>) -> Option<Setting<Duration>> {
         let is_tool = fields.get("tool").is_some_and(|place| place.node.value.as_str() == Some("http"));
-        let place = fields.get(if is_tool { "params" } else { "http" }).filter(|place| place.node.value.as_object().is_some())?;
+        let place = fields
+            .get(if is_tool { "params" } else { "http" })
+            .filter(|place| place.node.value.as_object().is_some())?;
         // What is wrong with its keys is told once.
         let told = self.problems.len();
         let inner = self.fields(place, &HTTP);

@@ -42,7 +42,12 @@ pub(super) fn object<const N: usize>(entries: [(&str, Value); N]) -> Value {
 }
 
 pub(super) fn request(id: i64, method: &str, params: Value) -> String {
-    text(&object([("jsonrpc", "2.0".into()), ("id", id.into()), ("method", method.into()), ("params", params)]))
+    text(&object([
+        ("jsonrpc", "2.0".into()),
+        ("id", id.into()),
+        ("method", method.into()),
+        ("params", params),
+    ]))
 }
 
 pub(super) fn notification(method: &str, params: Value) -> String {
@@ -51,12 +56,10 @@ pub(super) fn notification(method: &str, params: Value) -> String {
 
 /// What a server that asks something is told: `ping` is answered, anything else is not offered.
 pub(super) fn reply(id: Value, method: &str) -> String {
-    let (key, value) = match method {
-        "ping" => ("result", object([])),
-        _ => {
-            let error = object([("code", NO_SUCH_METHOD.into()), ("message", "not offered".into())]);
-            ("error", error)
-        }
+    let (key, value) = if method == "ping" {
+        ("result", object([]))
+    } else {
+        ("error", object([("code", NO_SUCH_METHOD.into()), ("message", "not offered".into())]))
     };
     text(&object([("jsonrpc", "2.0".into()), ("id", id), (key, value)]))
 }
@@ -75,7 +78,8 @@ pub(super) fn read(text: &str) -> Option<Arrived> {
     }
     let number = id.and_then(|id| id.to_string().parse().ok())?;
     if let Some(error) = message.get("error") {
-        let said = error.get("message").and_then(Value::as_str).unwrap_or("the server answered with an error");
+        let said =
+            error.get("message").and_then(Value::as_str).unwrap_or("the server answered with an error");
         return Some(Arrived::Answer(number, Err(Failed::Error(said.to_owned()))));
     }
     Some(Arrived::Answer(number, Ok(message.get("result").cloned().unwrap_or_default())))
@@ -92,7 +96,8 @@ pub(super) fn left(answer: &Value, max_answer: u64) -> Left {
     let texts: Vec<&str> = content.iter().filter_map(text_of).collect();
     let printed = texts.join("\n");
     if answer.get("isError").and_then(Value::as_bool) == Some(true) {
-        let said = if printed.trim().is_empty() { "the tool failed and does not say why" } else { printed.trim() };
+        let said =
+            if printed.trim().is_empty() { "the tool failed and does not say why" } else { printed.trim() };
         return Left { value: Err(Failure::new("Tool", said)), output: Some(printed.into()), stderr: None };
     }
     let value = match (answer.get("structuredContent").filter(|value| !value.is_null()), content) {

@@ -140,23 +140,34 @@ impl Servers {
         }
         *slot = None;
         let connection = match &server.reach {
-            Reach::Program { command, env, cwd } => {
-                Connection::Stdio(stdio::Stdio::start(&self.surroundings, &server.name, command, env, cwd.as_deref())?)
-            }
+            Reach::Program { command, env, cwd } => Connection::Stdio(stdio::Stdio::start(
+                &self.surroundings,
+                &server.name,
+                command,
+                env,
+                cwd.as_deref(),
+            )?),
             Reach::Url { url, headers } => Connection::Web(web::Web::new(url, headers)),
         };
         let greeting = Instant::now() + GREETING;
-        let client = Client::greet(connection, Some(deadline.map_or(greeting, |deadline| deadline.min(greeting))))?;
+        let client =
+            Client::greet(connection, Some(deadline.map_or(greeting, |deadline| deadline.min(greeting))))?;
         Ok(Arc::clone(slot.insert(Arc::new(client))))
     }
 
     /// Ends all servers.
     pub fn end(&self) {
         let known = std::mem::take(&mut *lock(&self.known));
-        let clients: Vec<Arc<Client>> = known.values().filter_map(|slot| lock(slot).take()).collect();
+        // One that is being greeted, for a call that nobody waits for any more, is ended by the control.
+        let clients: Vec<Arc<Client>> =
+            known.values().filter_map(|slot| slot.try_lock().ok()?.take()).collect();
         // All are asked before any is waited for.
-        clients.iter().for_each(|client| client.connection.ask_to_end());
-        clients.iter().for_each(|client| client.connection.wait_for_end());
+        for client in &clients {
+            client.connection.ask_to_end();
+        }
+        for client in &clients {
+            client.connection.wait_for_end();
+        }
     }
 }
 
@@ -170,11 +181,8 @@ impl Client {
     /// Says who we are, and asks for the tools.
     fn greet(connection: Connection, deadline: Option<Instant>) -> Result<Self, Failed> {
         let us = object([("name", "threadline".into()), ("version", env!("CARGO_PKG_VERSION").into())]);
-        let params = object([
-            ("protocolVersion", PROTOCOL.into()),
-            ("capabilities", object([])),
-            ("clientInfo", us),
-        ]);
+        let params =
+            object([("protocolVersion", PROTOCOL.into()), ("capabilities", object([])), ("clientInfo", us)]);
         let greeted = connection.request("initialize", params, deadline)?;
         connection.greeted(&greeted);
         connection.notify("notifications/initialized", object([]));
@@ -182,12 +190,15 @@ impl Client {
             let found = greeted.get("serverInfo").and_then(|info| info.get(key));
             found.and_then(Value::as_str).map(str::to_owned)
         };
-        let mut listing = Listing { title: of_server("name"), version: of_server("version"), tools: Vec::new() };
+        let mut listing =
+            Listing { title: of_server("name"), version: of_server("version"), tools: Vec::new() };
         let mut cursor: Option<Value> = None;
         for _ in 0..MAX_PAGES {
             let params = cursor.take().map_or_else(|| object([]), |cursor| object([("cursor", cursor)]));
             let page = connection.request("tools/list", params, deadline)?;
-            listing.tools.extend(page.get("tools").and_then(Value::as_list).into_iter().flatten().filter_map(tool));
+            listing
+                .tools
+                .extend(page.get("tools").and_then(Value::as_list).into_iter().flatten().filter_map(tool));
             cursor = page.get("nextCursor").filter(|cursor| cursor.as_str().is_some()).cloned();
             if cursor.is_none() {
                 break;
@@ -201,7 +212,9 @@ impl Client {
         let Some(tool) = tools.iter().find(|tool| tool.name == call.tool.as_str()) else {
             let names = tools.iter().map(|tool| tool.name.as_str());
             let near = nearest(&call.tool, names.clone()).map(|near| format!("; did you mean `{near}`"));
-            let all = || format!("; it has {}", names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "));
+            let all = || {
+                format!("; it has {}", names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "))
+            };
             return Err(Failed::NoTool(near.unwrap_or_else(all)));
         };
         // A schema that is none is the server's affair.
@@ -238,7 +251,9 @@ impl Connection {
 
     /// The server has said who it is.
     fn greeted(&self, greeted: &Value) {
-        if let (Self::Web(web), Some(version)) = (self, greeted.get("protocolVersion").and_then(Value::as_str)) {
+        if let (Self::Web(web), Some(version)) =
+            (self, greeted.get("protocolVersion").and_then(Value::as_str))
+        {
             web.speaks(version);
         }
     }
@@ -270,14 +285,21 @@ impl Failed {
         let name = &server.name;
         let tool = tool.unwrap_or_default();
         match self {
-            Self::Failure(failure) => Failure::new(failure.kind, format!("server `{name}`: {}", failure.message)),
+            Self::Failure(failure) => {
+                Failure::new(failure.kind, format!("server `{name}`: {}", failure.message))
+            }
             Self::Timeout => {
-                let time = timeout.map_or_else(|| format!(": no greeting in {}", spoken(GREETING)), |time| format!(" after {}", spoken(time)));
+                let time = timeout.map_or_else(
+                    || format!(": no greeting in {}", spoken(GREETING)),
+                    |time| format!(" after {}", spoken(time)),
+                );
                 Failure::new("Timeout", format!("timed out{time}"))
             }
             Self::Ended(how) => Failure::new("Tool", format!("the server `{name}` ended, {how}")),
             Self::Error(message) => Failure::new("Tool", message),
-            Self::NoTool(rest) => Failure::new("Tool", format!("the server `{name}` has no tool `{tool}`{rest}")),
+            Self::NoTool(rest) => {
+                Failure::new("Tool", format!("the server `{name}` has no tool `{tool}`{rest}"))
+            }
             Self::Params(problems) => {
                 Failure::new("Tool", format!("`params` are not what `{name}.{tool}` takes: {problems}"))
             }

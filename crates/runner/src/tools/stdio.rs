@@ -92,7 +92,7 @@ impl Stdio {
         let (over, ended) = mpsc::channel();
         let (of_thread, to_end, replies) = (Arc::clone(&shared), control.clone(), lines.clone());
         std::thread::spawn(move || {
-            serve(&spec, &to_end, &of_thread, replies);
+            serve(&spec, &to_end, &of_thread, &replies);
             // Nobody may wait for it.
             let _ = over.send(());
         });
@@ -100,7 +100,12 @@ impl Stdio {
         Ok(Self { lines: Mutex::new(Some(lines)), shared, control, ended: Mutex::new(ended), next })
     }
 
-    pub(super) fn request(&self, method: &str, params: Value, deadline: Option<Instant>) -> Result<Value, Failed> {
+    pub(super) fn request(
+        &self,
+        method: &str,
+        params: Value,
+        deadline: Option<Instant>,
+    ) -> Result<Value, Failed> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = mpsc::channel();
         match &mut *lock(&self.shared.waiting) {
@@ -168,7 +173,7 @@ fn write(pipe: OwnedFd, lines: &mpsc::Receiver<String>) {
 }
 
 /// Runs the program, and gives every answer to whoever waits for it.
-fn serve(spec: &Spec, control: &Control, shared: &Shared, replies: mpsc::Sender<String>) {
+fn serve(spec: &Spec, control: &Control, shared: &Shared, replies: &mpsc::Sender<String>) {
     let (mut line, mut words) = (Vec::new(), Vec::new());
     let mut take = |stream: Stream, bytes: &[u8]| match stream {
         Stream::Stderr => {
@@ -184,7 +189,7 @@ fn serve(spec: &Spec, control: &Control, shared: &Shared, replies: mpsc::Sender<
                 }
                 // What is no message is not for us.
                 if let Ok(text) = std::str::from_utf8(&line) {
-                    arrived(text, shared, &replies);
+                    arrived(text, shared, replies);
                 }
                 line.clear();
             }

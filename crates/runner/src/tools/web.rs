@@ -36,7 +36,13 @@ struct Session {
 impl Web {
     pub(super) fn new(url: &str, headers: &[(EcoString, String)]) -> Self {
         let (url, headers) = (url.to_owned(), headers.to_vec());
-        Self { url, headers, session: Mutex::default(), is_over: AtomicBool::new(false), next: AtomicI64::new(1) }
+        Self {
+            url,
+            headers,
+            session: Mutex::default(),
+            is_over: AtomicBool::new(false),
+            next: AtomicI64::new(1),
+        }
     }
 
     /// The version of the protocol that later requests name.
@@ -49,7 +55,12 @@ impl Web {
         !self.is_over.load(Ordering::SeqCst)
     }
 
-    pub(super) fn request(&self, method: &str, params: Value, deadline: Option<Instant>) -> Result<Value, Failed> {
+    pub(super) fn request(
+        &self,
+        method: &str,
+        params: Value,
+        deadline: Option<Instant>,
+    ) -> Result<Value, Failed> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let limits = http::Limits {
             timeout: deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
@@ -60,7 +71,11 @@ impl Web {
         }
         // A stream may stay open when the answer has come.
         let is_enough = |read: &[u8]| read.ends_with(b"\n") && answer_in_stream(read, id).is_some();
-        let sent = http::send_until(&self.post("POST", Some(message::request(id, method, params))), limits, &is_enough);
+        let sent = http::send_until(
+            &self.post("POST", Some(message::request(id, method, params))),
+            limits,
+            &is_enough,
+        );
         let answer = sent.map_err(|failure| match failure.kind {
             "Timeout" => Failed::Timeout,
             _ => Failed::Failure(failure),
@@ -72,13 +87,15 @@ impl Web {
     }
 
     fn answer(&self, answer: Answer, id: i64) -> Result<Value, Failed> {
-        let is_stream = answer.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
+        let is_stream =
+            answer.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
         if is_stream && answer.is_success() {
             let found = answer_in_stream(answer.body(), id);
             return found.unwrap_or_else(|| Err(Failed::Ended("before its answer came".to_owned())));
         }
         // Errors of the protocol come with other statuses, too.
-        if let Some(Arrived::Answer(of, answered)) = std::str::from_utf8(answer.body()).ok().and_then(message::read)
+        if let Some(Arrived::Answer(of, answered)) =
+            std::str::from_utf8(answer.body()).ok().and_then(message::read)
             && of == id
         {
             return answered;

@@ -74,6 +74,7 @@ impl Command {
             Self::Eval(eval) => Some(&mut eval.names.settings),
             Self::Run(run) => Some(&mut run.what.settings),
             Self::Preview(preview) => Some(&mut preview.what.settings),
+            Self::Tools(tools) => Some(&mut tools.what.settings),
             Self::Check(_)
             | Self::Expect(_)
             | Self::Graph(_)
@@ -112,6 +113,9 @@ pub(crate) enum Command {
     /// Show what every step of a workflow would do, as far as it is known before a run
     #[command(after_help = EXAMPLE_PREVIEW)]
     Preview(Preview),
+    /// List the servers of a workflow, their tools, and what each takes
+    #[command(after_help = EXAMPLE_TOOLS)]
+    Tools(Tools),
     /// Print a text with its references resolved
     #[command(after_help = EXAMPLE_RENDER)]
     Render(Render),
@@ -192,6 +196,14 @@ Example:
 Nothing is run, and nothing is written: files and the environment are read.
 
 Exit codes: 0 well · 2 wrong usage · 3 the file cannot run";
+const EXAMPLE_TOOLS: &str = "\
+Example:
+  threadline tools release.yaml files.read_text_file
+
+Servers are started for it and ended at once; no tool is called. Parameters that steps have written out are checked.
+
+Exit codes: 0 well · 1 a server cannot be asked, or a step gives a tool what it does not take · 2 wrong usage · 3 the file \
+cannot run";
 const EXAMPLE_RESUME: &str = "\
 Example:
   threadline resume last
@@ -445,6 +457,21 @@ pub(crate) struct Preview {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) what: What,
+}
+
+#[derive(Args)]
+pub(crate) struct Tools {
+    /// The folder that servers run in
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Print a JSON object, with the schemas of all parameters
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) what: What,
+    /// Only this server, or this tool of one: `SERVER.TOOL`
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
 }
 
 #[derive(Args)]

@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         arguments::Command::Explain(explain) => commands::explain::explain(explain),
         arguments::Command::Vars(vars) => commands::vars::vars(vars),
         arguments::Command::Preview(preview) => commands::preview::preview(preview),
+        arguments::Command::Tools(tools) => commands::tools::tools(tools),
         arguments::Command::Render(render) => commands::render(render),
         arguments::Command::Resolve(resolve) => commands::resolve(resolve),
         arguments::Command::Eval(eval) => commands::eval(eval),

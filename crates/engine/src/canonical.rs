@@ -10,7 +10,7 @@ use threadline_flow::shell::Travel;
 use threadline_lang::Value;
 use threadline_lang::value::JsonStyle;
 
-use crate::evaluate::{Act, Resolved};
+use crate::evaluate::{Act, Reach, Resolved};
 use crate::hash::Hash;
 
 impl Resolved {
@@ -80,6 +80,37 @@ impl Canonical {
                 }
                 self.text("message", message);
             }
+            Act::Http(request) => {
+                self.text("http", request.method);
+                self.text("url", &request.url);
+                for (name, value) in &request.headers {
+                    self.text(name, value);
+                }
+                self.optional("body", request.body.as_deref());
+            }
+            Act::Tool(call) => {
+                self.text("tool", &call.tool);
+                self.text("server", &call.server.name);
+                match &call.server.reach {
+                    Reach::Program { command, env, cwd } => {
+                        for word in command {
+                            self.text("argument", word);
+                        }
+                        for (name, value) in env {
+                            self.text("env", name);
+                            self.optional("=", value.as_deref());
+                        }
+                        self.optional("cwd", cwd.as_deref());
+                    }
+                    Reach::Url { url, headers } => {
+                        self.text("url", url);
+                        for (name, value) in headers {
+                            self.text(name, value);
+                        }
+                    }
+                }
+                self.value("params", &call.params);
+            }
             Act::WriteFile { path, content, mode, create_dirs } => {
                 self.text("path", path);
                 self.text("content", content);
@@ -122,7 +153,7 @@ mod tests {
     use threadline_flow::shell::Argument;
 
     use super::*;
-    use crate::evaluate::{MAX_OUTPUT, RetryPlan};
+    use crate::evaluate::{MAX_OUTPUT, Request, RetryPlan, Server, ToolCall};
 
     fn argv(words: &[&str], env: &[(&str, Option<&str>)]) -> Resolved {
         let argument =
@@ -138,6 +169,18 @@ mod tests {
         }
     }
 
+    fn http(headers: &[(&str, &str)], body: Option<&str>) -> Resolved {
+        let headers = headers.iter().map(|(name, value)| ((*name).into(), (*value).to_owned())).collect();
+        let (url, body) = ("http://a".to_owned(), body.map(str::to_owned));
+        Resolved { act: Act::Http(Request { method: "GET", url, headers, body }), ..argv(&[], &[]) }
+    }
+
+    fn tool(reach: Reach) -> Resolved {
+        let server = Server { name: "s".into(), reach };
+        let call = ToolCall { server, tool: "t".into(), params: Value::NULL };
+        Resolved { act: Act::Tool(call), ..argv(&[], &[]) }
+    }
+
     #[test]
     fn other_fields_have_another_fingerprint() {
         let all = [
@@ -150,6 +193,14 @@ mod tests {
             argv(&["a", "b"], &[("X", Some("="))]),
             Resolved { cwd: Some(String::new()), ..argv(&["a", "b"], &[]) },
             Resolved { max_output: 1, ..argv(&["a", "b"], &[]) },
+            http(&[], None),
+            http(&[], Some("")),
+            http(&[("body", "a")], None),
+            http(&[], Some("a")),
+            tool(Reach::Url { url: "http://a".to_owned(), headers: Vec::new() }),
+            tool(Reach::Url { url: "http://a".to_owned(), headers: vec![("a".into(), String::new())] }),
+            tool(Reach::Program { command: vec!["a".to_owned()], env: Vec::new(), cwd: None }),
+            tool(Reach::Program { command: vec!["a".to_owned()], env: Vec::new(), cwd: Some(String::new()) }),
         ];
         for (at, one) in all.iter().enumerate() {
             assert_eq!(one.fingerprint(), one.clone().fingerprint());

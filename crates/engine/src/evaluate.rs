@@ -8,17 +8,19 @@ use ecow::EcoString;
 use threadline_expect::{
     Actual, Answer, Evaluation, Expectations, Kind, NoJudge, Outcome, Settled, Unsettled, UnsettledWhy,
 };
+use threadline_flow::checks::Check;
 use threadline_flow::forms;
 use threadline_flow::model::{
-    Action, Backoff, Condition, Field, FileFormat, Retry, Setting, Step, Trigger, Variable,
+    self, Action, Backoff, Condition, Field, FileFormat, Http, Retry, Setting, Step, Trigger, Variable,
 };
 use threadline_flow::plan::{PAYLOAD, Plan, StepNumber};
 use threadline_flow::problem::{self, Problem};
 use threadline_flow::shell::{Argument, BindError, Bound};
+use threadline_flow::url::{self, Piece};
 use threadline_lang::diag::Span;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{
-    Document, Error, Explanation, Expression, NoWorld, Origin, Scope, Session, Syntax, Template, Value,
+    Document, Error, Explanation, Expression, NoWorld, Origin, Scope, Session, Syntax, Template, Type, Value,
 };
 
 /// What a step does, with every value in its place.
@@ -64,6 +66,10 @@ pub enum Act {
         /// What.
         message: String,
     },
+    /// Send a request.
+    Http(Request),
+    /// Call a tool of a server.
+    Tool(ToolCall),
     /// Write a file.
     WriteFile {
         /// Where.
@@ -83,6 +89,60 @@ pub enum Act {
         value: Value,
         /// The meta data.
         meta: Vec<(&'static str, Value)>,
+    },
+}
+
+/// A request with every value in its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// What is asked for.
+    pub method: &'static str,
+    /// Where, with the query.
+    pub url: String,
+    /// Its header lines, their names in lower case.
+    pub headers: Vec<(EcoString, String)>,
+    /// What is sent.
+    pub body: Option<String>,
+}
+
+/// A call of a tool with every value in its place.
+#[derive(Debug, Clone)]
+pub struct ToolCall {
+    /// Whose tool it is.
+    pub server: Server,
+    /// The name of the tool there.
+    pub tool: EcoString,
+    /// What it is given, an object.
+    pub params: Value,
+}
+
+/// A server of tools.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Server {
+    /// Its name.
+    pub name: EcoString,
+    /// How it is reached.
+    pub reach: Reach,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// Over the stdin and stdout of a program.
+    Program {
+        /// The program and its arguments.
+        command: Vec<String>,
+        /// Variables to set, or to take away.
+        env: Vec<(EcoString, Option<String>)>,
+        /// Where it runs.
+        cwd: Option<String>,
+    },
+    /// Over HTTP.
+    Url {
+        /// Where.
+        url: String,
+        /// Header lines of every request.
+        headers: Vec<(EcoString, String)>,
     },
 }
 
@@ -149,6 +209,13 @@ pub enum Cause {
         /// What it was.
         value: Value,
     },
+    /// A value cannot stand in a request.
+    Request {
+        /// What is wrong with it.
+        message: String,
+        /// How to put it right.
+        hint: Option<&'static str>,
+    },
     /// An operator of an expectation does not take the value.
     Expected {
         /// What is wrong with it.
@@ -170,6 +237,10 @@ impl FieldError {
                 let message = format!("expected {expected}, got {}", value.kind().with_article());
                 Problem::error("wrong-type", self.origin.span, message)
                     .note(format!("the value is {}", threadline_lang::diag::preview(value)))
+            }
+            Cause::Request { message, hint } => {
+                let problem = Check::BadRequest.at(self.origin.span, message.as_str());
+                hint.iter().copied().fold(problem, Problem::hint)
             }
             Cause::Expected { message, value } => {
                 Problem::error("wrong-type", self.origin.span, message.as_str())
@@ -324,6 +395,8 @@ pub fn resolve(
             })
         }
         Action::Value(document) => fields.document(document).map(Act::Value),
+        Action::Http(http) => fields.request(http).map(Act::Http),
+        Action::Tool(call) => fields.tool(plan, call).map(Act::Tool),
         Action::ForEach(_) => Some(Act::Value(Value::NULL)),
         Action::Condition(condition) => fields.condition(condition),
         Action::Trigger(trigger) => Some(triggered(trigger, payload(step, scope, fields.session))),
@@ -423,6 +496,38 @@ pub fn file_text(value: &Value, format: FileFormat) -> String {
             text
         }
     }
+}
+
+/// A server of a workflow with its references resolved, to look at it outside of a run.
+pub fn server(
+    server: &model::Server,
+    scope: &Scope,
+    session: &mut Session<'_>,
+) -> Result<Server, FieldErrors> {
+    let mut fields = Fields { scope, session, errors: Vec::new() };
+    let resolved = fields.server(server);
+    let errors = fields.errors;
+    resolved.filter(|_| errors.is_empty()).ok_or(errors)
+}
+
+/// A URL, each value encoded for the place where it stands.
+pub fn url_text(
+    template: &Template,
+    origin: &Origin,
+    scope: &Scope,
+    session: &mut Session<'_>,
+) -> Result<String, FieldError> {
+    session.set_origin(Some(origin.clone()));
+    let mut parts: Vec<(bool, String)> = Vec::new();
+    let keep = &mut |is_value, text: &str| parts.push((is_value, text.to_owned()));
+    template.text_parts(scope, session, keep).map_err(|error| language(error, origin))?;
+    let pieces = parts
+        .iter()
+        .map(|(is_value, text)| if *is_value { Piece::Value(text) } else { Piece::Written(text) });
+    url::build(pieces).map_err(|error| FieldError {
+        origin: origin.clone(),
+        cause: Cause::Request { message: error.message, hint: error.hint },
+    })
 }
 
 /// What a trigger leaves: the payload.
@@ -564,6 +669,120 @@ impl Fields<'_, '_, '_> {
             max_delay: self.duration(&retry.max_delay).unwrap_or(Duration::MAX),
             jitter: retry.jitter,
         }
+    }
+
+    fn request(&mut self, http: &Http) -> Option<Request> {
+        let Http { method, url, headers, query, body } = http;
+        let found = url_text(&url.of, &url.origin, self.scope, self.session);
+        let url = found.map_err(|error| self.errors.push(error)).ok();
+        let query = match query {
+            Some(field) => self.query(field),
+            None => Some(Vec::new()),
+        };
+        let mut lines = self.headers(headers);
+        let body = match body {
+            Some(field) => Some(self.document(field)?).filter(|value| !value.is_null()),
+            None => None,
+        };
+        let body = body.map(|value| {
+            let (kind, text) = match value.as_str() {
+                Some(text) => ("text/plain; charset=utf-8", text.to_owned()),
+                None => ("application/json", value.to_json(JsonStyle::Compact)),
+            };
+            if !lines.iter().any(|(name, _)| name == "content-type") {
+                lines.push(("content-type".into(), kind.to_owned()));
+            }
+            text
+        });
+        let mut url = url?;
+        url::add_query(&mut url, query.iter().flatten().map(|(name, value)| (name.as_str(), value.clone())));
+        Some(Request { method, url, headers: lines, body })
+    }
+
+    fn headers(&mut self, headers: &[(EcoString, Field<Template>)]) -> Vec<(EcoString, String)> {
+        let mut lines = Vec::new();
+        for (name, field) in headers {
+            let Some(text) = self.text(&field.of, &field.origin) else { continue };
+            if !url::is_header_value(&text) {
+                let message = format!("the header `{name}` holds a line break or another control character");
+                self.refused(&field.origin, message, None);
+            }
+            lines.push((name.clone(), text));
+        }
+        lines
+    }
+
+    fn tool(&mut self, plan: &Plan, call: &model::ToolCall) -> Option<ToolCall> {
+        let known = plan.workflow.servers.iter().find(|server| server.name == call.server)?;
+        let server = self.server(known);
+        let params = match &call.params {
+            Some(field) => {
+                let value = self.document(field)?;
+                match value.kind() {
+                    Type::Object => value,
+                    Type::Null => small([]),
+                    _ => {
+                        self.unfit(&field.origin, "an object", value);
+                        return None;
+                    }
+                }
+            }
+            None => small([]),
+        };
+        Some(ToolCall { server: server?, tool: call.tool.clone(), params })
+    }
+
+    fn server(&mut self, server: &model::Server) -> Option<Server> {
+        let reach = match &server.reach {
+            model::Reach::Program { command, env, cwd } => {
+                let words: Vec<_> = command.iter().map(|word| self.text(&word.of, &word.origin)).collect();
+                let mut variables = Vec::new();
+                for variable in env {
+                    self.variable(variable, &mut variables);
+                }
+                let cwd = match cwd {
+                    Some(cwd) => Some(self.text(&cwd.of, &cwd.origin)?),
+                    None => None,
+                };
+                Reach::Program { command: words.into_iter().collect::<Option<_>>()?, env: variables, cwd }
+            }
+            model::Reach::Url { url, headers } => {
+                let found = url_text(&url.of, &url.origin, self.scope, self.session);
+                let url = found.map_err(|error| self.errors.push(error)).ok();
+                let headers = self.headers(headers);
+                Reach::Url { url: url?, headers }
+            }
+        };
+        Some(Server { name: server.name.clone(), reach })
+    }
+
+    /// The names and values of a query; a list has its name before each of its items, null is left out.
+    fn query(&mut self, field: &Field<Document>) -> Option<Vec<(EcoString, String)>> {
+        let value = self.document(field)?;
+        let Some(object) = value.as_object() else {
+            self.unfit(&field.origin, "an object of names and values", value);
+            return None;
+        };
+        let mut query = Vec::new();
+        for (name, value) in object.iter() {
+            let one = std::slice::from_ref(value);
+            for item in value.as_list().unwrap_or(one) {
+                match item.kind() {
+                    Type::Null => {}
+                    Type::List | Type::Object => {
+                        let message =
+                            format!("`{}` of the query is {}", name.name(), item.kind().with_article());
+                        self.refused(&field.origin, message, Some("make text of it: `| to_json`"));
+                    }
+                    _ => query.push((name.name().clone(), item.to_string())),
+                }
+            }
+        }
+        Some(query)
+    }
+
+    fn refused(&mut self, origin: &Origin, message: String, hint: Option<&'static str>) {
+        self.errors.push(FieldError { origin: origin.clone(), cause: Cause::Request { message, hint } });
     }
 
     /// The branch that a conditional takes, and why.

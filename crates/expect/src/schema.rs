@@ -7,12 +7,13 @@ use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use threadline_lang::{Limits, Value};
 
-/// A schema, compiled once.
+/// A JSON Schema, compiled once. Nothing is read from elsewhere.
 #[derive(Clone)]
-pub(crate) struct Schema(Arc<Validator>);
+pub struct Schema(Arc<Validator>);
 
 impl Schema {
-    pub(crate) fn compile(schema: &Value) -> Result<Self, String> {
+    /// A schema of a value. The error says why it is none.
+    pub fn compile(schema: &Value) -> Result<Self, String> {
         if !matches!(schema.kind(), threadline_lang::Type::Object | threadline_lang::Type::Bool) {
             return Err("a JSON Schema is an object, or `true` or `false`".to_owned());
         }
@@ -34,7 +35,7 @@ impl Schema {
     }
 
     /// What is wrong with a value, the first few things.
-    pub(crate) fn problems(&self, value: &Value) -> Vec<String> {
+    pub fn problems(&self, value: &Value) -> Vec<String> {
         const SHOWN: usize = 3;
         let value = json(value);
         self.0.iter_errors(&value).take(SHOWN).map(|error| with_place(&error)).collect()

@@ -33,6 +33,8 @@ threadline_lang::checks! {
     BadSize "bad-size" Error
     /// What cannot be the mode of a file.
     BadMode "bad-mode" Error
+    /// What cannot be a URL, a header or a query of a request.
+    BadRequest "bad-request" Error
     /// An id, a capture or a variable with characters that a name cannot have.
     BadName "bad-name" Error
     /// An id or a capture that is called like a root of the language.
@@ -43,6 +45,8 @@ threadline_lang::checks! {
     NoSteps "no-steps" Error
     /// An agent that is not declared.
     UnknownAgent "unknown-agent" Error
+    /// A tool that is not built in, or of a server that is not declared.
+    UnknownTool "unknown-tool" Error
     /// A step that is read before it has run.
     RunsLater "runs-later" Error
     /// A name that is not set on every way to where it is read.

@@ -13,3 +13,4 @@ pub mod model;
 pub mod plan;
 pub mod problem;
 pub mod shell;
+pub mod url;

@@ -35,6 +35,8 @@ pub struct Workflow {
     pub env: Vec<Variable>,
     /// `agents`
     pub agents: Vec<Agent>,
+    /// `servers`
+    pub servers: Vec<Server>,
     /// `computed`: declared kinds of computed values.
     pub computed: Vec<Computed>,
     /// `allow`
@@ -183,6 +185,51 @@ pub struct Agent {
     pub span: Span,
 }
 
+/// An MCP server.
+pub struct Server {
+    /// Its name.
+    pub name: EcoString,
+    /// Where the name stands.
+    pub span: Span,
+    /// How it is reached.
+    pub reach: Reach,
+}
+
+/// How a server is reached.
+pub enum Reach {
+    /// Over the stdin and stdout of a program.
+    Program {
+        /// The program and its arguments.
+        command: Vec<Field<Template>>,
+        /// `env`
+        env: Vec<Variable>,
+        /// `cwd`
+        cwd: Option<Field<Template>>,
+    },
+    /// Over HTTP.
+    Url {
+        /// Where.
+        url: Field<Template>,
+        /// `headers`, their names in lower case
+        headers: Vec<(EcoString, Field<Template>)>,
+    },
+}
+
+impl Server {
+    /// Every text of it that may hold references.
+    pub fn texts(&self) -> Vec<&Field<Template>> {
+        match &self.reach {
+            Reach::Program { command, env, cwd } => {
+                let env = env.iter().filter_map(|variable| variable.value.as_ref());
+                command.iter().chain(env).chain(cwd).collect()
+            }
+            Reach::Url { url, headers } => {
+                std::iter::once(url).chain(headers.iter().map(|(_, value)| value)).collect()
+            }
+        }
+    }
+}
+
 /// A declared kind of computed value: the argument as JSON on stdin, JSON back.
 pub struct Computed {
     /// Its name.
@@ -214,6 +261,8 @@ pub struct Step {
     pub origin: Origin,
     /// What it does.
     pub action: Action,
+    /// `tool`, when it names a built-in one: the step does what that tool does.
+    pub tool: Option<Field<EcoString>>,
     /// `when`
     pub when: Option<Field<Arc<Expression>>>,
     /// `capture`, also written `capture_output`
@@ -253,7 +302,8 @@ pub struct Step {
 impl Step {
     /// Whether something is evaluated before it begins that may make it be skipped.
     pub fn decides(&self) -> bool {
-        let guarded = matches!(&self.action, Action::Trigger(trigger) if !trigger.enabled || trigger.filters.is_some());
+        let guarded =
+            matches!(&self.action, Action::Trigger(trigger) if !trigger.enabled || trigger.filters.is_some());
         self.when.is_some() || guarded
     }
 
@@ -289,6 +339,10 @@ pub enum Action {
         /// What it is told.
         message: Field<Template>,
     },
+    /// `http`
+    Http(Http),
+    /// `tool` of a server, and `params`
+    Tool(ToolCall),
     /// `write_file`
     WriteFile(WriteFile),
     /// `value`
@@ -341,6 +395,32 @@ impl TriggerKind {
             Self::Webhook => "webhook",
         }
     }
+}
+
+/// A request to a server. How long it may take is the `timeout` of its step.
+pub struct Http {
+    /// `method`
+    pub method: &'static str,
+    /// `url`
+    pub url: Field<Template>,
+    /// `headers`, their names in lower case
+    pub headers: Vec<(EcoString, Field<Template>)>,
+    /// `query`
+    pub query: Option<Field<Document>>,
+    /// `body`
+    pub body: Option<Field<Document>>,
+}
+
+/// A tool of a server, and what it is given.
+pub struct ToolCall {
+    /// The name of the server.
+    pub server: EcoString,
+    /// The name of the tool there.
+    pub tool: EcoString,
+    /// Where both stand.
+    pub name: Field<EcoString>,
+    /// `params`
+    pub params: Option<Field<Document>>,
 }
 
 /// A file to write.

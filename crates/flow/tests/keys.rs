@@ -25,6 +25,7 @@ fn with(object: &Object, key: &Key, value: &str) -> String {
         "agent" => format!("agents: {{a: {{{key}}}}}\nsteps: [{{shell: a}}]"),
         "computed" => format!("computed: {{a: {{{key}}}}}\nsteps: [{{shell: a}}]"),
         "allow" => format!("allow: {{{key}}}\nsteps: [{{shell: a}}]"),
+        "http" => format!("[{{http: {{{key}}}}}]"),
         "write_file" => format!("[{{write_file: {{{key}}}}}]"),
         "retry" => format!("[{{shell: a, retry: {{{key}}}}}]"),
         "node" => format!("nodes: [{{{key}}}]"),

@@ -62,6 +62,34 @@ impl Template {
         result.map_err(|error| at_origin(error, session.origin.as_deref()))
     }
 
+    /// The text part by part, for a text whose references are not simply put in: `part` is told whether what it is given
+    /// came from a reference.
+    pub fn text_parts(
+        &self,
+        scope: &Scope,
+        session: &mut Session<'_>,
+        part: &mut dyn FnMut(bool, &str),
+    ) -> Result<(), Error> {
+        session.begin();
+        let mut text = String::new();
+        for one in &self.parts {
+            text.clear();
+            let result = Eval::new(session, &self.program, scope).text(std::slice::from_ref(one), &mut text);
+            result.map_err(|error| at_origin(error, session.origin.as_deref()))?;
+            part(matches!(one, Part::Ref(..)), &text);
+        }
+        Ok(())
+    }
+
+    /// What is written, part by part; nothing where a reference stands.
+    pub fn written_parts(&self) -> impl Iterator<Item = Option<&str>> {
+        self.parts.iter().map(|part| match part {
+            Part::Lit(span) => Some(self.program.text(*span)),
+            Part::Owned(text) => Some(text.as_str()),
+            Part::Ref(..) => None,
+        })
+    }
+
     /// The value: that of the reference when the template is exactly one, else text.
     #[inline]
     pub fn value(&self, scope: &Scope, session: &mut Session<'_>) -> Result<Value, Error> {

@@ -24,6 +24,7 @@ use crate::execute::Executor;
 use crate::process::{Control, Environment, Stream};
 use crate::project::Project;
 use crate::teller::{self, Teller};
+use crate::tools::{Servers, Surroundings};
 use crate::values::Values;
 
 /// So many steps run at once when nobody says otherwise.
@@ -173,6 +174,13 @@ fn drive(
     let scope = names.scope(&plan);
     let mut env = Environment::inherited();
     env.remove("THREADLINE_RUN");
+    let servers = Arc::new(Servers::new(Surroundings {
+        env: env.clone(),
+        run: run.as_str().to_owned(),
+        here: project.here().to_owned(),
+        spool: project.store().join("spool"),
+        control: control.clone(),
+    }));
     let is_graph = plan.lists[0].graph.is_some();
     let shared = Shared {
         core: Mutex::new(Core {
@@ -196,6 +204,7 @@ fn drive(
         verbose,
         env,
         context: Mutex::new(context),
+        servers,
         waiting,
         jobs: jobs.unwrap_or(if is_graph { side_by_side() } else { MAX_JOBS }).max(1),
     };
@@ -203,6 +212,7 @@ fn drive(
         let journal = &shared.journal;
         listeners.spawn(move || teller::listen(journal, notices, observer));
         std::thread::scope(|threads| shared.work(threads));
+        shared.servers.end();
         let over = shared.core().over.take().unwrap_or(Ok(Ending::Stopped));
         let ended = shared.close(over);
         shared.teller.end();
@@ -227,6 +237,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) env: Environment,
     /// The entries of `context` that were evaluated. Who evaluates more of them holds the lock.
     pub(crate) context: Mutex<BTreeMap<EcoString, Value>>,
+    /// The servers whose tools were called.
+    pub(crate) servers: Arc<Servers>,
     waiting: Vec<Task>,
     jobs: usize,
 }

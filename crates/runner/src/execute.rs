@@ -4,14 +4,14 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use std::collections::BTreeMap;
 
 use ecow::EcoString;
 use jiff::Timestamp;
-use threadline_engine::evaluate::{self, Act, Decision, FieldErrors, Resolved};
+use threadline_engine::evaluate::{self, Act, Decision, FieldErrors, Request, Resolved, ToolCall};
 use threadline_engine::event::{Datum, Instance, Millis, Output, Seq, Status, What};
 use threadline_engine::machine::{Command, Outcome, Task};
 use threadline_engine::view::View;
@@ -23,10 +23,12 @@ use threadline_lang::{Scope, Session, Value};
 use threadline_store::Sync;
 
 use crate::driver::{DriveError, Notice, Shared, Work, now};
+use crate::http;
 use crate::output::{self, Failure, Left, Measured};
 use crate::private::PrivateFiles;
 use crate::process::{self, Control, Ended, Environment, How, Spec, Stdin, Stream};
 use crate::project::WriteHow;
+use crate::tools;
 use crate::world::{Commands, Folder, RealWorld};
 
 /// The time between the request to end and force.
@@ -454,6 +456,8 @@ impl<'s, 'a> Executor<'s, 'a> {
                 });
                 self.plain(step, resolved, attempt, value, Some(clock))
             }
+            Act::Tool(call) => self.tool(step, resolved, attempt, call),
+            Act::Http(request) => self.http(step, resolved, attempt, request),
             Act::Verbatim { text } => self.shell(task, step, resolved, attempt, text, Vec::new()),
             Act::Shell { bound } => {
                 if !bound.warnings.is_empty() {
@@ -499,6 +503,66 @@ impl<'s, 'a> Executor<'s, 'a> {
         }
     }
 
+    fn http(
+        &self,
+        step: &Step,
+        resolved: &Resolved,
+        attempt: Attempt,
+        request: &Request,
+    ) -> Result<Done, DriveError> {
+        let clock = Clock::start();
+        let limits = http::Limits { timeout: resolved.timeout, max_answer: resolved.max_output };
+        let request = request.clone();
+        let sent = self.shared.control.child().aside(move || http::send(&request, limits));
+        let mut own = vec![("tool_name", Value::from("http"))];
+        let left = match sent {
+            Ok(None) => return Ok(Done::Cancelled),
+            Ok(Some(Ok(answer))) => {
+                own.extend(answer.meta());
+                answer.left()
+            }
+            Ok(Some(Err(failure))) => Left { value: Err(failure), output: None, stderr: None },
+            Err(error) => {
+                let failure = Failure::new("Http", format!("no request can be made: {error}"));
+                Left { value: Err(failure), output: None, stderr: None }
+            }
+        };
+        own.extend(of_built_in(step, resolved, clock.instant.elapsed()).into_iter().skip(1));
+        let measured = clock.measured(node_type(step), attempt.retries(), own);
+        self.left(resolved, &measured, left)
+    }
+
+    fn tool(
+        &self,
+        step: &Step,
+        resolved: &Resolved,
+        attempt: Attempt,
+        call: &ToolCall,
+    ) -> Result<Done, DriveError> {
+        let clock = Clock::start();
+        let limits = tools::Limits { timeout: resolved.timeout, max_answer: resolved.max_output };
+        let mut own = vec![
+            ("tool_name", Value::from(format!("{}.{}", call.server.name, call.tool))),
+            ("parameters", call.params.clone()),
+        ];
+        let (servers, call) = (Arc::clone(&self.shared.servers), call.clone());
+        let called = self.shared.control.child().aside(move || servers.call(&call, limits));
+        let left = match called {
+            Ok(None) => return Ok(Done::Cancelled),
+            Ok(Some(called)) => {
+                own.extend(called.version.map(|version| ("tool_version", version.into())));
+                called.left
+            }
+            Err(error) => {
+                let failure = Failure::new("Tool", format!("no tool can be called: {error}"));
+                Left { value: Err(failure), output: None, stderr: None }
+            }
+        };
+        own.push(("tool_execution_time_ms", output::millis(clock.instant.elapsed())));
+        let measured = clock.measured(node_type(step), attempt.retries(), own);
+        self.left(resolved, &measured, left)
+    }
+
     fn plain(
         &self,
         step: &Step,
@@ -508,7 +572,8 @@ impl<'s, 'a> Executor<'s, 'a> {
         clock: Option<Clock>,
     ) -> Result<Done, DriveError> {
         let clock = clock.unwrap_or_else(Clock::start);
-        let measured = clock.measured(node_type(step), attempt.retries(), Vec::new());
+        let own = of_built_in(step, resolved, clock.instant.elapsed());
+        let measured = clock.measured(node_type(step), attempt.retries(), own);
         self.left(resolved, &measured, Left { value, output: None, stderr: None })
     }
 
@@ -662,6 +727,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         left: Left,
         mut own: Vec<(&'static str, Value)>,
     ) -> Result<Done, DriveError> {
+        own.extend(of_built_in(step, resolved, ended.elapsed));
         own.extend(output::usage(ended));
         let measured = Measured {
             node_type: node_type(step),
@@ -842,10 +908,42 @@ fn shell_options(program: &str) -> &'static [&'static str] {
     }
 }
 
+/// What a built-in tool adds to the meta data of the step that it stands for, its name first.
+fn of_built_in(step: &Step, resolved: &Resolved, elapsed: Duration) -> Vec<(&'static str, Value)> {
+    let Some(tool) = &step.tool else { return Vec::new() };
+    let object = |entries: Vec<(EcoString, Value)>| Value::object(entries).unwrap_or_default();
+    let params = match (&step.action, &resolved.act) {
+        (Action::Shell { text, .. }, _) => vec![("command".into(), text.of.clone().into())],
+        (_, Act::Argv(arguments)) => {
+            let words = arguments.iter().map(|argument| Value::from(argument.value.as_str())).collect();
+            vec![("argv".into(), Value::list(words).unwrap_or_default())]
+        }
+        // Headers may hold what lets somebody in.
+        (_, Act::Http(request)) => {
+            let mut params =
+                vec![("method".into(), request.method.into()), ("url".into(), request.url.as_str().into())];
+            params.extend(request.body.as_ref().map(|body| ("body".into(), body.as_str().into())));
+            params
+        }
+        _ => Vec::new(),
+    };
+    vec![
+        ("tool_name", tool.of.clone().into()),
+        ("tool_version", env!("CARGO_PKG_VERSION").into()),
+        ("parameters", object(params)),
+        ("tool_execution_time_ms", output::millis(elapsed)),
+    ]
+}
+
 fn node_type(step: &Step) -> &'static str {
+    if step.tool.is_some() {
+        return "tool";
+    }
     match &step.action {
         Action::Shell { .. } | Action::Argv(_) => "shell",
         Action::Agent { .. } => "agent",
+        Action::Http(_) => "http",
+        Action::Tool(_) => "tool",
         Action::WriteFile(_) => "write_file",
         Action::Value(_) => "value",
         Action::ForEach(_) => "foreach",

@@ -10,11 +10,13 @@
 mod bell;
 pub mod driver;
 mod execute;
+mod http;
 pub mod output;
 mod private;
 pub mod process;
 pub mod project;
 pub mod signals;
 mod teller;
+pub mod tools;
 pub mod values;
 pub mod world;

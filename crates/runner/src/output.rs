@@ -28,14 +28,19 @@ impl Failure {
 }
 
 /// Every sort of failure, with what it means.
-pub const FAILURES: [(&str, &str); 11] = [
+pub const FAILURES: [(&str, &str); 13] = [
     ("ExitCode", "the program ended with another exit code than 0"),
     ("Signal", "the program was ended by a signal that was not Threadline's"),
     ("Timeout", "the step took longer than its `timeout`"),
-    ("OutputTooLarge", "the program printed more than `max_output`"),
+    ("OutputTooLarge", "the program printed more than `max_output`, or an answer is larger"),
     ("Start", "the program could not be started"),
-    ("Format", "the output is not what `capture_format` says"),
+    ("Format", "the output is not what `capture_format` says, or an answer is not what its type says"),
     ("Evaluation", "a field of the step has no value"),
+    ("Http", "the server could not be reached, or answered with another status than 2xx"),
+    (
+        "Tool",
+        "the tool says that it failed, does not take these parameters, is not there, or its server ended",
+    ),
     ("File", "a file could not be written"),
     ("Crash", "the step was running when Threadline was killed, and `on_crash` is `fail`"),
     ("Items", "items of a `foreach` failed"),
@@ -81,7 +86,10 @@ pub fn envelope(store: &Store, measured: &Measured, result: Left) -> Result<Outp
 pub fn checked(settled: &Settled, measured: &Measured, left: Left) -> Left {
     let Ok(value) = &left.value else { return left };
     let meta = meta(Status::Completed, measured, None);
-    let printed = left.output.as_ref().or(Some(value).filter(|_| meta.get("cpu_time_ms").is_some()));
+    // What a program printed as text, or somebody answered, is the value itself.
+    let is_answer = meta.get("tool_name").is_some() && value.as_str().is_some();
+    let is_printed = is_answer || meta.get("cpu_time_ms").is_some();
+    let printed = left.output.as_ref().or(Some(value).filter(|_| is_printed));
     let compared = evaluate::Left { value, output: printed, meta: &meta };
     let message = match evaluate::expected(settled, &compared, Wanted::Unmet) {
         Err(why) => format!("`expect` cannot be evaluated: {why}"),
@@ -163,7 +171,7 @@ pub fn time(timestamp: Timestamp) -> Value {
     Value::from(format!("{timestamp:.3}"))
 }
 
-fn millis(duration: std::time::Duration) -> Value {
+pub(crate) fn millis(duration: std::time::Duration) -> Value {
     Value::from(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
 }
 

@@ -12,6 +12,7 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod schema;
 pub(crate) mod show;
+pub(crate) mod tools;
 pub(crate) mod vars;
 
 use std::io::{IsTerminal, Write};

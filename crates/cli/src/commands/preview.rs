@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anstyle::Style;
 use ecow::{EcoString, eco_format};
-use threadline_engine::evaluate::file_text;
+use threadline_engine::evaluate::{file_text, url_text};
 use threadline_expect::{Dynamic, Kind};
 use threadline_flow::model::{Action, Field, Retry, Setting, Variable};
 use threadline_flow::plan::{ListNumber, PAYLOAD, Part, Plan, PlannedStep, StepNumber};
@@ -17,8 +17,8 @@ use threadline_lang::diag::excerpt;
 use threadline_lang::source::line_column;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{
-    ComputeError, Document, Entry, Error, Explanation, Expression, Origin, Resolution, Scope, Session, Template,
-    Undefined, Value, World,
+    ComputeError, Document, Entry, Error, Explanation, Expression, Origin, Resolution, Scope, Session,
+    Template, Undefined, Value, World,
 };
 use threadline_runner::process::{Control, Environment};
 use threadline_runner::world::{Commands, Folder, RealWorld};
@@ -215,6 +215,29 @@ impl<'p> Looking<'p, '_> {
                     self.template(word);
                 }
                 self.template(message);
+            }
+            Action::Http(http) => {
+                let Field { of, origin } = &http.url;
+                let url = url_text(of, origin, self.scope, &mut self.session);
+                let (shown, problem) = match url {
+                    Ok(url) => (Shown::Text(format!("{} {url}", http.method)), None),
+                    Err(error) => (Shown::Nothing, Some(error.problem(plan.workflow.file.text()).message)),
+                };
+                self.add(origin, shown, problem.into_iter().collect());
+                // What is not known yet would be encoded as it is written.
+                if let Some(field) = self.fields.last_mut()
+                    && field.references.iter().any(|reference| reference.value.is_err())
+                {
+                    field.shown = Shown::Text(format!("{} {}", http.method, of.source()));
+                    field.problems.clear();
+                }
+                http.headers.iter().for_each(|(_, value)| self.template(value));
+                http.query.iter().chain(&http.body).for_each(|field| self.document(field));
+            }
+            Action::Tool(call) => {
+                let name = Shown::Text(call.name.of.to_string());
+                self.add(&call.name.origin, name, Vec::new());
+                call.params.iter().for_each(|field| self.document(field));
             }
             Action::WriteFile(file) => {
                 self.template(&file.path);
@@ -425,7 +448,7 @@ fn foreach_of(plan: &Plan, list: ListNumber) -> Option<StepNumber> {
 }
 
 /// The names that are there before a run.
-fn run_scope(plan: &Plan, inputs: Value, payload: Option<Value>) -> Scope {
+pub(super) fn run_scope(plan: &Plan, inputs: Value, payload: Option<Value>) -> Scope {
     let unset = |name: &str| (EcoString::from(name), Entry::Unset(WITH_THE_RUN.into()));
     let name = ("name".into(), Entry::Plain(plan.workflow.name.as_str().into()));
     let workflow = layer(&Scope::new(), "workflow", vec![name, unset("id"), unset("start_time")]);
@@ -436,7 +459,8 @@ fn run_scope(plan: &Plan, inputs: Value, payload: Option<Value>) -> Scope {
         ("workflow".into(), Entry::Names(workflow)),
     ];
     if plan.lists[0].graph.is_some() {
-        entries.push(payload.map_or_else(|| unset(PAYLOAD), |payload| (PAYLOAD.into(), Entry::Plain(payload))));
+        entries
+            .push(payload.map_or_else(|| unset(PAYLOAD), |payload| (PAYLOAD.into(), Entry::Plain(payload))));
     }
     if let Some(context) = &plan.workflow.context {
         entries.push(("context".into(), Entry::Definitions(Arc::clone(&context.definitions))));

@@ -297,10 +297,7 @@ fn set_context(
 }
 
 /// What a graph is started with: JSON, or a file after `@`.
-pub(super) fn payload(
-    what: &crate::arguments::What,
-    workflow: &Workflow,
-) -> Result<Option<Value>, Failure> {
+pub(super) fn payload(what: &crate::arguments::What, workflow: &Workflow) -> Result<Option<Value>, Failure> {
     let Some(given) = &what.payload else { return Ok(None) };
     if !matches!(workflow.shape, Shape::Graph { .. }) {
         return Err(Failure::Usage("`--payload` starts a graph, and this is a list of steps".to_owned()));

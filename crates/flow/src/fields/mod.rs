@@ -9,7 +9,10 @@ mod table;
 
 pub use other_versions::{Elsewhere, elsewhere, other_root};
 pub use schema::schema;
-pub(crate) use table::{AGENT, ALLOW, COMPUTED, EDGE, EDGE_CONFIG, INPUT, NODE, RETRY, STEP, TRIGGER, TRIGGER_CONFIG, WRITE_FILE};
+pub(crate) use table::{
+    AGENT, ALLOW, COMPUTED, EDGE, EDGE_CONFIG, HTTP, INPUT, NODE, RETRY, SERVER, SHELL_TOOL, STEP, TRIGGER,
+    TRIGGER_CONFIG, WRITE_FILE,
+};
 pub use table::{ALL, WORKFLOW};
 
 /// An object of a workflow file.
@@ -116,6 +119,10 @@ pub enum ActionName {
     Argv,
     /// `agent`, or `claude`
     Agent,
+    /// `http`
+    Http,
+    /// `tool`
+    Tool,
     /// `write_file`
     WriteFile,
     /// `value`
@@ -130,10 +137,12 @@ pub enum ActionName {
 
 impl ActionName {
     /// Every action, in the order of the reference.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Shell,
         Self::Argv,
         Self::Agent,
+        Self::Http,
+        Self::Tool,
         Self::WriteFile,
         Self::Value,
         Self::ForEach,
@@ -147,6 +156,8 @@ impl ActionName {
             Self::Shell => "shell",
             Self::Argv => "argv",
             Self::Agent => "agent",
+            Self::Http => "http",
+            Self::Tool => "tool",
             Self::WriteFile => "write_file",
             Self::Value => "value",
             Self::ForEach => "foreach",

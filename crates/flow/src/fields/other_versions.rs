@@ -55,7 +55,6 @@ const COMMIT: Elsewhere = Old("commit in a step of its own: `shell: git commit -
 
 static ELSEWHERE: &[(&str, &str, Elsewhere)] = &[
     ("workflow", "secrets", Later(Some("read it from the environment: `${env.NAME}`"))),
-    ("workflow", "servers", Later(None)),
     ("workflow", "policy", Later(None)),
     ("workflow", "trigger", Old("make it a node: `nodes: {start: {trigger: manual}}`")),
     ("workflow", "map", MAP),
@@ -77,9 +76,6 @@ static ELSEWHERE: &[(&str, &str, Elsewhere)] = &[
     ("workflow", "on_failure", Old("steps for the end of a run, however it ends, stand under `finally:`")),
     ("workflow", "timeout", Old("give each step its own `timeout:`")),
     ("workflow", "retry", Old("give each step its own `retry:`")),
-    ("step", "tool", Later(None)),
-    ("step", "params", Later(None)),
-    ("step", "http", Later(Some("call a program: `argv: [curl, --fail, --silent, \"https://...\"]`"))),
     ("step", "workflow", Later(Some("run it as a program: `argv: [threadline, run, FILE]`"))),
     ("step", "with", Later(None)),
     ("step", "secret_output", Later(None)),

@@ -1,6 +1,8 @@
 //! The table itself: every object of a workflow file and every key of it.
 
-use super::ActionName::{Agent, Argv, Condition, ForEach, Shell, Trigger, Value as ValueStep, WriteFile};
+use super::ActionName::{
+    Agent, Argv, Condition, ForEach, Http, Shell, Tool, Trigger, Value as ValueStep, WriteFile,
+};
 use super::{ActionName, Choice, Form, Key, Kind, Object};
 
 const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Key {
@@ -47,6 +49,8 @@ const NEEDS: Kind = Kind::Either(&[TEXT, Kind::List(&TEXT)]);
 pub static ALL: &[&Object] = &[
     &WORKFLOW,
     &STEP,
+    &HTTP,
+    &SHELL_TOOL,
     &WRITE_FILE,
     &RETRY,
     &TRIGGER,
@@ -56,6 +60,7 @@ pub static ALL: &[&Object] = &[
     &EDGE_CONFIG,
     &INPUT,
     &AGENT,
+    &SERVER,
     &COMPUTED,
     &ALLOW,
 ];
@@ -97,6 +102,11 @@ pub static WORKFLOW: Object = Object {
         key("env", Kind::Map(&Kind::Text), "environment variables of every step; null takes one away"),
         key("agents", Kind::Map(&Kind::Object(&AGENT)), "who answers `agent` steps, by name"),
         key(
+            "servers",
+            Kind::Map(&Kind::Object(&SERVER)),
+            "MCP servers, whose tools are called as `SERVER.TOOL`",
+        ),
+        key(
             "computed",
             Kind::Map(&Kind::Object(&COMPUTED)),
             "kinds of computed values of the author's own: `ticket` is read as `${ticket:ABC-1}`",
@@ -108,7 +118,11 @@ pub static WORKFLOW: Object = Object {
             Kind::Nodes,
             "what to do, as a graph: steps by their id, each as soon as what it reads and needs is there",
         ),
-        key("edges", Kind::List(&Kind::Object(&EDGE)), "from one node to another; a node waits for all edges into it"),
+        key(
+            "edges",
+            Kind::List(&Kind::Object(&EDGE)),
+            "from one node to another; a node waits for all edges into it",
+        ),
         key("finally", Kind::Steps, "steps that run at the end, whatever happened"),
         key(
             "imports",
@@ -128,17 +142,24 @@ pub static WORKFLOW: Object = Object {
 pub(crate) static STEP: Object = Object {
     name: "step",
     title: "a step",
-    doc: "one unit of work: exactly one of `shell`, `argv`, `agent`, `claude`, `write_file`, `value`, `foreach`, and as a \
-          node `condition`, `trigger`",
+    doc: "one unit of work: exactly one of `shell`, `argv`, `agent`, `claude`, `http`, `tool`, `write_file`, \
+          `value`, `foreach`, and as a node `condition`, `trigger`",
     keys: &[
         key("id", Kind::Fixed(Form::Name), "a name to read the step's output by: `${ID}`, `${ID.exit_code}`"),
         key("name", TEXT, "a title for people"),
         key("when", Kind::Expression, "a condition: when it is false the step is skipped"),
         key("shell", Kind::Shell, "text for a shell; references in it are bound, never pasted").on(&[Shell]),
         key("argv", Kind::List(&Kind::Text), "a program and its arguments, without a shell").on(&[Argv]),
-        key("agent", Kind::Fixed(Form::Name), "the name of the agent that is to answer").also(&["agent_id"]).on(&[Agent]),
+        key("agent", Kind::Fixed(Form::Name), "the name of the agent that is to answer")
+            .also(&["agent_id"])
+            .on(&[Agent]),
         key("message", Kind::Text, "what the agent is told").on(&[Agent]),
         key("claude", Kind::Text, "short for `agent: claude` and this `message`").on(&[Agent]),
+        key("http", Kind::Object(&HTTP), "a request to a server; its value is the answer").on(&[Http]),
+        key("tool", TEXT, "a tool by its name: `shell`, `http`, or `SERVER.TOOL` of one of `servers`")
+            .also(&["tool_name"])
+            .on(&[Tool]),
+        key("params", Kind::Value, "what the tool is given, an object").also(&["static_params"]).on(&[Tool]),
         key("write_file", Kind::Object(&WRITE_FILE), "a file to write").on(&[WriteFile]),
         key("value", Kind::Value, "a value to compute; its type is kept").on(&[ValueStep]),
         key("foreach", Kind::Value, "a list: the steps of `do` run once for each item").on(&[ForEach]),
@@ -192,13 +213,14 @@ pub(crate) static STEP: Object = Object {
         )
         .default("text")
         .on(PROGRAMS),
-        key("timeout", Kind::Setting(Form::Duration), "how long an attempt may take").on(PROGRAMS),
+        key("timeout", Kind::Setting(Form::Duration), "how long an attempt may take")
+            .on(&[Shell, Argv, Agent, Http, Tool]),
         key(
             "retry",
             Kind::Either(&[Kind::Setting(Form::Count(1)), Kind::Object(&RETRY)]),
             "how often it is tried when it fails: so many attempts in all, or more about it",
         )
-        .on(&[Shell, Argv, Agent, WriteFile]),
+        .on(&[Shell, Argv, Agent, Http, Tool, WriteFile]),
         key(
             "on_crash",
             Kind::Fixed(Form::OneOf(&[
@@ -209,7 +231,7 @@ pub(crate) static STEP: Object = Object {
             "what happens to the step when Threadline was killed while it ran",
         )
         .default("rerun")
-        .on(&[Shell, Argv, Agent, WriteFile]),
+        .on(&[Shell, Argv, Agent, Http, Tool, WriteFile]),
         key(
             "expect",
             Kind::Expectation,
@@ -233,9 +255,13 @@ pub(crate) static STEP: Object = Object {
         key("strict_shell", BOOL, "whether the shell stops at the first command that fails")
             .default("true")
             .on(&[Shell]),
-        key("max_output", Kind::Setting(Form::Size), "more output than this fails the step")
-            .default("64MiB")
-            .on(PROGRAMS),
+        key(
+            "max_output",
+            Kind::Setting(Form::Size),
+            "more output, or a larger answer, than this fails the step",
+        )
+        .default("64MiB")
+        .on(&[Shell, Argv, Agent, Http, Tool]),
     ],
 };
 
@@ -263,8 +289,16 @@ pub(crate) static TRIGGER_CONFIG: Object = Object {
     doc: "more about a trigger",
     keys: &[
         key("enabled", BOOL, "whether it fires; otherwise the node is skipped").default("true"),
-        key("params", Kind::Map(&Kind::Fixed(Form::Any)), "settings of the kind of trigger, such as `cron` or `path`"),
-        key("filters", Kind::Expectation, "what must hold of the payload, as `value`; otherwise the node is skipped"),
+        key(
+            "params",
+            Kind::Map(&Kind::Fixed(Form::Any)),
+            "settings of the kind of trigger, such as `cron` or `path`",
+        ),
+        key(
+            "filters",
+            Kind::Expectation,
+            "what must hold of the payload, as `value`; otherwise the node is skipped",
+        ),
     ],
 };
 
@@ -280,6 +314,7 @@ pub(crate) static NODE: Object = Object {
             "type",
             Kind::Fixed(Form::OneOf(&[
                 choice("agent", "`config` has `agent_id` and `message`"),
+                choice("tool", "`config` has `tool_name` and `static_params`"),
                 choice("conditional", "`config` has `condition` and `condition_type`"),
                 choice("trigger", "`config` has `trigger`"),
                 choice("step", "`config` is a step"),
@@ -298,7 +333,9 @@ pub(crate) static EDGE: Object = Object {
     title: "an edge",
     doc: "from one node to another",
     keys: &[
-        key("from", Kind::Fixed(Form::Name), "the node it leaves").also(&["from_node_id", "source"]).required(),
+        key("from", Kind::Fixed(Form::Name), "the node it leaves")
+            .also(&["from_node_id", "source"])
+            .required(),
         key("to", Kind::Fixed(Form::Name), "the node it leads to").also(&["to_node_id", "target"]).required(),
         key("branch", Kind::Fixed(Form::Text), "the branch of a conditional that it belongs to"),
         key("config", Kind::Object(&EDGE_CONFIG), "more about it"),
@@ -311,6 +348,50 @@ pub(crate) static EDGE_CONFIG: Object = Object {
     title: "`config` of an edge",
     doc: "more about an edge",
     keys: &[key("branch", Kind::Fixed(Form::Text), "the branch of a conditional that it belongs to")],
+};
+
+/// A request to a server.
+pub(crate) static HTTP: Object = Object {
+    name: "http",
+    title: "`http`",
+    doc: "a request to a server",
+    keys: &[
+        key(
+            "method",
+            Kind::Fixed(Form::OneOf(&[
+                choice("GET", "ask for something").also(&["get"]),
+                choice("POST", "give something to be dealt with").also(&["post"]),
+                choice("PUT", "put something in a place").also(&["put"]),
+                choice("PATCH", "change something").also(&["patch"]),
+                choice("DELETE", "take something away").also(&["delete"]),
+                choice("HEAD", "ask for the headers of an answer").also(&["head"]),
+                choice("OPTIONS", "ask what is possible").also(&["options"]),
+            ])),
+            "what is asked for",
+        )
+        .default("GET"),
+        key(
+            "url",
+            Kind::Text,
+            "where, with `http` or `https`: a reference in it is percent-encoded, one at its beginning is taken as it is",
+        )
+        .required(),
+        key("headers", Kind::Map(&Kind::Text), "header lines of the request"),
+        key("query", Kind::Value, "an object of names and values that are added to the URL; of a list, one for each item"),
+        key("body", Kind::Value, "what is sent: an object or a list as JSON, text as it is"),
+        key("timeout", Kind::Setting(Form::Duration), "how long the answer may take").default("30s"),
+    ],
+};
+
+/// What the tool `shell` is given.
+pub(crate) static SHELL_TOOL: Object = Object {
+    name: "shell_tool",
+    title: "`params` of `shell`",
+    doc: "what the tool `shell` is given: one of them",
+    keys: &[
+        key("command", Kind::Shell, "text for a shell; references in it are bound, as in a `shell` step"),
+        key("argv", Kind::List(&Kind::Text), "a program and its arguments, without a shell"),
+    ],
 };
 
 /// A file to write.
@@ -397,6 +478,24 @@ pub(crate) static AGENT: Object = Object {
         .default("command"),
         key("command", Kind::List(&Kind::Text), "the program and its arguments").required(),
         key("model", TEXT, "a name for the records"),
+    ],
+};
+
+/// A server of tools.
+pub(crate) static SERVER: Object = Object {
+    name: "server",
+    title: "a server",
+    doc: "an MCP server: a program that is spoken to over its stdin and stdout, or a URL",
+    keys: &[
+        key(
+            "command",
+            Kind::List(&Kind::Text),
+            "the program and its arguments; started once per run, when it is first needed",
+        ),
+        key("env", Kind::Map(&Kind::Text), "environment variables of the program; null takes one away"),
+        key("cwd", Kind::Text, "the folder it runs in").also(&["working_dir"]),
+        key("url", Kind::Text, "where it is reached over HTTP"),
+        key("headers", Kind::Map(&Kind::Text), "header lines of every request to the URL"),
     ],
 };
 

@@ -3,8 +3,10 @@
 //! Names are not looked up here: that is the plan's work.
 
 mod graph;
+mod http;
 mod read;
 mod steps;
+mod tools;
 
 use std::sync::Arc;
 
@@ -15,9 +17,7 @@ use threadline_lang::{Document, DocumentError, Origin, Syntax, Template, Type, U
 
 use crate::checks::Check;
 use crate::fields::{self, AGENT, ALLOW, COMPUTED, INPUT, WORKFLOW};
-use crate::model::{
-    Agent, Allow, Computed, Context, ContextEntry, Field, Import, Input, Shape, Workflow,
-};
+use crate::model::{Agent, Allow, Computed, Context, ContextEntry, Field, Import, Input, Shape, Workflow};
 use crate::problem::{self, Problem, in_order};
 use read::{Fields, Loader, Place, head, shown, span_of};
 use threadline_lang::source::{Node, SourceFile};
@@ -87,12 +87,17 @@ impl Loader {
             context: self.context(&fields),
             env: self.variables(&fields),
             agents: self.agents(&fields),
+            servers: self.servers(&fields),
             computed,
             allow: self.allow(&fields),
             imports: self.imports(&fields),
             exports: self.exports(&fields),
             shape: self.shape(&fields),
-            steps: if fields.found("nodes").is_some() { self.nodes(&fields) } else { self.steps_of(&fields, "steps") },
+            steps: if fields.found("nodes").is_some() {
+                self.nodes(&fields)
+            } else {
+                self.steps_of(&fields, "steps")
+            },
             finally: self.steps_of(&fields, "finally"),
             file: self.file.clone(),
         };
@@ -111,6 +116,7 @@ impl Loader {
             context: None,
             env: Vec::new(),
             agents: vec![default_agent(&self.syntax)],
+            servers: Vec::new(),
             computed: Vec::new(),
             allow: Allow::default(),
             imports: Vec::new(),
@@ -133,7 +139,8 @@ impl Loader {
                 self.problem(Check::KeyNotHere.at(edges.entry.key_span, message));
             }
             (None, None, _) if !fields.misspelt("steps") && !fields.misspelt("nodes") => {
-                let message = "a workflow needs `steps`: what to do, one step after the other; or `nodes`, as a graph";
+                let message =
+                    "a workflow needs `steps`: what to do, one step after the other; or `nodes`, as a graph";
                 self.problem(Check::MissingKey.at(head(fields.place.node), message));
             }
             _ => {}
@@ -197,7 +204,7 @@ impl Loader {
     }
 
     /// A program that is not empty.
-    fn program<T>(
+    pub(super) fn program<T>(
         &mut self,
         command: Option<Vec<T>>,
         place: Option<Place<'_>>,

@@ -271,9 +271,9 @@ impl Loader {
         let given = self.duration(fields, name);
         if let (Some(Setting::Fixed(Duration::ZERO)), Some(place)) = (&given, fields.get(name)) {
             let message = format!("`{name}` is 0: nothing could be done in that time");
-            self.problem(
-                Check::BadDuration.at(span_of(place.node), message).hint("leave it out for no limit"),
-            );
+            let without = fields.object.known(name).default.unwrap_or("no limit");
+            let hint = format!("leave it out for {without}");
+            self.problem(Check::BadDuration.at(span_of(place.node), message).hint(hint));
         }
         given
     }

@@ -7,6 +7,7 @@ use threadline_expect::Expectations;
 
 use super::Steps;
 use super::read::{Fields, Loader, Place, head, shown, span_of};
+use super::tools::tool_name;
 use crate::checks::Check;
 use crate::fields::{ActionName, RETRY, STEP, WRITE_FILE};
 use crate::forms;
@@ -74,7 +75,7 @@ impl Loader {
             when: self.expression(&fields, "when"),
             capture: self.capture(&fields),
             format,
-            timeout: self.time_limit(&fields, "timeout"),
+            timeout: self.time_limit(&fields, "timeout").or_else(|| self.http_timeout(&fields)),
             retry: self.retry(&fields),
             on_crash: match self.choice(&fields, "on_crash") {
                 Some("fail") => OnCrash::Fail,
@@ -92,6 +93,7 @@ impl Loader {
             max_output: self.size(&fields, "max_output"),
             expect: self.expectations(&fields, &action),
             needs: self.needs(&fields),
+            tool: if matches!(action, Action::Tool(_)) { None } else { tool_name(&fields) },
             origin,
             action,
         };
@@ -128,7 +130,7 @@ impl Loader {
         if fields.place.node.entries().any(|(key, _)| STEP.key(key).is_none()) {
             return;
         }
-        let needs = [("message", "agent"), ("do", "foreach")];
+        let needs = [("message", "agent"), ("do", "foreach"), ("params", "tool")];
         for (key, action) in needs {
             if let Some(found) = fields.found(key) {
                 let message = format!("`{key}` needs `{action}` beside it");
@@ -162,6 +164,8 @@ impl Loader {
                 Some(Action::Argv(argv))
             }
             ActionName::Agent => self.agent(fields),
+            ActionName::Http => self.http(fields),
+            ActionName::Tool => self.tool(fields),
             ActionName::WriteFile => self.write_file(fields),
             ActionName::Value => Some(Action::Value(self.document_of(fields, "value")?)),
             ActionName::ForEach => self.for_each(fields),
@@ -304,11 +308,14 @@ impl Loader {
             self.problem(problem);
         }
         let span = fields.found("expect").map_or(place.node.span, |found| found.entry.key_span);
-        if !matches!(action, Action::Shell { .. } | Action::Argv(_) | Action::Agent { .. }) {
-            for root in ["exit_code", "output"].into_iter().filter(|root| expectations.reads(root)) {
-                let message = format!("`expect` reads `{root}`, and a step that runs no program has none");
-                self.problem(Check::KeyNotHere.at(span, message).hint("check its `value`"));
-            }
+        let without: &[&str] = match action {
+            Action::Shell { .. } | Action::Argv(_) | Action::Agent { .. } => &[],
+            Action::Http(_) | Action::Tool(_) => &["exit_code"],
+            _ => &["exit_code", "output"],
+        };
+        for root in without.iter().filter(|root| expectations.reads(root)) {
+            let message = format!("`expect` reads `{root}`, and a step that runs no program has none");
+            self.problem(Check::KeyNotHere.at(span, message).hint("check its `value`"));
         }
         if expectations.reads("facts") {
             let problem =

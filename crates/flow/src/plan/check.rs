@@ -20,7 +20,7 @@ use super::order::Order;
 use super::{PAYLOAD, Part, Plan, ROOTS, Read, StepNumber};
 use crate::checks::Check;
 use crate::fields::{Form, other_root};
-use crate::model::{Action, Field, Setting, Step, Variable};
+use crate::model::{Action, Field, Reach, Server, Setting, Step, ToolCall, Variable};
 use crate::problem::{self, Problem, place_in};
 use crate::shell::{Argv, Script};
 
@@ -69,7 +69,8 @@ pub(super) fn check(plan: &mut Plan) -> Vec<Problem> {
 /// The nodes of a graph by their ids.
 fn by_id(plan: &Plan) -> BTreeMap<EcoString, usize> {
     let steps = plan.lists[0].steps.iter().enumerate();
-    let named = steps.filter_map(|(at, step)| Some((plan.steps[*step as usize].step.id.as_ref()?.of.clone(), at)));
+    let named =
+        steps.filter_map(|(at, step)| Some((plan.steps[*step as usize].step.id.as_ref()?.of.clone(), at)));
     named.collect()
 }
 
@@ -267,7 +268,13 @@ impl Checker<'_> {
         self.code_variables(&workflow.env);
         let env = workflow.env.iter().filter_map(|variable| variable.value.as_ref()).map(Readable::Text);
         let agents = workflow.agents.iter().flat_map(|agent| &agent.command).map(Readable::Text);
-        for field in context.chain(env).chain(agents) {
+        let servers = workflow.servers.iter().flat_map(Server::texts).map(Readable::Text);
+        for server in &workflow.servers {
+            if let Reach::Program { env, .. } = &server.reach {
+                self.code_variables(env);
+            }
+        }
+        for field in context.chain(env).chain(agents).chain(servers) {
             if self.is_full() {
                 return;
             }
@@ -334,6 +341,9 @@ impl Checker<'_> {
         }
         if let Action::Agent { agent, .. } = &step.action {
             self.known_agent(agent);
+        }
+        if let Action::Tool(call) = &step.action {
+            self.known_server(call);
         }
         let (mut script, mut argv) = (None, None);
         match &step.action {
@@ -406,6 +416,24 @@ impl Checker<'_> {
             None => problem
                 .note(format!("agents: {}", names.join(", ")))
                 .hint(format!("declare it: `agents: {{{}: {{command: [program]}}}}`", agent.of)),
+        };
+        self.problem(problem);
+    }
+
+    fn known_server(&mut self, call: &ToolCall) {
+        let servers = &self.plan.workflow.servers;
+        if servers.iter().any(|known| known.name == call.server) {
+            return;
+        }
+        let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+        let message = format!("there is no server `{}`", call.server);
+        let problem = Check::UnknownTool.at(call.name.origin.span, message);
+        let problem = match nearest(&call.server, names.iter().copied()) {
+            Some(near) => problem.hint(format!("did you mean `{near}.{}`", call.tool)),
+            None if names.is_empty() => {
+                problem.hint(format!("declare it: `servers: {{{}: {{command: [program]}}}}`", call.server))
+            }
+            None => problem.note(format!("servers: {}", names.join(", "))),
         };
         self.problem(problem);
     }
@@ -621,7 +649,8 @@ impl Checker<'_> {
         } else {
             Check::NoStepBefore.at(span, "`prev` is the step before, and there is none")
         };
-        let is_node = reader.step.is_some_and(|step| self.plan.steps[step as usize].list == 0) && self.is_graph();
+        let is_node =
+            reader.step.is_some_and(|step| self.plan.steps[step as usize].list == 0) && self.is_graph();
         let problem = if is_node {
             problem.hint("no node of a graph comes before another: read one by its id, `${ID}`")
         } else {
@@ -693,6 +722,12 @@ fn readable(step: &Step) -> Vec<Readable<'_>> {
         // Commands are analysed on their own.
         Action::Shell { .. } | Action::Argv(_) | Action::Trigger(_) => {}
         Action::Agent { message, .. } => fields.push(Readable::Text(message)),
+        Action::Http(http) => {
+            fields.push(Readable::Text(&http.url));
+            fields.extend(http.headers.iter().map(|(_, value)| Readable::Text(value)));
+            fields.extend(http.query.iter().chain(&http.body).map(Readable::Value));
+        }
+        Action::Tool(call) => fields.extend(call.params.iter().map(Readable::Value)),
         Action::WriteFile(file) => {
             fields.extend([Readable::Text(&file.path), Readable::Value(&file.content)]);
         }

@@ -179,6 +179,8 @@ impl Action {
             Self::Shell { .. } => ActionName::Shell,
             Self::Argv(_) => ActionName::Argv,
             Self::Agent { .. } => ActionName::Agent,
+            Self::Http(_) => ActionName::Http,
+            Self::Tool(_) => ActionName::Tool,
             Self::WriteFile(_) => ActionName::WriteFile,
             Self::Value(_) => ActionName::Value,
             Self::ForEach(_) => ActionName::ForEach,

@@ -258,6 +258,6 @@ fn value_type(step: &Step) -> Option<Type> {
         // Without a name in scope only what the text itself says is known.
         Action::Value(document) => document.of.infer(&Scope::new()).types.only(),
         Action::ForEach(_) => Some(Type::List),
-        Action::WriteFile(_) => None,
+        Action::Http(_) | Action::Tool(_) | Action::WriteFile(_) => None,
     }
 }

@@ -10,8 +10,14 @@ use crate::model::{Shape, Step, Workflow};
 /// The plan of a workflow before its names are looked up.
 pub(super) fn number(workflow: Arc<Workflow>) -> Plan {
     let source = Arc::clone(&workflow);
-    let mut plan =
-        Plan { workflow, steps: Vec::new(), lists: Vec::new(), finally: None, export_reads: Vec::new(), old_spellings: Vec::new() };
+    let mut plan = Plan {
+        workflow,
+        steps: Vec::new(),
+        lists: Vec::new(),
+        finally: None,
+        export_reads: Vec::new(),
+        old_spellings: Vec::new(),
+    };
     plan.add_list(&source.steps, None, "");
     if matches!(source.shape, Shape::Graph { .. }) {
         plan.lists[0].graph = Some(Graph::default());

@@ -21,7 +21,8 @@ impl Checker<'_> {
         reference: &Reference,
     ) -> bool {
         // Of nodes the reader waits for all that it reads: none of it can be unset when it runs.
-        let waited_for = makers.steps.iter().filter(|made| self.reads_node(reader, **made, reference)).count();
+        let waited_for =
+            makers.steps.iter().filter(|made| self.reads_node(reader, **made, reference)).count();
         if waited_for > 0 && waited_for == makers.steps.len() {
             return false;
         }

@@ -157,16 +157,20 @@ fn base64(call: &mut Call<'_>) -> Result<Value, FuncError> {
     call.make_text(size, |out| STANDARD.encode_string(text.as_bytes(), out))
 }
 
+/// Appends a text percent-encoded for one part of a URL, as the filter `url` gives it.
 #[cfg(feature = "codec")]
-fn url(call: &mut Call<'_>) -> Result<Value, FuncError> {
+pub fn percent_encode(text: &str, out: &mut String) {
     use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
     const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    out.extend(utf8_percent_encode(text, &RESERVED));
+}
+
+#[cfg(feature = "codec")]
+fn url(call: &mut Call<'_>) -> Result<Value, FuncError> {
     let text = scalar(call)?;
     let is_kept = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let size = text.bytes().map(|byte| if is_kept(byte) { 1 } else { 3 }).sum();
-    call.make_text(size, |out| {
-        out.extend(utf8_percent_encode(&text, &RESERVED));
-    })
+    call.make_text(size, |out| percent_encode(&text, out))
 }
 
 #[cfg(feature = "codec")]

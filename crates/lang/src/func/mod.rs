@@ -7,6 +7,8 @@
 mod binding;
 mod call;
 mod codec;
+#[cfg(feature = "codec")]
+pub use codec::percent_encode;
 mod collection;
 mod convert;
 mod distinct;

@@ -5,9 +5,10 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::mpsc::TryRecvError;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
 /// What was asked for. The later ones include the earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,13 +65,42 @@ impl Control {
     fn ask(&self, what: Asked) {
         self.0.asked.fetch_max(what as u8, Ordering::SeqCst);
         for wake in lock(&self.0.waiting).iter() {
-            // The counter of an eventfd cannot overflow by ones in a lifetime, so the only failure is a signal.
-            while rustix::io::write(wake, &1u64.to_ne_bytes()) == Err(rustix::io::Errno::INTR) {}
+            ring(wake);
         }
     }
 
     fn chain(&self) -> impl Iterator<Item = &Shared> {
         std::iter::successors(Some(&*self.0), |shared| shared.parent.as_ref().map(|parent| &*parent.0))
+    }
+
+    /// Does something on a thread of its own, and waits until it is done. When something is asked before, nobody waits any
+    /// longer, and there is no result: what it does ends with this process at the latest.
+    pub(crate) fn aside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> rustix::io::Result<Option<T>> {
+        let waiting = self.wait_here()?;
+        let (done, result) = std::sync::mpsc::channel();
+        let wake = Wake(waiting.wake.clone());
+        std::thread::spawn(move || {
+            // Also when it panics somebody waits for it.
+            let wake = wake;
+            // Nobody may be left who wants it.
+            let _ = done.send(work());
+            drop(done);
+            drop(wake);
+        });
+        loop {
+            match result.try_recv() {
+                Ok(result) => return Ok(Some(result)),
+                Err(TryRecvError::Disconnected) => return Ok(None),
+                Err(TryRecvError::Empty) if waiting.asked() != Asked::Nothing => return Ok(None),
+                Err(TryRecvError::Empty) => {}
+            }
+            // Interrupted, or no memory for a moment: look again.
+            let _ = poll(&mut [PollFd::new(&waiting.wake, PollFlags::IN)], None);
+            waiting.clear();
+        }
     }
 
     /// Makes this thread wake up when something is asked, until the result is dropped.
@@ -81,6 +111,20 @@ impl Control {
         }
         Ok(Waiting { control: self, wake })
     }
+}
+
+/// Wakes a thread when it is dropped.
+struct Wake(Arc<OwnedFd>);
+
+impl Drop for Wake {
+    fn drop(&mut self) {
+        ring(&self.0);
+    }
+}
+
+/// The counter of an eventfd cannot overflow by ones in a lifetime, so the only failure is a signal.
+fn ring(wake: &OwnedFd) {
+    while rustix::io::write(wake, &1u64.to_ne_bytes()) == Err(rustix::io::Errno::INTR) {}
 }
 
 /// A thread that is woken by a control.

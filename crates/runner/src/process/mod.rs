@@ -16,6 +16,7 @@ mod start;
 
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,6 +63,9 @@ pub enum Stdin {
     Null,
     /// These bytes, as far as it wants them.
     Bytes(Arc<[u8]>),
+    /// What somebody writes into a pipe, of which this is the other end: a conversation. What the child writes is told
+    /// as it comes, and not kept.
+    Pipe(Arc<OwnedFd>),
 }
 
 /// How a child ended. Whatever ended it first is what counts.

@@ -319,6 +319,10 @@ impl Output {
         on_output: &mut dyn FnMut(Stream, &[u8]),
     ) -> Result<(), How> {
         self.owed = self.owed.saturating_sub(piece.len() as u64);
+        if let Stdin::Pipe(_) = spec.stdin {
+            on_output(self.stream, piece);
+            return Ok(());
+        }
         let room = usize::try_from(spec.max_output - self.collected.len()).unwrap_or(usize::MAX);
         let kept = &piece[..piece.len().min(room)];
         if !kept.is_empty() {

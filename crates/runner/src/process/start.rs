@@ -195,6 +195,7 @@ pub(super) fn command(spec: &Spec, child: &OsStr) -> Result<Command, StartError>
     command.envs(spec.env.variables()).envs(spec.env.mark_of(child));
     command.stdin(match &spec.stdin {
         Stdin::Bytes(bytes) if !bytes.is_empty() => Stdio::piped(),
+        Stdin::Pipe(end) => end.try_clone().map_err(|error| StartError::from_system(&error, spec))?.into(),
         _ => Stdio::null(),
     });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -310,21 +310,41 @@ impl Fields<'_, '_> {
     }
 
     fn action(&mut self, step: &Step, act: Option<&Act>) {
+        let of_tool = step.tool.is_some();
+        let (shell, argv) = if of_tool { ("params.command", "params.argv") } else { ("shell", "argv") };
         match (&step.action, act) {
             (Action::Shell { text, .. }, Some(Act::Shell { bound })) => {
-                self.add("shell", Some(&text.origin), Shown::Shell(bound.clone()));
+                self.add(shell, Some(&text.origin), Shown::Shell(bound.clone()));
             }
             (Action::Shell { text, .. }, Some(Act::Verbatim { text: verbatim })) => {
-                self.add("shell", Some(&text.origin), Shown::Text(verbatim.to_string()));
+                self.add(shell, Some(&text.origin), Shown::Text(verbatim.to_string()));
             }
             (Action::Argv(words), Some(Act::Argv(arguments))) => {
                 let origin = words.first().map(|word| &word.origin);
-                self.add("argv", origin, Shown::Words(arguments.clone()));
+                self.add(argv, origin, Shown::Words(arguments.clone()));
             }
             (Action::Agent { message, .. }, Some(Act::Agent { command, message: text, .. })) => {
                 let words = command.iter().map(|word| Value::from(word.as_str())).collect();
                 self.add("command", None, Shown::Value(Value::list(words).unwrap_or_default()));
                 self.add("message", Some(&message.origin), Shown::Text(text.clone()));
+            }
+            (Action::Http(http), Some(Act::Http(request))) => {
+                let line = format!("{} {}", request.method, request.url);
+                let base = if of_tool { "params" } else { "http" };
+                self.add(&format!("{base}.url"), Some(&http.url.origin), Shown::Text(line));
+                for (name, value) in &request.headers {
+                    let written = http.headers.iter().find(|(known, _)| known == name);
+                    let origin = written.map(|(_, field)| &field.origin);
+                    self.add(&format!("{base}.headers.{name}"), origin, Shown::Text(value.clone()));
+                }
+                if let (Some(text), Some(field)) = (&request.body, &http.body) {
+                    self.add(&format!("{base}.body"), Some(&field.origin), Shown::Text(text.clone()));
+                }
+            }
+            (Action::Tool(call), Some(Act::Tool(called))) => {
+                self.add("tool", Some(&call.name.origin), Shown::Text(call.name.of.to_string()));
+                let origin = call.params.as_ref().map(|field| &field.origin);
+                self.add("params", origin, Shown::Value(called.params.clone()));
             }
             (Action::WriteFile(file), Some(Act::WriteFile { path, content, .. })) => {
                 self.add("write_file.path", Some(&file.path.origin), Shown::Text(path.clone()));
@@ -349,6 +369,10 @@ impl Fields<'_, '_> {
             Action::Shell { text, .. } => self.add("shell", Some(&text.origin), Shown::Nothing),
             Action::Argv(words) => self.add("argv", words.first().map(|word| &word.origin), Shown::Nothing),
             Action::Agent { message, .. } => self.add("message", Some(&message.origin), Shown::Nothing),
+            Action::Http(http) => self.add("http.url", Some(&http.url.origin), Shown::Nothing),
+            Action::Tool(call) => {
+                self.add("params", call.params.as_ref().map(|field| &field.origin), Shown::Nothing);
+            }
             Action::WriteFile(file) => {
                 self.add("write_file.path", Some(&file.path.origin), Shown::Nothing);
                 self.add("write_file.content", Some(&file.content.origin), Shown::Nothing);
@@ -383,11 +407,21 @@ pub(crate) fn field_of(step: &PlannedStep, origin: Option<&Origin>) -> String {
     let mut words = path.split('.');
     let first = words.next().unwrap_or(path);
     match first.split('[').next().unwrap_or(first) {
-        "env" | "write_file" => words.next().map_or(path.to_owned(), |second| {
+        "http" | "params" if second_is(path, "headers") => {
+            path.split('.').take(3).collect::<Vec<_>>().join(".").to_ascii_lowercase()
+        }
+        // What the tool of a server is given is one field.
+        "params" if step.step.tool.is_none() => "params".to_owned(),
+        "env" | "http" | "params" | "write_file" => words.next().map_or(path.to_owned(), |second| {
             format!("{first}.{}", second.split('[').next().unwrap_or(second))
         }),
         "agents" => "command".to_owned(),
+        "servers" => "server".to_owned(),
         "claude" => "message".to_owned(),
         first => first.to_owned(),
     }
+}
+
+fn second_is(path: &str, name: &str) -> bool {
+    path.split('.').nth(1) == Some(name)
 }

@@ -1,0 +1,256 @@
+//! `threadline tools`: the servers of a workflow, their tools, and what each takes.
+//!
+//! Servers are started for it and ended at once; no tool is called.
+
+use std::fmt::Write as _;
+
+use anstyle::Style;
+use ecow::EcoString;
+use threadline_engine::evaluate;
+use threadline_expect::Schema;
+use threadline_flow::model::{Action, Server};
+use threadline_flow::plan::Plan;
+use threadline_lang::diag::nearest;
+use threadline_lang::value::JsonStyle;
+use threadline_lang::{Session, Value};
+use threadline_runner::process::{self, Control, Environment};
+use threadline_runner::tools::{Listing, Servers, Surroundings, Tool};
+use threadline_runner::world::{Commands, Folder, RealWorld};
+
+use super::history::project;
+use super::preview::run_scope;
+use super::run::{Prepared, payload, prepare};
+use super::{object, print, print_styled};
+use crate::arguments::Tools;
+use crate::exit::Failure;
+use crate::inputs;
+use crate::report::{Report, Source, visible};
+use crate::table::Table;
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+const PLAIN: Style = Style::new();
+
+/// A server of the workflow, and what it says of itself.
+struct Found<'p> {
+    name: &'p EcoString,
+    listing: Listing,
+}
+
+/// `threadline tools`
+pub(crate) fn tools(call: &Tools) -> Result<(), Failure> {
+    let file = inputs::read_source(&call.what.file)?;
+    let Prepared { plan, inputs, .. } = prepare(&file, &call.what)?;
+    let (server, tool) = match call.name.as_deref().map(|name| name.split_once('.').ok_or(name)) {
+        None => (None, None),
+        Some(Err(server)) => (Some(server), None),
+        Some(Ok((server, tool))) => (Some(server), Some(tool)),
+    };
+    let wanted = wanted(&plan, server)?;
+    let (mut found, mut reports) = (Vec::new(), Vec::new());
+    let source = Source { name: file.name(), text: file.text() };
+    let project = project(call.dir.as_deref())?;
+    // Where orphans cannot be adopted they are still found by their mark.
+    let _ = process::adopt_orphans();
+    let run = uuid::Uuid::new_v4().to_string();
+    let servers = Servers::new(Surroundings {
+        env: Environment::inherited(),
+        run: run.clone(),
+        here: project.here().to_owned(),
+        spool: std::env::temp_dir(),
+        control: Control::new(),
+    });
+    let scope = run_scope(&plan, inputs, payload(&call.what, &plan.workflow)?);
+    for server in wanted {
+        let commands = Commands::Refused("nothing of the workflow is run");
+        let mut world = RealWorld {
+            folder: Folder::new(project.here()),
+            project: &project,
+            env: Environment::inherited(),
+            commands,
+            computed: &[],
+            control: Control::new(),
+            spool: std::env::temp_dir(),
+        };
+        let mut session = Session::new(&mut world).limits(&plan.workflow.syntax.limits);
+        let resolved = match evaluate::server(server, &scope, &mut session) {
+            Ok(resolved) => resolved,
+            Err(errors) => {
+                let problems = errors.iter().map(|error| error.problem(source.text));
+                reports.extend(problems.map(|problem| Report::problem(source, &problem)));
+                continue;
+            }
+        };
+        match servers.listing(&resolved) {
+            Ok(listing) => found.push(Found { name: &server.name, listing }),
+            Err(failure) => reports.push(Report::at(source, server.span, &failure.message, &[], &[])),
+        }
+    }
+    servers.end();
+    process::end_left_over(&run, std::time::Duration::ZERO);
+    if call.name.is_none() {
+        reports.extend(unfit(&plan, &found, source));
+    }
+    show(&found, tool, call.json)?;
+    if reports.is_empty() { Ok(()) } else { Err(Failure::Failed(reports)) }
+}
+
+/// The servers that are asked for: one, or all.
+fn wanted<'p>(plan: &'p Plan, name: Option<&str>) -> Result<Vec<&'p Server>, Failure> {
+    let all = plan.workflow.servers.iter();
+    let wanted: Vec<&Server> =
+        all.clone().filter(|server| name.is_none_or(|name| server.name == name)).collect();
+    if let Some(name) = name.filter(|_| wanted.is_empty()) {
+        let near = nearest(name, all.map(|server| server.name.as_str()));
+        let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`"));
+        return Err(Failure::Usage(format!("the workflow has no server `{name}`{hint}")));
+    }
+    Ok(wanted)
+}
+
+/// The steps whose parameters are written out, and are not what their tools take.
+fn unfit(plan: &Plan, found: &[Found<'_>], source: Source<'_>) -> Vec<Report> {
+    let mut reports = Vec::new();
+    for step in &plan.steps {
+        let Action::Tool(call) = &step.step.action else { continue };
+        let Some(server) = found.iter().find(|found| *found.name == call.server) else { continue };
+        let Some(tool) = server.listing.tools.iter().find(|tool| tool.name == call.tool.as_str()) else {
+            let near = nearest(&call.tool, server.listing.tools.iter().map(|tool| tool.name.as_str()));
+            let hint = near.map(|near| format!("did you mean `{}.{near}`", call.server));
+            let message = format!("the server `{}` has no tool `{}`", call.server, call.tool);
+            reports.push(Report::at(source, call.name.origin.span, &message, &[], hint.as_slice()));
+            continue;
+        };
+        let nothing = object([]);
+        let params = match &call.params {
+            Some(params) => params.of.as_fixed(),
+            None => Some(&nothing),
+        };
+        let (Some(params), Ok(schema)) = (params, Schema::compile(&tool.parameters)) else { continue };
+        for problem in schema.problems(params) {
+            let origin = call.params.as_ref().map_or(&call.name.origin, |params| &params.origin);
+            let message = format!("`params` are not what `{}` takes: {problem}", call.name.of);
+            let span = threadline_lang::diag::Span {
+                end: origin.span.end.min(origin.span.start + 1),
+                ..origin.span
+            };
+            reports.push(Report::at(source, span, &message, &[], &[]));
+        }
+    }
+    reports
+}
+
+fn show(found: &[Found<'_>], only: Option<&str>, json: bool) -> Result<(), Failure> {
+    let is_wanted = |tool: &&Tool| only.is_none_or(|only| tool.name == only);
+    if let (Some(only), [one]) = (only, found)
+        && !one.listing.tools.iter().any(|tool| tool.name == only)
+    {
+        let near = nearest(only, one.listing.tools.iter().map(|tool| tool.name.as_str()));
+        let hint = near.map_or(String::new(), |near| format!("; did you mean `{}.{near}`", one.name));
+        return Err(Failure::Usage(format!("the server `{}` has no tool `{only}`{hint}", one.name)));
+    }
+    if json {
+        let servers = found.iter().map(|server| {
+            let tools =
+                server.listing.tools.iter().filter(is_wanted).map(|tool| tool_json(server.name, tool));
+            object([
+                ("name", server.name.clone().into()),
+                ("title", server.listing.title.clone().map_or(Value::NULL, Value::from)),
+                ("version", server.listing.version.clone().map_or(Value::NULL, Value::from)),
+                ("tools", Value::list(tools.collect()).unwrap_or_default()),
+            ])
+        });
+        let all = object([("servers", Value::list(servers.collect()).unwrap_or_default())]);
+        return print(&format!("{}\n", all.to_json(JsonStyle::Compact)));
+    }
+    let mut out = String::new();
+    for server in found {
+        let Listing { title, version, tools } = &server.listing;
+        let about: Vec<&str> = title.iter().chain(version).map(String::as_str).collect();
+        let count = if tools.len() == 1 { "1 tool".to_owned() } else { format!("{} tools", tools.len()) };
+        // Writing into a text cannot fail.
+        let _ = writeln!(
+            out,
+            "{BOLD}{}{BOLD:#}  {DIM}{}, {count}{DIM:#}",
+            server.name,
+            visible(&about.join(" "))
+        );
+        let mut table = Table::default();
+        for tool in tools.iter().filter(is_wanted) {
+            let said = tool.description.as_deref().unwrap_or_default();
+            let said = if only.is_some() { String::new() } else { beginning(said) };
+            let name = format!("{}.{}", server.name, tool.name);
+            table.row([(PLAIN, name), (PLAIN, signature(tool)), (DIM, said)]);
+        }
+        out.push_str(&table.text("  "));
+        if let Some(tool) = tools.iter().find(|tool| only == Some(tool.name.as_str())) {
+            out.push_str(&details(tool));
+        }
+    }
+    if found.is_empty() {
+        out.push_str("no servers; the tools `shell` and `http` are built in\n");
+    }
+    print_styled(&out)
+}
+
+/// What a description begins with.
+fn beginning(description: &str) -> String {
+    const SHOWN: usize = 80;
+    let line = description.trim().lines().next().unwrap_or_default();
+    match line.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+fn tool_json(server: &str, tool: &Tool) -> Value {
+    object([
+        ("name", format!("{server}.{}", tool.name).into()),
+        ("description", tool.description.clone().map_or(Value::NULL, Value::from)),
+        ("parameters", tool.parameters.clone()),
+    ])
+}
+
+/// A parameter: its name, its type in words, whether it must be given, and what it is for.
+fn parameters(tool: &Tool) -> Vec<(String, String, bool, String)> {
+    let required = tool.parameters.get("required").and_then(Value::as_list).unwrap_or_default();
+    let properties = tool.parameters.get("properties").and_then(|properties| properties.as_object().cloned());
+    let mut parameters = Vec::new();
+    for (name, schema) in properties.iter().flat_map(|properties| properties.iter()) {
+        let is_required = required.iter().any(|required| required.as_str() == Some(name.as_str()));
+        let text = |key: &str| schema.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let kind = match schema.get("enum").and_then(Value::as_list) {
+            Some(choices) => choices
+                .iter()
+                .map(|choice| choice.to_json(JsonStyle::Compact))
+                .collect::<Vec<_>>()
+                .join(" or "),
+            None => text("type"),
+        };
+        parameters.push((name.as_str().to_owned(), kind, is_required, text("description")));
+    }
+    parameters
+}
+
+/// `path: string, head?: number`
+fn signature(tool: &Tool) -> String {
+    let parameters = parameters(tool).into_iter().map(|(name, kind, is_required, _)| {
+        let mark = if is_required { "" } else { "?" };
+        if kind.is_empty() { format!("{name}{mark}") } else { format!("{name}{mark}: {kind}") }
+    });
+    parameters.collect::<Vec<_>>().join(", ")
+}
+
+fn details(tool: &Tool) -> String {
+    let mut out = String::new();
+    for line in tool.description.iter().flat_map(|description| description.lines()) {
+        let _ = writeln!(out, "    {}", visible(line));
+    }
+    let mut table = Table::default();
+    for (name, kind, is_required, about) in parameters(tool) {
+        let must = if is_required { "must be there" } else { "" };
+        table.row([(PLAIN, name), (PLAIN, kind), (DIM, must.to_owned()), (DIM, about)]);
+    }
+    out.push_str(&table.text("    "));
+    out
+}

@@ -1,0 +1,121 @@
+//! Messages of JSON-RPC, and what the answer of a tool leaves. Nothing here sends anything.
+
+use threadline_lang::value::JsonStyle;
+use threadline_lang::{Limits, Value, data};
+
+use crate::output::{Failure, Left};
+
+/// The code for a method that somebody does not have.
+const NO_SUCH_METHOD: i64 = -32_601;
+
+/// Why a request has no answer.
+#[derive(Debug, Clone)]
+pub(super) enum Failed {
+    /// It did not come in time.
+    Timeout,
+    /// The server ended; how, in words.
+    Ended(String),
+    /// The server answered with an error.
+    Error(String),
+    /// There is no such tool; what there is.
+    NoTool(String),
+    /// The parameters are not what the tool takes.
+    Params(String),
+    /// The server cannot be started or reached.
+    Failure(Failure),
+}
+
+/// A message that arrived.
+pub(super) enum Arrived {
+    /// The answer to a request of ours.
+    Answer(i64, Result<Value, Failed>),
+    /// A request of the server's: its id and method.
+    Asked(Value, String),
+    /// Anything else, which needs no answer.
+    Told,
+}
+
+/// An object of a fixed set of keys.
+pub(super) fn object<const N: usize>(entries: [(&str, Value); N]) -> Value {
+    // What was held before is held again, a level deeper; what is too large for that is null.
+    Value::object(entries.map(|(key, value)| (key.into(), value))).unwrap_or_default()
+}
+
+pub(super) fn request(id: i64, method: &str, params: Value) -> String {
+    text(&object([
+        ("jsonrpc", "2.0".into()),
+        ("id", id.into()),
+        ("method", method.into()),
+        ("params", params),
+    ]))
+}
+
+pub(super) fn notification(method: &str, params: Value) -> String {
+    text(&object([("jsonrpc", "2.0".into()), ("method", method.into()), ("params", params)]))
+}
+
+/// What a server that asks something is told: `ping` is answered, anything else is not offered.
+pub(super) fn reply(id: Value, method: &str) -> String {
+    let (key, value) = if method == "ping" {
+        ("result", object([]))
+    } else {
+        ("error", object([("code", NO_SUCH_METHOD.into()), ("message", "not offered".into())]))
+    };
+    text(&object([("jsonrpc", "2.0".into()), ("id", id), (key, value)]))
+}
+
+fn text(message: &Value) -> String {
+    message.to_json(JsonStyle::Compact)
+}
+
+/// A message of its text; nothing when it is none.
+pub(super) fn read(text: &str) -> Option<Arrived> {
+    let message = data::json::read_value(text.trim(), &Limits::DEFAULT).ok()?;
+    message.as_object()?;
+    let id = message.get("id").filter(|id| !id.is_null());
+    if let Some(method) = message.get("method").and_then(Value::as_str) {
+        return Some(id.map_or(Arrived::Told, |id| Arrived::Asked(id.clone(), method.to_owned())));
+    }
+    let number = id.and_then(|id| id.to_string().parse().ok())?;
+    if let Some(error) = message.get("error") {
+        let said =
+            error.get("message").and_then(Value::as_str).unwrap_or("the server answered with an error");
+        return Some(Arrived::Answer(number, Err(Failed::Error(said.to_owned()))));
+    }
+    Some(Arrived::Answer(number, Ok(message.get("result").cloned().unwrap_or_default())))
+}
+
+/// What the answer of a tool leaves: its structured content as it is; otherwise its texts, one as a text and several as
+/// a list. An answer that says that it is an error fails.
+pub(super) fn left(answer: &Value, max_answer: u64) -> Left {
+    if answer.size() > max_answer {
+        let failure = Failure::new("OutputTooLarge", format!("the answer is larger than {max_answer} bytes"));
+        return Left { value: Err(failure), output: None, stderr: None };
+    }
+    let content = answer.get("content").and_then(Value::as_list).unwrap_or_default();
+    let texts: Vec<&str> = content.iter().filter_map(text_of).collect();
+    let printed = texts.join("\n");
+    if answer.get("isError").and_then(Value::as_bool) == Some(true) {
+        let said =
+            if printed.trim().is_empty() { "the tool failed and does not say why" } else { printed.trim() };
+        return Left { value: Err(Failure::new("Tool", said)), output: Some(printed.into()), stderr: None };
+    }
+    let value = match (answer.get("structuredContent").filter(|value| !value.is_null()), content) {
+        (Some(structured), _) => structured.clone(),
+        (None, []) => Value::NULL,
+        (None, [one]) => part(one),
+        (None, several) => Value::list(several.iter().map(part).collect()).unwrap_or_default(),
+    };
+    let output = value.as_str().is_none().then(|| printed.into());
+    Left { value: Ok(value), output, stderr: None }
+}
+
+fn text_of(part: &Value) -> Option<&str> {
+    let is_text = part.get("type").and_then(Value::as_str) == Some("text");
+    part.get("text").and_then(Value::as_str).filter(|_| is_text)
+}
+
+/// A text as text; an image or a resource as the object that it is.
+fn part(part: &Value) -> Value {
+    text_of(part).map_or_else(|| part.clone(), Value::from)
+}

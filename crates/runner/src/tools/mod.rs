@@ -1,0 +1,312 @@
+//! Tools of MCP servers: a client for what a workflow needs of the protocol, over stdio and over HTTP.
+//!
+//! A server is started or greeted when one of its tools is first called, serves all steps of the run, and is ended with
+//! it. One that ended meanwhile is started again by the next call. Only tools are asked for: nothing is offered to a
+//! server, and what it asks of us is refused.
+
+mod message;
+mod stdio;
+mod web;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use threadline_engine::evaluate::{Reach, Server, ToolCall};
+use threadline_expect::Schema;
+use threadline_lang::Value;
+use threadline_lang::diag::nearest;
+
+use crate::output::{Failure, Left, spoken};
+use crate::process::{Control, Environment};
+use message::{Failed, object};
+
+/// The version of the protocol that we ask for. A server may answer with an older one; what we use is the same in all.
+const PROTOCOL: &str = "2025-06-18";
+
+/// How long a server may take to say who it is: the first start of one may fetch it from a registry.
+const GREETING: Duration = Duration::from_mins(2);
+
+/// So many pages of a list of tools are read.
+const MAX_PAGES: usize = 100;
+
+/// What servers run in.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// Their environment, before what each adds to it.
+    pub env: Environment,
+    /// The run that they belong to, for their mark.
+    pub run: String,
+    /// The folder they run in.
+    pub here: PathBuf,
+    /// The folder for what is too large for memory.
+    pub spool: PathBuf,
+    /// Ends them.
+    pub control: Control,
+}
+
+/// The servers of a run.
+pub struct Servers {
+    surroundings: Surroundings,
+    known: Mutex<BTreeMap<Server, Arc<Slot>>>,
+}
+
+/// A server, while it lives. Who starts it holds the lock, so that it is started once.
+type Slot = Mutex<Option<Arc<Client>>>;
+
+/// A tool as its server describes it.
+#[derive(Debug, Clone)]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// The JSON Schema of its parameters.
+    pub parameters: Value,
+}
+
+/// What a server says of itself.
+#[derive(Debug, Clone)]
+pub struct Listing {
+    /// Its own name.
+    pub title: Option<String>,
+    /// Its version.
+    pub version: Option<String>,
+    /// Its tools, in its order.
+    pub tools: Vec<Tool>,
+}
+
+/// How long a call may take, and how large its answer may be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) max_answer: u64,
+}
+
+/// What a call left, and the version of the server where it is known.
+pub(crate) struct Called {
+    pub(crate) left: Left,
+    pub(crate) version: Option<String>,
+}
+
+/// A server that was greeted.
+struct Client {
+    connection: Connection,
+    listing: Listing,
+}
+
+enum Connection {
+    Stdio(stdio::Stdio),
+    Web(web::Web),
+}
+
+impl Servers {
+    /// No server yet.
+    pub fn new(surroundings: Surroundings) -> Self {
+        Self { surroundings, known: Mutex::default() }
+    }
+
+    /// What a server says of itself; starts it if need be.
+    pub fn listing(&self, server: &Server) -> Result<Listing, Failure> {
+        let client = self.client(server, None).map_err(|failed| failed.failure(server, None, None))?;
+        Ok(client.listing.clone())
+    }
+
+    /// Calls a tool and waits for what it leaves.
+    pub(crate) fn call(&self, call: &ToolCall, limits: Limits) -> Called {
+        let deadline = limits.timeout.map(|timeout| Instant::now() + timeout);
+        let mut version = None;
+        let called = self.client(&call.server, deadline).and_then(|client| {
+            version.clone_from(&client.listing.version);
+            client.call(call, deadline)
+        });
+        let left = match called {
+            Ok(answer) => message::left(&answer, limits.max_answer),
+            Err(failed) => {
+                let failure = failed.failure(&call.server, Some(&call.tool), limits.timeout);
+                Left { value: Err(failure), output: None, stderr: None }
+            }
+        };
+        Called { left, version }
+    }
+
+    /// A server that lives.
+    fn client(&self, server: &Server, deadline: Option<Instant>) -> Result<Arc<Client>, Failed> {
+        let slot = Arc::clone(lock(&self.known).entry(server.clone()).or_default());
+        let mut slot = lock(&slot);
+        if let Some(client) = slot.as_ref().filter(|client| client.connection.lives()) {
+            return Ok(Arc::clone(client));
+        }
+        *slot = None;
+        let connection = match &server.reach {
+            Reach::Program { command, env, cwd } => Connection::Stdio(stdio::Stdio::start(
+                &self.surroundings,
+                &server.name,
+                command,
+                env,
+                cwd.as_deref(),
+            )?),
+            Reach::Url { url, headers } => Connection::Web(web::Web::new(url, headers)),
+        };
+        let greeting = Instant::now() + GREETING;
+        let client =
+            Client::greet(connection, Some(deadline.map_or(greeting, |deadline| deadline.min(greeting))))?;
+        Ok(Arc::clone(slot.insert(Arc::new(client))))
+    }
+
+    /// Ends all servers.
+    pub fn end(&self) {
+        let known = std::mem::take(&mut *lock(&self.known));
+        // One that is being greeted, for a call that nobody waits for any more, is ended by the control.
+        let clients: Vec<Arc<Client>> =
+            known.values().filter_map(|slot| slot.try_lock().ok()?.take()).collect();
+        // All are asked before any is waited for.
+        for client in &clients {
+            client.connection.ask_to_end();
+        }
+        for client in &clients {
+            client.connection.wait_for_end();
+        }
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Client {
+    /// Says who we are, and asks for the tools.
+    fn greet(connection: Connection, deadline: Option<Instant>) -> Result<Self, Failed> {
+        let us = object([("name", "threadline".into()), ("version", env!("CARGO_PKG_VERSION").into())]);
+        let params =
+            object([("protocolVersion", PROTOCOL.into()), ("capabilities", object([])), ("clientInfo", us)]);
+        let greeted = connection.request("initialize", params, deadline)?;
+        connection.greeted(&greeted);
+        connection.notify("notifications/initialized", object([]));
+        let of_server = |key: &str| {
+            let found = greeted.get("serverInfo").and_then(|info| info.get(key));
+            found.and_then(Value::as_str).map(str::to_owned)
+        };
+        let mut listing =
+            Listing { title: of_server("name"), version: of_server("version"), tools: Vec::new() };
+        let mut cursor: Option<Value> = None;
+        for _ in 0..MAX_PAGES {
+            let params = cursor.take().map_or_else(|| object([]), |cursor| object([("cursor", cursor)]));
+            let page = connection.request("tools/list", params, deadline)?;
+            listing
+                .tools
+                .extend(page.get("tools").and_then(Value::as_list).into_iter().flatten().filter_map(tool));
+            cursor = page.get("nextCursor").filter(|cursor| cursor.as_str().is_some()).cloned();
+            if cursor.is_none() {
+                break;
+            }
+        }
+        Ok(Self { connection, listing })
+    }
+
+    fn call(&self, call: &ToolCall, deadline: Option<Instant>) -> Result<Value, Failed> {
+        let tools = &self.listing.tools;
+        let Some(tool) = tools.iter().find(|tool| tool.name == call.tool.as_str()) else {
+            let names = tools.iter().map(|tool| tool.name.as_str());
+            let near = nearest(&call.tool, names.clone()).map(|near| format!("; did you mean `{near}`"));
+            let all = || {
+                format!("; it has {}", names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "))
+            };
+            return Err(Failed::NoTool(near.unwrap_or_else(all)));
+        };
+        // A schema that is none is the server's affair.
+        let schema = Schema::compile(&tool.parameters).ok();
+        let problems = schema.map(|schema| schema.problems(&call.params)).unwrap_or_default();
+        if !problems.is_empty() {
+            return Err(Failed::Params(problems.join("; ")));
+        }
+        let params = object([("name", call.tool.clone().into()), ("arguments", call.params.clone())]);
+        self.connection.request("tools/call", params, deadline)
+    }
+}
+
+fn tool(described: &Value) -> Option<Tool> {
+    let text = |key: &str| described.get(key).and_then(Value::as_str).map(str::to_owned);
+    let parameters = described.get("inputSchema").cloned().unwrap_or_else(|| object([]));
+    Some(Tool { name: text("name")?, description: text("description"), parameters })
+}
+
+impl Connection {
+    fn request(&self, method: &str, params: Value, deadline: Option<Instant>) -> Result<Value, Failed> {
+        match self {
+            Self::Stdio(stdio) => stdio.request(method, params, deadline),
+            Self::Web(web) => web.request(method, params, deadline),
+        }
+    }
+
+    fn notify(&self, method: &str, params: Value) {
+        match self {
+            Self::Stdio(stdio) => stdio.notify(method, params),
+            Self::Web(web) => web.notify(method, params),
+        }
+    }
+
+    /// The server has said who it is.
+    fn greeted(&self, greeted: &Value) {
+        if let (Self::Web(web), Some(version)) =
+            (self, greeted.get("protocolVersion").and_then(Value::as_str))
+        {
+            web.speaks(version);
+        }
+    }
+
+    fn lives(&self) -> bool {
+        match self {
+            Self::Stdio(stdio) => stdio.lives(),
+            Self::Web(web) => web.lives(),
+        }
+    }
+
+    fn ask_to_end(&self) {
+        match self {
+            Self::Stdio(stdio) => stdio.ask_to_end(),
+            Self::Web(web) => web.end(),
+        }
+    }
+
+    fn wait_for_end(&self) {
+        if let Self::Stdio(stdio) = self {
+            stdio.wait_for_end();
+        }
+    }
+}
+
+impl Failed {
+    /// As the failure of a step.
+    fn failure(self, server: &Server, tool: Option<&str>, timeout: Option<Duration>) -> Failure {
+        let name = &server.name;
+        let tool = tool.unwrap_or_default();
+        match self {
+            Self::Failure(failure) => {
+                Failure::new(failure.kind, format!("server `{name}`: {}", failure.message))
+            }
+            Self::Timeout => {
+                let time = timeout.map_or_else(
+                    || format!(": no greeting in {}", spoken(GREETING)),
+                    |time| format!(" after {}", spoken(time)),
+                );
+                Failure::new("Timeout", format!("timed out{time}"))
+            }
+            Self::Ended(how) => Failure::new("Tool", format!("the server `{name}` ended, {how}")),
+            Self::Error(message) => Failure::new("Tool", message),
+            Self::NoTool(rest) => {
+                Failure::new("Tool", format!("the server `{name}` has no tool `{tool}`{rest}"))
+            }
+            Self::Params(problems) => {
+                Failure::new("Tool", format!("`params` are not what `{name}.{tool}` takes: {problems}"))
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,242 @@
+//! A server that is a program: messages are lines on its stdin and stdout.
+//!
+//! It runs as every child does, in its own process group and with the mark of its run, on a thread of its own. Another
+//! thread writes, so that a server that does not read keeps nobody waiting longer than they want to.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+use ecow::EcoString;
+use rustix::pipe::{PipeFlags, pipe_with};
+use threadline_lang::Value;
+
+use super::message::{self, Arrived, Failed, object};
+use super::{Surroundings, lock};
+use crate::output::{self, Failure};
+use crate::process::{self, Control, How, Spec, Stdin, Stream};
+
+/// How long a server whose stdin was closed may take to end by itself.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// The time between the request to end and force.
+const GRACE: Duration = Duration::from_secs(2);
+/// A message is at most so long.
+const MAX_MESSAGE: usize = 64 << 20;
+/// So much of what a server printed to stderr is kept, for the message when it ends.
+const LAST_WORDS: usize = 2 << 10;
+
+/// A program that is spoken to.
+pub(super) struct Stdio {
+    /// What is to be written; nothing once it was asked to end.
+    lines: Mutex<Option<mpsc::Sender<String>>>,
+    shared: Arc<Shared>,
+    control: Control,
+    ended: Mutex<mpsc::Receiver<()>>,
+    next: AtomicI64,
+}
+
+#[derive(Default)]
+struct Shared {
+    /// Who waits for which answer; nobody once it ended.
+    waiting: Mutex<Waiting>,
+}
+
+enum Waiting {
+    For(BTreeMap<i64, mpsc::Sender<Result<Value, Failed>>>),
+    Ended(Failed),
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self::For(BTreeMap::new())
+    }
+}
+
+impl Stdio {
+    pub(super) fn start(
+        surroundings: &Surroundings,
+        name: &str,
+        command: &[String],
+        env: &[(EcoString, Option<String>)],
+        cwd: Option<&str>,
+    ) -> Result<Self, Failed> {
+        let refused = |error: rustix::io::Errno| Failed::Failure(Failure::new("Start", error.to_string()));
+        let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC).map_err(refused)?;
+        let mut environment = surroundings.env.clone();
+        for (name, value) in env {
+            match value {
+                Some(value) => environment.set(name.as_str(), value),
+                None => environment.remove(name.as_str()),
+            }
+        }
+        environment.mark(&surroundings.run, &format!("servers.{name}"));
+        let mut words = command.iter();
+        let spec = Spec {
+            program: words.next().map(Into::into).unwrap_or_default(),
+            args: words.map(Into::into).collect(),
+            env: environment,
+            cwd: cwd.map_or_else(|| surroundings.here.clone(), |cwd| surroundings.here.join(cwd)),
+            stdin: Stdin::Pipe(Arc::new(theirs)),
+            timeout: None,
+            max_output: 0,
+            grace: GRACE,
+            spool: surroundings.spool.clone(),
+        };
+        let (lines, to_write) = mpsc::channel();
+        std::thread::spawn(move || write(ours, &to_write));
+        let (shared, control) = (Arc::<Shared>::default(), surroundings.control.child());
+        let (over, ended) = mpsc::channel();
+        let (of_thread, to_end, replies) = (Arc::clone(&shared), control.clone(), lines.clone());
+        std::thread::spawn(move || {
+            serve(&spec, &to_end, &of_thread, &replies);
+            // Nobody may wait for it.
+            let _ = over.send(());
+        });
+        let next = AtomicI64::new(1);
+        Ok(Self { lines: Mutex::new(Some(lines)), shared, control, ended: Mutex::new(ended), next })
+    }
+
+    pub(super) fn request(
+        &self,
+        method: &str,
+        params: Value,
+        deadline: Option<Instant>,
+    ) -> Result<Value, Failed> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let (sender, answer) = mpsc::channel();
+        match &mut *lock(&self.shared.waiting) {
+            Waiting::For(waiting) => waiting.insert(id, sender),
+            Waiting::Ended(failed) => return Err(failed.clone()),
+        };
+        self.write(message::request(id, method, params));
+        let answered = match deadline {
+            Some(deadline) => answer.recv_timeout(deadline.saturating_duration_since(Instant::now())),
+            None => answer.recv().map_err(Into::into),
+        };
+        answered.unwrap_or_else(|error| {
+            if let mpsc::RecvTimeoutError::Timeout = error {
+                if let Waiting::For(waiting) = &mut *lock(&self.shared.waiting) {
+                    waiting.remove(&id);
+                }
+                self.notify("notifications/cancelled", object([("requestId", id.into())]));
+                return Err(Failed::Timeout);
+            }
+            match &*lock(&self.shared.waiting) {
+                Waiting::Ended(failed) => Err(failed.clone()),
+                Waiting::For(_) => Err(Failed::Ended("without a word".to_owned())),
+            }
+        })
+    }
+
+    pub(super) fn notify(&self, method: &str, params: Value) {
+        self.write(message::notification(method, params));
+    }
+
+    fn write(&self, line: String) {
+        // One that has ended is noticed where its answers are.
+        let _ = lock(&self.lines).as_ref().map(|lines| lines.send(line));
+    }
+
+    pub(super) fn lives(&self) -> bool {
+        matches!(&*lock(&self.shared.waiting), Waiting::For(_))
+    }
+
+    /// Closes its stdin, which tells a server to end.
+    pub(super) fn ask_to_end(&self) {
+        // The thread that reads can write, too, so the end is a line of its own.
+        let _ = lock(&self.lines).take().map(|lines| lines.send(String::new()));
+    }
+
+    /// Waits until it and all that it started is gone, by force if need be.
+    pub(super) fn wait_for_end(&self) {
+        let ended = lock(&self.ended);
+        if ended.recv_timeout(FAREWELL) == Err(mpsc::RecvTimeoutError::Timeout) {
+            self.control.cancel();
+            // It comes when the child is gone.
+            let _ = ended.recv();
+        }
+    }
+}
+
+/// Writes lines until nobody has any, or the server reads no more.
+fn write(pipe: OwnedFd, lines: &mpsc::Receiver<String>) {
+    let mut pipe = File::from(pipe);
+    while let Ok(line) = lines.recv() {
+        if line.is_empty() || pipe.write_all(format!("{line}\n").as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+/// Runs the program, and gives every answer to whoever waits for it.
+fn serve(spec: &Spec, control: &Control, shared: &Shared, replies: &mpsc::Sender<String>) {
+    let (mut line, mut words) = (Vec::new(), Vec::new());
+    let mut take = |stream: Stream, bytes: &[u8]| match stream {
+        Stream::Stderr => {
+            words.extend_from_slice(bytes);
+            let surplus = words.len().saturating_sub(LAST_WORDS);
+            words.drain(..surplus);
+        }
+        Stream::Stdout => {
+            for byte in bytes {
+                if *byte != b'\n' {
+                    line.push(*byte);
+                    continue;
+                }
+                // What is no message is not for us.
+                if let Ok(text) = std::str::from_utf8(&line) {
+                    arrived(text, shared, replies);
+                }
+                line.clear();
+            }
+            if line.len() > MAX_MESSAGE {
+                control.kill();
+            }
+        }
+    };
+    let ended = process::run(spec, control, &mut take);
+    let failed = match ended {
+        Ok(ended) => Failed::Ended(how(ended.how, &words)),
+        Err(error) => {
+            let hint = error.hint().map_or(String::new(), |hint| format!("; {hint}"));
+            Failed::Failure(Failure::new("Start", format!("{error}{hint}")))
+        }
+    };
+    // Whoever waits is told by the end of its channel.
+    *lock(&shared.waiting) = Waiting::Ended(failed);
+}
+
+fn arrived(text: &str, shared: &Shared, replies: &mpsc::Sender<String>) {
+    match message::read(text) {
+        Some(Arrived::Answer(id, answer)) => {
+            let waiting = match &mut *lock(&shared.waiting) {
+                Waiting::For(waiting) => waiting.remove(&id),
+                Waiting::Ended(_) => None,
+            };
+            // Who waited may have left.
+            let _ = waiting.map(|waiting| waiting.send(answer));
+        }
+        Some(Arrived::Asked(id, method)) => {
+            // Nobody writes any more when it is about to end.
+            let _ = replies.send(message::reply(id, &method));
+        }
+        Some(Arrived::Told) | None => {}
+    }
+}
+
+/// How it ended, and the last line that it printed to stderr.
+fn how(how: How, words: &[u8]) -> String {
+    let how = match how {
+        How::Exited(0) => "exit code 0".to_owned(),
+        how => output::ending(how, None, 0).map_or(String::new(), |failure| failure.message),
+    };
+    let words = String::from_utf8_lossy(words);
+    match words.trim().lines().next_back() {
+        Some(last) => format!("{how}: {last}"),
+        None => how,
+    }
+}

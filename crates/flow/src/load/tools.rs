@@ -96,25 +96,26 @@ impl Loader {
 
     fn reach(&mut self, place: Place<'_>) -> Option<Reach> {
         let fields = self.fields(place, &SERVER)?;
-        let (of_url, of_program): (&[&str], &[&str]) = (&["url", "headers"], &["command", "env", "cwd"]);
-        let Some(url) = fields.get("url") else {
-            let command = self.templates(&fields, "command");
-            let reach = self.program(command, fields.get("command"), "command");
-            let (env, cwd) = (self.variables(&fields), self.template_of(&fields, "cwd"));
-            self.not_beside(&fields, &of_url[1..], "command");
-            if fields.found("command").is_none() && !fields.misspelt("command") && !fields.misspelt("url") {
+        let (url, command) = (fields.get("url"), fields.get("command"));
+        let headers = self.headers(&fields);
+        let (env, cwd) = (self.variables(&fields), self.template_of(&fields, "cwd"));
+        if let Some(url) = url {
+            self.not_beside(&fields, &["command", "env", "cwd"], "url");
+            let url = self.template(&url, "url")?;
+            self.written_url(&url);
+            return Some(Reach::Url { url, headers });
+        }
+        if command.is_none() {
+            if !fields.misspelt("command") && !fields.misspelt("url") {
                 let message = "a server needs `command`, a program, or `url`";
                 self.problem(Check::MissingKey.at(span_of(fields.place.node), message));
             }
-            return Some(Reach::Program { command: reach?, env, cwd });
-        };
-        self.not_beside(&fields, of_program, "url");
-        let url = self.template(&url, "url");
-        if let Some(url) = &url {
-            self.written_url(url);
+            return None;
         }
-        let headers = self.headers(&fields);
-        Some(Reach::Url { url: url?, headers })
+        self.not_beside(&fields, &["headers"], "command");
+        let words = self.templates(&fields, "command");
+        let command = self.program(words, command, "command")?;
+        Some(Reach::Program { command, env, cwd })
     }
 
     fn not_beside(&mut self, fields: &Fields<'_>, keys: &[&str], beside: &str) {

@@ -9,7 +9,7 @@ use threadline_lang::{Expression, Type, Value};
 use super::Steps;
 use super::read::{Fields, Loader, Place, shown, span_of};
 use crate::checks::Check;
-use crate::fields::{EDGE, EDGE_CONFIG, NODE, TRIGGER, TRIGGER_CONFIG};
+use crate::fields::{ActionName, EDGE, EDGE_CONFIG, NODE, TRIGGER, TRIGGER_CONFIG};
 use crate::model::{Condition, Edge, Field, Need, Trigger, TriggerKind};
 use crate::problem;
 
@@ -17,6 +17,14 @@ impl Loader {
     /// The nodes of a graph.
     pub(super) fn nodes(&mut self, fields: &Fields<'_>) -> Steps {
         let Some(place) = fields.get("nodes") else { return Vec::new() };
+        let empty = |value: &Value| match value.kind() {
+            Type::Object => place.entries().next().is_none(),
+            Type::List => place.items().next().is_none(),
+            _ => false,
+        };
+        if empty(&place.node.value) {
+            self.problem(Check::NoSteps.at(place.node.span, "`nodes` has no node"));
+        }
         match place.node.value.kind() {
             Type::Object => {
                 let mut nodes = Vec::new();
@@ -43,13 +51,34 @@ impl Loader {
         let fields = self.fields(place, &NODE)?;
         let id = self.name(&fields, "id");
         let name = self.text(&fields, "name");
-        self.choice(&fields, "type");
+        let kind = self.choice(&fields, "type");
         let needs = self.needs(&fields);
-        let mut step = self.node(fields.get("config")?, id, needs)?;
+        let config = fields.get("config")?;
+        if let Some(kind) = kind {
+            self.fits_type(kind, &config);
+        }
+        let mut step = self.node(config, id, needs)?;
         if let (Some(owned), Some(name)) = (Arc::get_mut(&mut step), name) {
             owned.name = Some(name);
         }
         Some(step)
+    }
+
+    /// What a node does is what its `type` says.
+    fn fits_type(&mut self, kind: &str, config: &Place<'_>) {
+        let keys: &[&str] = match kind {
+            "agent" => &["agent", "agent_id", "claude"],
+            "conditional" => &["condition"],
+            "trigger" => &["trigger"],
+            _ => return,
+        };
+        let has = |key: &&str| config.node.entry(key).is_some();
+        let other = ActionName::ALL.iter().map(|action| action.key()).find(|key| has(key));
+        if let Some(other) = other.filter(|_| !keys.iter().any(has)) {
+            let span = config.node.entry(other).map_or(config.node.span, |entry| entry.key_span);
+            let message = format!("a node of type `{kind}` has `{}`, not `{other}`", keys[0]);
+            self.problem(Check::ConflictingKeys.at(span, message).hint("`type` may be left out"));
+        }
     }
 
     fn node(

@@ -69,6 +69,7 @@ impl Loader {
         let keys: &[&str] = match kind {
             "agent" => &["agent", "agent_id", "claude"],
             "conditional" => &["condition"],
+            "tool" => &["tool", "tool_name"],
             "trigger" => &["trigger"],
             _ => return,
         };

@@ -68,6 +68,7 @@ impl Loader {
     fn fits_type(&mut self, kind: &str, config: &Place<'_>) {
         let keys: &[&str] = match kind {
             "agent" => &["agent", "agent_id", "claude"],
+            "tool" => &["tool", "tool_name", "shell", "http"],
             "conditional" => &["condition"],
             "tool" => &["tool", "tool_name"],
             "trigger" => &["trigger"],

@@ -28,6 +28,11 @@ fn with(object: &Object, key: &Key, value: &str) -> String {
         "computed" => format!("computed: {{a: {{{key}}}}}\nsteps: [{{shell: a}}]"),
         "allow" => format!("allow: {{{key}}}\nsteps: [{{shell: a}}]"),
         "http" => format!("[{{http: {{{key}}}}}]"),
+        "shell_tool" => format!("[{{tool: shell, params: {{{key}}}}}]"),
+        "server" if key.starts_with("headers:") => {
+            format!("servers: {{a: {{url: 'http://a', {key}}}}}\nsteps: [{{shell: a}}]")
+        }
+        "server" => format!("servers: {{a: {{{key}}}}}\nsteps: [{{shell: a}}]"),
         "write_file" => format!("[{{write_file: {{{key}}}}}]"),
         "retry" => format!("[{{shell: a, retry: {{{key}}}}}]"),
         "node" => format!("nodes: [{{{key}}}]"),

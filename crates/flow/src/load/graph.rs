@@ -70,7 +70,6 @@ impl Loader {
             "agent" => &["agent", "agent_id", "claude"],
             "tool" => &["tool", "tool_name", "shell", "http"],
             "conditional" => &["condition"],
-            "tool" => &["tool", "tool_name"],
             "trigger" => &["trigger"],
             _ => return,
         };

@@ -23,8 +23,6 @@ fn with(object: &Object, key: &Key, value: &str) -> String {
         "workflow" => format!("{key}\nsteps: [{{shell: a}}]"),
         "input" => format!("inputs: {{a: {{{key}}}}}\nsteps: [{{shell: a}}]"),
         "agent" => format!("agents: {{a: {{{key}}}}}\nsteps: [{{shell: a}}]"),
-        "server" => format!("servers: {{a: {{{key}}}}}\nsteps: [{{shell: a}}]"),
-        "shell_tool" => format!("[{{tool: shell, params: {{{key}}}}}]"),
         "computed" => format!("computed: {{a: {{{key}}}}}\nsteps: [{{shell: a}}]"),
         "allow" => format!("allow: {{{key}}}\nsteps: [{{shell: a}}]"),
         "http" => format!("[{{http: {{{key}}}}}]"),

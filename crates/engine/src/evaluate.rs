@@ -17,7 +17,6 @@ use threadline_flow::plan::{PAYLOAD, Plan, StepNumber};
 use threadline_flow::problem::{self, Problem};
 use threadline_flow::shell::{Argument, BindError, Bound};
 use threadline_flow::url::{self, Piece};
-use threadline_lang::diag::Span;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{
     Document, Error, Explanation, Expression, NoWorld, Origin, Scope, Session, Syntax, Template, Type, Value,
@@ -542,41 +541,6 @@ fn small<const N: usize>(entries: [(&str, Value); N]) -> Value {
     Value::object(entries.map(|(name, value)| (name.into(), value))).unwrap_or_default()
 }
 
-/// A condition with what it read in place of the references.
-fn resolved_condition(source: &str, explanation: &Explanation) -> String {
-    let mut read = Vec::new();
-    leaves(explanation, &mut read);
-    read.sort_by_key(|(span, _)| std::cmp::Reverse(span.start));
-    let mut text = source.to_owned();
-    for (span, value) in read {
-        let range = around(&text, span.range());
-        if text.is_char_boundary(range.start) && text.is_char_boundary(range.end) && range.end <= text.len() {
-            text.replace_range(range, &value);
-        }
-    }
-    text
-}
-
-/// A reference with the `${` and `}` around it, where they are there.
-fn around(text: &str, range: std::ops::Range<usize>) -> std::ops::Range<usize> {
-    let before = text.get(..range.start).and_then(|before| before.trim_end().strip_suffix("${"));
-    let behind = text.get(range.end..).and_then(|behind| behind.trim_start().strip_prefix('}'));
-    match (before, behind) {
-        (Some(before), Some(behind)) => before.len()..text.len() - behind.len(),
-        _ => range,
-    }
-}
-
-/// The parts of a condition that are made of no others, with their values.
-fn leaves(explanation: &Explanation, found: &mut Vec<(Span, String)>) {
-    if explanation.parts.is_empty()
-        && let Some(Ok(value)) = &explanation.outcome
-    {
-        found.push((explanation.span, threadline_lang::diag::excerpt(value)));
-    }
-    explanation.parts.iter().for_each(|part| leaves(part, found));
-}
-
 fn language(error: Error, origin: &Origin) -> FieldError {
     FieldError { origin: origin.clone(), cause: Cause::Language(error) }
 }
@@ -805,7 +769,7 @@ impl Fields<'_, '_, '_> {
         let value = [("condition_result", result.into()), ("branch", result.to_string().into())];
         let meta = vec![
             ("condition", condition.written.clone().into()),
-            ("resolved_condition", resolved_condition(of.source(), &explanation).into()),
+            ("resolved_condition", explanation.in_source(of.source()).into()),
             ("evaluation_method", "expression".into()),
         ];
         Some(Act::Made { value: small(value), meta })

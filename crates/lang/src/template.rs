@@ -217,6 +217,14 @@ impl Expression {
         &self.program.source
     }
 
+    /// Whether it is nothing but one reference.
+    pub fn is_reference(&self) -> bool {
+        let [reference] = &self.references()[..] else { return false };
+        let written = self.source().trim();
+        let bare = written.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).unwrap_or(written);
+        self.source().get(reference.span.range()) == Some(bare.trim())
+    }
+
     /// The value.
     pub fn value(&self, scope: &Scope, session: &mut Session<'_>) -> Result<Value, Error> {
         session.begin();

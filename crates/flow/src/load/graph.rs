@@ -148,10 +148,12 @@ impl Loader {
         let text = self.scalar_text(&place, "condition")?;
         let written = EcoString::from(text.trim_end_matches('\n'));
         let exists = self.choice(fields, "condition_type") == Some("exists");
+        let alone =
+            exists && Expression::parse(written.clone(), &self.syntax).is_ok_and(|it| it.is_reference());
         // Behind the reference, so that every place in it stays where it is.
         let source = if exists { eco_format!("{written} | exists") } else { written.clone() };
         match Expression::parse(source, &self.syntax) {
-            Ok(expression) if exists && !is_reference(&written, &expression) => {
+            Ok(_) if exists && !alone => {
                 let message = "`condition_type: exists` takes one reference";
                 let hint = "write `exists(...)` in a condition of type `expression`";
                 self.problem(Check::WrongType.at(span_of(place.node), message).hint(hint));
@@ -232,12 +234,4 @@ impl Loader {
             }
         }
     }
-}
-
-/// Whether a condition is nothing but a reference.
-fn is_reference(written: &str, condition: &Expression) -> bool {
-    let [reference] = &condition.references()[..] else { return false };
-    let written = written.trim();
-    let bare = written.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).unwrap_or(written);
-    condition.source().get(reference.span.range()) == Some(bare.trim())
 }

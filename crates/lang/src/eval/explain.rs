@@ -1,8 +1,10 @@
 //! Why an expression came to its value: the tree with each part's value.
 
+use std::ops::Range;
+
 use super::{Eval, Val};
-use crate::diag::Span;
 use crate::diag::error::Error;
+use crate::diag::{Span, excerpt};
 use crate::syntax::{Node, NodeId, Program};
 use crate::value::Value;
 
@@ -19,6 +21,43 @@ pub struct Explanation {
     pub for_each: bool,
     /// The parts it was made of; literals are left out.
     pub parts: Vec<Explanation>,
+}
+
+impl Explanation {
+    /// The text it was parsed from, with what was read in place of the references.
+    pub fn in_source(&self, source: &str) -> String {
+        let mut read = Vec::new();
+        self.leaves(&mut read);
+        read.sort_by_key(|(span, _)| std::cmp::Reverse(span.start));
+        let mut text = source.to_owned();
+        for (span, value) in read {
+            let range = with_braces(&text, span.range());
+            if text.get(range.clone()).is_some() {
+                text.replace_range(range, &value);
+            }
+        }
+        text
+    }
+
+    /// The parts that are made of no others, with their values.
+    fn leaves(&self, found: &mut Vec<(Span, String)>) {
+        if self.parts.is_empty()
+            && let Some(Ok(value)) = &self.outcome
+        {
+            found.push((self.span, excerpt(value)));
+        }
+        self.parts.iter().for_each(|part| part.leaves(found));
+    }
+}
+
+/// A reference with the `${` and `}` around it, where they are there.
+fn with_braces(text: &str, range: Range<usize>) -> Range<usize> {
+    let before = text.get(..range.start).and_then(|before| before.trim_end().strip_suffix("${"));
+    let behind = text.get(range.end..).and_then(|behind| behind.trim_start().strip_prefix('}'));
+    match (before, behind) {
+        (Some(before), Some(behind)) => before.len()..text.len() - behind.len(),
+        _ => range,
+    }
 }
 
 impl Eval<'_, '_, '_> {

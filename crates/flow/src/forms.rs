@@ -26,6 +26,50 @@ const SIZE_UNITS: [(&str, u64); 7] = [
     ("GiB", 1 << 30),
 ];
 
+/// The fields of a time that comes again and again, from the least to the most of each, and the names that some have.
+const CRON: [(&str, u32, u32, &[&str]); 5] = [
+    ("minute", 0, 59, &[]),
+    ("hour", 0, 23, &[]),
+    ("day of the month", 1, 31, &[]),
+    ("month", 1, 12, &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]),
+    ("day of the week", 0, 7, &["sun", "mon", "tue", "wed", "thu", "fri", "sat"]),
+];
+
+/// Why a value says no times in the form of cron, when it does not.
+pub fn not_cron(value: &Value) -> Option<String> {
+    let Some(text) = value.as_str() else { return Some("takes text".to_owned()) };
+    let fields: Vec<&str> = text.split_whitespace().collect();
+    if fields.len() != CRON.len() {
+        return Some(format!("has {} fields, not 5", fields.len()));
+    }
+    let wrong =
+        fields.iter().zip(CRON).find(|(field, about)| !field.split(',').all(|part| is_cron(part, about)));
+    wrong.map(|(field, (name, least, most, _))| {
+        format!("has `{field}` as its {name}, which goes from {least} to {most}")
+    })
+}
+
+/// `*`, `5`, `1-5`, `mon-fri`, each perhaps with `/2` behind it.
+fn is_cron(part: &str, (_, least, most, names): &(&str, u32, u32, &[&str])) -> bool {
+    let (range, step) = part.split_once('/').map_or((part, None), |(range, step)| (range, Some(step)));
+    let number = |text: &str| {
+        let digits =
+            (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok());
+        let by_name = names.iter().position(|name| name.eq_ignore_ascii_case(text));
+        digits
+            .flatten()
+            .or_else(|| Some(u32::try_from(by_name?).ok()? + least))
+            .filter(|n| (least..=most).contains(&n))
+    };
+    let fits = match range.split_once('-') {
+        _ if range == "*" => true,
+        Some((from, to)) => number(from).zip(number(to)).is_some_and(|(from, to)| from <= to),
+        None => number(range).is_some(),
+    };
+    let steps = |step: &str| step.parse::<u32>().is_ok_and(|step| step > 0 && step <= *most);
+    fits && step.is_none_or(steps)
+}
+
 /// A duration: a text with units, or a number of seconds, also as a text.
 pub fn duration(value: &Value) -> Option<Duration> {
     let seconds = match value.as_str() {

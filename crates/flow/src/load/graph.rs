@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use ecow::{EcoString, eco_format};
 use threadline_expect::Expectations;
+use threadline_lang::source::Node;
 use threadline_lang::{Expression, Type, Value};
 
 use super::Steps;
-use super::read::{Fields, Loader, Place, shown, span_of};
+use super::read::{Fields, Loader, Place, head, shown, span_of};
 use crate::checks::Check;
 use crate::fields::{ActionName, EDGE, EDGE_CONFIG, NODE, TRIGGER, TRIGGER_CONFIG};
+use crate::forms;
 use crate::model::{Condition, Edge, Field, Need, Trigger, TriggerKind};
 use crate::problem;
 
@@ -186,11 +188,58 @@ impl Loader {
         let (mut enabled, mut filters) = (true, None);
         if let Some(config) = config.and_then(|config| self.fields(config, &TRIGGER_CONFIG)) {
             enabled = self.bool(&config, "enabled");
-            self.map(&config, "params");
+            let params = self.map(&config, "params");
+            self.trigger_params(kind, params.as_ref(), config.place.node);
             filters = self.filters(&config);
+        } else if written.is_none() {
+            self.trigger_params(kind, None, place.node);
         }
         let config = written.unwrap_or_else(|| Value::object([]).unwrap_or_default());
         Some(Trigger { kind, enabled, filters, config })
+    }
+
+    /// What says when a trigger fires, as far as it is known to be right.
+    fn trigger_params(&mut self, kind: TriggerKind, params: Option<&Place<'_>>, config: &Node) {
+        let param = |name: &str| params.and_then(|params| params.node.get(name));
+        match kind {
+            TriggerKind::Manual => {}
+            TriggerKind::Schedule => match (param("cron"), param("every")) {
+                (None, None) => {
+                    let problem = Check::MissingKey
+                        .at(head(config), "a schedule needs `cron` or `every` in its `params`");
+                    self.problem(
+                        problem.hint("write `params: {cron: \"0 7 * * 1-5\"}` or `params: {every: 15m}`"),
+                    );
+                }
+                (cron, every) => {
+                    if let Some(cron) = cron
+                        && let Some(why) = forms::not_cron(&cron.value)
+                    {
+                        let problem = Check::WrongType.at(span_of(cron), format!("`cron` {why}"));
+                        self.problem(
+                            problem
+                                .hint("five fields: minute, hour, day of the month, month, day of the week"),
+                        );
+                    }
+                    if let Some(every) = every
+                        && forms::duration(&every.value).is_none_or(|time| time.is_zero())
+                    {
+                        let message =
+                            format!("`every` takes {}, not {}", forms::DURATION_FORM, shown(&every.value));
+                        self.problem(Check::BadDuration.at(span_of(every), message));
+                    }
+                }
+            },
+            TriggerKind::Webhook => {
+                if let Some(path) = param("path")
+                    && !path.value.as_str().is_some_and(|path| path.starts_with('/'))
+                {
+                    let message =
+                        format!("`path` takes a path that begins with `/`, not {}", shown(&path.value));
+                    self.problem(Check::WrongType.at(span_of(path), message));
+                }
+            }
+        }
     }
 
     /// What must hold of the payload.

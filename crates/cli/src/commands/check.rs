@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use threadline_flow::load::load;
-use threadline_flow::plan::plan;
+use threadline_flow::plan::{Plan, plan};
 use threadline_flow::problem::Problem;
 use threadline_lang::Value;
 use threadline_lang::diag::Severity;
@@ -57,7 +57,13 @@ pub(super) fn check_files(files: &[PathBuf], json: bool, what: &What<'_>) -> Res
     worst
 }
 
-fn checked(file: &SourceFile) -> (Option<usize>, Vec<Problem>) {
+fn checked(file: &SourceFile) -> Found {
+    let (planned, problems) = planned(file);
+    (planned.map(|plan| plan.steps.len()), problems)
+}
+
+/// The plan of a file when there is no error in it, and its problems in the order of the file.
+pub(super) fn planned(file: &SourceFile) -> (Option<Plan>, Vec<Problem>) {
     let (workflow, mut problems) = load(file.clone());
     let planned = workflow.and_then(|workflow| {
         let (planned, found) = plan(Arc::new(workflow));
@@ -66,7 +72,7 @@ fn checked(file: &SourceFile) -> (Option<usize>, Vec<Problem>) {
     });
     problems.sort_by_key(|problem| problem.span.start);
     let sound = !problems.iter().any(Problem::is_error);
-    (planned.filter(|_| sound).map(|plan| plan.steps.len()), problems)
+    (planned.filter(|_| sound), problems)
 }
 
 fn check_file(path: &Path, json: bool, what: &What<'_>) -> Result<(), Failure> {

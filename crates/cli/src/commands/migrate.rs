@@ -4,18 +4,15 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::Arc;
 
 use anstyle::{AnsiColor, Style};
-use threadline_flow::load::load;
-use threadline_flow::plan::plan;
 use threadline_flow::problem::Problem;
 use threadline_lang::source::{Node, SourceFile};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Envelope, Limits, Value};
 use threadline_runner::project::plain;
 
-use super::check::reports;
+use super::check::{planned, reports};
 use super::{print, print_styled};
 use crate::arguments::Migrate;
 use crate::exit::Failure;
@@ -79,14 +76,8 @@ fn is_done(old: &Node, new: &SourceFile, is_workflow: bool) -> bool {
 
 /// Old spellings of a workflow, which must be sound otherwise: only then it is known what its names mean.
 fn spellings(file: &SourceFile) -> Result<Vec<Change>, Failure> {
-    let (workflow, mut problems) = load(file.clone());
-    let planned = workflow.and_then(|workflow| {
-        let (planned, found) = plan(Arc::new(workflow));
-        problems.extend(found);
-        planned
-    });
+    let (planned, mut problems) = planned(file);
     problems.retain(Problem::is_error);
-    let planned = planned.filter(|_| problems.is_empty());
     let planned = planned.ok_or_else(|| Failure::NotStarted(reports(file, &problems)))?;
     let change = |at: usize| Change { start: at, end: at, text: "meta.".to_owned() };
     Ok(planned.old_spellings.iter().map(|span| change(span.range().start)).collect())

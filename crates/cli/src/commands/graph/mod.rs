@@ -5,15 +5,12 @@ mod written;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 
 use threadline_engine::event::Status;
 use threadline_engine::replay::output_of;
-use threadline_flow::load::load;
-use threadline_flow::plan::{Plan, Source, plan};
-use threadline_flow::problem::Problem;
+use threadline_flow::plan::{Plan, Source};
 
-use super::check::reports;
+use super::check::{planned, reports};
 use super::history::{History, reader};
 use super::print;
 use crate::arguments::{Graph, GraphFormat};
@@ -74,14 +71,7 @@ fn drawing(call: &Graph) -> Result<Drawing, Failure> {
     let path = Path::new(&call.what);
     if call.what == "-" || path.is_file() {
         let file = inputs::read_source(path)?;
-        let (workflow, mut problems) = load(file.clone());
-        let planned = workflow.and_then(|workflow| {
-            let (planned, found) = plan(Arc::new(workflow));
-            problems.extend(found);
-            planned
-        });
-        let sound = !problems.iter().any(Problem::is_error);
-        let planned = planned.filter(|_| sound);
+        let (planned, problems) = planned(&file);
         let planned = planned.ok_or_else(|| Failure::NotStarted(reports(&file, &problems)))?;
         return Ok(of_plan(&planned, &BTreeMap::new()));
     }

@@ -99,11 +99,11 @@ impl Reporter {
                 self.began = Some(event.time);
                 say(&format!("{BOLD}{}{BOLD:#} {DIM}run {}{DIM:#}", visible(&started.workflow), started.run));
             }
-            What::Resumed => {
+            What::Resumed { .. } => {
                 self.began.get_or_insert(event.time);
                 say(&format!("{DIM}resumed{DIM:#}"));
             }
-            What::Finished { output } | What::Unresolved { output, .. } => {
+            What::Finished { output, .. } | What::Unresolved { output, .. } => {
                 self.rest_of_lines(&event.at);
                 self.finished(event, output);
             }
@@ -138,7 +138,12 @@ impl Reporter {
             What::Started { rerun: true, .. } => {
                 self.line(&event.at, DIM, "↻", "", "was running at the crash, runs again");
             }
-            What::Decided { .. } | What::Started { .. } | What::Defined { .. } => {}
+            What::Decided { .. }
+            | What::Started { .. }
+            | What::Defined { .. }
+            | What::ItemBegun { .. }
+            | What::ItemEnded(_)
+            | What::ItemRetrying { .. } => {}
         }
     }
 

@@ -211,7 +211,7 @@ impl Left {
     fn results(&self) -> BTreeMap<String, String> {
         let mut results = BTreeMap::new();
         for event in &self.events {
-            if let What::Finished { output } | What::Skipped { output, .. } = &event.what {
+            if let What::Finished { output, .. } | What::Skipped { output, .. } = &event.what {
                 let result = format!("{} {:?}", output.status.name(), output.value);
                 let before = results.insert(event.at.to_string(), result);
                 assert_eq!(before, None, "`{}` is done twice", event.at);

@@ -294,6 +294,7 @@ fn word(form: Form) -> &'static str {
         Form::Count(_) => "whole number",
         Form::Duration => "duration",
         Form::Size => "size",
+        Form::Fraction => "part",
         Form::Mode => "octal digits",
         Form::OneOf(_) => "one of several words",
     }

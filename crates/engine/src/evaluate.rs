@@ -304,32 +304,6 @@ pub fn explain_condition(step: &Step, scope: &Scope, session: &mut Session<'_>) 
     })
 }
 
-/// The list of a `foreach`, and how many run at once.
-pub fn expand(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Result<(Value, u64), FieldErrors> {
-    let Action::ForEach(each) = &step.action else { return Ok((Value::NULL, 1)) };
-    let mut fields = Fields { scope, session, errors: Vec::new() };
-    let items = fields.document(&each.items);
-    let parallel = each.parallel.as_ref().and_then(|setting| fields.ordinal(setting));
-    let most = each.max_items.as_ref().and_then(|setting| fields.count(setting));
-    let list = items.and_then(|value| match (value.as_list(), most) {
-        (Some(items), Some(most)) if items.len() as u64 > most => {
-            let kept = usize::try_from(most).unwrap_or(usize::MAX);
-            // Fewer elements of a list that was not too large.
-            Some(Value::list(items[..kept].to_vec()).unwrap_or_default())
-        }
-        (Some(_), _) => Some(value),
-        (None, _) => {
-            fields.unfit(&each.items.origin, "a list", value);
-            None
-        }
-    });
-    let errors = fields.errors;
-    match list {
-        Some(list) if errors.is_empty() => Ok((list, parallel.unwrap_or(1))),
-        _ => Err(errors),
-    }
-}
-
 /// Every field of a step. All problems are reported. `enter` is told the step's folder before the fields that may be
 /// meant from there.
 pub fn resolve(
@@ -341,7 +315,7 @@ pub fn resolve(
 ) -> Result<Resolved, FieldErrors> {
     let planned = &plan.steps[number as usize];
     let step = &*planned.step;
-    let mut fields = Fields { scope, session, errors: Vec::new() };
+    let mut fields = Fields::new(scope, session);
     let cwd = step.cwd.as_ref().and_then(|cwd| fields.text(&cwd.of, &cwd.origin));
     if let Some(cwd) = &cwd {
         enter(cwd);
@@ -396,7 +370,7 @@ pub fn resolve(
         Action::Value(document) => fields.document(document).map(Act::Value),
         Action::Http(http) => fields.request(http).map(Act::Http),
         Action::Tool(call) => fields.tool(plan, call).map(Act::Tool),
-        Action::ForEach(_) => Some(Act::Value(Value::NULL)),
+        Action::ForEach(_) | Action::Phase(_) => Some(Act::Value(Value::NULL)),
         Action::Condition(condition) => fields.condition(condition),
         Action::Trigger(trigger) => Some(triggered(trigger, payload(step, scope, fields.session))),
     };
@@ -428,7 +402,7 @@ pub fn settle(
     scope: &Scope,
     session: &mut Session<'_>,
 ) -> Result<Settled, FieldErrors> {
-    let mut fields = Fields { scope, session, errors: Vec::new() };
+    let mut fields = Fields::new(scope, session);
     let settled = fields.expectations(expectations);
     settled.ok_or(fields.errors)
 }
@@ -464,21 +438,7 @@ pub fn expected(settled: &Settled, left: &Left<'_>, wanted: Wanted) -> Result<Ve
 
 /// The values that later runs may read, an object.
 pub fn exports(plan: &Plan, scope: &Scope, session: &mut Session<'_>) -> Result<Value, FieldErrors> {
-    let mut fields = Fields { scope, session, errors: Vec::new() };
-    let mut entries = Vec::new();
-    for (name, document) in &plan.workflow.exports {
-        entries.extend(fields.document(document).map(|value| (name.clone(), value)));
-    }
-    let (errors, last) = (fields.errors, plan.workflow.exports.last());
-    match (Value::object(entries), last) {
-        (Ok(value), _) if errors.is_empty() => Ok(value),
-        (Err(_), Some((_, last))) if errors.is_empty() => {
-            let cause =
-                Cause::Unfit { expected: "values that are not too large together", value: Value::NULL };
-            Err(vec![FieldError { origin: last.origin.clone(), cause }])
-        }
-        _ => Err(errors),
-    }
+    crate::select::named(&plan.workflow.exports, scope, session)
 }
 
 /// What a step may print when it does not say.
@@ -503,7 +463,7 @@ pub fn server(
     scope: &Scope,
     session: &mut Session<'_>,
 ) -> Result<Server, FieldErrors> {
-    let mut fields = Fields { scope, session, errors: Vec::new() };
+    let mut fields = Fields::new(scope, session);
     let resolved = fields.server(server);
     let errors = fields.errors;
     resolved.filter(|_| errors.is_empty()).ok_or(errors)
@@ -541,19 +501,25 @@ fn small<const N: usize>(entries: [(&str, Value); N]) -> Value {
     Value::object(entries.map(|(name, value)| (name.into(), value))).unwrap_or_default()
 }
 
-fn language(error: Error, origin: &Origin) -> FieldError {
+pub(crate) fn language(error: Error, origin: &Origin) -> FieldError {
     FieldError { origin: origin.clone(), cause: Cause::Language(error) }
 }
 
 /// Evaluates fields and keeps every problem.
-struct Fields<'a, 's, 'w> {
+pub(crate) struct Fields<'a, 's, 'w> {
     scope: &'a Scope,
-    session: &'s mut Session<'w>,
-    errors: FieldErrors,
+    pub(crate) session: &'s mut Session<'w>,
+    pub(crate) errors: FieldErrors,
+}
+
+impl<'a, 's, 'w> Fields<'a, 's, 'w> {
+    pub(crate) fn new(scope: &'a Scope, session: &'s mut Session<'w>) -> Self {
+        Self { scope, session, errors: Vec::new() }
+    }
 }
 
 impl Fields<'_, '_, '_> {
-    fn text(&mut self, template: &Template, origin: &Origin) -> Option<String> {
+    pub(crate) fn text(&mut self, template: &Template, origin: &Origin) -> Option<String> {
         let mut text = String::new();
         self.session.set_origin(Some(origin.clone()));
         let result = template.text(self.scope, self.session, &mut text);
@@ -561,7 +527,7 @@ impl Fields<'_, '_, '_> {
         Some(text)
     }
 
-    fn document(&mut self, field: &Field<Document>) -> Option<Value> {
+    pub(crate) fn document(&mut self, field: &Field<Document>) -> Option<Value> {
         self.session.set_origin(Some(field.origin.clone()));
         let resolved = field.of.resolve(self.scope, self.session);
         let failed = |errors: Vec<Error>| {
@@ -587,19 +553,24 @@ impl Fields<'_, '_, '_> {
     }
 
     /// Nothing or more.
-    fn time_limit(&mut self, setting: &Setting<Duration>) -> Option<Duration> {
+    pub(crate) fn time_limit(&mut self, setting: &Setting<Duration>) -> Option<Duration> {
         let above_zero = |value: &Value| forms::duration(value).filter(|time| !time.is_zero());
         self.setting(setting, "a duration above 0, such as `30s`", above_zero)
     }
 
-    fn count(&mut self, setting: &Setting<u64>) -> Option<u64> {
+    pub(crate) fn count(&mut self, setting: &Setting<u64>) -> Option<u64> {
         self.setting(setting, "a whole number of at least 0", forms::count)
     }
 
     /// One or more.
-    fn ordinal(&mut self, setting: &Setting<u64>) -> Option<u64> {
+    pub(crate) fn ordinal(&mut self, setting: &Setting<u64>) -> Option<u64> {
         let read = |value: &Value| forms::count(value).filter(|count| *count > 0);
         self.setting(setting, "a whole number of at least 1", read)
+    }
+
+    /// A part of a whole.
+    pub(crate) fn fraction(&mut self, setting: &Setting<f64>) -> Option<f64> {
+        self.setting(setting, forms::FRACTION_FORM, forms::fraction)
     }
 
     fn size(&mut self, setting: &Setting<u64>) -> Option<u64> {
@@ -625,7 +596,7 @@ impl Fields<'_, '_, '_> {
         }
     }
 
-    fn retry(&mut self, retry: &Retry) -> RetryPlan {
+    pub(crate) fn retry(&mut self, retry: &Retry) -> RetryPlan {
         RetryPlan {
             attempts: self.ordinal(&retry.attempts).unwrap_or(1),
             backoff: retry.backoff,
@@ -803,7 +774,7 @@ impl Fields<'_, '_, '_> {
         bound.map_err(failed).ok()
     }
 
-    fn bound<T>(&mut self, bound: Result<T, Vec<BindError>>, origin: &Origin) -> Option<T> {
+    pub(crate) fn bound<T>(&mut self, bound: Result<T, Vec<BindError>>, origin: &Origin) -> Option<T> {
         let failed = |errors: Vec<BindError>| {
             let errors = errors.into_iter();
             self.errors.extend(
@@ -813,7 +784,7 @@ impl Fields<'_, '_, '_> {
         bound.map_err(failed).ok()
     }
 
-    fn unfit(&mut self, origin: &Origin, expected: &'static str, value: Value) {
+    pub(crate) fn unfit(&mut self, origin: &Origin, expected: &'static str, value: Value) {
         self.errors.push(FieldError { origin: origin.clone(), cause: Cause::Unfit { expected, value } });
     }
 }

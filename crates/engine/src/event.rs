@@ -1,11 +1,13 @@
 //! What can happen in a run. The ordered events are the only truth about it; everything else is made of them.
 
 use std::fmt;
+use std::time::Duration;
 
 use ecow::EcoString;
 use threadline_flow::plan::{Part, Plan, StepNumber};
 use threadline_lang::{ComputeError, Value};
 
+use crate::evaluate::RetryPlan;
 use crate::hash::Hash;
 use crate::machine::Outcome;
 
@@ -16,7 +18,8 @@ pub type Seq = u64;
 pub type Millis = i64;
 
 /// Which execution of which step: `3` is the third step of the workflow, `3[17]/1` the first step for item 17 of it,
-/// `3/on_failure/1` the first step after its failure, `finally/1` the first at the end.
+/// `3/on_failure/1` the first step after its failure, `finally/1` the first at the end. Phases of a map-reduce have
+/// names in place of numbers: `setup/1`, `map[17]/1`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Instance(pub EcoString);
 
@@ -45,10 +48,11 @@ impl Instance {
                 Some((position, _)) => (position, true),
                 None => (word, false),
             };
-            let at: usize = position.parse().ok()?;
-            let number = *plan.lists.get(list? as usize)?.steps.get(at.checked_sub(1)?)?;
+            let around = plan.lists.get(list? as usize)?;
+            let number = *around.steps.get(around.position(position)?)?;
             step = Some(number);
-            list = if item { plan.part(number, Part::Do) } else { None };
+            // The steps of a phase stand right below it, those of an item below the item.
+            list = plan.part(number, Part::Do).filter(|_| item || around.is_named());
         }
         step
     }
@@ -100,12 +104,28 @@ pub enum What {
         /// What it had to compute.
         computed: Vec<Computed>,
         /// The list.
-        items: Datum,
+        items: Listed,
         /// How many they are.
         count: u64,
         /// How many run at once.
         parallel: u64,
+        /// What holds for each of them.
+        rules: Rules,
     },
+    /// An item failed, and begins again later.
+    ItemRetrying {
+        /// Why it failed.
+        error: EcoString,
+        /// When it begins again.
+        until: Millis,
+    },
+    /// An item that failed begins again.
+    ItemBegun {
+        /// Which attempt, from 2.
+        attempt: u32,
+    },
+    /// An item is over.
+    ItemEnded(ItemEnded),
     /// An attempt begins.
     Started {
         /// The event after which its names were read.
@@ -148,6 +168,8 @@ pub enum What {
     Finished {
         /// What it left.
         output: Output,
+        /// The results of its items, where they are not its value.
+        results: Option<Vec<Chunk>>,
     },
     /// The run stopped before its end and can be resumed.
     Paused {
@@ -155,7 +177,10 @@ pub enum What {
         reason: EcoString,
     },
     /// The run goes on after a pause, a crash, or a failure.
-    Resumed,
+    Resumed {
+        /// Whether items that failed, and were let fail, are done again, and what comes after them.
+        failed: bool,
+    },
     /// The run is over.
     RunEnded {
         /// How.
@@ -163,6 +188,65 @@ pub enum What {
         /// What `exports` came to, an object; nothing of a run that failed.
         exports: Datum,
     },
+}
+
+/// How an item ended.
+#[derive(Debug, Clone)]
+pub struct ItemEnded {
+    /// Well, not well, or without any step of it executed.
+    pub status: Status,
+    /// What its last step left; null when it failed.
+    pub value: Datum,
+    /// Why it failed.
+    pub error: Option<EcoString>,
+    /// Which attempt it was, from 1.
+    pub attempts: u32,
+    /// How long this attempt took, in milliseconds.
+    pub duration_ms: u64,
+    /// The branch that keeps its commits, of an item that failed.
+    pub branch: Option<EcoString>,
+}
+
+/// A list of values: whole, or in pieces that are loaded one at a time.
+#[derive(Debug, Clone)]
+pub enum Listed {
+    /// One list.
+    Whole(Datum),
+    /// Lists that make up the whole, in order.
+    Chunks(Vec<Chunk>),
+}
+
+/// A piece of a list.
+#[derive(Debug, Clone)]
+pub struct Chunk {
+    /// The position of its first element in the whole.
+    pub first: u64,
+    /// The elements, a list.
+    pub of: Datum,
+}
+
+/// What holds for each item of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
+    /// When a failed item is tried again from its beginning.
+    pub retry: RetryPlan,
+    /// How long an attempt of an item may take.
+    pub timeout: Option<Duration>,
+    /// At most so many items may fail: after one more no other begins.
+    pub most_failed: Option<u64>,
+    /// Whether the list goes well all the same when no more items failed than may.
+    pub goes_on: bool,
+}
+
+impl Rules {
+    /// The first failure ends the list.
+    pub const STRICT: Self =
+        Self { retry: RetryPlan::ONCE, timeout: None, most_failed: Some(0), goes_on: false };
+
+    /// Whether no item begins after so many have failed.
+    pub fn stops_after(&self, failed: u64) -> bool {
+        self.most_failed.is_some_and(|most| failed > most)
+    }
 }
 
 /// What a run begins with.

@@ -8,13 +8,14 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 use threadline_flow::plan::{PAYLOAD, Plan, StepNumber};
-use threadline_lang::{Explanation, Resolution, Scope, Session, Value, World};
+use threadline_lang::{Explanation, Resolution, Scope, Session, World};
 
 use crate::evaluate::{self, FieldError, FieldErrors, Resolved};
 use crate::event::{Computed, Event, Instance, Millis, Output, RunStarted, Seq, What};
 use crate::hash::Hash;
 use crate::machine::{Command, Machine, Misfit};
-use crate::view::{ItemRef, View};
+use crate::select::{self, Expansion};
+use crate::view::{ItemView, MapView, View};
 
 /// One evaluation of a step: its condition, its list, or the fields of an attempt, as the journal has it.
 #[derive(Debug, Clone)]
@@ -194,7 +195,7 @@ fn scope_of(at: &Instance) -> &str {
 /// The output that an event recorded.
 pub fn output_of(event: &Event) -> Option<&Output> {
     match &event.what {
-        What::Finished { output }
+        What::Finished { output, .. }
         | What::Skipped { output, .. }
         | What::Unresolved { output, .. }
         | What::Retrying { output, .. } => Some(output),
@@ -208,8 +209,8 @@ pub struct Look {
     pub trace: Vec<Resolution>,
     /// The tree of its condition.
     pub condition: Option<Explanation>,
-    /// The list of a `foreach`.
-    pub list: Option<Result<Value, FieldErrors>>,
+    /// Where the items of a list come from.
+    pub list: Option<Result<Expansion, FieldErrors>>,
     /// Its fields.
     pub fields: Option<Result<Resolved, FieldErrors>>,
 }
@@ -232,7 +233,7 @@ pub fn look(plan: &Plan, seen: &Seen, scope: &Scope, world: &mut dyn World) -> L
     let (mut condition, mut list, mut fields) = (None, None, None);
     match seen.evaluated {
         Evaluated::Condition => condition = evaluate::explain_condition(step, scope, &mut session),
-        Evaluated::List => list = Some(evaluate::expand(step, scope, &mut session).map(|(list, _)| list)),
+        Evaluated::List => list = Some(select::expand(plan, seen.step, scope, &mut session)),
         Evaluated::Fields => fields = Some(evaluate::resolve(plan, seen.step, scope, &mut session, |_| {})),
     }
     Look { trace: session.take_trace(), condition, list, fields }
@@ -266,6 +267,10 @@ pub enum Maker {
     Nobody,
 }
 
+fn item_maker(item: ItemView) -> Maker {
+    Maker::Item { list: item.of.list, index: item.of.index }
+}
+
 impl Seen {
     /// Who gave the value of a reference.
     pub fn maker(&self, resolution: &Resolution) -> Maker {
@@ -283,12 +288,18 @@ impl Seen {
             PAYLOAD if !self.view.outputs.iter().any(|(id, _)| id == PAYLOAD) => Some(Maker::Payload),
             "context" => Some(Maker::Context(first.cloned())),
             "prev" => self.view.prev.map(Maker::Event),
-            "item" => self.view.item.map(|ItemRef { list, index }| Maker::Item { list, index }),
+            "item" => self.view.item.map(item_maker),
+            "agent" => Some(Maker::Run),
+            "map" | "aggregates" if self.view.map.is_some() => Some(match self.view.map {
+                Some(MapView::Over(seq)) => Maker::Event(seq),
+                _ => Maker::Run,
+            }),
             "captured" => find(&self.view.captured, first),
             "nodes" => find(&self.view.outputs, first),
             _ => {
                 let name = Some(&resolution.root);
-                find(&self.view.outputs, name).or_else(|| find(&self.view.captured, name))
+                let of_steps = find(&self.view.outputs, name).or_else(|| find(&self.view.captured, name));
+                of_steps.or_else(|| find(&self.view.phases, name))
             }
         };
         found.unwrap_or(Maker::Nobody)
@@ -296,7 +307,7 @@ impl Seen {
 
     /// Who may have made what its references gave, beside the caller and `context`.
     pub fn makers(&self) -> impl Iterator<Item = Maker> {
-        let item = self.view.item.map(|ItemRef { list, index }| Maker::Item { list, index });
+        let item = self.view.item.map(item_maker);
         self.view.sources().into_iter().map(Maker::Event).chain(item)
     }
 }

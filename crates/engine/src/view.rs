@@ -3,12 +3,13 @@
 //! A view says which event made each name; whoever evaluates loads those outputs and nothing else.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ecow::{EcoString, eco_format};
 use threadline_flow::plan::{PAYLOAD, Plan};
 use threadline_lang::{Entry, Envelope, Item, Scope, Value};
 
-use crate::event::Seq;
+use crate::event::{Millis, Seq};
 
 /// For each name that a step reads, the event that made it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,7 +27,64 @@ pub struct View {
     /// The step before.
     pub prev: Option<Seq>,
     /// The item.
-    pub item: Option<ItemRef>,
+    pub item: Option<ItemView>,
+    /// What phases left, by their names.
+    pub phases: Vec<(EcoString, Seq)>,
+    /// The map.
+    pub map: Option<MapView>,
+    /// The time by which it has to be through, beside its own.
+    pub limit: Option<Limit>,
+}
+
+/// An item, and what the engine says of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ItemView {
+    /// Which.
+    pub of: ItemRef,
+    /// Which attempt of it, from 1.
+    pub attempt: u32,
+    /// Who runs it, from 0.
+    pub runner: u64,
+    /// The event that says why the attempt before failed.
+    pub error: Option<Seq>,
+    /// Whether it has a worktree of its own.
+    pub worktree: bool,
+}
+
+/// What can be read of a map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MapView {
+    /// It goes on.
+    Running {
+        /// How many items there are.
+        total: u64,
+    },
+    /// It is over: the event with what it left.
+    Over(Seq),
+}
+
+/// A time by which something has to be through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit {
+    /// When it began.
+    pub since: Millis,
+    /// How long it may take.
+    pub allowed: Duration,
+    /// What, in words.
+    pub of: &'static str,
+}
+
+impl Limit {
+    /// When it is over.
+    pub fn until(&self) -> Millis {
+        self.since.saturating_add(i64::try_from(self.allowed.as_millis()).unwrap_or(i64::MAX))
+    }
+
+    /// How much of it is left at this time. A clock that was set back makes it no longer.
+    pub fn left(&self, now: Millis) -> Duration {
+        let left = self.until().saturating_sub(now).max(0).unsigned_abs();
+        Duration::from_millis(left).min(self.allowed)
+    }
 }
 
 /// An element of the list of a `foreach`.
@@ -64,6 +122,15 @@ pub trait Load {
 
     /// An element of the list that an event recorded.
     fn item(&mut self, item: ItemRef) -> Result<Value, Self::Error>;
+
+    /// Why an item failed, as an event says it.
+    fn item_error(&mut self, seq: Seq) -> Result<EcoString, Self::Error>;
+
+    /// The folder of the worktree that an item runs in.
+    fn worktree(&mut self, item: &ItemView) -> EcoString;
+
+    /// The results of the items whose end an event recorded.
+    fn results(&mut self, seq: Seq) -> Result<Entry, Self::Error>;
 }
 
 impl RunNames {
@@ -94,6 +161,12 @@ impl RunNames {
             (name.clone(), Entry::Unset(why))
         });
         let prev = ("prev".into(), Entry::Unset("no step of this list has run".into()));
+        if plan.lists[0].is_named() {
+            for phase in ["setup", "map", "reduce", "aggregates"] {
+                let why = eco_format!("`{phase}` is not known yet");
+                entries.push((phase.into(), Entry::Unset(why)));
+            }
+        }
         layer(&layer(&Scope::new(), "run", unset.chain([prev]).collect()), "run", entries)
     }
 }
@@ -117,28 +190,96 @@ impl View {
             entries.push(("prev".into(), Entry::Output(load.output(seq)?)));
         }
         entries.push(("captured".into(), Entry::Names(layer(&Scope::new(), "captured", captured))));
+        for (phase, seq) in &self.phases {
+            entries.push((phase.clone(), Entry::Plain(load.output(*seq)?.value.clone())));
+        }
+        if let Some(map) = self.map {
+            map_entries(map, load, &mut entries)?;
+        }
         let scope = layer(run, "steps", entries);
         let Some(item) = self.item else { return Ok(scope) };
-        let value = load.item(item)?;
-        let own = item_names(item.index);
-        let entry = Entry::Item(Arc::new(Item { value, own }));
-        Ok(layer(&scope, &eco_format!("item {}", item.index), vec![("item".into(), entry)]))
+        let error = item.error.map(|seq| load.item_error(seq)).transpose()?;
+        let worktree = if item.worktree { Some(load.worktree(&item)) } else { None };
+        Ok(with_item(&scope, &item, load.item(item.of)?, error.as_deref(), worktree.as_deref()))
     }
 
     /// Every event that the step's values come from.
     pub fn sources(&self) -> Vec<Seq> {
         let outputs = self.outputs.iter().chain(&self.captured).map(|(_, seq)| *seq);
-        let mut sources: Vec<Seq> = outputs.chain(self.prev).chain(self.item.map(|item| item.list)).collect();
+        let item = self.item.into_iter().flat_map(|item| [Some(item.of.list), item.error]).flatten();
+        let map = match self.map {
+            Some(MapView::Over(seq)) => Some(seq),
+            _ => None,
+        };
+        let phases = self.phases.iter().map(|(_, seq)| *seq);
+        let mut sources: Vec<Seq> = outputs.chain(self.prev).chain(item).chain(phases).chain(map).collect();
         sources.sort_unstable();
         sources.dedup();
         sources
     }
 }
 
-fn item_names(index: u64) -> Value {
-    let index = i64::try_from(index).unwrap_or(i64::MAX);
-    // An object of one number is never too large.
-    Value::object([("index".into(), Value::from(index))]).unwrap_or_default()
+/// A scope in which there is an item.
+pub fn with_item(
+    scope: &Scope,
+    item: &ItemView,
+    value: Value,
+    error: Option<&str>,
+    worktree: Option<&str>,
+) -> Scope {
+    // Objects of a few scalars are never too large.
+    let own = Value::object([
+        ("index".into(), count(item.of.index)),
+        ("attempt".into(), count(item.attempt.into())),
+        ("previous_error".into(), error.map_or(Value::NULL, Value::from)),
+    ])
+    .unwrap_or_default();
+    let agent = Value::object([
+        ("id".into(), Value::from(eco_format!("agent-{}", item.runner + 1).as_str())),
+        ("worktree".into(), worktree.map_or(Value::NULL, Value::from)),
+    ])
+    .unwrap_or_default();
+    let entry = Entry::Item(Arc::new(Item { value, own }));
+    let entries = vec![("item".into(), entry), ("agent".into(), Entry::Plain(agent))];
+    layer(scope, &eco_format!("item {}", item.of.index), entries)
+}
+
+/// What can be read of a map: how many items there are, and at its end what became of them.
+fn map_entries<L: Load>(
+    map: MapView,
+    load: &mut L,
+    entries: &mut Vec<(EcoString, Entry)>,
+) -> Result<(), L::Error> {
+    match map {
+        MapView::Running { total } => {
+            let names = vec![("total".into(), Entry::Plain(count(total)))];
+            entries.push(("map".into(), Entry::Names(layer(&Scope::new(), "map", names))));
+        }
+        MapView::Over(seq) => of_map(&load.output(seq)?.value, load.results(seq)?, entries),
+    }
+    Ok(())
+}
+
+/// What a map left, an object, and its results as names.
+fn of_map(left: &Value, results: Entry, entries: &mut Vec<(EcoString, Entry)>) {
+    let mut names = vec![("results".into(), results)];
+    for (key, value) in left.as_object().into_iter().flat_map(|object| object.iter()) {
+        let is_aggregates = key.name() == "aggregates";
+        let into = if is_aggregates { &mut *entries } else { &mut names };
+        into.push((key.name().clone(), Entry::Plain(value.clone())));
+    }
+    entries.push(("map".into(), Entry::Names(layer(&Scope::new(), "map", names))));
+}
+
+/// A scope in which a map is over: what it left, an object, and its results.
+pub fn with_map(scope: &Scope, left: &Value, results: Entry) -> Scope {
+    let mut entries = Vec::new();
+    of_map(left, results, &mut entries);
+    layer(scope, "map", entries)
+}
+
+fn count(count: u64) -> Value {
+    Value::from(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
 /// A layer of names of which none stands twice: the caller takes them of tables by name.

@@ -77,7 +77,7 @@ impl<'g> Run<'g> {
     fn replayed(plan: &Arc<Plan>, nodes: &'g [Node], journal: &[Event], seed: u64) -> Self {
         let mut run = Self::new(plan, nodes, seed);
         for event in &journal[1..] {
-            run.mended |= matches!(event.what, What::Resumed);
+            run.mended |= matches!(event.what, What::Resumed { .. });
             run.note(&event.at, &event.what);
             run.machine.apply(event).expect("an event that fitted before");
             run.journal.push(event.clone());
@@ -111,7 +111,7 @@ impl<'g> Run<'g> {
                 self.ends[node] = Some(End::Skipped(reason));
                 (true, false)
             }
-            What::Finished { output } => {
+            What::Finished { output, .. } => {
                 let well = output.status == Status::Completed;
                 self.ends[node] = Some(if well { End::Completed } else { End::Failed });
                 (true, false)
@@ -181,7 +181,10 @@ impl<'g> Run<'g> {
         let status = if fails { Status::Failed } else { Status::Completed };
         let branch = node.and_then(|node| node.gate).filter(|_| !fails);
         let value = branch.map_or(Value::NULL, |branch| one("branch", &branch.to_string()));
-        self.record(task.at.clone(), What::Finished { output: output(status, value, Value::NULL) });
+        self.record(
+            task.at.clone(),
+            What::Finished { output: output(status, value, Value::NULL), results: None },
+        );
     }
 
     /// Runs to the end.
@@ -201,7 +204,7 @@ impl<'g> Run<'g> {
             *end = end.take().filter(|_| stays);
         }
         self.mended = true;
-        self.record(Instance::default(), What::Resumed);
+        self.record(Instance::default(), What::Resumed { failed: false });
         self.ready = self.machine.outstanding(None);
         self
     }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use generate::Style;
 use oracle::Expected;
-use threadline_engine::event::{Datum, Event, Instance, Output, Status, What};
+use threadline_engine::event::{Datum, Event, Instance, ItemEnded, Listed, Output, Rules, Status, What};
 use threadline_engine::machine::{Command, Machine, Outcome, Pause};
 use threadline_engine::simulator::chance::{Chances, Fate, Random};
 use threadline_engine::simulator::{Interrupt, Interruption, Kept, Moment, Report, Simulation, text};
@@ -271,19 +271,26 @@ fn many_items_are_not_kept() {
     let mut machine = Machine::new(Arc::clone(&simulation.plan));
     let first = &report.journal[0];
     machine.apply(first).unwrap();
-    let output = |status| Output {
-        status,
-        value: Datum::Here(Value::NULL),
-        output: None,
-        stderr: None,
-        meta: Value::NULL,
+    let finished = |status| {
+        let value = Datum::Here(Value::NULL);
+        let output = Output { status, value, output: None, stderr: None, meta: Value::NULL };
+        What::Finished { output, results: None }
     };
     let expanded = What::Expanded {
         as_of: 1,
         computed: Vec::new(),
-        items: Datum::Here(Value::NULL),
+        items: Listed::Whole(Datum::Here(Value::NULL)),
         count: ITEMS,
         parallel: 3,
+        rules: Rules::STRICT,
+    };
+    let ended = ItemEnded {
+        status: Status::Completed,
+        value: Datum::Here(Value::NULL),
+        error: None,
+        attempts: 1,
+        duration_ms: 0,
+        branch: None,
     };
     let apply = |machine: &mut Machine, at: &str, what: What| {
         let event = Event { seq: machine.last() + 1, time: 0, at: Instance(at.into()), what };
@@ -292,12 +299,13 @@ fn many_items_are_not_kept() {
     apply(&mut machine, "1", expanded);
     for item in 0..ITEMS {
         let at = format!("1[{item}]/1");
-        apply(&mut machine, &at, What::Finished { output: output(Status::Failed) });
+        apply(&mut machine, &at, finished(Status::Failed));
         let after = format!("{at}/on_failure/1");
-        apply(&mut machine, &after, What::Finished { output: output(Status::Failed) });
+        apply(&mut machine, &after, finished(Status::Failed));
+        apply(&mut machine, &format!("1[{item}]"), What::ItemEnded(ended.clone()));
         assert!(machine.kept() < 20, "{} things are kept after item {item}", machine.kept());
     }
-    let end = apply(&mut machine, "1", What::Finished { output: output(Status::Completed) });
+    let end = apply(&mut machine, "1", finished(Status::Completed));
     assert_eq!(end, [Command::End(Outcome::Completed)]);
 }
 

@@ -31,6 +31,10 @@ threadline_lang::checks! {
     BadDuration "bad-duration" Error
     /// What cannot be read as a size.
     BadSize "bad-size" Error
+    /// A name that a phase exports, and no step of it gives.
+    UnknownExport "unknown-export" Error
+    /// What is no JSONPath.
+    BadJsonPath "bad-json-path" Error
     /// What cannot be the mode of a file.
     BadMode "bad-mode" Error
     /// What cannot be a URL, a header or a query of a request.

@@ -12,6 +12,9 @@ pub const DURATION_FORM: &str = "a duration such as `500ms`, `30s`, `5m`, `1h30m
 /// How sizes are written, for messages.
 pub const SIZE_FORM: &str = "a size such as `64MiB`, `10kB`, or bytes";
 
+/// How parts of a whole are written, for messages.
+pub const FRACTION_FORM: &str = "a part of all from 0 to 1, such as `0.1`, or `10%`";
+
 /// No duration is longer: a hundred years, in seconds.
 const LONGEST: f64 = 100.0 * 366.0 * 86_400.0;
 
@@ -124,6 +127,83 @@ pub fn is_variable(text: &str) -> bool {
     let first = text.chars().next();
     first.is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
         && text.chars().all(|char| char.is_ascii_alphanumeric() || char == '_')
+}
+
+/// A part of a whole: a number from 0 to 1, or a text in percent.
+pub fn fraction(value: &Value) -> Option<f64> {
+    let of = |text: &str| Number::parse(text.trim()).ok().map(|number| number.to_f64());
+    let part = match value.as_str() {
+        Some(text) => match text.trim().strip_suffix('%') {
+            Some(percent) => of(percent)? / 100.0,
+            None => of(text)?,
+        },
+        None => value.as_number()?.to_f64(),
+    };
+    (0.0..=1.0).contains(&part).then_some(part)
+}
+
+/// A key that elements are sorted by, as it is written.
+#[derive(Debug, PartialEq, Eq)]
+pub struct WrittenKey<'t> {
+    /// What it reads.
+    pub by: &'t str,
+    /// `DESC`
+    pub descending: bool,
+    /// `NULLS FIRST` or `NULLS LAST`
+    pub nulls_first: Option<bool>,
+}
+
+/// The keys of `item.a DESC NULLS LAST, item.b`, and where each begins. A comma inside quotes or brackets is part of its
+/// key.
+pub fn sort_keys(text: &str) -> Vec<(WrittenKey<'_>, usize)> {
+    let (mut keys, mut from, mut depth, mut quote) = (Vec::new(), 0, 0_u32, None);
+    for (at, char) in text.char_indices() {
+        match (quote, char) {
+            (Some(open), _) if open == char => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => quote = Some(char),
+            (None, '(' | '[' | '{') => depth += 1,
+            (None, ')' | ']' | '}') => depth = depth.saturating_sub(1),
+            (None, ',') if depth == 0 => {
+                keys.push(sort_key(text, from, at));
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    keys.push(sort_key(text, from, text.len()));
+    keys
+}
+
+fn sort_key(text: &str, from: usize, to: usize) -> (WrittenKey<'_>, usize) {
+    let whole = &text[from..to];
+    let at = from + (whole.len() - whole.trim_start().len());
+    let mut by = whole.trim();
+    let mut ends_with = |words: &[&str]| {
+        let mut rest = by;
+        for word in words.iter().rev() {
+            let cut = rest.len().checked_sub(word.len()).filter(|cut| rest.is_char_boundary(*cut));
+            let Some((before, last)) = cut.map(|cut| rest.split_at(cut)) else { return false };
+            if !last.eq_ignore_ascii_case(word) || !before.ends_with(char::is_whitespace) {
+                return false;
+            }
+            rest = before.trim_end();
+        }
+        by = rest;
+        true
+    };
+    let nulls_first = if ends_with(&["NULLS", "FIRST"]) {
+        Some(true)
+    } else if ends_with(&["NULLS", "LAST"]) {
+        Some(false)
+    } else {
+        None
+    };
+    let descending = ends_with(&["DESC"]);
+    if !descending {
+        ends_with(&["ASC"]);
+    }
+    (WrittenKey { by, descending, nulls_first }, at)
 }
 
 #[cfg(test)]

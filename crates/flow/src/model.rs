@@ -62,6 +62,11 @@ pub enum Shape {
         /// `edges`
         edges: Vec<Edge>,
     },
+    /// Phases: before the items, for each item, after them.
+    MapReduce {
+        /// `aggregates`: what is made of the results, by name.
+        aggregates: Vec<(EcoString, Field<Document>)>,
+    },
 }
 
 /// From one node to another.
@@ -347,8 +352,10 @@ pub enum Action {
     WriteFile(WriteFile),
     /// `value`
     Value(Field<Document>),
-    /// `foreach` and `do`
+    /// `foreach` and `do`, or `map`
     ForEach(ForEach),
+    /// `setup`, `reduce` or `merge`
+    Phase(Phase),
     /// `condition`
     Condition(Condition),
     /// `trigger`
@@ -439,14 +446,153 @@ pub struct WriteFile {
 
 /// Steps for each element of a list.
 pub struct ForEach {
-    /// The list.
-    pub items: Field<Document>,
-    /// `do`
-    pub steps: Vec<Arc<Step>>,
-    /// `parallel`: so many at once.
-    pub parallel: Option<Setting<u64>>,
+    /// Where the elements come from.
+    pub source: Source,
+    /// `json_path`: which parts of a document are the elements.
+    pub json_path: Option<Field<EcoString>>,
+    /// `filter`
+    pub filter: Option<Filter>,
+    /// `sort_by`
+    pub sort_by: Vec<SortKey>,
+    /// `distinct`: of elements for which this is the same the first is taken.
+    pub distinct: Option<Field<Arc<Expression>>>,
+    /// `offset`: so many elements are left out at the beginning.
+    pub offset: Option<Setting<u64>>,
     /// `max_items`
     pub max_items: Option<Setting<u64>>,
+    /// `parallel`, of a map `max_parallel`: so many at once.
+    pub parallel: Option<Setting<u64>>,
+    /// `do`, of a map `agent_template`
+    pub steps: Vec<Arc<Step>>,
+    /// What becomes of elements whose steps fail.
+    pub policy: Policy,
+    /// `worktree`: whether each element has a worktree of its own.
+    pub worktree: bool,
+    /// Whether it is the map of a map-reduce: then its value says how many there were, and the results are read apart.
+    pub is_map: bool,
+}
+
+impl ForEach {
+    /// The fields that are evaluated for each element.
+    pub fn of_elements(&self) -> impl Iterator<Item = &Field<Arc<Expression>>> {
+        let filter = self.filter.iter().filter_map(|filter| match filter {
+            Filter::Condition(condition) => Some(condition),
+            Filter::Expectation(_) => None,
+        });
+        filter.chain(self.sort_by.iter().map(|key| &key.by)).chain(&self.distinct)
+    }
+}
+
+/// Where the elements of a list come from.
+pub enum Source {
+    /// A value: a list, or of a map also text, the name of a file.
+    Value(Field<Document>),
+    /// A file.
+    File {
+        /// Its path.
+        path: Field<Template>,
+        /// How it is read; by its name when it is not said.
+        format: Option<SourceFormat>,
+    },
+    /// What a command prints.
+    Shell {
+        /// Text for a shell.
+        text: Field<EcoString>,
+        /// How it is read.
+        format: Option<SourceFormat>,
+    },
+}
+
+/// How a text is read as a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SourceFormat {
+    /// A JSON document.
+    Json,
+    /// A JSON document on each line.
+    JsonLines,
+    /// A text on each line.
+    Lines,
+}
+
+/// Which elements are taken.
+pub enum Filter {
+    /// Those for which a condition holds.
+    Condition(Field<Arc<Expression>>),
+    /// Those that meet an expectation.
+    Expectation(Field<Arc<Expectations>>),
+}
+
+/// What elements are sorted by.
+pub struct SortKey {
+    /// A value of the element.
+    pub by: Field<Arc<Expression>>,
+    /// `DESC`
+    pub descending: bool,
+    /// `NULLS FIRST` or `NULLS LAST`
+    pub nulls_first: Option<bool>,
+}
+
+/// What becomes of elements whose steps fail.
+pub struct Policy {
+    /// `retry`, of a map
+    pub retry: Option<Retry>,
+    /// `timeout`, of a map
+    pub timeout: Option<Setting<Duration>>,
+    /// `on_item_failure`
+    pub on_item_failure: OnItemFailure,
+    /// `continue_on_failure`
+    pub continue_on_failure: bool,
+    /// `max_failures`
+    pub max_failures: Option<Setting<u64>>,
+    /// `failure_threshold`, in percent
+    pub failure_threshold: Option<Setting<f64>>,
+}
+
+/// What happens when an item fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnItemFailure {
+    /// It is tried again, then left out.
+    Retry,
+    /// The others go on.
+    Skip,
+    /// No other begins.
+    Stop,
+}
+
+/// Steps with a scope of their own, before or after the items.
+pub struct Phase {
+    /// Which.
+    pub kind: PhaseKind,
+    /// They.
+    pub steps: Vec<Arc<Step>>,
+    /// `variables`: values that later phases may read, evaluated at its end.
+    pub variables: Vec<(EcoString, Field<Document>)>,
+    /// `exports`: names of its steps that later phases may read as they are.
+    pub exports: Vec<Field<EcoString>>,
+    /// `timeout`
+    pub timeout: Option<Duration>,
+}
+
+/// Which phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PhaseKind {
+    /// Before the items.
+    Setup,
+    /// After them.
+    Reduce,
+    /// At the end.
+    Merge,
+}
+
+impl PhaseKind {
+    /// As it is written.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Setup => "setup",
+            Self::Reduce => "reduce",
+            Self::Merge => "merge",
+        }
+    }
 }
 
 /// How a file is written.

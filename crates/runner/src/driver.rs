@@ -136,13 +136,14 @@ pub fn begin(setup: Setup<'_>, started: What) -> Result<Ending, DriveError> {
     drive(setup, machine, started, BTreeMap::new())
 }
 
-/// Goes on with a run whose events the machine has taken.
+/// Goes on with a run whose events the machine has taken; with the items that were let fail, when that is asked.
 pub fn resume(
     setup: Setup<'_>,
     machine: Machine,
     context: BTreeMap<EcoString, Value>,
+    failed: bool,
 ) -> Result<Ending, DriveError> {
-    drive(setup, machine, What::Resumed, context)
+    drive(setup, machine, What::Resumed { failed }, context)
 }
 
 fn drive(
@@ -195,7 +196,7 @@ fn drive(
         bell: stop.1.clone(),
         stop,
         journal,
-        values: Values::new(reader, run),
+        values: Values::new(reader, run.clone(), project.worktrees(run.as_str())),
         plan,
         project,
         scope,
@@ -276,9 +277,7 @@ impl Shared<'_> {
             }
             if self.stop.asked() {
                 core.machine.stop();
-                core.ready.retain(|command| {
-                    matches!(command, Command::End(_) | Command::Collect { .. } | Command::Skip { .. })
-                });
+                core.ready.retain(|command| !command.begins());
                 core.timers.clear();
             }
             core.wake_due(Instant::now());

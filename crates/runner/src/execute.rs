@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 use ecow::EcoString;
 use jiff::Timestamp;
-use threadline_engine::evaluate::{self, Act, Decision, FieldErrors, Request, Resolved, ToolCall};
-use threadline_engine::event::{Datum, Instance, Millis, Output, Seq, Status, What};
+use threadline_engine::evaluate::{self, Act, Decision, FieldErrors, Request, Resolved, RetryPlan, ToolCall};
+use threadline_engine::event::{Datum, Instance, Millis, Output, Status, What};
 use threadline_engine::machine::{Command, Outcome, Task};
 use threadline_engine::view::View;
 use threadline_engine::world::{Answer, Record, Recorder};
@@ -42,11 +42,11 @@ const MAX_SCRIPT: usize = 120 << 10;
 
 /// Carries out commands of a run.
 pub(crate) struct Executor<'s, 'a> {
-    shared: &'s Shared<'a>,
+    pub(crate) shared: &'s Shared<'a>,
 }
 
 /// The entries of `context`, held while more of them may be evaluated.
-type Context<'s> = Option<MutexGuard<'s, BTreeMap<EcoString, Value>>>;
+pub(crate) type Context<'s> = Option<MutexGuard<'s, BTreeMap<EcoString, Value>>>;
 
 impl<'s, 'a> Executor<'s, 'a> {
     pub(crate) fn new(shared: &'s Shared<'a>) -> Self {
@@ -62,9 +62,12 @@ impl<'s, 'a> Executor<'s, 'a> {
             Command::Start { task, attempt, base, rerun } => {
                 self.start(&task, &view, Attempt { number: attempt, base, rerun }, &earlier)
             }
-            Command::Collect { task, list, items, failed } => {
-                self.collect(&task, &view, list, &items, failed)
+            Command::EndItem { task, ending } => self.end_item(&task, &ending),
+            Command::BeginItem { task, attempt } => self.begin_item(&task, attempt),
+            Command::Collect { task, list, counts, rules } => {
+                self.collect(&task, &view, list, counts, &rules)
             }
+            Command::Close { task, last, captured } => self.close(&task, &view, last, &captured),
             Command::FailAfterCrash(task) => {
                 let failure = Failure::new("Crash", "it was running when Threadline was killed");
                 self.finish_unrun(&task, failure, view.attempts.saturating_sub(1))
@@ -74,7 +77,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         }
     }
 
-    fn step(&self, task: &Task) -> &'s Step {
+    pub(crate) fn step(&self, task: &Task) -> &'s Step {
         let shared = self.shared;
         &shared.plan.steps[task.step as usize].step
     }
@@ -106,80 +109,6 @@ impl<'s, 'a> Executor<'s, 'a> {
         let output = output::skipped(self.shared.journal.store(), &measured, reason)?;
         let what = What::Skipped { as_of: task.as_of, computed: Vec::new(), output };
         self.shared.record(task.at.clone(), what, Sync::Later).map(|_| ())
-    }
-
-    fn expand(&self, task: &Task, view: &View) -> Result<(), DriveError> {
-        let step = self.step(task);
-        let clock = Clock::start();
-        let (expanded, record, context) =
-            self.evaluate(task, view, |scope, session| evaluate::expand(step, scope, session))?;
-        self.define(&record, context)?;
-        let (list, parallel) = match expanded {
-            Ok(expanded) => expanded,
-            Err(errors) => return self.field_errors(task, &errors, &record, &clock, 0),
-        };
-        let store = self.shared.journal.store();
-        let count = list.as_list().map_or(0, <[Value]>::len) as u64;
-        let (computed, items) = (store.computed(&record.computed)?, store.datum(&list)?);
-        let what = What::Expanded { as_of: task.as_of, computed, items, count, parallel };
-        let seq = self.shared.record(task.at.clone(), what, Sync::Now)?;
-        self.shared.values.keep_list(seq, &list);
-        Ok(())
-    }
-
-    fn collect(
-        &self,
-        task: &Task,
-        view: &View,
-        list: Seq,
-        items: &[Option<Seq>],
-        failed: u64,
-    ) -> Result<(), DriveError> {
-        let shared = self.shared;
-        shared.wait_synced(task.as_of)?;
-        let began = shared.journal.store().reader().event(shared.journal.run(), list)?.time;
-        let mut results = Vec::with_capacity(items.len());
-        let mut successful = 0_u64;
-        for item in items {
-            results.push(match item {
-                Some(seq) => {
-                    successful += 1;
-                    self.shared.values.output(*seq)?.value.clone()
-                }
-                None => Value::NULL,
-            });
-        }
-        let total = items.len() as u64;
-        let count = |count: u64| Value::from(i64::try_from(count).unwrap_or(i64::MAX));
-        let own = vec![
-            ("total", count(total)),
-            ("successful", count(successful)),
-            ("failed", count(failed)),
-            ("skipped", count(total.saturating_sub(successful + failed))),
-        ];
-        let value = if failed > 0 {
-            let message = match total.saturating_sub(successful + failed) {
-                0 => format!("{failed} of {total} items failed"),
-                left => format!("{failed} of {total} items failed, {left} did not run"),
-            };
-            Err(Failure::new("Items", message))
-        } else {
-            Value::list(results)
-                .map_err(|_| Failure::new("Format", "the results of all items are too large together"))
-        };
-        let measured = measured_since(began, "foreach", own);
-        let mut left = Left { value, output: None, stderr: None };
-        if let Some(expect) = &self.step(task).expect {
-            // Nothing of it is computed, but for entries of `context`, which are recorded as that.
-            let (settled, record, context) =
-                self.evaluate(task, view, |scope, session| evaluate::settle(&expect.of, scope, session))?;
-            self.define(&record, context)?;
-            match settled {
-                Ok(settled) => left = output::checked(&settled, &measured, left),
-                Err(errors) => left.value = Err(self.evaluation_failure(task, &errors)),
-            }
-        }
-        self.finish(task, output::envelope(shared.journal.store(), &measured, left)?)
     }
 
     /// The run is over: what it exports is evaluated and recorded with that.
@@ -227,6 +156,15 @@ impl<'s, 'a> Executor<'s, 'a> {
             Ok(resolved) => resolved,
             Err(errors) => return self.field_errors(task, &errors, &record, &clock, attempt.retries()),
         };
+        let mut resolved = resolved;
+        if let Some(limit) = view.limit {
+            let left = limit.left(now());
+            if left.is_zero() {
+                let message = format!("the {} timed out after {}", limit.of, output::spoken(limit.allowed));
+                return self.finish_unrun(task, Failure::new("Timeout", message), attempt.retries());
+            }
+            resolved.timeout = Some(resolved.timeout.map_or(left, |own| own.min(left)));
+        }
         let step = self.step(task);
         let careful = !record.computed.is_empty()
             || step.on_crash != OnCrash::Rerun
@@ -259,24 +197,28 @@ impl<'s, 'a> Executor<'s, 'a> {
             // The attempt is still under way as far as the journal knows, and is made again when the run goes on.
             Done::Cancelled => return Ok(()),
         };
-        let pause =
-            if output.status == Status::Failed && self.shared.control.asked() == process::Asked::Nothing {
-                resolved.retry.pause(attempt.number - attempt.base, random())
-            } else {
-                None
-            };
+        let failed = output.status == Status::Failed;
+        let pause = if failed { self.pause(&resolved.retry, attempt.number - attempt.base) } else { None };
         let Some(pause) = pause else { return self.finish(task, output) };
-        let until = now() + i64::try_from(pause.as_millis()).unwrap_or(i64::MAX / 4);
+        let until = now() + pause;
         self.shared.record(task.at.clone(), What::Retrying { output, until }, Sync::Now).map(|_| ())
     }
 
-    fn finish(&self, task: &Task, output: Output) -> Result<(), DriveError> {
+    /// The pause before what failed is tried again, when it is.
+    pub(crate) fn pause(&self, retry: &RetryPlan, attempt: u32) -> Option<Millis> {
+        let pause = retry
+            .pause(attempt, random())
+            .filter(|_| self.shared.control.asked() == process::Asked::Nothing)?;
+        Some(i64::try_from(pause.as_millis()).unwrap_or(i64::MAX / 4))
+    }
+
+    pub(crate) fn finish(&self, task: &Task, output: Output) -> Result<(), DriveError> {
         let small = is_small(&output).then(|| output.clone());
         // Items and nodes that run at once do not wait for each other, so what they leave shares a sync; whoever does wait for it
         // has it written at once.
         let aside = task.at.items().next().is_some() || self.shared.plan.lists[0].graph.is_some();
         let sync = if aside { Sync::Later } else { Sync::Now };
-        let seq = self.shared.record(task.at.clone(), What::Finished { output }, sync)?;
+        let seq = self.shared.record(task.at.clone(), What::Finished { output, results: None }, sync)?;
         if let Some(output) = small {
             // Whoever reads it next need not ask the journal.
             let envelope = output::loaded(self.shared.journal.store().reader(), &output)?;
@@ -293,7 +235,7 @@ impl<'s, 'a> Executor<'s, 'a> {
     }
 
     /// A field has no value: the step fails before it begins.
-    fn field_errors(
+    pub(crate) fn field_errors(
         &self,
         task: &Task,
         errors: &FieldErrors,
@@ -311,7 +253,7 @@ impl<'s, 'a> Executor<'s, 'a> {
     }
 
     /// Tells what is wrong with fields, and gives it as the failure of their step.
-    fn evaluation_failure(&self, task: &Task, errors: &FieldErrors) -> Failure {
+    pub(crate) fn evaluation_failure(&self, task: &Task, errors: &FieldErrors) -> Failure {
         let problems = self.tell_problems(&task.at, errors);
         let messages: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
         Failure::new("Evaluation", messages.join("; "))
@@ -328,7 +270,7 @@ impl<'s, 'a> Executor<'s, 'a> {
 
     /// Evaluates in the scope of a step, once everything it may read is on disk. What was computed is recorded; entries of `context` are evaluated once per
     /// run, so who evaluates one holds them all until it is on disk.
-    fn evaluate<T>(
+    pub(crate) fn evaluate<T>(
         &self,
         task: &Task,
         view: &View,
@@ -390,7 +332,7 @@ impl<'s, 'a> Executor<'s, 'a> {
     }
 
     /// Records the entries of `context` that were evaluated now. They are on disk before anybody else reads them.
-    fn define(&self, record: &Record, context: Context<'s>) -> Result<(), DriveError> {
+    pub(crate) fn define(&self, record: &Record, context: Context<'s>) -> Result<(), DriveError> {
         let Some(mut context) = context else { return Ok(()) };
         let store = self.shared.journal.store();
         let mut happened = Vec::new();
@@ -870,24 +812,33 @@ fn agent_value(text: &str, format: CaptureFormat) -> Result<Value, Failure> {
 }
 
 /// When something began.
-struct Clock {
+pub(crate) struct Clock {
     started: Timestamp,
     instant: Instant,
 }
 
 impl Clock {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self { started: Timestamp::now(), instant: Instant::now() }
     }
 
-    fn measured(&self, node_type: &'static str, retries: u32, own: Vec<(&'static str, Value)>) -> Measured {
+    pub(crate) fn measured(
+        &self,
+        node_type: &'static str,
+        retries: u32,
+        own: Vec<(&'static str, Value)>,
+    ) -> Measured {
         let elapsed = self.instant.elapsed();
         Measured { node_type, started: self.started, finished: Timestamp::now(), elapsed, retries, own }
     }
 }
 
 /// What was measured since an event, perhaps of an earlier process.
-fn measured_since(began: Millis, node_type: &'static str, own: Vec<(&'static str, Value)>) -> Measured {
+pub(crate) fn measured_since(
+    began: Millis,
+    node_type: &'static str,
+    own: Vec<(&'static str, Value)>,
+) -> Measured {
     let finished = Timestamp::now();
     let started = Timestamp::from_millisecond(began).unwrap_or(finished);
     let elapsed = finished.as_millisecond().saturating_sub(began).max(0).unsigned_abs();
@@ -946,7 +897,9 @@ fn node_type(step: &Step) -> &'static str {
         Action::Tool(_) => "tool",
         Action::WriteFile(_) => "write_file",
         Action::Value(_) => "value",
+        Action::ForEach(each) if each.is_map => "map",
         Action::ForEach(_) => "foreach",
+        Action::Phase(_) => "phase",
         Action::Condition(_) => "conditional",
         Action::Trigger(_) => "trigger",
     }

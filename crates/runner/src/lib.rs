@@ -2,6 +2,7 @@
 //!
 //! - [`driver`]: the threads of a run; every event goes through it into the journal and the machine.
 //! - `execute`: one command from its evaluation to its event.
+//! - `each`: the items of a list, from the event with the list to the event with their results.
 //! - [`process`]: children, started, fed, read and ended.
 //! - [`project`]: the folder that may be read and written, and where its store is.
 //! - [`world`]: computed values of the real world.
@@ -9,6 +10,7 @@
 
 mod bell;
 pub mod driver;
+mod each;
 mod execute;
 mod http;
 pub mod output;

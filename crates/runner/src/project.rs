@@ -70,6 +70,11 @@ impl Project {
         self.root.join(STORE)
     }
 
+    /// Where the worktrees of a run are. The id was checked: it is one plain name.
+    pub fn worktrees(&self, run: &str) -> PathBuf {
+        self.store().join("worktrees").join(run)
+    }
+
     /// Keeps the store, which is there by now, out of the project's repository.
     pub fn ignore_store(&self) {
         let ignore = self.store().join(".gitignore");

@@ -3,12 +3,14 @@
 //! What is kept is bounded in bytes; whatever was dropped is in the journal.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use threadline_engine::event::{Seq, What};
+use ecow::EcoString;
+use threadline_engine::event::{Chunk, Listed, Seq, What};
 use threadline_engine::replay::output_of;
-use threadline_engine::view::{ItemRef, Load};
-use threadline_lang::{Envelope, Value};
+use threadline_engine::view::{ItemRef, ItemView, Load};
+use threadline_lang::{Entry as ScopeEntry, Envelope, Value};
 use threadline_store::{JournalError, Reader, RunId};
 
 use crate::output;
@@ -20,6 +22,8 @@ const MAX_KEPT: u64 = 64 << 20;
 pub struct Values<'s> {
     reader: &'s Reader,
     run: RunId,
+    /// Where the worktrees of the run are.
+    worktrees: PathBuf,
     kept: Mutex<Kept>,
 }
 
@@ -38,8 +42,8 @@ enum Entry {
 
 impl<'s> Values<'s> {
     /// The values of a run.
-    pub fn new(reader: &'s Reader, run: RunId) -> Self {
-        Self { reader, run, kept: Mutex::default() }
+    pub fn new(reader: &'s Reader, run: RunId, worktrees: PathBuf) -> Self {
+        Self { reader, run, worktrees, kept: Mutex::default() }
     }
 
     /// The output that an event recorded.
@@ -61,12 +65,23 @@ impl<'s> Values<'s> {
             return Ok(list);
         }
         let event = self.reader.event(&self.run, seq)?;
-        let What::Expanded { items, .. } = &event.what else {
+        let What::Expanded { items: Listed::Whole(items), .. } = &event.what else {
             return Err(JournalError::Value(format!("event {seq} has no list")));
         };
         let list = self.reader.load(items)?;
         self.keep_list(seq, &list);
         Ok(list)
+    }
+
+    /// The results that stand in these pieces.
+    pub fn rows(&self, chunks: &[Chunk]) -> Result<ScopeEntry, JournalError> {
+        let mut rows = Vec::new();
+        for chunk in chunks {
+            rows.extend(self.reader.load(&chunk.of)?.as_list().unwrap_or_default().iter().cloned());
+        }
+        let rows =
+            Value::list(rows).map_err(|_| JournalError::Value("the results are too large".to_owned()))?;
+        Ok(ScopeEntry::Plain(rows))
     }
 
     /// Keeps an output that is known already.
@@ -123,5 +138,25 @@ impl Load for &Values<'_> {
         let index = usize::try_from(item.index).unwrap_or(usize::MAX);
         let found = list.as_list().and_then(|items| items.get(index)).cloned();
         found.ok_or_else(|| JournalError::Value(format!("event {} has no item {index}", item.list)))
+    }
+
+    fn item_error(&mut self, seq: Seq) -> Result<EcoString, JournalError> {
+        match self.reader.event(&self.run, seq)?.what {
+            What::ItemRetrying { error, .. } => Ok(error),
+            What::ItemEnded(ended) => Ok(ended.error.unwrap_or_default()),
+            _ => Err(JournalError::Value(format!("event {seq} is about no item that failed"))),
+        }
+    }
+
+    fn worktree(&mut self, item: &ItemView) -> EcoString {
+        let path = self.worktrees.join(item.runner.to_string());
+        path.display().to_string().into()
+    }
+
+    fn results(&mut self, seq: Seq) -> Result<ScopeEntry, JournalError> {
+        match self.reader.event(&self.run, seq)?.what {
+            What::Finished { results: Some(chunks), .. } => self.rows(&chunks),
+            _ => Err(JournalError::Value(format!("event {seq} has no results"))),
+        }
     }
 }

@@ -152,7 +152,7 @@ impl Place {
             }
         });
         let context: BTreeMap<EcoString, Value> = context.collect();
-        driver::resume(setup, machine, context)
+        driver::resume(setup, machine, context, false)
     }
 
     fn machine(&self, events: &[Event]) -> Machine {
@@ -167,7 +167,7 @@ impl Place {
     fn left(&self) -> Left {
         let store = Store::open(&self.folder.join(".threadline")).unwrap();
         let events = read(&store);
-        let values = Values::new(store.reader(), RunId::new(RUN).unwrap());
+        let values = Values::new(store.reader(), RunId::new(RUN).unwrap(), PathBuf::new());
         let names = self.machine(&events).names().into_iter();
         let names = names.map(|(name, seq)| (name, values.output(seq).unwrap().value.to_string())).collect();
         let lines = std::fs::read_to_string(self.folder.join("effects")).unwrap_or_default();
@@ -357,7 +357,7 @@ fn steps_in_flight_follow_on_crash() {
         let left = place.left();
         assert_eq!(left.effects_of("1"), runs, "{why}");
         let output = left.events.iter().find_map(|event| match &event.what {
-            What::Finished { output } => Some(output),
+            What::Finished { output, .. } => Some(output),
             _ => None,
         });
         let output = output.unwrap();

@@ -151,6 +151,19 @@ impl Reader {
         Ok(self.read(run, from)?.map(|record| event(&record?)))
     }
 
+    /// The events of a run from a number on that are of one kind. The others are read, and not looked into.
+    pub fn events_of(
+        &self,
+        run: &RunId,
+        from: Seq,
+        kind: &'static str,
+    ) -> Result<impl Iterator<Item = Result<Event, JournalError>>, StoreError> {
+        let of_kind = move |record: &Result<Record, StoreError>| {
+            record.as_ref().map_or(true, |record| record.kind == kind)
+        };
+        Ok(self.read(run, from)?.filter(of_kind).map(|record| event(&record?)))
+    }
+
     /// One event of a run.
     pub fn event(&self, run: &RunId, seq: Seq) -> Result<Event, JournalError> {
         event(&self.record(run, seq)?)
@@ -198,7 +211,7 @@ fn draft(time: Millis, at: &Instance, what: &What) -> Draft {
     let (kind, payload) = wire::encode(what);
     let draft = Draft::new(kind, time.to_string()).at(at.0.as_str()).with(payload);
     match what {
-        What::RunStarted(_) | What::Resumed => draft.status("running"),
+        What::RunStarted(_) | What::Resumed { .. } => draft.status("running"),
         What::Paused { .. } => draft.status("paused"),
         What::RunEnded { outcome, .. } => draft.status(outcome.name()),
         _ => draft,

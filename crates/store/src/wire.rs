@@ -5,11 +5,16 @@
 //! as if it said less.
 
 use std::fmt;
+use std::time::Duration;
 
 use ecow::EcoString;
 use threadline_engine::Hash;
-use threadline_engine::event::{Computed, Datum, Form, Output, RunStarted, Status, What};
+use threadline_engine::evaluate::RetryPlan;
+use threadline_engine::event::{
+    Chunk, Computed, Datum, Form, ItemEnded, Listed, Output, Rules, RunStarted, Status, What,
+};
 use threadline_engine::machine::Outcome;
+use threadline_flow::model::Backoff;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{ComputeError, Limits, Object, Value, data};
 
@@ -31,14 +36,17 @@ impl fmt::Display for WireError {
 impl std::error::Error for WireError {}
 
 /// Every kind of event, with what it says, for the published schema.
-pub const KINDS: [(&str, &str); 12] = [
+pub const KINDS: [(&str, &str); 15] = [
     (
         "run_started",
         "the run began: its id, the workflow, the file and the hash of its text, inputs, settings, folder",
     ),
     ("decided", "a `when` is true"),
     ("skipped", "a `when` is false: the step does not run"),
-    ("expanded", "the list of a `foreach` is known"),
+    ("expanded", "the items of a `foreach` or a map are known"),
+    ("item_retrying", "an item failed and begins again later"),
+    ("item_begun", "an item that failed begins again"),
+    ("item_ended", "an item is over: its result, its error, its attempts"),
     ("started", "an attempt of a step begins"),
     ("defined", "an entry of `context` was evaluated, for the whole run"),
     ("retrying", "an attempt failed, another begins later"),
@@ -64,16 +72,27 @@ pub fn encode(what: &What) -> (&'static str, String) {
                 ("output", output_value(output)),
             ],
         ),
-        What::Expanded { as_of, computed, items, count, parallel } => (
-            "expanded",
-            vec![
+        What::Expanded { as_of, computed, items, count, parallel, rules } => {
+            let mut entries = vec![
                 ("as_of", int(*as_of)),
                 ("computed", all_computed(computed)),
-                ("items", datum(items)),
+                match items {
+                    Listed::Whole(items) => ("items", datum(items)),
+                    Listed::Chunks(chunks) => ("chunks", chunks_value(chunks)),
+                },
                 ("count", int(*count)),
                 ("parallel", int(*parallel)),
-            ],
-        ),
+            ];
+            if *rules != Rules::STRICT {
+                entries.push(("rules", rules_value(rules)));
+            }
+            ("expanded", entries)
+        }
+        What::ItemRetrying { error, until } => {
+            ("item_retrying", vec![("error", text(error)), ("until", Value::from(*until))])
+        }
+        What::ItemBegun { attempt } => ("item_begun", vec![("attempt", int(u64::from(*attempt)))]),
+        What::ItemEnded(ended) => ("item_ended", item_ended(ended)),
         What::Started { as_of, attempt, rerun, computed, fields } => (
             "started",
             vec![
@@ -99,9 +118,15 @@ pub fn encode(what: &What) -> (&'static str, String) {
                 ("output", output_value(output)),
             ],
         ),
-        What::Finished { output } => ("finished", vec![("output", output_value(output))]),
+        What::Finished { output, results } => {
+            let mut entries = vec![("output", output_value(output))];
+            entries.extend(results.as_ref().map(|results| ("results", chunks_value(results))));
+            ("finished", entries)
+        }
         What::Paused { reason } => ("paused", vec![("reason", text(reason))]),
-        What::Resumed => ("resumed", Vec::new()),
+        What::Resumed { failed } => {
+            ("resumed", if *failed { vec![("failed", true.into())] } else { Vec::new() })
+        }
         What::RunEnded { outcome, exports } => {
             ("run_ended", vec![("outcome", text(outcome.name())), ("exports", datum(exports))])
         }
@@ -162,6 +187,108 @@ fn run_started(started: &RunStarted) -> Entries {
         entries.push(("payload", datum(&started.payload)));
     }
     entries
+}
+
+fn chunks_value(chunks: &[Chunk]) -> Value {
+    let chunk = |chunk: &Chunk| object(vec![("first", int(chunk.first)), ("of", datum(&chunk.of))]);
+    Value::list(chunks.iter().map(chunk).collect()).unwrap_or_default()
+}
+
+fn read_chunks(value: &Value) -> Read<Vec<Chunk>> {
+    let chunk = |value: &Value| {
+        let mut reader = Reader::new(value)?;
+        let chunk = Chunk { first: reader.count("first")?, of: read_datum(reader.value("of")?)? };
+        reader.finish()?;
+        Ok(chunk)
+    };
+    value.as_list().ok_or("the chunks are not a list")?.iter().map(chunk).collect()
+}
+
+fn rules_value(rules: &Rules) -> Value {
+    let millis = |time: Duration| int(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+    let mut entries = vec![("goes_on", rules.goes_on.into())];
+    entries.extend(rules.most_failed.map(|most| ("most_failed", int(most))));
+    entries.extend(rules.timeout.map(|timeout| ("timeout_ms", millis(timeout))));
+    let RetryPlan { attempts, backoff, delay, max_delay, jitter } = rules.retry;
+    if rules.retry != RetryPlan::ONCE {
+        let retry = vec![
+            ("attempts", int(attempts)),
+            ("backoff", text(backoff_name(backoff))),
+            ("delay_ms", millis(delay)),
+            ("max_delay_ms", millis(max_delay)),
+            ("jitter", jitter.into()),
+        ];
+        entries.push(("retry", object(retry)));
+    }
+    object(entries)
+}
+
+fn read_rules(value: &Value) -> Read<Rules> {
+    let mut reader = Reader::new(value)?;
+    let millis = |value: &Value| {
+        let millis = value.as_i64().and_then(|millis| u64::try_from(millis).ok());
+        millis.map(Duration::from_millis).ok_or_else(|| "a time is not a number".to_owned())
+    };
+    let retry = match reader.optional("retry") {
+        None => RetryPlan::ONCE,
+        Some(value) => {
+            let mut retry = Reader::new(value)?;
+            let backoff = retry.text("backoff")?;
+            let known = [Backoff::Fixed, Backoff::Linear, Backoff::Exponential];
+            let plan = RetryPlan {
+                attempts: retry.count("attempts")?,
+                backoff: known
+                    .into_iter()
+                    .find(|known| backoff_name(*known) == backoff)
+                    .ok_or_else(|| format!("there is no backoff `{backoff}`"))?,
+                delay: millis(retry.value("delay_ms")?)?,
+                max_delay: millis(retry.value("max_delay_ms")?)?,
+                jitter: retry.bool("jitter")?,
+            };
+            retry.finish()?;
+            plan
+        }
+    };
+    let rules = Rules {
+        retry,
+        timeout: reader.optional("timeout_ms").map(millis).transpose()?,
+        most_failed: match reader.optional("most_failed") {
+            Some(value) => value.as_i64().and_then(|most| u64::try_from(most).ok()),
+            None => None,
+        },
+        goes_on: reader.bool("goes_on")?,
+    };
+    reader.finish()?;
+    Ok(rules)
+}
+
+fn backoff_name(backoff: Backoff) -> &'static str {
+    match backoff {
+        Backoff::Fixed => "fixed",
+        Backoff::Linear => "linear",
+        Backoff::Exponential => "exponential",
+    }
+}
+
+fn item_ended(ended: &ItemEnded) -> Entries {
+    let mut entries = vec![("status", text(ended.status.name())), ("value", datum(&ended.value))];
+    entries.extend(ended.error.as_ref().map(|error| ("error", text(error))));
+    entries.push(("attempts", int(u64::from(ended.attempts))));
+    entries.push(("duration_ms", int(ended.duration_ms)));
+    entries.extend(ended.branch.as_ref().map(|branch| ("branch", text(branch))));
+    entries
+}
+
+fn read_item_ended(reader: &mut Reader<'_>) -> Read<ItemEnded> {
+    let words = |value: &Value| value.as_str().map(EcoString::from).ok_or("it is not a text".to_owned());
+    Ok(ItemEnded {
+        status: reader.status("status")?,
+        value: read_datum(reader.value("value")?)?,
+        error: reader.optional("error").map(words).transpose()?,
+        attempts: reader.attempt("attempts")?,
+        duration_ms: reader.count("duration_ms")?,
+        branch: reader.optional("branch").map(words).transpose()?,
+    })
 }
 
 fn output_value(output: &Output) -> Value {
@@ -239,6 +366,10 @@ impl<'v> Reader<'v> {
         u64::try_from(self.int(key)?).map_err(|_| format!("`{key}` is below 0"))
     }
 
+    fn attempt(&mut self, key: &str) -> Read<u32> {
+        u32::try_from(self.count(key)?).map_err(|_| format!("`{key}` is too large"))
+    }
+
     fn bool(&mut self, key: &str) -> Read<bool> {
         self.value(key)?.as_bool().ok_or_else(|| format!("`{key}` is not a bool"))
     }
@@ -251,14 +382,16 @@ impl<'v> Reader<'v> {
         self.text(key)?.parse().map_err(|_| format!("`{key}` is not a hash"))
     }
 
+    fn status(&mut self, key: &str) -> Read<Status> {
+        let status = self.text(key)?;
+        let known = Status::ALL.into_iter().find(|known| known.name() == status);
+        known.ok_or_else(|| format!("there is no status `{status}`"))
+    }
+
     fn output(&mut self, key: &str) -> Read<Output> {
         let mut reader = Reader::new(self.value(key)?)?;
-        let status = reader.text("status")?;
         let output = Output {
-            status: Status::ALL
-                .into_iter()
-                .find(|known| known.name() == status)
-                .ok_or_else(|| format!("there is no status `{status}`"))?,
+            status: reader.status("status")?,
             value: read_datum(reader.value("value")?)?,
             output: reader.optional("output").map(read_datum).transpose()?,
             stderr: reader.optional("stderr").map(read_datum).transpose()?,
@@ -310,13 +443,22 @@ fn read(kind: &str, reader: &mut Reader<'_>) -> Read<What> {
         "expanded" => What::Expanded {
             as_of: reader.count("as_of")?,
             computed: reader.computed()?,
-            items: read_datum(reader.value("items")?)?,
+            items: match reader.optional("chunks") {
+                Some(chunks) => Listed::Chunks(read_chunks(chunks)?),
+                None => Listed::Whole(read_datum(reader.value("items")?)?),
+            },
             count: reader.count("count")?,
             parallel: reader.count("parallel")?,
+            rules: reader.optional("rules").map_or(Ok(Rules::STRICT), read_rules)?,
         },
+        "item_retrying" => {
+            What::ItemRetrying { error: reader.text("error")?.into(), until: reader.int("until")? }
+        }
+        "item_begun" => What::ItemBegun { attempt: reader.attempt("attempt")? },
+        "item_ended" => What::ItemEnded(read_item_ended(reader)?),
         "started" => What::Started {
             as_of: reader.count("as_of")?,
-            attempt: u32::try_from(reader.count("attempt")?).map_err(|_| "`attempt` is too large")?,
+            attempt: reader.attempt("attempt")?,
             rerun: reader.bool("rerun")?,
             computed: reader.computed()?,
             fields: reader.hash("fields")?,
@@ -332,9 +474,12 @@ fn read(kind: &str, reader: &mut Reader<'_>) -> Read<What> {
             computed: reader.computed()?,
             output: reader.output("output")?,
         },
-        "finished" => What::Finished { output: reader.output("output")? },
+        "finished" => What::Finished {
+            output: reader.output("output")?,
+            results: reader.optional("results").map(read_chunks).transpose()?,
+        },
         "paused" => What::Paused { reason: reader.text("reason")?.into() },
-        "resumed" => What::Resumed,
+        "resumed" => What::Resumed { failed: reader.optional("failed").is_some() },
         "run_ended" => What::RunEnded {
             outcome: match reader.text("outcome")? {
                 "completed" => Outcome::Completed,

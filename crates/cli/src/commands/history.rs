@@ -91,7 +91,10 @@ impl<'r> History<'r> {
             run: started.run.clone(),
             start_time: info.started_at.as_str().into(),
         };
-        let (scope, values) = (names.scope(&plan), Values::new(reader, info.id.clone()));
+        let worktrees = Project::of(Path::new(started.folder.as_str()))
+            .map(|project| project.worktrees(info.id.as_str()))
+            .unwrap_or_default();
+        let (scope, values) = (names.scope(&plan), Values::new(reader, info.id.clone(), worktrees));
         Ok(Self { reader, info, started, plan, names, scope, values, context: RefCell::default() })
     }
 

@@ -10,7 +10,7 @@ use anstyle::Style;
 use ecow::{EcoString, eco_format};
 use threadline_engine::evaluate::{file_text, url_text};
 use threadline_expect::{Dynamic, Kind};
-use threadline_flow::model::{Action, Field, Retry, Setting, Variable};
+use threadline_flow::model::{self, Action, Field, Retry, Setting, Variable};
 use threadline_flow::plan::{ListNumber, PAYLOAD, Part, Plan, PlannedStep, StepNumber};
 use threadline_flow::shell::BindError;
 use threadline_lang::diag::excerpt;
@@ -249,8 +249,13 @@ impl<'p> Looking<'p, '_> {
             Action::Value(field) => self.document(field),
             Action::Condition(condition) => self.condition(&condition.expression),
             Action::Trigger(_) => {}
+            Action::Phase(phase) => phase.variables.iter().for_each(|(_, value)| self.document(value)),
             Action::ForEach(each) => {
-                self.document(&each.items);
+                match &each.source {
+                    model::Source::Value(items) => self.document(items),
+                    model::Source::File { path, .. } => self.template(path),
+                    model::Source::Shell { text, .. } => self.shell(text),
+                }
                 self.setting(each.parallel.as_ref());
                 self.setting(each.max_items.as_ref());
             }

@@ -121,7 +121,7 @@ pub(crate) fn resume(call: &Resume) -> Result<(), Failure> {
     let History { plan, names, .. } = history;
     let journal = Journal::new(&store, lease);
     let driven = drive(journal, &project, plan, names, &watch, in_flight, |setup| {
-        driver::resume(setup, fold.machine, context)
+        driver::resume(setup, fold.machine, context, false)
     });
     if watch.stats {
         stats::print(&store);

@@ -8,8 +8,9 @@
 //! failed and made its list fail. A *scope* is where names go: the run has one, and each item.
 
 mod graph;
+mod items;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -17,9 +18,11 @@ use ecow::{EcoString, eco_format};
 use threadline_flow::model::{Action, OnCrash};
 use threadline_flow::plan::{ListNumber, Part, Plan, Read, StepNumber};
 
-use crate::event::{Datum, Event, Instance, Millis, Output, Seq, Status, What};
-use crate::view::{ItemRef, View};
+use crate::event::{Datum, Event, Instance, Millis, Output, Rules, Seq, Status, What};
+use crate::view::{ItemRef, ItemView, Limit, MapView, View};
 use graph::{Nodes, Over};
+pub use items::ItemEnding;
+use items::{Item, Items, let_fail};
 
 /// What is to be done next.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,16 +56,39 @@ pub enum Command {
         /// The pause.
         pause: Pause,
     },
+    /// Record that an item failed and begins again, or that it is over.
+    EndItem {
+        /// The item.
+        task: Task,
+        /// What is known of it.
+        ending: ItemEnding,
+    },
+    /// Record that an item begins again.
+    BeginItem {
+        /// The item.
+        task: Task,
+        /// Which attempt, from 2.
+        attempt: u32,
+    },
     /// Put the results of the items together.
     Collect {
         /// Which.
         task: Task,
         /// The event with the list: the items began with it.
         list: Seq,
-        /// The last output of each item; none where it failed or did not run.
-        items: Vec<Option<Seq>>,
-        /// Whether items failed.
-        failed: u64,
+        /// How they ended.
+        counts: Counts,
+        /// What held for them.
+        rules: Rules,
+    },
+    /// Put together what a phase leaves.
+    Close {
+        /// Which.
+        task: Task,
+        /// What its last step left.
+        last: Option<Seq>,
+        /// What it captured.
+        captured: Vec<(EcoString, Seq)>,
     },
     /// It was running when Threadline was killed, and counts as failed.
     FailAfterCrash(Task),
@@ -73,6 +99,19 @@ pub enum Command {
 }
 
 impl Command {
+    /// Whether it begins something, rather than ending it: not when nothing new is to begin.
+    pub fn begins(&self) -> bool {
+        !matches!(
+            self,
+            Self::Collect { .. }
+                | Self::EndItem { .. }
+                | Self::Close { .. }
+                | Self::End(_)
+                | Self::FailAfterCrash(_)
+                | Self::Skip { .. }
+        )
+    }
+
     /// The step it is about.
     pub fn task(&self) -> Option<&Task> {
         match self {
@@ -81,11 +120,34 @@ impl Command {
             | Self::Skip { task, .. }
             | Self::Start { task, .. }
             | Self::Wait { task, .. }
+            | Self::EndItem { task, .. }
+            | Self::BeginItem { task, .. }
             | Self::Collect { task, .. }
+            | Self::Close { task, .. }
             | Self::FailAfterCrash(task)
             | Self::Ask(task) => Some(task),
             Self::End(_) => None,
         }
+    }
+}
+
+/// How the items of a list ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// All there are.
+    pub total: u64,
+    /// Those that did well.
+    pub successful: u64,
+    /// Those that failed.
+    pub failed: u64,
+    /// Those of which no step was executed.
+    pub skipped: u64,
+}
+
+impl Counts {
+    /// Those that did not begin.
+    pub fn left(&self) -> u64 {
+        self.total.saturating_sub(self.successful + self.failed + self.skipped)
     }
 }
 
@@ -165,12 +227,25 @@ pub struct Machine {
     frames: BTreeMap<EcoString, Frame>,
     live: BTreeMap<EcoString, Live>,
     scopes: BTreeMap<EcoString, Scope>,
+    items: BTreeMap<EcoString, Item>,
+    /// Lists of the workflow whose items were let fail: what it takes to do these again.
+    rewinds: BTreeMap<usize, Rewind>,
     /// The steps of `context` that were evaluated, by name.
     defined: BTreeMap<EcoString, Seq>,
     /// The names of the run before its last list, when that is done again after a failure.
     before: Option<Names>,
     last: Seq,
+    /// When the last event happened.
+    time: Millis,
     commands: Vec<Command>,
+}
+
+/// The state behind a list whose items were let fail.
+struct Rewind {
+    at: EcoString,
+    live: Live,
+    prev: Option<Seq>,
+    names: Names,
 }
 
 /// A list being executed. Its key is the prefix of its steps' instances.
@@ -208,6 +283,8 @@ struct Live {
     /// Whether the step itself, or one of its lists, failed.
     failed: bool,
     items: Option<Items>,
+    /// When its work began.
+    began: Millis,
     /// Why it is skipped.
     reason: Option<EcoString>,
     /// The branch it took, of a conditional.
@@ -238,7 +315,12 @@ impl Live {
     fn may_fail_unbegun(&self) -> bool {
         matches!(
             self.phase,
-            Phase::Deciding | Phase::Expanding | Phase::Ready | Phase::Running | Phase::Waiting(_)
+            Phase::Deciding
+                | Phase::Expanding
+                | Phase::Ready
+                | Phase::Running
+                | Phase::Waiting(_)
+                | Phase::Closing
         )
     }
 
@@ -261,20 +343,11 @@ enum Phase {
     Waiting(Pause),
     Items,
     Collecting,
+    /// The steps of a phase are through.
+    Closing,
     In(Part),
     /// It failed, and its list with it.
     Failed,
-}
-
-/// The items of a `foreach`.
-struct Items {
-    list: Seq,
-    count: u64,
-    parallel: u64,
-    next: u64,
-    running: BTreeSet<u64>,
-    failed: BTreeSet<u64>,
-    results: Vec<Option<Seq>>,
 }
 
 /// Names that are set, and by which events.
@@ -304,9 +377,12 @@ impl Machine {
             frames: BTreeMap::new(),
             live: BTreeMap::new(),
             scopes: BTreeMap::new(),
+            items: BTreeMap::new(),
+            rewinds: BTreeMap::new(),
             defined: BTreeMap::new(),
             before: None,
             last: 0,
+            time: 0,
             commands: Vec::new(),
         }
     }
@@ -328,7 +404,7 @@ impl Machine {
 
     /// How many things it keeps: lists, steps and scopes. What is done with is not among them.
     pub fn kept(&self) -> usize {
-        self.frames.len() + self.live.len() + self.scopes.len()
+        self.frames.len() + self.live.len() + self.scopes.len() + self.items.len()
     }
 
     /// From now on nothing new begins.
@@ -345,17 +421,33 @@ impl Machine {
         if matches!(self.stage, Stage::New) != matches!(event.what, What::RunStarted(_)) {
             return Err(misfit("a run begins once"));
         }
-        if matches!(self.stage, Stage::Ended(_)) && !matches!(event.what, What::Resumed) {
+        if matches!(self.stage, Stage::Ended(_)) && !matches!(event.what, What::Resumed { .. }) {
             return Err(misfit("the run is over"));
         }
         self.last = event.seq;
+        self.time = event.time;
         match &event.what {
             What::RunStarted(_) => {
                 self.stage = Stage::Going;
                 self.scopes.insert(EcoString::new(), Scope::default());
                 self.open(&EcoString::new(), STEPS, None, EcoString::new(), None);
             }
-            What::Resumed => self.resume(),
+            What::Resumed { failed } => self.resume(*failed),
+            What::ItemRetrying { until, .. } => {
+                if !self.item_retrying(&event.at.0, *until) {
+                    return Err(misfit("the item is not at its end"));
+                }
+            }
+            What::ItemBegun { attempt } => {
+                if !self.item_begun(&event.at.0, *attempt) {
+                    return Err(misfit("the item does not wait for this attempt"));
+                }
+            }
+            What::ItemEnded(ended) => {
+                if !self.item_ended(&event.at.0, ended) {
+                    return Err(misfit("the item is not at its end"));
+                }
+            }
             What::Paused { .. } => {}
             What::RunEnded { outcome, .. } => {
                 if self.end() != Some(Command::End(*outcome)) {
@@ -372,8 +464,8 @@ impl Machine {
                 match what {
                     What::Decided { .. } if live.phase == Phase::Deciding => self.act(&event.at.0),
                     What::Skipped { .. } if live.may_skip() => self.skipped(&event.at.0, event.seq),
-                    What::Expanded { count, parallel, .. } if live.phase == Phase::Expanding => {
-                        self.expanded(&event.at.0, event.seq, *count, *parallel);
+                    What::Expanded { count, parallel, rules, .. } if live.phase == Phase::Expanding => {
+                        self.expanded(&event.at.0, event.seq, *count, *parallel, *rules);
                     }
                     What::Started { attempt, rerun, .. } if live.may_start(*attempt, *rerun) => {
                         live.phase = Phase::Running;
@@ -386,7 +478,7 @@ impl Machine {
                         live.as_of = event.seq;
                         self.commands.extend(self.outstanding_of(&event.at.0, None));
                     }
-                    What::Finished { output } if live.may_finish() => {
+                    What::Finished { output, .. } if live.may_finish() => {
                         self.finished(&event.at.0, event.seq, output);
                     }
                     What::Unresolved { output, .. } if live.may_fail_unbegun() => {
@@ -398,7 +490,7 @@ impl Machine {
         }
         let commands = std::mem::take(&mut self.commands);
         Ok(if self.stopping {
-            commands.into_iter().filter(|command| !begins(command)).collect()
+            commands.into_iter().filter(|command| !command.begins()).collect()
         } else {
             commands
         })
@@ -406,10 +498,13 @@ impl Machine {
 
     /// The pause before an attempt is over: what begins. The state does not change until the attempt has begun.
     pub fn waited(&self, at: &Instance) -> Option<Command> {
-        let live = self.live.get(&at.0)?;
-        match live.phase {
-            Phase::Waiting(_) if !self.stopping => self.start(&at.0),
-            _ => None,
+        if self.stopping {
+            return None;
+        }
+        match self.live.get(&at.0).map(|live| live.phase) {
+            Some(Phase::Waiting(_)) => self.start(&at.0),
+            Some(_) => None,
+            None => self.waited_item(&at.0),
         }
     }
 
@@ -417,7 +512,8 @@ impl Machine {
     /// running then follows its `on_crash`, unless the caller decides.
     pub fn outstanding(&self, in_flight: Option<OnCrash>) -> Vec<Command> {
         let steps = self.live.keys().filter_map(|at| self.outstanding_of(at, in_flight));
-        steps.chain(self.end().filter(|_| self.stage == Stage::Going)).collect()
+        let items = self.items.keys().filter_map(|key| self.outstanding_item(key));
+        steps.chain(items).chain(self.end().filter(|_| self.stage == Stage::Going)).collect()
     }
 
     fn outstanding_of(&self, at: &EcoString, in_flight: Option<OnCrash>) -> Option<Command> {
@@ -437,6 +533,7 @@ impl Machine {
             },
             Phase::Waiting(pause) => Command::Wait { task, pause },
             Phase::Collecting => self.collect(at)?,
+            Phase::Closing => self.close(at)?,
             Phase::Items | Phase::In(_) | Phase::Failed => return None,
         })
     }
@@ -459,7 +556,45 @@ impl Machine {
         let Some(frame) = self.frames.get(&live.frame) else { return View::default() };
         let reads = &self.plan.steps[live.step as usize].reads;
         let (as_of, attempts, started) = (live.as_of, live.attempts, live.started);
-        View { as_of, attempts, started, ..self.names_of(reads, &frame.scope, frame.prev) }
+        let limit = self.limit(&live.frame);
+        // At its end a phase reads what its own steps left.
+        let (scope, prev) = match (live.phase, self.frames.get(&eco_format!("{at}/"))) {
+            (Phase::Closing, inner) => (&at.0, inner.and_then(|frame| frame.prev)),
+            _ => (&frame.scope, frame.prev),
+        };
+        View { as_of, attempts, started, limit, ..self.names_of(reads, scope, prev) }
+    }
+
+    /// The time by which the steps of a list have to be through: that of the item or phase around them that is over
+    /// first.
+    fn limit(&self, frame: &EcoString) -> Option<Limit> {
+        let mut first: Option<Limit> = None;
+        let mut next = self.frames.get(frame)?.owner.as_ref();
+        while let Some((at, part, item)) = next {
+            let live = self.live.get(at)?;
+            let limit = match (part, item) {
+                (Part::Do, Some(index)) => {
+                    let allowed = live.items.as_ref().and_then(|items| items.rules.timeout);
+                    let item = self.items.get(&eco_format!("{at}[{index}]"));
+                    allowed.zip(item).map(|(allowed, item)| Limit { since: item.began, allowed, of: "item" })
+                }
+                (Part::Do, None) => match &self.plan.steps[live.step as usize].step.action {
+                    Action::Phase(phase) => phase.timeout.map(|allowed| Limit {
+                        since: live.began,
+                        allowed,
+                        of: phase.kind.key(),
+                    }),
+                    _ => None,
+                },
+                _ => None,
+            };
+            first = match (first, limit) {
+                (Some(known), Some(other)) => Some(if other.until() < known.until() { other } else { known }),
+                (known, other) => known.or(other),
+            };
+            next = self.frames.get(&live.frame)?.owner.as_ref();
+        }
+        first
     }
 
     /// What `exports` see at the end of the run.
@@ -481,10 +616,38 @@ impl Machine {
                 }
                 Read::AllCaptured => self.all_captured(scope, &mut view),
                 Read::Prev => view.prev = prev,
-                Read::Item => view.item = self.in_scopes(scope, |scope| scope.item),
+                Read::Item => view.item = self.item_view(scope),
+                Read::Phase(name) => {
+                    let found = self.scopes.get("").and_then(|scope| scope.names.outputs.get(name).copied());
+                    view.phases.extend(found.map(|seq| (name.clone(), seq)));
+                }
+                Read::Map => {
+                    let over = self.scopes.get("").and_then(|scope| scope.names.outputs.get("map").copied());
+                    let running = || {
+                        let items = self.live.get("map")?.items.as_ref()?;
+                        Some(MapView::Running { total: items.count })
+                    };
+                    view.map = over.map(MapView::Over).or_else(running);
+                }
             }
         }
         view
+    }
+
+    /// The item that a scope belongs to.
+    fn item_view(&self, scope: &EcoString) -> Option<ItemView> {
+        let mut name = Some(scope);
+        while let Some((key, scope)) = name.and_then(|name| Some((name, self.scopes.get(name)?))) {
+            if let Some(of) = scope.item {
+                let item = self.items.get(key)?;
+                let (attempt, runner) = (item.attempt, item.runner);
+                let error = item.error.filter(|_| attempt > 1);
+                let worktree = self.in_worktree(item.owner());
+                return Some(ItemView { of, attempt, runner, error, worktree });
+            }
+            name = scope.parent.as_ref();
+        }
+        None
     }
 
     /// The event that evaluated an entry of `context`.
@@ -529,7 +692,8 @@ impl Machine {
         let Some(step) = self.plan.lists[frame.list as usize].steps.get(frame.position).copied() else {
             return self.list_done(prefix, true);
         };
-        let at = eco_format!("{prefix}{}", frame.position + 1);
+        let word = self.plan.lists[frame.list as usize].word(frame.position);
+        let at = eco_format!("{prefix}{word}");
         self.begin_step(prefix, &at, step);
     }
 
@@ -557,6 +721,7 @@ impl Machine {
             well: false,
             failed: false,
             items: None,
+            began: self.time,
             reason: None,
             branch: None,
         };
@@ -566,11 +731,69 @@ impl Machine {
     /// The condition holds: on with it.
     fn act(&mut self, at: &EcoString) {
         let Some(live) = self.live.get_mut(at) else { return };
-        let action = &self.plan.steps[live.step as usize].step.action;
-        live.phase = if matches!(action, Action::ForEach(_)) { Phase::Expanding } else { Phase::Ready };
+        live.as_of = self.last;
+        live.began = self.time;
+        live.phase = match &self.plan.steps[live.step as usize].step.action {
+            Action::ForEach(_) => Phase::Expanding,
+            Action::Phase(_) => return self.open_phase(at),
+            _ => Phase::Ready,
+        };
+        self.commands.extend(self.outstanding_of(at, None));
+    }
+
+    // ---- phases ----------------------------------------------------------------------------------------
+
+    /// Opens the steps of a phase, in a scope of their own.
+    fn open_phase(&mut self, at: &EcoString) {
+        let Some(live) = self.live.get_mut(at) else { return };
+        let Some(parent) = self.frames.get(&live.frame).map(|frame| frame.scope.clone()) else { return };
+        self.scopes.insert(at.clone(), Scope { parent: Some(parent), ..Scope::default() });
+        match self.plan.part(live.step, Part::Do) {
+            Some(list) => {
+                live.phase = Phase::In(Part::Do);
+                let owner = Some((at.clone(), Part::Do, None));
+                self.open(&eco_format!("{at}/"), list, owner, at.clone(), None);
+            }
+            None => self.close_phase(at),
+        }
+    }
+
+    /// The steps of a phase are through.
+    fn phase_steps_done(&mut self, at: &EcoString, well: bool) {
+        let Some(live) = self.live.get_mut(at) else { return };
+        if well {
+            return self.close_phase(at);
+        }
+        live.failed = true;
+        self.conclude(at);
+    }
+
+    fn close_phase(&mut self, at: &EcoString) {
+        let Some(live) = self.live.get_mut(at) else { return };
+        live.phase = Phase::Closing;
         live.as_of = self.last;
         self.commands.extend(self.outstanding_of(at, None));
     }
+
+    fn close(&self, at: &EcoString) -> Option<Command> {
+        let last = self.frames.get(&eco_format!("{at}/")).and_then(|frame| frame.prev);
+        let captured = &self.scopes.get(at)?.names.captured;
+        let captured = captured.iter().map(|(name, seq)| (name.clone(), *seq)).collect();
+        Some(Command::Close { task: self.task(at)?, last, captured })
+    }
+
+    /// A phase is over: of its names those that it exports stay.
+    fn leave_phase(&mut self, at: &EcoString, exports: &[threadline_flow::model::Field<EcoString>]) {
+        self.frames.remove(&eco_format!("{at}/"));
+        let Some(inner) = self.scopes.remove(at) else { return };
+        let Some(outer) = inner.parent.as_ref().and_then(|name| self.scopes.get_mut(name)) else { return };
+        for name in exports.iter().map(|name| &name.of) {
+            outer.names.outputs.extend(inner.names.outputs.get(name).map(|seq| (name.clone(), *seq)));
+            outer.names.captured.extend(inner.names.captured.get(name).map(|seq| (name.clone(), *seq)));
+        }
+    }
+
+    // ---- steps -----------------------------------------------------------------------------------------
 
     fn skipped(&mut self, at: &EcoString, seq: Seq) {
         let Some(live) = self.live.get(at) else { return };
@@ -585,11 +808,12 @@ impl Machine {
 
     fn finished(&mut self, at: &EcoString, seq: Seq, output: &Output) {
         let scope = self.scope_of(at);
+        let plan = Arc::clone(&self.plan);
         let Some(live) = self.live.get_mut(at) else { return };
         live.output = Some(seq);
         live.well = output.status == Status::Completed;
         live.failed = !live.well;
-        let step = &self.plan.steps[live.step as usize].step;
+        let step = &plan.steps[live.step as usize].step;
         if matches!(step.action, Action::Condition(_)) {
             live.branch = branch_of(output);
         }
@@ -611,6 +835,9 @@ impl Machine {
             }
         }
         let part = if live.failed { Part::OnFailure } else { Part::OnSuccess };
+        if let (Action::Phase(phase), true) = (&step.action, live.well) {
+            self.leave_phase(at, &phase.exports);
+        }
         self.enter(at, part);
     }
 
@@ -640,7 +867,8 @@ impl Machine {
         let (owner, prev) = (frame.owner.clone(), frame.prev);
         match owner {
             None => self.workflow_list_done(prefix),
-            Some((at, Part::Do, item)) => self.item_done(&at, item.unwrap_or(0), prefix, prev, well),
+            Some((at, Part::Do, Some(index))) => self.item_steps_done(&at, index, prev, well),
+            Some((at, Part::Do, None)) => self.phase_steps_done(&at, well),
             Some((at, part, _)) => {
                 if well {
                     self.frames.remove(prefix);
@@ -693,7 +921,6 @@ impl Machine {
         let Some(live) = self.live.remove(at) else { return };
         if live.failed {
             self.drop_parts(at);
-            self.drop_below(&format!("{at}["));
         }
         if let Some(node) = self.in_graph(&live.frame, at) {
             let over = match live.phase {
@@ -704,87 +931,32 @@ impl Machine {
             };
             return self.node_over(&live.frame, node, over);
         }
-        if let Some(frame) = self.frames.get_mut(&live.frame) {
-            frame.position += 1;
-        }
-        self.begin(&live.frame);
-    }
-
-    // ---- items -----------------------------------------------------------------------------------------
-
-    fn expanded(&mut self, at: &EcoString, seq: Seq, count: u64, parallel: u64) {
-        let Some(live) = self.live.get_mut(at) else { return };
-        live.phase = Phase::Items;
-        let results = vec![None; usize::try_from(count).unwrap_or(0)];
-        let (running, failed) = (BTreeSet::new(), BTreeSet::new());
-        live.items =
-            Some(Items { list: seq, count, parallel: parallel.max(1), next: 0, running, failed, results });
-        self.more_items(at);
-    }
-
-    /// Begins as many items as may run, or ends the matter.
-    fn more_items(&mut self, at: &EcoString) {
-        loop {
-            let Some(live) = self.live.get_mut(at) else { return };
-            let Some(items) = &mut live.items else { return };
-            let room = (items.running.len() as u64) < items.parallel;
-            if !room || items.next >= items.count || !items.failed.is_empty() {
-                break;
+        let Some(frame) = self.frames.get_mut(&live.frame) else { return };
+        let (list, position, prev) = (live.frame.clone(), frame.position, frame.prev);
+        frame.position += 1;
+        match self.scopes.get("").filter(|_| list.is_empty() && let_fail(&live)) {
+            Some(scope) => {
+                let names = scope.names.clone();
+                self.rewinds.insert(position, Rewind { at: at.clone(), live, prev, names });
             }
-            let index = items.next;
-            items.next += 1;
-            items.running.insert(index);
-            let (list, step, frame) = (items.list, live.step, live.frame.clone());
-            let Some(parent) = self.frames.get(&frame).map(|frame| frame.scope.clone()) else { return };
-            let scope = eco_format!("{at}[{index}]");
-            let item = Some(ItemRef { list, index });
-            self.scopes.insert(scope.clone(), Scope { parent: Some(parent), item, ..Scope::default() });
-            let Some(list) = self.plan.part(step, Part::Do) else { return };
-            let now = self.last;
-            self.last = items_as_of(self.live.get(at)).unwrap_or(now);
-            self.open(&eco_format!("{scope}/"), list, Some((at.clone(), Part::Do, Some(index))), scope, None);
-            self.last = now;
+            None => self.drop_below(&format!("{at}[")),
         }
-        self.items_over(at);
-    }
-
-    fn item_done(&mut self, at: &EcoString, index: u64, prefix: &EcoString, prev: Option<Seq>, well: bool) {
-        let Some(items) = self.live.get_mut(at).and_then(|live| live.items.as_mut()) else { return };
-        items.running.remove(&index);
-        if well {
-            if let Some(result) = usize::try_from(index).ok().and_then(|at| items.results.get_mut(at)) {
-                *result = prev;
-            }
-            self.frames.remove(prefix);
-            self.scopes.remove(prefix.strip_suffix('/').unwrap_or(prefix));
-        } else {
-            items.failed.insert(index);
-        }
-        self.more_items(at);
-    }
-
-    fn items_over(&mut self, at: &EcoString) {
-        let Some(live) = self.live.get_mut(at) else { return };
-        let Some(items) = &live.items else { return };
-        let over = items.running.is_empty() && (items.next >= items.count || !items.failed.is_empty());
-        if over && live.phase == Phase::Items {
-            live.phase = Phase::Collecting;
-            // It reads what the items left.
-            live.as_of = self.last;
-            self.commands.extend(self.outstanding_of(at, None));
-        }
-    }
-
-    fn collect(&self, at: &EcoString) -> Option<Command> {
-        let items = self.live.get(at)?.items.as_ref()?;
-        let (list, failed) = (items.list, items.failed.len() as u64);
-        Some(Command::Collect { task: self.task(at)?, list, items: items.results.clone(), failed })
+        self.begin(&list);
     }
 
     // ---- going on after a failure ----------------------------------------------------------------------
 
-    /// A run that failed goes on where it failed.
-    fn resume(&mut self) {
+    /// A run that failed goes on where it failed; or with the items that were let fail.
+    fn resume(&mut self, failed: bool) {
+        self.time_begins_anew();
+        let ended = matches!(self.stage, Stage::Ended(_));
+        if let Some((position, rewind)) = self.rewinds.pop_first().filter(|_| ended && failed) {
+            self.rewinds.clear();
+            self.stage = Stage::Going;
+            self.rewind(position, rewind);
+            self.commands.clear();
+            return;
+        }
         if self.stage != Stage::Ended(Outcome::Failed) {
             return;
         }
@@ -803,6 +975,32 @@ impl Machine {
         self.commands.clear();
     }
 
+    /// Back to a list whose items were let fail: they are done again, and everything that came after it.
+    fn rewind(&mut self, position: usize, rewind: Rewind) {
+        let Rewind { at, live, prev, names } = rewind;
+        let of_items = format!("{at}[");
+        let kept = |key: &EcoString| key.starts_with(&of_items);
+        self.live.retain(|key, _| kept(key));
+        self.frames.retain(|key, _| key.is_empty() || kept(key));
+        self.scopes.retain(|key, _| key.is_empty() || kept(key));
+        self.items.retain(|key, _| kept(key));
+        if let Some(frame) = self.frames.get_mut("") {
+            (frame.position, frame.prev, frame.failed) = (position, prev, false);
+        }
+        if let Some(scope) = self.scopes.get_mut("") {
+            scope.names = names;
+        }
+        self.before = None;
+        let live = Live { phase: Phase::Items, output: None, as_of: self.last, ..live };
+        self.live.insert(at.clone(), live);
+        self.reopen_items(&at);
+    }
+
+    /// Whether items were let fail that can be done again.
+    pub fn let_items_fail(&self) -> bool {
+        !self.rewinds.is_empty()
+    }
+
     /// A list that failed goes on with the step that failed.
     fn reopen(&mut self, prefix: &EcoString) {
         let Some(frame) = self.frames.get_mut(prefix) else { return };
@@ -810,8 +1008,8 @@ impl Machine {
         if frame.nodes.is_some() {
             return self.reopen_graph(prefix);
         }
-        let at = eco_format!("{prefix}{}", frame.position + 1);
-        self.reopen_step(&at);
+        let word = self.plan.lists[frame.list as usize].word(frame.position);
+        self.reopen_step(&eco_format!("{prefix}{word}"));
     }
 
     /// A step that failed is done again.
@@ -820,8 +1018,17 @@ impl Machine {
         live.failed = false;
         live.base = live.attempts;
         live.as_of = self.last;
+        live.began = self.time;
         if live.well {
             return self.reopen_part(at);
+        }
+        if matches!(self.plan.steps[live.step as usize].step.action, Action::Phase(_)) {
+            let prefix = eco_format!("{at}/");
+            if self.frames.get(&prefix).is_some_and(|frame| frame.failed) {
+                live.phase = Phase::In(Part::Do);
+                return self.reopen(&prefix);
+            }
+            return self.close_phase(at);
         }
         self.drop_parts(at);
         self.restore(at);
@@ -836,18 +1043,13 @@ impl Machine {
                     self.act(at);
                 }
             }
-            Some(items) if items.failed.is_empty() => {
+            Some(items) if !items.has_failed() => {
                 live.phase = Phase::Collecting;
                 self.commands.extend(self.outstanding_of(at, None));
             }
-            Some(items) => {
+            Some(_) => {
                 live.phase = Phase::Items;
-                let failed = std::mem::take(&mut items.failed);
-                items.running.extend(&failed);
-                for index in failed {
-                    self.reopen(&eco_format!("{at}[{index}]/"));
-                }
-                self.more_items(at);
+                self.reopen_items(at);
             }
         }
     }
@@ -894,6 +1096,7 @@ impl Machine {
         take_below(&mut self.frames, prefix);
         take_below(&mut self.live, prefix);
         take_below(&mut self.scopes, prefix);
+        take_below(&mut self.items, prefix);
     }
 
     // ---- looking things up -----------------------------------------------------------------------------
@@ -936,13 +1139,6 @@ impl Machine {
 /// The prefix of the steps that run at the end.
 const FINALLY: &str = "finally/";
 
-/// Items side by side depend on the event with their list and not on each other. One after the other they begin when
-/// the one before is on disk.
-fn items_as_of(live: Option<&Live>) -> Option<Seq> {
-    let items = live?.items.as_ref()?;
-    (items.parallel > 1).then_some(items.list)
-}
-
 /// Takes away the entries whose keys begin so, which lie side by side.
 fn take_below<T>(map: &mut BTreeMap<EcoString, T>, prefix: &str) {
     let from = (Bound::Included(prefix), Bound::Unbounded);
@@ -962,12 +1158,4 @@ fn branch_of(output: &Output) -> Option<EcoString> {
         Datum::Here(value) => value.get("branch")?.as_str().map(EcoString::from),
         Datum::Stored { .. } => None,
     }
-}
-
-/// Whether a command begins something, rather than ending it.
-fn begins(command: &Command) -> bool {
-    !matches!(
-        command,
-        Command::Collect { .. } | Command::End(_) | Command::FailAfterCrash(_) | Command::Skip { .. }
-    )
 }

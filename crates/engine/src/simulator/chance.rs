@@ -3,10 +3,10 @@
 //! What becomes of an execution depends on the seed and on which execution it is, never on when it happens: a run that
 //! was killed and resumed meets the same world as one that was not.
 
-use threadline_flow::model::{Action, Retry, Setting, Step};
+use threadline_flow::model::{Action, OnItemFailure, Retry, Setting, Step};
 
 use crate::evaluate::RetryPlan;
-use crate::event::Instance;
+use crate::event::{Instance, Rules};
 
 /// A row of numbers that is the same for the same seed.
 #[derive(Debug, Clone)]
@@ -134,14 +134,31 @@ pub(super) fn parallel(step: &Step) -> u64 {
 
 /// When a step is tried again, where the file says so.
 pub(super) fn retry(step: &Step) -> RetryPlan {
-    let plan = |retry: &Retry| RetryPlan {
+    step.retry.as_ref().map_or(RetryPlan::ONCE, retry_plan)
+}
+
+fn retry_plan(retry: &Retry) -> RetryPlan {
+    RetryPlan {
         attempts: fixed(&retry.attempts, 1).max(1),
         backoff: retry.backoff,
         delay: fixed(&retry.delay, RetryPlan::ONCE.delay),
         max_delay: fixed(&retry.max_delay, RetryPlan::ONCE.max_delay),
         jitter: retry.jitter,
-    };
-    step.retry.as_ref().map_or(RetryPlan::ONCE, plan)
+    }
+}
+
+/// What holds for each of so many items, where the file says so.
+pub(super) fn rules(step: &Step, total: u64) -> Rules {
+    let Action::ForEach(each) = &step.action else { return Rules::STRICT };
+    let policy = &each.policy;
+    let none = (policy.on_item_failure == OnItemFailure::Stop).then_some(0);
+    let most = policy.max_failures.as_ref().map(|most| fixed(most, total));
+    Rules {
+        retry: policy.retry.as_ref().map_or(RetryPlan::ONCE, retry_plan),
+        timeout: None,
+        most_failed: none.into_iter().chain(most).min(),
+        goes_on: policy.continue_on_failure,
+    }
 }
 
 fn fixed<T: Copy>(setting: &Setting<T>, otherwise: T) -> T {

@@ -10,7 +10,7 @@ use threadline_flow::plan::{Graph, Part, Plan};
 use threadline_lang::Value;
 
 use super::Execution;
-use crate::event::{Datum, Event, Instance, Output, Seq, Status, What};
+use crate::event::{Datum, Event, Instance, Listed, Output, Seq, Status, What};
 use crate::machine::Misfit;
 use crate::replay::output_of;
 
@@ -223,7 +223,7 @@ impl Checker {
         let mut ends = 0;
         for event in journal {
             match &event.what {
-                What::Finished { output } | What::Unresolved { output, .. } => {
+                What::Finished { output, .. } | What::Unresolved { output, .. } => {
                     let counts = finished.entry(&event.at.0).or_default();
                     let well = output.status == Status::Completed;
                     *(if well { &mut counts.0 } else { &mut counts.1 }) += 1;
@@ -350,7 +350,9 @@ impl Facts {
             self.since.insert(at.clone());
         }
         match &event.what {
-            What::Finished { output } | What::Unresolved { output, .. } | What::Skipped { output, .. } => {
+            What::Finished { output, .. }
+            | What::Unresolved { output, .. }
+            | What::Skipped { output, .. } => {
                 self.done.insert(at, Done { seq: event.seq, status: output.status });
             }
             What::Expanded { count, parallel, .. } => {
@@ -390,7 +392,9 @@ pub(super) fn value_of(journal: &[Event], seq: Seq) -> i64 {
 /// An element of the list that an event recorded.
 pub(super) fn item_of(journal: &[Event], seq: Seq, index: u64) -> i64 {
     let event = usize::try_from(seq).ok().and_then(|seq| journal.get(seq.checked_sub(1)?));
-    let Some(What::Expanded { items: Datum::Here(items), .. }) = event.map(|event| &event.what) else {
+    let Some(What::Expanded { items: Listed::Whole(Datum::Here(items)), .. }) =
+        event.map(|event| &event.what)
+    else {
         return 0;
     };
     let item = items.as_list().zip(usize::try_from(index).ok()).and_then(|(items, index)| items.get(index));

@@ -3,7 +3,7 @@
 //! It stands for the driver and its executors: so many workers, a queue of commands, timers, a journal that is
 //! committed by somebody else. What happens next among all that could is decided by the seed.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use ecow::EcoString;
@@ -13,9 +13,9 @@ use threadline_lang::Value;
 use super::chance::{self, Fate};
 use super::check::{Violation, item_of, value_of};
 use super::{Execution, Interrupt, Interruption, Kept, Moment, Outside, Simulation};
-use crate::event::{Datum, Event, Instance, Output, RunStarted, Seq, Status, What};
+use crate::event::{Datum, Event, Instance, ItemEnded, Listed, Output, RunStarted, Seq, Status, What};
 use crate::hash::Hash;
-use crate::machine::{Command, Machine, Outcome, Stage, Task};
+use crate::machine::{Command, ItemEnding, Machine, Outcome, Stage, Task};
 
 pub(super) struct Life<'s> {
     simulation: &'s Simulation,
@@ -144,7 +144,11 @@ impl<'s> Life<'s> {
             return Ok(Some(LifeEnd::Ended(outcome)));
         }
         let new = self.machine.stage() == Stage::New;
-        let first = if new { What::RunStarted(started(&self.simulation.plan)) } else { What::Resumed };
+        let first = if new {
+            What::RunStarted(started(&self.simulation.plan))
+        } else {
+            What::Resumed { failed: false }
+        };
         self.append(Instance::default(), first)?;
         self.ready.clear();
         for command in self.machine.outstanding(self.in_flight) {
@@ -282,7 +286,7 @@ impl<'s> Life<'s> {
         }
         self.stopping = true;
         self.machine.stop();
-        self.ready.retain(|command| matches!(command, Command::End(_) | Command::Collect { .. }));
+        self.ready.retain(|command| !command.begins());
         self.timers.clear();
         Ok(())
     }
@@ -329,19 +333,34 @@ impl<'s> Life<'s> {
             Command::Wait { task, pause } => {
                 self.timers.push((self.outside.steady + pause.left(self.outside.clock), task.at));
             }
-            Command::Collect { task, items, failed, .. } => {
-                if let Some(late) = items.iter().flatten().find(|seq| **seq > self.outside.durable) {
-                    return Err(self.violation(format!("`{}` collects event {late}, not on disk", task.at)));
-                }
-                let values = items.iter().flatten().map(|seq| value_of(&self.outside.journal, *seq));
-                let value = self.fate.value(&task.at, &values.collect::<Vec<_>>());
-                let well = failed == 0 && self.fate.evaluates(&task.at, "results");
+            Command::EndItem { task, ending } => self.end_item(task, ending)?,
+            Command::BeginItem { task, attempt } => {
+                self.append(task.at, What::ItemBegun { attempt })?;
+            }
+            Command::Close { task, last, captured } => {
+                let left = last.into_iter().chain(captured.iter().map(|(_, seq)| *seq));
+                let left: Vec<i64> = left.map(|seq| value_of(&self.outside.journal, seq)).collect();
+                let well = self.fate.evaluates(&task.at, "variables");
+                let value = self.fate.value(&task.at, &left);
                 let output = if well { output(Status::Completed, value) } else { output(Status::Failed, -1) };
-                self.append(task.at, What::Finished { output })?;
+                self.append(task.at, What::Finished { output, results: None })?;
+            }
+            Command::Collect { task, list, counts, rules } => {
+                let results = self.results(&task, list)?;
+                if results.len() as u64 + counts.left() != counts.total {
+                    let what = format!("`{}` has {} results of {counts:?}", task.at, results.len());
+                    return Err(self.violation(what));
+                }
+                let results: Vec<i64> = results.into_iter().flatten().collect();
+                let value = self.fate.value(&task.at, &results);
+                let goes_on = rules.goes_on && !rules.stops_after(counts.failed);
+                let well = (counts.failed == 0 || goes_on) && self.fate.evaluates(&task.at, "results");
+                let output = if well { output(Status::Completed, value) } else { output(Status::Failed, -1) };
+                self.append(task.at, What::Finished { output, results: None })?;
             }
             Command::FailAfterCrash(task) => {
                 self.outside.checker.fails_by_crash();
-                self.append(task.at, What::Finished { output: output(Status::Failed, -1) })?;
+                self.append(task.at, What::Finished { output: output(Status::Failed, -1), results: None })?;
             }
             Command::End(outcome) => {
                 self.append(
@@ -354,6 +373,50 @@ impl<'s> Life<'s> {
         Ok(())
     }
 
+    /// The last result of each item of a list that has one, in order: all on disk.
+    fn results(&self, task: &Task, list: Seq) -> Result<Vec<Option<i64>>, Cut> {
+        let prefix = format!("{}[", task.at);
+        let from = usize::try_from(list).unwrap_or(usize::MAX);
+        let mut results = BTreeMap::new();
+        for event in self.outside.journal.iter().skip(from) {
+            let index = event.at.0.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(']'));
+            let Some(index) = index.and_then(|index| index.parse::<u64>().ok()) else { continue };
+            let What::ItemEnded(ended) = &event.what else { continue };
+            if event.seq > self.outside.durable {
+                return Err(
+                    self.violation(format!("`{}` collects event {}, not on disk", task.at, event.seq))
+                );
+            }
+            let value = if let Datum::Here(value) = &ended.value { value.as_i64() } else { None };
+            results.insert(index, value);
+        }
+        Ok(results.into_values().collect())
+    }
+
+    /// An item is over, or begins again.
+    fn end_item(&mut self, task: Task, ending: ItemEnding) -> Result<(), Cut> {
+        let status = match (ending.well, ending.output) {
+            (false, _) => Status::Failed,
+            (true, None) => Status::Skipped,
+            (true, Some(_)) => Status::Completed,
+        };
+        let pause =
+            (status == Status::Failed).then(|| ending.rules.retry.pause(ending.attempt - ending.base, 0.5));
+        if let Some(pause) = pause.flatten() {
+            let pause = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX / 4);
+            let until = self.outside.clock + pause;
+            self.append(task.at, What::ItemRetrying { error: "it failed".into(), until })?;
+            return Ok(());
+        }
+        let value = ending.output.filter(|_| ending.well);
+        let value = value.map_or(Value::NULL, |seq| Value::from(value_of(&self.outside.journal, seq)));
+        let error = (!ending.well).then(|| "it failed".into());
+        let (attempts, value) = (ending.attempt, Datum::Here(value));
+        let ended = ItemEnded { status, value, error, attempts, duration_ms: 0, branch: None };
+        self.append(task.at, What::ItemEnded(ended))?;
+        Ok(())
+    }
+
     fn expand(&mut self, task: Task) -> Result<(), Cut> {
         self.reads(&task)?;
         let items = self.fate.items(&task.at);
@@ -363,7 +426,8 @@ impl<'s> Life<'s> {
                 computed: Vec::new(),
                 count: items.len() as u64,
                 parallel: chance::parallel(self.step(&task)),
-                items: Datum::Here(list(&items)),
+                items: Listed::Whole(Datum::Here(list(&items))),
+                rules: chance::rules(self.step(&task), items.len() as u64),
             }
         } else {
             unresolved(&task)
@@ -416,7 +480,7 @@ impl<'s> Life<'s> {
                 let pause = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX / 4);
                 What::Retrying { output, until: self.outside.clock + pause }
             }
-            None => What::Finished { output },
+            None => What::Finished { output, results: None },
         };
         self.append(at, what)?;
         Ok(())
@@ -439,7 +503,7 @@ impl<'s> Life<'s> {
             );
         }
         let names = view.outputs.iter().chain(&view.captured).map(|(_, seq)| *seq).chain(view.prev);
-        let item = view.item.map(|item| item_of(journal, item.list, item.index));
+        let item = view.item.map(|item| item_of(journal, item.of.list, item.of.index));
         Ok(names.map(|seq| value_of(journal, seq)).chain(item).collect())
     }
 

@@ -153,6 +153,8 @@ impl Walk<'_> {
                 Read::AllCaptured => {}
                 Read::Prev => before = prev,
                 Read::Item => item = inner(&|names| names.item),
+                // Generated runs have no phases.
+                Read::Phase(_) | Read::Map => {}
             }
         }
         outputs.into_iter().chain(captured).chain(before).chain(item).collect()

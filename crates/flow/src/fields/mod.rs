@@ -10,8 +10,8 @@ mod table;
 pub use other_versions::{Elsewhere, elsewhere, other_root};
 pub use schema::schema;
 pub(crate) use table::{
-    AGENT, ALLOW, COMPUTED, EDGE, EDGE_CONFIG, HTTP, INPUT, NODE, RETRY, SERVER, SHELL_TOOL, STEP, TRIGGER,
-    TRIGGER_CONFIG, WRITE_FILE,
+    AGENT, ALLOW, CAPTURED_OUTPUT, COMPUTED, EDGE, EDGE_CONFIG, ERROR_POLICY, HTTP, INPUT, MAP, NODE, PHASE,
+    RETRY, SERVER, SHELL_TOOL, SOURCE, STEP, TRIGGER, TRIGGER_CONFIG, WRITE_FILE,
 };
 pub use table::{ALL, WORKFLOW};
 
@@ -93,6 +93,8 @@ pub enum Form {
     Duration,
     /// A size in bytes.
     Size,
+    /// A part of a whole.
+    Fraction,
     /// The mode of a file.
     Mode,
     /// One of these words.
@@ -133,6 +135,8 @@ pub enum ActionName {
     Condition,
     /// `trigger`
     Trigger,
+    /// `setup`, `reduce` or `merge` of a map-reduce
+    Phase,
 }
 
 impl ActionName {
@@ -163,6 +167,7 @@ impl ActionName {
             Self::ForEach => "foreach",
             Self::Condition => "condition",
             Self::Trigger => "trigger",
+            Self::Phase => "phase",
         }
     }
 }
@@ -231,6 +236,7 @@ impl Form {
             Self::Count(least) => format!("a whole number from {least} on"),
             Self::Duration => crate::forms::DURATION_FORM.to_owned(),
             Self::Size => crate::forms::SIZE_FORM.to_owned(),
+            Self::Fraction => crate::forms::FRACTION_FORM.to_owned(),
             Self::Mode => "the mode of a file such as `0644`".to_owned(),
             Self::OneOf(choices) => {
                 let names: Vec<String> = choices.iter().map(|choice| format!("`{}`", choice.name)).collect();

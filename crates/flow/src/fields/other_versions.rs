@@ -35,20 +35,19 @@ static OTHER_ROOTS: &[(&str, &str)] = &[
     ("steps", BY_ID),
     ("input", "what the caller gives is `${inputs.NAME}`"),
     ("secrets", "read it from the environment: `${env.NAME}`"),
-    ("agent", NOT_YET),
+    ("agent", "it is known for the items of a `foreach` or a `map`"),
     ("loop", NOT_YET),
-    ("map", NOT_YET),
+    ("map", "it is known in the phases of a map-reduce"),
     ("param", NOT_YET),
-    ("reduce", NOT_YET),
+    ("reduce", "it is known in the phases of a map-reduce"),
     ("result", NOT_YET),
-    ("setup", NOT_YET),
+    ("setup", "it is known in the phases of a map-reduce"),
     ("state", NOT_YET),
     ("trigger", "the payload is read in graphs, as `${trigger}`: `nodes:` in place of `steps:`"),
 ];
 
 use Elsewhere::{Later, Old, Shape};
 
-const MAP: Elsewhere = Shape("a map over items");
 const LOOP: Elsewhere = Shape("a loop of states");
 const SCENARIOS: Elsewhere = Shape("a set of scenarios");
 const COMMIT: Elsewhere = Old("commit in a step of its own: `shell: git commit -am \"what changed\"`");
@@ -57,13 +56,6 @@ static ELSEWHERE: &[(&str, &str, Elsewhere)] = &[
     ("workflow", "secrets", Later(Some("read it from the environment: `${env.NAME}`"))),
     ("workflow", "policy", Later(None)),
     ("workflow", "trigger", Old("make it a node: `nodes: {start: {trigger: manual}}`")),
-    ("workflow", "map", MAP),
-    ("workflow", "reduce", MAP),
-    ("workflow", "setup", MAP),
-    ("workflow", "merge", MAP),
-    ("workflow", "aggregates", MAP),
-    ("workflow", "error_policy", MAP),
-    ("workflow", "mode", MAP),
     ("workflow", "states", LOOP),
     ("workflow", "initial", LOOP),
     ("workflow", "max_iterations", LOOP),

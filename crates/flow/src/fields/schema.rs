@@ -99,6 +99,7 @@ fn form_schema(form: Form) -> Value {
         }
         Form::Duration | Form::Mode => types(&["string", "number"]),
         Form::Size => types(&["string", "integer"]),
+        Form::Fraction => types(&["string", "number"]),
         Form::OneOf(choices) => {
             entries([("enum", list(choices.iter().flat_map(Choice::spellings).map(written)))])
         }

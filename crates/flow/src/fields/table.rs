@@ -53,6 +53,11 @@ pub static ALL: &[&Object] = &[
     &SHELL_TOOL,
     &WRITE_FILE,
     &RETRY,
+    &SOURCE,
+    &ERROR_POLICY,
+    &PHASE,
+    &CAPTURED_OUTPUT,
+    &MAP,
     &TRIGGER,
     &TRIGGER_CONFIG,
     &NODE,
@@ -123,6 +128,21 @@ pub static WORKFLOW: Object = Object {
             Kind::List(&Kind::Object(&EDGE)),
             "from one node to another; a node waits for all edges into it",
         ),
+        key(
+            "mode",
+            Kind::Fixed(Form::OneOf(&[choice("mapreduce", "the phases `setup`, `map`, `reduce`, `merge`")])),
+            "the shape of the file; it may be left out",
+        ),
+        key("setup", PHASE_OR_STEPS, "what is done before the items of `map`"),
+        key("map", Kind::Object(&MAP), "what is done for each of many items"),
+        key("reduce", PHASE_OR_STEPS, "what is done after the items, with `${map.results}`"),
+        key("merge", PHASE_OR_STEPS, "what is done last, such as taking in the branch `${map.branch}`"),
+        key(
+            "aggregates",
+            Kind::Map(&Kind::Value),
+            "what is made of the results when the map is over, read as `${aggregates.NAME}`",
+        ),
+        key("error_policy", Kind::Object(&ERROR_POLICY), "what becomes of items of `map` that fail"),
         key("finally", Kind::Steps, "steps that run at the end, whatever happened"),
         key(
             "imports",
@@ -162,7 +182,12 @@ pub(crate) static STEP: Object = Object {
         key("params", Kind::Value, "what the tool is given, an object").also(&["static_params"]).on(&[Tool]),
         key("write_file", Kind::Object(&WRITE_FILE), "a file to write").on(&[WriteFile]),
         key("value", Kind::Value, "a value to compute; its type is kept").on(&[ValueStep]),
-        key("foreach", Kind::Value, "a list: the steps of `do` run once for each item").on(&[ForEach]),
+        key(
+            "foreach",
+            Kind::Either(&[Kind::Value, Kind::Object(&SOURCE)]),
+            "a list, or where it comes from: the steps of `do` run once for each item",
+        )
+        .on(&[ForEach]),
         key(
             "condition",
             Kind::Expression,
@@ -192,8 +217,19 @@ pub(crate) static STEP: Object = Object {
         ),
         key("do", Kind::Steps, "the steps for each item, which they read as `${item}`").on(&[ForEach]),
         key("parallel", Kind::Setting(Form::Count(1)), "so many items at once").default("1").on(&[ForEach]),
+        key("json_path", TEXT, JSON_PATH_DOC).on(&[ForEach]),
+        key("filter", FILTER, FILTER_DOC).on(&[ForEach]),
+        key("sort_by", SORT_BY, SORT_BY_DOC).on(&[ForEach]),
+        key("distinct", Kind::Expression, DISTINCT_DOC).on(&[ForEach]),
+        key("offset", Kind::Setting(Form::Count(0)), OFFSET_DOC).default("0").on(&[ForEach]),
         key("max_items", Kind::Setting(Form::Count(0)), "no more than the first so many items")
             .on(&[ForEach]),
+        key(
+            "error_policy",
+            Kind::Object(&ERROR_POLICY),
+            "what becomes of items that fail; without it the first ends the list",
+        )
+        .on(&[ForEach]),
         key(
             "capture",
             Kind::Fixed(Form::Name),
@@ -262,6 +298,153 @@ pub(crate) static STEP: Object = Object {
         )
         .default("64MiB")
         .on(&[Shell, Argv, Agent, Http, Tool]),
+    ],
+};
+
+const PHASE_OR_STEPS: Kind = Kind::Either(&[Kind::Steps, Kind::Object(&PHASE)]);
+const FILTER: Kind = Kind::Either(&[Kind::Expression, Kind::Expectation]);
+const SORT_BY: Kind = Kind::Either(&[TEXT, Kind::List(&TEXT)]);
+const JSON_PATH_DOC: &str = "which parts of a JSON document are the items (RFC 9535), such as `$.items[*]`";
+const FILTER_DOC: &str = "items are taken for which this holds: a condition on `item`, or an expectation";
+const SORT_BY_DOC: &str =
+    "what items are sorted by: `item.priority DESC NULLS LAST, item.name`, or a list of such keys";
+const DISTINCT_DOC: &str = "of items for which this is the same, such as `item.id`, the first is taken";
+const OFFSET_DOC: &str = "so many items are left out at the beginning";
+
+/// Where items come from.
+pub(crate) static SOURCE: Object = Object {
+    name: "source",
+    title: "a source of items",
+    doc: "where items come from: a file, or what a command prints",
+    keys: &[
+        key("file", Kind::Text, "the path of a file"),
+        key("shell", Kind::Shell, "text for a shell: what it prints"),
+        key(
+            "format",
+            Kind::Fixed(Form::OneOf(&[
+                choice("json", "a JSON document: a list, or what `json_path` finds in it"),
+                choice("jsonl", "a JSON document on each line").also(&["ndjson"]),
+                choice("lines", "a text on each line; empty lines are left out"),
+            ])),
+            "how it is read; of a file by its name when it is left out, of a command as lines",
+        ),
+    ],
+};
+
+/// What becomes of items that fail.
+pub(crate) static ERROR_POLICY: Object = Object {
+    name: "error_policy",
+    title: "`error_policy`",
+    doc: "what becomes of items that fail",
+    keys: &[
+        key(
+            "on_item_failure",
+            Kind::Fixed(Form::OneOf(&[
+                choice("retry", "it is tried again, as `retry` says or once, and then left out"),
+                choice("skip", "the other items are done").also(&["dlq"]),
+                choice("stop", "no other item begins"),
+            ])),
+            "what happens when an item fails",
+        )
+        .default("skip"),
+        key(
+            "continue_on_failure",
+            BOOL,
+            "whether the run goes on with the results there are when items failed; otherwise it fails",
+        )
+        .default("false"),
+        key(
+            "max_failures",
+            Kind::Setting(Form::Count(0)),
+            "at most so many items may fail: after one more no other begins, and the run fails",
+        ),
+        key(
+            "failure_threshold",
+            Kind::Setting(Form::Fraction),
+            "at most this part of all items may fail, such as `0.1` or `10%`",
+        ),
+    ],
+};
+
+/// Steps before or after the items.
+pub(crate) static PHASE: Object = Object {
+    name: "phase",
+    title: "a phase",
+    doc: "steps before or after the items of a map, whose names end with them; short: just the steps",
+    keys: &[
+        key("steps", Kind::Steps, "what to do, one step after the other").also(&["commands"]),
+        key("timeout", Kind::Fixed(Form::Duration), "how long the phase may take"),
+        key(
+            "capture_outputs",
+            Kind::Map(&Kind::Either(&[Kind::Fixed(Form::Count(0)), Kind::Object(&CAPTURED_OUTPUT)])),
+            "names for the outputs of its steps, by their number from 0; `capture` on a step does the same",
+        ),
+        key(
+            "variables",
+            Kind::Map(&Kind::Value),
+            "values for later phases, evaluated at its end, read as `${setup.variables.NAME}`",
+        ),
+        key(
+            "exports",
+            Kind::List(&TEXT),
+            "names of its steps and captures that later phases may read as they are",
+        ),
+    ],
+};
+
+/// A captured output of a phase.
+pub(crate) static CAPTURED_OUTPUT: Object = Object {
+    name: "captured_output",
+    title: "an entry of `capture_outputs`",
+    doc: "the output of a step by a name; short: just the number of the step",
+    keys: &[
+        key("command_index", Kind::Fixed(Form::Count(0)), "the number of the step, from 0").required(),
+        key(
+            "format",
+            Kind::Fixed(Form::OneOf(&[
+                choice("text", "text without its final line breaks").also(&["string"]),
+                choice("json", "a JSON document"),
+                choice("lines", "a list of lines"),
+                choice("number", "a number"),
+                choice("boolean", "`true` or `false`").also(&["bool"]),
+            ])),
+            "what the output is read as",
+        ),
+        key("source", Kind::Fixed(Form::OneOf(&[choice("stdout", "what it printed")])), "which output")
+            .default("stdout"),
+    ],
+};
+
+/// What is done for each item.
+pub(crate) static MAP: Object = Object {
+    name: "map",
+    title: "`map`",
+    doc: "what is done for each of many items; they are chosen in the order of these keys",
+    keys: &[
+        key(
+            "input",
+            Kind::Either(&[Kind::Value, Kind::Object(&SOURCE)]),
+            "where the items come from: the path of a file, a list, a reference, or `{file}` or `{shell}`",
+        ),
+        key("json_path", TEXT, JSON_PATH_DOC),
+        key("filter", FILTER, FILTER_DOC),
+        key("sort_by", SORT_BY, SORT_BY_DOC),
+        key("distinct", Kind::Expression, DISTINCT_DOC),
+        key("offset", Kind::Setting(Form::Count(0)), OFFSET_DOC).default("0"),
+        key("max_items", Kind::Setting(Form::Count(0)), "no more than the first so many items"),
+        key("max_parallel", Kind::Setting(Form::Count(1)), "so many items at once")
+            .also(&["parallel"])
+            .default("1"),
+        key("steps", Kind::Steps, "the steps for each item, which they read as `${item}`")
+            .also(&["agent_template", "do"]),
+        key("timeout", Kind::Setting(Form::Duration), "how long an attempt of an item may take")
+            .also(&["agent_timeout_secs"]),
+        key(
+            "retry",
+            Kind::Either(&[Kind::Setting(Form::Count(1)), Kind::Object(&RETRY)]),
+            "how often an item is tried from its beginning when it fails: so many attempts in all, or more about it",
+        ),
+        key("worktree", BOOL, "whether each item has a git worktree of its own").default("false"),
     ],
 };
 

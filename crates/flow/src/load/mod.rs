@@ -4,6 +4,7 @@
 
 mod graph;
 mod http;
+mod mapreduce;
 mod read;
 mod steps;
 mod tools;
@@ -95,6 +96,8 @@ impl Loader {
             shape: self.shape(&fields),
             steps: if fields.found("nodes").is_some() {
                 self.nodes(&fields)
+            } else if is_map_reduce(&fields) {
+                self.phases(&fields)
             } else {
                 self.steps_of(&fields, "steps")
             },
@@ -129,6 +132,13 @@ impl Loader {
 
     /// Whether the file is a list of steps or a graph; it must be one of them.
     fn shape(&mut self, fields: &Fields<'_>) -> Shape {
+        if is_map_reduce(fields) {
+            for found in ["steps", "nodes", "edges"].iter().filter_map(|key| fields.found(key)) {
+                let message = format!("a map-reduce has phases, and no `{}`", found.written);
+                self.problem(Check::ConflictingKeys.at(found.entry.key_span, message));
+            }
+            return self.map_reduce(fields);
+        }
         match (fields.found("steps"), fields.found("nodes"), fields.found("edges")) {
             (Some(steps), Some(nodes), _) => {
                 let message = format!("a workflow has `{}` or `nodes`, not both", steps.written);
@@ -344,9 +354,14 @@ impl Loader {
     }
 }
 
+/// Whether a file has the phases of a map-reduce.
+fn is_map_reduce(fields: &Fields<'_>) -> bool {
+    mapreduce::KEYS.iter().any(|key| fields.found(key).is_some())
+}
+
 /// The problem of a file that is something else than a list of steps.
 fn other_shape(root: &Node) -> Option<Problem> {
-    if ["steps", "commands", "nodes"].iter().any(|key| root.get(key).is_some()) {
+    if ["steps", "commands", "nodes", "map"].iter().any(|key| root.get(key).is_some()) {
         return None;
     }
     root.entries().find_map(|(key, entry)| match fields::elsewhere("workflow", key) {

@@ -282,6 +282,11 @@ impl Loader {
         self.setting(fields, name, Check::BadSize, Form::Size, forms::size)
     }
 
+    /// A part of a whole.
+    pub(super) fn fraction(&mut self, fields: &Fields<'_>, name: &str) -> Option<Setting<f64>> {
+        self.setting(fields, name, Check::WrongType, Form::Fraction, forms::fraction)
+    }
+
     pub(super) fn count(&mut self, fields: &Fields<'_>, name: &str) -> Option<Setting<u64>> {
         let form = fields.object.known(name).form();
         self.setting(fields, name, Check::WrongType, form, |value| form.count(value))

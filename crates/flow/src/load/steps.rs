@@ -9,7 +9,7 @@ use super::Steps;
 use super::read::{Fields, Loader, Place, head, shown, span_of};
 use super::tools::tool_name;
 use crate::checks::Check;
-use crate::fields::{ActionName, RETRY, STEP, WRITE_FILE};
+use crate::fields::{ActionName, Object, RETRY, STEP, WRITE_FILE};
 use crate::forms;
 use crate::model::{
     Action, Backoff, CaptureFormat, Field, FileFormat, ForEach, OnCrash, Retry, Step, WriteFile,
@@ -171,6 +171,8 @@ impl Loader {
             ActionName::ForEach => self.for_each(fields),
             ActionName::Condition => Some(Action::Condition(self.conditional(fields)?)),
             ActionName::Trigger => Some(Action::Trigger(self.trigger(fields)?)),
+            // No key of a step makes it a phase.
+            ActionName::Phase => None,
         }
     }
 
@@ -229,7 +231,7 @@ impl Loader {
     }
 
     fn for_each(&mut self, fields: &Fields<'_>) -> Option<Action> {
-        let items = self.document_of(fields, "foreach");
+        let source = fields.get("foreach").and_then(|place| self.source(&place, "foreach", false));
         let steps = self.steps_of(fields, "do");
         if fields.found("do").is_none() {
             let span = fields.found("foreach")?.entry.key_span;
@@ -237,29 +239,10 @@ impl Loader {
                 Check::MissingKey.at(span, "`foreach` needs `do` beside it: the steps for each item"),
             );
         }
-        let parallel = self.count(fields, "parallel");
-        let max_items = self.count(fields, "max_items");
-        let items = items?;
-        if let Some(value) = items.of.as_fixed()
-            && value.as_list().is_none()
-        {
-            self.not_a_list(fields, value);
-        }
-        Some(Action::ForEach(ForEach { items, steps, parallel, max_items }))
-    }
-
-    fn not_a_list(&mut self, fields: &Fields<'_>, value: &threadline_lang::Value) {
-        let Some(place) = fields.get("foreach") else { return };
-        let message = format!("`foreach` takes a list, not {}", shown(value));
-        let problem = Check::WrongType.at(span_of(place.node), message);
-        self.problem(if value.as_str().is_some() {
-            problem.hint(
-                "the lines that a command prints: a step before with `shell:`, `capture: files` and \
-                 `capture_format: lines`, then `foreach: ${files}`",
-            )
-        } else {
-            problem
-        });
+        let each = self.selection(fields, source?, "parallel");
+        // Without a word about it the first failure ends the list.
+        let policy = if fields.found("error_policy").is_some() { self.policy(fields) } else { each.policy };
+        Some(Action::ForEach(ForEach { steps, policy, ..each }))
     }
 
     // ---- the keys around it ----------------------------------------------------------------------------
@@ -279,7 +262,12 @@ impl Loader {
     }
 
     fn capture_format(&mut self, fields: &Fields<'_>) -> CaptureFormat {
-        match self.choice(fields, "capture_format") {
+        self.capture_format_of(fields, "capture_format")
+    }
+
+    /// What an output is read as.
+    pub(super) fn capture_format_of(&mut self, fields: &Fields<'_>, key: &str) -> CaptureFormat {
+        match self.choice(fields, key) {
             Some("json") => CaptureFormat::Json,
             Some("lines") => CaptureFormat::Lines,
             Some("number") => CaptureFormat::Number,
@@ -331,12 +319,17 @@ impl Loader {
 
     /// `retry: n`, or an object about it.
     fn retry(&mut self, fields: &Fields<'_>) -> Option<Retry> {
+        self.retry_of(fields, &STEP)
+    }
+
+    /// `retry` of a step or of the items of a map.
+    pub(super) fn retry_of(&mut self, fields: &Fields<'_>, object: &'static Object) -> Option<Retry> {
         let place = fields.get("retry")?;
         let short = place.node.value.as_object().is_none();
         let inner =
             if short { Fields::none(place.clone(), &RETRY) } else { self.fields(place.clone(), &RETRY)? };
         let attempts =
-            if short { self.count_at(&place, STEP.known("retry")) } else { self.count(&inner, "attempts") };
+            if short { self.count_at(&place, object.known("retry")) } else { self.count(&inner, "attempts") };
         let backoff = match self.choice(&inner, "backoff") {
             Some("linear") => Backoff::Linear,
             Some("exponential") => Backoff::Exponential,

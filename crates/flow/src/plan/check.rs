@@ -17,10 +17,10 @@ use super::context::{OUTER, not_known};
 use super::graph::Link;
 use super::names::{self, Named, Names, ScopeNumber};
 use super::order::Order;
-use super::{PAYLOAD, Part, Plan, ROOTS, Read, StepNumber};
+use super::{MAP_REDUCE_ROOTS, PAYLOAD, Part, Plan, ROOTS, Read, StepNumber};
 use crate::checks::Check;
 use crate::fields::{Form, other_root};
-use crate::model::{Action, Field, Reach, Server, Setting, Step, ToolCall, Variable};
+use crate::model::{Action, Field, Reach, Retry, Server, Setting, Source, Step, ToolCall, Variable};
 use crate::problem::{self, Problem, place_in};
 use crate::shell::{Argv, Script};
 
@@ -45,6 +45,7 @@ pub(super) fn check(plan: &mut Plan) -> Vec<Problem> {
         old_spellings: Vec::new(),
         problems: Vec::new(),
         of_items: BTreeMap::new(),
+        of_aggregates: false,
     };
     checker.declared_names();
     checker.context_cycles();
@@ -87,8 +88,10 @@ pub(super) struct Checker<'p> {
     pub(super) links: Vec<Vec<(usize, Link)>>,
     /// Where meta data is read beside the value.
     old_spellings: Vec<Span>,
-    /// Names of items, and the `foreach` they belong to: to say so where they are read outside.
+    /// Names of items and phases, and whose they are: to say so where they are read outside.
     of_items: BTreeMap<EcoString, StepNumber>,
+    /// Whether what is made of the results of the map is looked at.
+    pub(super) of_aggregates: bool,
 }
 
 /// What was found out about a step.
@@ -110,7 +113,7 @@ pub(super) struct Reader {
 
 /// A field that can read something.
 #[derive(Clone, Copy)]
-enum Readable<'f> {
+pub(super) enum Readable<'f> {
     Text(&'f Field<Template>),
     Value(&'f Field<Document>),
     Condition(&'f Field<Arc<Expression>>),
@@ -120,6 +123,8 @@ enum Readable<'f> {
     Items(&'f Field<Document>),
     /// A value that an expectation compares with.
     Expected(&'f threadline_expect::Field<Document>),
+    /// A value that an expression gives.
+    Expression(&'f Field<Arc<Expression>>),
     /// A condition of an expectation.
     ExpectedCondition(&'f threadline_expect::Field<Expression>),
 }
@@ -132,7 +137,7 @@ impl<'f> Readable<'f> {
         match self {
             Self::Text(field) => placed(&field.origin, field.of.references()),
             Self::Value(field) | Self::Setting(field, _) | Self::Items(field) => field.of.references(),
-            Self::Condition(field) => placed(&field.origin, field.of.references()),
+            Self::Condition(field) | Self::Expression(field) => placed(&field.origin, field.of.references()),
             Self::Expected(field) => field.of.references(),
             Self::ExpectedCondition(field) => placed(&field.origin, field.of.references()),
         }
@@ -146,6 +151,7 @@ impl<'f> Readable<'f> {
                 (field.of.check(scope), field.of.infer(scope))
             }
             Self::Condition(field) => (field.of.check(scope), field.of.infer_condition(scope)),
+            Self::Expression(field) => (field.of.check(scope), field.of.infer(scope)),
             Self::Expected(field) => (field.of.check(scope), field.of.infer(scope)),
             Self::ExpectedCondition(field) => (field.of.check(scope), field.of.infer_condition(scope)),
         }
@@ -164,7 +170,7 @@ impl<'f> Readable<'f> {
         match self {
             Self::Text(field) => &field.origin,
             Self::Value(field) | Self::Setting(field, _) | Self::Items(field) => &field.origin,
-            Self::Condition(field) => &field.origin,
+            Self::Condition(field) | Self::Expression(field) => &field.origin,
             Self::Expected(field) => &field.origin,
             Self::ExpectedCondition(field) => &field.origin,
         }
@@ -178,6 +184,13 @@ impl Checker<'_> {
 
     pub(super) fn is_graph(&self) -> bool {
         self.plan.lists[0].graph.is_some()
+    }
+
+    /// Whether a name means something in every file of this shape.
+    pub(super) fn is_root(&self, name: &str) -> bool {
+        ROOTS.contains(&name)
+            || name == PAYLOAD && self.is_graph()
+            || MAP_REDUCE_ROOTS.contains(&name) && self.plan.lists[0].is_named()
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -202,10 +215,12 @@ impl Checker<'_> {
         let mut ids: BTreeMap<&str, StepNumber> = BTreeMap::new();
         for (number, planned) in (0..).zip(&plan.steps) {
             let step = &planned.step;
+            if step.is_phase() {
+                continue;
+            }
             for (name, what) in [(&step.id, "an id"), (&step.capture, "a capture")] {
                 let Some(name) = name else { continue };
-                let payload = name.of == PAYLOAD && self.is_graph();
-                if ROOTS.contains(&name.of.as_str()) || payload {
+                if self.is_root(&name.of) {
                     let message =
                         format!("`{}` is a root of the language: {what} cannot be called so", name.of);
                     self.problem(
@@ -224,8 +239,8 @@ impl Checker<'_> {
                 return;
             }
         }
-        for scope in self.names.scopes.iter().filter(|scope| scope.owner.is_some()) {
-            let owner = scope.owner.unwrap_or_default();
+        for scope in &self.names.scopes {
+            let Some(owner) = scope.owner else { continue };
             self.of_items.extend(scope.names.keys().map(|name| (name.clone(), owner)));
         }
     }
@@ -251,7 +266,9 @@ impl Checker<'_> {
                 other.is_some_and(|other| step.id.as_ref().is_some_and(|id| id.of == other.of))
             };
             if let Some(hidden) = hidden.filter(|hidden| !twice(*hidden)) {
-                let message = format!("`{}` hides the one of {} for each item", name.of, self.title(hidden));
+                let inner = self.names.scopes[scope].of_items;
+                let place = if inner { "for each item" } else { "in this phase" };
+                let message = format!("`{}` hides the one of {} {place}", name.of, self.title(hidden));
                 self.problem(Check::HiddenName.at(name.origin.span, message).hint("choose another name"));
             }
         }
@@ -296,8 +313,7 @@ impl Checker<'_> {
             self.bound_command(origin, reference);
             return false;
         }
-        let known_later =
-            ROOTS.contains(&reference.root.as_str()) || self.names.find(0, &reference.root).is_some();
+        let known_later = self.is_root(&reference.root) || self.names.find(0, &reference.root).is_some();
         if OUTER.contains(&reference.root.as_str()) || !known_later {
             return false;
         }
@@ -356,6 +372,23 @@ impl Checker<'_> {
         self.code_variables(&step.env);
         for field in readable(&step) {
             self.field(reader, field, &mut reads);
+        }
+        match &step.action {
+            Action::ForEach(each) => {
+                if let Source::Shell { text, .. } = &each.source {
+                    script = self.script(reader, &step, text, &mut reads);
+                }
+                self.elements(reader, number, each, &mut reads);
+                if each.is_map {
+                    self.of_aggregates = true;
+                    self.aggregates(number, &mut reads);
+                    self.of_aggregates = false;
+                }
+            }
+            Action::Phase(phase) => {
+                self.phase(number, phase, &mut reads);
+            }
+            _ => {}
         }
         self.expectations(reader, &step, &mut reads);
         Checked { reads: distinct(reads), script, argv }
@@ -439,7 +472,7 @@ impl Checker<'_> {
     }
 
     /// One field: its references in the order of the steps, then what the language says of the rest.
-    fn field(&mut self, reader: Reader, field: Readable<'_>, reads: &mut Vec<Read>) {
+    pub(super) fn field(&mut self, reader: Reader, field: Readable<'_>, reads: &mut Vec<Read>) {
         let mut handled = Vec::new();
         let mut uses_prev = false;
         for (origin, reference) in field.references() {
@@ -468,9 +501,10 @@ impl Checker<'_> {
 
     fn language_errors(&mut self, field: Readable<'_>, scope: &Scope, handled: &[Handled]) {
         let undefined = match field {
-            Readable::Condition(_) | Readable::Expected(_) | Readable::ExpectedCondition(_) => {
-                Undefined::Error
-            }
+            Readable::Condition(_)
+            | Readable::Expression(_)
+            | Readable::Expected(_)
+            | Readable::ExpectedCondition(_) => Undefined::Error,
             _ => self.plan.workflow.undefined,
         };
         let (mut errors, inferred) = field.errors(scope);
@@ -552,9 +586,14 @@ impl Checker<'_> {
                 reads.push(Read::Prev);
                 return self.reads_prev(reader, span, reference);
             }
-            ("item", _) => {
+            ("item" | "agent", _) => {
                 reads.push(Read::Item);
-                return self.reads_item(reader, span);
+                return self.reads_item(reader, span, &reference.root);
+            }
+            (root @ ("setup" | "reduce" | "merge" | "map" | "aggregates"), _)
+                if self.plan.lists[0].is_named() =>
+            {
+                return self.reads_phase(reader, span, root, reference, reads);
             }
             ("nodes", Some(id)) => {
                 (Read::Output(id.clone()), self.find(reader, id, |named| named.id.is_some()))
@@ -619,6 +658,13 @@ impl Checker<'_> {
     /// A name that no scope here has, and whether there is more to say than that.
     fn unknown(&mut self, span: Span, name: &EcoString) -> bool {
         let Some(&owner) = self.of_items.get(name) else { return false };
+        if let Action::Phase(phase) = &self.plan.steps[owner as usize].step.action {
+            let key = phase.kind.key();
+            let message = format!("`{name}` belongs to the phase `{key}`: its names end with it");
+            let hint = format!("export it there, `exports: [{name}]`, or read `${{{key}.variables.{name}}}`");
+            self.problem(Check::EndsWithItem.at(span, message).hint(hint));
+            return true;
+        }
         let message =
             format!("`{name}` belongs to the items of {}: names of an item end with it", self.title(owner));
         let hint = "capture the `foreach` itself to read what its items gave";
@@ -626,14 +672,19 @@ impl Checker<'_> {
         true
     }
 
-    fn reads_item(&mut self, reader: Reader, span: Span) -> bool {
-        let inside =
-            self.names.scopes_from(reader.scope).any(|scope| self.names.scopes[scope].owner.is_some());
+    fn reads_item(&mut self, reader: Reader, span: Span, root: &str) -> bool {
+        let inside = self.names.scopes_from(reader.scope).any(|scope| self.names.scopes[scope].of_items);
         if inside {
             return false;
         }
-        let message = "`item` is known inside the `do` of a `foreach` only";
-        self.problem(Check::ItemOutside.at(span, message));
+        let problem = if self.plan.lists[0].is_named() {
+            let message = format!("`{root}` is known in the steps of `map` only, which run for each item");
+            Check::ItemOutside.at(span, message).hint("what became of all items is `${map.results}`")
+        } else {
+            let message = format!("`{root}` is known inside the `do` of a `foreach` only");
+            Check::ItemOutside.at(span, message)
+        };
+        self.problem(problem);
         true
     }
 
@@ -734,24 +785,37 @@ fn readable(step: &Step) -> Vec<Readable<'_>> {
         Action::Value(value) => fields.push(Readable::Value(value)),
         Action::Condition(condition) => fields.push(Readable::Condition(&condition.expression)),
         Action::ForEach(each) => {
-            // What is fixed was looked at when it was read.
-            if each.items.of.as_fixed().is_none() {
-                fields.push(Readable::Items(&each.items));
+            match &each.source {
+                // What is fixed was looked at when it was read; of a map a text is the name of a file.
+                Source::Value(items) if items.of.as_fixed().is_none() => {
+                    fields.push(if each.is_map { Readable::Value(items) } else { Readable::Items(items) })
+                }
+                Source::File { path, .. } => fields.push(Readable::Text(path)),
+                Source::Value(_) | Source::Shell { .. } => {}
             }
-            let counts = each.parallel.iter().chain(&each.max_items);
+            let policy = &each.policy;
+            let counts =
+                each.parallel.iter().chain(&each.max_items).chain(&each.offset).chain(&policy.max_failures);
             fields.extend(counts.filter_map(|count| dynamic(count, Form::Count(0))));
+            fields.extend(policy.failure_threshold.iter().filter_map(|part| dynamic(part, Form::Fraction)));
+            fields.extend(policy.timeout.iter().filter_map(|timeout| dynamic(timeout, Form::Duration)));
+            fields.extend(policy.retry.iter().flat_map(of_retry));
         }
+        // What a phase reads, it reads at its end.
+        Action::Phase(_) => {}
     }
     fields.extend(step.env.iter().filter_map(|Variable { value, .. }| value.as_ref()).map(Readable::Text));
     fields.extend(step.cwd.iter().map(Readable::Text));
     fields.extend(step.timeout.iter().filter_map(|timeout| dynamic(timeout, Form::Duration)));
     fields.extend(step.max_output.iter().filter_map(|size| dynamic(size, Form::Size)));
-    if let Some(retry) = &step.retry {
-        fields.extend(dynamic(&retry.attempts, Form::Count(1)));
-        let pauses = [&retry.delay, &retry.max_delay];
-        fields.extend(pauses.into_iter().filter_map(|pause| dynamic(pause, Form::Duration)));
-    }
+    fields.extend(step.retry.iter().flat_map(of_retry));
     fields
+}
+
+fn of_retry(retry: &Retry) -> impl Iterator<Item = Readable<'_>> {
+    let attempts = dynamic(&retry.attempts, Form::Count(1));
+    let pauses = [&retry.delay, &retry.max_delay];
+    attempts.into_iter().chain(pauses.into_iter().filter_map(|pause| dynamic(pause, Form::Duration)))
 }
 
 fn dynamic<T>(setting: &Setting<T>, form: Form) -> Option<Readable<'_>> {

@@ -5,7 +5,7 @@ use threadline_lang::diag::Span;
 use threadline_lang::{Error, Origin, Reference, Template};
 
 use super::check::{Checker, Handled, Reader, is_handled};
-use super::{PAYLOAD, ROOTS, Read};
+use super::{ROOTS, Read};
 use crate::checks::Check;
 use crate::model::{Field, Step, Variable};
 use crate::problem;
@@ -28,7 +28,6 @@ impl Checker<'_> {
             // Only who has something to say needs all names, to find the nearest.
             let mut known = self.names.scopes[reader.scope].scope.names();
             known.extend(ROOTS.map(EcoString::from));
-            known.extend(self.is_graph().then(|| PAYLOAD.into()));
             (script, problems) = self.analyse(reader, dialect, text, &environment, &known);
         }
         for problem in problems {
@@ -56,10 +55,7 @@ impl Checker<'_> {
         known: &[EcoString],
     ) -> (Script, Vec<shell::Problem>) {
         let workflow = &self.plan.workflow;
-        let roots = |name: &str| {
-            let payload = name == PAYLOAD && self.is_graph();
-            payload || ROOTS.contains(&name) || self.names.find(reader.scope, name).is_some()
-        };
+        let roots = |name: &str| self.is_root(name) || self.names.find(reader.scope, name).is_some();
         let literal = |name: &str| {
             let entries = workflow.context.as_ref().map(|context| &context.entries)?;
             entries.iter().find(|entry| entry.name == name)?.literal.clone()

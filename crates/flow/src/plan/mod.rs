@@ -6,6 +6,7 @@ mod check;
 mod command;
 mod context;
 mod graph;
+mod mapreduce;
 mod names;
 mod number;
 mod order;
@@ -23,11 +24,14 @@ use crate::problem::{Problem, in_order};
 use crate::shell::{Argv, Script};
 
 /// The first names of references that mean the same in every workflow: no id and no capture can be called so.
-pub const ROOTS: [&str; 10] =
-    ["captured", "context", "env", "imports", "inputs", "item", "nodes", "prev", "uuid", "workflow"];
+pub const ROOTS: [&str; 11] =
+    ["agent", "captured", "context", "env", "imports", "inputs", "item", "nodes", "prev", "uuid", "workflow"];
 
 /// The payload, which only graphs have: elsewhere an id may be called so.
 pub const PAYLOAD: &str = "trigger";
+
+/// The roots that only a map-reduce has: elsewhere an id may be called so.
+pub const MAP_REDUCE_ROOTS: [&str; 5] = ["aggregates", "map", "merge", "reduce", "setup"];
 
 /// Makes the plan of a workflow and checks every name it reads. Without a plan there is at least one error.
 pub fn plan(workflow: Arc<Workflow>) -> (Option<Plan>, Vec<Problem>) {
@@ -66,6 +70,29 @@ pub struct List {
     pub parent: Option<(StepNumber, Part)>,
     /// What its steps wait for, where they do not run one after the other.
     pub graph: Option<Graph>,
+    /// What its steps are called in place of their positions, where they are the phases of a map-reduce.
+    pub names: Vec<EcoString>,
+}
+
+impl List {
+    /// Whether its steps have names in place of positions.
+    pub fn is_named(&self) -> bool {
+        !self.names.is_empty()
+    }
+
+    /// What the step at a position is called: its name, or its number from 1.
+    pub fn word(&self, position: usize) -> EcoString {
+        self.names.get(position).cloned().unwrap_or_else(|| ecow::eco_format!("{}", position + 1))
+    }
+
+    /// The position of the step that is called so.
+    pub fn position(&self, word: &str) -> Option<usize> {
+        if self.is_named() {
+            return self.names.iter().position(|name| name == word);
+        }
+        let number: usize = word.parse().ok()?;
+        number.checked_sub(1).filter(|at| *at < self.steps.len())
+    }
 }
 
 /// What the nodes of a graph wait for, by their position.
@@ -144,13 +171,18 @@ pub enum Read {
     Prev,
     /// The item.
     Item,
+    /// What a phase left: `setup` or `reduce`.
+    Phase(EcoString),
+    /// The map, and what was made of its results.
+    Map,
 }
 
 impl Plan {
     /// Every id and capture of the file, each once: names that can be read whether they are set or not.
     pub fn names(&self) -> BTreeSet<&EcoString> {
         let steps = self.steps.iter().map(|planned| &planned.step);
-        steps.flat_map(|step| step.id.iter().chain(&step.capture)).map(|name| &name.of).collect()
+        let own = steps.filter(|step| !matches!(&step.action, Action::Phase(_)) && !step.is_map());
+        own.flat_map(|step| step.id.iter().chain(&step.capture)).map(|name| &name.of).collect()
     }
 
     /// A part of a step, when it has one.
@@ -160,6 +192,16 @@ impl Plan {
 }
 
 impl Step {
+    /// Whether it is the map of a map-reduce.
+    pub fn is_map(&self) -> bool {
+        matches!(&self.action, Action::ForEach(each) if each.is_map)
+    }
+
+    /// Whether it stands for a phase of a map-reduce, the map too.
+    pub fn is_phase(&self) -> bool {
+        self.is_map() || matches!(self.action, Action::Phase(_))
+    }
+
     /// The steps of one of its lists.
     pub fn part(&self, part: Part) -> &[Arc<Step>] {
         match (part, &self.action) {
@@ -167,6 +209,7 @@ impl Step {
             (Part::OnSuccess, _) => &self.on_success,
             (Part::Finally, _) => &self.finally,
             (Part::Do, Action::ForEach(each)) => &each.steps,
+            (Part::Do, Action::Phase(phase)) => &phase.steps,
             (Part::Do, _) => &[],
         }
     }
@@ -186,6 +229,7 @@ impl Action {
             Self::ForEach(_) => ActionName::ForEach,
             Self::Condition(_) => ActionName::Condition,
             Self::Trigger(_) => ActionName::Trigger,
+            Self::Phase(_) => ActionName::Phase,
         }
     }
 }

@@ -26,8 +26,10 @@ pub(super) struct Named {
 /// The names of the run, or of an item.
 pub(super) struct NameScope {
     parent: Option<ScopeNumber>,
-    /// The `foreach` whose items it belongs to.
+    /// The `foreach` whose items it belongs to, or the phase.
     pub(super) owner: Option<StepNumber>,
+    /// Whether it is the scope of an item.
+    pub(super) of_items: bool,
     pub(super) names: BTreeMap<EcoString, Named>,
     /// For the checks of the language.
     pub(super) scope: Scope,
@@ -56,12 +58,24 @@ const FIELDS: Fields = &[
 const FIELDS_OR_NULL: Fields =
     &[("output", None), ("stderr", None), ("exit_code", None), ("duration_ms", None), ("state", None)];
 /// The engine's names of an item.
-const ITEM: Fields = &[("index", Some(Type::Int))];
+const ITEM: Fields = &[("index", Some(Type::Int)), ("attempt", Some(Type::Int)), ("previous_error", None)];
+/// What is known of a map when it is over.
+const MAP: Fields = &[
+    ("total", Some(Type::Int)),
+    ("successful", Some(Type::Int)),
+    ("failed", Some(Type::Int)),
+    ("skipped", Some(Type::Int)),
+    ("duration", None),
+    ("success_rate", None),
+    ("branch", None),
+    ("results", Some(Type::List)),
+];
 
 impl Names {
     pub(super) fn new(plan: &Plan) -> Self {
         let mut of_list = vec![0; plan.lists.len()];
-        let run = NameScope { parent: None, owner: None, names: BTreeMap::new(), scope: Scope::new() };
+        let (names, scope) = (BTreeMap::new(), Scope::new());
+        let run = NameScope { parent: None, owner: None, of_items: false, names, scope };
         let mut scopes = vec![run];
         for (at, list) in plan.lists.iter().enumerate() {
             of_list[at] = match list.parent {
@@ -73,6 +87,7 @@ impl Names {
                         scopes.push(NameScope {
                             parent: Some(around),
                             owner: Some(owner),
+                            of_items: !matches!(plan.steps[owner as usize].step.action, Action::Phase(_)),
                             names,
                             scope: Scope::new(),
                         });
@@ -84,6 +99,9 @@ impl Names {
             };
         }
         for (number, planned) in (0..).zip(&plan.steps) {
+            if planned.step.is_phase() {
+                continue;
+            }
             let names = &mut scopes[of_list[planned.list as usize]].names;
             if let Some(id) = &planned.step.id {
                 names.entry(id.of.clone()).or_default().id.get_or_insert(number);
@@ -92,6 +110,7 @@ impl Names {
                 names.entry(capture.of.clone()).or_default().captures.push(number);
             }
         }
+        export_names(plan, &of_list, &mut scopes);
         let outer = outer(plan);
         let mut names = Self { scopes, of_list, outer };
         names.build(plan);
@@ -105,7 +124,10 @@ impl Names {
             let scope = &self.scopes[at];
             let (around, captured_around, label) = match scope.parent {
                 None => (self.outer.clone(), Scope::new(), "run"),
-                Some(parent) => (self.scopes[parent].scope.clone(), captured[parent].clone(), "item"),
+                Some(parent) => {
+                    let label = if scope.of_items { "item" } else { "phase" };
+                    (self.scopes[parent].scope.clone(), captured[parent].clone(), label)
+                }
             };
             let names = &scope.names;
             let of_captures = names
@@ -118,9 +140,18 @@ impl Names {
                 .map(|(name, named)| ((*name).clone(), promised(by_name(plan, name, named))))
                 .collect();
             entries.push(("captured".into(), Entry::Names(inner.clone())));
-            if scope.owner.is_some() {
+            if at == 0 && plan.lists[0].is_named() {
+                entries.extend(phase_roots(plan, &self.scopes, &self.of_list));
+            }
+            if scope.of_items {
                 let why = "there is no item yet".into();
                 entries.push(("item".into(), promised(Promise { why, shape: Shape::Item { own: ITEM } })));
+                let text = |name: &str, kind| {
+                    let why = "nobody runs the item yet".into();
+                    (EcoString::from(name), promised(Promise { why, shape: Shape::Value(kind) }))
+                };
+                let agent = [text("id", Some(Type::Text)), text("worktree", None)];
+                entries.push(("agent".into(), Entry::Names(layer(&Scope::new(), "agent", agent))));
             }
             let built = layer(&around, label, entries);
             captured.push(inner);
@@ -148,6 +179,54 @@ impl Names {
         let why = "the step before has not run yet".into();
         layer(&self.scopes[scope].scope, "run", [("prev".into(), promised(Promise { why, shape }))])
     }
+}
+
+/// What phases export is there for the phases after them too.
+fn export_names(plan: &Plan, of_list: &[ScopeNumber], scopes: &mut [NameScope]) {
+    for planned in &plan.steps {
+        let Action::Phase(phase) = &planned.step.action else { continue };
+        let Some((_, list)) = planned.parts.first() else { continue };
+        for name in phase.exports.iter().map(|name| &name.of) {
+            let Some(named) = scopes[of_list[*list as usize]].names.get(name) else { continue };
+            let (id, captures) = (named.id, named.captures.clone());
+            let outer = scopes[0].names.entry(name.clone()).or_default();
+            outer.id = outer.id.or(id);
+            outer.captures.extend(captures);
+        }
+    }
+}
+
+/// What phases leave: the roots that only a map-reduce has.
+fn phase_roots(plan: &Plan, scopes: &[NameScope], of_list: &[ScopeNumber]) -> Vec<(EcoString, Entry)> {
+    let value =
+        |why: &str, kind: Option<Type>| promised(Promise { why: why.into(), shape: Shape::Value(kind) });
+    let names =
+        |label: &str, entries: Vec<(EcoString, Entry)>| Entry::Names(layer(&Scope::new(), label, entries));
+    let mut roots = Vec::new();
+    for planned in &plan.steps {
+        let step = &planned.step;
+        if step.is_map() {
+            let why = "the map is not over yet";
+            let known = MAP.iter().map(|(name, kind)| (EcoString::from(*name), value(why, *kind))).collect();
+            roots.push(("map".into(), names("map", known)));
+            if let crate::model::Shape::MapReduce { aggregates } = &plan.workflow.shape {
+                let made = aggregates.iter().map(|(name, _)| (name.clone(), value(why, None))).collect();
+                roots.push(("aggregates".into(), names("aggregates", made)));
+            }
+        }
+        let Action::Phase(phase) = &step.action else { continue };
+        let why = "the phase is not over yet";
+        let captured = planned.parts.first().map(|(_, list)| &scopes[of_list[*list as usize]].names);
+        let captured = captured.into_iter().flatten().filter(|(_, named)| !named.captures.is_empty());
+        let mut variables: BTreeMap<EcoString, Entry> =
+            captured.map(|(name, named)| (name.clone(), value(why, captured_type(plan, named)))).collect();
+        variables.extend(phase.variables.iter().map(|(name, _)| (name.clone(), value(why, None))));
+        let variables = names("variables", variables.into_iter().collect());
+        let output = ("output".into(), value(why, Some(Type::Text)));
+        let of_phase = names(phase.kind.key(), vec![output, ("variables".into(), variables)]);
+        roots.push((phase.kind.key().into(), of_phase));
+    }
+    roots
 }
 
 /// The roots that are there before anything runs.
@@ -257,7 +336,9 @@ fn value_type(step: &Step) -> Option<Type> {
         },
         // Without a name in scope only what the text itself says is known.
         Action::Value(document) => document.of.infer(&Scope::new()).types.only(),
+        Action::ForEach(each) if each.is_map => Some(Type::Object),
         Action::ForEach(_) => Some(Type::List),
+        Action::Phase(_) => Some(Type::Object),
         Action::Http(_) | Action::Tool(_) | Action::WriteFile(_) => None,
     }
 }

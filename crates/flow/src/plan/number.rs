@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ecow::{EcoString, eco_format};
 
 use super::{Graph, List, ListNumber, Part, Plan, PlannedStep, StepNumber};
-use crate::model::{Shape, Step, Workflow};
+use crate::model::{Action, Shape, Step, Workflow};
 
 /// The plan of a workflow before its names are looked up.
 pub(super) fn number(workflow: Arc<Workflow>) -> Plan {
@@ -19,6 +19,10 @@ pub(super) fn number(workflow: Arc<Workflow>) -> Plan {
         old_spellings: Vec::new(),
     };
     plan.add_list(&source.steps, None, "");
+    if matches!(source.shape, Shape::MapReduce { .. }) {
+        let names = source.steps.iter().filter_map(|step| Some(step.id.as_ref()?.of.clone()));
+        plan.lists[0].names = names.collect();
+    }
     if matches!(source.shape, Shape::Graph { .. }) {
         plan.lists[0].graph = Some(Graph::default());
     }
@@ -36,9 +40,13 @@ impl Plan {
         prefix: &str,
     ) -> ListNumber {
         let list = count(self.lists.len());
-        self.lists.push(List { steps: Vec::with_capacity(steps.len()), parent, graph: None });
+        let names = Vec::new();
+        self.lists.push(List { steps: Vec::with_capacity(steps.len()), parent, graph: None, names });
+        let of_phases = list == 0 && matches!(self.workflow.shape, Shape::MapReduce { .. });
         for (at, step) in steps.iter().enumerate() {
-            let number = self.add_step(step, list, &eco_format!("{prefix}{}", at + 1));
+            let word = step.id.as_ref().filter(|_| of_phases).map(|id| id.of.clone());
+            let word = word.unwrap_or_else(|| eco_format!("{}", at + 1));
+            let number = self.add_step(step, list, &eco_format!("{prefix}{word}"));
             self.lists[list as usize].steps.push(number);
         }
         list
@@ -59,7 +67,13 @@ impl Plan {
         for part in Part::ALL {
             let steps = step.part(part);
             if !steps.is_empty() {
-                let list = self.add_list(steps, Some((at, part)), &format!("{number}.{}.", part.key()));
+                // The steps of a phase and of the map stand right below it.
+                let below = match (&step.action, part) {
+                    (Action::Phase(_), _) => format!("{number}."),
+                    (Action::ForEach(each), Part::Do) if each.is_map => format!("{number}."),
+                    _ => format!("{number}.{}.", part.key()),
+                };
+                let list = self.add_list(steps, Some((at, part)), &below);
                 self.steps[at as usize].parts.push((part, list));
             }
         }

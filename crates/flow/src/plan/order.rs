@@ -93,6 +93,8 @@ impl Order {
             }
             Ordering::Greater => Before::Later,
             Ordering::Equal => match (made.from, at.from) {
+                // At its end a phase reads what its steps left.
+                (Some(Part::Do), None) => only(conditions),
                 (None, None | Some(Part::Do)) => Before::Itself,
                 (None, Some(_)) => Before::Always,
                 (Some(part @ Part::OnFailure), Some(Part::OnSuccess))

@@ -89,18 +89,23 @@ impl<'a> Eval<'_, '_, 'a> {
                 let at = steps.first().map(|_| definition_position(definitions, root, steps));
                 at.transpose().map(|_| ())
             }
-            (RootKind::Named, Some(EntryRef::Names(names))) => match steps.first() {
-                None => Ok(()),
-                Some(first) => match first.key().and_then(|name| names.find(name)) {
-                    None => Err(name_not_found(names, root.to_owned(), steps)),
-                    Some(found) => match found.entry {
+            (RootKind::Named, Some(EntryRef::Names(names))) => {
+                let (mut names, mut taken) = (names, 0);
+                while let Some(step) = steps.after(taken).first() {
+                    let Some(found) = step.key().and_then(|name| names.find(name)) else {
+                        return Err(name_not_found(names, steps.to(taken).text(root), steps.after(taken)));
+                    };
+                    taken += 1;
+                    match found.entry {
+                        EntryRef::Names(inner) => names = inner,
                         EntryRef::Promised(promise) => {
-                            check_promise(promise, steps.to(1).text(root), steps.after(1))
+                            return check_promise(promise, steps.to(taken).text(root), steps.after(taken));
                         }
-                        _ => self.path(path, id).map(|_| ()),
-                    },
-                },
-            },
+                        _ => return self.path(path, id).map(|_| ()),
+                    }
+                }
+                Ok(())
+            }
             (RootKind::Nodes, Some(EntryRef::Promised(promise))) => {
                 check_promise(promise, steps.to(1).text(root), steps.after(1))
             }

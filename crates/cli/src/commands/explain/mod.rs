@@ -79,7 +79,7 @@ fn named(history: &History<'_>, text: &str) -> Result<Target, Failure> {
 pub(crate) fn failed(history: &History<'_>) -> Result<Option<Target>, Failure> {
     let mut last: BTreeMap<Instance, (Status, bool)> = BTreeMap::new();
     history.each(|fold, event| {
-        if let (What::Finished { output } | What::Unresolved { output, .. }, Some(step)) =
+        if let (What::Finished { output, .. } | What::Unresolved { output, .. }, Some(step)) =
             (&event.what, fold.machine.step_of(&event.at))
             && !history.plan.steps[step as usize].step.continue_on_error
         {

@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use threadline_engine::evaluate::{Act, Left, Resolved, Wanted, expected};
 use threadline_engine::event::{Event, Instance, Millis, Output, Seq, Status, What};
 use threadline_engine::replay::{Evaluated, Look, Maker, Seen};
+use threadline_engine::select::Found;
 use threadline_expect::{Outcome, Settled};
-use threadline_flow::model::{Action, Setting, Step};
+use threadline_flow::model::{self, Action, Setting, Step};
 use threadline_flow::plan::PlannedStep;
 use threadline_flow::problem::Problem;
 use threadline_flow::shell::{Argument, Bound};
@@ -122,7 +123,7 @@ pub(crate) fn last_of_each(told: &[Told]) -> Vec<&Told> {
 
 fn ended(event: &Event) -> Option<Ended> {
     let (output, retried) = match &event.what {
-        What::Finished { output } | What::Unresolved { output, .. } | What::Skipped { output, .. } => {
+        What::Finished { output, .. } | What::Unresolved { output, .. } | What::Skipped { output, .. } => {
             (output, false)
         }
         What::Retrying { output, .. } => (output, true),
@@ -272,8 +273,17 @@ impl Fields<'_, '_> {
             self.add("when", Some(&when.origin), Shown::Condition(condition.clone()));
         }
         if let (Some(list), Action::ForEach(each)) = (&look.list, &step.action) {
-            let shown = list.as_ref().map_or(Shown::Nothing, |list| Shown::Value(list.clone()));
-            self.add("foreach", Some(&each.items.origin), shown);
+            let shown = list.as_ref().map_or(Shown::Nothing, |list| match &list.source {
+                Found::List(list) => Shown::Value(list.clone()),
+                Found::File { path, .. } => Shown::Text(path.clone()),
+                Found::Shell { bound, .. } => Shown::Shell((**bound).clone()),
+            });
+            let origin = match &each.source {
+                model::Source::Value(items) => &items.origin,
+                model::Source::File { path, .. } => &path.origin,
+                model::Source::Shell { text, .. } => &text.origin,
+            };
+            self.add(if each.is_map { "input" } else { "foreach" }, Some(origin), shown);
         }
         match &look.fields {
             Some(Ok(resolved)) => self.resolved(step, resolved),
@@ -381,7 +391,7 @@ impl Fields<'_, '_> {
             Action::Condition(condition) => {
                 self.add("condition", Some(&condition.expression.origin), Shown::Nothing);
             }
-            Action::ForEach(_) | Action::Trigger(_) => {}
+            Action::ForEach(_) | Action::Trigger(_) | Action::Phase(_) => {}
         }
     }
 

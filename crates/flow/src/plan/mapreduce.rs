@@ -1,0 +1,139 @@
+//! Items and phases: what the fields that are evaluated for each element may read, and which phase knows what.
+
+use threadline_lang::Reference;
+use threadline_lang::diag::{Span, nearest};
+
+use super::check::{Checker, Makers, Readable, Reader};
+use super::{Part, Read, StepNumber};
+use crate::checks::Check;
+use crate::model::{Filter, ForEach, Phase, Shape};
+
+/// What of the map its own items may read.
+const IN_ITEMS: &str = "total";
+
+impl Checker<'_> {
+    /// `filter`, `sort_by` and `distinct`: they read the element, and what the step itself may read.
+    pub(super) fn elements(
+        &mut self,
+        reader: Reader,
+        number: StepNumber,
+        each: &ForEach,
+        reads: &mut Vec<Read>,
+    ) {
+        let Some(list) = self.plan.part(number, Part::Do) else { return };
+        let inner = Reader { scope: self.names.of(list), ..reader };
+        let mut of_elements = Vec::new();
+        if let Some(Filter::Condition(filter)) = &each.filter {
+            self.field(inner, Readable::Condition(filter), &mut of_elements);
+        }
+        let keys = each.sort_by.iter().map(|key| &key.by).chain(&each.distinct);
+        for key in keys {
+            self.field(inner, Readable::Expression(key), &mut of_elements);
+        }
+        reads.extend(of_elements.into_iter().filter(|read| *read != Read::Item));
+    }
+
+    /// What a phase leaves: its variables read what its steps made.
+    pub(super) fn phase(&mut self, number: StepNumber, phase: &Phase, reads: &mut Vec<Read>) {
+        let list = self.plan.part(number, Part::Do);
+        let scope = list.map_or(0, |list| self.names.of(list));
+        let reader = Reader { step: Some(number), scope, is_when: false };
+        for (_, value) in &phase.variables {
+            self.field(reader, Readable::Value(value), reads);
+        }
+        for name in &phase.exports {
+            let names = &self.names.scopes[scope].names;
+            if scope == 0 || !names.contains_key(&name.of) {
+                let key = phase.kind.key();
+                let message = format!("no step of `{key}` gives `{}`", name.of);
+                let near = nearest(&name.of, names.keys().map(ecow::EcoString::as_str));
+                let problem = Check::UnknownExport.at(name.origin.span, message);
+                self.problem(match near {
+                    Some(near) if scope != 0 => problem.hint(format!("did you mean `{near}`")),
+                    _ => problem.hint("give the step an `id`, or `capture: NAME`"),
+                });
+            }
+        }
+    }
+
+    /// What is made of the results, when the map is over.
+    pub(super) fn aggregates(&mut self, number: StepNumber, reads: &mut Vec<Read>) {
+        let workflow = std::sync::Arc::clone(&self.plan.workflow);
+        let Shape::MapReduce { aggregates } = &workflow.shape else { return };
+        let reader = Reader { step: Some(number), scope: 0, is_when: false };
+        for (_, value) in aggregates {
+            self.field(reader, Readable::Value(value), reads);
+        }
+    }
+
+    /// What a phase left. Whether a problem was reported that the language would report again.
+    pub(super) fn reads_phase(
+        &mut self,
+        reader: Reader,
+        span: Span,
+        root: &str,
+        reference: &Reference,
+        reads: &mut Vec<Read>,
+    ) -> bool {
+        if root == "merge" {
+            let message = "`merge` is the last phase, and leaves nothing to be read";
+            self.problem(
+                Check::NotKnownHere.at(span, message).hint("the branch of the items is `${map.branch}`"),
+            );
+            return true;
+        }
+        let is_map = matches!(root, "map" | "aggregates");
+        reads.push(if is_map { Read::Map } else { Read::Phase(root.into()) });
+        let name = if is_map { "map" } else { root };
+        let Some(position) = self.plan.lists[0].position(name) else {
+            let message = format!("this file has no `{name}`");
+            self.problem(Check::NotKnownHere.at(span, message));
+            return true;
+        };
+        let maker = self.plan.lists[0].steps[position];
+        let first = reference.first.as_deref();
+        if root == "map" && first == Some(IN_ITEMS) && self.inside(reader, maker) {
+            return false;
+        }
+        // At its end the map reads its own results.
+        if is_map && reader.step == Some(maker) && reader.scope == 0 && self.of_aggregates {
+            return false;
+        }
+        if self.inside(reader, maker) || self.before_phase(reader, position) {
+            let path = &reference.path;
+            let (what, known) = match root {
+                "setup" => ("when the setup is over", "in `map`, `reduce`, `merge` and `exports`"),
+                "reduce" => ("when the reduce is over", "in `merge` and `exports`"),
+                _ => ("when the map is over", "in `reduce`, `merge`, `aggregates` and `exports`"),
+            };
+            let problem = Check::NotKnownHere.at(span, format!("`{path}` is known {what}: {known}"));
+            self.problem(if root == "map" && first.is_some() {
+                problem.note("of the map its items know `map.total` only")
+            } else {
+                problem
+            });
+            return true;
+        }
+        let makers = Makers { is_id: false, steps: vec![maker] };
+        self.set_before(reader, span, &root.into(), &makers, reference)
+    }
+
+    /// Whether a reader is a phase, or stands in it.
+    fn inside(&self, reader: Reader, phase: StepNumber) -> bool {
+        let mut step = reader.step;
+        while let Some(number) = step {
+            if number == phase {
+                return true;
+            }
+            step = self.plan.lists[self.plan.steps[number as usize].list as usize]
+                .parent
+                .map(|(owner, _)| owner);
+        }
+        false
+    }
+
+    /// Whether a reader stands in a phase before this one.
+    fn before_phase(&self, reader: Reader, position: usize) -> bool {
+        self.plan.lists[0].steps[..position].iter().any(|phase| self.inside(reader, *phase))
+    }
+}

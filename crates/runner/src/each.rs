@@ -1,0 +1,327 @@
+//! The items of a list, from the event with the list to the event with their results; and what phases leave.
+//!
+//! Items and results are stored in pieces, so that neither is ever held as a whole.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ecow::EcoString;
+use threadline_engine::event::{Chunk, Datum, Instance, ItemEnded, Listed, Output, Rules, Seq, Status, What};
+use threadline_engine::machine::{Counts, ItemEnding, Task};
+use threadline_engine::select;
+use threadline_engine::view::{ItemRef, Load as _, View, with_map};
+use threadline_flow::model::{Action, ForEach};
+use threadline_lang::{Envelope, Number, Value};
+use threadline_store::Sync;
+
+use crate::driver::{DriveError, now};
+use crate::execute::{Clock, Executor, measured_since};
+use crate::output::{self, Failure, Left};
+
+impl Executor<'_, '_> {
+    fn each(&self, task: &Task) -> Option<&ForEach> {
+        match &self.step(task).action {
+            Action::ForEach(each) => Some(each),
+            _ => None,
+        }
+    }
+
+    /// The items of a list are looked for, and recorded.
+    pub(crate) fn expand(&self, task: &Task, view: &View) -> Result<(), DriveError> {
+        let shared = self.shared;
+        let clock = Clock::start();
+        let (expanded, record, context) = self
+            .evaluate(task, view, |scope, session| select::expand(&shared.plan, task.step, scope, session))?;
+        self.define(&record, context)?;
+        let expansion = match expanded {
+            Ok(expansion) => expansion,
+            Err(errors) => return self.field_errors(task, &errors, &record, &clock, 0),
+        };
+        let store = shared.journal.store();
+        let select::Found::List(list) = &expansion.source else { return Ok(()) };
+        let count = list.as_list().map_or(0, <[Value]>::len) as u64;
+        let (computed, items) = (store.computed(&record.computed)?, store.datum(list)?);
+        let what = What::Expanded {
+            as_of: task.as_of,
+            computed,
+            items: Listed::Whole(items),
+            count,
+            parallel: expansion.parallel,
+            rules: expansion.rules(count),
+        };
+        let seq = shared.record(task.at.clone(), what, Sync::Now)?;
+        shared.values.keep_list(seq, list);
+        Ok(())
+    }
+
+    /// The steps of an item are through: it is over, or begins again.
+    pub(crate) fn end_item(&self, task: &Task, ending: &ItemEnding) -> Result<(), DriveError> {
+        let shared = self.shared;
+        let (mut status, mut value, mut error) = (Status::Completed, Datum::Here(Value::NULL), None);
+        match ending.output.map(|seq| shared.values.output(seq)).transpose()? {
+            Some(output) if ending.well => value = shared.journal.store().datum(&output.value)?,
+            None if ending.well => status = Status::Skipped,
+            output => {
+                status = Status::Failed;
+                let said = output.and_then(|output| {
+                    let error = output.meta.get("error")?;
+                    error.as_str().map(EcoString::from)
+                });
+                error =
+                    Some(said.unwrap_or_else(|| "a step that follows from one of its steps failed".into()));
+            }
+        }
+        if let Some(error) = &error
+            && let Some(pause) = self.pause(&ending.rules.retry, ending.attempt - ending.base)
+        {
+            let what = What::ItemRetrying { error: error.clone(), until: now() + pause };
+            return shared.record(task.at.clone(), what, Sync::Now).map(|_| ());
+        }
+        let duration_ms = now().saturating_sub(ending.began).max(0).unsigned_abs();
+        let ended = ItemEnded { status, value, error, attempts: ending.attempt, duration_ms, branch: None };
+        shared.record(task.at.clone(), What::ItemEnded(ended), Sync::Later).map(|_| ())
+    }
+
+    /// The pause before another attempt of an item is over.
+    pub(crate) fn begin_item(&self, task: &Task, attempt: u32) -> Result<(), DriveError> {
+        self.shared.record(task.at.clone(), What::ItemBegun { attempt }, Sync::Later).map(|_| ())
+    }
+
+    /// The items are over: their results are put together.
+    pub(crate) fn collect(
+        &self,
+        task: &Task,
+        view: &View,
+        list: Seq,
+        counts: Counts,
+        rules: &Rules,
+    ) -> Result<(), DriveError> {
+        let shared = self.shared;
+        shared.wait_synced(task.as_of)?;
+        let Some(each) = self.each(task) else { return Ok(()) };
+        let began = shared.journal.store().reader().event(shared.journal.run(), list)?.time;
+        let measured = measured_since(began, if each.is_map { "map" } else { "foreach" }, of_counts(counts));
+        let goes_on = rules.goes_on && !rules.stops_after(counts.failed);
+        let failure = (counts.failed > 0 && !goes_on).then(|| failed(counts));
+        if each.is_map {
+            return self.collect_map(task, view, list, counts, failure, measured);
+        }
+        let value = match failure {
+            Some(failure) => Err(failure),
+            None => {
+                let results = self.values_of_items(task, list, counts.total)?;
+                Value::list(results)
+                    .map_err(|_| Failure::new("Format", "the results of all items are too large together"))
+            }
+        };
+        let mut left = Left { value, output: None, stderr: None };
+        if let Some(expect) = &self.step(task).expect {
+            // Nothing of it is computed, but for entries of `context`, which are recorded as that.
+            let (settled, record, context) = self.evaluate(task, view, |scope, session| {
+                threadline_engine::evaluate::settle(&expect.of, scope, session)
+            })?;
+            self.define(&record, context)?;
+            match settled {
+                Ok(settled) => left = output::checked(&settled, &measured, left),
+                Err(errors) => left.value = Err(self.evaluation_failure(task, &errors)),
+            }
+        }
+        self.finish(task, output::envelope(shared.journal.store(), &measured, left)?)
+    }
+
+    /// The value of each item in order; null where it failed or was skipped.
+    fn values_of_items(&self, task: &Task, list: Seq, total: u64) -> Result<Vec<Value>, DriveError> {
+        let mut values = vec![Value::NULL; usize::try_from(total).unwrap_or(0)];
+        let reader = self.shared.journal.store().reader();
+        self.each_ended(&task.at, list, |index, ended| {
+            if let Some(place) = usize::try_from(index).ok().and_then(|index| values.get_mut(index)) {
+                *place = reader.load(&ended.value)?;
+            }
+            Ok(())
+        })?;
+        Ok(values)
+    }
+
+    /// Every end of an item since the event with the list, in the order of the journal.
+    fn each_ended(
+        &self,
+        at: &Instance,
+        list: Seq,
+        mut told: impl FnMut(u64, ItemEnded) -> Result<(), DriveError>,
+    ) -> Result<(), DriveError> {
+        let shared = self.shared;
+        let prefix = format!("{at}[");
+        for event in shared.journal.store().reader().events_of(shared.journal.run(), list, "item_ended")? {
+            let event = event?;
+            let index = event.at.0.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(']'));
+            let index = index.and_then(|index| index.parse().ok());
+            if let (Some(index), What::ItemEnded(ended)) = (index, event.what) {
+                told(index, ended)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a map leaves: how many there were, and what was made of the results.
+    fn collect_map(
+        &self,
+        task: &Task,
+        view: &View,
+        list: Seq,
+        counts: Counts,
+        failure: Option<Failure>,
+        measured: output::Measured,
+    ) -> Result<(), DriveError> {
+        let shared = self.shared;
+        let store = shared.journal.store();
+        let results = self.store_results(task, list)?;
+        let value = match failure {
+            Some(failure) => Err(failure),
+            None => self.summary(task, view, &results, counts, measured.elapsed)?,
+        };
+        let left = Left { value, output: None, stderr: None };
+        let output: Output = output::envelope(store, &measured, left)?;
+        let what = What::Finished { output, results: Some(results) };
+        shared.record(task.at.clone(), what, Sync::Now).map(|_| ())
+    }
+
+    /// How many items there were, and what is made of their results.
+    fn summary(
+        &self,
+        task: &Task,
+        view: &View,
+        results: &[Chunk],
+        counts: Counts,
+        elapsed: Duration,
+    ) -> Result<Result<Value, Failure>, DriveError> {
+        let shared = self.shared;
+        let too_large = || Failure::new("Format", "what is made of the results is too large together");
+        let mut entries = of_map(counts, elapsed);
+        let Ok(known) = Value::object(entries.clone()) else { return Ok(Err(too_large())) };
+        let rows = shared.values.rows(results)?;
+        let (made, record, context) = self.evaluate(task, view, |scope, session| {
+            select::aggregates(&shared.plan, &with_map(scope, &known, rows), session)
+        })?;
+        self.define(&record, context)?;
+        match made {
+            Ok(made) => entries.push(("aggregates".into(), made)),
+            Err(errors) => return Ok(Err(self.evaluation_failure(task, &errors))),
+        }
+        Ok(Value::object(entries).map_err(|_| too_large()))
+    }
+
+    /// The results of all items in their order, in pieces.
+    fn store_results(&self, task: &Task, list: Seq) -> Result<Vec<Chunk>, DriveError> {
+        let shared = self.shared;
+        let store = shared.journal.store();
+        let mut results: BTreeMap<u64, Value> = BTreeMap::new();
+        self.each_ended(&task.at, list, |index, ended| {
+            let item = (&shared.values).item(ItemRef { list, index })?;
+            results.insert(index, result(index, item, &ended, store.reader().load(&ended.value)?));
+            Ok(())
+        })?;
+        let results = Value::list(results.into_values().collect()).unwrap_or_default();
+        Ok(vec![Chunk { first: 0, of: store.datum(&results)? }])
+    }
+
+    /// What a phase leaves for those after it.
+    pub(crate) fn close(
+        &self,
+        task: &Task,
+        view: &View,
+        last: Option<Seq>,
+        captured: &[(EcoString, Seq)],
+    ) -> Result<(), DriveError> {
+        let shared = self.shared;
+        let Action::Phase(phase) = &self.step(task).action else { return Ok(()) };
+        let clock = Clock::start();
+        let (variables, record, context) =
+            self.evaluate(task, view, |scope, session| select::variables(phase, scope, session))?;
+        self.define(&record, context)?;
+        let own = match variables {
+            Ok(variables) => variables,
+            Err(errors) => return self.field_errors(task, &errors, &record, &clock, 0),
+        };
+        let printed = match last {
+            Some(seq) => printed(shared.values.output(seq)?.as_ref()),
+            None => Value::NULL,
+        };
+        let mut variables: Vec<(EcoString, Value)> = Vec::new();
+        let of_own = own.as_object().into_iter().flat_map(|object| object.iter());
+        let of_own: Vec<_> = of_own.map(|(key, value)| (key.name().clone(), value.clone())).collect();
+        for (name, seq) in captured {
+            if !of_own.iter().any(|(own, _)| own == name) {
+                variables.push((name.clone(), shared.values.output(*seq)?.value.clone()));
+            }
+        }
+        variables.extend(of_own);
+        let value = Value::object(variables).and_then(|variables| {
+            Value::object([("output".into(), printed), ("variables".into(), variables)])
+        });
+        let value = value.map_err(|_| Failure::new("Format", "what the phase left is too large together"));
+        let measured = clock.measured("phase", 0, Vec::new());
+        let left = Left { value, output: None, stderr: None };
+        self.finish(task, output::envelope(shared.journal.store(), &measured, left)?)
+    }
+}
+
+/// What a step printed; the text of its value when it printed nothing.
+fn printed(output: &Envelope) -> Value {
+    let printed = output.also.as_ref().and_then(|also| also.get("output")).filter(|text| !text.is_null());
+    printed.cloned().unwrap_or_else(|| Value::from(output.value.to_string()))
+}
+
+/// Why a list failed.
+fn failed(counts: Counts) -> Failure {
+    let (failed, total) = (counts.failed, counts.total);
+    let message = match counts.left() {
+        0 => format!("{failed} of {total} items failed"),
+        left => format!("{failed} of {total} items failed, {left} did not run"),
+    };
+    Failure::new("Items", message)
+}
+
+/// What became of one item.
+fn result(index: u64, item: Value, ended: &ItemEnded, value: Value) -> Value {
+    let status = if ended.status == Status::Completed { "success" } else { ended.status.name() };
+    let result = Value::object([
+        ("item".into(), item),
+        ("index".into(), count(index)),
+        ("status".into(), status.into()),
+        ("value".into(), value),
+        ("error".into(), ended.error.as_ref().map_or(Value::NULL, |error| error.as_str().into())),
+        ("attempts".into(), count(ended.attempts.into())),
+        ("duration_ms".into(), count(ended.duration_ms)),
+    ]);
+    result.unwrap_or_default()
+}
+
+fn count(count: u64) -> Value {
+    Value::from(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
+fn of_counts(counts: Counts) -> Vec<(&'static str, Value)> {
+    vec![
+        ("total", count(counts.total)),
+        ("successful", count(counts.successful)),
+        ("failed", count(counts.failed)),
+        ("skipped", count(counts.skipped + counts.left())),
+    ]
+}
+
+/// How a map went: counts, seconds, and how many in a hundred went well.
+fn of_map(counts: Counts, elapsed: Duration) -> Vec<(EcoString, Value)> {
+    let mut entries: Vec<(EcoString, Value)> =
+        of_counts(counts).into_iter().map(|(name, value)| (name.into(), value)).collect();
+    let decimal = |text: String| Number::parse(&text).map_or(Value::NULL, Value::from);
+    entries
+        .push(("duration".into(), decimal(format!("{}.{:03}", elapsed.as_secs(), elapsed.subsec_millis()))));
+    // In hundredths of a percent, rounded down: all is 100 only when it is all.
+    let rate = (u128::from(counts.successful) * 10_000).checked_div(u128::from(counts.total));
+    let rate = rate.map(|rate| match rate % 100 {
+        0 => decimal((rate / 100).to_string()),
+        rest => decimal(format!("{}.{rest:02}", rate / 100)),
+    });
+    entries.push(("success_rate".into(), rate.unwrap_or(Value::NULL)));
+    entries
+}

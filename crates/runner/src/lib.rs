@@ -2,6 +2,7 @@
 //!
 //! - [`driver`]: the threads of a run; every event goes through it into the journal and the machine.
 //! - `execute`: one command from its evaluation to its event.
+//! - [`items`]: work items from wherever they come, selected in order and stored in chunks.
 //! - [`process`]: children, started, fed, read and ended.
 //! - [`project`]: the folder that may be read and written, and where its store is.
 //! - [`world`]: computed values of the real world.
@@ -11,6 +12,7 @@ mod bell;
 pub mod driver;
 mod execute;
 mod http;
+pub mod items;
 pub mod output;
 mod private;
 pub mod process;

@@ -172,7 +172,8 @@ fn output_value(output: &Output) -> Value {
     object(entries)
 }
 
-fn datum(datum: &Datum) -> Value {
+/// A datum as a value: what stands in an event.
+pub fn datum(datum: &Datum) -> Value {
     match datum {
         Datum::Here(value) if has_float(value) => object(vec![("tagged", tagged(value))]),
         Datum::Here(value) => object(vec![("here", value.clone())]),
@@ -354,7 +355,8 @@ fn read_setting(value: &Value) -> Read<(EcoString, Datum)> {
     Ok(setting)
 }
 
-fn read_datum(value: &Value) -> Read<Datum> {
+/// The datum that [`datum`] was given.
+pub fn read_datum(value: &Value) -> Result<Datum, String> {
     let mut reader = Reader::new(value)?;
     let datum = if let Some(value) = reader.optional("here") {
         Datum::Here(value.clone())
@@ -396,8 +398,41 @@ fn form_name(form: Form) -> &'static str {
     }
 }
 
+/// An event nests a value a few levels, and floats are told apart at twice the depth; a value that is deeper than half
+/// of this is stored apart.
+pub(crate) const SHALLOW: u8 = 100;
+
+/// What was once a value is read again, whatever the limits for what people write are.
+const STORED: Limits = Limits { source: 1 << 30, ..Limits::DEFAULT };
+
+/// A value as the text that is stored, and how to read it; [`value_of`] gives the same value again.
+pub fn value_text(value: &Value) -> (Form, String) {
+    match value.as_str() {
+        Some(text) => (Form::Text, text.to_owned()),
+        None => container_text(value, value.to_json(JsonStyle::Compact)),
+    }
+}
+
+/// The text of a value that is no text, whose JSON is known.
+pub(crate) fn container_text(value: &Value, json: String) -> (Form, String) {
+    if has_float(value) && value.depth() <= SHALLOW {
+        (Form::Tagged, tagged(value).to_json(JsonStyle::Compact))
+    } else {
+        (Form::Json, json)
+    }
+}
+
+/// The value of a text that was stored.
+pub fn value_of(form: Form, text: String) -> Result<Value, String> {
+    if form == Form::Text {
+        return Ok(Value::from(text));
+    }
+    let value = data::json::read_value(&text, &STORED).map_err(|error| error.to_string())?;
+    if form == Form::Json { Ok(value) } else { untagged(&value) }
+}
+
 /// Whether there is a binary float in a value. Its text would read back as a decimal, which is not quite the same.
-pub(crate) fn has_float(value: &Value) -> bool {
+fn has_float(value: &Value) -> bool {
     if let Some(items) = value.as_list() {
         return items.iter().any(has_float);
     }
@@ -408,7 +443,7 @@ pub(crate) fn has_float(value: &Value) -> bool {
 }
 
 /// A value with its binary floats as `{"float": "0.1"}`, and each of its objects as `{"object": {...}}`.
-pub(crate) fn tagged(value: &Value) -> Value {
+fn tagged(value: &Value) -> Value {
     if let Some(items) = value.as_list() {
         return Value::list(items.iter().map(tagged).collect()).unwrap_or_default();
     }
@@ -423,7 +458,7 @@ pub(crate) fn tagged(value: &Value) -> Value {
 }
 
 /// The value that [`tagged`] was given.
-pub(crate) fn untagged(value: &Value) -> Read<Value> {
+fn untagged(value: &Value) -> Read<Value> {
     let oversized = |_| "it is too large".to_owned();
     if let Some(items) = value.as_list() {
         return Value::list(items.iter().map(untagged).collect::<Read<_>>()?).map_err(oversized);

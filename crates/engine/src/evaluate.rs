@@ -41,6 +41,21 @@ pub struct Resolved {
     pub expect: Option<Settled>,
 }
 
+impl Resolved {
+    /// A text for a shell with these variables, and nothing else said.
+    pub fn of_shell(bound: Bound, env: Vec<(EcoString, Option<String>)>) -> Self {
+        Self {
+            act: Act::Shell { bound },
+            env,
+            cwd: None,
+            timeout: None,
+            max_output: MAX_OUTPUT,
+            retry: RetryPlan::ONCE,
+            expect: None,
+        }
+    }
+}
+
 /// What to do.
 #[derive(Debug, Clone)]
 pub enum Act {
@@ -536,7 +551,7 @@ impl Fields<'_, '_, '_> {
         resolved.map_err(failed).ok()
     }
 
-    fn variable(&mut self, variable: &Variable, env: &mut Vec<(EcoString, Option<String>)>) {
+    pub(crate) fn variable(&mut self, variable: &Variable, env: &mut Vec<(EcoString, Option<String>)>) {
         let value = match &variable.value {
             Some(template) => match self.text(&template.of, &template.origin) {
                 Some(value) => Some(value),

@@ -168,8 +168,8 @@ pub enum What {
     Finished {
         /// What it left.
         output: Output,
-        /// The results of its items, where they are not its value.
-        results: Option<Vec<Chunk>>,
+        /// The index of the results of its items, where they are not its value.
+        results: Option<Datum>,
     },
     /// The run stopped before its end and can be resumed.
     Paused {
@@ -212,17 +212,8 @@ pub struct ItemEnded {
 pub enum Listed {
     /// One list.
     Whole(Datum),
-    /// Lists that make up the whole, in order.
-    Chunks(Vec<Chunk>),
-}
-
-/// A piece of a list.
-#[derive(Debug, Clone)]
-pub struct Chunk {
-    /// The position of its first element in the whole.
-    pub first: u64,
-    /// The elements, a list.
-    pub of: Datum,
+    /// The index of the pieces.
+    Chunks(Datum),
 }
 
 /// What holds for each item of a list.

@@ -51,6 +51,8 @@ pub enum Found {
     Shell {
         /// The text with its values bound.
         bound: Box<Bound>,
+        /// Variables to set, or to take away.
+        env: Vec<(ecow::EcoString, Option<String>)>,
         /// How it is read.
         format: Option<SourceFormat>,
     },
@@ -84,7 +86,11 @@ pub fn expand(
             fields.session.set_origin(Some(text.origin.clone()));
             let bound = script.bind(scope, fields.session);
             let bound = fields.bound(bound, &text.origin)?;
-            Some(Found::Shell { bound: Box::new(bound), format: *format })
+            let mut env = Vec::new();
+            for variable in &plan.workflow.env {
+                fields.variable(variable, &mut env);
+            }
+            Some(Found::Shell { bound: Box::new(bound), env, format: *format })
         }),
     };
     let parallel = each.parallel.as_ref().and_then(|setting| fields.ordinal(setting));

@@ -42,7 +42,7 @@ mod settle;
 pub mod table;
 mod tree;
 
-pub use self::schema::Schema;
+pub use self::schema::{Schema, json};
 pub use actual::{Actual, FactsError, Kind};
 pub use checks::Check;
 pub use editor::schema;

@@ -42,8 +42,8 @@ impl Schema {
     }
 }
 
-/// Every digit is kept.
-fn json(value: &Value) -> serde_json::Value {
+/// A value as `serde_json` has it, for what works on that. Every digit is kept.
+pub fn json(value: &Value) -> serde_json::Value {
     if let Some(items) = value.as_list() {
         return items.iter().map(json).collect();
     }

@@ -159,8 +159,7 @@ pub fn sort_keys(text: &str) -> Vec<(WrittenKey<'_>, usize)> {
     let (mut keys, mut from, mut depth, mut quote) = (Vec::new(), 0, 0_u32, None);
     for (at, char) in text.char_indices() {
         match (quote, char) {
-            (Some(open), _) if open == char => quote = None,
-            (Some(_), _) => {}
+            (Some(open), _) => quote = Some(open).filter(|open| *open != char),
             (None, '"' | '\'') => quote = Some(char),
             (None, '(' | '[' | '{') => depth += 1,
             (None, ')' | ']' | '}') => depth = depth.saturating_sub(1),

@@ -8,6 +8,7 @@
 pub mod checks;
 pub mod fields;
 pub mod forms;
+pub mod json_path;
 pub mod load;
 pub mod model;
 pub mod plan;

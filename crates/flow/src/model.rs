@@ -15,6 +15,8 @@ use threadline_lang::{
 use threadline_expect::Expectations;
 use threadline_lang::source::SourceFile;
 
+use crate::json_path::JsonPath;
+
 /// A whole file.
 pub struct Workflow {
     /// The file it was read from.
@@ -353,7 +355,7 @@ pub enum Action {
     /// `value`
     Value(Field<Document>),
     /// `foreach` and `do`, or `map`
-    ForEach(ForEach),
+    ForEach(Box<ForEach>),
     /// `setup`, `reduce` or `merge`
     Phase(Phase),
     /// `condition`
@@ -449,7 +451,7 @@ pub struct ForEach {
     /// Where the elements come from.
     pub source: Source,
     /// `json_path`: which parts of a document are the elements.
-    pub json_path: Option<Field<EcoString>>,
+    pub json_path: Option<Field<JsonPath>>,
     /// `filter`
     pub filter: Option<Filter>,
     /// `sort_by`

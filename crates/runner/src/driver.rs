@@ -359,9 +359,20 @@ impl Shared<'_> {
 
     /// Records what happened, lets the machine take it, and queues what comes of it. Gives the last event's number.
     pub(crate) fn record_all(&self, happened: Vec<(Instance, What)>, sync: Sync) -> Result<Seq, DriveError> {
+        self.record_known(happened, sync, |_| {})
+    }
+
+    /// The same; `known` is told the last event's number before anybody acts on it.
+    pub(crate) fn record_known(
+        &self,
+        happened: Vec<(Instance, What)>,
+        sync: Sync,
+        known: impl FnOnce(Seq),
+    ) -> Result<Seq, DriveError> {
         let mut core = self.core();
         let core = &mut *core;
         let (events, ticket) = self.journal.append(now(), happened, sync)?;
+        known(ticket.last());
         for event in events {
             let commands = core.machine.apply(&event)?;
             core.ready.extend(commands);

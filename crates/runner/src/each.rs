@@ -2,21 +2,66 @@
 //!
 //! Items and results are stored in pieces, so that neither is ever held as a whole.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
 use std::time::Duration;
 
 use ecow::EcoString;
-use threadline_engine::event::{Chunk, Datum, Instance, ItemEnded, Listed, Output, Rules, Seq, Status, What};
+use threadline_engine::evaluate::{FieldError, FieldErrors, Resolved};
+use threadline_engine::event::{Datum, Instance, ItemEnded, Listed, Output, Rules, Seq, Status, What};
 use threadline_engine::machine::{Counts, ItemEnding, Task};
-use threadline_engine::select;
+use threadline_engine::select::{self, Elements, Expansion, Found};
 use threadline_engine::view::{ItemRef, Load as _, View, with_map};
-use threadline_flow::model::{Action, ForEach};
+use threadline_engine::world::Record;
+use threadline_flow::model::{Action, ForEach, SortKey, SourceFormat};
+use threadline_flow::shell::Bound;
 use threadline_lang::{Envelope, Number, Value};
-use threadline_store::Sync;
+use threadline_store::{JournalError, Sync};
 
 use crate::driver::{DriveError, now};
-use crate::execute::{Clock, Executor, measured_since};
+use crate::execute::{Attempt, Clock, Done, Executor, measured_since, node_type};
+use crate::items::{
+    self, ChunkError, ChunkWriter, Format, Order, SelectError, SelectLimits, Selection, Sorter, Source, spool,
+};
 use crate::output::{self, Failure, Left};
+
+/// A piece of a list holds so many elements, and about so many bytes.
+const CHUNK_ITEMS: usize = 1_000;
+const CHUNK_BYTES: u64 = 256 << 10;
+
+/// So much memory the sorting of results takes.
+const SORT_MEMORY: usize = 16 << 20;
+
+/// Why a list has no items.
+enum NotSelected {
+    /// A field of its step has no value.
+    Fields(FieldErrors),
+    /// Its source gives none.
+    Failed(Failure),
+    /// Threadline was told to end.
+    Cancelled,
+}
+
+/// What went wrong with one element.
+enum Wrong {
+    Field(FieldError),
+    Chunk(ChunkError),
+}
+
+impl std::fmt::Display for Wrong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Field(_) => f.write_str("a field has no value"),
+            Self::Chunk(error) => error.fmt(f),
+        }
+    }
+}
+
+/// What came of the command of a source.
+enum Printed {
+    Text(String),
+    Failed(Failure),
+    Cancelled,
+}
 
 impl Executor<'_, '_> {
     fn each(&self, task: &Task) -> Option<&ForEach> {
@@ -37,27 +82,157 @@ impl Executor<'_, '_> {
             Ok(expansion) => expansion,
             Err(errors) => return self.field_errors(task, &errors, &record, &clock, 0),
         };
-        let store = shared.journal.store();
-        let select::Found::List(list) = &expansion.source else { return Ok(()) };
-        let count = list.as_list().map_or(0, <[Value]>::len) as u64;
-        let (computed, items) = (store.computed(&record.computed)?, store.datum(list)?);
+        let selected = self.select(task, view, &expansion, &record)?;
+        let (items, count, record) = match selected {
+            Ok(selected) => selected,
+            Err(failure) => return self.not_selected(task, failure, &record, &clock),
+        };
         let what = What::Expanded {
             as_of: task.as_of,
-            computed,
-            items: Listed::Whole(items),
+            computed: shared.journal.store().computed(&record.computed)?,
+            items,
             count,
             parallel: expansion.parallel,
             rules: expansion.rules(count),
         };
-        let seq = shared.record(task.at.clone(), what, Sync::Now)?;
-        shared.values.keep_list(seq, list);
-        Ok(())
+        shared.record(task.at.clone(), what, Sync::Now).map(|_| ())
+    }
+
+    /// The source of a list has no items for it.
+    fn not_selected(
+        &self,
+        task: &Task,
+        failure: NotSelected,
+        record: &Record,
+        clock: &Clock,
+    ) -> Result<(), DriveError> {
+        let failure = match failure {
+            NotSelected::Fields(errors) => return self.field_errors(task, &errors, record, clock, 0),
+            NotSelected::Failed(failure) => failure,
+            NotSelected::Cancelled => return Ok(()),
+        };
+        let store = self.shared.journal.store();
+        let measured = clock.measured(node_type(self.step(task)), 0, Vec::new());
+        let left = Left { value: Err(failure), output: None, stderr: None };
+        let output = output::envelope(store, &measured, left)?;
+        let computed = store.computed(&record.computed)?;
+        let what = What::Unresolved { as_of: task.as_of, computed, output };
+        self.shared.record(task.at.clone(), what, Sync::Now).map(|_| ())
+    }
+
+    /// The items of a list, stored in pieces; how many they are; and what their choice had to compute.
+    fn select(
+        &self,
+        task: &Task,
+        view: &View,
+        expansion: &Expansion,
+        earlier: &Record,
+    ) -> Result<Result<(Listed, u64, Record), NotSelected>, DriveError> {
+        let shared = self.shared;
+        let Some(each) = self.each(task) else { return Ok(Err(NotSelected::Cancelled)) };
+        let folder = shared.project.here();
+        let printed;
+        let source = match &expansion.source {
+            Found::List(value) => Source::Value { name: "the list".to_owned(), value },
+            Found::File { path, format } => match shared.project.open(path, folder) {
+                Ok(file) => {
+                    let read = Box::new(std::io::BufReader::new(file));
+                    Source::Stream { name: path.clone(), read, format: format.map(form) }
+                }
+                Err(error) => {
+                    let hint = error.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+                    let hint = if each.is_map && path.contains(char::is_whitespace) {
+                        "; what a command prints: `input: {shell: COMMAND}`".to_owned()
+                    } else {
+                        hint
+                    };
+                    let failure = Failure::new("Input", format!("the items: {}{hint}", error.message));
+                    return Ok(Err(NotSelected::Failed(failure)));
+                }
+            },
+            Found::Shell { bound, env, format } => match self.printed(task, bound, env)? {
+                Printed::Text(text) => {
+                    printed = text;
+                    let format = format.map_or(Format::Lines, form);
+                    let name = "what the command printed".to_owned();
+                    Source::Stream { name, read: Box::new(printed.as_bytes()), format: Some(format) }
+                }
+                Printed::Failed(failure) => return Ok(Err(NotSelected::Failed(failure))),
+                Printed::Cancelled => return Ok(Err(NotSelected::Cancelled)),
+            },
+        };
+        let mut chunks = ChunkWriter::new(shared.journal.store(), CHUNK_ITEMS, CHUNK_BYTES);
+        let spool = self.private_folder();
+        let (selected, record, context) =
+            self.evaluate_with(task, view, &earlier.computed, |scope, session| {
+                let elements = Elements::new(each, scope);
+                let session = RefCell::new(session);
+                let mut keep = |value: &Value, index: u64| {
+                    elements.keeps(value, index, &mut session.borrow_mut()).map_err(Wrong::Field)
+                };
+                let mut keys =
+                    |value: &Value| elements.keys(value, &mut session.borrow_mut()).map_err(Wrong::Field);
+                let mut identity =
+                    |value: &Value| elements.identity(value, &mut session.borrow_mut()).map_err(Wrong::Field);
+                let orders: Vec<Order> = each.sort_by.iter().map(order).collect();
+                let selection = Selection {
+                    json_path: each.json_path.as_ref().map(|path| &path.of),
+                    keep: each.filter.is_some().then_some(&mut keep),
+                    sort: (!orders.is_empty()).then_some((&mut keys, orders.as_slice())),
+                    distinct: each.distinct.is_some().then_some(&mut identity),
+                    offset: expansion.offset,
+                    max_items: expansion.max_items,
+                };
+                let mut take = |value: Value| chunks.push(value).map_err(Wrong::Chunk);
+                items::select(source, selection, &spool, &SelectLimits::default(), &mut take)
+            })?;
+        self.define(&record, context)?;
+        match selected {
+            Ok(_) => {}
+            Err(SelectError::Caller(Wrong::Field(error))) => {
+                return Ok(Err(NotSelected::Fields(vec![error])));
+            }
+            Err(SelectError::Caller(Wrong::Chunk(ChunkError::Journal(error)))) => return Err(error.into()),
+            Err(error) => {
+                let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+                let failure = Failure::new("Input", format!("the items: {error}{hint}"));
+                return Ok(Err(NotSelected::Failed(failure)));
+            }
+        }
+        let chunks = chunks.finish().map_err(JournalError::from)?;
+        let index = chunks.store(shared.journal.store()).map_err(JournalError::from)?;
+        Ok(Ok((Listed::Chunks(index), chunks.len(), record)))
+    }
+
+    /// What the command of a source prints.
+    fn printed(
+        &self,
+        task: &Task,
+        bound: &Bound,
+        env: &[(EcoString, Option<String>)],
+    ) -> Result<Printed, DriveError> {
+        let resolved = Resolved::of_shell(bound.clone(), env.to_vec());
+        let attempt = Attempt { number: 1, base: 0, rerun: false };
+        let done = self.act(task, self.step(task), &resolved, attempt)?;
+        let Done::Output(output) = done else { return Ok(Printed::Cancelled) };
+        let envelope = output::loaded(self.shared.journal.store().reader(), &output)?;
+        if output.status == Status::Completed {
+            return Ok(Printed::Text(envelope.value.to_string()));
+        }
+        let of_meta = |name: &str| envelope.meta.get(name).map(Value::to_string).unwrap_or_default();
+        let stderr = envelope.also.as_ref().and_then(|also| also.get("stderr")).map(Value::to_string);
+        let stderr = stderr.filter(|text| !text.is_empty()).map_or(String::new(), |text| format!(": {text}"));
+        let message = format!("the command for the items failed, {}{stderr}", of_meta("error"));
+        Ok(Printed::Failed(Failure::new("Input", message)))
     }
 
     /// The steps of an item are through: it is over, or begins again.
     pub(crate) fn end_item(&self, task: &Task, ending: &ItemEnding) -> Result<(), DriveError> {
         let shared = self.shared;
         let (mut status, mut value, mut error) = (Status::Completed, Datum::Here(Value::NULL), None);
+        if let Some(seq) = ending.output.filter(|seq| !shared.values.has(*seq)) {
+            shared.wait_synced(seq)?;
+        }
         match ending.output.map(|seq| shared.values.output(seq)).transpose()? {
             Some(output) if ending.well => value = shared.journal.store().datum(&output.value)?,
             None if ending.well => status = Status::Skipped,
@@ -104,15 +279,14 @@ impl Executor<'_, '_> {
         let goes_on = rules.goes_on && !rules.stops_after(counts.failed);
         let failure = (counts.failed > 0 && !goes_on).then(|| failed(counts));
         if each.is_map {
-            return self.collect_map(task, view, list, counts, failure, measured);
+            return self.collect_map(task, view, list, counts, failure, &measured);
         }
-        let value = match failure {
-            Some(failure) => Err(failure),
-            None => {
-                let results = self.values_of_items(task, list, counts.total)?;
-                Value::list(results)
-                    .map_err(|_| Failure::new("Format", "the results of all items are too large together"))
-            }
+        let value = if let Some(failure) = failure {
+            Err(failure)
+        } else {
+            let results = self.values_of_items(task, list, counts.total)?;
+            Value::list(results)
+                .map_err(|_| Failure::new("Format", "the results of all items are too large together"))
         };
         let mut left = Left { value, output: None, stderr: None };
         if let Some(expect) = &self.step(task).expect {
@@ -170,7 +344,7 @@ impl Executor<'_, '_> {
         list: Seq,
         counts: Counts,
         failure: Option<Failure>,
-        measured: output::Measured,
+        measured: &output::Measured,
     ) -> Result<(), DriveError> {
         let shared = self.shared;
         let store = shared.journal.store();
@@ -180,7 +354,7 @@ impl Executor<'_, '_> {
             None => self.summary(task, view, &results, counts, measured.elapsed)?,
         };
         let left = Left { value, output: None, stderr: None };
-        let output: Output = output::envelope(store, &measured, left)?;
+        let output: Output = output::envelope(store, measured, left)?;
         let what = What::Finished { output, results: Some(results) };
         shared.record(task.at.clone(), what, Sync::Now).map(|_| ())
     }
@@ -190,7 +364,7 @@ impl Executor<'_, '_> {
         &self,
         task: &Task,
         view: &View,
-        results: &[Chunk],
+        results: &Datum,
         counts: Counts,
         elapsed: Duration,
     ) -> Result<Result<Value, Failure>, DriveError> {
@@ -210,18 +384,36 @@ impl Executor<'_, '_> {
         Ok(Value::object(entries).map_err(|_| too_large()))
     }
 
-    /// The results of all items in their order, in pieces.
-    fn store_results(&self, task: &Task, list: Seq) -> Result<Vec<Chunk>, DriveError> {
+    /// The results of all items in their order, in pieces. Of an item that was done again the last one counts.
+    fn store_results(&self, task: &Task, list: Seq) -> Result<Datum, DriveError> {
         let shared = self.shared;
         let store = shared.journal.store();
-        let mut results: BTreeMap<u64, Value> = BTreeMap::new();
+        let spooled =
+            |error: std::io::Error| JournalError::Value(format!("the results cannot be sorted: {error}"));
+        let mut sorter = Sorter::new(&[Order::default()], &self.private_folder(), SORT_MEMORY);
         self.each_ended(&task.at, list, |index, ended| {
             let item = (&shared.values).item(ItemRef { list, index })?;
-            results.insert(index, result(index, item, &ended, store.reader().load(&ended.value)?));
+            let result = result(index, item, &ended, store.reader().load(&ended.value)?);
+            sorter.push(vec![count(index)], |out| spool::encode(&result, out)).map_err(spooled)?;
             Ok(())
         })?;
-        let results = Value::list(results.into_values().collect()).unwrap_or_default();
-        Ok(vec![Chunk { first: 0, of: store.datum(&results)? }])
+        let mut chunks = ChunkWriter::new(store, CHUNK_ITEMS, CHUNK_BYTES);
+        let mut in_order = sorter.finish().map_err(spooled)?;
+        let mut before: Option<(Vec<Value>, Vec<u8>)> = None;
+        loop {
+            let next = in_order.next().map_err(spooled)?;
+            let same = next.as_ref().zip(before.as_ref()).is_some_and(|(next, before)| next.0 == before.0);
+            if let Some((_, bytes)) = before.filter(|_| !same) {
+                let result = spool::decode(&bytes).map_err(spooled)?;
+                chunks.push(result).map_err(JournalError::from)?;
+            }
+            if next.is_none() {
+                break;
+            }
+            before = next;
+        }
+        let chunks = chunks.finish().map_err(JournalError::from)?;
+        Ok(chunks.store(store).map_err(JournalError::from)?)
     }
 
     /// What a phase leaves for those after it.
@@ -324,4 +516,16 @@ fn of_map(counts: Counts, elapsed: Duration) -> Vec<(EcoString, Value)> {
     });
     entries.push(("success_rate".into(), rate.unwrap_or(Value::NULL)));
     entries
+}
+
+fn form(format: SourceFormat) -> Format {
+    match format {
+        SourceFormat::Json => Format::Json,
+        SourceFormat::JsonLines => Format::JsonLines,
+        SourceFormat::Lines => Format::Lines,
+    }
+}
+
+fn order(key: &SortKey) -> Order {
+    Order { descending: key.descending, nulls_first: key.nulls_first.unwrap_or(false) }
 }

@@ -213,18 +213,17 @@ impl<'s, 'a> Executor<'s, 'a> {
     }
 
     pub(crate) fn finish(&self, task: &Task, output: Output) -> Result<(), DriveError> {
-        let small = is_small(&output).then(|| output.clone());
+        let shared = self.shared;
+        let small = is_small(&output).then(|| output::loaded(shared.journal.store().reader(), &output));
+        let small = small.transpose()?.map(Arc::new);
         // Items and nodes that run at once do not wait for each other, so what they leave shares a sync; whoever does wait for it
         // has it written at once.
-        let aside = task.at.items().next().is_some() || self.shared.plan.lists[0].graph.is_some();
+        let aside = task.at.items().next().is_some() || shared.plan.lists[0].graph.is_some();
         let sync = if aside { Sync::Later } else { Sync::Now };
-        let seq = self.shared.record(task.at.clone(), What::Finished { output, results: None }, sync)?;
-        if let Some(output) = small {
-            // Whoever reads it next need not ask the journal.
-            let envelope = output::loaded(self.shared.journal.store().reader(), &output)?;
-            self.shared.values.keep_output(seq, &envelope.into());
-        }
-        Ok(())
+        let finished = vec![(task.at.clone(), What::Finished { output, results: None })];
+        // Whoever reads it next need not ask the journal.
+        let known = |seq| small.iter().for_each(|envelope| shared.values.keep_output(seq, envelope));
+        shared.record_known(finished, sync, known).map(|_| ())
     }
 
     fn finish_unrun(&self, task: &Task, failure: Failure, retries: u32) -> Result<(), DriveError> {
@@ -276,7 +275,18 @@ impl<'s, 'a> Executor<'s, 'a> {
         view: &View,
         evaluate: impl FnOnce(&Scope, &mut Session<'_>) -> T,
     ) -> Result<(T, Record, Context<'s>), DriveError> {
-        self.evaluate_at(&task.at, &self.written_folder(task), view, &[], evaluate)
+        self.evaluate_with(task, view, &[], evaluate)
+    }
+
+    /// The same, where some was computed before.
+    pub(crate) fn evaluate_with<T>(
+        &self,
+        task: &Task,
+        view: &View,
+        earlier: &[Answer],
+        evaluate: impl FnOnce(&Scope, &mut Session<'_>) -> T,
+    ) -> Result<(T, Record, Context<'s>), DriveError> {
+        self.evaluate_at(&task.at, &self.written_folder(task), view, earlier, evaluate)
     }
 
     /// The folder of a step, where it is written out; one that is computed is not known yet.
@@ -370,7 +380,7 @@ impl<'s, 'a> Executor<'s, 'a> {
 
     // ---- doing it ---------------------------------------------------------------------------------------
 
-    fn act(
+    pub(crate) fn act(
         &self,
         task: &Task,
         step: &Step,
@@ -726,7 +736,7 @@ impl<'s, 'a> Executor<'s, 'a> {
     }
 
     /// Where values and outputs go that are too large for memory or the environment.
-    fn private_folder(&self) -> PathBuf {
+    pub(crate) fn private_folder(&self) -> PathBuf {
         self.shared.project.store().join("spool")
     }
 
@@ -742,10 +752,10 @@ impl<'s, 'a> Executor<'s, 'a> {
 
 /// Which attempt of a step.
 #[derive(Clone, Copy)]
-struct Attempt {
-    number: u32,
-    base: u32,
-    rerun: bool,
+pub(crate) struct Attempt {
+    pub(crate) number: u32,
+    pub(crate) base: u32,
+    pub(crate) rerun: bool,
 }
 
 impl Attempt {
@@ -756,7 +766,7 @@ impl Attempt {
 }
 
 /// What came of an attempt.
-enum Done {
+pub(crate) enum Done {
     Output(Output),
     /// Threadline was told to end, and the attempt with it.
     Cancelled,
@@ -886,7 +896,7 @@ fn of_built_in(step: &Step, resolved: &Resolved, elapsed: Duration) -> Vec<(&'st
     ]
 }
 
-fn node_type(step: &Step) -> &'static str {
+pub(crate) fn node_type(step: &Step) -> &'static str {
     if step.tool.is_some() {
         return "tool";
     }

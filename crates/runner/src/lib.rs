@@ -3,6 +3,7 @@
 //! - [`driver`]: the threads of a run; every event goes through it into the journal and the machine.
 //! - `execute`: one command from its evaluation to its event.
 //! - `each`: the items of a list, from the event with the list to the event with their results.
+//! - [`items`]: work items from wherever they come, selected in order and stored in chunks.
 //! - [`process`]: children, started, fed, read and ended.
 //! - [`project`]: the folder that may be read and written, and where its store is.
 //! - [`world`]: computed values of the real world.
@@ -13,6 +14,7 @@ pub mod driver;
 mod each;
 mod execute;
 mod http;
+pub mod items;
 pub mod output;
 mod private;
 pub mod process;

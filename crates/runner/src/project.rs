@@ -88,6 +88,24 @@ impl Project {
 
     /// The text of a file of the project.
     pub fn read(&self, name: &str, from: &Path) -> Result<String, FileError> {
+        let file = self.open(name, from)?;
+        let mut bytes = Vec::new();
+        file.take(MAX_FILE + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|error| FileError::new(format!("`{name}`: {}", plain(&error))))?;
+        if bytes.len() as u64 > MAX_FILE {
+            return Err(FileError::new(format!("`{name}` is larger than 64 MiB")));
+        }
+        String::from_utf8(bytes).map_err(|error| {
+            FileError::new(format!(
+                "`{name}` is not valid UTF-8 at byte {}",
+                error.utf8_error().valid_up_to()
+            ))
+        })
+    }
+
+    /// A file of the project, to be read bit by bit, of any size.
+    pub fn open(&self, name: &str, from: &Path) -> Result<fs::File, FileError> {
         let shown = |error: io::Error| FileError::new(format!("`{name}`: {}", plain(&error)));
         let path = self.by_name(name, from)?.canonicalize().map_err(shown)?;
         self.check(name, &path)?;
@@ -98,17 +116,7 @@ impl Project {
         if !file.metadata().map_err(shown)?.is_file() {
             return Err(FileError::new(format!("`{name}` is not a regular file")));
         }
-        let mut bytes = Vec::new();
-        file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(shown)?;
-        if bytes.len() as u64 > MAX_FILE {
-            return Err(FileError::new(format!("`{name}` is larger than 64 MiB")));
-        }
-        String::from_utf8(bytes).map_err(|error| {
-            FileError::new(format!(
-                "`{name}` is not valid UTF-8 at byte {}",
-                error.utf8_error().valid_up_to()
-            ))
-        })
+        Ok(file)
     }
 
     /// Writes a file of the project: all of it or nothing, whatever happens in between.

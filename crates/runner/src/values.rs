@@ -7,12 +7,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ecow::EcoString;
-use threadline_engine::event::{Chunk, Listed, Seq, What};
+use threadline_engine::event::{Datum, Listed, Seq, What};
 use threadline_engine::replay::output_of;
 use threadline_engine::view::{ItemRef, ItemView, Load};
 use threadline_lang::{Entry as ScopeEntry, Envelope, Value};
 use threadline_store::{JournalError, Reader, RunId};
 
+use crate::items::ChunkReader;
 use crate::output;
 
 /// So many bytes of values are kept.
@@ -38,6 +39,7 @@ struct Kept {
 enum Entry {
     Output(Arc<Envelope>),
     List(Value),
+    Chunks(Arc<ChunkReader>),
 }
 
 impl<'s> Values<'s> {
@@ -60,27 +62,32 @@ impl<'s> Values<'s> {
     }
 
     /// The list that an event recorded.
-    pub fn list(&self, seq: Seq) -> Result<Value, JournalError> {
-        if let Some(Entry::List(list)) = self.kept(seq) {
-            return Ok(list);
+    fn list(&self, seq: Seq) -> Result<Entry, JournalError> {
+        if let Some(entry @ (Entry::List(_) | Entry::Chunks(_))) = self.kept(seq) {
+            return Ok(entry);
         }
         let event = self.reader.event(&self.run, seq)?;
-        let What::Expanded { items: Listed::Whole(items), .. } = &event.what else {
-            return Err(JournalError::Value(format!("event {seq} has no list")));
-        };
-        let list = self.reader.load(items)?;
-        self.keep_list(seq, &list);
-        Ok(list)
+        match &event.what {
+            What::Expanded { items: Listed::Whole(items), .. } => {
+                let list = self.reader.load(items)?;
+                self.keep_list(seq, &list);
+                Ok(Entry::List(list))
+            }
+            What::Expanded { items: Listed::Chunks(index), .. } => {
+                let chunks = Arc::new(ChunkReader::open(self.reader, index)?);
+                self.keep(seq, Entry::Chunks(Arc::clone(&chunks)), 0);
+                Ok(Entry::Chunks(chunks))
+            }
+            _ => Err(JournalError::Value(format!("event {seq} has no list"))),
+        }
     }
 
-    /// The results that stand in these pieces.
-    pub fn rows(&self, chunks: &[Chunk]) -> Result<ScopeEntry, JournalError> {
-        let mut rows = Vec::new();
-        for chunk in chunks {
-            rows.extend(self.reader.load(&chunk.of)?.as_list().unwrap_or_default().iter().cloned());
-        }
-        let rows =
-            Value::list(rows).map_err(|_| JournalError::Value("the results are too large".to_owned()))?;
+    /// The results that an index leads to.
+    pub fn rows(&self, index: &Datum) -> Result<ScopeEntry, JournalError> {
+        let chunks = ChunkReader::open(self.reader, index)?;
+        let rows: Result<Vec<Value>, _> = (0..chunks.len()).map(|at| chunks.item(at)).collect();
+        let rows = Value::list(rows.map_err(JournalError::from)?);
+        let rows = rows.map_err(|_| JournalError::Value("the results are too large".to_owned()))?;
         Ok(ScopeEntry::Plain(rows))
     }
 
@@ -93,6 +100,11 @@ impl<'s> Values<'s> {
     /// Keeps a list that is known already.
     pub fn keep_list(&self, seq: Seq, list: &Value) {
         self.keep(seq, Entry::List(list.clone()), list.size());
+    }
+
+    /// Whether what an event recorded is known without the journal.
+    pub fn has(&self, seq: Seq) -> bool {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).entries.contains_key(&seq)
     }
 
     fn kept(&self, seq: Seq) -> Option<Entry> {
@@ -122,6 +134,7 @@ impl Entry {
                 envelope.value.size() + envelope.also.as_ref().map_or(0, Value::size) + 512
             }
             Self::List(list) => list.size(),
+            Self::Chunks(_) => 0,
         }
     }
 }
@@ -134,10 +147,15 @@ impl Load for &Values<'_> {
     }
 
     fn item(&mut self, item: ItemRef) -> Result<Value, JournalError> {
-        let list = self.list(item.list)?;
-        let index = usize::try_from(item.index).unwrap_or(usize::MAX);
-        let found = list.as_list().and_then(|items| items.get(index)).cloned();
-        found.ok_or_else(|| JournalError::Value(format!("event {} has no item {index}", item.list)))
+        let found = match self.list(item.list)? {
+            Entry::Chunks(chunks) => return Ok(chunks.item(item.index)?),
+            Entry::List(list) => {
+                let index = usize::try_from(item.index).unwrap_or(usize::MAX);
+                list.as_list().and_then(|items| items.get(index)).cloned()
+            }
+            Entry::Output(_) => None,
+        };
+        found.ok_or_else(|| JournalError::Value(format!("event {} has no item {}", item.list, item.index)))
     }
 
     fn item_error(&mut self, seq: Seq) -> Result<EcoString, JournalError> {
@@ -155,7 +173,7 @@ impl Load for &Values<'_> {
 
     fn results(&mut self, seq: Seq) -> Result<ScopeEntry, JournalError> {
         match self.reader.event(&self.run, seq)?.what {
-            What::Finished { results: Some(chunks), .. } => self.rows(&chunks),
+            What::Finished { results: Some(index), .. } => self.rows(&index),
             _ => Err(JournalError::Value(format!("event {seq} has no results"))),
         }
     }

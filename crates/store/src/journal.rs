@@ -6,17 +6,14 @@ use std::fmt;
 
 use threadline_engine::event::{Computed, Datum, Event, Form, Instance, Millis, What};
 use threadline_engine::world::Answer;
+use threadline_lang::Value;
 use threadline_lang::value::JsonStyle;
-use threadline_lang::{Limits, Value, data};
 
 use crate::wire::{self, WireError};
 use crate::{Draft, Lease, Reader, Record, RunId, Seq, Store, StoreError, Sync, Ticket};
 
 /// A value of at most so many bytes stands in its event.
 const SMALL: usize = 2_048;
-/// An event nests a value a few levels, and floats are told apart at twice the depth; a value that is deeper than half
-/// of this is stored apart.
-const SHALLOW: u8 = 100;
 
 /// Why the journal cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,14 +111,10 @@ impl Store {
             (None, None) => return Ok(Datum::Here(value.clone())),
             _ => value.to_json(JsonStyle::Compact),
         };
-        if json.len() <= SMALL && value.depth() <= SHALLOW / 2 {
+        if json.len() <= SMALL && value.depth() <= wire::SHALLOW / 2 {
             return Ok(Datum::Here(value.clone()));
         }
-        let (form, json) = if wire::has_float(value) && value.depth() <= SHALLOW {
-            (Form::Tagged, wire::tagged(value).to_json(JsonStyle::Compact))
-        } else {
-            (Form::Json, json)
-        };
+        let (form, json) = wire::container_text(value, json);
         let len = json.len() as u64;
         let hash = self.put_value(json.into_bytes())?;
         Ok(Datum::Stored { hash, len, form })
@@ -177,15 +170,7 @@ impl Reader {
                 let bytes = self.value(hash)?;
                 let text = String::from_utf8(bytes)
                     .map_err(|_| JournalError::Value(format!("{hash} is not UTF-8")))?;
-                if *form == Form::Text {
-                    return Ok(Value::from(text));
-                }
-                let value = data::json::read_value(&text, &STORED)
-                    .map_err(|error| JournalError::Value(format!("{hash}: {error}")))?;
-                if *form == Form::Json {
-                    return Ok(value);
-                }
-                wire::untagged(&value).map_err(|why| JournalError::Value(format!("{hash}: {why}")))
+                wire::value_of(*form, text).map_err(|why| JournalError::Value(format!("{hash}: {why}")))
             }
         }
     }
@@ -203,9 +188,6 @@ impl Reader {
         computed.iter().map(answer).collect()
     }
 }
-
-/// What was once a value is read again, whatever the limits for what people write are.
-const STORED: Limits = Limits { source: 1 << 30, ..Limits::DEFAULT };
 
 fn draft(time: Millis, at: &Instance, what: &What) -> Draft {
     let (kind, payload) = wire::encode(what);

@@ -11,7 +11,7 @@ use ecow::EcoString;
 use threadline_engine::Hash;
 use threadline_engine::evaluate::RetryPlan;
 use threadline_engine::event::{
-    Chunk, Computed, Datum, Form, ItemEnded, Listed, Output, Rules, RunStarted, Status, What,
+    Computed, Datum, Form, ItemEnded, Listed, Output, Rules, RunStarted, Status, What,
 };
 use threadline_engine::machine::Outcome;
 use threadline_flow::model::Backoff;
@@ -78,7 +78,7 @@ pub fn encode(what: &What) -> (&'static str, String) {
                 ("computed", all_computed(computed)),
                 match items {
                     Listed::Whole(items) => ("items", datum(items)),
-                    Listed::Chunks(chunks) => ("chunks", chunks_value(chunks)),
+                    Listed::Chunks(index) => ("chunks", datum(index)),
                 },
                 ("count", int(*count)),
                 ("parallel", int(*parallel)),
@@ -120,7 +120,7 @@ pub fn encode(what: &What) -> (&'static str, String) {
         ),
         What::Finished { output, results } => {
             let mut entries = vec![("output", output_value(output))];
-            entries.extend(results.as_ref().map(|results| ("results", chunks_value(results))));
+            entries.extend(results.as_ref().map(|results| ("results", datum(results))));
             ("finished", entries)
         }
         What::Paused { reason } => ("paused", vec![("reason", text(reason))]),
@@ -187,21 +187,6 @@ fn run_started(started: &RunStarted) -> Entries {
         entries.push(("payload", datum(&started.payload)));
     }
     entries
-}
-
-fn chunks_value(chunks: &[Chunk]) -> Value {
-    let chunk = |chunk: &Chunk| object(vec![("first", int(chunk.first)), ("of", datum(&chunk.of))]);
-    Value::list(chunks.iter().map(chunk).collect()).unwrap_or_default()
-}
-
-fn read_chunks(value: &Value) -> Read<Vec<Chunk>> {
-    let chunk = |value: &Value| {
-        let mut reader = Reader::new(value)?;
-        let chunk = Chunk { first: reader.count("first")?, of: read_datum(reader.value("of")?)? };
-        reader.finish()?;
-        Ok(chunk)
-    };
-    value.as_list().ok_or("the chunks are not a list")?.iter().map(chunk).collect()
 }
 
 fn rules_value(rules: &Rules) -> Value {
@@ -299,7 +284,8 @@ fn output_value(output: &Output) -> Value {
     object(entries)
 }
 
-fn datum(datum: &Datum) -> Value {
+/// A datum as a value: what stands in an event.
+pub fn datum(datum: &Datum) -> Value {
     match datum {
         Datum::Here(value) if has_float(value) => object(vec![("tagged", tagged(value))]),
         Datum::Here(value) => object(vec![("here", value.clone())]),
@@ -444,7 +430,7 @@ fn read(kind: &str, reader: &mut Reader<'_>) -> Read<What> {
             as_of: reader.count("as_of")?,
             computed: reader.computed()?,
             items: match reader.optional("chunks") {
-                Some(chunks) => Listed::Chunks(read_chunks(chunks)?),
+                Some(index) => Listed::Chunks(read_datum(index)?),
                 None => Listed::Whole(read_datum(reader.value("items")?)?),
             },
             count: reader.count("count")?,
@@ -476,7 +462,7 @@ fn read(kind: &str, reader: &mut Reader<'_>) -> Read<What> {
         },
         "finished" => What::Finished {
             output: reader.output("output")?,
-            results: reader.optional("results").map(read_chunks).transpose()?,
+            results: reader.optional("results").map(read_datum).transpose()?,
         },
         "paused" => What::Paused { reason: reader.text("reason")?.into() },
         "resumed" => What::Resumed { failed: reader.optional("failed").is_some() },
@@ -499,7 +485,8 @@ fn read_setting(value: &Value) -> Read<(EcoString, Datum)> {
     Ok(setting)
 }
 
-fn read_datum(value: &Value) -> Read<Datum> {
+/// The datum that [`datum`] was given.
+pub fn read_datum(value: &Value) -> Result<Datum, String> {
     let mut reader = Reader::new(value)?;
     let datum = if let Some(value) = reader.optional("here") {
         Datum::Here(value.clone())
@@ -541,8 +528,41 @@ fn form_name(form: Form) -> &'static str {
     }
 }
 
+/// An event nests a value a few levels, and floats are told apart at twice the depth; a value that is deeper than half
+/// of this is stored apart.
+pub(crate) const SHALLOW: u8 = 100;
+
+/// What was once a value is read again, whatever the limits for what people write are.
+const STORED: Limits = Limits { source: 1 << 30, ..Limits::DEFAULT };
+
+/// A value as the text that is stored, and how to read it; [`value_of`] gives the same value again.
+pub fn value_text(value: &Value) -> (Form, String) {
+    match value.as_str() {
+        Some(text) => (Form::Text, text.to_owned()),
+        None => container_text(value, value.to_json(JsonStyle::Compact)),
+    }
+}
+
+/// The text of a value that is no text, whose JSON is known.
+pub(crate) fn container_text(value: &Value, json: String) -> (Form, String) {
+    if has_float(value) && value.depth() <= SHALLOW {
+        (Form::Tagged, tagged(value).to_json(JsonStyle::Compact))
+    } else {
+        (Form::Json, json)
+    }
+}
+
+/// The value of a text that was stored.
+pub fn value_of(form: Form, text: String) -> Result<Value, String> {
+    if form == Form::Text {
+        return Ok(Value::from(text));
+    }
+    let value = data::json::read_value(&text, &STORED).map_err(|error| error.to_string())?;
+    if form == Form::Json { Ok(value) } else { untagged(&value) }
+}
+
 /// Whether there is a binary float in a value. Its text would read back as a decimal, which is not quite the same.
-pub(crate) fn has_float(value: &Value) -> bool {
+fn has_float(value: &Value) -> bool {
     if let Some(items) = value.as_list() {
         return items.iter().any(has_float);
     }
@@ -553,7 +573,7 @@ pub(crate) fn has_float(value: &Value) -> bool {
 }
 
 /// A value with its binary floats as `{"float": "0.1"}`, and each of its objects as `{"object": {...}}`.
-pub(crate) fn tagged(value: &Value) -> Value {
+fn tagged(value: &Value) -> Value {
     if let Some(items) = value.as_list() {
         return Value::list(items.iter().map(tagged).collect()).unwrap_or_default();
     }
@@ -568,7 +588,7 @@ pub(crate) fn tagged(value: &Value) -> Value {
 }
 
 /// The value that [`tagged`] was given.
-pub(crate) fn untagged(value: &Value) -> Read<Value> {
+fn untagged(value: &Value) -> Read<Value> {
     let oversized = |_| "it is too large".to_owned();
     if let Some(items) = value.as_list() {
         return Value::list(items.iter().map(untagged).collect::<Read<_>>()?).map_err(oversized);

@@ -97,9 +97,8 @@ fn form_schema(form: Form) -> Value {
             let least = i64::try_from(least).unwrap_or(i64::MAX);
             entries([("type", "integer".into()), ("minimum", least.into())])
         }
-        Form::Duration | Form::Mode => types(&["string", "number"]),
+        Form::Duration | Form::Mode | Form::Fraction => types(&["string", "number"]),
         Form::Size => types(&["string", "integer"]),
-        Form::Fraction => types(&["string", "number"]),
         Form::OneOf(choices) => {
             entries([("enum", list(choices.iter().flat_map(Choice::spellings).map(written)))])
         }

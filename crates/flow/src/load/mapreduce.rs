@@ -12,11 +12,12 @@ use super::read::{Fields, Loader, Place, head, shown, span_of};
 use crate::checks::Check;
 use crate::fields::{CAPTURED_OUTPUT, ERROR_POLICY, MAP, PHASE, SOURCE};
 use crate::forms;
+use crate::json_path::JsonPath;
 use crate::model::{
     Action, CaptureFormat, Field, Filter, ForEach, OnCrash, OnItemFailure, Phase, PhaseKind, Policy, Shape,
     SortKey, Source, SourceFormat, Step,
 };
-use crate::problem;
+use crate::problem::{self, Problem};
 
 /// The keys that make a file a map-reduce.
 pub(super) const KEYS: [&str; 7] = ["mode", "setup", "map", "reduce", "merge", "aggregates", "error_policy"];
@@ -161,7 +162,7 @@ impl Loader {
         let worktree = self.bool(&fields, "worktree");
         let each = self.selection(&fields, source?, "max_parallel");
         let each = ForEach { steps, policy, worktree, is_map: true, ..each };
-        Some(Arc::new(synthetic(place, "map", Action::ForEach(each))))
+        Some(Arc::new(synthetic(place, "map", Action::ForEach(Box::new(each)))))
     }
 
     /// Which elements of a source are taken, and how many at once; the steps are the caller's.
@@ -240,10 +241,18 @@ impl Loader {
         });
     }
 
-    fn json_path(&mut self, fields: &Fields<'_>) -> Option<Field<EcoString>> {
+    fn json_path(&mut self, fields: &Fields<'_>) -> Option<Field<JsonPath>> {
         let place = fields.get("json_path")?;
         let text = self.scalar_text(&place, "json_path")?;
-        Some(place.field(text))
+        match JsonPath::parse(&text) {
+            Ok(path) => Some(place.field(path)),
+            Err(error) => {
+                let at = self.inside(&place.origin(), error.offset.min(text.len()), 1);
+                let problem = Check::BadJsonPath.at(at.span, format!("`json_path`: {}", error.message));
+                self.problem(error.hint.into_iter().fold(problem, Problem::hint));
+                None
+            }
+        }
     }
 
     /// A condition, or an expectation.
@@ -336,7 +345,7 @@ fn synthetic(place: &Place<'_>, name: &str, action: Action) -> Step {
         tool: None,
         when: None,
         capture: None,
-        format: CaptureFormat::Json,
+        format: CaptureFormat::Text,
         timeout: None,
         retry: None,
         on_crash: OnCrash::Rerun,

@@ -242,7 +242,7 @@ impl Loader {
         let each = self.selection(fields, source?, "parallel");
         // Without a word about it the first failure ends the list.
         let policy = if fields.found("error_policy").is_some() { self.policy(fields) } else { each.policy };
-        Some(Action::ForEach(ForEach { steps, policy, ..each }))
+        Some(Action::ForEach(Box::new(ForEach { steps, policy, ..each })))
     }
 
     // ---- the keys around it ----------------------------------------------------------------------------

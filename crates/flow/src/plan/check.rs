@@ -771,7 +771,8 @@ fn readable(step: &Step) -> Vec<Readable<'_>> {
     let mut fields = Vec::new();
     match &step.action {
         // Commands are analysed on their own.
-        Action::Shell { .. } | Action::Argv(_) | Action::Trigger(_) => {}
+        // What a phase reads, it reads at its end.
+        Action::Shell { .. } | Action::Argv(_) | Action::Trigger(_) | Action::Phase(_) => {}
         Action::Agent { message, .. } => fields.push(Readable::Text(message)),
         Action::Http(http) => {
             fields.push(Readable::Text(&http.url));
@@ -788,7 +789,7 @@ fn readable(step: &Step) -> Vec<Readable<'_>> {
             match &each.source {
                 // What is fixed was looked at when it was read; of a map a text is the name of a file.
                 Source::Value(items) if items.of.as_fixed().is_none() => {
-                    fields.push(if each.is_map { Readable::Value(items) } else { Readable::Items(items) })
+                    fields.push(if each.is_map { Readable::Value(items) } else { Readable::Items(items) });
                 }
                 Source::File { path, .. } => fields.push(Readable::Text(path)),
                 Source::Value(_) | Source::Shell { .. } => {}
@@ -801,8 +802,6 @@ fn readable(step: &Step) -> Vec<Readable<'_>> {
             fields.extend(policy.timeout.iter().filter_map(|timeout| dynamic(timeout, Form::Duration)));
             fields.extend(policy.retry.iter().flat_map(of_retry));
         }
-        // What a phase reads, it reads at its end.
-        Action::Phase(_) => {}
     }
     fields.extend(step.env.iter().filter_map(|Variable { value, .. }| value.as_ref()).map(Readable::Text));
     fields.extend(step.cwd.iter().map(Readable::Text));

@@ -325,7 +325,9 @@ fn fields(step: &Step) -> Fields {
 /// The type of a step's value, where it is known.
 fn value_type(step: &Step) -> Option<Type> {
     match &step.action {
-        Action::Agent { .. } | Action::Condition(_) | Action::Trigger(_) => Some(Type::Object),
+        Action::Agent { .. } | Action::Condition(_) | Action::Trigger(_) | Action::Phase(_) => {
+            Some(Type::Object)
+        }
         Action::Shell { .. } | Action::Argv(_) => match step.format {
             CaptureFormat::Text => Some(Type::Text),
             CaptureFormat::Json => None,
@@ -338,7 +340,6 @@ fn value_type(step: &Step) -> Option<Type> {
         Action::Value(document) => document.of.infer(&Scope::new()).types.only(),
         Action::ForEach(each) if each.is_map => Some(Type::Object),
         Action::ForEach(_) => Some(Type::List),
-        Action::Phase(_) => Some(Type::Object),
         Action::Http(_) | Action::Tool(_) | Action::WriteFile(_) => None,
     }
 }

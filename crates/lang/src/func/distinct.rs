@@ -82,35 +82,10 @@ fn tag(value: &Value) -> u8 {
     }
 }
 
-/// Hashes sign, significant digits and magnitude, which equal numbers have in common whatever form they are in.
+/// Hashes what equal numbers have in common whatever form they are in.
 fn hash_number(number: &Number, state: &mut impl Hasher) -> Result<(), FuncError> {
     let mut text = String::new();
-    exact(number)?.write(&mut text);
-    let negative = text.starts_with('-');
-    let (mantissa, exponent) = text.trim_start_matches('-').split_once('e').unwrap_or((&text, "0"));
-    let mantissa = mantissa.trim_start_matches('-');
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let mut digits = [whole, fraction].concat();
-    let leading = digits.len() - digits.trim_start_matches('0').len();
-    digits.drain(..leading);
-    digits.truncate(digits.trim_end_matches('0').len());
-    if digits.is_empty() {
-        return Ok(());
-    }
-    let point = i64::try_from(whole.len()).unwrap_or(i64::MAX);
-    let point = point - i64::try_from(leading).unwrap_or(0) + exponent.parse().unwrap_or(0);
-    state.write_u8(u8::from(negative));
-    state.write(digits.as_bytes());
-    state.write_i64(point);
+    number.write_canonical(&mut text)?;
+    state.write(text.as_bytes());
     Ok(())
-}
-
-/// The number with all its digits: a binary float has a last one too.
-fn exact(number: &Number) -> Result<Number, FuncError> {
-    if !number.is_binary() {
-        return Ok(number.clone());
-    }
-    let exponent = (number.to_f64().to_bits() >> 52) & 0x7ff;
-    let binary_places = 1075u64.saturating_sub(exponent.max(1));
-    Ok(number.round(u32::try_from(binary_places).unwrap_or(0))?)
 }

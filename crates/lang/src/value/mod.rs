@@ -4,6 +4,7 @@
 //! refuse to be nested deeper than [`MAX_DEPTH`], so that dropping, comparing and printing may recurse.
 //! This module never reads a template: a text that holds `${...}` is just a text.
 
+mod canonical;
 mod number;
 mod object;
 pub mod ops;

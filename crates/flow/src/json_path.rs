@@ -1,0 +1,336 @@
+//! `JSONPath` as RFC 9535 has it: what selects work items in a document.
+//!
+//! A path is evaluated on a copy of the document and gives *places*; the values come from the document itself, with
+//! every digit they have. A comparison inside a filter is one of binary floats, as the library has it.
+//!
+//! It also says which paths need only one element of a list at a time: names that lead to a list or object, then `[*]`
+//! or one filter, then anything that looks at nothing but that element.
+
+use std::fmt;
+
+use ecow::EcoString;
+use serde_json_path::PathElement;
+use threadline_lang::Value;
+use threadline_lang::value::Oversized;
+
+/// How long a path may be, in bytes.
+pub const MAX_LENGTH: usize = 4 << 10;
+
+/// How deep brackets and parentheses may be nested. The time to read nested filters doubles with each.
+pub const MAX_NESTING: usize = 8;
+
+/// A path, read once.
+#[derive(Debug, Clone)]
+pub struct JsonPath {
+    source: EcoString,
+    whole: serde_json_path::JsonPath,
+    streamed: Option<Streamed>,
+}
+
+#[derive(Debug, Clone)]
+struct Streamed {
+    names: Vec<EcoString>,
+    /// What selects in a list of one element; nothing where the element is what is selected.
+    each: Option<serde_json_path::JsonPath>,
+}
+
+/// Why a text is not a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JsonPathError {
+    /// What is wrong.
+    pub message: String,
+    /// The byte that it is about.
+    pub offset: usize,
+    /// What to do about it.
+    pub hint: Option<&'static str>,
+}
+
+impl fmt::Display for JsonPathError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for JsonPathError {}
+
+impl JsonPath {
+    /// Reads a path.
+    pub fn parse(source: &str) -> Result<Self, JsonPathError> {
+        check_extent(source)?;
+        let whole = serde_json_path::JsonPath::parse(source).map_err(|error| JsonPathError {
+            message: format!("`{source}` is not a JSONPath: {}", error.message()),
+            offset: error.position().saturating_sub(1).min(source.len()),
+            hint: (!source.starts_with('$')).then_some("a path begins with `$`, as in `$.items[*]`"),
+        })?;
+        Ok(Self { source: source.into(), whole, streamed: streamed(source) })
+    }
+
+    /// The path as it is written.
+    pub fn as_str(&self) -> &str {
+        &self.source
+    }
+
+    /// What the path selects in a document, in its order.
+    pub fn select(&self, document: &Value) -> Vec<Value> {
+        select(&self.whole, document)
+    }
+
+    /// The names that lead to the container whose elements [`JsonPath::select_in_element`] takes one by one. Nothing
+    /// where the path needs the whole document.
+    pub fn names(&self) -> Option<&[EcoString]> {
+        self.streamed.as_ref().map(|streamed| streamed.names.as_slice())
+    }
+
+    /// What the path selects in one element of the container that [`JsonPath::names`] lead to.
+    /// With the container around it the element may be nested too deep.
+    pub fn select_in_element(&self, element: Value) -> Result<Vec<Value>, Oversized> {
+        match self.streamed.as_ref().and_then(|streamed| streamed.each.as_ref()) {
+            Some(each) => Ok(select(each, &Value::list(vec![element])?)),
+            None => Ok(vec![element]),
+        }
+    }
+}
+
+fn select(path: &serde_json_path::JsonPath, document: &Value) -> Vec<Value> {
+    let copy = threadline_expect::json(document);
+    let found = path.query_located(&copy);
+    found.locations().filter_map(|place| at(document, place.iter())).collect()
+}
+
+fn at<'p>(document: &Value, place: impl Iterator<Item = &'p PathElement<'p>>) -> Option<Value> {
+    let mut value = document;
+    for step in place {
+        value = match step {
+            PathElement::Name(name) => value.get(name)?,
+            PathElement::Index(index) => value.as_list()?.get(*index)?,
+        };
+    }
+    Some(value.clone())
+}
+
+fn check_extent(source: &str) -> Result<(), JsonPathError> {
+    let refused = |message: String, offset| Err(JsonPathError { message, offset, hint: None });
+    if source.len() > MAX_LENGTH {
+        return refused(format!("a JSONPath may have {} KiB", MAX_LENGTH >> 10), MAX_LENGTH);
+    }
+    let mut nesting = 0usize;
+    for (offset, byte) in outside_quotes(source) {
+        match byte {
+            b'[' | b'(' => nesting += 1,
+            b']' | b')' => nesting = nesting.saturating_sub(1),
+            _ => {}
+        }
+        if nesting > MAX_NESTING {
+            return refused(
+                format!("brackets and parentheses of a JSONPath may be nested {MAX_NESTING} deep"),
+                offset,
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The bytes that are not inside a text in quotes, with their places; the quotes count.
+fn outside_quotes(source: &str) -> impl Iterator<Item = (usize, u8)> {
+    let (mut quote, mut escaped) = (None, false);
+    source.bytes().enumerate().filter(move |(_, byte)| match quote {
+        None => {
+            quote = matches!(byte, b'"' | b'\'').then_some(*byte);
+            true
+        }
+        Some(_) if escaped => {
+            escaped = false;
+            false
+        }
+        Some(open) => {
+            escaped = *byte == b'\\';
+            if *byte == open {
+                quote = None;
+            }
+            *byte == open
+        }
+    })
+}
+
+/// How a path that is sound takes one element at a time, when it can.
+fn streamed(source: &str) -> Option<Streamed> {
+    let mut rest = source.strip_prefix('$')?.trim_start();
+    let mut names = Vec::new();
+    loop {
+        if let Some(after) = wildcard(rest) {
+            let each = match after.trim() {
+                "" => None,
+                after => Some(each_path(&format!("[*]{after}"))?),
+            };
+            return Some(Streamed { names, each });
+        }
+        if is_one_filter(rest) {
+            return Some(Streamed { names, each: Some(each_path(rest)?) });
+        }
+        let (name, after) = name(rest)?;
+        names.push(name.into());
+        rest = after.trim_start();
+    }
+}
+
+/// A path for a list of one element. One that looks at the root would see another root.
+fn each_path(rest: &str) -> Option<serde_json_path::JsonPath> {
+    if outside_quotes(rest).any(|(_, byte)| byte == b'$') {
+        return None;
+    }
+    serde_json_path::JsonPath::parse(&format!("${rest}")).ok()
+}
+
+/// What follows `.*` or `[*]`.
+fn wildcard(rest: &str) -> Option<&str> {
+    if let Some(after) = rest.strip_prefix(".*") {
+        return Some(after);
+    }
+    rest.strip_prefix('[')?.trim_start().strip_prefix('*')?.trim_start().strip_prefix(']')
+}
+
+/// Whether a segment is a filter, and nothing beside it.
+fn is_one_filter(rest: &str) -> bool {
+    if !rest.strip_prefix('[').is_some_and(|inner| inner.trim_start().starts_with('?')) {
+        return false;
+    }
+    let mut nesting = 0usize;
+    for (_, byte) in outside_quotes(rest) {
+        match byte {
+            b'[' | b'(' => nesting += 1,
+            b']' | b')' => nesting = nesting.saturating_sub(1),
+            b',' if nesting == 1 => return false,
+            _ => {}
+        }
+        if nesting == 0 {
+            return true;
+        }
+    }
+    false
+}
+
+/// A name selector and what follows it. Names with escapes are left to the whole path.
+fn name(rest: &str) -> Option<(&str, &str)> {
+    if let Some(plain) = rest.strip_prefix('.') {
+        let is_part = |c: char| c.is_alphanumeric() || c == '_' || !c.is_ascii();
+        let end = plain.find(|c| !is_part(c)).unwrap_or(plain.len());
+        return (end > 0).then(|| plain.split_at(end));
+    }
+    let inner = rest.strip_prefix('[')?.trim_start();
+    let quote = inner.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+    let (name, after) = inner[1..].split_once(quote)?;
+    let after = after.trim_start().strip_prefix(']')?;
+    (!name.contains('\\')).then_some((name, after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use threadline_lang::{Limits, data};
+
+    fn value(json: &str) -> Value {
+        data::json::read_value(json, &Limits::DEFAULT).unwrap()
+    }
+
+    fn path(source: &str) -> JsonPath {
+        JsonPath::parse(source).unwrap()
+    }
+
+    const DOCUMENT: &str = r#"{"a": {"b": [{"n": 1.10, "t": ["x"]}, {"n": 9007199254740993}, 3, [4, 5]], "c d": [1]},
+        "o": {"p": {"n": 1}, "q": {"n": 2}}, "é": [true], "e": []}"#;
+
+    #[test]
+    fn values_keep_their_digits() {
+        let found = path("$..n").select(&value(DOCUMENT));
+        assert_eq!(format!("{found:?}"), "[1.10, 9007199254740993, 1, 2]");
+    }
+
+    #[test]
+    fn names_lead_to_what_is_streamed() {
+        for (source, names) in [
+            ("$[*]", Some(&[][..])),
+            ("$.*", Some(&[])),
+            ("$.a.b[*]", Some(&["a", "b"])),
+            ("$['a'][\"c d\"][ * ]", Some(&["a", "c d"])),
+            ("$ .a .b [*] .n", Some(&["a", "b"])),
+            ("$.é[*]", Some(&["é"])),
+            ("$.a.b[?@.n > 1].t[*]", Some(&["a", "b"])),
+            ("$.a.b[?match(@.n, 'a,b')]", Some(&["a", "b"])),
+            ("$.a[*]['$']", Some(&["a"])),
+            ("$", None),
+            ("$.a", None),
+            ("$..n", None),
+            ("$.a.b[0]", None),
+            ("$.a.b[?@.n, ?@.t]", None),
+            ("$.a.b[?@.n == $.o.p.n]", None),
+            ("$['a','o'][*]", None),
+            ("$['\\u0061'][*]", None),
+        ] {
+            let path = path(source);
+            let found = path.names().map(|names| names.iter().map(EcoString::as_str).collect::<Vec<_>>());
+            assert_eq!(found.as_deref(), names, "{source}");
+        }
+    }
+
+    #[test]
+    fn one_element_at_a_time_selects_the_same() {
+        let document = value(DOCUMENT);
+        for source in [
+            "$[*]",
+            "$.*",
+            "$.a.b[*]",
+            "$.o.*",
+            "$.o[?@.n > 1]",
+            "$.a.b[*].n",
+            "$.a.b[*][*]",
+            "$.a.b[*]..*",
+            "$.a.b[?@.n]",
+            "$.a.b[?@.n].t[*]",
+            "$.a.b[?length(@) == 2][1]",
+            "$.a['c d'][*]",
+            "$.e[*]",
+            "$.a.b[*][0, 1]",
+        ] {
+            let path = path(source);
+            let container = path
+                .names()
+                .unwrap()
+                .iter()
+                .fold(document.clone(), |value, name| value.get(name).unwrap().clone());
+            let elements: Vec<Value> = match container.as_object() {
+                Some(object) => object.values().to_vec(),
+                None => container.as_list().unwrap().to_vec(),
+            };
+            let streamed: Vec<Value> =
+                elements.into_iter().flat_map(|element| path.select_in_element(element).unwrap()).collect();
+            assert_eq!(format!("{streamed:?}"), format!("{:?}", path.select(&document)), "{source}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_path_is_refused() {
+        let error = |source: &str| JsonPath::parse(source).unwrap_err();
+        assert_eq!(error("items[*]").hint, Some("a path begins with `$`, as in `$.items[*]`"));
+        assert!(error("$.items[").message.starts_with("`$.items[` is not a JSONPath: "));
+        assert!(error("$.é[?@.x = 1]").offset <= 13);
+        assert_eq!(error(&format!("${}", ".a".repeat(3000))).message, "a JSONPath may have 4 KiB");
+        for open in ["[?@", "[?(", "[?!(", "[?length(", "["] {
+            let deep = format!("${}", open.repeat(1000));
+            let error = error(&deep[..deep.len().min(MAX_LENGTH)]);
+            assert_eq!(
+                error.message, "brackets and parentheses of a JSONPath may be nested 8 deep",
+                "{open}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_long_path_is_read_on_a_small_stack() {
+        for part in [".a", "..a", "[0]", "['a']", "[?@.a]", "[?@.a||@.b]"] {
+            path(&format!("${}", part.repeat(MAX_LENGTH / part.len() - 1)));
+        }
+        for joint in ["||", "&&", "||!"] {
+            path(&format!("$[?{}@.b]", format!("@.a{joint}").repeat(600)));
+        }
+    }
+}

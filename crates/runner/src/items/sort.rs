@@ -1,0 +1,262 @@
+//! Sorts more records than fit in memory: sorted runs on disk, merged a few at a time. Equal ones keep their order.
+//!
+//! A record is what it is sorted by and some bytes; what the bytes mean is for whoever sorts.
+
+use std::cmp::Ordering;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use threadline_lang::value::ops;
+use threadline_lang::{Type, Value};
+
+use super::spool::{self, Reader, Writer};
+
+/// How one key is ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Order {
+    /// The largest first.
+    pub descending: bool,
+    /// Nulls before everything else; without it they come last, in both directions.
+    pub nulls_first: bool,
+}
+
+impl Order {
+    fn compare(self, a: &Value, b: &Value) -> Ordering {
+        let nulls = |order: Ordering| if self.nulls_first { order.reverse() } else { order };
+        match (a.is_null(), b.is_null()) {
+            (true, true) => Ordering::Equal,
+            (true, false) => nulls(Ordering::Greater),
+            (false, true) => nulls(Ordering::Less),
+            (false, false) => {
+                // Only keys that have an order were admitted.
+                let order = ops::order(a, b).unwrap_or(Ordering::Equal);
+                if self.descending { order.reverse() } else { order }
+            }
+        }
+    }
+}
+
+/// Why a key has no place in the order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Disorder {
+    /// It is neither number nor text nor null.
+    Kind {
+        /// Which of the keys, from 0.
+        key: usize,
+        /// The value.
+        value: Value,
+        /// Which item, from 0, among those that are sorted.
+        item: u64,
+    },
+    /// A number and a text have no order.
+    Mixed {
+        /// Which of the keys, from 0.
+        key: usize,
+        /// The first value that decided.
+        first: (Value, u64),
+        /// The one that does not go with it.
+        second: (Value, u64),
+    },
+}
+
+/// Checks that the keys of all records have an order.
+#[derive(Default)]
+pub(crate) struct Admission {
+    firsts: Vec<Option<(Value, u64)>>,
+}
+
+impl Admission {
+    pub(super) fn admit(&mut self, keys: &[Value], item: u64) -> Result<(), Disorder> {
+        self.firsts.resize(keys.len(), None);
+        for (key, (value, first)) in keys.iter().zip(&mut self.firsts).enumerate() {
+            let is_text = match value.kind() {
+                Type::Null => continue,
+                Type::Text => true,
+                Type::Int | Type::Float => false,
+                _ => return Err(Disorder::Kind { key, value: value.clone(), item }),
+            };
+            match first {
+                None => *first = Some((value.clone(), item)),
+                Some(first) if (first.0.kind() == Type::Text) != is_text => {
+                    return Err(Disorder::Mixed { key, first: first.clone(), second: (value.clone(), item) });
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// So many runs are merged at once.
+const FAN_IN: usize = 16;
+
+/// What a record takes in memory beside its bytes.
+const OVERHEAD: usize = size_of::<Record>() + size_of::<Value>();
+
+pub(crate) struct Record {
+    keys: Vec<Value>,
+    number: u64,
+    bytes: Range<usize>,
+}
+
+/// Takes records, and gives them in order.
+pub(crate) struct Sorter {
+    orders: Rc<[Order]>,
+    folder: PathBuf,
+    memory: usize,
+    records: Vec<Record>,
+    bytes: Vec<u8>,
+    keys: usize,
+    count: u64,
+    runs: Vec<Reader>,
+}
+
+impl Sorter {
+    /// Nothing yet. It takes about `memory` bytes of memory.
+    pub(crate) fn new(orders: &[Order], folder: &Path, memory: usize) -> Self {
+        Self {
+            orders: orders.into(),
+            folder: folder.to_owned(),
+            memory,
+            records: Vec::new(),
+            bytes: Vec::new(),
+            keys: 0,
+            count: 0,
+            runs: Vec::new(),
+        }
+    }
+
+    /// Takes a record. `write` appends its bytes.
+    pub(crate) fn push(&mut self, keys: Vec<Value>, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
+        let start = self.bytes.len();
+        write(&mut self.bytes);
+        let heap = |key: &Value| size_of::<Value>() + key.as_str().map_or(16, str::len);
+        self.keys += keys.iter().map(heap).sum::<usize>();
+        self.records.push(Record { keys, number: self.count, bytes: start..self.bytes.len() });
+        self.count += 1;
+        if self.bytes.len() + self.keys + self.records.len() * OVERHEAD > self.memory {
+            self.spill()?;
+        }
+        Ok(())
+    }
+
+    fn sort(&mut self) {
+        let orders = &self.orders;
+        self.records.sort_by(|a, b| compare(orders, &a.keys, &b.keys));
+    }
+
+    fn spill(&mut self) -> io::Result<()> {
+        self.sort();
+        let mut writer = Writer::create(&self.folder)?;
+        for record in self.records.drain(..) {
+            write_record(&mut writer, record.number, &record.keys, &self.bytes[record.bytes])?;
+        }
+        self.bytes.clear();
+        self.keys = 0;
+        self.add_run(writer.finish()?)
+    }
+
+    /// A full set of runs becomes one, so that only so many files are ever open.
+    fn add_run(&mut self, run: Reader) -> io::Result<()> {
+        self.runs.push(run);
+        if self.runs.len() < FAN_IN {
+            return Ok(());
+        }
+        let mut merge = Merge::new(Rc::clone(&self.orders), std::mem::take(&mut self.runs))?;
+        let mut writer = Writer::create(&self.folder)?;
+        while let Some(head) = merge.next()? {
+            write_record(&mut writer, head.number, &head.keys, &head.bytes)?;
+        }
+        self.runs.push(writer.finish()?);
+        Ok(())
+    }
+
+    /// All records in order.
+    pub(crate) fn finish(mut self) -> io::Result<Sorted> {
+        if self.runs.is_empty() {
+            self.sort();
+            return Ok(Sorted::Memory { records: self.records.into_iter(), bytes: self.bytes });
+        }
+        if !self.records.is_empty() {
+            self.spill()?;
+        }
+        Ok(Sorted::Runs(Merge::new(self.orders, self.runs)?))
+    }
+}
+
+fn compare(orders: &[Order], a: &[Value], b: &[Value]) -> Ordering {
+    let mut each = orders.iter().zip(a.iter().zip(b)).map(|(order, (a, b))| order.compare(a, b));
+    each.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+}
+
+/// Records in order.
+pub(crate) enum Sorted {
+    Memory { records: std::vec::IntoIter<Record>, bytes: Vec<u8> },
+    Runs(Merge),
+}
+
+impl Sorted {
+    /// Gives the keys and bytes of each record.
+    pub(crate) fn next(&mut self) -> io::Result<Option<(Vec<Value>, Vec<u8>)>> {
+        match self {
+            Self::Memory { records, bytes } => {
+                Ok(records.next().map(|record| (record.keys, bytes[record.bytes].to_vec())))
+            }
+            Self::Runs(merge) => Ok(merge.next()?.map(|head| (head.keys, head.bytes))),
+        }
+    }
+}
+
+pub(crate) struct Head {
+    keys: Vec<Value>,
+    number: u64,
+    bytes: Vec<u8>,
+}
+
+pub(crate) struct Merge {
+    orders: Rc<[Order]>,
+    runs: Vec<(Head, Reader)>,
+}
+
+impl Merge {
+    fn new(orders: Rc<[Order]>, readers: Vec<Reader>) -> io::Result<Self> {
+        let mut runs = Vec::with_capacity(readers.len());
+        for mut reader in readers {
+            if let Some(head) = read_record(&mut reader, orders.len())? {
+                runs.push((head, reader));
+            }
+        }
+        Ok(Self { orders, runs })
+    }
+
+    fn next(&mut self) -> io::Result<Option<Head>> {
+        let order =
+            |a: &Head, b: &Head| compare(&self.orders, &a.keys, &b.keys).then(a.number.cmp(&b.number));
+        let least = self.runs.iter().enumerate().min_by(|(_, (a, _)), (_, (b, _))| order(a, b));
+        let Some((at, _)) = least else { return Ok(None) };
+        let (head, reader) = &mut self.runs[at];
+        match read_record(reader, self.orders.len())? {
+            Some(next) => Ok(Some(std::mem::replace(head, next))),
+            None => Ok(Some(self.runs.swap_remove(at).0)),
+        }
+    }
+}
+
+fn write_record(writer: &mut Writer, number: u64, keys: &[Value], bytes: &[u8]) -> io::Result<()> {
+    writer.number(number)?;
+    let mut encoded = Vec::new();
+    for key in keys {
+        encoded.clear();
+        spool::encode(key, &mut encoded);
+        writer.bytes(&encoded)?;
+    }
+    writer.bytes(bytes)
+}
+
+fn read_record(reader: &mut Reader, keys: usize) -> io::Result<Option<Head>> {
+    let Some(number) = reader.next_number()? else { return Ok(None) };
+    let keys = (0..keys).map(|_| spool::decode(&reader.bytes()?)).collect::<io::Result<_>>()?;
+    Ok(Some(Head { keys, number, bytes: reader.bytes()? }))
+}

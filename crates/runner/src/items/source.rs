@@ -1,0 +1,583 @@
+//! Where items come from: a value, or a stream of JSON, JSON lines or lines of text. Items of a stream come one by one;
+//! what is in memory is one item.
+//!
+//! Nothing is guessed in silence: [`Format::of_name`] and [`Format::of_text`] are all there is to it.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::io::{self, Read};
+
+use ecow::EcoString;
+use threadline_flow::json_path::JsonPath;
+use threadline_lang::data::{self, Found, ReadError, ReadErrorKind};
+use threadline_lang::diag::Span;
+use threadline_lang::source::line_column;
+use threadline_lang::value::Oversized;
+use threadline_lang::{Limits, Type, Value};
+
+use super::window::{Place, Window};
+use crate::project::plain;
+
+/// The form of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// One JSON document.
+    Json,
+    /// One JSON value in each line; blank lines are skipped.
+    JsonLines,
+    /// One text in each line, without its line break; blank lines are skipped.
+    Lines,
+}
+
+impl Format {
+    /// All of them, in the order that people are shown.
+    pub const ALL: [Self; 3] = [Self::Json, Self::JsonLines, Self::Lines];
+
+    /// The name that people write.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::JsonLines => "jsonl",
+            Self::Lines => "lines",
+        }
+    }
+
+    /// What the name of a file says.
+    pub fn of_name(name: &str) -> Option<Self> {
+        match extension(name)?.as_str() {
+            "json" => Some(Self::Json),
+            "jsonl" | "ndjson" => Some(Self::JsonLines),
+            "txt" | "list" | "log" => Some(Self::Lines),
+            _ => None,
+        }
+    }
+
+    /// What the beginning of a text says: `[` begins JSON; `{` begins JSON lines when its line is a whole value and
+    /// another line follows, else JSON; anything else is lines.
+    fn of_text(window: &mut Window<'_>, limits: &Limits) -> io::Result<Self> {
+        const FIRST_LINE: usize = 1 << 20;
+        let first = window.find(FIRST_LINE, |byte| !byte.is_ascii_whitespace())?;
+        match first.and_then(|at| window.seen().get(at)) {
+            Some(b'[') => return Ok(Self::Json),
+            Some(b'{') => {}
+            _ => return Ok(Self::Lines),
+        }
+        let mut begun = false;
+        let end = window.find(FIRST_LINE, |byte| {
+            begun |= byte == b'{';
+            begun && byte == b'\n'
+        })?;
+        let Some(end) = end else { return Ok(Self::Json) };
+        let first = std::str::from_utf8(&window.seen()[..end]);
+        if !first.is_ok_and(|line| data::json::read_value(line, limits).is_ok()) {
+            return Ok(Self::Json);
+        }
+        let mut passed = 0;
+        let next = window.find(2 * FIRST_LINE, |byte| {
+            passed += 1;
+            passed > end && !byte.is_ascii_whitespace()
+        })?;
+        let follows = next.is_none_or(|at| at < window.seen().len());
+        Ok(if follows { Self::JsonLines } else { Self::Json })
+    }
+}
+
+fn extension(name: &str) -> Option<String> {
+    let (_, extension) = name.rsplit_once('.')?;
+    (!extension.contains('/')).then(|| extension.to_ascii_lowercase())
+}
+
+/// Where items come from.
+pub enum Source<'a> {
+    /// A value: the elements of a list, or what a path selects.
+    Value {
+        /// What people call it.
+        name: String,
+        /// The value.
+        value: &'a Value,
+    },
+    /// A file that is open, or what a command printed.
+    Stream {
+        /// What people call it; the extension says the form, unless `format` does.
+        name: String,
+        /// The bytes.
+        read: Box<dyn Read + 'a>,
+        /// The form, where it is said.
+        format: Option<Format>,
+    },
+}
+
+/// Why a source does not give its items.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceError {
+    /// What people call the source.
+    pub name: String,
+    /// What is wrong.
+    pub kind: SourceErrorKind,
+}
+
+/// What is wrong with a source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SourceErrorKind {
+    /// It cannot be read, in words.
+    Unreadable(String),
+    /// It is not JSON.
+    Json {
+        /// Where.
+        place: Place,
+        /// Why.
+        error: ReadError,
+        /// Whether the form was taken from the beginning of the text.
+        guessed: bool,
+    },
+    /// A line is not UTF-8.
+    NotUtf8 {
+        /// Which, from 1.
+        line: u64,
+    },
+    /// A line or an element is larger than a document may be.
+    TooLong {
+        /// What it is.
+        what: &'static str,
+        /// Where it begins.
+        place: Place,
+        /// How many bytes it may have.
+        limit: usize,
+    },
+    /// It is no list, and no path says where one is.
+    NotAList(Type),
+    /// The path needs the document in memory, and the document is too large for that.
+    TooLargeForPath {
+        /// The path.
+        path: String,
+        /// How many bytes it may have.
+        limit: usize,
+    },
+    /// A path for lines of text.
+    PathInLines(String),
+    /// An element is nested too deep for the path.
+    TooDeep {
+        /// Where it begins.
+        place: Place,
+    },
+    /// A form that is not read item by item.
+    OtherFormat(String),
+}
+
+impl fmt::Display for SourceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.name;
+        match &self.kind {
+            SourceErrorKind::Unreadable(why) => write!(f, "`{name}`: {why}"),
+            SourceErrorKind::Json { place: Place { line, column }, error, .. } => {
+                write!(f, "{name}:{line}:{column}: {error}")
+            }
+            SourceErrorKind::NotUtf8 { line } => write!(f, "{name}:{line}: the line is not UTF-8"),
+            SourceErrorKind::TooLong { what, place: Place { line, column }, limit } => {
+                write!(f, "{name}:{line}:{column}: {what} is larger than {}", bytes(*limit))
+            }
+            SourceErrorKind::NotAList(kind) => {
+                write!(f, "`{name}` holds {}, and items are the elements of a list", kind.with_article())
+            }
+            SourceErrorKind::TooLargeForPath { path, limit } => write!(
+                f,
+                "the JSONPath `{path}` needs the whole document in memory, and `{name}` is larger than {}",
+                bytes(*limit)
+            ),
+            SourceErrorKind::PathInLines(path) => {
+                write!(f, "`{name}` is read as lines of text, in which the JSONPath `{path}` selects nothing")
+            }
+            SourceErrorKind::TooDeep { place: Place { line, column } } => {
+                write!(f, "{name}:{line}:{column}: the element is nested too deep for a JSONPath")
+            }
+            SourceErrorKind::OtherFormat(extension) => {
+                write!(f, "`{name}`: a file of the kind `.{extension}` is not read item by item")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SourceError {}
+
+impl SourceError {
+    /// What to do about it, when there is one thing to do.
+    pub fn hint(&self) -> Option<&'static str> {
+        match &self.kind {
+            SourceErrorKind::Json { guessed: true, .. } => {
+                Some("its beginning looks like JSON; `format: lines` or `format: jsonl` says that it is not")
+            }
+            SourceErrorKind::Json { error, .. } => error.hint,
+            SourceErrorKind::NotAList(_) => {
+                Some("`json_path` says where the items are, as in `json_path: $.items[*]`")
+            }
+            SourceErrorKind::TooLargeForPath { .. } => Some(
+                "paths such as `$[*]`, `$.items[*]`, `$.items[*].name` and `$.items[?@.open]` take one element at a time",
+            ),
+            SourceErrorKind::PathInLines(_) => Some("`format: json` or `format: jsonl` reads it as JSON"),
+            SourceErrorKind::OtherFormat(_) => {
+                Some("`format:` takes `json`, `jsonl` and `lines`; another file can be read as a value first")
+            }
+            _ => None,
+        }
+    }
+}
+
+fn bytes(count: usize) -> String {
+    if count >= 1 << 20 && count.is_multiple_of(1 << 20) {
+        format!("{} MiB", count >> 20)
+    } else {
+        format!("{count} bytes")
+    }
+}
+
+/// Why the items end before the end.
+pub(super) enum Ended<E> {
+    /// Enough have been taken.
+    Enough,
+    /// The source is at fault.
+    Source(SourceErrorKind),
+    /// Whoever takes the items is.
+    Taker(E),
+}
+
+impl<E> From<io::Error> for Ended<E> {
+    fn from(error: io::Error) -> Self {
+        Self::Source(SourceErrorKind::Unreadable(plain(&error)))
+    }
+}
+
+impl<E> From<SourceErrorKind> for Ended<E> {
+    fn from(kind: SourceErrorKind) -> Self {
+        Self::Source(kind)
+    }
+}
+
+/// Takes one item after the other.
+pub(super) type Taker<'t, E> = &'t mut dyn FnMut(Value) -> Result<(), Ended<E>>;
+
+/// Gives every item of a source to `take`, and says in which form a stream was read.
+pub(super) fn each<E>(
+    source: Source<'_>,
+    path: Option<&JsonPath>,
+    limits: &Limits,
+    format: &mut Option<Format>,
+    take: Taker<'_, E>,
+) -> Result<(), Ended<E>> {
+    let (name, read, said) = match source {
+        Source::Value { value, .. } => return each_of_value(value, path, take),
+        Source::Stream { name, read, format } => (name, read, format),
+    };
+    let said = said.or_else(|| Format::of_name(&name));
+    if said.is_none() {
+        let other = extension(&name).filter(|extension| matches!(extension.as_str(), "yaml" | "yml" | "csv"));
+        other.map_or(Ok(()), |extension| Err(SourceErrorKind::OtherFormat(extension)))?;
+    }
+    let mut window = Window::new(read)?;
+    let used = match said {
+        Some(said) => said,
+        None => Format::of_text(&mut window, limits)?,
+    };
+    *format = Some(used);
+    let mut stream = Stream { window, limits, guessed: said.is_none() };
+    match (used, path) {
+        (Format::Lines, Some(path)) => Err(SourceErrorKind::PathInLines(path.as_str().to_owned()).into()),
+        (Format::Lines, None) => stream.each_line(&mut |_, line, _| take(Value::from(line))),
+        (Format::JsonLines, path) => stream.each_line(&mut |stream, line, place| {
+            let value = stream.json(line, place)?;
+            match path {
+                Some(path) => path.select(&value).into_iter().try_for_each(&mut *take),
+                None => take(value),
+            }
+        }),
+        (Format::Json, None) => {
+            stream.window.skip_space()?;
+            if stream.window.peek()? != Some(b'[') {
+                let value = stream.element()?;
+                stream.end()?;
+                return Err(SourceErrorKind::NotAList(value.kind()).into());
+            }
+            stream.document(Want::Each, &mut |value, _| take(value))
+        }
+        (Format::Json, Some(path)) => match path.names() {
+            Some(names) => stream.document(Want::of(names), &mut |value, place| {
+                let selected = path.select_in_element(value);
+                let selected = selected.map_err(|Oversized(_)| SourceErrorKind::TooDeep { place })?;
+                selected.into_iter().try_for_each(&mut *take)
+            }),
+            None => path.select(&stream.whole(path)?).into_iter().try_for_each(take),
+        },
+    }
+}
+
+fn each_of_value<E>(value: &Value, path: Option<&JsonPath>, take: Taker<'_, E>) -> Result<(), Ended<E>> {
+    match (path, value.as_list()) {
+        (Some(path), _) => path.select(value).into_iter().try_for_each(take),
+        (None, Some(items)) => items.iter().cloned().try_for_each(take),
+        (None, None) => Err(SourceErrorKind::NotAList(value.kind()).into()),
+    }
+}
+
+struct Stream<'a> {
+    window: Window<'a>,
+    limits: &'a Limits,
+    guessed: bool,
+}
+
+/// What is wanted of a value of a document.
+#[derive(Clone, Copy)]
+enum Want<'n> {
+    /// Each of its elements or members.
+    Each,
+    /// What these names lead to; there is one at least.
+    Under(&'n [EcoString]),
+    /// Only that it is JSON.
+    Nothing,
+}
+
+impl<'n> Want<'n> {
+    fn of(names: &'n [EcoString]) -> Self {
+        if names.is_empty() { Self::Each } else { Self::Under(names) }
+    }
+
+    /// What is wanted of the member of a name.
+    fn member(self, name: &str) -> Self {
+        match self {
+            Self::Under([first, rest @ ..]) if first == name => Self::of(rest),
+            _ => Self::Nothing,
+        }
+    }
+}
+
+/// Takes one element with the place where it begins.
+type ElementTaker<'t, E> = &'t mut dyn FnMut(Value, Place) -> Result<(), Ended<E>>;
+
+impl Stream<'_> {
+    /// Gives each line that is not blank, with its place.
+    fn each_line<E>(
+        &mut self,
+        take: &mut dyn FnMut(&Self, &str, Place) -> Result<(), Ended<E>>,
+    ) -> Result<(), Ended<E>> {
+        while self.window.peek()?.is_some() {
+            let place = self.window.place();
+            let limit = self.limits.source;
+            let end = self.window.find(limit, |byte| byte == b'\n')?;
+            let end = end.ok_or(SourceErrorKind::TooLong { what: "the line", place, limit })?;
+            let line = std::str::from_utf8(&self.window.seen()[..end]);
+            let line = line.map_err(|_| SourceErrorKind::NotUtf8 { line: place.line })?;
+            let line = line.strip_suffix('\r').unwrap_or(line);
+            if !line.trim().is_empty() {
+                take(self, line, place)?;
+            }
+            let line_break = usize::from(end < self.window.seen().len());
+            self.window.pass(end + line_break);
+        }
+        Ok(())
+    }
+
+    /// The value of a JSON text that begins at a place.
+    fn json(&self, text: &str, place: Place) -> Result<Value, SourceErrorKind> {
+        data::json::read_value(text, self.limits).map_err(|error| {
+            let (line, column) = line_column(text, error.offset());
+            let column = if line == 1 { place.column + column as u64 - 1 } else { column as u64 };
+            let place = Place { line: place.line + line as u64 - 1, column };
+            SourceErrorKind::Json { place, error, guessed: self.guessed }
+        })
+    }
+
+    /// The whole document, for a path that needs it.
+    fn whole<E>(&mut self, path: &JsonPath) -> Result<Value, Ended<E>> {
+        let limit = self.limits.source;
+        let too_large = || SourceErrorKind::TooLargeForPath { path: path.as_str().to_owned(), limit };
+        let end = self.window.find(limit, |_| false)?.ok_or_else(too_large)?;
+        Ok(self.text(end)?)
+    }
+
+    /// The value of so many bytes, which are passed.
+    fn text(&mut self, end: usize) -> Result<Value, SourceErrorKind> {
+        let (bytes, place) = (&self.window.seen()[..end], self.window.place());
+        let text = std::str::from_utf8(bytes).map_err(|error| SourceErrorKind::NotUtf8 {
+            line: place.after(&bytes[..error.valid_up_to()]).line,
+        })?;
+        let value = self.json(text, place)?;
+        self.window.pass(end);
+        Ok(value)
+    }
+
+    /// Reads a document to its end and gives what is wanted of it.
+    fn document<E>(&mut self, want: Want<'_>, take: ElementTaker<'_, E>) -> Result<(), Ended<E>> {
+        self.value(want, take)?;
+        self.end()
+    }
+
+    /// Nothing but space may follow.
+    fn end<E>(&mut self) -> Result<(), Ended<E>> {
+        self.window.skip_space()?;
+        match self.window.peek()? {
+            None => Ok(()),
+            Some(_) => {
+                let error = ReadError::new(ReadErrorKind::TrailingText, Span::default());
+                let place = self.window.place();
+                Err(SourceErrorKind::Json { place, error, guessed: self.guessed }.into())
+            }
+        }
+    }
+
+    fn value<E>(&mut self, want: Want<'_>, take: ElementTaker<'_, E>) -> Result<(), Ended<E>> {
+        self.window.skip_space()?;
+        match self.window.peek()? {
+            Some(b'[') => self.container(b']', want, take),
+            Some(b'{') => self.container(b'}', want, take),
+            _ => self.element().map(|_| ()),
+        }
+    }
+
+    fn container<E>(&mut self, close: u8, want: Want<'_>, take: ElementTaker<'_, E>) -> Result<(), Ended<E>> {
+        let (is_object, mut keys) = (close == b'}', Keys::default());
+        self.window.pass(1);
+        self.window.skip_space()?;
+        if self.window.peek()? == Some(close) {
+            self.window.pass(1);
+            return Ok(());
+        }
+        loop {
+            self.window.skip_space()?;
+            let mut inner = Want::Nothing;
+            if is_object {
+                let key = self.key(&mut keys)?;
+                inner = want.member(key.as_str().unwrap_or_default());
+                self.window.skip_space()?;
+            }
+            let place = self.window.place();
+            match (want, inner) {
+                (Want::Each, _) => take(self.element()?, place)?,
+                (Want::Under(_), inner) => self.value(inner, take)?,
+                (Want::Nothing, _) => drop(self.element()?),
+            }
+            self.window.skip_space()?;
+            match self.window.peek()? {
+                Some(b',') => self.window.pass(1),
+                Some(byte) if byte == close => {
+                    self.window.pass(1);
+                    return Ok(());
+                }
+                _ if is_object => return Err(self.unexpected("`,` or `}`")?.into()),
+                _ => return Err(self.unexpected("`,` or `]`")?.into()),
+            }
+            self.window.skip_space()?;
+            if self.window.peek()? == Some(close) {
+                let mut kind =
+                    self.unexpected(if is_object { "a key in double quotes" } else { "a value" })?;
+                if let SourceErrorKind::Json { error, .. } = &mut kind {
+                    error.hint = Some("remove the comma before it");
+                }
+                return Err(kind.into());
+            }
+        }
+    }
+
+    /// Reads a key and its colon.
+    fn key<E>(&mut self, keys: &mut Keys) -> Result<Value, Ended<E>> {
+        if self.window.peek()? != Some(b'"') {
+            return Err(self.unexpected("a key in double quotes")?.into());
+        }
+        let place = self.window.place();
+        let key = self.element()?;
+        let name = EcoString::from(key.as_str().unwrap_or_default());
+        keys.bytes += name.len();
+        if keys.bytes > self.limits.source {
+            return Err(SourceErrorKind::TooLong {
+                what: "the object's keys",
+                place,
+                limit: self.limits.source,
+            }
+            .into());
+        }
+        if !keys.names.insert(name.clone()) {
+            let error = ReadErrorKind::DuplicateKey { key: name, first: Span::default() };
+            let error = ReadError::new(error, Span::default());
+            return Err(SourceErrorKind::Json { place, error, guessed: self.guessed }.into());
+        }
+        self.window.skip_space()?;
+        if self.window.peek()? != Some(b':') {
+            return Err(self.unexpected("`:` after the key")?.into());
+        }
+        self.window.pass(1);
+        Ok(key)
+    }
+
+    /// Reads one value into memory.
+    fn element<E>(&mut self) -> Result<Value, Ended<E>> {
+        let (place, limit) = (self.window.place(), self.limits.source);
+        let mut scan = Scan::default();
+        let end = self.window.find(limit, |byte| scan.is_behind(byte))?;
+        match end {
+            Some(0) => Err(self.unexpected("a value")?.into()),
+            Some(end) => Ok(self.text(end)?),
+            None => Err(SourceErrorKind::TooLong { what: "the element", place, limit }.into()),
+        }
+    }
+
+    fn unexpected(&mut self, expected: &'static str) -> io::Result<SourceErrorKind> {
+        // A character has four bytes at most.
+        while self.window.seen().len() < 4 && self.window.more()? {}
+        let seen = self.window.seen();
+        let text = String::from_utf8_lossy(&seen[..seen.len().min(4)]);
+        let found = text.chars().next().map_or(Found::End, |c| Found::Text(c.into()));
+        let error = ReadError::new(ReadErrorKind::Syntax { expected, found }, Span::default());
+        Ok(SourceErrorKind::Json { place: self.window.place(), error, guessed: self.guessed })
+    }
+}
+
+/// The keys of an object so far, to find those that stand twice.
+#[derive(Default)]
+struct Keys {
+    names: HashSet<EcoString>,
+    bytes: usize,
+}
+
+/// Finds the end of a value by its brackets and quotes; whether it is a value at all is for the reader to say.
+#[derive(Default)]
+struct Scan {
+    depth: usize,
+    begun: bool,
+    complete: bool,
+    in_text: bool,
+    escaped: bool,
+}
+
+impl Scan {
+    /// Whether the value ended before this byte.
+    #[inline]
+    fn is_behind(&mut self, byte: u8) -> bool {
+        if self.complete {
+            return true;
+        }
+        if self.in_text {
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'\\' => self.escaped = true,
+                b'"' => {
+                    self.in_text = false;
+                    self.complete = self.depth == 0;
+                }
+                _ => {}
+            }
+            return false;
+        }
+        match byte {
+            b'"' if self.begun && self.depth == 0 => return true,
+            b'"' => self.in_text = true,
+            b'{' | b'[' if self.begun && self.depth == 0 => return true,
+            b'{' | b'[' => self.depth += 1,
+            b'}' | b']' | b',' | b':' if self.depth == 0 => return true,
+            b'}' | b']' => {
+                self.depth -= 1;
+                self.complete = self.depth == 0;
+            }
+            b' ' | b'\n' | b'\t' | b'\r' if self.depth == 0 => return true,
+            _ => {}
+        }
+        self.begun = true;
+        false
+    }
+}

@@ -95,6 +95,16 @@ impl Git {
         }
     }
 
+    /// A call within the top of a worktree, and no other: without its link to the repository git would look further
+    /// up, and find the user's own files.
+    pub(super) fn in_worktree<'g>(&'g self, worktree: &'g Path, purpose: impl Into<String>) -> Call<'g> {
+        let mut repository = OsString::from("--git-dir=");
+        repository.push(worktree.join(".git"));
+        let mut files = OsString::from("--work-tree=");
+        files.push(worktree);
+        self.within(worktree, purpose).args([repository, files])
+    }
+
     /// A call within a folder. The purpose completes "git could not ...".
     pub(super) fn within<'g>(&'g self, folder: &'g Path, purpose: impl Into<String>) -> Call<'g> {
         Call { git: self, folder, purpose: purpose.into(), arguments: Vec::new(), input: None }

@@ -29,7 +29,7 @@ pub use error::WorktreeError;
 
 use crate::process::Environment;
 use names::Names;
-use repository::{Changes, Repository, Together};
+use repository::{Changes, Repository, Status, Together};
 use tidy::Begun;
 
 /// The worktrees of one run. Many threads use it at once, each for an item of its own.
@@ -128,7 +128,7 @@ impl Worktrees {
         let mut state = self.state();
         let branch = self.names.free(item, &self.repository.branches(&self.names.of_item(item), None)?);
         self.repository.change("make the branch of an item", &Changes::default().create(&branch, &commit))?;
-        let call = self.repository.git.within(&worktree, "put a worktree on its branch");
+        let call = self.repository.git.in_worktree(&worktree, "put a worktree on its branch");
         call.args(["symbolic-ref", "HEAD"]).arg(format!("refs/heads/{branch}")).done()?;
         let place = Place { worktree, branch, found: false };
         let entered = self.entered(&place, false);
@@ -142,7 +142,7 @@ impl Worktrees {
     /// for [`Self::abandon`] to keep its work or not.
     pub fn merge(&self, item: u64) -> Result<Merged, WorktreeError> {
         let Some(place) = self.place(item) else { return self.merged_earlier(item) };
-        let status = self.repository.status(&place.worktree)?;
+        let status = self.status(&place)?;
         if status.branch.as_deref() != Some(OsStr::new(&place.branch)) {
             return Err(WorktreeError::LeftBranch { item, branch: place.branch, found: status.branch });
         }
@@ -285,7 +285,8 @@ impl Worktrees {
 
     /// The user's changes that are in no commit, which items do not see.
     pub fn uncommitted(&self) -> Result<Vec<PathBuf>, WorktreeError> {
-        Ok(self.repository.status(&self.repository.top)?.changed)
+        let call = self.repository.git.within(&self.repository.top, "look at the user's files");
+        Ok(Repository::status(call)?.changed)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -295,6 +296,11 @@ impl Worktrees {
 
     fn place(&self, item: u64) -> Option<Place> {
         self.state().in_flight.get(&item).cloned()
+    }
+
+    fn status(&self, place: &Place) -> Result<Status, WorktreeError> {
+        let call = self.repository.git.in_worktree(&place.worktree, "look at the files of an item");
+        Repository::status(call)
     }
 
     fn entered(&self, place: &Place, again: bool) -> Entered {
@@ -313,13 +319,13 @@ impl Worktrees {
     fn prepare(&self, commit: &str) -> Result<PathBuf, WorktreeError> {
         let git = &self.repository.git;
         let reset = |worktree: &Path| {
-            git.within(worktree, "check out the files of an item")
+            git.in_worktree(worktree, "check out the files of an item")
                 .args(["reset", "--hard", "--quiet", commit, "--"])
                 .done()
         };
         let idle = self.state().idle.pop();
         if let Some(worktree) = idle {
-            let clean = || git.within(&worktree, "clean a worktree").args(["clean", "-ffdxq"]).done();
+            let clean = || git.in_worktree(&worktree, "clean a worktree").args(["clean", "-ffdxq"]).done();
             if reset(&worktree).and_then(|()| clean()).is_ok() {
                 return Ok(worktree);
             }
@@ -343,7 +349,7 @@ impl Worktrees {
 
     /// The item is not in flight any more. Its worktree can be used again.
     fn leave(&self, state: &mut State, item: u64, place: &Place, tip: &str) -> Result<(), WorktreeError> {
-        let call = self.repository.git.within(&place.worktree, "take a worktree off its branch");
+        let call = self.repository.git.in_worktree(&place.worktree, "take a worktree off its branch");
         let detached = call.args(["update-ref", "--no-deref", "HEAD", tip]).done();
         if detached.is_ok() && tidy::is_plain(&place.worktree) {
             state.idle.push(place.worktree.clone());
@@ -356,14 +362,18 @@ impl Worktrees {
 
     /// All that an item has done becomes a commit on its branch, wherever the item went.
     fn commit_all(&self, item: u64, place: &Place) -> Result<(), WorktreeError> {
-        let status = self.repository.status(&place.worktree)?;
+        if !place.worktree.join(".git").exists() {
+            // There is nothing left but what the branch has.
+            return Ok(());
+        }
+        let status = self.status(place)?;
         let on_branch = status.branch.as_deref() == Some(OsStr::new(&place.branch));
         if on_branch && status.changed.is_empty() {
             return Ok(());
         }
         let git = &self.repository.git;
-        git.within(&place.worktree, "keep the work of an item").args(["add", "--all"]).done()?;
-        let tree = git.within(&place.worktree, "keep the work of an item").arg("write-tree").object()?;
+        git.in_worktree(&place.worktree, "keep the work of an item").args(["add", "--all"]).done()?;
+        let tree = git.in_worktree(&place.worktree, "keep the work of an item").arg("write-tree").object()?;
         let tip = self.repository.commit(self.names.full(&place.branch))?;
         let mut parents: Vec<&str> = status.commit.iter().map(String::as_str).collect();
         parents.extend(tip.as_deref().filter(|tip| status.commit.as_deref() != Some(tip)));

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::error::WorktreeError;
-use super::git::{Git, OLDEST, object, path};
+use super::git::{Call, Git, OLDEST, object, path};
 use crate::process::Environment;
 
 /// Who makes a merge when the user has told git no name.
@@ -193,9 +193,8 @@ impl Repository {
         Ok(all)
     }
 
-    /// What a working tree holds that is in no commit: changed files, and new ones that are not ignored.
-    pub(super) fn status(&self, folder: &Path) -> Result<Status, WorktreeError> {
-        let call = self.git.within(folder, "look at the files of a worktree");
+    /// What the working tree of a call holds that is in no commit: changed files, and new ones that are not ignored.
+    pub(super) fn status(call: Call<'_>) -> Result<Status, WorktreeError> {
         let call = call.args(["status", "--porcelain=v2", "--branch", "-z", "--no-renames"]);
         let answer = call.args(["--untracked-files=normal", "--ignore-submodules=untracked"]).bytes()?;
         let mut status = Status { commit: None, branch: None, changed: Vec::new() };

@@ -1,28 +1,23 @@
-//! Worktrees of items, in real repositories with the real git.
+//! What these tests share: a repository with work of the user's in it, and what must be left of it.
 
-#![expect(clippy::unwrap_used, reason = "the lint sees only functions that are tests themselves")]
-
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use threadline_runner::process::Environment;
 use threadline_runner::project::Project;
-use threadline_runner::worktrees::{Closed, Merged, WorktreeError, Worktrees};
+use threadline_runner::worktrees::{Closed, WorktreeError, Worktrees};
 use threadline_store::RunId;
 
 /// A folder that is removed at the end of a test. Its name has what names of folders rarely have.
-struct Folder(PathBuf);
+pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let mut name = OsString::from(format!("threadline-worktrees-{}-{number} a\nb'", std::process::id()));
@@ -41,7 +36,7 @@ impl Drop for Folder {
 }
 
 /// What git sees of the user: a name, and no settings of the machine.
-const USER: [(&str, &str); 6] = [
+pub(crate) const USER: [(&str, &str); 6] = [
     ("GIT_CONFIG_GLOBAL", "/dev/null"),
     ("GIT_CONFIG_SYSTEM", "/dev/null"),
     ("GIT_AUTHOR_NAME", "Ada"),
@@ -50,39 +45,39 @@ const USER: [(&str, &str); 6] = [
     ("GIT_COMMITTER_EMAIL", "ada@example.org"),
 ];
 
-fn environment() -> Environment {
+pub(crate) fn environment() -> Environment {
     let mut environment = Environment::inherited();
     USER.iter().for_each(|(name, value)| environment.set(name, value));
     environment
 }
 
 /// Git as a user calls it. Its whole output.
-fn git(folder: &Path, args: &[&str]) -> String {
+pub(crate) fn git(folder: &Path, args: &[&str]) -> String {
     let output = Command::new("git").args(args).current_dir(folder).envs(USER).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "git {args:?} in {}: {said}", folder.display());
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn commit(folder: &Path, file: &str, content: &str) {
+pub(crate) fn commit(folder: &Path, file: &str, content: &str) {
     fs::write(folder.join(file), content).unwrap();
     git(folder, &["add", "--", file]);
     git(folder, &["commit", "-q", "-m", file]);
 }
 
 /// A project with a repository that has one commit, a changed, a staged and a new file of the user's.
-struct Fixture {
+pub(crate) struct Fixture {
     _folder: Folder,
-    root: PathBuf,
-    environment: Environment,
-    before: Tree,
+    pub(crate) root: PathBuf,
+    pub(crate) environment: Environment,
+    pub(crate) before: Tree,
 }
 
 /// All files of a folder with their bytes, without the store and what git keeps.
-type Tree = BTreeMap<PathBuf, Vec<u8>>;
+pub(crate) type Tree = BTreeMap<PathBuf, Vec<u8>>;
 
 impl Fixture {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = Folder::new();
         let root = folder.0.join("repository");
         fs::create_dir(&root).unwrap();
@@ -104,25 +99,25 @@ impl Fixture {
         Self { _folder: folder, root, environment: environment(), before }
     }
 
-    fn folder(&self) -> PathBuf {
+    pub(crate) fn folder(&self) -> PathBuf {
         self.root.join(".threadline/worktrees/r1")
     }
 
-    fn try_open(&self) -> Result<Worktrees, WorktreeError> {
+    pub(crate) fn try_open(&self) -> Result<Worktrees, WorktreeError> {
         Worktrees::open(&self.root, &self.folder(), &RunId::new("r1").unwrap(), &self.environment)
     }
 
-    fn open(&self) -> Worktrees {
+    pub(crate) fn open(&self) -> Worktrees {
         self.try_open().unwrap()
     }
 
     /// The user's branch, index and files are as they were.
-    fn assert_user_untouched(&self) {
+    pub(crate) fn assert_user_untouched(&self) {
         assert_eq!(users(&self.root), self.before);
     }
 
     /// There are these branches beside the user's, and one worktree: the user's.
-    fn assert_only(&self, branches: &[&str]) {
+    pub(crate) fn assert_only(&self, branches: &[&str]) {
         assert_eq!(self.branches(), branches);
         let listed = git(&self.root, &["worktree", "list", "--porcelain"]);
         assert_eq!(listed.matches("worktree ").count(), 1, "{listed}");
@@ -134,18 +129,18 @@ impl Fixture {
         self.assert_user_untouched();
     }
 
-    fn branches(&self) -> Vec<String> {
+    pub(crate) fn branches(&self) -> Vec<String> {
         let all = git(&self.root, &["for-each-ref", "--format=%(refname:short)"]);
         all.lines().filter(|name| *name != "main").map(str::to_owned).collect()
     }
 
-    fn show(&self, what: &str) -> String {
+    pub(crate) fn show(&self, what: &str) -> String {
         git(&self.root, &["show", what])
     }
 }
 
 /// All that belongs to the user: files, index, where the branch is, and what git says about them.
-fn users(root: &Path) -> Tree {
+pub(crate) fn users(root: &Path) -> Tree {
     let mut tree = Tree::new();
     collect(root, root, &mut tree);
     for file in [".git/HEAD", ".git/index", ".git/config", ".git/refs/heads/main"] {
@@ -169,34 +164,7 @@ fn collect(root: &Path, folder: &Path, tree: &mut Tree) {
     }
 }
 
-fn closed(branch: Option<&str>, commits: u64, kept: &[&str]) -> Closed {
+pub(crate) fn closed(branch: Option<&str>, commits: u64, kept: &[&str]) -> Closed {
     let kept = kept.iter().map(|&name| name.to_owned()).collect();
     Closed { branch: branch.map(str::to_owned), commits, kept, in_flight: Vec::new() }
-}
-
-#[test]
-fn commits_of_items_come_together_on_the_branch_of_the_run() {
-    let fixture = Fixture::new();
-    let worktrees = fixture.open();
-    assert_eq!(worktrees.branch(), "threadline/r1");
-    assert_eq!(worktrees.original(), Some(OsStr::new("main")));
-    assert_eq!(worktrees.base(), git(&fixture.root, &["rev-parse", "main"]).trim());
-    assert_eq!(worktrees.uncommitted().unwrap(), ["changed", "staged", "new"].map(PathBuf::from));
-    let (one, two) = (worktrees.enter(1).unwrap(), worktrees.enter(2).unwrap());
-    assert_ne!(one.worktree, two.worktree);
-    assert_eq!(one.branch, "threadline/r1.item-1");
-    assert_eq!(fs::read_to_string(one.here.join("changed")).unwrap(), "as committed\n");
-    assert!(!one.here.join("new").exists());
-    commit(&one.here, "one", "1\n");
-    commit(&two.here, "two", "2\n");
-    assert_eq!(worktrees.in_flight(), [1, 2]);
-    let Merged::Commit(merged) = worktrees.merge(1).unwrap() else { panic!("not merged") };
-    assert!(matches!(worktrees.merge(2), Ok(Merged::Commit(_))));
-    assert_eq!(worktrees.merge(1), Ok(Merged::Commit(merged)), "again");
-    assert_eq!(fixture.show("threadline/r1:one"), "1\n");
-    assert_eq!(fixture.show("threadline/r1:two"), "2\n");
-    let message = fixture.show("-s --format=%B threadline/r1".split(' ').next_back().unwrap());
-    assert!(message.contains("Merge item 2 of run r1"), "{message}");
-    assert_eq!(worktrees.close().unwrap(), closed(Some("threadline/r1"), 4, &[]));
-    fixture.assert_only(&["threadline/r1"]);
 }

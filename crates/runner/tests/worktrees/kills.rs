@@ -1,0 +1,1 @@
+//! A kill at any instant.

@@ -91,12 +91,26 @@ impl Fixture {
         fs::write(root.join("staged"), "the user's\n").unwrap();
         git(&root, &["add", "staged"]);
         fs::write(root.join("new"), "the user's\n").unwrap();
-        git(&root, &["status"]);
         let project = Project::of(&root).unwrap();
         fs::create_dir(project.store()).unwrap();
         project.ignore_store();
+        Self::of(folder, root)
+    }
+
+    fn of(folder: Folder, root: PathBuf) -> Self {
+        // Git notes when it looked at files. After this there is nothing new to note.
+        git(&root, &["status"]);
         let before = users(&root);
         Self { _folder: folder, root, environment: environment(), before }
+    }
+
+    /// The same once more, which is faster than to make it.
+    pub(crate) fn copy(&self) -> Self {
+        let folder = Folder::new();
+        let root = folder.0.join("repository");
+        let copied = Command::new("cp").arg("-a").arg("--").args([&self.root, &root]).status().unwrap();
+        assert!(copied.success());
+        Self::of(folder, root)
     }
 
     pub(crate) fn folder(&self) -> PathBuf {

@@ -184,7 +184,7 @@ impl Worktrees {
         }
         let mut state = self.state();
         let head = self.head()?;
-        let tip = self.repository.commit(self.names.full(&place.branch))?;
+        let tip = self.repository.commit(Names::full(&place.branch))?;
         let kept = match &tip {
             Some(tip) => keep && !self.repository.contains(&head, tip)?,
             None => false,
@@ -224,7 +224,7 @@ impl Worktrees {
         let Some(original) = self.original().map(OsStr::to_owned) else {
             return Err(WorktreeError::NoOriginal { branch });
         };
-        let full = self.names.full(&original);
+        let full = Names::full(&original);
         let Some(tip) = self.repository.commit(&full)? else {
             return Err(WorktreeError::OriginalGone { original, branch });
         };
@@ -244,21 +244,23 @@ impl Worktrees {
             return Ok(Merged::Nothing);
         }
         let listed = self.repository.listed()?;
-        match listed.into_iter().find(|listed| listed.branch.as_ref() == Some(&full)) {
+        if let Some(listed) = listed.into_iter().find(|listed| listed.branch.as_ref() == Some(&full)) {
             // The commit is made, so git has nothing to merge: it changes the files, or none of them.
-            Some(listed) => {
-                let call = self.repository.git.within(&listed.folder, "merge into the user's branch");
-                let merge = ["merge", "--ff-only", "--no-verify-signatures", "--quiet", "--no-stat"];
-                let answer = call.args(merge).arg(&*commit).answer()?;
-                if answer.code != 0 {
-                    let (folder, said) = (listed.folder, answer.said);
-                    return Err(WorktreeError::InTheWay { original, folder, branch, said });
-                }
+            let (git, purpose) = (&self.repository.git, "merge into the user's branch");
+            let call = if listed.folder == self.repository.top {
+                git.within(&listed.folder, purpose)
+            } else {
+                git.in_worktree(&listed.folder, purpose)
+            };
+            let merge = ["merge", "--ff-only", "--no-verify-signatures", "--quiet", "--no-stat"];
+            let answer = call.args(merge).arg(&*commit).answer()?;
+            if answer.code != 0 {
+                let (folder, said) = (listed.folder, answer.said);
+                return Err(WorktreeError::InTheWay { original, folder, branch, said });
             }
-            None => {
-                let changes = Changes::default().update(&original, &commit, &tip);
-                self.repository.change("merge into the user's branch", &changes)?;
-            }
+        } else {
+            let changes = Changes::default().update(&original, &commit, &tip);
+            self.repository.change("merge into the user's branch", &changes)?;
         }
         Ok(Merged::Commit(commit))
     }
@@ -312,7 +314,7 @@ impl Worktrees {
     fn head(&self) -> Result<String, WorktreeError> {
         let gone =
             || WorktreeError::BranchGone { branch: self.branch().to_owned(), base: self.begun.base.clone() };
-        self.repository.commit(self.names.full(self.branch()))?.ok_or_else(gone)
+        self.repository.commit(Names::full(self.branch()))?.ok_or_else(gone)
     }
 
     /// A worktree on no branch with exactly the files of a commit.
@@ -374,7 +376,7 @@ impl Worktrees {
         let git = &self.repository.git;
         git.in_worktree(&place.worktree, "keep the work of an item").args(["add", "--all"]).done()?;
         let tree = git.in_worktree(&place.worktree, "keep the work of an item").arg("write-tree").object()?;
-        let tip = self.repository.commit(self.names.full(&place.branch))?;
+        let tip = self.repository.commit(Names::full(&place.branch))?;
         let mut parents: Vec<&str> = status.commit.iter().map(String::as_str).collect();
         parents.extend(tip.as_deref().filter(|tip| status.commit.as_deref() != Some(tip)));
         let commit = self.repository.make_commit(&tree, &parents, &self.names.keep_message(item))?;
@@ -390,7 +392,7 @@ impl Worktrees {
         let call = self.repository.git.within(&self.repository.top, "find the merge of an item");
         let call =
             call.args(["log", "--first-parent", "--max-count=1", "--format=%H", "--no-show-signature"]);
-        let call = call.arg(format!("--grep=^{}$", self.names.trailer(item)));
+        let call = call.arg(format!("--grep=^{}$", Names::trailer(item)));
         let found = call.arg(format!("{}..{}", self.begun.base, self.head()?)).arg("--").line()?;
         let found: Option<String> = found.into_string().ok().filter(|commit| !commit.is_empty());
         Ok(found.map_or(Merged::Nothing, Merged::Commit))

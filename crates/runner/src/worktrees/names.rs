@@ -21,7 +21,7 @@ impl Names {
     }
 
     /// The whole name of a branch.
-    pub(super) fn full(&self, branch: impl AsRef<OsStr>) -> OsString {
+    pub(super) fn full(branch: impl AsRef<OsStr>) -> OsString {
         let mut full = OsString::from("refs/heads/");
         full.push(branch);
         full
@@ -77,11 +77,11 @@ impl Names {
 
     pub(super) fn merge_message(&self, item: u64) -> String {
         let run = &self.run;
-        format!("Merge item {item} of run {run}\n\nThreadline-run: {run}\n{}\n", self.trailer(item))
+        format!("Merge item {item} of run {run}\n\nThreadline-run: {run}\n{}\n", Self::trailer(item))
     }
 
     /// The line of a merge by which it is found again.
-    pub(super) fn trailer(&self, item: u64) -> String {
+    pub(super) fn trailer(item: u64) -> String {
         format!("Threadline-item: {item}")
     }
 

@@ -5,7 +5,8 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Mutex;
 
 use super::error::WorktreeError;
 use super::git::{object, path};
@@ -78,7 +79,7 @@ pub(super) fn open(
     let folder = made.map_err(|error| WorktreeError::io(folder, &error))?;
     repository.git.spool(folder.clone());
     remove_locks(&repository, &names)?;
-    let full = names.full(&names.branch);
+    let full = Names::full(&names.branch);
     if let Some(listed) =
         repository.listed()?.into_iter().find(|listed| listed.branch.as_ref() == Some(&full))
     {
@@ -91,7 +92,7 @@ pub(super) fn open(
         }
         (None, found) => begin(&repository, &names, &folder, commit, found.as_deref())?,
     };
-    let worktrees = Worktrees { repository, names, folder, begun, state: Default::default() };
+    let worktrees = Worktrees { repository, names, folder, begun, state: Mutex::default() };
     tidy(&worktrees, &mut worktrees.state())?;
     Ok(worktrees)
 }
@@ -177,7 +178,7 @@ fn in_flight(
         return Ok(None);
     };
     // Without its files it cannot go on; without its branch it was merged or abandoned just before a kill.
-    let whole = worktree.join(".git").is_file() && repository.commit(names.full(&branch))?.is_some();
+    let whole = worktree.join(".git").is_file() && repository.commit(Names::full(&branch))?.is_some();
     Ok(whole.then_some((item, branch)))
 }
 
@@ -263,12 +264,9 @@ fn remove_all(path: &Path) -> Result<(), WorktreeError> {
 /// Makes all folders writable. What fails here is told by the removal that follows.
 fn make_writable(folder: &Path) {
     let _ = fs::set_permissions(folder, fs::Permissions::from_mode(0o700));
-    let folders: Vec<PathBuf> = fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-        .map(|entry| entry.path())
-        .collect();
-    folders.iter().for_each(|folder| make_writable(folder));
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            make_writable(&entry.path());
+        }
+    }
 }

@@ -7,4 +7,5 @@ mod items;
 mod kills;
 mod many;
 mod original;
+mod processes;
 mod repositories;

@@ -27,6 +27,9 @@ enum Fate {
 /// every twentieth does so before it has done anything, every ninth has nothing to do.
 fn work(worktrees: &Worktrees, item: u64) -> Fate {
     let entered = worktrees.enter(item).unwrap();
+    let name = entered.worktree.file_name().unwrap().to_str().unwrap();
+    let number: u64 = name.strip_prefix("r1.").unwrap().parse().unwrap();
+    assert!(number < THREADS, "worktrees are used again");
     assert_eq!(git(&entered.here, &["status", "--porcelain", "--ignored"]), "", "item {item} begins clean");
     if item.is_multiple_of(20) {
         assert_eq!(worktrees.abandon(item, true), Ok(None));

@@ -47,7 +47,9 @@ pub(crate) const USER: [(&str, &str); 6] = [
 
 pub(crate) fn environment() -> Environment {
     let mut environment = Environment::inherited();
-    USER.iter().for_each(|(name, value)| environment.set(name, value));
+    for (name, value) in USER {
+        environment.set(name, value);
+    }
     environment
 }
 
@@ -170,7 +172,8 @@ fn collect(root: &Path, folder: &Path, tree: &mut Tree) {
         let path = entry.unwrap().path();
         if path == root.join(".git") || path == root.join(".threadline") {
             continue;
-        } else if path.is_dir() {
+        }
+        if path.is_dir() {
             collect(root, &path, tree);
         } else {
             tree.insert(path.strip_prefix(root).unwrap().to_owned(), fs::read(&path).unwrap());

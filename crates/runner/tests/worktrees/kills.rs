@@ -168,7 +168,9 @@ impl Run {
             log.sort_unstable();
             assert_eq!(log, self.merged, "each commit once");
         }
-        self.content.iter().for_each(|(what, content)| assert_eq!(fixture.show(what), *content));
+        for (what, content) in self.content {
+            assert_eq!(fixture.show(what), *content);
+        }
     }
 
     /// Kills the run after each of its changes.

@@ -102,8 +102,8 @@ fn two_hundred_items_sixteen_at_once() {
     let mut expected: Vec<String> = merged.iter().map(|item| format!("of-{item}")).collect();
     expected.sort_unstable();
     assert_eq!(found, expected);
-    let merges = git(&fixture.root, &["rev-list", "--merges", "--count", "main..threadline/r1"]);
-    assert_eq!(merges.trim(), merged.len().to_string());
+    let counted = git(&fixture.root, &["rev-list", "--merges", "--count", "main..threadline/r1"]);
+    assert_eq!(counted.trim(), merged.len().to_string());
     for item in &merged {
         assert_eq!(fixture.show(&format!("threadline/r1:of-{item}")), format!("{item}\n"));
     }
@@ -117,19 +117,19 @@ fn two_hundred_items_sixteen_at_once() {
     assert_eq!(settled, contested.collect::<Vec<u64>>());
 
     // What was kept is exactly what failed with work, each with its work.
-    let mut kept: Vec<String> = of(&[Fate::Conflict, Fate::Failed]).iter().map(name).collect();
+    let mut kept: Vec<String> = of(&[Fate::Conflict, Fate::Failed]).into_iter().map(name).collect();
     kept.sort_unstable();
     let mut listed = closed.kept.clone();
     listed.sort_unstable();
     assert_eq!(listed, kept);
     for item in of(&[Fate::Conflict, Fate::Failed]) {
-        assert_eq!(fixture.show(&format!("{}:of-{item}", name(&item))), format!("{item}\n"));
+        assert_eq!(fixture.show(&format!("{}:of-{item}", name(item))), format!("{item}\n"));
     }
     kept.insert(0, "threadline/r1".into());
     fixture.assert_only(&kept.iter().map(String::as_str).collect::<Vec<_>>());
     git(&fixture.root, &["fsck", "--no-dangling", "--strict"]);
 }
 
-fn name(item: &u64) -> String {
+fn name(item: u64) -> String {
     format!("threadline/r1.item-{item}")
 }

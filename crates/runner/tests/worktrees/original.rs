@@ -10,7 +10,9 @@ use crate::fixture::{Fixture, commit, git, users};
 fn run_with(fixture: &Fixture, files: &[(&str, &str)]) -> Worktrees {
     let worktrees = fixture.open();
     let here = worktrees.enter(1).unwrap().here;
-    files.iter().for_each(|(file, content)| commit(&here, file, content));
+    for (file, content) in files {
+        commit(&here, file, content);
+    }
     worktrees.merge(1).unwrap();
     worktrees
 }

@@ -75,6 +75,12 @@ fn step(here: PathBuf, run_id: &str, item: u64) {
     assert_eq!(ended.how, How::Exited(0), "{}", String::from_utf8_lossy(&ended.stderr.read().unwrap()));
 }
 
+/// Tells the first process that something is done, in a line of its own, which the test harness does not write.
+fn report() {
+    let mut out = std::io::stdout().lock();
+    out.write_all(b"\n@\n").and_then(|()| out.flush()).unwrap();
+}
+
 /// Does what is not done.
 fn drive(project: &Path, run_id: &str) {
     let folder = project.join(".threadline/worktrees/r1");
@@ -89,7 +95,7 @@ fn drive(project: &Path, run_id: &str) {
                     if !journal.has(item, "worked") {
                         step(worktrees.enter(item).unwrap().here, run_id, item);
                         journal.record(item, "worked");
-                        println!("\n@");
+                        report();
                     }
                     if fails(item) {
                         worktrees.abandon(item, true).unwrap().unwrap();
@@ -97,7 +103,7 @@ fn drive(project: &Path, run_id: &str) {
                         worktrees.merge(item).unwrap();
                     }
                     journal.record(item, "done");
-                    println!("\n@");
+                    report();
                 }
             });
         }

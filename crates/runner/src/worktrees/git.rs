@@ -33,6 +33,8 @@ const LEFT: &[&str] = &[
     "GIT_EXEC_PATH",
     "GIT_SSH",
     "GIT_SSH_COMMAND",
+    "GIT_SSL_CAINFO",
+    "GIT_SSL_CAPATH",
 ];
 
 /// Settings that hold for every call.

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
 
 use threadline_runner::process::Environment;
 use threadline_runner::project::Project;
@@ -100,8 +101,10 @@ impl Fixture {
     }
 
     fn of(folder: Folder, root: PathBuf) -> Self {
-        // Git notes when it looked at files. After this there is nothing new to note.
+        // Git notes when it looks at files. There is something new to note, and nobody may do so.
         git(&root, &["status"]);
+        let shared = fs::File::options().write(true).open(root.join("shared")).unwrap();
+        shared.set_modified(UNIX_EPOCH + Duration::from_secs(1_000_000_000)).unwrap();
         let before = users(&root);
         Self { _folder: folder, root, environment: environment(), before }
     }

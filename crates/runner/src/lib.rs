@@ -8,6 +8,7 @@
 //! - [`project`]: the folder that may be read and written, and where its store is.
 //! - [`world`]: computed values of the real world.
 //! - [`values`]: outputs, loaded when they are read.
+//! - [`worktrees`]: a git worktree for each item in flight, and a branch for what all of them did.
 
 mod bell;
 pub mod driver;
@@ -23,4 +24,5 @@ pub mod signals;
 mod teller;
 pub mod tools;
 pub mod values;
+pub mod worktrees;
 pub mod world;

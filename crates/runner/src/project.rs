@@ -147,7 +147,7 @@ impl Project {
         }
         let mode =
             how.mode.or_else(|| fs::metadata(&target).ok().map(|found| found.permissions().mode() & 0o7777));
-        replace(&target, content, mode).map_err(shown)?;
+        replace(&target, content.as_bytes(), mode).map_err(shown)?;
         Ok(target)
     }
 
@@ -187,7 +187,7 @@ pub struct WriteHow<'a> {
 }
 
 /// Writes beside it, then takes its place: nobody ever sees half a file.
-fn replace(target: &Path, content: &str, mode: Option<u32>) -> io::Result<()> {
+pub(crate) fn replace(target: &Path, content: &[u8], mode: Option<u32>) -> io::Result<()> {
     let folder = target.parent().unwrap_or(Path::new("/"));
     let beside = folder.join(format!(".threadline-{}", uuid::Uuid::new_v4().simple()));
     let written = (|| {
@@ -196,7 +196,7 @@ fn replace(target: &Path, content: &str, mode: Option<u32>) -> io::Result<()> {
         if let Some(mode) = mode {
             file.set_permissions(fs::Permissions::from_mode(mode))?;
         }
-        file.write_all(content.as_bytes())?;
+        file.write_all(content)?;
         file.sync_all()?;
         fs::rename(&beside, target)
     })();

@@ -1,0 +1,258 @@
+//! The git of the user, called in an environment of ours: nothing is asked of a terminal, no hook runs, nothing in the
+//! variables of this process leads to another repository. It knows no runs and no items.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::error::WorktreeError;
+use crate::process::{Control, Environment, How, Spec, Stdin, run};
+
+/// `git merge-tree --write-tree` came with this one.
+pub(super) const OLDEST: (u32, u32) = (2, 38);
+
+/// How many lines of what git said are kept.
+const KEPT_LINES: usize = 8;
+
+/// All that git may write. It is far above what any of our questions has for an answer.
+const MAX_OUTPUT: u64 = 1 << 30;
+
+/// The variables of git that say who the user is and how others are reached. Every other one is removed: they name
+/// repositories, indexes and dates that are not ours.
+const LEFT: &[&str] = &[
+    "GIT_AUTHOR_NAME",
+    "GIT_AUTHOR_EMAIL",
+    "GIT_COMMITTER_NAME",
+    "GIT_COMMITTER_EMAIL",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CONFIG_NOSYSTEM",
+    "GIT_CEILING_DIRECTORIES",
+    "GIT_DISCOVERY_ACROSS_FILESYSTEM",
+    "GIT_EXEC_PATH",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_SSL_CAINFO",
+    "GIT_SSL_CAPATH",
+];
+
+/// Settings that hold for every call.
+const SETTINGS: &[&str] = &[
+    "core.hooksPath=/dev/null",
+    // Helpers in the background would outlive the call, and are ended with it.
+    "core.fsmonitor=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    // Steps of items call git, too.
+    "core.filesRefLockTimeout=10000",
+    "core.packedRefsTimeout=10000",
+    "submodule.recurse=false",
+    "merge.autoStash=false",
+];
+
+/// How git is called.
+#[derive(Debug)]
+pub(super) struct Git {
+    environment: Environment,
+    spool: PathBuf,
+}
+
+impl Git {
+    pub(super) fn new(environment: &Environment, run: &str) -> Self {
+        let mut environment = environment.clone();
+        let names: Vec<OsString> = environment.names().map(OsStr::to_owned).collect();
+        for name in names {
+            let of_git = name.as_bytes().starts_with(b"GIT_");
+            if of_git && !LEFT.iter().any(|left| name == *left) {
+                environment.remove(name);
+            }
+        }
+        for (name, value) in [
+            ("GIT_TERMINAL_PROMPT", "0"),
+            ("GIT_ASKPASS", "true"),
+            ("SSH_ASKPASS", "true"),
+            ("GIT_EDITOR", "true"),
+            ("GIT_PAGER", "cat"),
+            // To look at the user's files must not rewrite the user's index.
+            ("GIT_OPTIONAL_LOCKS", "0"),
+            ("LC_ALL", "C"),
+        ] {
+            environment.set(name, value);
+        }
+        environment.mark(run, "worktrees");
+        Self { environment, spool: std::env::temp_dir() }
+    }
+
+    /// Where answers go that are too large for memory.
+    pub(super) fn spool(&mut self, folder: PathBuf) {
+        self.spool = folder;
+    }
+
+    /// Commits get this author where the user has told git no name.
+    pub(super) fn fall_back_on(&mut self, name: &str, email: &str) {
+        for role in ["AUTHOR", "COMMITTER"] {
+            self.environment.set(format!("GIT_{role}_NAME"), name);
+            self.environment.set(format!("GIT_{role}_EMAIL"), email);
+        }
+    }
+
+    /// A call within the top of a worktree, and no other: without its link to the repository git would look further
+    /// up, and find the user's own files.
+    pub(super) fn in_worktree<'g>(&'g self, worktree: &'g Path, purpose: impl Into<String>) -> Call<'g> {
+        let mut repository = OsString::from("--git-dir=");
+        repository.push(worktree.join(".git"));
+        let mut files = OsString::from("--work-tree=");
+        files.push(worktree);
+        self.within(worktree, purpose).args([repository, files])
+    }
+
+    /// A call within a folder. The purpose completes "git could not ...".
+    pub(super) fn within<'g>(&'g self, folder: &'g Path, purpose: impl Into<String>) -> Call<'g> {
+        Call { git: self, folder, purpose: purpose.into(), arguments: Vec::new(), input: None }
+    }
+}
+
+/// One call of git, not yet made.
+#[must_use]
+pub(super) struct Call<'g> {
+    git: &'g Git,
+    folder: &'g Path,
+    purpose: String,
+    arguments: Vec<OsString>,
+    input: Option<Vec<u8>>,
+}
+
+/// What git answered.
+pub(super) struct Answer {
+    pub(super) code: i32,
+    pub(super) stdout: Vec<u8>,
+    /// The last lines of what it said.
+    pub(super) said: Vec<String>,
+    purpose: String,
+    command: String,
+}
+
+impl Call<'_> {
+    pub(super) fn args<A: Into<OsString>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
+        self.arguments.extend(arguments.into_iter().map(Into::into));
+        self
+    }
+
+    pub(super) fn arg(self, argument: impl Into<OsString>) -> Self {
+        self.args([argument])
+    }
+
+    pub(super) fn input(mut self, input: Vec<u8>) -> Self {
+        self.input = Some(input);
+        self
+    }
+
+    /// Whatever git answers.
+    pub(super) fn answer(self) -> Result<Answer, WorktreeError> {
+        let mut args: Vec<OsString> = vec!["--no-pager".into(), "--literal-pathspecs".into()];
+        args.extend(SETTINGS.iter().flat_map(|setting| ["-c".into(), OsString::from(setting)]));
+        let shown = self.arguments.iter().map(|argument| argument.to_string_lossy());
+        let command = shown.fold("git".to_owned(), |command, argument| command + " " + &argument);
+        args.extend(self.arguments);
+        let spec = Spec {
+            program: "git".into(),
+            args,
+            env: self.git.environment.clone(),
+            cwd: self.folder.to_owned(),
+            stdin: self.input.map_or(Stdin::Null, |bytes| Stdin::Bytes(bytes.into())),
+            timeout: None,
+            max_output: MAX_OUTPUT,
+            grace: Duration::from_secs(5),
+            spool: self.git.spool.clone(),
+        };
+        // Git is not interrupted: each call is short, and what it leaves half done somebody would have to put right.
+        let ended =
+            run(&spec, &Control::new(), &mut |_, _| {}).map_err(|error| WorktreeError::NoGit { error })?;
+        let unread = |error| WorktreeError::io(&self.git.spool, &error);
+        let said = last_lines(&ended.stderr.read().map_err(unread)?);
+        let code = match ended.how {
+            How::Exited(code) => code,
+            how => {
+                let how = match how {
+                    How::Signalled(signal) => format!("was ended by signal {signal}"),
+                    How::OutputTooLarge(_) => "wrote more than 1 GiB".into(),
+                    How::NeedsTerminal => "asked the terminal for input".into(),
+                    _ => "was ended".into(),
+                };
+                return Err(WorktreeError::Git { purpose: self.purpose, command, how, said });
+            }
+        };
+        let stdout = ended.stdout.read().map_err(unread)?;
+        Ok(Answer { code, stdout, said, purpose: self.purpose, command })
+    }
+
+    /// What git wrote when all went well.
+    pub(super) fn bytes(self) -> Result<Vec<u8>, WorktreeError> {
+        let answer = self.answer()?;
+        if answer.code == 0 { Ok(answer.stdout) } else { Err(answer.refused()) }
+    }
+
+    /// As `bytes`, without the end of the only line.
+    pub(super) fn line(self) -> Result<OsString, WorktreeError> {
+        let mut bytes = self.bytes()?;
+        if bytes.last() == Some(&b'\n') {
+            bytes.pop();
+        }
+        Ok(OsString::from_vec(bytes))
+    }
+
+    /// The name of an object.
+    pub(super) fn object(self) -> Result<String, WorktreeError> {
+        let answer = self.answer()?;
+        if answer.code == 0 { answer.object() } else { Err(answer.refused()) }
+    }
+
+    /// The question answered by git's exit code: yes is 0, no is 1.
+    pub(super) fn holds(self) -> Result<bool, WorktreeError> {
+        let answer = self.answer()?;
+        match answer.code {
+            0 => Ok(true),
+            1 => Ok(false),
+            _ => Err(answer.refused()),
+        }
+    }
+
+    /// Nothing but that all went well.
+    pub(super) fn done(self) -> Result<(), WorktreeError> {
+        self.bytes().map(drop)
+    }
+}
+
+impl Answer {
+    pub(super) fn refused(self) -> WorktreeError {
+        let how = format!("ended with code {}", self.code);
+        WorktreeError::Git { purpose: self.purpose, command: self.command, how, said: self.said }
+    }
+
+    pub(super) fn unknown(&self) -> WorktreeError {
+        let answer: String = String::from_utf8_lossy(&self.stdout).chars().take(200).collect();
+        WorktreeError::Answer { purpose: self.purpose.clone(), answer }
+    }
+
+    fn object(&self) -> Result<String, WorktreeError> {
+        object(self.stdout.trim_ascii()).ok_or_else(|| self.unknown())
+    }
+}
+
+/// The name of an object, if the bytes are one.
+pub(super) fn object(bytes: &[u8]) -> Option<String> {
+    let plain = bytes.len() >= 40 && bytes.iter().all(u8::is_ascii_hexdigit);
+    plain.then(|| String::from_utf8_lossy(bytes).into_owned())
+}
+
+/// The path of these bytes.
+pub(super) fn path(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(bytes))
+}
+
+fn last_lines(bytes: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(KEPT_LINES)..].iter().map(|&line| line.to_owned()).collect()
+}

@@ -1,0 +1,406 @@
+//! A working tree for each item that is being worked on, and one branch for what all of them did.
+//!
+//! A run has a branch, `threadline/RUN`, that begins at the user's commit. An item works in a worktree of its own, on a
+//! branch of its own, `threadline/RUN.item-7`. When it did well its commits are merged into the run's branch, one item
+//! at a time, without a working tree. The user's branch, index and files change in
+//! [`Worktrees::merge_into_original`] and nowhere else.
+//!
+//! Nothing is remembered beside git, so that a kill at any instant loses nothing: an item is in flight as long as one
+//! of the run's worktrees is on its branch; a branch of an item that no worktree is on was kept; anything else is left
+//! over, and [`Worktrees::open`] removes it. A worktree that is done is used for the next item.
+//!
+//! It decides nothing about items: not whether they did well, nor whether they are tried again.
+
+mod error;
+mod git;
+mod names;
+mod repository;
+mod tidy;
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use threadline_store::RunId;
+
+pub use error::WorktreeError;
+
+use crate::process::Environment;
+use names::Names;
+use repository::{Changes, Repository, Status, Together};
+use tidy::Begun;
+
+/// The worktrees of one run. Many threads use it at once, each for an item of its own.
+#[derive(Debug)]
+pub struct Worktrees {
+    repository: Repository,
+    names: Names,
+    /// Where the worktrees are.
+    folder: PathBuf,
+    begun: Begun,
+    /// Held by whoever changes what the worktrees share.
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    in_flight: BTreeMap<u64, Place>,
+    /// Worktrees that are on no branch; their files are those of the item before.
+    idle: Vec<PathBuf>,
+    /// The number of the next worktree.
+    next: u64,
+}
+
+/// Where an item is worked on.
+#[derive(Clone, Debug)]
+struct Place {
+    worktree: PathBuf,
+    branch: String,
+    /// Whether it was here when the worktrees were opened.
+    found: bool,
+}
+
+/// An item's worktree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entered {
+    /// The top of the worktree.
+    pub worktree: PathBuf,
+    /// The folder in it that stands for the one the run was started in.
+    pub here: PathBuf,
+    /// The branch that the item commits on.
+    pub branch: String,
+    /// Whether the item was here before: everything is as it was left. Else it begins with what the run's branch has.
+    pub again: bool,
+}
+
+/// What a merge did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Merged {
+    /// There was nothing to merge.
+    Nothing,
+    /// The commit that has it, made now or earlier.
+    Commit(String),
+}
+
+/// What remains of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Closed {
+    /// The run's branch, if it has commits or items are in flight.
+    pub branch: Option<String>,
+    /// How many commits it has that the user's commit does not.
+    pub commits: u64,
+    /// Branches of items that were kept.
+    pub kept: Vec<String>,
+    /// Items that were neither merged nor abandoned. Their worktrees remain, so that the run can go on.
+    pub in_flight: Vec<u64>,
+}
+
+impl Worktrees {
+    /// Opens the worktrees of a run, or opens them again. What a killed process left half done is put right; items in
+    /// flight stay as they are.
+    ///
+    /// `root` is any folder of the user's repository. `folder` is where the worktrees are; it belongs to this run
+    /// alone. No process of the run may be alive, see [`crate::process::end_left_over`].
+    pub fn open(
+        root: &Path,
+        folder: &Path,
+        run: &RunId,
+        environment: &Environment,
+    ) -> Result<Self, WorktreeError> {
+        let repository = Repository::of(root, environment, run.as_str())?;
+        tidy::open(repository, Names::new(run), folder)
+    }
+
+    /// The worktree of an item, on the item's branch. The first time the item begins with what the run's branch has
+    /// then; until it is merged or abandoned it is given the same worktree again.
+    pub fn enter(&self, item: u64) -> Result<Entered, WorktreeError> {
+        if let Some(place) = self.state().in_flight.get(&item) {
+            return Ok(self.entered(place, true));
+        }
+        let commit = self.head()?;
+        let worktree = self.prepare(&commit)?;
+        let here = worktree.join(&self.repository.prefix);
+        fs::create_dir_all(&here).map_err(|error| WorktreeError::io(&here, &error))?;
+
+        // From here on the item is in flight, so this comes last.
+        let mut state = self.state();
+        let branch = self.names.free(item, &self.repository.branches(&self.names.of_item(item), None)?);
+        self.repository.change("make the branch of an item", &Changes::default().create(&branch, &commit))?;
+        let call = self.repository.git.in_worktree(&worktree, "put a worktree on its branch");
+        call.args(["symbolic-ref", "HEAD"]).arg(format!("refs/heads/{branch}")).done()?;
+        let place = Place { worktree, branch, found: false };
+        let entered = self.entered(&place, false);
+        state.in_flight.insert(item, place);
+        Ok(entered)
+    }
+
+    /// The item did well: its commits go into the run's branch. To merge it again does nothing.
+    ///
+    /// A conflict, or work that is in no commit, is an error. The run's branch is as it was and the item is in flight,
+    /// for [`Self::abandon`] to keep its work or not.
+    pub fn merge(&self, item: u64) -> Result<Merged, WorktreeError> {
+        let Some(place) = self.place(item) else { return self.merged_earlier(item) };
+        let status = self.status(&place)?;
+        if status.branch.as_deref() != Some(OsStr::new(&place.branch)) {
+            return Err(WorktreeError::LeftBranch { item, branch: place.branch, found: status.branch });
+        }
+        let (Some(tip), true) = (status.commit, status.changed.is_empty()) else {
+            return Err(WorktreeError::Uncommitted { item, branch: place.branch, files: status.changed });
+        };
+
+        let mut state = self.state();
+        let head = self.head()?;
+        let changes = Changes::default().delete(&place.branch);
+        let (merged, changes) =
+            match self.repository.put_together(&head, &tip, &self.names.merge_message(item))? {
+                Together::Nothing => (Merged::Nothing, changes),
+                Together::Commit(commit) => {
+                    let changes = changes.update(self.branch(), &commit, &head);
+                    (Merged::Commit(commit), changes)
+                }
+                Together::Conflict(files) => {
+                    let into = self.branch().into();
+                    return Err(WorktreeError::Conflict { from: place.branch, into, files });
+                }
+            };
+        self.repository.change("merge an item", &changes)?;
+        self.leave(&mut state, item, &place, &tip)?;
+        // A kill may have come after the merge and before the end of the item's branch.
+        if merged == Merged::Nothing && place.found { self.merged_earlier(item) } else { Ok(merged) }
+    }
+
+    /// The item failed, or is tried again from the beginning. With `keep` its branch remains if there is any work on
+    /// it; work in no commit is committed there first. What is ignored, or in a repository of its own, is not kept.
+    /// The name of the branch that was kept, now or the last time the item was abandoned.
+    pub fn abandon(&self, item: u64, keep: bool) -> Result<Option<String>, WorktreeError> {
+        let Some(place) = self.place(item) else {
+            let kept = self.repository.branches(&self.names.of_item(item), None)?;
+            return Ok(self.names.last(item, &kept).filter(|_| keep));
+        };
+        if keep {
+            self.commit_all(item, &place)?;
+        }
+        let mut state = self.state();
+        let head = self.head()?;
+        let tip = self.repository.commit(Names::full(&place.branch))?;
+        let kept = match &tip {
+            Some(tip) => keep && !self.repository.contains(&head, tip)?,
+            None => false,
+        };
+        if !kept && tip.is_some() {
+            self.repository.change("drop an item", &Changes::default().delete(&place.branch))?;
+        }
+        self.leave(&mut state, item, &place, tip.as_deref().unwrap_or(&head))?;
+        Ok(kept.then_some(place.branch))
+    }
+
+    /// The run is over, or pauses. Worktrees are removed, but for those of items in flight. The run's branch remains
+    /// if it has commits, and so do branches that were kept.
+    pub fn close(&self) -> Result<Closed, WorktreeError> {
+        let mut state = self.state();
+        tidy::tidy(self, &mut state)?;
+        let in_flight: Vec<u64> = state.in_flight.keys().copied().collect();
+        let working: Vec<&String> = state.in_flight.values().map(|place| &place.branch).collect();
+        let mut kept = self.repository.branches(&self.names.of_items(), None)?;
+        kept.retain(|branch| !working.contains(&branch));
+        let head = self.head()?;
+        let commits = self.repository.count(&self.begun.base, &head)?;
+        let needed = commits > 0 || !in_flight.is_empty();
+        if !needed {
+            // Without this note and without commits, `open` takes the branch for its own.
+            Begun::forget(&self.folder)?;
+            self.repository.change("remove the run's branch", &Changes::default().delete(self.branch()))?;
+        }
+        Ok(Closed { branch: needed.then(|| self.branch().to_owned()), commits, kept, in_flight })
+    }
+
+    /// Merges the run's branch into the branch that the run began on, wherever that is checked out, or nowhere. A
+    /// conflict, or a changed file that would be overwritten, is an error, and everything is as it was.
+    pub fn merge_into_original(&self) -> Result<Merged, WorktreeError> {
+        let _state = self.state();
+        let branch = self.branch().to_owned();
+        let Some(original) = self.original().map(OsStr::to_owned) else {
+            return Err(WorktreeError::NoOriginal { branch });
+        };
+        let full = Names::full(&original);
+        let Some(tip) = self.repository.commit(&full)? else {
+            return Err(WorktreeError::OriginalGone { original, branch });
+        };
+        let head = self.head()?;
+        let commit = if self.repository.contains(&head, &tip)? {
+            head.clone()
+        } else {
+            match self.repository.put_together(&tip, &head, &self.names.final_message(&original))? {
+                Together::Nothing => tip.clone(),
+                Together::Commit(commit) => commit,
+                Together::Conflict(files) => {
+                    return Err(WorktreeError::Conflict { from: branch, into: original, files });
+                }
+            }
+        };
+        if commit == tip {
+            return Ok(Merged::Nothing);
+        }
+        let listed = self.repository.listed()?;
+        if let Some(listed) = listed.into_iter().find(|listed| listed.branch.as_ref() == Some(&full)) {
+            // The commit is made, so git has nothing to merge: it changes the files, or none of them.
+            let (git, purpose) = (&self.repository.git, "merge into the user's branch");
+            let call = if listed.folder == self.repository.top {
+                git.within(&listed.folder, purpose)
+            } else {
+                git.in_worktree(&listed.folder, purpose)
+            };
+            let merge = ["merge", "--ff-only", "--no-verify-signatures", "--quiet", "--no-stat"];
+            let answer = call.args(merge).arg(&*commit).answer()?;
+            if answer.code != 0 {
+                let (folder, said) = (listed.folder, answer.said);
+                return Err(WorktreeError::InTheWay { original, folder, branch, said });
+            }
+        } else {
+            let changes = Changes::default().update(&original, &commit, &tip);
+            self.repository.change("merge into the user's branch", &changes)?;
+        }
+        Ok(Merged::Commit(commit))
+    }
+
+    /// The items that were entered and neither merged nor abandoned.
+    pub fn in_flight(&self) -> Vec<u64> {
+        self.state().in_flight.keys().copied().collect()
+    }
+
+    /// The run's branch.
+    pub fn branch(&self) -> &str {
+        &self.names.branch
+    }
+
+    /// The user's commit that the run began with.
+    pub fn base(&self) -> &str {
+        &self.begun.base
+    }
+
+    /// The user's branch that the run began on.
+    pub fn original(&self) -> Option<&OsStr> {
+        self.begun.original.as_deref()
+    }
+
+    /// The user's changes that are in no commit, which items do not see.
+    pub fn uncommitted(&self) -> Result<Vec<PathBuf>, WorktreeError> {
+        let call = self.repository.git.within(&self.repository.top, "look at the user's files");
+        Ok(Repository::status(call)?.changed)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Whoever panicked left what git knows, and a worktree that is missing here is only not used again.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn place(&self, item: u64) -> Option<Place> {
+        self.state().in_flight.get(&item).cloned()
+    }
+
+    fn status(&self, place: &Place) -> Result<Status, WorktreeError> {
+        let call = self.repository.git.in_worktree(&place.worktree, "look at the files of an item");
+        Repository::status(call)
+    }
+
+    fn entered(&self, place: &Place, again: bool) -> Entered {
+        let here = place.worktree.join(&self.repository.prefix);
+        Entered { worktree: place.worktree.clone(), here, branch: place.branch.clone(), again }
+    }
+
+    /// Where the run's branch is.
+    fn head(&self) -> Result<String, WorktreeError> {
+        let gone =
+            || WorktreeError::BranchGone { branch: self.branch().to_owned(), base: self.begun.base.clone() };
+        self.repository.commit(Names::full(self.branch()))?.ok_or_else(gone)
+    }
+
+    /// A worktree on no branch with exactly the files of a commit.
+    fn prepare(&self, commit: &str) -> Result<PathBuf, WorktreeError> {
+        let git = &self.repository.git;
+        let reset = |worktree: &Path| {
+            git.in_worktree(worktree, "check out the files of an item")
+                .args(["reset", "--hard", "--quiet", commit, "--"])
+                .done()
+        };
+        let idle = self.state().idle.pop();
+        if let Some(worktree) = idle {
+            let clean = || git.in_worktree(&worktree, "clean a worktree").args(["clean", "-ffdxq"]).done();
+            if reset(&worktree).and_then(|()| clean()).is_ok() {
+                return Ok(worktree);
+            }
+            // An item can leave a worktree in ways that git cannot undo. A new one is only slower.
+            tidy::remove_worktree(&self.repository, &worktree)?;
+        }
+        let worktree = {
+            let mut state = self.state();
+            let worktree = self.folder.join(self.names.worktree(state.next));
+            state.next += 1;
+            let call = git.within(&self.repository.top, "make a worktree");
+            call.args(["worktree", "add", "--quiet", "--detach", "--no-checkout", "--"])
+                .arg(&worktree)
+                .arg(commit)
+                .done()?;
+            worktree
+        };
+        reset(&worktree)?;
+        Ok(worktree)
+    }
+
+    /// The item is not in flight any more. Its worktree can be used again.
+    fn leave(&self, state: &mut State, item: u64, place: &Place, tip: &str) -> Result<(), WorktreeError> {
+        let call = self.repository.git.in_worktree(&place.worktree, "take a worktree off its branch");
+        let detached = call.args(["update-ref", "--no-deref", "HEAD", tip]).done();
+        if detached.is_ok() && tidy::is_plain(&place.worktree) {
+            state.idle.push(place.worktree.clone());
+        } else {
+            tidy::remove_worktree(&self.repository, &place.worktree)?;
+        }
+        state.in_flight.remove(&item);
+        Ok(())
+    }
+
+    /// All that an item has done becomes a commit on its branch, wherever the item went.
+    fn commit_all(&self, item: u64, place: &Place) -> Result<(), WorktreeError> {
+        if !place.worktree.join(".git").exists() {
+            // There is nothing left but what the branch has.
+            return Ok(());
+        }
+        let status = self.status(place)?;
+        let on_branch = status.branch.as_deref() == Some(OsStr::new(&place.branch));
+        if on_branch && status.changed.is_empty() {
+            return Ok(());
+        }
+        let git = &self.repository.git;
+        git.in_worktree(&place.worktree, "keep the work of an item").args(["add", "--all"]).done()?;
+        let tree = git.in_worktree(&place.worktree, "keep the work of an item").arg("write-tree").object()?;
+        let tip = self.repository.commit(Names::full(&place.branch))?;
+        let mut parents: Vec<&str> = status.commit.iter().map(String::as_str).collect();
+        parents.extend(tip.as_deref().filter(|tip| status.commit.as_deref() != Some(tip)));
+        let commit = self.repository.make_commit(&tree, &parents, &self.names.keep_message(item))?;
+        let changes = match &tip {
+            Some(tip) => Changes::default().update(&place.branch, &commit, tip),
+            None => Changes::default().create(&place.branch, &commit),
+        };
+        self.repository.change("keep the work of an item", &changes)
+    }
+
+    /// The commit that merged an item that is not in flight.
+    fn merged_earlier(&self, item: u64) -> Result<Merged, WorktreeError> {
+        let call = self.repository.git.within(&self.repository.top, "find the merge of an item");
+        let call =
+            call.args(["log", "--first-parent", "--max-count=1", "--format=%H", "--no-show-signature"]);
+        let call = call.arg(format!("--grep=^{}$", Names::trailer(item)));
+        let found = call.arg(format!("{}..{}", self.begun.base, self.head()?)).arg("--").line()?;
+        let found: Option<String> = found.into_string().ok().filter(|commit| !commit.is_empty());
+        Ok(found.map_or(Merged::Nothing, Merged::Commit))
+    }
+}
+
+/// The last part of a name of a branch, behind `refs/heads/`.
+fn short(full: &OsStr) -> Option<OsString> {
+    use std::os::unix::ffi::OsStrExt;
+    full.as_bytes().strip_prefix(b"refs/heads/").map(|short| OsStr::from_bytes(short).to_owned())
+}

@@ -25,6 +25,8 @@ pub enum Limit {
     Regex,
     /// Computed values kept during one evaluation.
     Computed,
+    /// Bytes of the rows that are kept, as a list or in one.
+    Rows,
 }
 
 impl Limit {
@@ -42,6 +44,7 @@ impl Limit {
             Self::TextResult => "size of a text or list",
             Self::Regex => "size of a compiled pattern",
             Self::Computed => "computed values per evaluation",
+            Self::Rows => "rows kept in a list",
         }
     }
 }
@@ -49,8 +52,10 @@ impl Limit {
 impl Limit {
     /// That a limit of this size was passed, in words.
     pub(crate) fn passed(self, max: u64) -> String {
-        let bytes =
-            matches!(self, Self::Expression | Self::Source | Self::TextResult | Self::Regex | Self::DataSize);
+        let bytes = matches!(
+            self,
+            Self::Expression | Self::Source | Self::TextResult | Self::Regex | Self::DataSize | Self::Rows
+        );
         let size = match (bytes, max) {
             (true, max) if max >= 1 << 20 && max.is_multiple_of(1 << 20) => format!("{} MiB", max >> 20),
             (true, max) if max >= 1 << 10 && max.is_multiple_of(1 << 10) => format!("{} KiB", max >> 10),
@@ -72,7 +77,7 @@ pub struct Limits {
     pub syntax_depth: usize,
     /// Operations of one evaluation: 1,000,000.
     pub operations: u64,
-    /// Bytes of a text result: 64 MiB.
+    /// Bytes of a text result, and of the rows that are kept: 64 MiB.
     pub text_result: usize,
     /// Bytes of a compiled regular expression: 1 MiB.
     pub regex: usize,

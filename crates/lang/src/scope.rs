@@ -9,6 +9,7 @@ use ecow::EcoString;
 
 use crate::document::Definitions;
 use crate::envelope::Envelope;
+use crate::rows::Rows;
 use crate::syntax::{Name, Program};
 use crate::value::{Key, Keys, LastPosition, Object, Repeated, Type, Value};
 
@@ -42,6 +43,8 @@ pub enum Entry {
     Names(Scope),
     /// A value with names of the engine's own in front of its fields.
     Item(Arc<Item>),
+    /// A list that is read page by page.
+    Rows(Arc<dyn Rows>),
     /// A name that will have a value: what is known of it before.
     Promised(Arc<Promise>),
 }
@@ -81,6 +84,11 @@ pub enum Shape {
         /// The fields beside `value` and `meta`.
         also: &'static [(&'static str, Option<Type>)],
     },
+    /// Rows, each an object of these fields.
+    Rows {
+        /// These fields.
+        fields: &'static [(&'static str, Option<Type>)],
+    },
 }
 
 /// What a name was found to stand for, and where.
@@ -100,6 +108,7 @@ pub(crate) enum EntryRef<'a> {
     Unset(&'a EcoString),
     Names(&'a Scope),
     Item(&'a Item),
+    Rows(&'a dyn Rows),
     Promised(&'a Promise),
 }
 
@@ -112,6 +121,7 @@ impl<'a> From<&'a Entry> for EntryRef<'a> {
             Entry::Unset(why) => Self::Unset(why),
             Entry::Names(names) => Self::Names(names),
             Entry::Item(item) => Self::Item(item),
+            Entry::Rows(rows) => Self::Rows(&**rows),
             Entry::Promised(promise) => Self::Promised(promise),
         }
     }

@@ -6,6 +6,7 @@ use ecow::EcoString;
 
 use super::error::{Error, ErrorKind, ParseClass};
 use super::{Span, nearest};
+use crate::limits::Limit;
 use crate::syntax::push_key;
 use crate::value::{JsonStyle, NumberError, Type, Value};
 
@@ -164,6 +165,10 @@ impl Error {
                 hints.push(format!("for a value that may be null give a default: `${{{path}{step}:-text}}`"));
             }
             ErrorKind::Element { cause, .. } => hints.extend(cause.hints()),
+            ErrorKind::Limit { limit: Limit::Rows, .. } => hints.push(
+                "aggregate them with `where`, `count`, `sum` or the like, or take a slice: `[0:100]`"
+                    .to_owned(),
+            ),
             _ => {}
         }
         hints

@@ -1,5 +1,6 @@
 //! Calls of built-ins and computed values.
 
+use super::rows::Source;
 use super::{Eval, Resolution, Val};
 use crate::diag::Span;
 use crate::diag::error::{Error, ErrorKind};
@@ -17,9 +18,16 @@ impl<'a> Eval<'_, '_, 'a> {
         element: Option<NodeId>,
     ) -> Result<Val<'a>, Error> {
         match function.body {
-            Body::Plain(body) => self.plain_call(id, function, body, args, element),
+            Body::Plain(_) | Body::Fold(_) => self.plain_call(id, function, args, element),
+            Body::Each(_) => {
+                let results = self.each_call(id, function, args, element)?;
+                self.settled(id, results)
+            }
             Body::Exists => self.exists(args),
-            Body::Default => self.default(args),
+            Body::Default => {
+                let value = self.default(args)?;
+                self.settled(id, value)
+            }
             // The parser refuses these outside shell and argv fields.
             Body::Binding => Err(self.session.limit(Limit::Operations, self.program.span(id))),
         }
@@ -28,20 +36,24 @@ impl<'a> Eval<'_, '_, 'a> {
     /// Whether the first argument has a value; null is one.
     fn exists(&mut self, args: Run) -> Result<Val<'a>, Error> {
         let first = self.program.list(args)[0];
-        match self.node(first) {
-            Ok(_) => Ok(Value::from(true).into()),
+        let found = match self.source(first) {
+            Ok(Source::Rows(stream)) => self.finish(&stream),
+            found => found.map(|_| ()),
+        };
+        match found {
+            Ok(()) => Ok(Value::from(true).into()),
             Err(error) if error.is_covered() => Ok(Value::from(false).into()),
             Err(error) => Err(error),
         }
     }
 
     /// The first argument, or the second where the first is missing or null.
-    fn default(&mut self, args: Run) -> Result<Val<'a>, Error> {
+    pub(super) fn default(&mut self, args: Run) -> Result<Source<'a>, Error> {
         let (first, second) = (self.program.list(args)[0], self.program.list(args)[1]);
-        match self.node(first) {
-            Ok(value) if !value.is_null() => Ok(value),
-            Err(error) if !error.is_covered() => Err(error),
-            Ok(_) | Err(_) => self.node(second),
+        match self.source(first) {
+            Ok(Source::Value(value)) if value.is_null() => self.source(second),
+            Err(error) if error.is_covered() => self.source(second),
+            found => found,
         }
     }
 
@@ -50,17 +62,39 @@ impl<'a> Eval<'_, '_, 'a> {
         &mut self,
         id: NodeId,
         function: &'static Function,
-        body: fn(&mut Call<'_>) -> Result<Value, FuncError>,
         args: Run,
         element: Option<NodeId>,
     ) -> Result<Val<'a>, Error> {
         let nodes = self.program.list(args);
         let mut values = Vec::with_capacity(nodes.len());
-        for (at, node) in nodes.iter().enumerate() {
-            // What is missing in an argument beside the first is not what a later `default` is about.
-            let value = self.node(*node).map_err(|error| if at > 0 { error.seal() } else { error })?;
-            values.push(value.into_owned());
+        if let Some((first, rest)) = nodes.split_first() {
+            match self.source(*first)? {
+                Source::Value(value) => values.push(value.into_owned()),
+                Source::Rows(stream) => return self.rows_call(id, function, args, element, &stream),
+            }
+            self.more_arguments(rest, &mut values)?;
         }
+        self.invoke(id, function, args, element, &values)
+    }
+
+    /// The arguments behind the first.
+    pub(super) fn more_arguments(&mut self, nodes: &[NodeId], values: &mut Vec<Value>) -> Result<(), Error> {
+        for node in nodes {
+            // What is missing in an argument beside the first is not what a later `default` is about.
+            values.push(self.node(*node).map_err(Error::seal)?.into_owned());
+        }
+        Ok(())
+    }
+
+    /// Carries a function out, with these values for its arguments.
+    pub(super) fn invoke(
+        &mut self,
+        id: NodeId,
+        function: &'static Function,
+        args: Run,
+        element: Option<NodeId>,
+        values: &[Value],
+    ) -> Result<Val<'a>, Error> {
         let limits = self.session.limits;
         let mut patterns = self.session.lend_patterns();
         let before = self.session.fuel;
@@ -76,7 +110,9 @@ impl<'a> Eval<'_, '_, 'a> {
             };
             let element =
                 element.map(|_| &mut apply as &mut dyn FnMut(usize, &Value) -> Result<Value, FuncError>);
-            body(&mut Call { args: &values, element, limits, fuel: &mut fuel, patterns: &mut patterns })
+            let (fuel, patterns) = (&mut fuel, &mut patterns);
+            let mut call = Call { args: values, rows: None, room: u64::MAX, element, limits, fuel, patterns };
+            function.body.run(&mut call)
         };
         self.session.return_patterns(patterns);
         self.session.fuel = self.session.fuel.saturating_sub(before - fuel);
@@ -87,7 +123,7 @@ impl<'a> Eval<'_, '_, 'a> {
     }
 
     /// An element expression, for one element.
-    fn apply(
+    pub(super) fn apply(
         &mut self,
         function: &'static Function,
         element: Option<NodeId>,
@@ -108,7 +144,7 @@ impl<'a> Eval<'_, '_, 'a> {
     }
 
     #[cold]
-    fn function_error(
+    pub(super) fn function_error(
         &self,
         id: NodeId,
         function: &'static Function,

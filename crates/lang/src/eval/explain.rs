@@ -66,6 +66,10 @@ impl Eval<'_, '_, '_> {
             Ok(value) => Ok((**value).clone()),
             Err(error) => Err(error.clone()),
         };
+        self.record_outcome(id, outcome);
+    }
+
+    pub(super) fn record_outcome(&mut self, id: NodeId, outcome: Result<Value, Error>) {
         if let Some(slot) = self.session.outcomes().and_then(|outcomes| outcomes.get_mut(id as usize)) {
             *slot = Some(outcome);
         }

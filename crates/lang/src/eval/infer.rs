@@ -389,6 +389,7 @@ fn entry_types(entry: EntryRef<'_>, steps: Steps<'_>) -> Types {
             super::path::follow(value, steps).map_or(Types::ANY, |value| Types::one(value.kind()))
         }
         EntryRef::Names(_) | EntryRef::Definitions(_) if none_left => Types::one(Type::Object),
+        EntryRef::Rows(_) if none_left => Types::one(Type::List),
         EntryRef::Names(names) => {
             match steps.first().and_then(StepView::key).and_then(|name| names.find(name)) {
                 Some(found) => entry_types(found.entry, steps.after(1)),
@@ -402,7 +403,7 @@ fn entry_types(entry: EntryRef<'_>, steps: Steps<'_>) -> Types {
             let value = value.and_then(|value| super::path::follow(value, steps.after(1)));
             value.map_or(Types::ANY, |value| Types::one(value.kind()))
         }
-        EntryRef::Output(_) | EntryRef::Unset(_) | EntryRef::Item(_) => Types::ANY,
+        EntryRef::Output(_) | EntryRef::Unset(_) | EntryRef::Item(_) | EntryRef::Rows(_) => Types::ANY,
     }
 }
 
@@ -417,6 +418,10 @@ fn promise_types(promise: &Promise, steps: Steps<'_>) -> Types {
         | (Shape::Output { value: kind, .. }, 1, Some("value" | "result")) => Types::promised(*kind),
         (Shape::Output { also, .. }, 1, Some(name)) => field(also, name),
         (Shape::Item { own }, 1, Some(name)) => field(own, name),
+        (Shape::Rows { .. }, 0, _) => Types::one(Type::List),
+        (Shape::Rows { fields }, 2, _) => {
+            steps.after(1).first().and_then(StepView::key).map_or(Types::ANY, |name| field(fields, name))
+        }
         _ => Types::ANY,
     }
 }

@@ -8,6 +8,7 @@ mod check;
 mod explain;
 mod infer;
 mod path;
+mod rows;
 mod session;
 
 use std::ops::Deref;
@@ -68,11 +69,13 @@ pub(crate) struct Eval<'e, 'w, 'a> {
     pub scope: &'a Scope,
     /// The element that an element expression is about.
     pub element: Option<Value>,
+    /// Operations that rows cost within an element expression: the next row does not get them back.
+    pub spent_on_rows: u64,
 }
 
 impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
     pub(crate) fn new(session: &'e mut Session<'w>, program: &'a Program, scope: &'a Scope) -> Self {
-        Self { session, program, scope, element: None }
+        Self { session, program, scope, element: None, spent_on_rows: 0 }
     }
 
     /// Appends text with references to `out`.
@@ -154,6 +157,9 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
         match self.program.node(id) {
             Node::Const(value) => Ok(Val::Ref(value)),
             Node::Path(path) => self.path(path, id),
+            Node::Binary(op @ (BinaryOp::In | BinaryOp::NotIn), left, right) => {
+                self.membership(id, *op, *left, *right)
+            }
             Node::Binary(op, left, right) => self.binary(id, *op, *left, *right),
             Node::And(operands) => self.logic(*operands, false),
             Node::Or(operands) => self.logic(*operands, true),
@@ -173,7 +179,10 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
             Node::Element(steps) => self.element_path(id, *steps),
             Node::Walk(base, steps) => self.walk_node(*base, *steps),
             Node::Index(base, index) => self.index(id, *base, *index),
-            Node::Slice(base, from, to) => self.slice(id, *base, *from, *to),
+            Node::Slice(base, from, to) => {
+                let sliced = self.slice(id, *base, *from, *to)?;
+                self.settled(id, sliced)
+            }
             Node::Call { function, args, element } => self.call(id, function, *args, *element),
             Node::Compute { kind, args } => self.computed(id, kind.as_str(), *args),
             Node::List(items) => {

@@ -1,12 +1,14 @@
 //! Paths: who answers for a root, envelopes and their aliases, steps into values, indexes and slices.
 
-use ecow::EcoString;
+use ecow::{EcoString, eco_format};
 
+use super::rows::{ALL, Source, Stream, counted};
 use super::{Eval, Resolution, Val};
 use crate::diag::Span;
 use crate::diag::error::{Error, ErrorKind, Read};
 use crate::document::Definitions;
 use crate::envelope::{Envelope, MOVED_TO_META, OPTIONAL_META};
+use crate::rows::Rows;
 use crate::scope::{EntryRef, Item, Promise, Scope, Shape};
 use crate::syntax::{NodeId, Path, RootKind, Run, StepKind, StepView, Steps};
 use crate::value::{Key, Type, Value};
@@ -101,7 +103,7 @@ impl<'a> Eval<'_, '_, 'a> {
                         EntryRef::Promised(promise) => {
                             return check_promise(promise, steps.to(taken).text(root), steps.after(taken));
                         }
-                        _ => return self.path(path, id).map(|_| ()),
+                        _ => return self.path_source(path, id).map(|_| ()),
                     }
                 }
                 Ok(())
@@ -110,12 +112,30 @@ impl<'a> Eval<'_, '_, 'a> {
                 check_promise(promise, steps.to(1).text(root), steps.after(1))
             }
             (_, Some(EntryRef::Promised(promise))) => check_promise(promise, root.to_owned(), steps),
-            _ => self.path(path, id).map(|_| ()),
+            _ => self.path_source(path, id).map(|_| ()),
         }
     }
 
     #[inline(never)]
     fn any_path(&mut self, path: &'a Path, id: NodeId) -> Result<Val<'a>, Error> {
+        let source = self.any_source(path, id)?;
+        self.settled(id, source)
+    }
+
+    /// A path from a root of the scope, which may lead to rows.
+    #[inline]
+    pub(super) fn path_source(&mut self, path: &'a Path, id: NodeId) -> Result<Source<'a>, Error> {
+        if path.kind == RootKind::Named
+            && self.session.unwatched
+            && let Some(value) = self.scope.plain(path.root, self.program, &path.last)
+            && let Some(value) = follow(value, self.program.steps(path.steps))
+        {
+            return Ok(Source::Value(Val::Ref(value)));
+        }
+        self.any_source(path, id)
+    }
+
+    fn any_source(&mut self, path: &'a Path, id: NodeId) -> Result<Source<'a>, Error> {
         let span = self.program.span(id);
         let steps = self.program.steps(path.steps);
         let mut answer = Answer { traced: self.session.traces(), ..Answer::default() };
@@ -125,10 +145,16 @@ impl<'a> Eval<'_, '_, 'a> {
             RootKind::Nodes => self.nodes(steps, span, &mut answer),
             RootKind::Named => self.named(path, steps, span, &mut answer),
         };
+        let rows = answer.rows;
         if answer.traced {
-            self.trace(path, steps, span, answer, result.as_deref().ok());
+            let shown = rows.map(|rows| counted(usize::try_from(rows.len()).unwrap_or(usize::MAX)));
+            let value = shown.as_ref().or(result.as_deref().ok()).filter(|_| result.is_ok());
+            self.trace(path, steps, span, answer, value);
         }
-        result
+        match rows {
+            Some(rows) if result.is_ok() => Ok(Source::Rows(Box::new(Stream::new(rows, span)))),
+            _ => result.map(Source::Value),
+        }
     }
 
     fn named(
@@ -136,7 +162,7 @@ impl<'a> Eval<'_, '_, 'a> {
         path: &'a Path,
         steps: Steps<'a>,
         span: Span,
-        answer: &mut Answer,
+        answer: &mut Answer<'a>,
     ) -> Result<Val<'a>, Error> {
         let root = self.program.name(path.root);
         let Some(found) = self.scope.lookup(path.root, self.program, &path.last) else {
@@ -158,13 +184,20 @@ impl<'a> Eval<'_, '_, 'a> {
         root: &dyn Fn() -> String,
         steps: Steps<'a>,
         span: Span,
-        answer: &mut Answer,
+        answer: &mut Answer<'a>,
     ) -> Result<Val<'a>, Error> {
         match entry {
             EntryRef::Plain(value) => walk(value, steps, root).map(Val::Ref),
             EntryRef::Output(envelope) => self.output(envelope, root, steps, span, answer),
             EntryRef::Names(names) => self.of_names(names, root, steps, span, answer),
             EntryRef::Item(item) => self.item(item, root, steps, span),
+            EntryRef::Rows(rows) => match steps.first() {
+                None => {
+                    answer.rows = Some(rows);
+                    Ok(Value::NULL.into())
+                }
+                Some(first) => self.of_rows(rows, first, root, steps, span),
+            },
             EntryRef::Promised(Promise { why, .. }) | EntryRef::Unset(why) => {
                 let path = steps.text(&root());
                 Err(Error::new(ErrorKind::Unset { path, why: why.clone() }, span))
@@ -181,7 +214,7 @@ impl<'a> Eval<'_, '_, 'a> {
         root: &dyn Fn() -> String,
         steps: Steps<'a>,
         span: Span,
-        answer: &mut Answer,
+        answer: &mut Answer<'a>,
     ) -> Result<Val<'a>, Error> {
         let Some(first) = steps.first() else {
             return self.all_names(names, root, steps, span);
@@ -206,7 +239,11 @@ impl<'a> Eval<'_, '_, 'a> {
         let mut entries = Vec::new();
         for name in names.names() {
             let Some(found) = names.find(&name) else { continue };
-            let value = self.entry(found.entry, root, none, span, &mut Answer::default())?;
+            let mut answer = Answer::default();
+            let mut value = self.entry(found.entry, root, none, span, &mut answer)?;
+            if let Some(rows) = answer.rows {
+                value = self.all_rows(rows, span)?.into();
+            }
             entries.push((name, value.clone()));
         }
         Value::object(entries).map(Val::Own).map_err(|oversized| Error::oversized(oversized, span))
@@ -235,6 +272,45 @@ impl<'a> Eval<'_, '_, 'a> {
         walk(&item.value, steps, root).map(Val::Ref)
     }
 
+    /// A path from rows: the first step is an index.
+    fn of_rows(
+        &mut self,
+        rows: &'a dyn Rows,
+        first: StepView<'a>,
+        root: &dyn Fn() -> String,
+        steps: Steps<'a>,
+        span: Span,
+    ) -> Result<Val<'a>, Error> {
+        let stream = Stream::new(rows, span);
+        let index = match first {
+            StepView::Index(index) => index,
+            StepView::Digits(name) => digits(name),
+            step => return Err(self.step_into_rows(&stream, root(), step, steps.span())?),
+        };
+        let Some(row) = self.row(&stream, index)? else {
+            let index = if let StepView::Digits(name) = first { name.into() } else { eco_format!("{index}") };
+            let kind = ErrorKind::IndexNotFound { path: root(), index, len: stream.len().unwrap_or(0) };
+            return Err(Error::new(kind, steps.span()));
+        };
+        walk(&row, steps.after(1), || steps.to(1).text(&root())).map(|value| Val::Own(value.clone()))
+    }
+
+    /// The error of a step into rows that is no index.
+    #[cold]
+    fn step_into_rows(
+        &mut self,
+        stream: &Stream<'a>,
+        path: String,
+        step: StepView<'_>,
+        span: Span,
+    ) -> Result<Error, Error> {
+        // The first row shows what is meant.
+        let first = self.list(stream, 0..1, span)?;
+        let hint = step_hint(&path, step, &first);
+        let kind = ErrorKind::StepIntoType { path, step: step.to_string(), kind: Type::List, hint };
+        Ok(Error::new(kind, span))
+    }
+
     /// The value of a path without asking the world or evaluating definitions.
     pub(super) fn peek(&self, path: &Path) -> Option<&'a Value> {
         let steps = self.program.steps(path.steps);
@@ -247,9 +323,11 @@ impl<'a> Eval<'_, '_, 'a> {
                 Some(_) => None,
             },
             EntryRef::Item(item) => follow(&item.value, steps),
-            EntryRef::Names(_) | EntryRef::Definitions(_) | EntryRef::Unset(_) | EntryRef::Promised(_) => {
-                None
-            }
+            EntryRef::Names(_)
+            | EntryRef::Rows(_)
+            | EntryRef::Definitions(_)
+            | EntryRef::Unset(_)
+            | EntryRef::Promised(_) => None,
         }
     }
 
@@ -277,7 +355,7 @@ impl<'a> Eval<'_, '_, 'a> {
 
     // ---- outputs ---------------------------------------------------------------------------------------
 
-    fn nodes(&mut self, steps: Steps<'a>, span: Span, answer: &mut Answer) -> Result<Val<'a>, Error> {
+    fn nodes(&mut self, steps: Steps<'a>, span: Span, answer: &mut Answer<'a>) -> Result<Val<'a>, Error> {
         // The parser lets no path without a name of a node through.
         let id = steps.first().and_then(StepView::key).unwrap_or_default();
         let Some(found) = self.scope.output(id) else {
@@ -298,7 +376,7 @@ impl<'a> Eval<'_, '_, 'a> {
         root: &dyn Fn() -> String,
         steps: Steps<'a>,
         span: Span,
-        answer: &mut Answer,
+        answer: &mut Answer<'a>,
     ) -> Result<Val<'a>, Error> {
         let rest = steps.after(1);
         match steps.first().map(|step| step.key().unwrap_or_default()) {
@@ -355,7 +433,7 @@ impl<'a> Eval<'_, '_, 'a> {
         name: &str,
         steps: Steps<'a>,
         span: Span,
-        answer: &mut Answer,
+        answer: &mut Answer<'a>,
     ) -> Result<Val<'a>, Error> {
         let root = root();
         let moved = if MOVED_TO_META.contains(&name) { envelope.meta.get(name) } else { None };
@@ -384,7 +462,7 @@ impl<'a> Eval<'_, '_, 'a> {
 
     // ---- the world and definitions ---------------------------------------------------------------------
 
-    fn env(&mut self, steps: Steps<'_>, span: Span, answer: &mut Answer) -> Result<Val<'a>, Error> {
+    fn env(&mut self, steps: Steps<'_>, span: Span, answer: &mut Answer<'a>) -> Result<Val<'a>, Error> {
         answer.computed = true;
         answer.scope = "env".into();
         // The parser lets no path without a name of a variable through.
@@ -393,7 +471,7 @@ impl<'a> Eval<'_, '_, 'a> {
         walk(&value, steps.after(1), || steps.to(1).text("env")).map(|value| Val::Own(value.clone()))
     }
 
-    fn uuid(&mut self, steps: Steps<'_>, span: Span, answer: &mut Answer) -> Result<Val<'a>, Error> {
+    fn uuid(&mut self, steps: Steps<'_>, span: Span, answer: &mut Answer<'a>) -> Result<Val<'a>, Error> {
         answer.computed = true;
         answer.scope = "uuid".into();
         let value = self.session.compute("uuid", Vec::new(), span)?;
@@ -442,7 +520,12 @@ impl<'a> Eval<'_, '_, 'a> {
     }
 
     pub(super) fn index(&mut self, id: NodeId, base: NodeId, index: NodeId) -> Result<Val<'a>, Error> {
-        let value = self.node(base)?;
+        let value = match self.source(base)? {
+            Source::Rows(stream) if stream.len().is_some() => {
+                return self.index_of_rows(id, &stream, base, index);
+            }
+            source => self.settled(base, source)?,
+        };
         let key = self.node(index)?;
         let step = match (key.as_str(), key.as_i64()) {
             (Some(name), _) => StepView::Quoted(name),
@@ -475,6 +558,30 @@ impl<'a> Eval<'_, '_, 'a> {
         })
     }
 
+    fn index_of_rows(
+        &mut self,
+        id: NodeId,
+        stream: &Stream<'a>,
+        base: NodeId,
+        index: NodeId,
+    ) -> Result<Val<'a>, Error> {
+        let (key, span) = (self.node(index)?, self.program.span(index));
+        let path = self.program.text(self.program.span(base)).to_owned();
+        if let Some(name) = key.as_str() {
+            return Err(self.step_into_rows(stream, path, StepView::Quoted(name), span)?);
+        }
+        if key.kind() != Type::Int {
+            let place = "an index".to_owned();
+            let kind = ErrorKind::Expected { place, expected: "an int", got: key.kind(), hint: None };
+            return Err(Error::new(kind, span).with_reads(self.reads(id)));
+        }
+        let row = key.as_i64().map(|index| self.row(stream, index)).transpose()?.flatten();
+        row.map(Val::Own).ok_or_else(|| {
+            let (index, len) = (key.to_string().into(), stream.len().unwrap_or(0));
+            Error::new(ErrorKind::IndexNotFound { path, index, len }, span)
+        })
+    }
+
     /// Elements or characters from one position to before another, clamped to what there is.
     pub(super) fn slice(
         &mut self,
@@ -482,21 +589,24 @@ impl<'a> Eval<'_, '_, 'a> {
         base: NodeId,
         from: Option<NodeId>,
         to: Option<NodeId>,
-    ) -> Result<Val<'a>, Error> {
-        let value = self.node(base)?;
+    ) -> Result<Source<'a>, Error> {
+        let value = match self.source(base)? {
+            Source::Value(value) => value,
+            Source::Rows(stream) => return self.slice_of_rows(id, stream, from, to),
+        };
         let from = self.bound(from)?;
         let to = self.bound(to)?;
         if let Some(items) = value.as_list() {
             let range = clamp(from, to, items.len());
             return Value::list(items[range].to_vec())
-                .map(Val::Own)
+                .map(|list| Source::Value(Val::Own(list)))
                 .map_err(|oversized| self.oversized(id, oversized));
         }
         if let Some(text) = value.as_str() {
             let range = clamp(from, to, text.chars().count());
             let start = byte_of(text, range.start);
             let end = start + byte_of(&text[start..], range.len());
-            return Ok(Value::from(&text[start..end]).into());
+            return Ok(Source::Value(Value::from(&text[start..end]).into()));
         }
         let kind = ErrorKind::Expected {
             place: "a slice".to_owned(),
@@ -505,6 +615,35 @@ impl<'a> Eval<'_, '_, 'a> {
             hint: None,
         };
         Err(Error::new(kind, self.program.span(id)).with_reads(self.reads(id)))
+    }
+
+    fn slice_of_rows(
+        &mut self,
+        id: NodeId,
+        mut stream: Box<Stream<'a>>,
+        from: Option<NodeId>,
+        to: Option<NodeId>,
+    ) -> Result<Source<'a>, Error> {
+        let bounds = self.bound(from).and_then(|from| Ok((from, self.bound(to)?)));
+        let (from, to) = match bounds {
+            Ok(bounds) => bounds,
+            Err(error) => return self.finish(&stream).and(Err(error)),
+        };
+        if let Some(len) = stream.len() {
+            stream.narrow(&clamp(from, to, len));
+            return Ok(Source::Rows(stream));
+        }
+        let span = self.program.span(id);
+        let from_start = from.is_none_or(|from| from >= 0) && to.is_none_or(|to| to >= 0);
+        if from_start {
+            let part = clamp(from, to, usize::MAX);
+            return self.list(&stream, part, span).map(|list| Source::Value(list.into()));
+        }
+        let list = self.list(&stream, ALL, span)?;
+        let items = list.as_list().unwrap_or_default();
+        Value::list(items[clamp(from, to, items.len())].to_vec())
+            .map(|list| Source::Value(list.into()))
+            .map_err(|oversized| self.oversized(id, oversized))
     }
 
     fn bound(&mut self, node: Option<NodeId>) -> Result<Option<i64>, Error> {
@@ -527,7 +666,14 @@ impl<'a> Eval<'_, '_, 'a> {
 
     // ---- trace -----------------------------------------------------------------------------------------
 
-    fn trace(&mut self, path: &Path, steps: Steps<'_>, span: Span, answer: Answer, value: Option<&Value>) {
+    fn trace(
+        &mut self,
+        path: &Path,
+        steps: Steps<'_>,
+        span: Span,
+        answer: Answer<'_>,
+        value: Option<&Value>,
+    ) {
         let resolution = Resolution {
             reference: self.program.text(span).into(),
             root: self.program.name(path.root).into(),
@@ -575,6 +721,30 @@ fn check_promise(promise: &Promise, root: String, steps: Steps<'_>) -> Result<()
             Err(not_in_envelope(&envelope, &root, steps))
         }
         (Shape::Item { .. }, None) => Ok(()),
+        (Shape::Rows { fields }, _) => check_rows(fields, root, steps),
+    }
+}
+
+/// The error of steps into rows of known fields.
+fn check_rows(fields: &[(&str, Option<Type>)], root: String, steps: Steps<'_>) -> Result<(), Error> {
+    if let Some(step @ (StepView::Name(_) | StepView::Quoted(_))) = steps.first() {
+        let row = Value::object(fields.iter().map(|(name, _)| (EcoString::from(*name), Value::NULL)));
+        let first = row.and_then(|row| Value::list(vec![row])).unwrap_or_default();
+        let hint = step_hint(&root, step, &first);
+        let kind = ErrorKind::StepIntoType { path: root, step: step.to_string(), kind: Type::List, hint };
+        return Err(Error::new(kind, steps.span()));
+    }
+    let (row, rest) = (steps.to(1).text(&root), steps.after(1));
+    let Some(step) = rest.first() else { return Ok(()) };
+    let name = step.key().unwrap_or_default();
+    match fields.iter().find(|(field, _)| *field == name) {
+        Some((_, kind)) => check_type(*kind, rest.to(1).text(&row), rest.after(1)),
+        None if step.key().is_none() => check_type(Some(Type::Object), row, rest),
+        None => {
+            let available = fields.iter().map(|(name, _)| EcoString::from(*name)).collect();
+            let kind = ErrorKind::FieldNotFound { path: row, field: name.into(), available, hint: None };
+            Err(Error::new(kind, rest.span()))
+        }
     }
 }
 
@@ -608,14 +778,16 @@ fn definition_position(definitions: &Definitions, root: &str, steps: Steps<'_>) 
 
 /// Who answered a reference, for the trace.
 #[derive(Default)]
-struct Answer {
+struct Answer<'a> {
     traced: bool,
     scope: EcoString,
     path: Option<String>,
     computed: bool,
+    /// The rows that the path leads to.
+    rows: Option<&'a dyn Rows>,
 }
 
-impl Answer {
+impl Answer<'_> {
     /// The path that was meant, when somebody wants to know.
     fn is(&mut self, path: impl FnOnce() -> String) {
         if self.traced {

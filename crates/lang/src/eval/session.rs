@@ -197,6 +197,19 @@ impl<'w> Session<'w> {
         self.trace().map(std::mem::take).unwrap_or_default()
     }
 
+    /// Of the resolutions from a position on, drops those behind a second one that repeat a reference.
+    pub(super) fn drop_repeated(&mut self, from: usize, behind: usize) {
+        let Some(trace) = self.trace() else { return };
+        for made in trace.split_off(behind.min(trace.len())) {
+            let same = |known: &Resolution| {
+                (known.span, &known.origin, &known.within) == (made.span, &made.origin, &made.within)
+            };
+            if !trace[from.min(trace.len())..].iter().any(same) {
+                trace.push(made);
+            }
+        }
+    }
+
     /// How many resolutions there are so far.
     pub(crate) fn trace_len(&self) -> usize {
         self.rare.as_ref().and_then(|rare| rare.trace.as_ref()).map_or(0, Vec::len)
@@ -275,7 +288,7 @@ impl<'w> Session<'w> {
             Limit::EvaluationDepth => u64::from(super::MAX_EVALUATION_DEPTH),
             Limit::Operations => self.limits.operations,
             Limit::Digits => crate::value::MAX_DIGITS as u64,
-            Limit::TextResult => self.limits.text_result as u64,
+            Limit::TextResult | Limit::Rows => self.limits.text_result as u64,
             Limit::Regex => self.limits.regex as u64,
             Limit::Computed => self.limits.computed as u64,
         };

@@ -2,6 +2,7 @@
 //!
 //! An argument that was not given reads as null, so that a body never indexes past its arguments.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::measure::{self, Form};
@@ -99,9 +100,35 @@ impl<'a> Call<'a> {
     /// of it, or with itself when there is none.
     pub(super) fn each(
         &mut self,
-        mut visit: impl FnMut(&mut Self, usize, &'a Value, Value) -> Result<(), FuncError>,
+        visit: impl FnMut(&mut Self, usize, &Value, Value) -> Result<(), FuncError>,
     ) -> Result<(), FuncError> {
-        for (index, item) in self.list(0)?.iter().enumerate() {
+        self.each_within(|len| 0..len, visit)
+    }
+
+    /// Visits the elements of a part of the list. Of rows whose number is not known it visits all.
+    pub(super) fn each_within(
+        &mut self,
+        part: impl FnOnce(usize) -> Range<usize>,
+        mut visit: impl FnMut(&mut Self, usize, &Value, Value) -> Result<(), FuncError>,
+    ) -> Result<(), FuncError> {
+        if let Some(rows) = &mut self.rows {
+            let (part, refills, fuel) = (rows.len.map_or(0..usize::MAX, part), rows.refills, *self.fuel);
+            let Some(each) = rows.each.take() else { return Ok(()) };
+            each(part, &mut |index, item, result| {
+                if refills {
+                    *self.fuel = fuel;
+                }
+                self.spend(1)?;
+                visit(self, index, item, result)
+            })?;
+            if refills {
+                *self.fuel = fuel;
+            }
+            return Ok(());
+        }
+        let list = self.list(0)?;
+        let part = part(list.len());
+        for (index, item) in list.iter().enumerate().take(part.end).skip(part.start) {
             self.spend(1)?;
             let result = match &mut self.element {
                 Some(element) => element(index, item)?,
@@ -112,9 +139,40 @@ impl<'a> Call<'a> {
         Ok(())
     }
 
+    /// How many elements there are in the list that is the first argument.
+    pub(super) fn len(&mut self) -> Result<usize, FuncError> {
+        let Some(rows) = &self.rows else { return Ok(self.list(0)?.len()) };
+        if let Some(len) = rows.len {
+            return Ok(len);
+        }
+        let mut len = 0;
+        self.each(|_, _, _, _| {
+            len += 1;
+            Ok(())
+        })?;
+        Ok(len)
+    }
+
+    /// Whether an element expression was given.
+    pub(super) fn has_element(&self) -> bool {
+        self.element.is_some() || self.rows.as_ref().is_some_and(|rows| rows.element)
+    }
+
+    /// A part of the elements that is kept. Of a list it is there already; of rows only so much is.
+    pub(super) fn keep(&mut self, value: &Value) -> Result<Value, FuncError> {
+        self.make_room(value.size())?;
+        Ok(value.clone())
+    }
+
+    /// Counts bytes that are kept.
+    pub(super) fn make_room(&mut self, bytes: u64) -> Result<(), FuncError> {
+        self.room = self.room.checked_sub(bytes).ok_or(FuncError::Limit(Limit::Rows))?;
+        Ok(())
+    }
+
     /// An element, or what the element expression made of it, is not what the function takes.
     pub(super) fn wrong_element(&self, index: usize, expected: &'static str, got: Type) -> FuncError {
-        if self.element.is_some() {
+        if self.has_element() {
             return FuncError::ElementType { index, expected, got };
         }
         let why = format!("the element at index {index} is {}, not {expected}", got.with_article());

@@ -18,7 +18,7 @@ pub(super) const COLLECT: Function = Function {
     returns: "list",
     doc: "a field of each element, or any expression over it; the same as `each`",
     examples: &[(r#"[{"id": 1}, {"id": 2}] | collect("id")"#, "[1,2]")],
-    body: Body::Plain(each),
+    body: Body::Each(result),
 };
 
 pub(super) const COUNT: Function = Function {
@@ -33,7 +33,7 @@ pub(super) const COUNT: Function = Function {
         (r#"[5, 8, 9] | count("it > 5")"#, "2"),
         ("count([5, 8, 9])", "3"),
     ],
-    body: Body::Plain(count),
+    body: Body::Fold(count),
 };
 
 pub(super) const EACH: Function = Function {
@@ -47,7 +47,7 @@ pub(super) const EACH: Function = Function {
         (r#"["a", "b"] | each("upper(it)")"#, r#"["A","B"]"#),
         (r#"[{"n": 1}, {"n": 2}] | each("n * 10")"#, "[10,20]"),
     ],
-    body: Body::Plain(each),
+    body: Body::Each(result),
 };
 
 pub(super) const FIRST: Function = Function {
@@ -58,7 +58,7 @@ pub(super) const FIRST: Function = Function {
     returns: "any",
     doc: "the first element; missing when the list is empty",
     examples: &[("first([7, 8])", "7"), (r#"[] | first | default("none")"#, r#""none""#)],
-    body: Body::Plain(first),
+    body: Body::Fold(first),
 };
 
 pub(super) const FLATTEN: Function = Function {
@@ -69,7 +69,7 @@ pub(super) const FLATTEN: Function = Function {
     returns: "list",
     doc: "the list with the lists in it opened, so many levels deep (1 when left out)",
     examples: &[("flatten([1, [2, [3]]])", "[1,2,[3]]"), ("[1, [2, [3]]] | flatten(2)", "[1,2,3]")],
-    body: Body::Plain(flatten),
+    body: Body::Fold(flatten),
 };
 
 pub(super) const GROUP_BY: Function = Function {
@@ -86,7 +86,7 @@ pub(super) const GROUP_BY: Function = Function {
         ),
         (r#"[1, 2, 3] | group_by("it % 2 == 0")"#, r#"{"false":[1,3],"true":[2]}"#),
     ],
-    body: Body::Plain(group_by),
+    body: Body::Fold(group_by),
 };
 
 pub(super) const ITEMS: Function = Function {
@@ -122,7 +122,7 @@ pub(super) const LAST: Function = Function {
     returns: "any",
     doc: "the last element; missing when the list is empty",
     examples: &[("last([7, 8])", "8")],
-    body: Body::Plain(last),
+    body: Body::Fold(last),
 };
 
 pub(super) const LEN: Function = Function {
@@ -133,7 +133,7 @@ pub(super) const LEN: Function = Function {
     returns: "int",
     doc: "the code points of a text, the elements of a list, the entries of an object",
     examples: &[("len([1, 2])", "2"), (r#"len("héllo")"#, "5"), (r#"{"a": 1} | len"#, "1")],
-    body: Body::Plain(len),
+    body: Body::Fold(len),
 };
 
 pub(super) const REVERSE: Function = Function {
@@ -144,7 +144,7 @@ pub(super) const REVERSE: Function = Function {
     returns: "list",
     doc: "the elements from last to first",
     examples: &[("reverse([1, 2, 3])", "[3,2,1]")],
-    body: Body::Plain(reverse),
+    body: Body::Fold(reverse),
 };
 
 pub(super) const SORT: Function = Function {
@@ -159,7 +159,7 @@ pub(super) const SORT: Function = Function {
         (r#"["b", "a", "B"] | sort"#, r#"["B","a","b"]"#),
         (r#"[2.5, null, 10] | sort("desc")"#, "[10,2.5,null]"),
     ],
-    body: Body::Plain(sort),
+    body: Body::Fold(sort),
 };
 
 pub(super) const SORT_BY: Function = Function {
@@ -173,7 +173,7 @@ pub(super) const SORT_BY: Function = Function {
         (r#"[{"n": 2}, {"n": 1}] | sort_by("n")"#, r#"[{"n":1},{"n":2}]"#),
         (r#"["bb", "a", "cc"] | sort_by("len(it)", "desc")"#, r#"["bb","cc","a"]"#),
     ],
-    body: Body::Plain(sort),
+    body: Body::Fold(sort),
 };
 
 pub(super) const UNIQUE: Function = Function {
@@ -187,7 +187,7 @@ pub(super) const UNIQUE: Function = Function {
         ("unique([2, 1, 2.0, 1])", "[2,1]"),
         (r#"[{"t": "a", "n": 1}, {"t": "a", "n": 2}] | unique("t")"#, r#"[{"t":"a","n":1}]"#),
     ],
-    body: Body::Plain(unique),
+    body: Body::Fold(unique),
 };
 
 pub(super) const VALUES: Function = Function {
@@ -212,14 +212,14 @@ pub(super) const WHERE: Function = Function {
         (r#"[{"score": 85}, {"score": 70}] | where("score >= 80")"#, r#"[{"score":85}]"#),
         (r#"["a", "bb"] | where("len(it) == 2")"#, r#"["bb"]"#),
     ],
-    body: Body::Plain(filter),
+    body: Body::Each(filtered),
 };
 
 fn len(call: &mut Call<'_>) -> Result<Value, FuncError> {
     let value = call.arg(0);
     let len = match &value.0 {
         Repr::Text(_) => call.text(0)?.chars().count(),
-        Repr::List(_) => call.list(0)?.len(),
+        Repr::List(_) => call.len()?,
         Repr::Object(object) => object.len(),
         _ => return Err(call.wrong_type(0, "text, a list or an object")),
     };
@@ -227,52 +227,76 @@ fn len(call: &mut Call<'_>) -> Result<Value, FuncError> {
 }
 
 fn count(call: &mut Call<'_>) -> Result<Value, FuncError> {
-    if call.element.is_none() {
-        return Ok(Value::from(call.list(0)?.len()));
+    if !call.has_element() {
+        return Ok(Value::from(call.len()?));
     }
     let mut count = 0usize;
-    each_where(call, |_| count += 1)?;
+    call.each(|_, index, _, result| {
+        count += usize::from(holds(index, &result)?);
+        Ok(())
+    })?;
     Ok(Value::from(count))
 }
 
-fn filter(call: &mut Call<'_>) -> Result<Value, FuncError> {
-    let mut kept = Vec::new();
-    each_where(call, |item| kept.push(item.clone()))?;
-    Ok(Value::list(kept)?)
-}
-
-fn each_where(call: &mut Call<'_>, mut visit: impl FnMut(&Value)) -> Result<(), FuncError> {
-    call.each(|call, index, item, result| match result.as_bool() {
-        Some(true) => {
-            visit(item);
-            Ok(())
-        }
-        Some(false) => Ok(()),
-        None => Err(call.wrong_element(index, "a bool", result.kind())),
-    })
-}
-
-fn each(call: &mut Call<'_>) -> Result<Value, FuncError> {
-    let mut results = Vec::new();
-    call.each(|_, _, _, result| {
-        results.push(result);
+/// The list that a function makes element by element.
+pub(super) fn list_of(
+    call: &mut Call<'_>,
+    gives: fn(usize, &Value, Value) -> Result<Option<Value>, FuncError>,
+) -> Result<Value, FuncError> {
+    let mut items = Vec::new();
+    call.each(|_, index, item, result| {
+        items.extend(gives(index, item, result)?);
         Ok(())
     })?;
-    Ok(Value::list(results)?)
+    Ok(Value::list(items)?)
+}
+
+fn filtered(index: usize, item: &Value, result: Value) -> Result<Option<Value>, FuncError> {
+    Ok(holds(index, &result)?.then(|| item.clone()))
+}
+
+fn result(_: usize, _: &Value, result: Value) -> Result<Option<Value>, FuncError> {
+    Ok(Some(result))
+}
+
+/// Whether the condition for an element is true.
+fn holds(index: usize, result: &Value) -> Result<bool, FuncError> {
+    let got = result.kind();
+    result.as_bool().ok_or(FuncError::ElementType { index, expected: "a bool", got })
 }
 
 fn first(call: &mut Call<'_>) -> Result<Value, FuncError> {
-    call.list(0)?.first().cloned().ok_or(EMPTY)
+    let mut first = None;
+    call.each_within(
+        |len| 0..len.min(1),
+        |_, _, _, item| {
+            first.get_or_insert(item);
+            Ok(())
+        },
+    )?;
+    first.ok_or(EMPTY)
 }
 
 fn last(call: &mut Call<'_>) -> Result<Value, FuncError> {
-    call.list(0)?.last().cloned().ok_or(EMPTY)
+    let mut last = None;
+    call.each_within(
+        |len| len.saturating_sub(1)..len,
+        |_, _, _, item| {
+            last = Some(item);
+            Ok(())
+        },
+    )?;
+    last.ok_or(EMPTY)
 }
 
 fn reverse(call: &mut Call<'_>) -> Result<Value, FuncError> {
-    let list = call.list(0)?;
-    call.spend(list.len())?;
-    Ok(Value::list(list.iter().rev().cloned().collect())?)
+    let mut items = Vec::new();
+    call.each(|call, _, item, _| {
+        items.push(call.keep(item)?);
+        Ok(())
+    })?;
+    items.reverse();
+    Ok(Value::list(items)?)
 }
 
 fn sort(call: &mut Call<'_>) -> Result<Value, FuncError> {
@@ -282,8 +306,10 @@ fn sort(call: &mut Call<'_>) -> Result<Value, FuncError> {
 fn unique(call: &mut Call<'_>) -> Result<Value, FuncError> {
     let (mut seen, mut kept) = (Seen::default(), Vec::new());
     call.each(|call, _, item, key| {
+        let key_size = if call.has_element() { key.size() } else { 0 };
         if seen.insert(call, key)? {
-            kept.push(item.clone());
+            call.make_room(key_size)?;
+            kept.push(call.keep(item)?);
         }
         Ok(())
     })?;
@@ -293,18 +319,25 @@ fn unique(call: &mut Call<'_>) -> Result<Value, FuncError> {
 fn flatten(call: &mut Call<'_>) -> Result<Value, FuncError> {
     let depth = call.optional_count(1, u32::from(MAX_DEPTH), 1)?;
     let mut items = Vec::new();
-    open(call, call.list(0)?, depth, &mut items)?;
+    call.each(|call, _, item, _| open_item(call, item, depth, &mut items))?;
     Ok(Value::list(items)?)
+}
+
+fn open_item(call: &mut Call<'_>, item: &Value, depth: u32, items: &mut Vec<Value>) -> Result<(), FuncError> {
+    match item.as_list() {
+        Some(inner) if depth > 0 => open(call, inner, depth - 1, items),
+        _ => {
+            items.push(call.keep(item)?);
+            Ok(())
+        }
+    }
 }
 
 /// Recurses no deeper than values are nested.
 fn open(call: &mut Call<'_>, list: &[Value], depth: u32, items: &mut Vec<Value>) -> Result<(), FuncError> {
     for item in list {
         call.spend(1)?;
-        match item.as_list() {
-            Some(inner) if depth > 0 => open(call, inner, depth - 1, items)?,
-            _ => items.push(item.clone()),
-        }
+        open_item(call, item, depth, items)?;
     }
     Ok(())
 }
@@ -318,7 +351,7 @@ fn group_by(call: &mut Call<'_>) -> Result<Value, FuncError> {
         if at == groups.len() {
             groups.push((name, Vec::new()));
         }
-        groups[at].1.push(item.clone());
+        groups[at].1.push(call.keep(item)?);
         Ok(())
     })?;
     let mut entries = Vec::with_capacity(groups.len());

@@ -31,6 +31,8 @@ pub use time::duration_seconds;
 pub use time::instant;
 pub(crate) use time::strftime;
 
+use std::ops::Range;
+
 use crate::limits::{Limit, Limits};
 use crate::value::{NumberError, Oversized, Type, Value, ops::OpError};
 
@@ -100,6 +102,12 @@ pub enum ParamKind {
 pub(crate) enum Body {
     /// By a function from values to a value.
     Plain(fn(&mut Call<'_>) -> Result<Value, FuncError>),
+    /// The same, and it visits the list that is its first argument only through [`Call::each`] and the like: rows may
+    /// stand in its place.
+    Fold(fn(&mut Call<'_>) -> Result<Value, FuncError>),
+    /// Element by element, to a list: from the index, the element and what the element expression makes of it, to what
+    /// the list gets, when it gets something.
+    Each(fn(usize, &Value, Value) -> Result<Option<Value>, FuncError>),
     /// By the evaluator, because the first argument may be missing.
     Exists,
     /// By the evaluator, because the first argument may be missing.
@@ -123,10 +131,32 @@ impl Patterns {
 /// An element expression, applied to the element at an index.
 pub(crate) type ElementFn<'a> = &'a mut dyn FnMut(usize, &Value) -> Result<Value, FuncError>;
 
+/// What is done with each row: its index, itself, and what the element expression makes of it.
+pub(crate) type Visit<'v> = &'v mut dyn FnMut(usize, &Value, Value) -> Result<(), FuncError>;
+
+/// Visits the rows of a range.
+pub(crate) type EachRow<'a> = &'a mut dyn FnMut(Range<usize>, Visit<'_>) -> Result<(), FuncError>;
+
+/// Rows in the place of a list.
+pub(crate) struct RowsArgument<'a> {
+    /// How many there are, when nothing has to be read to know it.
+    pub len: Option<usize>,
+    /// Whether there is an element expression, which is applied before a row is visited.
+    pub element: bool,
+    /// Whether each row begins with the operations that were left when the first was read.
+    pub refills: bool,
+    /// The rows; taken out while they are visited.
+    pub each: Option<EachRow<'a>>,
+}
+
 /// One call of a function.
 pub(crate) struct Call<'a> {
     /// The arguments, without the element expression.
     pub args: &'a [Value],
+    /// The rows that stand in the place of the first argument, which is an empty list then.
+    pub rows: Option<RowsArgument<'a>>,
+    /// How many bytes of the elements may be kept.
+    pub room: u64,
     /// The element expression, when one was given.
     pub element: Option<ElementFn<'a>>,
     /// The limits in force.
@@ -135,6 +165,17 @@ pub(crate) struct Call<'a> {
     pub fuel: &'a mut u64,
     /// The patterns compiled in this evaluation.
     pub patterns: &'a mut Patterns,
+}
+
+impl Body {
+    /// Carries out a call. What the evaluator and the binder carry out comes to nothing here.
+    pub(crate) fn run(self, call: &mut Call<'_>) -> Result<Value, FuncError> {
+        match self {
+            Self::Plain(body) | Self::Fold(body) => body(call),
+            Self::Each(gives) => collection::list_of(call, gives),
+            Self::Exists | Self::Default | Self::Binding => Ok(Value::NULL),
+        }
+    }
 }
 
 /// Why a function gave no value. Values are carried as data, so that every sink can mask them; a `why` names

@@ -34,7 +34,7 @@ pub(super) const AVG: Function = Function {
         (r#"[{"score": 80}, {"score": 90}] | avg("score")"#, "85.0"),
         ("[] | avg | default(0)", "0"),
     ],
-    body: Body::Plain(avg),
+    body: Body::Fold(avg),
 };
 
 pub(super) const MAX: Function = Function {
@@ -50,7 +50,7 @@ pub(super) const MAX: Function = Function {
         (r#"[{"n": 3}, {"n": 5}] | max("n")"#, "5"),
         (r#"max(["b", "a"])"#, r#""b""#),
     ],
-    body: Body::Plain(max),
+    body: Body::Fold(max),
 };
 
 pub(super) const MEDIAN: Function = Function {
@@ -65,7 +65,7 @@ pub(super) const MEDIAN: Function = Function {
         ("median([4, 1, 2, 3])", "2.5"),
         (r#"[{"ms": 12}, {"ms": 40}, {"ms": 20}] | median("ms")"#, "20.0"),
     ],
-    body: Body::Plain(median),
+    body: Body::Fold(median),
 };
 
 pub(super) const MIN: Function = Function {
@@ -81,7 +81,7 @@ pub(super) const MIN: Function = Function {
         (r#"[{"n": 3}, {"n": 1}] | min("n")"#, "1"),
         ("[] | min | default(0)", "0"),
     ],
-    body: Body::Plain(min),
+    body: Body::Fold(min),
 };
 
 pub(super) const ROUND: Function = Function {
@@ -115,7 +115,7 @@ pub(super) const SUM: Function = Function {
         (r#"[{"n": 2, "price": 1.50}] | sum("n * price")"#, "3.00"),
         ("sum([])", "0"),
     ],
-    body: Body::Plain(sum),
+    body: Body::Fold(sum),
 };
 
 fn abs(call: &mut Call<'_>) -> Result<Value, FuncError> {
@@ -140,7 +140,8 @@ fn avg(call: &mut Call<'_>) -> Result<Value, FuncError> {
 
 fn median(call: &mut Call<'_>) -> Result<Value, FuncError> {
     let mut numbers = Vec::new();
-    each_number(call, |number| {
+    each_number(call, |call, number| {
+        call.make_room(size_of::<Number>() as u64)?;
         numbers.push(number.clone());
         Ok(())
     })?;
@@ -167,7 +168,7 @@ fn extreme(call: &mut Call<'_>, wanted: Ordering) -> Result<Value, FuncError> {
         return extreme_argument(call, wanted);
     }
     if call.arg(0).as_list().is_none() {
-        let expected = if call.element.is_some() {
+        let expected = if call.has_element() {
             "a list before an expression over its elements"
         } else {
             "a list or several values"
@@ -187,7 +188,7 @@ fn extreme(call: &mut Call<'_>, wanted: Ordering) -> Result<Value, FuncError> {
 }
 
 fn extreme_argument(call: &mut Call<'_>, wanted: Ordering) -> Result<Value, FuncError> {
-    if call.element.is_some() {
+    if call.has_element() {
         let why = "nothing may follow the expression over the elements";
         return Err(FuncError::value(1, why, Some("put the values into a list")));
     }
@@ -213,7 +214,7 @@ fn extreme_argument(call: &mut Call<'_>, wanted: Ordering) -> Result<Value, Func
 
 fn total(call: &mut Call<'_>) -> Result<(Number, i64), FuncError> {
     let (mut sum, mut count) = (Number::int(0), 0);
-    each_number(call, |number| {
+    each_number(call, |_, number| {
         sum = sum.add(number)?;
         count += 1;
         Ok(())
@@ -221,12 +222,12 @@ fn total(call: &mut Call<'_>) -> Result<(Number, i64), FuncError> {
     Ok((sum, count))
 }
 
-fn each_number(
-    call: &mut Call<'_>,
-    mut visit: impl FnMut(&Number) -> Result<(), NumberError>,
+fn each_number<'a>(
+    call: &mut Call<'a>,
+    mut visit: impl FnMut(&mut Call<'a>, &Number) -> Result<(), FuncError>,
 ) -> Result<(), FuncError> {
     call.each(|call, index, _, result| match result.as_number() {
-        Some(number) => Ok(visit(number)?),
+        Some(number) => visit(call, number),
         None => Err(call.wrong_element(index, "a number", result.kind())),
     })
 }

@@ -49,11 +49,11 @@ pub(super) fn sorted(call: &mut Call<'_>, order_arg: usize) -> Result<Value, Fun
     let mut ordered = Ordered::default();
     call.each(|call, index, item, key| {
         if key.is_null() {
-            nulls.push(item.clone());
+            nulls.push(call.keep(item)?);
             return Ok(());
         }
         ordered.admit(call, index, &key)?;
-        keyed.push((key, item.clone()));
+        keyed.push((key, call.keep(item)?));
         Ok(())
     })?;
     keyed.sort_by(|(a, _), (b, _)| if descending { compare(b, a) } else { compare(a, b) });

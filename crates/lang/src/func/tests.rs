@@ -23,7 +23,7 @@ fn read(json: &str) -> Value {
 
 fn run(name: &str, args: &[Value], element: Option<Element>, limits: &Limits) -> Result<Value, FuncError> {
     let function = find(name).unwrap_or_else(|| panic!("no function `{name}`"));
-    let Body::Plain(body) = function.body else { panic!("`{name}` is not plain") };
+    assert!(is_plain(function), "`{name}` is not plain");
     let mut apply = |_: usize, item: &Value| match element {
         Some(Element::Field(name)) => item.get(name).cloned().ok_or(FuncError::Element),
         Some(Element::Fails) => Err(FuncError::Element),
@@ -31,7 +31,13 @@ fn run(name: &str, args: &[Value], element: Option<Element>, limits: &Limits) ->
     };
     let mut fuel = limits.operations;
     let element = element.is_some().then_some(&mut apply as super::ElementFn<'_>);
-    body(&mut Call { args, element, limits, fuel: &mut fuel, patterns: &mut Patterns::default() })
+    let (fuel, patterns) = (&mut fuel, &mut Patterns::default());
+    function.body.run(&mut Call { args, rows: None, room: u64::MAX, element, limits, fuel, patterns })
+}
+
+/// Whether a function is carried out by itself.
+fn is_plain(function: &Function) -> bool {
+    !matches!(function.body, Body::Exists | Body::Default | Body::Binding)
 }
 
 fn show(result: Result<Value, FuncError>) -> String {
@@ -70,7 +76,7 @@ fn check_limited(name: &str, args: &[&str], limits: &Limits, expected: &str) {
 }
 
 fn plain() -> impl Iterator<Item = &'static Function> {
-    FUNCTIONS.iter().filter(|function| matches!(function.body, Body::Plain(_)))
+    FUNCTIONS.iter().filter(|function| is_plain(function))
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub(super) const CONTAINS: Function = Function {
         ("[1, 2] | contains(2.0)", "true"),
         (r#"{"a": null} | contains("a")"#, "true"),
     ],
-    body: Body::Plain(contains),
+    body: Body::Fold(contains),
 };
 
 pub(super) const ENDS_WITH: Function = Function {
@@ -42,7 +42,7 @@ pub(super) const JOIN: Function = Function {
         (r#"[1, null, true] | join("-")"#, r#""1--true""#),
         ("join([1, 2])", r#""12""#),
     ],
-    body: Body::Plain(join),
+    body: Body::Fold(join),
 };
 
 pub(super) const LINES: Function = Function {
@@ -158,6 +158,14 @@ pub(super) const UPPER: Function = Function {
 
 fn contains(call: &mut Call<'_>) -> Result<Value, FuncError> {
     let (container, item) = (call.arg(0), call.arg(1));
+    if call.rows.is_some() {
+        let mut found = false;
+        call.each(|_, _, _, row| {
+            found |= row == *item;
+            Ok(())
+        })?;
+        return Ok(Value::from(found));
+    }
     match (container.as_list(), container.as_str()) {
         (Some(list), _) => call.spend(list.len())?,
         (_, Some(text)) => call.spend_bytes(text.len())?,
@@ -195,21 +203,19 @@ fn lower(call: &mut Call<'_>) -> Result<Value, FuncError> {
 }
 
 fn join(call: &mut Call<'_>) -> Result<Value, FuncError> {
-    let list = call.list(0)?;
+    call.list(0)?;
     let separator = call.optional_text(1)?.unwrap_or("");
-    call.spend(list.len())?;
-    let mut size = separator.len().saturating_mul(list.len().saturating_sub(1));
-    for item in list {
-        size += call.measured(item, Form::Text, size)?;
-    }
-    call.make_text(size, |out| {
-        for (index, item) in list.iter().enumerate() {
-            if index > 0 {
-                out.push_str(separator);
-            }
-            item.write_text(out);
-        }
-    })
+    let mut out = String::new();
+    call.each(|call, index, item, _| {
+        let separator = if index > 0 { separator } else { "" };
+        let size = call.measured(item, Form::Text, out.len().saturating_add(separator.len()))?;
+        out.reserve(separator.len() + size);
+        out.push_str(separator);
+        item.write_text(&mut out);
+        Ok(())
+    })?;
+    call.spend_bytes(out.len())?;
+    Ok(Value::from(out))
 }
 
 fn replace(call: &mut Call<'_>) -> Result<Value, FuncError> {

@@ -1,0 +1,460 @@
+//! Calls over rows: row by row, so that memory is bounded by the result and not by the rows.
+//!
+//! A stream is rows and the calls of `where`, `each` and `collect` over them. Whoever reads it as a list gets one, when
+//! it is not too large; an aggregate gets one row after the other. The answer is that of the same calls over a list.
+//!
+//! Operations: each row begins with those that were left when the first was read, so that a million rows are no more
+//! than one. What reads rows within an element expression is different: every such row costs an operation, and neither
+//! it nor what is done with it is given back to the next row.
+
+use std::ops::Range;
+
+use super::{Eval, Val};
+use crate::diag::Span;
+use crate::diag::error::{Error, ErrorKind};
+use crate::func::{Body, Call, FuncError, Function, RowsArgument, Visit};
+use crate::limits::Limit;
+use crate::rows::Rows;
+use crate::syntax::{Node, NodeId, Run};
+use crate::value::{Value, ops::BinaryOp};
+use crate::world::ComputeError;
+
+/// Every row.
+pub(super) const ALL: Range<usize> = 0..usize::MAX;
+
+/// A value, or rows that nobody has read yet.
+pub(crate) enum Source<'a> {
+    Value(Val<'a>),
+    Rows(Box<Stream<'a>>),
+}
+
+/// Rows, and what each of them passes through.
+pub(crate) struct Stream<'a> {
+    rows: &'a dyn Rows,
+    /// Where the path to the rows stands.
+    span: Span,
+    /// The part of them that is meant.
+    part: Range<usize>,
+    stages: Vec<Stage>,
+}
+
+/// A call of a function that works element by element.
+struct Stage {
+    id: NodeId,
+    function: &'static Function,
+    gives: fn(usize, &Value, Value) -> Result<Option<Value>, FuncError>,
+    args: Run,
+    element: Option<NodeId>,
+    /// How deep in the evaluation the call stands.
+    depth: u32,
+}
+
+impl<'a> Stream<'a> {
+    pub(super) fn new(rows: &'a dyn Rows, span: Span) -> Self {
+        Self { rows, span, part: 0..row_count(rows), stages: Vec::new() }
+    }
+
+    /// How many rows there are, when none has to be read to know it.
+    pub(super) fn len(&self) -> Option<usize> {
+        self.stages.is_empty().then_some(self.part.len())
+    }
+
+    /// A part of the rows; only of those that pass through nothing.
+    pub(super) fn narrow(&mut self, part: &Range<usize>) {
+        self.part = self.whole(part);
+    }
+
+    /// The rows that a part of this stream's rows is.
+    fn whole(&self, part: &Range<usize>) -> Range<usize> {
+        let at = |bound: usize| self.part.start.saturating_add(bound).min(self.part.end);
+        at(part.start)..at(part.end)
+    }
+}
+
+/// The state of a stage, or of what stands behind the last one.
+#[derive(Default, Clone, Copy)]
+struct Passed {
+    seen: usize,
+    given: usize,
+}
+
+/// What is done with a row behind the last stage; an error ends it, and is kept by whoever gave it.
+type Last<'v, E> = &'v mut dyn FnMut(&mut E, &Value) -> Result<(), ()>;
+
+impl<'a> Eval<'_, '_, 'a> {
+    /// One node, whose value may be left to be read row by row.
+    #[inline]
+    pub(super) fn source(&mut self, id: NodeId) -> Result<Source<'a>, Error> {
+        match self.program.node(id) {
+            Node::Path(path) if self.session.unwatched => self.path_source(path, id),
+            Node::Path(_) | Node::Slice(..) => self.inner_source(id),
+            Node::Call { function, .. } if matches!(function.body, Body::Each(_) | Body::Default) => {
+                self.inner_source(id)
+            }
+            _ => self.node(id).map(Source::Value),
+        }
+    }
+
+    fn inner_source(&mut self, id: NodeId) -> Result<Source<'a>, Error> {
+        let span = self.program.span(id);
+        if self.session.fuel == 0 {
+            return Err(self.session.limit(Limit::Operations, span));
+        }
+        self.session.fuel -= 1;
+        self.session.enter(span)?;
+        let result = match self.program.node(id) {
+            Node::Path(path) => self.path_source(path, id),
+            Node::Slice(base, from, to) => self.slice(id, *base, *from, *to),
+            Node::Call { function, args, element } => match function.body {
+                Body::Default => self.default(*args),
+                _ => self.each_call(id, function, *args, *element),
+            },
+            _ => self.dispatch(id).map(Source::Value),
+        };
+        self.session.leave();
+        if !self.session.unwatched {
+            let outcome = match &result {
+                Ok(Source::Value(value)) => Ok((**value).clone()),
+                // How many come out of the last stage is known when they have passed.
+                Ok(Source::Rows(stream)) => Ok(stream.len().map_or(Value::NULL, counted)),
+                Err(error) => Err(error.clone()),
+            };
+            self.record_outcome(id, outcome);
+        }
+        result
+    }
+
+    /// A call of a function that works element by element.
+    pub(super) fn each_call(
+        &mut self,
+        id: NodeId,
+        function: &'static Function,
+        args: Run,
+        element: Option<NodeId>,
+    ) -> Result<Source<'a>, Error> {
+        match (self.source(self.program.list(args)[0])?, function.body) {
+            (Source::Rows(mut stream), Body::Each(gives)) => {
+                let depth = self.session.depth;
+                stream.stages.push(Stage { id, function, gives, args, element, depth });
+                Ok(Source::Rows(stream))
+            }
+            (source, _) => {
+                let value = self.settled(id, source)?.into_owned();
+                self.invoke(id, function, args, element, &[value]).map(Source::Value)
+            }
+        }
+    }
+
+    /// The value of a source; rows become a list.
+    #[inline]
+    pub(super) fn settled(&mut self, id: NodeId, source: Source<'a>) -> Result<Val<'a>, Error> {
+        match source {
+            Source::Value(value) => Ok(value),
+            Source::Rows(stream) => self.list(&stream, ALL, self.program.span(id)).map(Val::Own),
+        }
+    }
+
+    /// All of some rows, as a list.
+    pub(super) fn all_rows(&mut self, rows: &'a dyn Rows, span: Span) -> Result<Value, Error> {
+        self.list(&Stream::new(rows, span), ALL, span)
+    }
+
+    /// The elements in a part of a stream, as a list.
+    #[inline(never)]
+    pub(super) fn list(
+        &mut self,
+        stream: &Stream<'a>,
+        part: Range<usize>,
+        span: Span,
+    ) -> Result<Value, Error> {
+        let max = self.session.limits.text_result as u64;
+        let (mut items, mut size, mut index) = (Vec::new(), 0, 0);
+        let (read, kept) = if stream.len().is_some() { (part, ALL) } else { (ALL, part) };
+        self.run(stream, &read, &mut |_, value| {
+            if kept.contains(&index) {
+                size += value.size() + 1;
+                if size > max {
+                    return Err(());
+                }
+                items.push(value.clone());
+            }
+            index += 1;
+            Ok(())
+        })?;
+        self.spend_on_rows(size >> 10, span)?;
+        if size > max {
+            return Err(self.session.limit(Limit::Rows, span));
+        }
+        Value::list(items).map_err(|oversized| Error::oversized(oversized, span))
+    }
+
+    /// A call over rows: an aggregate gets one after the other, anything else the list.
+    #[inline(never)]
+    pub(super) fn rows_call(
+        &mut self,
+        id: NodeId,
+        function: &'static Function,
+        args: Run,
+        element: Option<NodeId>,
+        stream: &Stream<'a>,
+    ) -> Result<Val<'a>, Error> {
+        let (nodes, limits) = (self.program.list(args), self.session.limits);
+        if !matches!(function.body, Body::Fold(_)) {
+            let mut values = vec![self.list(stream, ALL, self.program.span(nodes[0]))?];
+            self.more_arguments(&nodes[1..], &mut values)?;
+            return self.invoke(id, function, args, element, &values);
+        }
+        // An empty list is neither too deep nor too large.
+        let mut values = vec![Value::list(Vec::new()).unwrap_or_default()];
+        if let Err(error) = self.more_arguments(&nodes[1..], &mut values) {
+            return self.finish(stream).and(Err(error));
+        }
+        let mut patterns = self.session.lend_patterns();
+        let before = self.session.fuel;
+        let (mut fuel, mut failed, mut ran) = (before, None, false);
+        let refills = self.element.is_none();
+        let result = {
+            let mut each = |part: Range<usize>, visit: Visit<'_>| {
+                ran = true;
+                let (mut index, mut refused) = (part.start, Ok(()));
+                let passed = self.run(stream, &part, &mut |eval, row| {
+                    let result = match element {
+                        None => Ok(row.clone()),
+                        Some(_) => eval.apply(function, element, index, row).map_err(|error| {
+                            failed = Some(error);
+                            FuncError::Element
+                        }),
+                    };
+                    refused = result.and_then(|result| visit(index, row, result));
+                    index += 1;
+                    refused.as_ref().map_err(|_| ()).copied()
+                });
+                match passed {
+                    Ok(()) => refused,
+                    // What went wrong before comes before what went wrong here.
+                    Err(error) => {
+                        failed = Some(error);
+                        Err(FuncError::Element)
+                    }
+                }
+            };
+            let rows = RowsArgument {
+                len: stream.len(),
+                element: element.is_some(),
+                refills,
+                each: Some(&mut each),
+            };
+            let (fuel, patterns, room) = (&mut fuel, &mut patterns, limits.text_result as u64);
+            let mut call =
+                Call { args: &values, rows: Some(rows), room, element: None, limits, fuel, patterns };
+            function.body.run(&mut call)
+        };
+        self.session.return_patterns(patterns);
+        let used = before.saturating_sub(fuel);
+        self.session.fuel = self.session.fuel.saturating_sub(used);
+        if !refills {
+            self.spent_on_rows += used;
+        }
+        if !ran {
+            self.finish(stream)?;
+        }
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        result.map(Val::Own).map_err(|error| self.function_error(id, function, args, element, error))
+    }
+
+    /// `in` and `not in`.
+    pub(super) fn membership(
+        &mut self,
+        id: NodeId,
+        op: BinaryOp,
+        left: NodeId,
+        right: NodeId,
+    ) -> Result<Val<'a>, Error> {
+        let item = self.node(left)?;
+        match self.source(right)? {
+            Source::Value(container) => self.operate(id, op, &item, &container, (left, right)).map(Val::Own),
+            Source::Rows(stream) => {
+                let mut found = false;
+                self.run(&stream, &ALL, &mut |_, row| {
+                    found |= *row == *item;
+                    Ok(())
+                })?;
+                Ok(Value::from(found == (op == BinaryOp::In)).into())
+            }
+        }
+    }
+
+    /// One of the rows, from the start or from the end.
+    pub(super) fn row(&mut self, stream: &Stream<'a>, index: i64) -> Result<Option<Value>, Error> {
+        let size = usize::try_from(index.unsigned_abs()).unwrap_or(usize::MAX);
+        let at = if index < 0 { stream.part.len().checked_sub(size) } else { Some(size) };
+        let Some(at) = at.filter(|at| *at < stream.part.len()) else { return Ok(None) };
+        self.spend_on_rows(1, stream.span)?;
+        let page = self.page(stream, stream.part.start + at)?;
+        Ok(page.as_list().and_then(|rows| rows.first()).cloned())
+    }
+
+    /// Passes rows that nobody wants through the stages, for the errors of these.
+    pub(super) fn finish(&mut self, stream: &Stream<'a>) -> Result<(), Error> {
+        if stream.stages.is_empty() {
+            return Ok(());
+        }
+        self.run(stream, &ALL, &mut |_, _| Err(()))
+    }
+
+    /// Passes the rows of a part through the stages, and what comes out to `last`. An error is that of a stage.
+    pub(super) fn run(
+        &mut self,
+        stream: &Stream<'a>,
+        part: &Range<usize>,
+        last: Last<'_, Self>,
+    ) -> Result<(), Error> {
+        let (before, spent) = (self.session.fuel, self.spent_on_rows);
+        let is_inner = self.element.is_some();
+        if !is_inner {
+            self.spent_on_rows = 0;
+        }
+        let mut passed = vec![Passed::default(); stream.stages.len()];
+        let result = self.pass(stream, stream.whole(part), &mut passed, before, last);
+        if is_inner {
+            self.spent_on_rows = spent + before.saturating_sub(self.session.fuel);
+        } else {
+            self.session.fuel = before.saturating_sub(self.spent_on_rows);
+        }
+        if !self.session.unwatched {
+            self.record_stages(stream, &passed, result.as_ref().err());
+        }
+        result.map_err(|(_, error)| error)
+    }
+
+    /// A list goes through one stage after the other, so that an error of an earlier one comes before those of later
+    /// ones. Here the rows that are left show whether there is one: they pass through the stages before the error.
+    fn pass(
+        &mut self,
+        stream: &Stream<'a>,
+        part: Range<usize>,
+        passed: &mut [Passed],
+        fuel: u64,
+        last: Last<'_, Self>,
+    ) -> Result<(), (usize, Error)> {
+        let (mut failed, mut alive) = (None, stream.stages.len() + 1);
+        let traced = self.session.trace_len();
+        let mut at = part.start;
+        while at < part.end {
+            let page = self.page(stream, at).map_err(|error| (0, error))?;
+            let rows = page.as_list().unwrap_or_default();
+            for row in rows.iter().take(part.end - at) {
+                if self.element.is_none() {
+                    self.session.fuel = fuel.saturating_sub(self.spent_on_rows);
+                } else {
+                    self.spend(1, stream.span).map_err(|error| (0, error))?;
+                }
+                let behind = self.session.trace_len();
+                let out = self.pass_row(&stream.stages[..alive.min(stream.stages.len())], passed, row);
+                match out {
+                    Ok(Some(row)) if alive > stream.stages.len() => {
+                        if last(self, &row).is_err() {
+                            alive = stream.stages.len();
+                        }
+                    }
+                    Ok(_) => {}
+                    Err((stage, error)) => {
+                        alive = stage;
+                        failed = Some((stage, error));
+                    }
+                }
+                if behind > traced {
+                    self.session.drop_repeated(traced, behind);
+                }
+                if alive == 0 {
+                    return failed.map_or(Ok(()), Err);
+                }
+            }
+            at += rows.len();
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// What comes out of the stages for one row; an error with its stage.
+    fn pass_row(
+        &mut self,
+        stages: &[Stage],
+        passed: &mut [Passed],
+        row: &Value,
+    ) -> Result<Option<Value>, (usize, Error)> {
+        let mut value = row.clone();
+        for (at, (stage, passed)) in stages.iter().zip(passed).enumerate() {
+            let index = passed.seen;
+            passed.seen += 1;
+            match self.stage(stage, index, &value).map_err(|error| (at, error))? {
+                Some(result) => value = result,
+                None => return Ok(None),
+            }
+            passed.given += 1;
+        }
+        Ok(Some(value))
+    }
+
+    fn stage(&mut self, stage: &Stage, index: usize, value: &Value) -> Result<Option<Value>, Error> {
+        self.spend(1, self.program.span(stage.id))?;
+        let depth = std::mem::replace(&mut self.session.depth, stage.depth);
+        let result = self.apply(stage.function, stage.element, index, value);
+        self.session.depth = depth;
+        (stage.gives)(index, value, result?)
+            .map_err(|error| self.function_error(stage.id, stage.function, stage.args, stage.element, error))
+    }
+
+    /// What each stage came to, for an explanation.
+    #[cold]
+    fn record_stages(&mut self, stream: &Stream<'a>, passed: &[Passed], failed: Option<&(usize, Error)>) {
+        for (at, (stage, passed)) in stream.stages.iter().zip(passed).enumerate() {
+            let outcome = match failed {
+                Some((stage, error)) if at >= *stage => Err(error.clone()),
+                _ => Ok(counted(passed.given)),
+            };
+            self.record_outcome(stage.id, outcome);
+        }
+    }
+
+    fn spend(&mut self, operations: u64, span: Span) -> Result<(), Error> {
+        match self.session.fuel.checked_sub(operations) {
+            Some(left) => {
+                self.session.fuel = left;
+                Ok(())
+            }
+            None => Err(self.session.limit(Limit::Operations, span)),
+        }
+    }
+
+    /// Counts the reading of rows; within an element expression the next row does not get it back.
+    fn spend_on_rows(&mut self, operations: u64, span: Span) -> Result<(), Error> {
+        if self.element.is_some() {
+            self.spent_on_rows += operations;
+        }
+        self.spend(operations, span)
+    }
+
+    /// The rows from one on, at least one of them.
+    fn page(&self, stream: &Stream<'a>, from: usize) -> Result<Value, Error> {
+        let (message, hint) = match stream.rows.page(from as u64) {
+            Ok(page) if page.as_list().is_some_and(|rows| !rows.is_empty()) => return Ok(page),
+            Ok(_) | Err(ComputeError::Missing { .. }) => {
+                (format!("row {from} of {} is not there", row_count(stream.rows)), None)
+            }
+            Err(ComputeError::Failed { message, hint }) => (message, hint),
+        };
+        let kind = self.program.text(stream.span).into();
+        Err(Error::new(ErrorKind::Computed { kind, message, hint }, stream.span))
+    }
+}
+
+fn row_count(rows: &dyn Rows) -> usize {
+    usize::try_from(rows.len()).unwrap_or(usize::MAX)
+}
+
+/// What explanations and traces show of rows.
+pub(super) fn counted(rows: usize) -> Value {
+    Value::from(if rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") })
+}

@@ -19,15 +19,12 @@ impl<'a> Eval<'_, '_, 'a> {
     ) -> Result<Val<'a>, Error> {
         match function.body {
             Body::Plain(_) | Body::Fold(_) => self.plain_call(id, function, args, element),
-            Body::Each(_) => {
-                let results = self.each_call(id, function, args, element)?;
-                self.settled(id, results)
+            Body::Each(_) => self.settled_node(id),
+            Body::Default => {
+                let source = self.default_source(args)?;
+                self.settled(id, source)
             }
             Body::Exists => self.exists(args),
-            Body::Default => {
-                let value = self.default(args)?;
-                self.settled(id, value)
-            }
             // The parser refuses these outside shell and argv fields.
             Body::Binding => Err(self.session.limit(Limit::Operations, self.program.span(id))),
         }
@@ -48,7 +45,8 @@ impl<'a> Eval<'_, '_, 'a> {
     }
 
     /// The first argument, or the second where the first is missing or null.
-    pub(super) fn default(&mut self, args: Run) -> Result<Source<'a>, Error> {
+    #[inline]
+    pub(super) fn default_source(&mut self, args: Run) -> Result<Source<'a>, Error> {
         let (first, second) = (self.program.list(args)[0], self.program.list(args)[1]);
         match self.source(first) {
             Ok(Source::Value(value)) if value.is_null() => self.source(second),

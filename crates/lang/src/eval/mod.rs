@@ -157,9 +157,6 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
         match self.program.node(id) {
             Node::Const(value) => Ok(Val::Ref(value)),
             Node::Path(path) => self.path(path, id),
-            Node::Binary(op @ (BinaryOp::In | BinaryOp::NotIn), left, right) => {
-                self.membership(id, *op, *left, *right)
-            }
             Node::Binary(op, left, right) => self.binary(id, *op, *left, *right),
             Node::And(operands) => self.logic(*operands, false),
             Node::Or(operands) => self.logic(*operands, true),
@@ -179,10 +176,7 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
             Node::Element(steps) => self.element_path(id, *steps),
             Node::Walk(base, steps) => self.walk_node(*base, *steps),
             Node::Index(base, index) => self.index(id, *base, *index),
-            Node::Slice(base, from, to) => {
-                let sliced = self.slice(id, *base, *from, *to)?;
-                self.settled(id, sliced)
-            }
+            Node::Slice(..) => self.settled_node(id),
             Node::Call { function, args, element } => self.call(id, function, *args, *element),
             Node::Compute { kind, args } => self.computed(id, kind.as_str(), *args),
             Node::List(items) => {
@@ -231,6 +225,9 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
 
     #[inline]
     fn binary(&mut self, id: NodeId, op: BinaryOp, left: NodeId, right: NodeId) -> Result<Val<'a>, Error> {
+        if matches!(op, BinaryOp::In | BinaryOp::NotIn) {
+            return self.membership(id, op, left, right);
+        }
         let left_value = self.node(left)?;
         let right_value = self.node(right)?;
         self.operate(id, op, &left_value, &right_value, (left, right)).map(Val::Own)

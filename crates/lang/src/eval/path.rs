@@ -118,24 +118,12 @@ impl<'a> Eval<'_, '_, 'a> {
 
     #[inline(never)]
     fn any_path(&mut self, path: &'a Path, id: NodeId) -> Result<Val<'a>, Error> {
-        let source = self.any_source(path, id)?;
+        let source = self.path_source(path, id)?;
         self.settled(id, source)
     }
 
     /// A path from a root of the scope, which may lead to rows.
-    #[inline]
     pub(super) fn path_source(&mut self, path: &'a Path, id: NodeId) -> Result<Source<'a>, Error> {
-        if path.kind == RootKind::Named
-            && self.session.unwatched
-            && let Some(value) = self.scope.plain(path.root, self.program, &path.last)
-            && let Some(value) = follow(value, self.program.steps(path.steps))
-        {
-            return Ok(Source::Value(Val::Ref(value)));
-        }
-        self.any_source(path, id)
-    }
-
-    fn any_source(&mut self, path: &'a Path, id: NodeId) -> Result<Source<'a>, Error> {
         let span = self.program.span(id);
         let steps = self.program.steps(path.steps);
         let mut answer = Answer { traced: self.session.traces(), ..Answer::default() };

@@ -9,10 +9,10 @@
 
 use std::ops::Range;
 
-use super::{Eval, Val};
+use super::{Eval, Val, at_hand};
 use crate::diag::Span;
 use crate::diag::error::{Error, ErrorKind};
-use crate::func::{Body, Call, FuncError, Function, RowsArgument, Visit};
+use crate::func::{Body, Call, FuncError, Function, Gives, RowsArgument, Visit};
 use crate::limits::Limit;
 use crate::rows::Rows;
 use crate::syntax::{Node, NodeId, Run};
@@ -42,7 +42,7 @@ pub(crate) struct Stream<'a> {
 struct Stage {
     id: NodeId,
     function: &'static Function,
-    gives: fn(usize, &Value, Value) -> Result<Option<Value>, FuncError>,
+    gives: Gives,
     args: Run,
     element: Option<NodeId>,
     /// How deep in the evaluation the call stands.
@@ -83,8 +83,17 @@ type Last<'v, E> = &'v mut dyn FnMut(&mut E, &Value) -> Result<(), ()>;
 
 impl<'a> Eval<'_, '_, 'a> {
     /// One node, whose value may be left to be read row by row.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "what is at hand must cost no more than it did as a node")]
     pub(super) fn source(&mut self, id: NodeId) -> Result<Source<'a>, Error> {
+        match at_hand(self.program, id, self.scope, self.session) {
+            Some(value) => Ok(Source::Value(Val::Ref(value))),
+            None => self.other_source(id),
+        }
+    }
+
+    #[inline(never)]
+    fn other_source(&mut self, id: NodeId) -> Result<Source<'a>, Error> {
         match self.program.node(id) {
             Node::Path(path) if self.session.unwatched => self.path_source(path, id),
             Node::Path(_) | Node::Slice(..) => self.inner_source(id),
@@ -102,15 +111,7 @@ impl<'a> Eval<'_, '_, 'a> {
         }
         self.session.fuel -= 1;
         self.session.enter(span)?;
-        let result = match self.program.node(id) {
-            Node::Path(path) => self.path_source(path, id),
-            Node::Slice(base, from, to) => self.slice(id, *base, *from, *to),
-            Node::Call { function, args, element } => match function.body {
-                Body::Default => self.default(*args),
-                _ => self.each_call(id, function, *args, *element),
-            },
-            _ => self.dispatch(id).map(Source::Value),
-        };
+        let result = self.dispatch_source(id);
         self.session.leave();
         if !self.session.unwatched {
             let outcome = match &result {
@@ -124,8 +125,21 @@ impl<'a> Eval<'_, '_, 'a> {
         result
     }
 
+    fn dispatch_source(&mut self, id: NodeId) -> Result<Source<'a>, Error> {
+        match self.program.node(id) {
+            Node::Path(path) => self.path_source(path, id),
+            Node::Slice(base, from, to) => self.slice(id, *base, *from, *to),
+            Node::Call { function, args, .. } if matches!(function.body, Body::Default) => {
+                self.default_source(*args)
+            }
+            Node::Call { function, args, element } => self.each_call(id, function, *args, *element),
+            // No other is asked.
+            _ => self.node(id).map(Source::Value),
+        }
+    }
+
     /// A call of a function that works element by element.
-    pub(super) fn each_call(
+    fn each_call(
         &mut self,
         id: NodeId,
         function: &'static Function,
@@ -143,6 +157,13 @@ impl<'a> Eval<'_, '_, 'a> {
                 self.invoke(id, function, args, element, &[value]).map(Source::Value)
             }
         }
+    }
+
+    /// A node whose value rows may stand for; they become a list.
+    #[inline(never)]
+    pub(super) fn settled_node(&mut self, id: NodeId) -> Result<Val<'a>, Error> {
+        let source = self.dispatch_source(id)?;
+        self.settled(id, source)
     }
 
     /// The value of a source; rows become a list.
@@ -265,6 +286,7 @@ impl<'a> Eval<'_, '_, 'a> {
     }
 
     /// `in` and `not in`.
+    #[inline(never)]
     pub(super) fn membership(
         &mut self,
         id: NodeId,
@@ -402,7 +424,9 @@ impl<'a> Eval<'_, '_, 'a> {
         let depth = std::mem::replace(&mut self.session.depth, stage.depth);
         let result = self.apply(stage.function, stage.element, index, value);
         self.session.depth = depth;
-        (stage.gives)(index, value, result?)
+        stage
+            .gives
+            .of(index, value, result?)
             .map_err(|error| self.function_error(stage.id, stage.function, stage.args, stage.element, error))
     }
 

@@ -2,6 +2,7 @@
 //!
 //! An argument that was not given reads as null, so that a body never indexes past its arguments.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,6 +13,9 @@ use crate::value::{JsonStyle, Number, Object, Type, Value};
 
 /// Scanning or making this many bytes of text costs one operation.
 const BYTES_PER_OPERATION: usize = 1024;
+
+/// What is done with each row in a call.
+type VisitIn<'v, C> = &'v mut dyn FnMut(&mut C, usize, &Value, Value) -> Result<(), FuncError>;
 
 static NULL: Value = Value::NULL;
 
@@ -100,41 +104,52 @@ impl<'a> Call<'a> {
     /// of it, or with itself when there is none.
     pub(super) fn each(
         &mut self,
-        visit: impl FnMut(&mut Self, usize, &Value, Value) -> Result<(), FuncError>,
-    ) -> Result<(), FuncError> {
-        self.each_within(|len| 0..len, visit)
-    }
-
-    /// Visits the elements of a part of the list. Of rows whose number is not known it visits all.
-    pub(super) fn each_within(
-        &mut self,
-        part: impl FnOnce(usize) -> Range<usize>,
         mut visit: impl FnMut(&mut Self, usize, &Value, Value) -> Result<(), FuncError>,
     ) -> Result<(), FuncError> {
-        if let Some(rows) = &mut self.rows {
-            let (part, refills, fuel) = (rows.len.map_or(0..usize::MAX, part), rows.refills, *self.fuel);
-            let Some(each) = rows.each.take() else { return Ok(()) };
-            each(part, &mut |index, item, result| {
-                if refills {
-                    *self.fuel = fuel;
-                }
-                self.spend(1)?;
-                visit(self, index, item, result)
-            })?;
-            if refills {
-                *self.fuel = fuel;
-            }
-            return Ok(());
+        if self.rows.is_some() {
+            return self.each_row(0..usize::MAX, &mut visit);
         }
-        let list = self.list(0)?;
-        let part = part(list.len());
-        for (index, item) in list.iter().enumerate().take(part.end).skip(part.start) {
+        for (index, item) in self.list(0)?.iter().enumerate() {
             self.spend(1)?;
             let result = match &mut self.element {
                 Some(element) => element(index, item)?,
                 None => item.clone(),
             };
             visit(self, index, item, result)?;
+        }
+        Ok(())
+    }
+
+    /// Visits the elements themselves.
+    pub(super) fn each_item(
+        &mut self,
+        mut visit: impl FnMut(&mut Self, usize, &Value) -> Result<(), FuncError>,
+    ) -> Result<(), FuncError> {
+        if self.rows.is_some() {
+            return self.each_row(0..usize::MAX, &mut |call, index, item, _| visit(call, index, item));
+        }
+        for (index, item) in self.list(0)?.iter().enumerate() {
+            self.spend(1)?;
+            visit(self, index, item)?;
+        }
+        Ok(())
+    }
+
+    /// Visits rows, each with what the element expression makes of it.
+    #[inline(never)]
+    fn each_row(&mut self, part: Range<usize>, visit: VisitIn<'_, Self>) -> Result<(), FuncError> {
+        let fuel = *self.fuel;
+        let Some(rows) = &mut self.rows else { return Ok(()) };
+        let (refills, Some(each)) = (rows.refills, rows.each.take()) else { return Ok(()) };
+        each(part, &mut |index, item, result| {
+            if refills {
+                *self.fuel = fuel;
+            }
+            self.spend(1)?;
+            visit(self, index, item, result)
+        })?;
+        if refills {
+            *self.fuel = fuel;
         }
         Ok(())
     }
@@ -146,11 +161,45 @@ impl<'a> Call<'a> {
             return Ok(len);
         }
         let mut len = 0;
-        self.each(|_, _, _, _| {
+        self.each_item(|_, _, _| {
             len += 1;
             Ok(())
         })?;
         Ok(len)
+    }
+
+    /// The element at one end: the only one in a part of the list, or of rows whose number is not known the one that
+    /// replaces those before it.
+    pub(super) fn end(
+        &mut self,
+        part: impl FnOnce(usize) -> Range<usize>,
+        replaces: impl Fn(&Value) -> bool,
+    ) -> Result<Option<Value>, FuncError> {
+        let Some(rows) = &self.rows else {
+            let list = self.list(0)?;
+            return Ok(list.get(part(list.len())).and_then(<[Value]>::first).cloned());
+        };
+        let (part, mut found) = (rows.len.map_or(0..usize::MAX, part), None);
+        self.each_row(part, &mut |_, _, row, _| {
+            if found.as_ref().is_none_or(&replaces) {
+                found = Some(row.clone());
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// All elements; of rows as many as may be kept.
+    pub(super) fn elements(&mut self) -> Result<Cow<'a, [Value]>, FuncError> {
+        if self.rows.is_none() {
+            return self.list(0).map(Cow::Borrowed);
+        }
+        let mut items = Vec::new();
+        self.each_row(0..usize::MAX, &mut |call, _, row, _| {
+            items.push(call.keep(row)?);
+            Ok(())
+        })?;
+        Ok(Cow::Owned(items))
     }
 
     /// Whether an element expression was given.
@@ -159,8 +208,11 @@ impl<'a> Call<'a> {
     }
 
     /// A part of the elements that is kept. Of a list it is there already; of rows only so much is.
+    #[inline]
     pub(super) fn keep(&mut self, value: &Value) -> Result<Value, FuncError> {
-        self.make_room(value.size())?;
+        if self.rows.is_some() {
+            self.make_room(value.size())?;
+        }
         Ok(value.clone())
     }
 

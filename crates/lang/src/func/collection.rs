@@ -7,7 +7,7 @@ use ecow::EcoString;
 
 use super::distinct::{Fixed, Seen};
 use super::number::EMPTY;
-use super::{Body, Call, FuncError, Function, Group, element, order, value};
+use super::{Body, Call, FuncError, Function, Gives, Group, element, order, value};
 use crate::value::{Key, Keys, MAX_DEPTH, Object, Repr, Type, Value};
 
 pub(super) const COLLECT: Function = Function {
@@ -18,7 +18,7 @@ pub(super) const COLLECT: Function = Function {
     returns: "list",
     doc: "a field of each element, or any expression over it; the same as `each`",
     examples: &[(r#"[{"id": 1}, {"id": 2}] | collect("id")"#, "[1,2]")],
-    body: Body::Each(result),
+    body: Body::Each(Gives::Result),
 };
 
 pub(super) const COUNT: Function = Function {
@@ -47,7 +47,7 @@ pub(super) const EACH: Function = Function {
         (r#"["a", "b"] | each("upper(it)")"#, r#"["A","B"]"#),
         (r#"[{"n": 1}, {"n": 2}] | each("n * 10")"#, "[10,20]"),
     ],
-    body: Body::Each(result),
+    body: Body::Each(Gives::Result),
 };
 
 pub(super) const FIRST: Function = Function {
@@ -212,7 +212,7 @@ pub(super) const WHERE: Function = Function {
         (r#"[{"score": 85}, {"score": 70}] | where("score >= 80")"#, r#"[{"score":85}]"#),
         (r#"["a", "bb"] | where("len(it) == 2")"#, r#"["bb"]"#),
     ],
-    body: Body::Each(filtered),
+    body: Body::Each(Gives::Element),
 };
 
 fn len(call: &mut Call<'_>) -> Result<Value, FuncError> {
@@ -239,24 +239,26 @@ fn count(call: &mut Call<'_>) -> Result<Value, FuncError> {
 }
 
 /// The list that a function makes element by element.
-pub(super) fn list_of(
-    call: &mut Call<'_>,
-    gives: fn(usize, &Value, Value) -> Result<Option<Value>, FuncError>,
-) -> Result<Value, FuncError> {
+pub(super) fn list_of(call: &mut Call<'_>, gives: Gives) -> Result<Value, FuncError> {
     let mut items = Vec::new();
     call.each(|_, index, item, result| {
-        items.extend(gives(index, item, result)?);
+        if let Some(given) = gives.of(index, item, result)? {
+            items.push(given);
+        }
         Ok(())
     })?;
     Ok(Value::list(items)?)
 }
 
-fn filtered(index: usize, item: &Value, result: Value) -> Result<Option<Value>, FuncError> {
-    Ok(holds(index, &result)?.then(|| item.clone()))
-}
-
-fn result(_: usize, _: &Value, result: Value) -> Result<Option<Value>, FuncError> {
-    Ok(Some(result))
+impl Gives {
+    /// What the list gets for an element, when it gets something.
+    #[inline]
+    pub(crate) fn of(self, index: usize, item: &Value, result: Value) -> Result<Option<Value>, FuncError> {
+        match self {
+            Self::Element => Ok(holds(index, &result)?.then(|| item.clone())),
+            Self::Result => Ok(Some(result)),
+        }
+    }
 }
 
 /// Whether the condition for an element is true.
@@ -266,37 +268,17 @@ fn holds(index: usize, result: &Value) -> Result<bool, FuncError> {
 }
 
 fn first(call: &mut Call<'_>) -> Result<Value, FuncError> {
-    let mut first = None;
-    call.each_within(
-        |len| 0..len.min(1),
-        |_, _, _, item| {
-            first.get_or_insert(item);
-            Ok(())
-        },
-    )?;
-    first.ok_or(EMPTY)
+    call.end(|len| 0..len.min(1), |_| false)?.ok_or(EMPTY)
 }
 
 fn last(call: &mut Call<'_>) -> Result<Value, FuncError> {
-    let mut last = None;
-    call.each_within(
-        |len| len.saturating_sub(1)..len,
-        |_, _, _, item| {
-            last = Some(item);
-            Ok(())
-        },
-    )?;
-    last.ok_or(EMPTY)
+    call.end(|len| len.saturating_sub(1)..len, |_| true)?.ok_or(EMPTY)
 }
 
 fn reverse(call: &mut Call<'_>) -> Result<Value, FuncError> {
-    let mut items = Vec::new();
-    call.each(|call, _, item, _| {
-        items.push(call.keep(item)?);
-        Ok(())
-    })?;
-    items.reverse();
-    Ok(Value::list(items)?)
+    let items = call.elements()?;
+    call.spend(items.len())?;
+    Ok(Value::list(items.iter().rev().cloned().collect())?)
 }
 
 fn sort(call: &mut Call<'_>) -> Result<Value, FuncError> {
@@ -306,7 +288,7 @@ fn sort(call: &mut Call<'_>) -> Result<Value, FuncError> {
 fn unique(call: &mut Call<'_>) -> Result<Value, FuncError> {
     let (mut seen, mut kept) = (Seen::default(), Vec::new());
     call.each(|call, _, item, key| {
-        let key_size = if call.has_element() { key.size() } else { 0 };
+        let key_size = if call.rows.is_some() && call.has_element() { key.size() } else { 0 };
         if seen.insert(call, key)? {
             call.make_room(key_size)?;
             kept.push(call.keep(item)?);
@@ -319,7 +301,7 @@ fn unique(call: &mut Call<'_>) -> Result<Value, FuncError> {
 fn flatten(call: &mut Call<'_>) -> Result<Value, FuncError> {
     let depth = call.optional_count(1, u32::from(MAX_DEPTH), 1)?;
     let mut items = Vec::new();
-    call.each(|call, _, item, _| open_item(call, item, depth, &mut items))?;
+    call.each_item(|call, _, item| open_item(call, item, depth, &mut items))?;
     Ok(Value::list(items)?)
 }
 

@@ -105,15 +105,23 @@ pub(crate) enum Body {
     /// The same, and it visits the list that is its first argument only through [`Call::each`] and the like: rows may
     /// stand in its place.
     Fold(fn(&mut Call<'_>) -> Result<Value, FuncError>),
-    /// Element by element, to a list: from the index, the element and what the element expression makes of it, to what
-    /// the list gets, when it gets something.
-    Each(fn(usize, &Value, Value) -> Result<Option<Value>, FuncError>),
+    /// Element by element, to a list.
+    Each(Gives),
     /// By the evaluator, because the first argument may be missing.
     Exists,
     /// By the evaluator, because the first argument may be missing.
     Default,
     /// By the binder of shell and argv fields; an error anywhere else.
     Binding,
+}
+
+/// What a function that works element by element gives for each of them.
+#[derive(Clone, Copy)]
+pub(crate) enum Gives {
+    /// The element, when the element expression is true.
+    Element,
+    /// What the element expression makes of it.
+    Result,
 }
 
 /// Without regular expressions there is nothing to keep.

@@ -160,8 +160,8 @@ fn contains(call: &mut Call<'_>) -> Result<Value, FuncError> {
     let (container, item) = (call.arg(0), call.arg(1));
     if call.rows.is_some() {
         let mut found = false;
-        call.each(|_, _, _, row| {
-            found |= row == *item;
+        call.each_item(|_, _, row| {
+            found |= row == item;
             Ok(())
         })?;
         return Ok(Value::from(found));
@@ -206,7 +206,7 @@ fn join(call: &mut Call<'_>) -> Result<Value, FuncError> {
     call.list(0)?;
     let separator = call.optional_text(1)?.unwrap_or("");
     let mut out = String::new();
-    call.each(|call, index, item, _| {
+    call.each_item(|call, index, item| {
         let separator = if index > 0 { separator } else { "" };
         let size = call.measured(item, Form::Text, out.len().saturating_add(separator.len()))?;
         out.reserve(separator.len() + size);

@@ -390,9 +390,9 @@ fn a_row_has_as_many_operations_as_an_evaluation() {
         assert!(error.contains("operations per evaluation"), "{error}");
         let (_, read) = made.counts();
         assert!(read < 2000, "{read}");
-        let error = run(&format!("{source} | each(\"${{map.results[1].item}}\") | count")).unwrap_err();
-        assert!(error.contains("operations per evaluation"), "{error}");
     }
+    let error = run("map.results | each(\"${map.results[1].item}\") | count").unwrap_err();
+    assert!(error.contains("operations per evaluation"), "{error}");
     assert_eq!(run("few | each(\"${map.results[3].item}\") | sum").unwrap(), "9");
 }
 

@@ -121,6 +121,8 @@ impl<'a> Eval<'_, '_, 'a> {
     }
 
     /// An element expression, for one element.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "every element of every list passes here")]
     pub(super) fn apply(
         &mut self,
         function: &'static Function,

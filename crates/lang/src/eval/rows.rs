@@ -241,7 +241,7 @@ impl<'a> Eval<'_, '_, 'a> {
                 let passed = self.run(stream, &part, &mut |eval, row| {
                     let result = match element {
                         None => Ok(row.clone()),
-                        Some(_) => eval.apply(function, element, index, row).map_err(|error| {
+                        Some(_) => eval.apply_to_row(function, element, index, row).map_err(|error| {
                             failed = Some(error);
                             FuncError::Element
                         }),
@@ -422,12 +422,23 @@ impl<'a> Eval<'_, '_, 'a> {
     fn stage(&mut self, stage: &Stage, index: usize, value: &Value) -> Result<Option<Value>, Error> {
         self.spend(1, self.program.span(stage.id))?;
         let depth = std::mem::replace(&mut self.session.depth, stage.depth);
-        let result = self.apply(stage.function, stage.element, index, value);
+        let result = self.apply_to_row(stage.function, stage.element, index, value);
         self.session.depth = depth;
         stage
             .gives
             .of(index, value, result?)
             .map_err(|error| self.function_error(stage.id, stage.function, stage.args, stage.element, error))
+    }
+
+    #[inline(never)]
+    fn apply_to_row(
+        &mut self,
+        function: &'static Function,
+        element: Option<NodeId>,
+        index: usize,
+        row: &Value,
+    ) -> Result<Value, Error> {
+        self.apply(function, element, index, row)
     }
 
     /// What each stage came to, for an explanation.

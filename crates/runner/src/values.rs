@@ -82,13 +82,9 @@ impl<'s> Values<'s> {
         }
     }
 
-    /// The results that an index leads to.
+    /// The results that an index leads to, read page by page.
     pub fn rows(&self, index: &Datum) -> Result<ScopeEntry, JournalError> {
-        let chunks = ChunkReader::open(self.reader, index)?;
-        let rows: Result<Vec<Value>, _> = (0..chunks.len()).map(|at| chunks.item(at)).collect();
-        let rows = Value::list(rows.map_err(JournalError::from)?);
-        let rows = rows.map_err(|_| JournalError::Value("the results are too large".to_owned()))?;
-        Ok(ScopeEntry::Plain(rows))
+        Ok(ScopeEntry::Rows(Arc::new(ChunkReader::open(self.reader, index)?)))
     }
 
     /// Keeps an output that is known already.

@@ -68,7 +68,16 @@ const MAP: Fields = &[
     ("duration", None),
     ("success_rate", None),
     ("branch", None),
-    ("results", Some(Type::List)),
+];
+/// What is known of the result of an item.
+const RESULT: Fields = &[
+    ("item", None),
+    ("index", Some(Type::Int)),
+    ("status", Some(Type::Text)),
+    ("value", None),
+    ("error", None),
+    ("attempts", Some(Type::Int)),
+    ("duration_ms", Some(Type::Int)),
 ];
 
 impl Names {
@@ -207,7 +216,9 @@ fn phase_roots(plan: &Plan, scopes: &[NameScope], of_list: &[ScopeNumber]) -> Ve
         let step = &planned.step;
         if step.is_map() {
             let why = "the map is not over yet";
-            let known = MAP.iter().map(|(name, kind)| (EcoString::from(*name), value(why, *kind))).collect();
+            let known = MAP.iter().map(|(name, kind)| (EcoString::from(*name), value(why, *kind)));
+            let rows = promised(Promise { why: why.into(), shape: Shape::Rows { fields: RESULT } });
+            let known = known.chain([("results".into(), rows)]).collect();
             roots.push(("map".into(), names("map", known)));
             if let crate::model::Shape::MapReduce { aggregates } = &plan.workflow.shape {
                 let made = aggregates.iter().map(|(name, _)| (name.clone(), value(why, None))).collect();

@@ -6,8 +6,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use threadline_engine::event::Datum;
-use threadline_lang::Value;
 use threadline_lang::value::Oversized;
+use threadline_lang::{ComputeError, Rows, Value};
 use threadline_store::{JournalError, Reader, Store, StoreError, wire};
 
 /// Why items cannot be stored or found again.
@@ -221,6 +221,22 @@ impl ChunkReader {
         list.as_list().and_then(|items| items.get(within)).cloned().ok_or_else(missing)
     }
 
+    /// The items from this one to the end of its chunk.
+    fn rest_of_chunk(&self, from: u64) -> Result<Value, ChunkError> {
+        let missing = || ChunkError::Missing { index: from, len: self.chunks.len };
+        let at = self.chunks.chunks.partition_point(|(first, _)| *first <= from);
+        let at = at.checked_sub(1).ok_or_else(missing)?;
+        let list = self.chunk(at)?;
+        let within = usize::try_from(from - self.chunks.chunks[at].0).map_err(|_| missing())?;
+        match within {
+            0 => Ok(list),
+            _ => {
+                let rest = list.as_list().and_then(|items| items.get(within..)).ok_or_else(missing)?;
+                Value::list(rest.to_vec()).map_err(|Oversized(_)| missing())
+            }
+        }
+    }
+
     fn chunk(&self, at: usize) -> Result<Value, ChunkError> {
         let found = {
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -243,5 +259,16 @@ impl ChunkReader {
             kept.pop_front();
         }
         Ok(list)
+    }
+}
+
+impl Rows for ChunkReader {
+    fn len(&self) -> u64 {
+        self.chunks.len
+    }
+
+    fn page(&self, from: u64) -> Result<Value, ComputeError> {
+        self.rest_of_chunk(from)
+            .map_err(|error| ComputeError::Failed { message: error.to_string(), hint: None })
     }
 }

@@ -1,4 +1,4 @@
-//! `JSONPath` as RFC 9535 has it: what selects work items in a document.
+//! Paths into JSON as RFC 9535 has them: what selects work items in a document.
 //!
 //! A path is evaluated on a copy of the document and gives *places*; the values come from the document itself, with
 //! every digit they have. A comparison inside a filter is one of binary floats, as the library has it.

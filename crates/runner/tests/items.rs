@@ -2,6 +2,7 @@
 //!
 //! Every selection is compared with one in memory that sorts and compares in the plainest way, with so little memory
 //! that everything that can wait on disk does.
+#![expect(clippy::unwrap_used, reason = "what a test is built from must be sound")]
 
 use std::cmp::Ordering;
 use std::convert::Infallible;
@@ -162,15 +163,10 @@ fn a_json_list() {
             "\u{feff}[1.10, \"a,]\\\"\", {\"b\": [1, {\"c\": \"}\"}]}, [], null, true,-0.0]",
             r#"1.10 "a,]\"" {"b":[1,{"c":"}"}]} [] null true -0.0"#,
         ),
-        ("[\n 123456789012345678901234567890\n,\n 1e5 ]", "123456789012345678901234567890 100000.0"),
+        ("[\n 123456789012345678901234567890\n,\n 1e5 ]", "123456789012345678901234567890 1e5"),
     ] {
-        let as_value = value(text);
-        let plain: Vec<String> = as_value.as_list().unwrap().iter().map(json).collect();
-        assert_eq!(read("a.json", text, ""), plain.join(" "), "{text}");
-        assert_eq!(read("a.json", text, "$[*]"), plain.join(" "), "{text}");
-        assert_eq!(read("a.json", text, "$.*"), plain.join(" "), "{text}");
-        if !text.contains("1e5") {
-            assert_eq!(plain.join(" "), expected);
+        for path in ["", "$[*]", "$.*"] {
+            assert_eq!(read("a.json", text, path), expected, "{text}");
         }
     }
 }
@@ -244,7 +240,7 @@ fn paths_into_a_document() {
 #[test]
 fn what_a_path_passes_is_read_too() {
     for (text, expected) in [
-        (r#"{"a": [1], "b": [1 2]}"#, "1:20: the data ended before this"),
+        (r#"{"a": [1], "b": [1 2]}"#, "1:20: expected `,` or `]`, found `2`"),
         (r#"{"b": nul, "a": [1]}"#, "1:7: expected a value, found `nul`"),
         (r#"{"a": [1], "a": [2]}"#, "1:12: the key `a` stands twice in one object"),
         (r#"{"b": {"c": 1, "c": 2}, "a": []}"#, "1:16: the key `c` stands twice in one object"),
@@ -254,17 +250,11 @@ fn what_a_path_passes_is_read_too() {
             "1:11: expected a key in double quotes, found `}`; hint: remove the comma before it",
         ),
         (r#"{"a" [1]}"#, "1:6: expected `:` after the key, found `[`"),
-        (r#"{a: [1]}"#, "1:2: expected a key in double quotes, found `a`"),
+        ("{a: [1]}", "1:2: expected a key in double quotes, found `a`"),
         (r#"{"a": [1]"#, "1:10: expected `,` or `}`, found the end of the text"),
         (r#"{"a": }"#, "1:7: expected a value, found `}`"),
     ] {
-        let found = read("a.json", text, "$.a[*]");
-        let expected = if text.contains("1 2") {
-            "error: a.json:1:20: expected `,` or `]`, found `2`".to_owned()
-        } else {
-            format!("error: a.json:{expected}")
-        };
-        assert_eq!(found, expected, "{text}");
+        assert_eq!(read("a.json", text, "$.a[*]"), format!("error: a.json:{expected}"), "{text}");
     }
     let limits = SelectLimits { data: Limits { source: 20, ..Limits::DEFAULT }, ..SelectLimits::default() };
     let long = format!("{{\"b\": [{}0], \"a\": [1, 2]}}", "1, ".repeat(100));

@@ -8,6 +8,7 @@
 
 mod chunk;
 mod distinct;
+mod document;
 mod sort;
 mod source;
 pub(crate) mod spool;
@@ -192,7 +193,7 @@ pub fn select<E>(
         }
         counts.kept += 1;
         let taken = match &mut sort {
-            Some((keys, admission, sorter)) => sorted_push(item, counts.kept - 1, keys, admission, sorter),
+            Some((keys, admission, sorter)) => push_sorted(&item, counts.kept - 1, keys, admission, sorter),
             None => last.push(item),
         };
         taken.map_err(Ended::Taker)
@@ -212,16 +213,16 @@ pub fn select<E>(
     Ok(counts)
 }
 
-fn sorted_push<E>(
-    item: Value,
+fn push_sorted<E>(
+    item: &Value,
     index: u64,
     keys: &mut Keys<'_, E>,
     admission: &mut Admission,
     sorter: &mut Sorter,
 ) -> Result<(), Stop<E>> {
-    let keys = keys(&item).map_err(|error| Stop::Failed(SelectError::Caller(error)))?;
+    let keys = keys(item).map_err(|error| Stop::Failed(SelectError::Caller(error)))?;
     admission.admit(&keys, index).map_err(|disorder| Stop::Failed(SelectError::Order(disorder)))?;
-    Ok(sorter.push(keys, |out| spool::encode(&item, out))?)
+    Ok(sorter.push(keys, |out| spool::encode(item, out))?)
 }
 
 /// Gives what had to wait for the end of the source.
@@ -230,8 +231,8 @@ fn finish<E>(sorter: Option<Sorter>, last: &mut Last<'_, '_, E>) -> Result<(), S
         return Ok(());
     }
     if let Some(sorter) = sorter {
-        let mut sorted = sorter.finish()?;
-        while let Some((_, bytes)) = sorted.next()? {
+        let mut records = sorter.finish()?;
+        while let Some((_, bytes)) = records.next()? {
             last.push(spool::decode(&bytes)?)?;
         }
     }

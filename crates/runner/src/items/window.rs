@@ -18,7 +18,7 @@ pub struct Place {
 impl Place {
     /// The place after these bytes.
     pub(super) fn after(self, bytes: &[u8]) -> Self {
-        let lines = bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+        let lines = bytes.split(|byte| *byte == b'\n').count() as u64 - 1;
         let last =
             if lines == 0 { bytes } else { bytes.rsplit(|byte| *byte == b'\n').next().unwrap_or(bytes) };
         // The first byte of each character.

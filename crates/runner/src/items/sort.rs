@@ -110,7 +110,9 @@ pub(crate) struct Sorter {
     bytes: Vec<u8>,
     keys: usize,
     count: u64,
-    runs: Vec<Reader>,
+    /// Sorted runs by how often they were merged: so a record is written once more only when there are many times as
+    /// many.
+    levels: Vec<Vec<Reader>>,
 }
 
 impl Sorter {
@@ -124,7 +126,7 @@ impl Sorter {
             bytes: Vec::new(),
             keys: 0,
             count: 0,
-            runs: Vec::new(),
+            levels: Vec::new(),
         }
     }
 
@@ -158,31 +160,38 @@ impl Sorter {
         self.add_run(writer.finish()?)
     }
 
-    /// A full set of runs becomes one, so that only so many files are ever open.
-    fn add_run(&mut self, run: Reader) -> io::Result<()> {
-        self.runs.push(run);
-        if self.runs.len() < FAN_IN {
-            return Ok(());
+    /// A full level becomes one run of the next, so that only so many files are ever open.
+    fn add_run(&mut self, mut run: Reader) -> io::Result<()> {
+        for level in 0.. {
+            if level == self.levels.len() {
+                self.levels.push(Vec::with_capacity(FAN_IN));
+            }
+            self.levels[level].push(run);
+            if self.levels[level].len() < FAN_IN {
+                break;
+            }
+            let full = std::mem::take(&mut self.levels[level]);
+            let mut merge = Merge::new(Rc::clone(&self.orders), full)?;
+            let mut writer = Writer::create(&self.folder)?;
+            while let Some(head) = merge.next()? {
+                write_record(&mut writer, head.number, &head.keys, &head.bytes)?;
+            }
+            run = writer.finish()?;
         }
-        let mut merge = Merge::new(Rc::clone(&self.orders), std::mem::take(&mut self.runs))?;
-        let mut writer = Writer::create(&self.folder)?;
-        while let Some(head) = merge.next()? {
-            write_record(&mut writer, head.number, &head.keys, &head.bytes)?;
-        }
-        self.runs.push(writer.finish()?);
         Ok(())
     }
 
     /// All records in order.
     pub(crate) fn finish(mut self) -> io::Result<Sorted> {
-        if self.runs.is_empty() {
+        if self.levels.is_empty() {
             self.sort();
             return Ok(Sorted::Memory { records: self.records.into_iter(), bytes: self.bytes });
         }
         if !self.records.is_empty() {
             self.spill()?;
         }
-        Ok(Sorted::Runs(Merge::new(self.orders, self.runs)?))
+        let runs = self.levels.into_iter().flatten().collect();
+        Ok(Sorted::Runs(Merge::new(self.orders, runs)?))
     }
 }
 

@@ -200,10 +200,9 @@ impl SourceError {
     /// What to do about it, when there is one thing to do.
     pub fn hint(&self) -> Option<&'static str> {
         match &self.kind {
-            SourceErrorKind::Json { guessed: true, .. } => {
-                Some("its beginning looks like JSON; `format: lines` or `format: jsonl` says that it is not")
-            }
-            SourceErrorKind::Json { error, .. } => error.hint,
+            SourceErrorKind::Json { error, guessed, .. } => error.hint.or(guessed.then_some(
+                "its beginning looks like JSON; `format: lines` or `format: jsonl` says that it is not",
+            )),
             SourceErrorKind::NotAList(_) => {
                 Some("`json_path` says where the items are, as in `json_path: $.items[*]`")
             }

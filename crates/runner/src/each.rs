@@ -20,7 +20,7 @@ use threadline_store::{JournalError, Sync};
 use crate::driver::{DriveError, now};
 use crate::execute::{Attempt, Clock, Done, Executor, measured_since, node_type};
 use crate::items::{
-    self, ChunkError, ChunkWriter, Format, Order, SelectError, SelectLimits, Selection, Sorter, Source, spool,
+    self, ChunkError, ChunkWriter, Order, SelectError, SelectLimits, Selection, Sorter, Source, spool,
 };
 use crate::output::{self, Failure, Left};
 
@@ -137,7 +137,7 @@ impl Executor<'_, '_> {
             Found::File { path, format } => match shared.project.open(path, folder) {
                 Ok(file) => {
                     let read = Box::new(std::io::BufReader::new(file));
-                    Source::Stream { name: path.clone(), read, format: format.map(form) }
+                    Source::Stream { name: path.clone(), read, format: *format }
                 }
                 Err(error) => {
                     let hint = error.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
@@ -153,7 +153,7 @@ impl Executor<'_, '_> {
             Found::Shell { bound, env, format } => match self.printed(task, bound, env)? {
                 Printed::Text(text) => {
                     printed = text;
-                    let format = format.map_or(Format::Lines, form);
+                    let format = format.unwrap_or(SourceFormat::Lines);
                     let name = "what the command printed".to_owned();
                     Source::Stream { name, read: Box::new(printed.as_bytes()), format: Some(format) }
                 }
@@ -516,14 +516,6 @@ fn of_map(counts: Counts, elapsed: Duration) -> Vec<(EcoString, Value)> {
     });
     entries.push(("success_rate".into(), rate.unwrap_or(Value::NULL)));
     entries
-}
-
-fn form(format: SourceFormat) -> Format {
-    match format {
-        SourceFormat::Json => Format::Json,
-        SourceFormat::JsonLines => Format::JsonLines,
-        SourceFormat::Lines => Format::Lines,
-    }
 }
 
 fn order(key: &SortKey) -> Order {

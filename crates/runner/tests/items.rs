@@ -14,11 +14,12 @@ use std::sync::atomic::{AtomicU64, Ordering as Atomic};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use threadline_flow::json_path::JsonPath;
+use threadline_flow::model::SourceFormat;
 use threadline_lang::value::{JsonStyle, ops};
 use threadline_lang::{Limits, Number, Value, data};
 use threadline_runner::items::{
-    ChunkError, ChunkReader, ChunkWriter, Chunks, Counts, Format, Order, SelectError, SelectLimits,
-    Selection, Source, select,
+    ChunkError, ChunkReader, ChunkWriter, Chunks, Counts, Order, SelectError, SelectLimits, Selection,
+    Source, select,
 };
 use threadline_store::{Draft, MemoryDisk, NewRun, Options, RunId, Store, Sync};
 
@@ -269,13 +270,13 @@ fn what_a_path_passes_is_read_too() {
 #[test]
 fn the_form_of_a_text_that_has_no_name_for_it() {
     for (text, format, items) in [
-        ("a\nb", Format::Lines, 2),
-        ("  a\nb", Format::Lines, 2),
-        ("", Format::Lines, 0),
-        ("[1, 2]", Format::Json, 2),
-        (" \n [1,\n 2]", Format::Json, 2),
-        ("{\"a\": 1}\n{\"a\": 2}\n", Format::JsonLines, 2),
-        ("\n{\"a\": 1}\n\n{\"a\": 2}", Format::JsonLines, 2),
+        ("a\nb", SourceFormat::Lines, 2),
+        ("  a\nb", SourceFormat::Lines, 2),
+        ("", SourceFormat::Lines, 0),
+        ("[1, 2]", SourceFormat::Json, 2),
+        (" \n [1,\n 2]", SourceFormat::Json, 2),
+        ("{\"a\": 1}\n{\"a\": 2}\n", SourceFormat::JsonLines, 2),
+        ("\n{\"a\": 1}\n\n{\"a\": 2}", SourceFormat::JsonLines, 2),
     ] {
         let source = stream("the output of `list`", text.as_bytes());
         let (found, counts) = run(source, Selection::default(), &SelectLimits::default()).unwrap();
@@ -297,7 +298,7 @@ fn the_form_of_a_text_that_has_no_name_for_it() {
     let said = Source::Stream {
         name: "items.yaml".to_owned(),
         read: Box::new(&b"- 1\n"[..]),
-        format: Some(Format::Lines),
+        format: Some(SourceFormat::Lines),
     };
     assert_eq!(shown(run(said, Selection::default(), &SelectLimits::default())), r#""- 1""#);
 }
@@ -532,7 +533,7 @@ proptest! {
         text in "[\\[\\]{},:\" \n\\\\1a-]{0,12}|\\[(1|\"a\"|\\{\"a\":1\\}|,| |\\]|\\[){0,8}",
     ) {
         let whole = data::json::read_value(&text, &Limits::DEFAULT);
-        let source = Source::Stream { name: "a.json".to_owned(), read: Box::new(Trickle(text.as_bytes(), 2)), format: Some(Format::Json) };
+        let source = Source::Stream { name: "a.json".to_owned(), read: Box::new(Trickle(text.as_bytes(), 2)), format: Some(SourceFormat::Json) };
         match (whole, run(source, Selection::default(), &SelectLimits::default())) {
             (Ok(whole), Ok((items, _))) => {
                 prop_assert_eq!(whole.as_list().unwrap().iter().map(json).collect::<Vec<_>>(), items);

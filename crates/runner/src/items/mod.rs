@@ -19,12 +19,13 @@ use std::io;
 use std::path::Path;
 
 use threadline_flow::json_path::JsonPath;
+use threadline_flow::model::SourceFormat;
 use threadline_lang::diag::preview;
 use threadline_lang::{Limits, Value};
 
 pub use chunk::{ChunkError, ChunkReader, ChunkWriter, Chunks};
 pub use sort::{Disorder, Order};
-pub use source::{Format, Source, SourceError, SourceErrorKind};
+pub use source::{Source, SourceError, SourceErrorKind};
 pub use window::Place;
 
 use crate::project::plain;
@@ -83,7 +84,7 @@ impl Default for SelectLimits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// The form in which a stream was read.
-    pub format: Option<Format>,
+    pub format: Option<SourceFormat>,
     /// Items that were read.
     pub read: u64,
     /// Items that stayed after the filter.

@@ -1,12 +1,14 @@
 //! Where items come from: a value, or a stream of JSON, JSON lines or lines of text. Items of a stream come one by one;
 //! what is in memory is one item.
 //!
-//! Nothing is guessed in silence: [`Format::of_name`] and [`Format::of_text`] are all there is to it.
+//! The form of a stream is what somebody says, else what its name says, else what its beginning looks like. Lines end
+//! with `\n` or `\r\n`, and those with nothing but space in them are skipped: what programs print ends with one.
 
 use std::fmt;
 use std::io::{self, Read};
 
 use threadline_flow::json_path::JsonPath;
+use threadline_flow::model::SourceFormat;
 use threadline_lang::data::{self, ReadError};
 use threadline_lang::value::Oversized;
 use threadline_lang::{Limits, Type, Value};
@@ -15,68 +17,43 @@ use super::document::{Stream, Want};
 use super::window::{Place, Window};
 use crate::project::plain;
 
-/// The form of a stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// One JSON document.
-    Json,
-    /// One JSON value in each line; blank lines are skipped.
-    JsonLines,
-    /// One text in each line, without its line break; blank lines are skipped.
-    Lines,
+/// What the name of a file says about its form.
+fn format_of_name(name: &str) -> Option<SourceFormat> {
+    match extension(name)?.as_str() {
+        "json" => Some(SourceFormat::Json),
+        "jsonl" | "ndjson" => Some(SourceFormat::JsonLines),
+        "txt" | "list" | "log" => Some(SourceFormat::Lines),
+        _ => None,
+    }
 }
 
-impl Format {
-    /// All of them, in the order that people are shown.
-    pub const ALL: [Self; 3] = [Self::Json, Self::JsonLines, Self::Lines];
-
-    /// The name that people write.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Json => "json",
-            Self::JsonLines => "jsonl",
-            Self::Lines => "lines",
-        }
+/// What the beginning of a text says about its form: `[` begins JSON; `{` begins JSON lines when its line is a whole
+/// value and another line follows, else JSON; anything else is lines.
+fn format_of_text(window: &mut Window<'_>, limits: &Limits) -> io::Result<SourceFormat> {
+    const FIRST_LINE: usize = 1 << 20;
+    let first = window.find(FIRST_LINE, |byte| !byte.is_ascii_whitespace())?;
+    match first.and_then(|at| window.seen().get(at)) {
+        Some(b'[') => return Ok(SourceFormat::Json),
+        Some(b'{') => {}
+        _ => return Ok(SourceFormat::Lines),
     }
-
-    /// What the name of a file says.
-    pub fn of_name(name: &str) -> Option<Self> {
-        match extension(name)?.as_str() {
-            "json" => Some(Self::Json),
-            "jsonl" | "ndjson" => Some(Self::JsonLines),
-            "txt" | "list" | "log" => Some(Self::Lines),
-            _ => None,
-        }
+    let mut begun = false;
+    let end = window.find(FIRST_LINE, |byte| {
+        begun |= byte == b'{';
+        begun && byte == b'\n'
+    })?;
+    let Some(end) = end else { return Ok(SourceFormat::Json) };
+    let first = std::str::from_utf8(&window.seen()[..end]);
+    if !first.is_ok_and(|line| data::json::read_value(line, limits).is_ok()) {
+        return Ok(SourceFormat::Json);
     }
-
-    /// What the beginning of a text says: `[` begins JSON; `{` begins JSON lines when its line is a whole value and
-    /// another line follows, else JSON; anything else is lines.
-    fn of_text(window: &mut Window<'_>, limits: &Limits) -> io::Result<Self> {
-        const FIRST_LINE: usize = 1 << 20;
-        let first = window.find(FIRST_LINE, |byte| !byte.is_ascii_whitespace())?;
-        match first.and_then(|at| window.seen().get(at)) {
-            Some(b'[') => return Ok(Self::Json),
-            Some(b'{') => {}
-            _ => return Ok(Self::Lines),
-        }
-        let mut begun = false;
-        let end = window.find(FIRST_LINE, |byte| {
-            begun |= byte == b'{';
-            begun && byte == b'\n'
-        })?;
-        let Some(end) = end else { return Ok(Self::Json) };
-        let first = std::str::from_utf8(&window.seen()[..end]);
-        if !first.is_ok_and(|line| data::json::read_value(line, limits).is_ok()) {
-            return Ok(Self::Json);
-        }
-        let mut passed = 0;
-        let next = window.find(2 * FIRST_LINE, |byte| {
-            passed += 1;
-            passed > end && !byte.is_ascii_whitespace()
-        })?;
-        let follows = next.is_none_or(|at| at < window.seen().len());
-        Ok(if follows { Self::JsonLines } else { Self::Json })
-    }
+    let mut passed = 0;
+    let next = window.find(2 * FIRST_LINE, |byte| {
+        passed += 1;
+        passed > end && !byte.is_ascii_whitespace()
+    })?;
+    let follows = next.is_none_or(|at| at < window.seen().len());
+    Ok(if follows { SourceFormat::JsonLines } else { SourceFormat::Json })
 }
 
 fn extension(name: &str) -> Option<String> {
@@ -100,7 +77,7 @@ pub enum Source<'a> {
         /// The bytes.
         read: Box<dyn Read + 'a>,
         /// The form, where it is said.
-        format: Option<Format>,
+        format: Option<SourceFormat>,
     },
 }
 
@@ -256,14 +233,14 @@ pub(super) fn each<E>(
     source: Source<'_>,
     path: Option<&JsonPath>,
     limits: &Limits,
-    format: &mut Option<Format>,
+    format: &mut Option<SourceFormat>,
     take: Taker<'_, E>,
 ) -> Result<(), Ended<E>> {
     let (name, read, said) = match source {
         Source::Value { value, .. } => return each_of_value(value, path, take),
         Source::Stream { name, read, format } => (name, read, format),
     };
-    let said = said.or_else(|| Format::of_name(&name));
+    let said = said.or_else(|| format_of_name(&name));
     if said.is_none() {
         let other = extension(&name).filter(|extension| matches!(extension.as_str(), "yaml" | "yml" | "csv"));
         other.map_or(Ok(()), |extension| Err(SourceErrorKind::OtherFormat(extension)))?;
@@ -271,21 +248,23 @@ pub(super) fn each<E>(
     let mut window = Window::new(read)?;
     let used = match said {
         Some(said) => said,
-        None => Format::of_text(&mut window, limits)?,
+        None => format_of_text(&mut window, limits)?,
     };
     *format = Some(used);
     let mut stream = Stream { window, limits, guessed: said.is_none() };
     match (used, path) {
-        (Format::Lines, Some(path)) => Err(SourceErrorKind::PathInLines(path.as_str().to_owned()).into()),
-        (Format::Lines, None) => stream.each_line(&mut |_, line, _| take(Value::from(line))),
-        (Format::JsonLines, path) => stream.each_line(&mut |stream, line, place| {
+        (SourceFormat::Lines, Some(path)) => {
+            Err(SourceErrorKind::PathInLines(path.as_str().to_owned()).into())
+        }
+        (SourceFormat::Lines, None) => stream.each_line(&mut |_, line, _| take(Value::from(line))),
+        (SourceFormat::JsonLines, path) => stream.each_line(&mut |stream, line, place| {
             let value = stream.json(line, place)?;
             match path {
                 Some(path) => path.select(&value).into_iter().try_for_each(&mut *take),
                 None => take(value),
             }
         }),
-        (Format::Json, None) => {
+        (SourceFormat::Json, None) => {
             stream.window.skip_space()?;
             if stream.window.peek()? != Some(b'[') {
                 let value = stream.element()?;
@@ -294,7 +273,7 @@ pub(super) fn each<E>(
             }
             stream.document(Want::Each, &mut |value, _| take(value))
         }
-        (Format::Json, Some(path)) => match path.names() {
+        (SourceFormat::Json, Some(path)) => match path.names() {
             Some(names) => stream.document(Want::of(names), &mut |value, place| {
                 let selected = path.select_in_element(value);
                 let selected = selected.map_err(|Oversized(_)| SourceErrorKind::TooDeep { place })?;

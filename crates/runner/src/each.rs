@@ -413,7 +413,10 @@ impl Executor<'_, '_> {
             before = next;
         }
         let chunks = chunks.finish().map_err(JournalError::from)?;
-        Ok(chunks.store(store).map_err(JournalError::from)?)
+        let index = chunks.store(store).map_err(JournalError::from)?;
+        // They are read before an event names them.
+        store.wait_for_values()?;
+        Ok(index)
     }
 
     /// What a phase leaves for those after it.

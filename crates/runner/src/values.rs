@@ -16,8 +16,11 @@ use threadline_store::{JournalError, Reader, RunId};
 use crate::items::ChunkReader;
 use crate::output;
 
-/// So many bytes of values are kept.
-const MAX_KEPT: u64 = 64 << 20;
+/// So many bytes of values are kept, about.
+const MAX_KEPT: u64 = 16 << 20;
+
+/// An output takes so many bytes beside the texts in it, about: its meta data, its fields and the tables around them.
+const OUTPUT: u64 = 2 << 10;
 
 /// Outputs and lists by the events that recorded them.
 pub struct Values<'s> {
@@ -89,8 +92,9 @@ impl<'s> Values<'s> {
 
     /// Keeps an output that is known already.
     pub fn keep_output(&self, seq: Seq, envelope: &Arc<Envelope>) {
-        let size = envelope.value.size() + envelope.also.as_ref().map_or(0, Value::size) + 512;
-        self.keep(seq, Entry::Output(Arc::clone(envelope)), size);
+        let entry = Entry::Output(Arc::clone(envelope));
+        let size = entry.size();
+        self.keep(seq, entry, size);
     }
 
     /// Keeps a list that is known already.
@@ -127,7 +131,7 @@ impl Entry {
     fn size(&self) -> u64 {
         match self {
             Self::Output(envelope) => {
-                envelope.value.size() + envelope.also.as_ref().map_or(0, Value::size) + 512
+                envelope.value.size() + envelope.also.as_ref().map_or(0, Value::size) + OUTPUT
             }
             Self::List(list) => list.size(),
             Self::Chunks(_) => 0,

@@ -136,6 +136,12 @@ impl Queue {
         self.wait_until(position, |state| state.done >= position)
     }
 
+    /// Waits until everything that was pushed by now is on disk.
+    pub(crate) fn wait_all(&self) -> Result<(), StoreError> {
+        let pushed = locked(&self.state).pushed;
+        self.wait(pushed)
+    }
+
     /// Waits until the event is on disk, which an appended job up to `position` has.
     pub(crate) fn wait_synced(&self, run: &Driven, seq: Seq, position: u64) -> Result<(), StoreError> {
         self.wait_until(position, |_| run.synced.load(Ordering::Acquire) >= seq)

@@ -121,6 +121,11 @@ impl Store {
         self.put_value(text.as_bytes().to_vec())
     }
 
+    /// Waits until the values that were stored by now can be read.
+    pub fn wait_for_values(&self) -> Result<(), StoreError> {
+        self.queue.wait_all()
+    }
+
     /// A value that is to arrive bit by bit.
     pub fn spool(&self) -> Spool {
         Spool::new(self.place.clone(), self.queue.clone())

@@ -141,6 +141,8 @@ impl Place {
                 folder: self.folder.display().to_string().into(),
                 program: EcoString::new(),
                 jobs: Some(3),
+                files: Vec::new(),
+                caller: None,
             };
             return driver::begin(setup, What::RunStarted(started));
         }

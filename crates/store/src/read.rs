@@ -50,13 +50,17 @@ impl Reader {
         Ok(self.rows()?.into_iter().map(RunRow::info).collect())
     }
 
-    /// The run with this id, the only one whose id begins so, or the newest for `last`.
+    /// The run with this id, the only one whose id begins so, or the newest for `last`. Runs that others called are
+    /// meant only by ids with their `-`.
     pub fn find(&self, name: &str) -> Result<RunInfo, StoreError> {
         let missing = || StoreError::NoSuchRun { name: name.chars().take(80).collect() };
         if name != LAST && !is_prefix(name) {
             return Err(missing());
         }
         let mut rows = self.rows()?;
+        if !name.contains('-') {
+            rows.retain(|row| !row.run.id.is_called());
+        }
         if name == LAST {
             return rows.pop().map(RunRow::info).ok_or_else(missing);
         }

@@ -22,7 +22,7 @@ const OPEN: Style = AnsiColor::Yellow.on_default();
 /// `threadline runs`
 pub(crate) fn runs(call: &Runs) -> Result<(), Failure> {
     let runs = match Reader::open(&project(call.dir.as_deref())?.store()) {
-        Ok(reader) => all(&reader)?,
+        Ok(reader) => all(&reader, call.all)?,
         // A project in which nothing ran has no journal.
         Err(StoreError::NoJournal { .. }) => Vec::new(),
         Err(error) => return Err(of_store(&error)),
@@ -54,9 +54,10 @@ pub(crate) fn runs(call: &Runs) -> Result<(), Failure> {
     print_styled(&table.text(""))
 }
 
-/// Every run and its status, the newest first.
-fn all(reader: &Reader) -> Result<Vec<(RunInfo, &'static str)>, Failure> {
+/// Every run and its status, the newest first; those that others called only where they are asked for.
+fn all(reader: &Reader, called: bool) -> Result<Vec<(RunInfo, &'static str)>, Failure> {
     let mut runs = reader.runs().map_err(|error| of_store(&error))?;
+    runs.retain(|run| called || !run.id.is_called());
     runs.reverse();
     let with_status = |run: RunInfo| Ok((status(reader, &run)?, run));
     let runs: Result<Vec<_>, Failure> = runs.into_iter().map(with_status).collect();

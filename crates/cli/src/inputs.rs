@@ -197,22 +197,24 @@ pub(crate) fn read_called(name: &str) -> Result<SourceFile, Unread> {
     let path = Path::new(name);
     let unread = |error: std::io::Error| {
         let missing = error.kind() == std::io::ErrorKind::NotFound;
-        let hint =
-            if missing { nearest_file(path).map(|near| format!("did you mean `{near}`")) } else { None };
-        Unread { message: format!("cannot read `{name}`: {}", plain(&error)), hint }
+        let nearest = if missing { nearest_file(path) } else { None };
+        Unread { message: format!("cannot read `{name}`: {}", plain(&error)), hint: None, nearest }
     };
-    let file = std::fs::metadata(path).and_then(|found| match found.is_file() {
-        true => std::fs::File::open(path),
-        // A pipe would be waited for.
-        false => Err(std::io::Error::other("is not a regular file")),
-    });
+    // A pipe would be waited for.
+    let regular = |found: std::fs::Metadata| {
+        if found.is_file() { Ok(()) } else { Err(std::io::Error::other("is not a regular file")) }
+    };
+    let file = std::fs::metadata(path).and_then(regular).and_then(|()| std::fs::File::open(path));
     let mut bytes = Vec::new();
     file.and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes)).map_err(unread)?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(Unread { message: format!("`{name}` is larger than 64 MiB"), hint: None });
+        let message = format!("`{name}` is larger than 64 MiB");
+        return Err(Unread { message, hint: None, nearest: None });
     }
-    SourceFile::new(name, bytes)
-        .map_err(|error| Unread { message: error.to_string(), hint: error.hint().map(str::to_owned) })
+    SourceFile::new(name, bytes).map_err(|error| {
+        let hint = error.hint().map(str::to_owned);
+        Unread { message: error.to_string(), hint, nearest: None }
+    })
 }
 
 /// The name in the same folder that is nearest to one that is not there.

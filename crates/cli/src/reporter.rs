@@ -76,7 +76,7 @@ struct Counts {
 
 impl Reporter {
     pub(crate) fn new(plan: Arc<Plan>, how: How) -> Self {
-        let width = label_width(&plan, &mut BTreeSet::new()).clamp(12, LABEL_WIDTH);
+        let width = label_width(&plan, &mut BTreeMap::new()).clamp(12, LABEL_WIDTH);
         Self {
             plan,
             how,
@@ -323,19 +323,26 @@ pub(crate) fn items(at: &Instance) -> String {
     at.items().fold(String::new(), |text, index| text + "[" + index + "]")
 }
 
-/// How wide the labels of a plan are, with those of the workflows that it calls, each looked at once.
-fn label_width<'p>(plan: &'p Plan, known: &mut BTreeSet<&'p str>) -> usize {
+/// How wide the labels of a plan are, with those of the workflows that it calls; `known` are those of files.
+fn label_width<'p>(plan: &'p Plan, known: &mut BTreeMap<&'p str, usize>) -> usize {
     let mut widest = 0;
     for step in &plan.steps {
         // Room for the index of an item, such as `[17]`.
         let items = step.number.split('.').filter(|word| *word == Part::Do.key()).count();
         let width = step.label.width() + 2 * depth(&step.number) + 4 * items;
         let inside = match &step.calls {
-            Some(plan) if known.insert(plan.workflow.file.name()) => label_width(plan, known) + 3,
-            _ => 0,
+            // A slash, and one level further.
+            Some(plan) => {
+                3 + match known.get(plan.workflow.file.name()) {
+                    Some(width) => *width,
+                    None => label_width(plan, known),
+                }
+            }
+            None => 0,
         };
         widest = widest.max(width + inside);
     }
+    known.insert(plan.workflow.file.name(), widest);
     widest
 }
 

@@ -27,6 +27,8 @@ pub struct Unread {
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
+    /// The nearest name in the folder where it should be.
+    pub nearest: Option<String>,
 }
 
 /// Makes the plan of a workflow with those of all that it calls. Problems of its own file come first, in the order of
@@ -113,7 +115,12 @@ impl Files<'_> {
         }
         let file = (self.read)(&name).map_err(|unread| {
             let problem = Check::UnreadableCall.at(span, unread.message);
-            unread.hint.into_iter().fold(problem, Problem::hint)
+            let nearest = unread.nearest.map(|near| {
+                let folder =
+                    call.path.of.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
+                format!("did you mean `{folder}{near}`")
+            });
+            unread.hint.into_iter().chain(nearest).fold(problem, Problem::hint)
         })?;
         let (workflow, mut problems) = load(file.clone());
         let workflow = workflow.map(Arc::new);
@@ -142,7 +149,8 @@ impl Files<'_> {
 /// A reader of texts that are known by their names, such as those of a journal.
 pub fn known(texts: &BTreeMap<EcoString, SourceFile>) -> impl Fn(&str) -> Result<SourceFile, Unread> {
     |name| {
-        let missing = || Unread { message: format!("there is no text of `{name}`"), hint: None };
+        let message = || format!("there is no text of `{name}`");
+        let missing = || Unread { message: message(), hint: None, nearest: None };
         texts.get(name).cloned().ok_or_else(missing)
     }
 }

@@ -25,7 +25,7 @@ use crate::bell::Bell;
 use crate::driver::{self, CalledNotice, DriveError, Ending, Notice, Setup, Shared, Waits, Within};
 use crate::output::{self, Failure};
 use crate::process::Environment;
-use crate::project::Project;
+use crate::project::{Project, plain};
 
 /// A step's attempt to call a workflow.
 pub(crate) struct Attempted<'c> {
@@ -72,7 +72,8 @@ pub(crate) fn call(shared: &Shared<'_>, attempted: &Attempted<'_>) -> Result<Cam
     let project = match shared.project.at(attempted.folder) {
         Ok(project) => project.allow(attempted.plan.workflow.allow.files.iter().map(ecow::EcoString::as_str)),
         Err(error) => {
-            let message = format!("the folder of its steps, `{}`: {error}", attempted.folder.display());
+            let message =
+                format!("the folder of its steps, `{}`: {}", attempted.folder.display(), plain(&error));
             return Ok(failed(Failure::new("Start", message), Vec::new()));
         }
     };

@@ -790,9 +790,8 @@ fn accepted(kind: Type) -> &'static [Type] {
     match kind {
         Type::Null => &[Type::Null],
         Type::Bool => &[Type::Bool],
-        Type::Int => &[Type::Int],
         // What is known only as a number before the run may be either.
-        Type::Float => &[Type::Int, Type::Float],
+        Type::Int | Type::Float => &[Type::Int, Type::Float],
         Type::Text => &[Type::Text],
         Type::List => &[Type::List],
         Type::Object => &[Type::Object],

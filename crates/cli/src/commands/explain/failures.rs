@@ -53,8 +53,7 @@ fn failure(teller: &Teller<'_, '_>, told: &Told) -> Result<String, Failure> {
     out.push_str(&teller.references(told, references, "  ")?);
     let handle = handle(&history.plan, &told.seen.at);
     let _ = writeln!(out, "  {DIM}threadline explain {} {handle}{DIM:#}", history.info.id);
-    let called = told.ended.as_ref().and_then(|ended| ended.output.meta.get("run_id"));
-    if let Some(run) = called.and_then(|run| run.as_str()) {
+    if let Some(run) = told.called() {
         let _ = writeln!(out, "  {DIM}threadline explain {run}{DIM:#}");
     }
     Ok(out)

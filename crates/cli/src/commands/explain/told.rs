@@ -226,6 +226,11 @@ impl Told {
         self.references().map(|reference| reference.maker.clone())
     }
 
+    /// The run that it called.
+    pub(crate) fn called(&self) -> Option<&str> {
+        self.ended.as_ref()?.output.meta.get("run_id")?.as_str()
+    }
+
     /// Every reference of its fields.
     pub(crate) fn references(&self) -> impl Iterator<Item = &Referenced> {
         self.fields.iter().flat_map(|field| &field.references)

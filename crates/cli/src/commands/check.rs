@@ -148,11 +148,11 @@ fn problem_json(file: &SourceFile, problem: &Problem) -> Value {
         Severity::Warning => "warning",
     };
     let file = problem.file.as_ref().unwrap_or(file);
+    let called = problem.file.as_ref().map(|file| ("file".into(), file.name().into()));
     let (line, column) = file.line_column(problem.span.range().start);
     let (end_line, end_column) = file.line_column(problem.span.range().end);
-    object([
+    let entries = [
         ("id", problem.id.into()),
-        ("file", file.name().into()),
         ("severity", severity.into()),
         ("message", problem.message.as_str().into()),
         ("line", line.into()),
@@ -161,5 +161,8 @@ fn problem_json(file: &SourceFile, problem: &Problem) -> Value {
         ("end_column", end_column.into()),
         ("notes", texts(&problem.notes)),
         ("hints", texts(&problem.hints)),
-    ])
+    ];
+    // A problem of a file that this one calls names it.
+    let entries = called.into_iter().chain(entries.map(|(key, value)| (key.into(), value)));
+    Value::object(entries).unwrap_or_default()
 }

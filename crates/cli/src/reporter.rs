@@ -122,15 +122,11 @@ impl Reporter {
             };
             self.called.insert(run.clone(), inside);
         }
-        let over = matches!(happened, Some(What::RunEnded { .. } | What::Paused { .. }));
-        match (self.called.get_mut(run), happened) {
-            (Some(_), Some(What::RunStarted(_) | What::Resumed)) => {}
-            (Some(_), Some(_)) if over => {}
-            (Some(inside), _) => inside.notice(notice),
-            (None, _) => {}
-        }
-        if over {
-            self.called.remove(run);
+        match happened {
+            Some(What::RunStarted(_) | What::Resumed) => {}
+            // The step that called it says how it ended.
+            Some(What::RunEnded { .. } | What::Paused { .. }) => drop(self.called.remove(run)),
+            _ => self.called.get_mut(run).into_iter().for_each(|inside| inside.notice(notice)),
         }
     }
 

@@ -94,7 +94,10 @@ fn called(project: &Project) -> String {
 /// A step of a list that calls a workflow, and another behind it.
 fn calling(inside: &str) -> Project {
     let project = Project::new();
-    project.write("main.yaml", b"- {id: call, workflow: inner.yaml}\n- {id: behind, shell: echo behind >> effects}\n");
+    project.write(
+        "main.yaml",
+        b"- {id: call, workflow: inner.yaml}\n- {id: behind, shell: echo behind >> effects}\n",
+    );
     project.write("inner.yaml", inside.as_bytes());
     project
 }
@@ -111,7 +114,10 @@ fn a_called_run_is_explained_as_any_other() {
     ran(&project, "threadline run main.yaml", 1);
     let run = called(&project);
     let whole = ran(&project, &format!("threadline explain {run}"), 0).stdout;
-    assert!(whole.contains("two  inner.yaml:2:3, step 2") && whole.contains("one → one.value  = 1"), "{whole}");
+    assert!(
+        whole.contains("two  inner.yaml:2:3, step 2") && whole.contains("one → one.value  = 1"),
+        "{whole}"
+    );
     let step = ran(&project, &format!("threadline explain {run} one"), 0).stdout;
     assert!(step.contains("value 1"), "{step}");
     let shown = ran(&project, &format!("threadline show {run}"), 0).stdout;

@@ -34,7 +34,7 @@ pub struct Unread {
 /// Makes the plan of a workflow with those of all that it calls. Problems of its own file come first, in the order of
 /// that file; the others name theirs.
 pub fn plan(workflow: Arc<Workflow>, read: &Read<'_>) -> (Option<Plan>, Vec<Problem>) {
-    let name = workflow.file.name().to_owned();
+    let name = name_from("", workflow.file.name());
     let mut files = Files { read, known: BTreeMap::new(), chain: vec![name], problems: Vec::new() };
     let (plan, mut problems, _) = files.plan(workflow);
     problems.append(&mut files.problems);
@@ -45,9 +45,10 @@ pub fn plan(workflow: Arc<Workflow>, read: &Read<'_>) -> (Option<Plan>, Vec<Prob
 pub fn name_from(caller: &str, path: &str) -> String {
     let folder =
         caller.rsplit_once('/').map_or("", |(folder, _)| if folder.is_empty() { "/" } else { folder });
-    let joined = match path.starts_with('/') || folder.is_empty() {
-        true => path.to_owned(),
-        false => format!("{}/{path}", folder.trim_end_matches('/')),
+    let joined = if path.starts_with('/') || folder.is_empty() {
+        path.to_owned()
+    } else {
+        format!("{}/{path}", folder.trim_end_matches('/'))
     };
     let mut parts: Vec<&str> = Vec::new();
     for part in joined.split('/') {
@@ -82,11 +83,11 @@ impl Files<'_> {
         for step in workflow.all_steps() {
             let Action::Workflow(call) = &step.action else { continue };
             match self.callee(&workflow.file, call) {
-                Ok((callee, depth)) => {
+                Ok((found, depth)) => {
                     deepest = deepest.max(depth);
-                    called.insert(call.path.of.clone(), callee);
+                    called.insert(call.path.of.clone(), found);
                 }
-                Err(problem) => problems.push(problem),
+                Err(problem) => problems.push(*problem),
             }
         }
         let (plan, found) = plan_calling(workflow, &called);
@@ -95,20 +96,20 @@ impl Files<'_> {
         (plan, problems, deepest + 1)
     }
 
-    fn callee(&mut self, caller: &SourceFile, call: &Call) -> Result<(Callee, usize), Problem> {
+    fn callee(&mut self, caller: &SourceFile, call: &Call) -> Result<(Callee, usize), Box<Problem>> {
         let span = call.path.origin.span;
         let name = name_from(caller.name(), &call.path.of);
         if let Some(first) = self.chain.iter().position(|on_the_way| *on_the_way == name) {
             let around: Vec<&str> =
                 self.chain[first..].iter().map(String::as_str).chain([name.as_str()]).collect();
             let message = format!("`{}` would call itself", call.path.of);
-            return Err(Check::CallCycle.at(span, message).note(around.join(" → ")));
+            return Err(Box::new(Check::CallCycle.at(span, message).note(around.join(" → "))));
         }
         let known = self.known.get(&name).cloned();
         let depth = known.as_ref().map_or(1, |(_, depth)| *depth);
         if self.chain.len() + depth > MAX_DEPTH {
             let message = format!("more than {MAX_DEPTH} workflows call each other, one inside the other");
-            return Err(Check::CallCycle.at(span, message));
+            return Err(Box::new(Check::CallCycle.at(span, message)));
         }
         if let Some(known) = known {
             return Ok(known);
@@ -120,7 +121,7 @@ impl Files<'_> {
                     call.path.of.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
                 format!("did you mean `{folder}{near}`")
             });
-            unread.hint.into_iter().chain(nearest).fold(problem, Problem::hint)
+            Box::new(unread.hint.into_iter().chain(nearest).fold(problem, Problem::hint))
         })?;
         let (workflow, mut problems) = load(file.clone());
         let workflow = workflow.map(Arc::new);
@@ -140,9 +141,9 @@ impl Files<'_> {
         self.problems.extend(
             problems.into_iter().map(|problem| Problem { file: Some(file.clone()), ..problem.note(&note) }),
         );
-        let callee = (Callee { workflow, plan }, depth);
-        self.known.insert(name, callee.clone());
-        Ok(callee)
+        let found = (Callee { workflow, plan }, depth);
+        self.known.insert(name, found.clone());
+        Ok(found)
     }
 }
 

@@ -16,6 +16,7 @@ use threadline_engine::event::{Caller, Instance, RunStarted, What};
 use threadline_engine::machine::{Outcome, Stage};
 use threadline_engine::replay::{Failed, output_of};
 use threadline_engine::view::RunNames;
+use threadline_flow::model::Workflow;
 use threadline_flow::plan::Plan;
 use threadline_lang::Value;
 use threadline_store::{Journal, Lease, NewRun, RunId, RunInfo, Store, StoreError};
@@ -79,6 +80,13 @@ pub(crate) fn call(shared: &Shared<'_>, attempted: &Attempted<'_>) -> Result<Cam
     };
     let run = find(shared, attempted)?;
     let store = shared.journal.store();
+    let mut imports = Value::NULL;
+    if let Run::New(_) | Run::Unbegun(_) = &run {
+        imports = match imported(&attempted.plan.workflow, store)? {
+            Ok(imports) => imports,
+            Err(failure) => return Ok(failed(failure, Vec::new())),
+        };
+    }
     let (lease, info, state) = match run {
         Run::Over(info, outcome, finished) => return over(shared, attempted, &info.id, outcome, finished),
         Run::New(id) => {
@@ -94,7 +102,14 @@ pub(crate) fn call(shared: &Shared<'_>, attempted: &Attempted<'_>) -> Result<Cam
         Run::Unbegun(info) => (store.lease(&info.id)?, info, None),
         Run::Going(info, state) => (store.lease(&info.id)?, info, Some(state)),
     };
-    drive(shared, attempted, &project, lease, &info, state)
+    let begin = match state {
+        Some(state) => {
+            let started = again::started(store.reader(), &info)?.ok_or_else(|| nothing_begun(&info))?;
+            Begin::Again { names: again::names(store.reader(), &info, &started)?, state }
+        }
+        None => first(shared, attempted, &project, &info, imports)?,
+    };
+    drive(shared, attempted, &project, lease, &info, begin)
 }
 
 /// The run of this attempt. After a resume that is the one that failed before, when it was given the same.
@@ -142,11 +157,14 @@ fn drive(
     project: &Project,
     lease: Lease,
     info: &RunInfo,
-    state: Option<Box<again::State>>,
+    begin: Begin,
 ) -> Result<Came, DriveError> {
     let store = shared.journal.store();
     let (control, stop) = (shared.control.child(), shared.stop.child());
-    let finished = AtomicU64::new(state.as_ref().map_or(0, |state| state.finished));
+    let finished = AtomicU64::new(match &begin {
+        Begin::First { .. } => 0,
+        Begin::Again { state, .. } => state.finished,
+    });
     let (run, plan) = (ecow::EcoString::from(info.id.as_str()), attempted.plan);
     let observer = |notice: Notice| {
         if let Notice::Event(event) = &notice
@@ -157,16 +175,6 @@ fn drive(
         let called =
             CalledNotice { at: attempted.at.clone(), run: run.clone(), plan: Arc::clone(plan), notice };
         shared.teller.tell(Notice::Called(Box::new(called)));
-    };
-    let begin = match state {
-        Some(state) => {
-            let started = again::started(store.reader(), info)?.ok_or_else(|| nothing_begun(info))?;
-            Begin::Again { names: again::names(store.reader(), info, &started)?, state }
-        }
-        None => match first(shared, attempted, project, info)? {
-            Ok((names, started)) => Begin::First { names, started: Box::new(started) },
-            Err(failure) => return Ok(failed(failure, vec![("run_id", info.id.as_str().into())])),
-        },
     };
     let setup = |names| Setup {
         plan: Arc::clone(plan),
@@ -226,28 +234,33 @@ enum Begin {
     Again { names: RunNames, state: Box<again::State> },
 }
 
+/// What a called workflow imports, or why there is nothing.
+fn imported(workflow: &Workflow, store: &Store) -> Result<Result<Value, Failure>, DriveError> {
+    let message = match again::imports(workflow, &BTreeMap::new(), store.reader()) {
+        Ok(imports) => return Ok(Ok(imports)),
+        Err(ImportError::Journal(error)) => return Err(error.into()),
+        Err(ImportError::NeverRan(missing)) => {
+            let names: Vec<String> = missing.iter().map(|import| format!("`{}`", import.workflow)).collect();
+            format!("`{}` imports what no run has exported: {}", workflow.file.name(), names.join(", "))
+        }
+        // No run is named, so none that is named did not complete.
+        Err(ImportError::NotCompleted { .. } | ImportError::TooLarge) => {
+            format!("the imports of `{}` are too large", workflow.file.name())
+        }
+    };
+    Ok(Err(Failure::new("Workflow", message)))
+}
+
 /// The first event of a called run, and its names.
 fn first(
     shared: &Shared<'_>,
     attempted: &Attempted<'_>,
     project: &Project,
     info: &RunInfo,
-) -> Result<Result<(RunNames, RunStarted), Failure>, DriveError> {
+    imports: Value,
+) -> Result<Begin, DriveError> {
     let store: &Store = shared.journal.store();
     let workflow = &attempted.plan.workflow;
-    let imports = match again::imports(workflow, &BTreeMap::new(), store.reader()) {
-        Ok(imports) => imports,
-        Err(ImportError::Journal(error)) => return Err(error.into()),
-        Err(ImportError::NeverRan(missing)) => {
-            let names: Vec<String> = missing.iter().map(|import| format!("`{}`", import.workflow)).collect();
-            let message =
-                format!("`{}` imports what no run has exported: {}", workflow.file.name(), names.join(", "));
-            return Ok(Err(Failure::new("Workflow", message)));
-        }
-        Err(ImportError::NotCompleted { .. } | ImportError::TooLarge) => {
-            return Ok(Err(Failure::new("Workflow", "its imports are too large")));
-        }
-    };
     let inputs = attempted.call.inputs.clone();
     let text = |text: &str| Hash::of(text.as_bytes());
     let files = attempted.plan.called_files();
@@ -280,7 +293,7 @@ fn first(
         run: info.id.as_str().into(),
         start_time: info.started_at.as_str().into(),
     };
-    Ok(Ok((names, started)))
+    Ok(Begin::First { names, started: Box::new(started) })
 }
 
 fn nothing_begun(info: &RunInfo) -> DriveError {

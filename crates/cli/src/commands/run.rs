@@ -142,16 +142,19 @@ pub(crate) fn resume(call: &Resume) -> Result<(), Failure> {
 
 /// A run goes on with the text that it began with, whatever has become of the file.
 fn note_changed_file(history: &History<'_>) {
-    // It was named from where Threadline was started, which may be this folder or the one that steps run in.
-    let file = Path::new(history.started.file.as_str());
-    let path =
-        if file.exists() { file.to_owned() } else { Path::new(history.started.folder.as_str()).join(file) };
-    if let Ok(now) = std::fs::read(&path)
-        && Hash::of(&now) != history.started.text
-    {
-        let message =
-            format!("`{}` has changed since; the run goes on with the text it began with", path.display());
-        report::print_note(&message);
+    let RunStarted { file, text, files, folder, .. } = &history.started;
+    for (file, text) in std::iter::once((file, text)).chain(files.iter().map(|(file, text)| (file, text))) {
+        // It was named from where Threadline was started, which may be this folder or the one that steps run in.
+        let file = Path::new(file.as_str());
+        let path = if file.exists() { file.to_owned() } else { Path::new(folder.as_str()).join(file) };
+        if let Ok(now) = std::fs::read(&path)
+            && Hash::of(&now) != *text
+        {
+            let path = path.display();
+            report::print_note(&format!(
+                "`{path}` has changed since; the run goes on with the text it began with"
+            ));
+        }
     }
 }
 
@@ -226,9 +229,8 @@ fn ended(store: &Store, id: &str, driven: Result<Ending, DriveError>, watch: &Wa
             Err(Failure::Shown(130))
         }
         Ok(Ending::Waiting(waits)) => {
-            let step = |waits: &Waits| match waits.run == id {
-                true => format!("`{}`", waits.at),
-                false => format!("`{}` of run {}", waits.at, waits.run),
+            let step = |Waits { run, at }: &Waits| {
+                if run == id { format!("`{at}`") } else { format!("`{at}` of run {run}") }
             };
             let steps: Vec<String> = waits.iter().map(step).collect();
             note(&format!(

@@ -1,5 +1,8 @@
 //! `threadline runs`: the runs of a project, the newest first.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use anstyle::{AnsiColor, Style};
 use threadline_lang::Value;
 use threadline_lang::value::JsonStyle;
@@ -58,7 +61,10 @@ pub(crate) fn runs(call: &Runs) -> Result<(), Failure> {
 fn all(reader: &Reader, called: bool) -> Result<Vec<(RunInfo, &'static str)>, Failure> {
     let mut runs = reader.runs().map_err(|error| of_store(&error))?;
     runs.retain(|run| called || !run.id.is_called());
-    runs.reverse();
+    // Those that were called stand below the run that somebody started.
+    let begun: BTreeMap<String, usize> =
+        runs.iter().enumerate().map(|(at, run)| (run.id.to_string(), at)).collect();
+    runs.sort_by_key(|run| Reverse(begun.get(run.id.started()).copied()));
     let with_status = |run: RunInfo| Ok((status(reader, &run)?, run));
     let runs: Result<Vec<_>, Failure> = runs.into_iter().map(with_status).collect();
     Ok(runs?.into_iter().map(|(status, run)| (run, status)).collect())

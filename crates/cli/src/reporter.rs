@@ -108,8 +108,8 @@ impl Reporter {
         let happened = if let Notice::Event(event) = notice { Some(&event.what) } else { None };
         if !self.called.contains_key(run) {
             let quiet = self.is_crowded(at);
-            if !quiet && matches!(happened, Some(What::RunStarted(_) | What::Resumed)) {
-                let goes_on = if matches!(happened, Some(What::Resumed)) { " goes on" } else { "" };
+            if !quiet && matches!(happened, Some(What::RunStarted(_) | What::Resumed { .. })) {
+                let goes_on = if matches!(happened, Some(What::Resumed { .. })) { " goes on" } else { "" };
                 self.line(at, DIM, "▸", "", &format!("run {run}{goes_on}"));
             }
             let step = at.step(&self.plan).map(|step| &self.plan.steps[step as usize]);
@@ -123,7 +123,7 @@ impl Reporter {
             self.called.insert(run.clone(), inside);
         }
         match happened {
-            Some(What::RunStarted(_) | What::Resumed) => {}
+            Some(What::RunStarted(_) | What::Resumed { .. }) => {}
             // The step that called it says how it ended.
             Some(What::RunEnded { .. } | What::Paused { .. }) => drop(self.called.remove(run)),
             _ => self.called.get_mut(run).into_iter().for_each(|inside| inside.notice(notice)),

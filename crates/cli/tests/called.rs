@@ -278,7 +278,7 @@ fn finished(project: &Project) -> BTreeSet<String> {
     let mut finished = BTreeSet::new();
     for run in runs(project) {
         for event in reader(project).events(&run.id, 1).unwrap() {
-            if let What::Finished { output } = event.unwrap().what
+            if let What::Finished { output, .. } = event.unwrap().what
                 && let Datum::Here(value) = &output.value
             {
                 finished.extend(value.as_str().map(str::to_owned));

@@ -210,13 +210,13 @@ pub struct Failed(BTreeMap<Instance, Option<Seq>>);
 impl Failed {
     /// Takes an event.
     pub fn take(&mut self, plan: &Plan, event: &Event) {
-        let (What::Finished { output } | What::Unresolved { output, .. }) = &event.what else { return };
+        let (What::Finished { output, .. } | What::Unresolved { output, .. }) = &event.what else { return };
         let Some(step) = event.at.step(plan) else { return };
         if plan.steps[step as usize].step.continue_on_error {
             return;
         }
         // That items failed is said by the items.
-        let of_items = output.meta.get("error_type").and_then(Value::as_str) == Some("Items");
+        let of_items = output.meta.get("error_type").and_then(|kind| kind.as_str()) == Some("Items");
         let failed = output.status == Status::Failed && !of_items;
         self.0.insert(event.at.clone(), failed.then_some(event.seq));
     }

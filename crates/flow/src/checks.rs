@@ -60,7 +60,7 @@ threadline_lang::checks! {
     /// An input that a called workflow needs and is not given.
     MissingInput "missing-input" Error
     /// A name that a called workflow does not export.
-    UnknownExport "unknown-export" Error
+    NotExported "not-exported" Error
     /// A step that is read before it has run.
     RunsLater "runs-later" Error
     /// A name that is not set on every way to where it is read.

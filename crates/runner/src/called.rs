@@ -208,7 +208,9 @@ fn drive(
         }
         let driven = threads.spawn(|| match begin {
             Begin::First { names, started } => driver::begin(setup(names), What::RunStarted(*started)),
-            Begin::Again { names, state } => driver::resume(setup(names), state.machine, state.context),
+            Begin::Again { names, state } => {
+                driver::resume(setup(names), state.machine, state.context, false)
+            }
         });
         let ending = driven.join();
         over_now.store(true, Ordering::SeqCst);

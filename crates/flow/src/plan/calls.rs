@@ -85,7 +85,7 @@ impl Checker<'_> {
         }
         let at = reference.span.range().start + at;
         let span = self.place(origin, Span::new(at, at + field.len()));
-        let problem = Check::UnknownExport.at(span, format!("`{}` does not export `{field}`", call.path.of));
+        let problem = Check::NotExported.at(span, format!("`{}` does not export `{field}`", call.path.of));
         let problem = match nearest(field, names.iter().copied()) {
             Some(near) => problem.hint(format!("did you mean `{near}`")),
             None if names.is_empty() => problem.hint(format!("write there: `exports: {{{field}: ...}}`")),

@@ -12,7 +12,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use threadline_engine::Hash;
 use threadline_engine::evaluate::{Call, Resolved};
-use threadline_engine::event::{Caller, Instance, RunStarted, What};
+use threadline_engine::event::{Caller, Instance, RunStarted, Seq, What};
 use threadline_engine::machine::{Outcome, Stage};
 use threadline_engine::replay::{Failed, output_of};
 use threadline_engine::view::RunNames;
@@ -36,6 +36,10 @@ pub(crate) struct Attempted<'c> {
     pub(crate) base: u32,
     /// Whether it was under way when the run stopped.
     pub(crate) rerun: bool,
+    /// The event that made it ready.
+    pub(crate) as_of: Seq,
+    /// The event that began the attempt before, or this one when it was under way.
+    pub(crate) began: Option<Seq>,
     pub(crate) call: &'c Call,
     pub(crate) plan: &'c Arc<Plan>,
     pub(crate) resolved: &'c Resolved,
@@ -114,40 +118,65 @@ pub(crate) fn call(shared: &Shared<'_>, attempted: &Attempted<'_>) -> Result<Cam
 
 /// The run of this attempt. After a resume that is the one that failed before, when it was given the same.
 fn find(shared: &Shared<'_>, attempted: &Attempted<'_>) -> Result<Run, DriveError> {
-    let id = |attempt| {
-        RunId::called(&shared.started, shared.journal.run(), &attempted.at.0, attempt)
-            .map_err(DriveError::from)
-    };
-    let own = id(attempted.number)?;
-    if !attempted.rerun && attempted.base == 0 {
+    let Attempted { at, number, base, rerun, .. } = *attempted;
+    let own = RunId::called(&shared.started, shared.journal.run(), &at.0, attempted.as_of)?;
+    if !rerun && base == 0 {
         return Ok(Run::New(own));
     }
     let reader = shared.journal.store().reader();
-    let resumed = attempted.base > 0 && attempted.number == attempted.base + 1;
-    let before = if resumed { attempted.base } else { 0 };
-    for attempt in std::iter::once(attempted.number).chain((1..=before).rev()) {
-        let info = match reader.run(&id(attempt)?) {
-            Ok(info) => info,
-            Err(StoreError::NoSuchRun { .. }) => continue,
-            Err(error) => return Err(error.into()),
-        };
-        let is_own = attempt == attempted.number;
-        let Some(started) = again::started(reader, &info)? else {
-            return Ok(if is_own { Run::Unbegun(info) } else { Run::New(own) });
-        };
-        if !is_own && reader.load(&started.inputs)? != attempted.call.inputs {
-            return Ok(Run::New(own));
+    if let Some(info) = known(shared, &own)? {
+        if again::started(reader, &info)?.is_none() {
+            return Ok(Run::Unbegun(info));
         }
         let state = again::state(reader, &info.id, attempted.plan)?;
         return Ok(match state.machine.stage() {
-            Stage::Ended(Outcome::Completed) if !is_own && !attempted.rerun => Run::New(own),
-            Stage::Ended(outcome) if is_own || outcome == Outcome::Completed => {
-                Run::Over(info, outcome, state.finished)
-            }
+            Stage::Ended(outcome) => Run::Over(info, outcome, state.finished),
             _ => Run::Going(info, Box::new(state)),
         });
     }
-    Ok(Run::New(own))
+    let resumed = base > 0 && number == base + 1;
+    let before = if resumed { before(shared, attempted)? } else { None };
+    let Some(info) = before else { return Ok(Run::New(own)) };
+    let Some(started) = again::started(reader, &info)? else { return Ok(Run::New(own)) };
+    if reader.load(&started.inputs)? != attempted.call.inputs {
+        return Ok(Run::New(own));
+    }
+    let state = again::state(reader, &info.id, attempted.plan)?;
+    Ok(match state.machine.stage() {
+        // What it left was not what the step expects; or this attempt made it good, and was killed.
+        Stage::Ended(Outcome::Completed) if !rerun => Run::New(own),
+        Stage::Ended(Outcome::Completed) => Run::Over(info, Outcome::Completed, state.finished),
+        _ => Run::Going(info, Box::new(state)),
+    })
+}
+
+/// A run, when it is there.
+fn known(shared: &Shared<'_>, run: &RunId) -> Result<Option<RunInfo>, DriveError> {
+    match shared.journal.store().reader().run(run) {
+        Ok(info) => Ok(Some(info)),
+        Err(StoreError::NoSuchRun { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The run that the attempt before called, which what it left names.
+fn before(shared: &Shared<'_>, attempted: &Attempted<'_>) -> Result<Option<RunInfo>, DriveError> {
+    // An attempt that was under way has begun since; what went before it is not noted.
+    let from = attempted.began.filter(|_| !attempted.rerun).unwrap_or(1);
+    let mut last = None;
+    for event in shared.journal.store().reader().events(shared.journal.run(), from)? {
+        let event = event?;
+        if event.at != *attempted.at {
+            continue;
+        }
+        if let Some(output) = output_of(&event) {
+            last = Some(output.meta.get("run_id").and_then(Value::as_str).map(RunId::new).transpose()?);
+            if !attempted.rerun {
+                break;
+            }
+        }
+    }
+    last.flatten().map_or(Ok(None), |run| known(shared, &run))
 }
 
 /// Drives the called run on a thread of its own, so that calls inside calls do not share one stack.

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use threadline_engine::evaluate::{
     self, Act, Call, Decision, FieldErrors, Request, Resolved, RetryPlan, ToolCall,
 };
-use threadline_engine::event::{Datum, Instance, Millis, Output, Status, What};
+use threadline_engine::event::{Datum, Instance, Millis, Output, Seq, Status, What};
 use threadline_engine::machine::{Command, Outcome, Task};
 use threadline_engine::view::View;
 use threadline_engine::world::{Answer, Record, Recorder};
@@ -63,7 +63,8 @@ impl<'s, 'a> Executor<'s, 'a> {
             Command::Skip { task, reason } => self.skip(&task, &reason),
             Command::Expand(task) => self.expand(&task, &view),
             Command::Start { task, attempt, base, rerun } => {
-                self.start(&task, &view, Attempt { number: attempt, base, rerun }, &earlier)
+                let attempt = Attempt { number: attempt, base, rerun, began: view.started };
+                self.start(&task, &view, attempt, &earlier)
             }
             Command::EndItem { task, ending } => self.end_item(&task, &ending),
             Command::BeginItem { task, attempt } => self.begin_item(&task, attempt),
@@ -530,9 +531,9 @@ impl<'s, 'a> Executor<'s, 'a> {
         let clock = Clock::start();
         let Some(plan) = &planned.calls else { return Ok(Done::Cancelled) };
         let folder = self.folder(resolved);
-        let Attempt { number, base, rerun } = attempt;
-        let attempted =
-            Attempted { at: &task.at, number, base, rerun, call, plan, resolved, folder: &folder };
+        let Attempt { number, base, rerun, began } = attempt;
+        let (at, as_of, folder) = (&task.at, task.as_of, &folder);
+        let attempted = Attempted { at, number, base, rerun, as_of, began, call, plan, resolved, folder };
         match called::call(self.shared, &attempted)? {
             Came::Over { value, meta } => {
                 let measured = clock.measured(node_type(&planned.step), attempt.retries(), meta);
@@ -782,6 +783,8 @@ pub(crate) struct Attempt {
     pub(crate) number: u32,
     pub(crate) base: u32,
     pub(crate) rerun: bool,
+    /// The event that began the attempt before, or this one when it was under way.
+    pub(crate) began: Option<Seq>,
 }
 
 impl Attempt {

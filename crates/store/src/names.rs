@@ -32,10 +32,11 @@ impl RunId {
     }
 
     /// The id of a run that a step of another calls. What stands before its `-` is the run that somebody started; the
-    /// rest follows from the calls that led to it, so that it is found again.
-    pub fn called(started: &Self, caller: &Self, at: &str, attempt: u32) -> Result<Self, StoreError> {
+    /// rest follows from the run that calls it, the execution, and the event that made that ready, so that it is found
+    /// again.
+    pub fn called(started: &Self, caller: &Self, at: &str, as_of: Seq) -> Result<Self, StoreError> {
         const LETTERS: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
-        let hash = Hash::of(format!("{caller} {attempt} {at}").as_bytes());
+        let hash = Hash::of(format!("{caller} {as_of} {at}").as_bytes());
         let letters =
             hash.as_bytes().iter().take(CALLED).map(|byte| char::from(LETTERS[usize::from(byte % 32)]));
         Self::new(&format!("{}-{}", started.started(), letters.collect::<String>()))

@@ -340,9 +340,7 @@ fn value_type(step: &Step) -> Option<Type> {
         | Action::Condition(_)
         | Action::Trigger(_)
         | Action::Workflow(_)
-        | Action::Phase(_) => {
-            Some(Type::Object)
-        }
+        | Action::Phase(_) => Some(Type::Object),
         Action::Shell { .. } | Action::Argv(_) => match step.format {
             CaptureFormat::Text => Some(Type::Text),
             CaptureFormat::Json => None,

@@ -120,6 +120,7 @@ impl Place {
             trace: false,
             verbose: false,
             in_flight,
+            within: None,
             observer: Box::new(move |notice| {
                 if matches!(notice, Notice::Event(event) if ends(&event.what)) {
                     stop.ask();

@@ -393,6 +393,9 @@ pub(crate) struct Runs {
     /// The folder of the project
     #[arg(long, value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,
+    /// Also the runs that steps of other runs called
+    #[arg(long)]
+    pub(crate) all: bool,
     /// Print a JSON object
     #[arg(long)]
     pub(crate) json: bool,

@@ -3,7 +3,9 @@
 use std::io::Read;
 use std::path::Path;
 
+use threadline_flow::files::Unread;
 use threadline_lang::data::{ReadError, ReadErrorKind};
+use threadline_lang::diag::nearest;
 use threadline_lang::source::{self, SourceError, SourceFile};
 use threadline_lang::value::Oversized;
 use threadline_lang::{
@@ -188,6 +190,40 @@ pub(crate) fn unreadable(file: &SourceFile, error: &ReadError) -> Failure {
 pub(crate) fn read_source(path: &Path) -> Result<SourceFile, Failure> {
     let name = name_of(path);
     SourceFile::new(&name, read_bytes(path)?).map_err(|error| bad_source(&error))
+}
+
+/// The file of a workflow that another calls.
+pub(crate) fn read_called(name: &str) -> Result<SourceFile, Unread> {
+    let path = Path::new(name);
+    let unread = |error: std::io::Error| {
+        let missing = error.kind() == std::io::ErrorKind::NotFound;
+        let nearest = if missing { nearest_file(path) } else { None };
+        Unread { message: format!("cannot read `{name}`: {}", plain(&error)), hint: None, nearest }
+    };
+    // A pipe would be waited for.
+    let regular = |found: std::fs::Metadata| {
+        if found.is_file() { Ok(()) } else { Err(std::io::Error::other("is not a regular file")) }
+    };
+    let file = std::fs::metadata(path).and_then(regular).and_then(|()| std::fs::File::open(path));
+    let mut bytes = Vec::new();
+    file.and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes)).map_err(unread)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        let message = format!("`{name}` is larger than 64 MiB");
+        return Err(Unread { message, hint: None, nearest: None });
+    }
+    SourceFile::new(name, bytes).map_err(|error| {
+        let hint = error.hint().map(str::to_owned);
+        Unread { message: error.to_string(), hint, nearest: None }
+    })
+}
+
+/// The name in the same folder that is nearest to one that is not there.
+fn nearest_file(path: &Path) -> Option<String> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let entries = std::fs::read_dir(folder).ok()?.flatten().take(1_000);
+    let names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let name = path.file_name()?.to_string_lossy();
+    nearest(&name, names.iter().map(String::as_str)).map(str::to_owned)
 }
 
 /// A file or stdin as text.

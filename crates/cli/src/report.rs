@@ -93,13 +93,15 @@ impl Report {
             span: warning.span,
             notes: Vec::new(),
             hints: warning.hint.iter().cloned().collect(),
+            file: None,
         };
         Self::diagnostic(source, &diagnostic, warning.origin.as_ref())
     }
 
     /// A problem of a workflow file.
     pub(crate) fn problem(source: Source<'_>, problem: &Problem) -> Self {
-        Self::diagnostic(source, problem, None)
+        let other = problem.file.as_ref().map(|file| Source { name: file.name(), text: file.text() });
+        Self::diagnostic(other.unwrap_or(source), problem, None)
     }
 
     fn diagnostic(source: Source<'_>, diagnostic: &Diagnostic, origin: Option<&Origin>) -> Self {

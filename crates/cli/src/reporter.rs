@@ -8,12 +8,13 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use anstyle::{AnsiColor, Style};
+use ecow::EcoString;
 use threadline_engine::event::{Datum, Event, Instance, Millis, Output, Status, What};
 use threadline_engine::machine::Outcome;
 use threadline_flow::plan::{Part, Plan};
 use threadline_lang::Value;
 use threadline_lang::diag::preview;
-use threadline_runner::driver::Notice;
+use threadline_runner::driver::{CalledNotice, Notice};
 use threadline_runner::output::spoken;
 use threadline_runner::process::Stream;
 use unicode_width::UnicodeWidthStr;
@@ -47,6 +48,14 @@ pub(crate) struct Reporter {
     crowded: BTreeSet<Instance>,
     /// How wide the labels are.
     width: usize,
+    /// What stands before the labels of a called run: the step that called it.
+    prefix: String,
+    /// How far its lines are indented.
+    indent: usize,
+    /// Whether only what goes wrong is shown.
+    quiet: bool,
+    /// Runs that steps called and that go on.
+    called: BTreeMap<EcoString, Self>,
 }
 
 /// What is printed.
@@ -67,12 +76,7 @@ struct Counts {
 
 impl Reporter {
     pub(crate) fn new(plan: Arc<Plan>, how: How) -> Self {
-        let labels = plan.steps.iter().map(|step| {
-            // Room for the index of an item, such as `[17]`.
-            let items = step.number.split('.').filter(|word| *word == Part::Do.key()).count();
-            step.label.width() + 2 * depth(&step.number) + 4 * items
-        });
-        let width = labels.max().unwrap_or(0).clamp(12, LABEL_WIDTH);
+        let width = label_width(&plan, &mut BTreeMap::new()).clamp(12, LABEL_WIDTH);
         Self {
             plan,
             how,
@@ -81,6 +85,10 @@ impl Reporter {
             partial: BTreeMap::new(),
             crowded: BTreeSet::new(),
             width,
+            prefix: String::new(),
+            indent: 0,
+            quiet: false,
+            called: BTreeMap::new(),
         }
     }
 
@@ -89,8 +97,43 @@ impl Reporter {
             Notice::Event(event) => self.event(event),
             Notice::Printed(at, stream, bytes) if self.how.verbose => self.printed(at, *stream, bytes),
             Notice::Printed(..) => {}
+            Notice::Called(called) => self.called(called),
             remark => self::remark(&self.plan, self.how.trace, remark),
         }
+    }
+
+    /// What happens in a run that a step called, under the line of that step.
+    fn called(&mut self, called: &CalledNotice) {
+        let CalledNotice { at, run, plan, notice } = called;
+        let happened = if let Notice::Event(event) = notice { Some(&event.what) } else { None };
+        if !self.called.contains_key(run) {
+            let quiet = self.is_crowded(at);
+            if !quiet && matches!(happened, Some(What::RunStarted(_) | What::Resumed { .. })) {
+                let goes_on = if matches!(happened, Some(What::Resumed { .. })) { " goes on" } else { "" };
+                self.line(at, DIM, "▸", "", &format!("run {run}{goes_on}"));
+            }
+            let step = at.step(&self.plan).map(|step| &self.plan.steps[step as usize]);
+            let inside = Self {
+                prefix: format!("{}{}/", self.prefix, self.name(at)),
+                indent: self.indent + step.map_or(0, |step| depth(&step.number)) + 1,
+                quiet,
+                width: self.width,
+                ..Self::new(Arc::clone(plan), self.how)
+            };
+            self.called.insert(run.clone(), inside);
+        }
+        match happened {
+            Some(What::RunStarted(_) | What::Resumed { .. }) => {}
+            // The step that called it says how it ended.
+            Some(What::RunEnded { .. } | What::Paused { .. }) => drop(self.called.remove(run)),
+            _ => self.called.get_mut(run).into_iter().for_each(|inside| inside.notice(notice)),
+        }
+    }
+
+    /// A step and its items, without what it is a part of.
+    fn name(&self, at: &Instance) -> String {
+        let step = at.step(&self.plan).map(|step| &self.plan.steps[step as usize].label);
+        step.map_or_else(|| at.to_string(), |label| format!("{label}{}", items(at)))
     }
 
     pub(crate) fn event(&mut self, event: &Event) {
@@ -173,7 +216,7 @@ impl Reporter {
     /// Whether it belongs to an item of which there are many.
     fn is_crowded(&self, at: &Instance) -> bool {
         let mut ends = at.0.match_indices('[').map(|(end, _)| end);
-        ends.any(|end| self.crowded.contains(&Instance(at.0[..end].into())))
+        self.quiet || ends.any(|end| self.crowded.contains(&Instance(at.0[..end].into())))
     }
 
     fn ended(&self, time: Millis, outcome: Outcome) {
@@ -198,12 +241,21 @@ impl Reporter {
 
     /// One line about a step: a mark, its label, how long it took, and what is to be said.
     fn line(&self, at: &Instance, style: Style, mark: &str, time: &str, note: &str) {
-        let label = label(&self.plan, at);
+        let label = self.label(at);
         let mut line = format!("{style}{mark}{style:#} {}", visible(&label));
         let pad = self.width.saturating_sub(label.width());
         // Writing into a text cannot fail.
         let _ = write!(line, "{:pad$} {DIM}{time:>7}{DIM:#}  {}", "", visible(note));
         say(line.trim_end());
+    }
+
+    /// A step as its lines begin with it.
+    fn label(&self, at: &Instance) -> String {
+        if self.prefix.is_empty() {
+            return label(&self.plan, at);
+        }
+        let inside = at.step(&self.plan).map_or(0, |step| depth(&self.plan.steps[step as usize].number));
+        format!("{}{}{}", "  ".repeat(self.indent + inside), self.prefix, self.name(at))
     }
 
     /// Whole lines of what a step prints, as they come.
@@ -226,7 +278,7 @@ impl Reporter {
     }
 
     fn lines(&self, at: &Instance, bytes: &[u8]) {
-        let label = label(&self.plan, at);
+        let label = self.label(at);
         for line in String::from_utf8_lossy(bytes).lines() {
             say(&format!("  {DIM}{} │{DIM:#} {}", visible(&label), visible(line)));
         }
@@ -250,7 +302,7 @@ pub(crate) fn remark(plan: &Plan, trace: Option<Trace>, notice: &Notice) {
         Notice::Problems(_, problems) => {
             problems.iter().map(|problem| Report::problem(source, problem)).collect()
         }
-        Notice::Event(_) | Notice::Printed(..) => return,
+        Notice::Event(_) | Notice::Printed(..) | Notice::Called(_) => return,
     };
     report::print_all(&reports);
 }
@@ -265,6 +317,29 @@ pub(crate) fn label(plan: &Plan, at: &Instance) -> String {
 /// The items that an execution is for, `[17]` or `[3][0]`; nothing where there is none.
 pub(crate) fn items(at: &Instance) -> String {
     at.items().fold(String::new(), |text, index| text + "[" + index + "]")
+}
+
+/// How wide the labels of a plan are, with those of the workflows that it calls; `known` are those of files.
+fn label_width<'p>(plan: &'p Plan, known: &mut BTreeMap<&'p str, usize>) -> usize {
+    let mut widest = 0;
+    for step in &plan.steps {
+        // Room for the index of an item, such as `[17]`.
+        let items = step.number.split('.').filter(|word| *word == Part::Do.key()).count();
+        let width = step.label.width() + 2 * depth(&step.number) + 4 * items;
+        let inside = match &step.calls {
+            // A slash, and one level further.
+            Some(plan) => {
+                3 + match known.get(plan.workflow.file.name()) {
+                    Some(width) => *width,
+                    None => label_width(plan, known),
+                }
+            }
+            None => 0,
+        };
+        widest = widest.max(width + inside);
+    }
+    known.insert(plan.workflow.file.name(), widest);
+    widest
 }
 
 /// How deep a step stands in the file.

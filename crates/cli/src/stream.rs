@@ -15,25 +15,34 @@ use crate::reporter;
 
 /// Prints an event as a line of JSON; what steps print is in their events. What people are told goes to stderr.
 pub(crate) fn notice(plan: &Plan, trace: Option<Trace>, notice: &Notice) {
+    notice_of(None, plan, trace, notice);
+}
+
+/// The same of a run that a step called, which its lines name.
+fn notice_of(called: Option<&str>, plan: &Plan, trace: Option<Trace>, notice: &Notice) {
     match notice {
         Notice::Event(event) => {
+            let line = event_json(called, plan, event).to_json(JsonStyle::Compact);
             // Whoever read it may be gone; the run goes on.
-            let _ = writeln!(std::io::stdout(), "{}", event_json(plan, event).to_json(JsonStyle::Compact));
+            let _ = writeln!(std::io::stdout(), "{line}");
         }
+        Notice::Called(called) => notice_of(Some(&called.run), &called.plan, trace, &called.notice),
         remark => reporter::remark(plan, trace, remark),
     }
 }
 
-/// An event as the journal has it, with its number, time and step.
-pub(crate) fn event_json(plan: &Plan, event: &Event) -> Value {
+/// An event as the journal has it, with its number, time and step, and the run that was called.
+pub(crate) fn event_json(called: Option<&str>, plan: &Plan, event: &Event) -> Value {
     let (kind, payload) = wire::encode(&event.what);
     // It was written by the line above.
     let payload = data::json::read_value(&payload, &Limits::DEFAULT).unwrap_or_default();
-    let mut entries = vec![
+    let run = called.map(|run| ("run".into(), run.into()));
+    let mut entries: Vec<(ecow::EcoString, Value)> = run.into_iter().collect();
+    entries.extend([
         ("seq".into(), Value::from(i64::try_from(event.seq).unwrap_or(i64::MAX))),
         ("time".into(), time_text(event.time).as_str().into()),
         ("kind".into(), kind.into()),
-    ];
+    ]);
     if event.at != Instance::default() {
         entries.push(("at".into(), event.at.0.as_str().into()));
         let label = event.at.step(plan).map(|step| plan.steps[step as usize].label.clone());

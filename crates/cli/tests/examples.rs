@@ -44,6 +44,10 @@ fn summary(events: &str) -> Value {
     let mut steps: Vec<(String, Value)> = Vec::new();
     for line in events.lines() {
         let event = data::json::read_value(line, &Limits::DEFAULT).expect("a line of JSON");
+        // What a called run did is told by the step that called it.
+        if event.get("run").is_some() {
+            continue;
+        }
         let Some(at) = event.get("at").and_then(Value::as_str) else { continue };
         let Some(output) = event.get("data").and_then(|data| data.get("output")) else { continue };
         let of = |value: &Value, key: &str| value.get(key).cloned();

@@ -117,6 +117,10 @@ impl Canonical {
                 self.number("mode", mode.map_or(u128::MAX, u128::from));
                 self.number("create_dirs", u128::from(*create_dirs));
             }
+            Act::Workflow(call) => {
+                self.text("workflow", &call.file);
+                self.value("with", &call.with);
+            }
             Act::Value(value) => self.value("value", value),
             Act::Made { value, meta } => {
                 self.value("made", value);

@@ -11,7 +11,8 @@ use threadline_expect::{
 use threadline_flow::checks::Check;
 use threadline_flow::forms;
 use threadline_flow::model::{
-    self, Action, Backoff, Condition, Field, FileFormat, Http, Retry, Setting, Step, Trigger, Variable,
+    self, Action, Backoff, Condition, Field, FileFormat, Given, Http, Input, Retry, Setting, Step, Trigger,
+    Variable,
 };
 use threadline_flow::plan::{PAYLOAD, Plan, StepNumber};
 use threadline_flow::problem::{self, Problem};
@@ -95,6 +96,8 @@ pub enum Act {
         /// Whether folders on the way are made.
         create_dirs: bool,
     },
+    /// Run another workflow.
+    Workflow(Call),
     /// Nothing but a value.
     Value(Value),
     /// A value that the engine itself makes, and its own meta data.
@@ -128,6 +131,17 @@ pub struct ToolCall {
     pub tool: EcoString,
     /// What it is given, an object.
     pub params: Value,
+}
+
+/// A call of another workflow with every value in its place.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// The name of its file.
+    pub file: EcoString,
+    /// What it is given, an object.
+    pub with: Value,
+    /// Its inputs: what it is given, and the defaults of the others.
+    pub inputs: Value,
 }
 
 /// A server of tools.
@@ -385,6 +399,7 @@ pub fn resolve(
         Action::Value(document) => fields.document(document).map(Act::Value),
         Action::Http(http) => fields.request(http).map(Act::Http),
         Action::Tool(call) => fields.tool(plan, call).map(Act::Tool),
+        Action::Workflow(call) => fields.call(planned.calls.as_deref(), call).map(Act::Workflow),
         Action::ForEach(_) | Action::Phase(_) => Some(Act::Value(Value::NULL)),
         Action::Condition(condition) => fields.condition(condition),
         Action::Trigger(trigger) => Some(triggered(trigger, payload(step, scope, fields.session))),
@@ -680,6 +695,30 @@ impl Fields<'_, '_, '_> {
             None => small([]),
         };
         Some(ToolCall { server: server?, tool: call.tool.clone(), params })
+    }
+
+    /// What a call gives, of the types that the called workflow asks for.
+    fn call(&mut self, callee: Option<&Plan>, call: &model::Call) -> Option<Call> {
+        let callee = &callee?.workflow;
+        let mut given = Vec::new();
+        for Given { name, value: field, .. } in &call.with {
+            let Some(value) = self.document(field) else { continue };
+            let kind = callee.inputs.iter().find(|input| input.name == *name).and_then(|input| input.kind);
+            match kind.filter(|kind| !Input::accepts(*kind, &value)) {
+                Some(kind) => self.unfit(&field.origin, kind.with_article(), value),
+                None => given.push((name.clone(), value)),
+            }
+        }
+        let inputs = callee.inputs_of(&given);
+        let with = Value::object(given);
+        let (Ok(inputs), Ok(with)) = (inputs, with) else {
+            // What is missing or has no value was reported; what is left is too much of it.
+            if self.errors.is_empty() {
+                self.unfit(&call.path.origin, "values that are not too large together", Value::NULL);
+            }
+            return None;
+        };
+        Some(Call { file: callee.file.name().into(), with, inputs })
     }
 
     fn server(&mut self, server: &model::Server) -> Option<Server> {

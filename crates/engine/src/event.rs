@@ -267,6 +267,21 @@ pub struct RunStarted {
     pub program: EcoString,
     /// How many steps may run at once, when there is a limit.
     pub jobs: Option<u64>,
+    /// The files of the workflows that it calls, by their names, and the hashes of their texts.
+    pub files: Vec<(EcoString, Hash)>,
+    /// Whose step called it; none when somebody started it.
+    pub caller: Option<Caller>,
+}
+
+/// A step that called a workflow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// The id of its run.
+    pub run: EcoString,
+    /// Which execution.
+    pub at: Instance,
+    /// Which attempt.
+    pub attempt: u32,
 }
 
 /// What a step left.

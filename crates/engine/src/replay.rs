@@ -11,7 +11,7 @@ use threadline_flow::plan::{PAYLOAD, Plan, StepNumber};
 use threadline_lang::{Explanation, Resolution, Scope, Session, World};
 
 use crate::evaluate::{self, FieldError, FieldErrors, Resolved};
-use crate::event::{Computed, Event, Instance, Millis, Output, RunStarted, Seq, What};
+use crate::event::{Computed, Event, Instance, Millis, Output, RunStarted, Seq, Status, What};
 use crate::hash::Hash;
 use crate::machine::{Command, Machine, Misfit};
 use crate::select::{self, Expansion};
@@ -200,6 +200,30 @@ pub fn output_of(event: &Event) -> Option<&Output> {
         | What::Unresolved { output, .. }
         | What::Retrying { output, .. } => Some(output),
         _ => None,
+    }
+}
+
+/// The executions that failed, were not made good, and were not forgiven by `continue_on_error`.
+#[derive(Default)]
+pub struct Failed(BTreeMap<Instance, Option<Seq>>);
+
+impl Failed {
+    /// Takes an event.
+    pub fn take(&mut self, plan: &Plan, event: &Event) {
+        let (What::Finished { output, .. } | What::Unresolved { output, .. }) = &event.what else { return };
+        let Some(step) = event.at.step(plan) else { return };
+        if plan.steps[step as usize].step.continue_on_error {
+            return;
+        }
+        // That items failed is said by the items.
+        let of_items = output.meta.get("error_type").and_then(|kind| kind.as_str()) == Some("Items");
+        let failed = output.status == Status::Failed && !of_items;
+        self.0.insert(event.at.clone(), failed.then_some(event.seq));
+    }
+
+    /// They, and the events that say so.
+    pub fn executions(&self) -> impl Iterator<Item = (&Instance, Seq)> {
+        self.0.iter().filter_map(|(at, seq)| Some((at, (*seq)?)))
     }
 }
 

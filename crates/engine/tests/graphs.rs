@@ -251,6 +251,8 @@ fn started(plan: &Plan) -> RunStarted {
         folder: "".into(),
         program: "".into(),
         jobs: None,
+        files: Vec::new(),
+        caller: None,
     }
 }
 

@@ -51,6 +51,16 @@ threadline_lang::checks! {
     UnknownAgent "unknown-agent" Error
     /// A tool that is not built in, or of a server that is not declared.
     UnknownTool "unknown-tool" Error
+    /// The file of a workflow that is called, which cannot be read.
+    UnreadableCall "unreadable-call" Error
+    /// Workflows that call each other, or too many one inside the other.
+    CallCycle "call-cycle" Error
+    /// An input that a called workflow does not have.
+    UnknownInput "unknown-input" Error
+    /// An input that a called workflow needs and is not given.
+    MissingInput "missing-input" Error
+    /// A name that a called workflow does not export.
+    NotExported "not-exported" Error
     /// A step that is read before it has run.
     RunsLater "runs-later" Error
     /// A name that is not set on every way to where it is read.

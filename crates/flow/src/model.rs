@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ecow::EcoString;
-use threadline_lang::diag::Span;
+use threadline_lang::diag::{Span, nearest};
 use threadline_lang::{
     Definitions, Document, Expression, Origin, PathStep, SetError, Syntax, Template, Type, Undefined, Value,
 };
@@ -92,6 +92,17 @@ pub struct Need {
 }
 
 impl Workflow {
+    /// Every step, those inside others too, in the order of the file.
+    pub fn all_steps(&self) -> Vec<&Arc<Step>> {
+        let mut all = Vec::new();
+        let mut open: Vec<&Arc<Step>> = self.steps.iter().chain(&self.finally).rev().collect();
+        while let Some(step) = open.pop() {
+            all.push(step);
+            open.extend(crate::plan::Part::ALL.iter().flat_map(|part| step.part(*part)).rev());
+        }
+        all
+    }
+
     /// Puts a value into `context`, in place of what the file says. The first step of the path is one of its names.
     /// Unless the caller vouches for it, the value is no text of the author's and cannot stand as code.
     pub fn set_context(&mut self, path: &[PathStep], value: &Value, trusted: bool) -> Result<(), SetError> {
@@ -157,6 +168,73 @@ impl Input {
     /// Whether a value is of a type that an input asks for. A float is any number.
     pub fn accepts(kind: Type, value: &Value) -> bool {
         value.kind() == kind || kind == Type::Float && value.kind() == Type::Int
+    }
+}
+
+/// Why values are not the inputs of a workflow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InputError {
+    /// There is no such input.
+    Unknown {
+        /// The name.
+        name: EcoString,
+        /// The nearest there is.
+        nearest: Option<EcoString>,
+    },
+    /// It is of another type.
+    WrongType {
+        /// The name.
+        name: EcoString,
+        /// What it must be.
+        kind: Type,
+        /// What it was.
+        given: Type,
+    },
+    /// It is required, and not given.
+    Missing {
+        /// The name.
+        name: EcoString,
+        /// What it is for.
+        description: Option<EcoString>,
+    },
+    /// They are too large together.
+    TooLarge,
+}
+
+impl Workflow {
+    /// Every input: what is given, of the declared types, and the defaults of the others. All problems at once.
+    pub fn inputs_of(&self, given: &[(EcoString, Value)]) -> Result<Value, Vec<InputError>> {
+        let mut problems = Vec::new();
+        for (name, value) in given {
+            match self.inputs.iter().find(|input| input.name == *name) {
+                None => {
+                    let names = self.inputs.iter().map(|input| input.name.as_str());
+                    let nearest = nearest(name, names).map(EcoString::from);
+                    problems.push(InputError::Unknown { name: name.clone(), nearest });
+                }
+                Some(Input { kind: Some(kind), .. }) if !Input::accepts(*kind, value) => {
+                    let (name, kind, given) = (name.clone(), *kind, value.kind());
+                    problems.push(InputError::WrongType { name, kind, given });
+                }
+                Some(_) => {}
+            }
+        }
+        let mut values = Vec::with_capacity(self.inputs.len());
+        for input in &self.inputs {
+            let value = given.iter().find(|(name, _)| *name == input.name).map(|(_, value)| value.clone());
+            match value.or_else(|| input.default.clone()) {
+                Some(value) => values.push((input.name.clone(), value)),
+                None if input.required => {
+                    let (name, description) = (input.name.clone(), input.description.clone());
+                    problems.push(InputError::Missing { name, description });
+                }
+                None => values.push((input.name.clone(), Value::NULL)),
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        Value::object(values).map_err(|_| vec![InputError::TooLarge])
     }
 }
 
@@ -354,6 +432,8 @@ pub enum Action {
     WriteFile(WriteFile),
     /// `value`
     Value(Field<Document>),
+    /// `workflow` and `with`
+    Workflow(Call),
     /// `foreach` and `do`, or `map`
     ForEach(Box<ForEach>),
     /// `setup`, `reduce` or `merge`
@@ -430,6 +510,24 @@ pub struct ToolCall {
     pub name: Field<EcoString>,
     /// `params`
     pub params: Option<Field<Document>>,
+}
+
+/// Another workflow, and what it is given.
+pub struct Call {
+    /// Its file, as it is written: relative to the folder of the file that calls it.
+    pub path: Field<EcoString>,
+    /// `with`
+    pub with: Vec<Given>,
+}
+
+/// A value for an input of a called workflow.
+pub struct Given {
+    /// The name of the input.
+    pub name: EcoString,
+    /// Where the name stands.
+    pub span: Span,
+    /// The value.
+    pub value: Field<Document>,
 }
 
 /// A file to write.

@@ -53,6 +53,7 @@ fn beside(key: &str, on: &[ActionName]) -> &'static str {
         ("do", _) => "foreach: [1], ",
         (_, ActionName::Condition) if !key.starts_with("condition:") => "condition: true, ",
         ("params", _) => "tool: a.b, ",
+        ("with", _) => "workflow: a, ",
         ("claude", _) => "",
         (key, action) if key == action.key() => "",
         (_, ActionName::ForEach) => "foreach: [1], do: {shell: a}, ",

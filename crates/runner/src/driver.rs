@@ -4,25 +4,24 @@
 //! come of it are queued. A command is acted upon only when the event that made it ready is on disk.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ecow::EcoString;
 use threadline_engine::event::{Event, Instance, Millis, Seq, What};
-use threadline_engine::machine::{Command, Machine, Misfit, Outcome, Stage, Task};
+use threadline_engine::machine::{Command, Machine, Misfit, Outcome, Stage};
 use threadline_engine::view::{RunNames, View};
 use threadline_engine::world::Answer;
 use threadline_flow::model::OnCrash;
 use threadline_flow::plan::Plan;
 use threadline_flow::problem::Problem;
 use threadline_lang::{Resolution, Scope, Value, Warning};
-use threadline_store::{Journal, JournalError, StoreError, Sync};
+use threadline_store::{Journal, JournalError, RunId, StoreError, Sync};
 
-use crate::bell::Bell;
 use crate::execute::Executor;
 use crate::process::{Control, Environment, Stream};
 use crate::project::Project;
+pub use crate::stop::Stop;
 use crate::teller::{self, Teller};
 use crate::tools::{Servers, Surroundings};
 use crate::values::Values;
@@ -55,12 +54,22 @@ pub struct Setup<'a> {
     pub verbose: bool,
     /// What becomes of steps that were running when Threadline was killed, in place of what they say.
     pub in_flight: Option<OnCrash>,
+    /// What it is called in; none when somebody started it.
+    pub within: Option<Within>,
     /// Is told everything that happens, in order.
     pub observer: Observer<'a>,
 }
 
+/// What a called run is a part of.
+pub struct Within {
+    /// The run that somebody started: processes carry its mark.
+    pub(crate) started: RunId,
+    /// The environment of the step that called it.
+    pub(crate) env: Environment,
+}
+
 /// Is told everything that happens.
-pub type Observer<'a> = Box<dyn FnMut(&Notice) + Send + 'a>;
+pub type Observer<'a> = Box<dyn FnMut(Notice) + Send + 'a>;
 
 /// Something that happened, for whoever watches.
 pub enum Notice {
@@ -74,22 +83,20 @@ pub enum Notice {
     Warned(Instance, Vec<Warning>),
     /// A value cannot stand where it would, or a field has none.
     Problems(Instance, Vec<Problem>),
+    /// Something happened in a run that a step called.
+    Called(Box<CalledNotice>),
 }
 
-/// Asks a run to start nothing new.
-#[derive(Clone, Default)]
-pub struct Stop(Arc<AtomicBool>, Bell);
-
-impl Stop {
-    /// Asks.
-    pub fn ask(&self) {
-        self.0.store(true, Ordering::SeqCst);
-        self.1.ring();
-    }
-
-    fn asked(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
-    }
+/// Something that happened in a run that a step called.
+pub struct CalledNotice {
+    /// The step.
+    pub at: Instance,
+    /// The id of the run.
+    pub run: EcoString,
+    /// What it follows.
+    pub plan: Arc<Plan>,
+    /// What happened.
+    pub notice: Notice,
 }
 
 /// How driving a run ended.
@@ -100,7 +107,16 @@ pub enum Ending {
     /// It was stopped and can be resumed.
     Stopped,
     /// Somebody has to say what becomes of these steps, which were running when Threadline was killed.
-    Waiting(Vec<Task>),
+    Waiting(Vec<Waits>),
+}
+
+/// A step that waits for somebody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waits {
+    /// The id of its run.
+    pub run: EcoString,
+    /// Which execution.
+    pub at: Instance,
 }
 
 /// Why a run could not go on. The journal has everything that was acted upon.
@@ -152,8 +168,8 @@ fn drive(
     first: What,
     context: BTreeMap<EcoString, Value>,
 ) -> Result<Ending, DriveError> {
-    let Setup { plan, journal, project, names, jobs, control, stop, trace, verbose, in_flight, observer } =
-        setup;
+    let Setup { plan, journal, project, names, jobs, control, stop, trace, verbose, in_flight, .. } = setup;
+    let Setup { within, observer, .. } = setup;
     let (events, ticket) = journal.append(now(), vec![(Instance::default(), first)], Sync::Now)?;
     // Whoever is told of a run can resume it.
     ticket.wait()?;
@@ -166,18 +182,23 @@ fn drive(
     let mut waiting = Vec::new();
     for command in machine.outstanding(in_flight) {
         match command {
-            Command::Ask(task) => waiting.push(task),
+            Command::Ask(task) => {
+                waiting.push(Waits { run: journal.run().as_str().into(), at: task.at });
+            }
             command => commands.push_back(command),
         }
     }
     let run = journal.run().clone();
     let reader = journal.store().reader();
     let scope = names.scope(&plan);
-    let mut env = Environment::inherited();
-    env.remove("THREADLINE_RUN");
+    let Within { started, env } = within.unwrap_or_else(|| {
+        let mut env = Environment::inherited();
+        env.remove("THREADLINE_RUN");
+        Within { started: run.clone(), env }
+    });
     let servers = Arc::new(Servers::new(Surroundings {
         env: env.clone(),
-        run: run.as_str().to_owned(),
+        run: started.as_str().to_owned(),
         here: project.here().to_owned(),
         spool: project.store().join("spool"),
         control: control.clone(),
@@ -193,7 +214,6 @@ fn drive(
             over: None,
         }),
         teller,
-        bell: stop.1.clone(),
         stop,
         journal,
         values: Values::new(reader, run.clone(), project.worktrees(run.as_str())),
@@ -206,7 +226,10 @@ fn drive(
         env,
         context: Mutex::new(context),
         servers,
-        waiting,
+        waiting: Mutex::new(waiting),
+        started,
+        in_flight,
+        given_jobs: jobs,
         jobs: jobs.unwrap_or(if is_graph { side_by_side() } else { MAX_JOBS }).max(1),
     };
     std::thread::scope(|listeners| {
@@ -225,8 +248,7 @@ fn drive(
 pub(crate) struct Shared<'a> {
     core: Mutex<Core>,
     pub(crate) teller: Teller,
-    bell: Bell,
-    stop: Stop,
+    pub(crate) stop: Stop,
     pub(crate) journal: Journal<'a>,
     pub(crate) values: Values<'a>,
     pub(crate) plan: Arc<Plan>,
@@ -240,7 +262,13 @@ pub(crate) struct Shared<'a> {
     pub(crate) context: Mutex<BTreeMap<EcoString, Value>>,
     /// The servers whose tools were called.
     pub(crate) servers: Arc<Servers>,
-    waiting: Vec<Task>,
+    waiting: Mutex<Vec<Waits>>,
+    /// The run that somebody started and that this one is a part of.
+    pub(crate) started: RunId,
+    /// What becomes of steps that were running when Threadline was killed, in place of what they say.
+    pub(crate) in_flight: Option<OnCrash>,
+    /// How many steps may run at once, as the caller says.
+    pub(crate) given_jobs: Option<usize>,
     jobs: usize,
 }
 
@@ -270,7 +298,7 @@ impl Shared<'_> {
     /// Works on commands until the run is over.
     fn work<'s>(&'s self, threads: &'s std::thread::Scope<'s, '_>) {
         loop {
-            let rings = self.bell.rings();
+            let rings = self.stop.bell().rings();
             let mut core = self.core();
             if core.over.is_some() {
                 return;
@@ -298,26 +326,26 @@ impl Shared<'_> {
                     core.over.get_or_insert(Err(error));
                 }
                 drop(core);
-                self.bell.ring();
+                self.stop.bell().ring();
                 continue;
             }
             if core.busy == 0 && core.timers.is_empty() {
+                let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
                 let ending = match core.machine.stage() {
                     Stage::Ended(outcome) => Ending::Ended(outcome),
-                    _ if !self.stop.asked() && !self.waiting.is_empty() => {
-                        Ending::Waiting(self.waiting.clone())
-                    }
+                    _ if !self.stop.asked() && !waiting.is_empty() => Ending::Waiting(waiting.clone()),
                     _ => Ending::Stopped,
                 };
+                drop(waiting);
                 core.over = Some(Ok(ending));
                 drop(core);
-                self.bell.ring();
+                self.stop.bell().ring();
                 return;
             }
             let first = core.timers.first();
             let pause = first.map(|(until, _)| until.saturating_duration_since(Instant::now()));
             drop(core);
-            self.bell.wait(rings, pause);
+            self.stop.bell().wait(rings, pause);
         }
     }
 
@@ -352,6 +380,11 @@ impl Shared<'_> {
         }
     }
 
+    /// Notes steps of a called run that wait for somebody.
+    pub(crate) fn waits(&self, waits: Vec<Waits>) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).extend(waits);
+    }
+
     /// Records one thing that happened.
     pub(crate) fn record(&self, at: Instance, what: What, sync: Sync) -> Result<Seq, DriveError> {
         self.record_all(vec![(at, what)], sync)
@@ -380,7 +413,7 @@ impl Shared<'_> {
             self.teller.tell(Notice::Event(Box::new(event)));
         }
         if !core.ready.is_empty() {
-            self.bell.ring();
+            self.stop.bell().ring();
         }
         Ok(ticket.last())
     }

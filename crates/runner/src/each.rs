@@ -212,7 +212,7 @@ impl Executor<'_, '_> {
         env: &[(EcoString, Option<String>)],
     ) -> Result<Printed, DriveError> {
         let resolved = Resolved::of_shell(bound.clone(), env.to_vec());
-        let attempt = Attempt { number: 1, base: 0, rerun: false };
+        let attempt = Attempt { number: 1, base: 0, rerun: false, began: None };
         let done = self.act(task, self.step(task), &resolved, attempt)?;
         let Done::Output(output) = done else { return Ok(Printed::Cancelled) };
         let envelope = output::loaded(self.shared.journal.store().reader(), &output)?;

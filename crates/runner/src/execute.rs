@@ -11,8 +11,10 @@ use std::collections::BTreeMap;
 
 use ecow::EcoString;
 use jiff::Timestamp;
-use threadline_engine::evaluate::{self, Act, Decision, FieldErrors, Request, Resolved, RetryPlan, ToolCall};
-use threadline_engine::event::{Datum, Instance, Millis, Output, Status, What};
+use threadline_engine::evaluate::{
+    self, Act, Call, Decision, FieldErrors, Request, Resolved, RetryPlan, ToolCall,
+};
+use threadline_engine::event::{Datum, Instance, Millis, Output, Seq, Status, What};
 use threadline_engine::machine::{Command, Outcome, Task};
 use threadline_engine::view::View;
 use threadline_engine::world::{Answer, Record, Recorder};
@@ -22,6 +24,7 @@ use threadline_flow::shell::Argument;
 use threadline_lang::{Scope, Session, Value};
 use threadline_store::Sync;
 
+use crate::called::{self, Attempted, Came};
 use crate::driver::{DriveError, Notice, Shared, Work, now};
 use crate::http;
 use crate::output::{self, Failure, Left, Measured};
@@ -60,7 +63,8 @@ impl<'s, 'a> Executor<'s, 'a> {
             Command::Skip { task, reason } => self.skip(&task, &reason),
             Command::Expand(task) => self.expand(&task, &view),
             Command::Start { task, attempt, base, rerun } => {
-                self.start(&task, &view, Attempt { number: attempt, base, rerun }, &earlier)
+                let attempt = Attempt { number: attempt, base, rerun, began: view.started };
+                self.start(&task, &view, attempt, &earlier)
             }
             Command::EndItem { task, ending } => self.end_item(&task, &ending),
             Command::BeginItem { task, attempt } => self.begin_item(&task, attempt),
@@ -409,6 +413,7 @@ impl<'s, 'a> Executor<'s, 'a> {
                 self.plain(step, resolved, attempt, value, Some(clock))
             }
             Act::Tool(call) => self.tool(step, resolved, attempt, call),
+            Act::Workflow(call) => self.workflow(task, resolved, attempt, call),
             Act::Http(request) => self.http(step, resolved, attempt, request),
             Act::Verbatim { text } => self.shell(task, step, resolved, attempt, text, Vec::new()),
             Act::Shell { bound } => {
@@ -513,6 +518,33 @@ impl<'s, 'a> Executor<'s, 'a> {
         own.push(("tool_execution_time_ms", output::millis(clock.instant.elapsed())));
         let measured = clock.measured(node_type(step), attempt.retries(), own);
         self.left(resolved, &measured, left)
+    }
+
+    fn workflow(
+        &self,
+        task: &Task,
+        resolved: &Resolved,
+        attempt: Attempt,
+        call: &Call,
+    ) -> Result<Done, DriveError> {
+        let planned = &self.shared.plan.steps[task.step as usize];
+        let clock = Clock::start();
+        let Some(plan) = &planned.calls else { return Ok(Done::Cancelled) };
+        let folder = self.folder(resolved);
+        let Attempt { number, base, rerun, began } = attempt;
+        let (at, as_of, folder) = (&task.at, task.as_of, &folder);
+        let attempted = Attempted { at, number, base, rerun, as_of, began, call, plan, resolved, folder };
+        match called::call(self.shared, &attempted)? {
+            Came::Over { value, meta } => {
+                let measured = clock.measured(node_type(&planned.step), attempt.retries(), meta);
+                self.left(resolved, &measured, Left { value, output: None, stderr: None })
+            }
+            Came::Stopped => Ok(Done::Cancelled),
+            Came::Waiting(waits) => {
+                self.shared.waits(waits);
+                Ok(Done::Cancelled)
+            }
+        }
     }
 
     fn plain(
@@ -703,13 +735,8 @@ impl<'s, 'a> Executor<'s, 'a> {
         stdin: Stdin,
     ) -> Spec {
         let mut env = self.shared.env.clone();
-        for (name, value) in &resolved.env {
-            match value {
-                Some(value) => env.set(name.as_str(), value),
-                None => env.remove(name.as_str()),
-            }
-        }
-        env.mark(self.shared.journal.run().as_str(), &task.at.0);
+        env.change(&resolved.env);
+        env.mark(self.shared.started.as_str(), &task.at.0);
         Spec {
             program,
             args,
@@ -726,7 +753,7 @@ impl<'s, 'a> Executor<'s, 'a> {
     /// The environment of a step's children: they carry the mark of the run.
     fn environment(&self, at: &Instance) -> Environment {
         let mut env = self.shared.env.clone();
-        env.mark(self.shared.journal.run().as_str(), &at.0);
+        env.mark(self.shared.started.as_str(), &at.0);
         env
     }
 
@@ -756,6 +783,8 @@ pub(crate) struct Attempt {
     pub(crate) number: u32,
     pub(crate) base: u32,
     pub(crate) rerun: bool,
+    /// The event that began the attempt before, or this one when it was under way.
+    pub(crate) began: Option<Seq>,
 }
 
 impl Attempt {
@@ -907,6 +936,7 @@ pub(crate) fn node_type(step: &Step) -> &'static str {
         Action::Tool(_) => "tool",
         Action::WriteFile(_) => "write_file",
         Action::Value(_) => "value",
+        Action::Workflow(_) => "workflow",
         Action::ForEach(each) if each.is_map => "map",
         Action::ForEach(_) => "foreach",
         Action::Phase(_) => "phase",

@@ -4,13 +4,17 @@
 //! - `execute`: one command from its evaluation to its event.
 //! - `each`: the items of a list, from the event with the list to the event with their results.
 //! - [`items`]: work items from wherever they come, selected in order and stored in chunks.
+//! - `called`: a step that calls a workflow, which is a run of its own.
+//! - [`again`]: a run of the journal, read again.
 //! - [`process`]: children, started, fed, read and ended.
 //! - [`project`]: the folder that may be read and written, and where its store is.
 //! - [`world`]: computed values of the real world.
 //! - [`values`]: outputs, loaded when they are read.
 //! - [`worktrees`]: a git worktree for each item in flight, and a branch for what all of them did.
 
+pub mod again;
 mod bell;
+mod called;
 pub mod driver;
 mod each;
 mod execute;
@@ -21,6 +25,7 @@ mod private;
 pub mod process;
 pub mod project;
 pub mod signals;
+mod stop;
 mod teller;
 pub mod tools;
 pub mod values;

@@ -48,6 +48,15 @@ impl Project {
         Ok(Self { root, here, allowed: Vec::new() })
     }
 
+    /// The same project with another folder for steps, and without folders outside.
+    pub fn at(&self, here: &Path) -> io::Result<Self> {
+        let here = here.canonicalize()?;
+        if !here.is_dir() {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
+        Ok(Self { root: self.root.clone(), here, allowed: Vec::new() })
+    }
+
     /// With folders outside that may be used, too. A relative one is meant from the folder that steps run in.
     #[must_use]
     pub fn allow<'a>(mut self, folders: impl IntoIterator<Item = &'a str>) -> Self {

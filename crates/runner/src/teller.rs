@@ -45,7 +45,7 @@ pub(crate) fn listen(journal: &Journal<'_>, notices: Receiver<Option<Notice>>, m
             // It is not on disk and never will be: as far as anybody can know it did not happen.
             continue;
         }
-        observer(&notice);
+        observer(notice);
     }
 }
 

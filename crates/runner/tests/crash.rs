@@ -120,6 +120,7 @@ impl Place {
             trace: false,
             verbose: false,
             in_flight,
+            within: None,
             observer: Box::new(move |notice| {
                 if matches!(notice, Notice::Event(event) if ends(&event.what)) {
                     stop.ask();
@@ -141,6 +142,8 @@ impl Place {
                 folder: self.folder.display().to_string().into(),
                 program: EcoString::new(),
                 jobs: Some(3),
+                files: Vec::new(),
+                caller: None,
             };
             return driver::begin(setup, What::RunStarted(started));
         }

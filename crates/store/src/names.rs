@@ -11,6 +11,9 @@ pub use threadline_engine::{BadHash, Hash};
 /// The longest id of a run, in bytes.
 const LONGEST: usize = 64;
 
+/// So many letters and digits tell the runs apart that are called in one run: a million of them are too few to meet.
+const CALLED: usize = 12;
+
 /// The word that stands for the newest run, and so cannot be an id.
 pub(crate) const LAST: &str = "last";
 
@@ -26,6 +29,27 @@ impl RunId {
             return Ok(Self(text.into()));
         }
         Err(StoreError::BadRunId { text: text.chars().take(LONGEST).collect() })
+    }
+
+    /// The id of a run that a step of another calls. What stands before its `-` is the run that somebody started; the
+    /// rest follows from the run that calls it, the execution, and the event that made that ready, so that it is found
+    /// again.
+    pub fn called(started: &Self, caller: &Self, at: &str, as_of: Seq) -> Result<Self, StoreError> {
+        const LETTERS: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
+        let hash = Hash::of(format!("{caller} {as_of} {at}").as_bytes());
+        let letters =
+            hash.as_bytes().iter().take(CALLED).map(|byte| char::from(LETTERS[usize::from(byte % 32)]));
+        Self::new(&format!("{}-{}", started.started(), letters.collect::<String>()))
+    }
+
+    /// The id of the run that somebody started and that this one is a part of; of such a run its own.
+    pub fn started(&self) -> &str {
+        self.0.split_once('-').map_or(&*self.0, |(started, _)| started)
+    }
+
+    /// Whether a step of another run called it.
+    pub fn is_called(&self) -> bool {
+        self.0.contains('-')
     }
 
     /// The id as text.

@@ -50,17 +50,21 @@ impl Reader {
         Ok(self.rows()?.into_iter().map(RunRow::info).collect())
     }
 
-    /// The run with this id, the only one whose id begins so, or the newest for `last`.
+    /// The run with this id, the only one whose id begins so, or the newest for `last`. Runs that steps of
+    /// others called are meant only where no other run is.
     pub fn find(&self, name: &str) -> Result<RunInfo, StoreError> {
         let missing = || StoreError::NoSuchRun { name: name.chars().take(80).collect() };
         if name != LAST && !is_prefix(name) {
             return Err(missing());
         }
         let mut rows = self.rows()?;
+        rows.retain(|row| name == LAST || row.run.id.as_str().starts_with(name));
+        if rows.iter().any(|row| !row.run.id.is_called()) {
+            rows.retain(|row| !row.run.id.is_called());
+        }
         if name == LAST {
             return rows.pop().map(RunRow::info).ok_or_else(missing);
         }
-        rows.retain(|row| row.run.id.as_str().starts_with(name));
         if let Some(exact) = rows.iter().position(|row| row.run.id.as_str() == name) {
             return Ok(rows.swap_remove(exact).info());
         }

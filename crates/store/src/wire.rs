@@ -11,7 +11,7 @@ use ecow::EcoString;
 use threadline_engine::Hash;
 use threadline_engine::evaluate::RetryPlan;
 use threadline_engine::event::{
-    Computed, Datum, Form, ItemEnded, Listed, Output, Rules, RunStarted, Status, What,
+    Caller, Computed, Datum, Form, Instance, ItemEnded, Listed, Output, Rules, RunStarted, Status, What,
 };
 use threadline_engine::machine::Outcome;
 use threadline_flow::model::Backoff;
@@ -185,6 +185,17 @@ fn run_started(started: &RunStarted) -> Entries {
     // Runs of earlier versions have none.
     if !matches!(&started.payload, Datum::Here(value) if value.is_null()) {
         entries.push(("payload", datum(&started.payload)));
+    }
+    if !started.files.is_empty() {
+        let file = |(name, text_hash): &(EcoString, Hash)| {
+            object(vec![("file", text(name)), ("text", hash(text_hash))])
+        };
+        let files = started.files.iter().map(file).collect();
+        entries.push(("files", Value::list(files).unwrap_or_default()));
+    }
+    if let Some(Caller { run, at, attempt }) = &started.caller {
+        let caller = vec![("run", text(run)), ("at", text(&at.0)), ("attempt", int(u64::from(*attempt)))];
+        entries.push(("caller", object(caller)));
     }
     entries
 }
@@ -419,6 +430,13 @@ fn read(kind: &str, reader: &mut Reader<'_>) -> Read<What> {
                 value if value.is_null() => None,
                 value => value.as_i64().and_then(|jobs| u64::try_from(jobs).ok()),
             },
+            files: match reader.optional("files") {
+                Some(files) => {
+                    files.as_list().unwrap_or_default().iter().map(read_file).collect::<Read<_>>()?
+                }
+                None => Vec::new(),
+            },
+            caller: reader.optional("caller").map(read_caller).transpose()?,
         }),
         "decided" => What::Decided { as_of: reader.count("as_of")?, computed: reader.computed()? },
         "skipped" => What::Skipped {
@@ -476,6 +494,24 @@ fn read(kind: &str, reader: &mut Reader<'_>) -> Read<What> {
         },
         _ => return Err("this program does not know the kind".to_owned()),
     })
+}
+
+fn read_file(value: &Value) -> Read<(EcoString, Hash)> {
+    let mut reader = Reader::new(value)?;
+    let file = (reader.text("file")?.into(), reader.hash("text")?);
+    reader.finish()?;
+    Ok(file)
+}
+
+fn read_caller(value: &Value) -> Read<Caller> {
+    let mut reader = Reader::new(value)?;
+    let caller = Caller {
+        run: reader.text("run")?.into(),
+        at: Instance(reader.text("at")?.into()),
+        attempt: u32::try_from(reader.count("attempt")?).map_err(|_| "`attempt` is too large")?,
+    };
+    reader.finish()?;
+    Ok(caller)
 }
 
 fn read_setting(value: &Value) -> Read<(EcoString, Datum)> {

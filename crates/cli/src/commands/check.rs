@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use threadline_flow::files;
 use threadline_flow::load::load;
-use threadline_flow::plan::{Plan, plan};
+use threadline_flow::model::Workflow;
+use threadline_flow::plan::Plan;
 use threadline_flow::problem::Problem;
 use threadline_lang::Value;
 use threadline_lang::diag::Severity;
@@ -62,17 +64,33 @@ fn checked(file: &SourceFile) -> Found {
     (planned.map(|plan| plan.steps.len()), problems)
 }
 
-/// The plan of a file when there is no error in it, and its problems in the order of the file.
+/// The plan of a file and of all that it calls when there is no error in them. Its own problems come first, in the order
+/// of the file.
 pub(super) fn planned(file: &SourceFile) -> (Option<Plan>, Vec<Problem>) {
+    // Nothing is changed, so nothing fails.
+    planned_with(file, |_| Ok(())).unwrap_or_default()
+}
+
+/// The same, when something of the file is changed before.
+pub(super) fn planned_with(
+    file: &SourceFile,
+    change: impl FnOnce(&mut Workflow) -> Result<(), Failure>,
+) -> Result<(Option<Plan>, Vec<Problem>), Failure> {
     let (workflow, mut problems) = load(file.clone());
-    let planned = workflow.and_then(|workflow| {
-        let (planned, found) = plan(Arc::new(workflow));
+    let mut planned = None;
+    if let Some(mut workflow) = workflow {
+        change(&mut workflow)?;
+        let (plan, found) = files::plan(Arc::new(workflow), &inputs::read_called);
         problems.extend(found);
-        planned
+        planned = plan;
+    }
+    // Those of called files stay behind, in the order they were read.
+    problems.sort_by_key(|problem| match &problem.file {
+        None => (false, problem.span.start),
+        Some(_) => (true, 0),
     });
-    problems.sort_by_key(|problem| problem.span.start);
     let sound = !problems.iter().any(Problem::is_error);
-    (planned.filter(|_| sound), problems)
+    Ok((planned.filter(|_| sound), problems))
 }
 
 fn check_file(path: &Path, json: bool, what: &What<'_>) -> Result<(), Failure> {
@@ -129,9 +147,11 @@ fn problem_json(file: &SourceFile, problem: &Problem) -> Value {
         Severity::Error => "error",
         Severity::Warning => "warning",
     };
+    let file = problem.file.as_ref().unwrap_or(file);
+    let called = problem.file.as_ref().map(|file| ("file".into(), file.name().into()));
     let (line, column) = file.line_column(problem.span.range().start);
     let (end_line, end_column) = file.line_column(problem.span.range().end);
-    object([
+    let entries = [
         ("id", problem.id.into()),
         ("severity", severity.into()),
         ("message", problem.message.as_str().into()),
@@ -141,5 +161,8 @@ fn problem_json(file: &SourceFile, problem: &Problem) -> Value {
         ("end_column", end_column.into()),
         ("notes", texts(&problem.notes)),
         ("hints", texts(&problem.hints)),
-    ])
+    ];
+    // A problem of a file that this one calls names it.
+    let entries = called.into_iter().chain(entries.map(|(key, value)| (key.into(), value)));
+    Value::object(entries).unwrap_or_default()
 }

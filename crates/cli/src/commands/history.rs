@@ -6,17 +6,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ecow::EcoString;
-use threadline_engine::event::{Datum, Event, RunStarted, Seq, What};
+use threadline_engine::Hash;
+use threadline_engine::event::{Datum, Event, RunStarted, Seq};
 use threadline_engine::replay::{self, Fold, Look, Seen};
 use threadline_engine::view::RunNames;
 use threadline_engine::world::Replay;
+use threadline_flow::files;
 use threadline_flow::load::load;
-use threadline_flow::plan::{Plan, plan};
+use threadline_flow::plan::Plan;
 use threadline_lang::source::SourceFile;
 use threadline_lang::{Envelope, Scope, Value, parse_path};
-use threadline_runner::output;
 use threadline_runner::project::Project;
 use threadline_runner::values::Values;
+use threadline_runner::{again, output};
 use threadline_store::{JournalError, Reader, RunInfo, StoreError};
 
 use crate::exit::Failure;
@@ -71,26 +73,13 @@ impl<'r> History<'r> {
     /// The run of an id, a prefix of one, or `last`.
     pub(crate) fn open(reader: &'r Reader, name: &str) -> Result<Self, Failure> {
         let info = reader.find(name).map_err(|error| of_store(&error))?;
-        if info.events == 0 {
+        let Some(started) = again::started(reader, &info).map_err(|error| of_journal(&error))? else {
             let message = format!("run `{}` was stopped before it began, nothing of it was done", info.id);
             let hint = format!("start it again: `threadline run {}`", info.file);
             return Err(Failure::NotStarted(vec![Report::with_hint(&message, &hint)]));
-        }
-        let first = reader.event(&info.id, 1).map_err(|error| of_journal(&error))?;
-        let What::RunStarted(started) = first.what else {
-            return Err(cannot_start(&format!("run `{}` does not begin with its beginning", info.id)));
         };
         let plan = Arc::new(plan_of(reader, &started)?);
-        let inputs = reader.load(&started.inputs).map_err(|error| of_journal(&error))?;
-        let imports = reader.load(&started.imports).map_err(|error| of_journal(&error))?;
-        let names = RunNames {
-            inputs,
-            imports,
-            payload: reader.load(&started.payload).map_err(|error| of_journal(&error))?,
-            workflow: started.workflow.clone(),
-            run: started.run.clone(),
-            start_time: info.started_at.as_str().into(),
-        };
+        let names = again::names(reader, &info, &started).map_err(|error| of_journal(&error))?;
         let worktrees = Project::of(Path::new(started.folder.as_str()))
             .map(|project| project.worktrees(info.id.as_str()))
             .unwrap_or_default();
@@ -122,14 +111,11 @@ impl<'r> History<'r> {
         &self,
         defined: &BTreeMap<EcoString, Seq>,
     ) -> Result<BTreeMap<EcoString, Value>, Failure> {
-        let load = |seq: Seq| {
+        let load = |seq: Seq| -> Result<Value, JournalError> {
             if let Some(known) = self.context.borrow().get(&seq) {
                 return Ok(known.clone());
             }
-            let value = match self.reader.event(&self.info.id, seq)?.what {
-                What::Defined { value, .. } => self.reader.load(&value)?,
-                _ => return Err(JournalError::Value(format!("event {seq} defines nothing"))),
-            };
+            let value = again::defined(self.reader, &self.info.id, seq)?;
             self.context.borrow_mut().insert(seq, value.clone());
             Ok(value)
         };
@@ -177,8 +163,13 @@ pub(crate) fn reader(folder: Option<&Path>) -> Result<Reader, Failure> {
 
 /// The plan of the text that a run began with.
 fn plan_of(reader: &Reader, started: &RunStarted) -> Result<Plan, Failure> {
-    let bytes = reader.value(&started.text).map_err(|error| of_store(&error))?;
-    let file = SourceFile::new(&started.file, bytes).map_err(|error| cannot_start(&error.to_string()))?;
+    let read = |name: &str, text: &Hash| {
+        let bytes = reader.value(text).map_err(|error| of_store(&error))?;
+        SourceFile::new(name, bytes).map_err(|error| cannot_start(&error.to_string()))
+    };
+    let file = read(&started.file, &started.text)?;
+    let called = started.files.iter().map(|(name, text)| Ok((name.clone(), read(name, text)?)));
+    let called = called.collect::<Result<BTreeMap<_, _>, Failure>>()?;
     let unusable =
         || cannot_start("the workflow of this run is not one that this version of `threadline` runs");
     let mut workflow = load(file).0.ok_or_else(unusable)?;
@@ -188,7 +179,7 @@ fn plan_of(reader: &Reader, started: &RunStarted) -> Result<Plan, Failure> {
         // It was set when the run began.
         let _ = workflow.set_context(path.get(1..).unwrap_or_default(), &value, started.trust_set);
     }
-    plan(Arc::new(workflow)).0.ok_or_else(unusable)
+    files::plan(Arc::new(workflow), &files::known(&called)).0.ok_or_else(unusable)
 }
 
 /// The time of the day, UTC, milliseconds.

@@ -239,6 +239,13 @@ impl<'p> Looking<'p, '_> {
                 self.add(&call.name.origin, name, Vec::new());
                 call.params.iter().for_each(|field| self.document(field));
             }
+            Action::Workflow(call) => {
+                let file = step.calls.as_ref().map_or("", |plan| plan.workflow.file.name());
+                self.add(&call.path.origin, Shown::Text(file.to_owned()), Vec::new());
+                for given in &call.with {
+                    self.document(&given.value);
+                }
+            }
             Action::WriteFile(file) => {
                 self.template(&file.path);
                 self.session.set_origin(Some(file.content.origin.clone()));

@@ -10,19 +10,19 @@ use threadline_engine::Hash;
 use threadline_engine::event::{RunStarted, What};
 use threadline_engine::machine::{Outcome, Stage};
 use threadline_engine::view::RunNames;
-use threadline_flow::load::load;
-use threadline_flow::model::{Input, OnCrash, Shape, Workflow};
-use threadline_flow::plan::{Plan, plan};
-use threadline_flow::problem::Problem;
+use threadline_flow::model::{Import, Input, InputError, OnCrash, Shape, Workflow};
+use threadline_flow::plan::Plan;
 use threadline_lang::diag::nearest;
 use threadline_lang::source::SourceFile;
 use threadline_lang::{Limits, Number, PathStep, Type, Value, data};
-use threadline_runner::driver::{self, DriveError, Ending, Notice, Setup, Stop};
+use threadline_runner::again::{self, ImportError};
+use threadline_runner::driver::{self, DriveError, Ending, Notice, Setup, Stop, Waits};
 use threadline_runner::process::{self, Control};
 use threadline_runner::project::Project;
 use threadline_runner::signals::{Listener, State};
-use threadline_store::{Journal, NewRun, Reader, RunId, RunInfo, Store};
+use threadline_store::{Journal, NewRun, Reader, RunId, Store};
 
+use super::check::planned_with;
 use super::history::{History, cannot_start, of_journal, of_store, project, time_text};
 use super::{MAX_REPORTS, print};
 use crate::arguments::{InFlight, Resume, Run, Watch};
@@ -59,6 +59,10 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
     let lease = store.create_run(new).map_err(|error| of_store(&error))?;
     let set: Result<Vec<_>, _> =
         prepared.set.iter().map(|(path, value)| Ok((path.clone(), store.datum(value)?))).collect();
+    let mut files = Vec::new();
+    for (name, file) in prepared.plan.called_files() {
+        files.push((name.into(), store.put_text(file.text()).map_err(|error| of_store(&error))?));
+    }
     let started = RunStarted {
         run: id.as_str().into(),
         workflow: prepared.plan.workflow.name.clone(),
@@ -72,6 +76,8 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
         folder: project.here().display().to_string().into(),
         program: env!("CARGO_PKG_VERSION").into(),
         jobs: call.watch.jobs.map(|jobs| jobs as u64),
+        files,
+        caller: None,
     };
     let names = RunNames {
         inputs: prepared.inputs,
@@ -98,6 +104,11 @@ pub(crate) fn resume(call: &Resume) -> Result<(), Failure> {
     let store = Store::open(&found.store()).map_err(|error| of_store(&error))?;
     let history = History::open(store.reader(), &call.run)?;
     let id = history.info.id.to_string();
+    if let Some(caller) = &history.started.caller {
+        let message = format!("run `{id}` belongs to the step `{}` of run `{}`", caller.at, caller.run);
+        let hint = format!("`threadline resume {}` goes on with both", history.info.id.started());
+        return Err(Failure::NotStarted(vec![Report::with_hint(message, &hint)]));
+    }
     let project = Project::of(Path::new(history.started.folder.as_str()))
         .map_err(|error| {
             cannot_start(&format!("the folder of the run, `{}`: {error}", history.started.folder))
@@ -131,16 +142,19 @@ pub(crate) fn resume(call: &Resume) -> Result<(), Failure> {
 
 /// A run goes on with the text that it began with, whatever has become of the file.
 fn note_changed_file(history: &History<'_>) {
-    // It was named from where Threadline was started, which may be this folder or the one that steps run in.
-    let file = Path::new(history.started.file.as_str());
-    let path =
-        if file.exists() { file.to_owned() } else { Path::new(history.started.folder.as_str()).join(file) };
-    if let Ok(now) = std::fs::read(&path)
-        && Hash::of(&now) != history.started.text
-    {
-        let message =
-            format!("`{}` has changed since; the run goes on with the text it began with", path.display());
-        report::print_note(&message);
+    let RunStarted { file, text, files, folder, .. } = &history.started;
+    for (file, text) in std::iter::once((file, text)).chain(files.iter().map(|(file, text)| (file, text))) {
+        // It was named from where Threadline was started, which may be this folder or the one that steps run in.
+        let file = Path::new(file.as_str());
+        let path = if file.exists() { file.to_owned() } else { Path::new(folder.as_str()).join(file) };
+        if let Ok(now) = std::fs::read(&path)
+            && Hash::of(&now) != *text
+        {
+            let path = path.display();
+            report::print_note(&format!(
+                "`{path}` has changed since; the run goes on with the text it began with"
+            ));
+        }
     }
 }
 
@@ -168,12 +182,12 @@ fn drive<'a>(
     let trace = watch.trace_variables;
     let observer: driver::Observer<'a> = if watch.json {
         let plan = Arc::clone(&plan);
-        Box::new(move |notice: &Notice| stream::notice(&plan, trace, notice))
+        Box::new(move |notice: Notice| stream::notice(&plan, trace, &notice))
     } else {
         let how = How { verbose: watch.verbose, trace };
         let reporter = Mutex::new(Reporter::new(Arc::clone(&plan), how));
-        Box::new(move |notice: &Notice| {
-            reporter.lock().unwrap_or_else(std::sync::PoisonError::into_inner).notice(notice);
+        Box::new(move |notice: Notice| {
+            reporter.lock().unwrap_or_else(std::sync::PoisonError::into_inner).notice(&notice);
         })
     };
     go(Setup {
@@ -187,6 +201,7 @@ fn drive<'a>(
         trace: trace.is_some(),
         verbose: watch.verbose,
         in_flight,
+        within: None,
         observer,
     })
 }
@@ -213,8 +228,11 @@ fn ended(store: &Store, id: &str, driven: Result<Ending, DriveError>, watch: &Wa
             note(&format!("`threadline resume {id}` goes on"));
             Err(Failure::Shown(130))
         }
-        Ok(Ending::Waiting(tasks)) => {
-            let steps: Vec<String> = tasks.iter().map(|task| format!("`{}`", task.at)).collect();
+        Ok(Ending::Waiting(waits)) => {
+            let step = |Waits { run, at }: &Waits| {
+                if run == id { format!("`{at}`") } else { format!("`{at}` of run {run}") }
+            };
+            let steps: Vec<String> = waits.iter().map(step).collect();
             note(&format!(
                 "{} was running when Threadline was killed and has `on_crash: ask`; \
                  `threadline resume {id} --in-flight rerun` or `--in-flight fail`",
@@ -247,25 +265,17 @@ pub(crate) struct Prepared {
 
 /// Loads and checks a file. Nothing runs when anything in it is wrong.
 pub(crate) fn prepare(file: &SourceFile, what: &crate::arguments::What) -> Result<Prepared, Failure> {
-    let (workflow, mut problems) = load(file.clone());
     let mut set = Vec::new();
-    let planned = match workflow {
-        Some(mut workflow) => {
-            for setting in inputs::settings(&what.settings)? {
-                set.push(set_context(&mut workflow, &setting, what.trust_set)?);
-            }
-            let (planned, found) = plan(Arc::new(workflow));
-            problems.extend(found);
-            planned
+    let (planned, problems) = planned_with(file, |workflow| {
+        for setting in inputs::settings(&what.settings)? {
+            set.push(set_context(workflow, &setting, what.trust_set)?);
         }
-        None => None,
-    };
-    problems.sort_by_key(|problem| problem.span.start);
+        Ok(())
+    })?;
     let source = Source { name: file.name(), text: file.text() };
     let reports: Vec<Report> =
         problems.iter().take(MAX_REPORTS).map(|problem| Report::problem(source, problem)).collect();
-    let sound = !problems.iter().any(Problem::is_error);
-    let Some(planned) = planned.filter(|_| sound) else { return Err(Failure::NotStarted(reports)) };
+    let Some(planned) = planned else { return Err(Failure::NotStarted(reports)) };
     report::print_all(&reports);
     let inputs = inputs_of(&planned.workflow, what)?;
     Ok(Prepared { plan: Arc::new(planned), inputs, set })
@@ -313,15 +323,6 @@ pub(super) fn payload(what: &crate::arguments::What, workflow: &Workflow) -> Res
     })
 }
 
-/// What a completed run exported, which its last event says.
-fn exports_of(reader: &Reader, run: &RunInfo) -> Result<Value, Failure> {
-    let last = reader.event(&run.id, run.events).map_err(|error| of_journal(&error))?;
-    match last.what {
-        What::RunEnded { exports, .. } => reader.load(&exports).map_err(|error| of_journal(&error)),
-        _ => Ok(Value::NULL),
-    }
-}
-
 /// The runs that the caller names for imports.
 fn given_imports<'g>(
     workflow: &Workflow,
@@ -345,38 +346,23 @@ fn given_imports<'g>(
 /// What the last completed runs of other workflows exported, an object by the names of `imports`.
 fn imports_of(workflow: &Workflow, given: &[String], reader: &Reader) -> Result<Value, Failure> {
     let given = given_imports(workflow, given)?;
-    let file = &workflow.file;
-    let source = Source { name: file.name(), text: file.text() };
-    let (mut values, mut reports) = (Vec::new(), Vec::new());
-    let runs = if workflow.imports.is_empty() {
-        Vec::new()
-    } else {
-        reader.runs().map_err(|error| of_store(&error))?
-    };
-    for import in &workflow.imports {
-        if let Some(name) = given.get(import.name.as_str()) {
-            let run = reader.find(name).map_err(|error| of_store(&error))?;
-            if run.status != "completed" {
-                let message = format!("`--import {}={name}`: the run is {}", import.name, run.status);
-                return Err(cannot_start(&message));
-            }
-            values.push((import.name.clone(), exports_of(reader, &run)?));
-            continue;
+    again::imports(workflow, &given, reader).map_err(|error| match error {
+        ImportError::Journal(error) => of_journal(&error),
+        ImportError::NotCompleted { import, status } => {
+            let run = given.get(import.name.as_str()).copied().unwrap_or_default();
+            cannot_start(&format!("`--import {}={run}`: the run is {status}", import.name))
         }
-        let completed =
-            runs.iter().rev().find(|run| run.name == import.workflow.as_str() && run.status == "completed");
-        let Some(run) = completed else {
-            let message = format!("no run of the workflow `{}` has completed", import.workflow);
-            let hints = ["run it first, in this project".to_owned()];
-            reports.push(Report::at(source, import.span, &message, &[], &hints));
-            continue;
-        };
-        values.push((import.name.clone(), exports_of(reader, run)?));
-    }
-    if !reports.is_empty() {
-        return Err(Failure::NotStarted(reports));
-    }
-    Value::object(values).map_err(|_| cannot_start("the imports are too large"))
+        ImportError::NeverRan(missing) => {
+            let source = Source { name: workflow.file.name(), text: workflow.file.text() };
+            let report = |import: &&Import| {
+                let message = format!("no run of the workflow `{}` has completed", import.workflow);
+                let hints = ["run it first, in this project".to_owned()];
+                Report::at(source, import.span, &message, &[], &hints)
+            };
+            Failure::NotStarted(missing.iter().map(report).collect())
+        }
+        ImportError::TooLarge => cannot_start("the imports are too large"),
+    })
 }
 
 /// The caller's values, of the declared types.
@@ -403,41 +389,28 @@ fn inputs_of(workflow: &Workflow, what: &crate::arguments::What) -> Result<Value
             Err(expected) => problems.push(format!("`--input {argument}`: expected {expected}")),
         }
     }
-    for (name, value) in &given {
-        match declared(name) {
-            None => {
-                let names = workflow.inputs.iter().map(|input| input.name.as_str());
-                let hint =
-                    nearest(name, names).map_or(String::new(), |near| format!(", did you mean `{near}`"));
-                problems.push(format!("the workflow has no input `{name}`{hint}"));
+    let inputs = workflow.inputs_of(&given);
+    for error in inputs.as_ref().err().into_iter().flatten() {
+        problems.push(match error {
+            InputError::Unknown { name, nearest } => {
+                let hint = nearest.as_ref().map_or(String::new(), |near| format!(", did you mean `{near}`"));
+                format!("the workflow has no input `{name}`{hint}")
             }
-            Some(Input { kind: Some(kind), .. }) if !Input::accepts(*kind, value) => {
-                problems.push(format!(
-                    "input `{name}` is {}, and {} was given",
-                    kind.with_article(),
-                    value.kind().with_article()
-                ));
+            InputError::WrongType { name, kind, given } => {
+                let (kind, given) = (kind.with_article(), given.with_article());
+                format!("input `{name}` is {kind}, and {given} was given")
             }
-            Some(_) => {}
-        }
-    }
-    let mut values = Vec::new();
-    for input in &workflow.inputs {
-        let value = given.iter().find(|(name, _)| *name == input.name).map(|(_, value)| value.clone());
-        match value.or_else(|| input.default.clone()) {
-            Some(value) => values.push((input.name.clone(), value)),
-            None if input.required => {
-                let about = input.description.as_ref().map_or(String::new(), |about| format!(" ({about})"));
-                problems
-                    .push(format!("input `{}`{about} is required: `--input {}=...`", input.name, input.name));
+            InputError::Missing { name, description } => {
+                let about = description.as_ref().map_or(String::new(), |about| format!(" ({about})"));
+                format!("input `{name}`{about} is required: `--input {name}=...`")
             }
-            None => values.push((input.name.clone(), Value::NULL)),
-        }
+            InputError::TooLarge => "the inputs are too large".to_owned(),
+        });
     }
-    if !problems.is_empty() {
-        return Err(Failure::Inputs(problems.iter().map(Report::plain).collect()));
+    match inputs {
+        Ok(inputs) if problems.is_empty() => Ok(inputs),
+        _ => Err(Failure::Inputs(problems.iter().map(Report::plain).collect())),
     }
-    Value::object(values).map_err(|_| Failure::Usage("the inputs are too large".to_owned()))
 }
 
 /// A text of the command line as a value of a type; the error says what is expected.

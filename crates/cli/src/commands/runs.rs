@@ -1,5 +1,8 @@
 //! `threadline runs`: the runs of a project, the newest first.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use anstyle::{AnsiColor, Style};
 use threadline_lang::Value;
 use threadline_lang::value::JsonStyle;
@@ -22,7 +25,7 @@ const OPEN: Style = AnsiColor::Yellow.on_default();
 /// `threadline runs`
 pub(crate) fn runs(call: &Runs) -> Result<(), Failure> {
     let runs = match Reader::open(&project(call.dir.as_deref())?.store()) {
-        Ok(reader) => all(&reader)?,
+        Ok(reader) => all(&reader, call.all)?,
         // A project in which nothing ran has no journal.
         Err(StoreError::NoJournal { .. }) => Vec::new(),
         Err(error) => return Err(of_store(&error)),
@@ -54,10 +57,14 @@ pub(crate) fn runs(call: &Runs) -> Result<(), Failure> {
     print_styled(&table.text(""))
 }
 
-/// Every run and its status, the newest first.
-fn all(reader: &Reader) -> Result<Vec<(RunInfo, &'static str)>, Failure> {
+/// Every run and its status, the newest first; those that others called only where they are asked for.
+fn all(reader: &Reader, called: bool) -> Result<Vec<(RunInfo, &'static str)>, Failure> {
     let mut runs = reader.runs().map_err(|error| of_store(&error))?;
-    runs.reverse();
+    runs.retain(|run| called || !run.id.is_called());
+    // Those that were called stand below the run that somebody started.
+    let begun: BTreeMap<String, usize> =
+        runs.iter().enumerate().map(|(at, run)| (run.id.to_string(), at)).collect();
+    runs.sort_by_key(|run| Reverse(begun.get(run.id.started()).copied()));
     let with_status = |run: RunInfo| Ok((status(reader, &run)?, run));
     let runs: Result<Vec<_>, Failure> = runs.into_iter().map(with_status).collect();
     Ok(runs?.into_iter().map(|(status, run)| (run, status)).collect())

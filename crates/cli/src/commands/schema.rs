@@ -94,6 +94,9 @@ fn meta() -> Entries {
         ("successful", typed("integer", "its items that went well")),
         ("failed", typed("integer", "its items that failed")),
         ("skipped", typed("integer", "its items that did not run")),
+        ("run_id", typed("string", "the run of the workflow that a `workflow` step called")),
+        ("workflow", typed("string", "the name of that workflow")),
+        ("steps_run", typed("integer", "how many steps ran in that run")),
     ]
 }
 
@@ -117,6 +120,7 @@ fn events() -> Value {
         wire::KINDS.map(|(kind, about)| entries(vec![("const", kind.into()), ("description", about.into())]));
     let kind = entries(vec![("oneOf", list(kinds.to_vec()))]);
     let properties = vec![
+        ("run", typed("string", "the id of the run, where a step called it; left out for the run itself")),
         ("seq", typed("integer", "the number of the event in its run, from 1")),
         ("time", typed("string", "when, RFC 3339, UTC")),
         ("kind", kind),

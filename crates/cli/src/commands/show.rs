@@ -28,7 +28,7 @@ pub(crate) fn show(call: &Show) -> Result<(), Failure> {
     let history = History::open(&reader, &call.which.run)?;
     if call.json {
         history.each(|_, event| {
-            let line = stream::event_json(&history.plan, event).to_json(JsonStyle::Compact);
+            let line = stream::event_json(None, &history.plan, event).to_json(JsonStyle::Compact);
             print(&format!("{line}\n"))
         })?;
         return Ok(());
@@ -52,6 +52,8 @@ struct Left {
     last: BTreeMap<Instance, Status>,
     shown: String,
     kind: String,
+    /// The run that it called.
+    called: Option<String>,
 }
 
 impl Left {
@@ -59,6 +61,7 @@ impl Left {
         self.last.insert(at.clone(), output.status);
         let meta = |name: &str| output.meta.get(name).map(ToString::to_string);
         self.kind = meta("node_type").unwrap_or_default();
+        self.called = meta("run_id");
         self.shown = match (meta("error").or_else(|| meta("reason")), &output.value) {
             (Some(error), _) => first_line(&error).to_owned(),
             (None, Datum::Here(value)) => excerpt(value),
@@ -85,9 +88,13 @@ fn envelopes(history: &History<'_>, left: &BTreeMap<u32, Left>) -> String {
     for (number, step) in (0..).zip(&history.plan.steps) {
         let Some(left) = left.get(&number) else { continue };
         let several = left.last.len() > 1;
+        let kind = match &left.called {
+            Some(run) if !several => format!("{} {run}", left.kind),
+            _ => left.kind.clone(),
+        };
         table.row([
             (PLAIN, step.label.to_string()),
-            (DIM, left.kind.clone()),
+            (DIM, kind),
             (PLAIN, left.status()),
             (PLAIN, if several { String::new() } else { left.shown.clone() }),
         ]);

@@ -3,6 +3,7 @@
 //! | name | stands for |
 //! |---|---|
 //! | `[RUN]`, `[RUN-2]`, ... | the ids of the project's runs, in the order they began |
+//! | `[CALLED]`, `[CALLED-2]`, ... | the ids of the runs that steps called, in the order they are told of |
 //! | `[WHEN]`, `[CLOCK]` | a date with its time; the time of a day |
 //! | `[TIME]` | how long something took; it is as wide as the column it stands in |
 //! | `[N]` | a number that was measured |
@@ -20,13 +21,17 @@ const COMMANDS: [&str; 6] = ["run", "resume", "runs", "show", "explain", "vars"]
 
 /// The runs of a project.
 #[derive(Default)]
-pub(crate) struct Runs(RefCell<Vec<String>>);
+pub(crate) struct Runs {
+    begun: RefCell<Vec<String>>,
+    called: RefCell<Vec<String>>,
+}
 
 fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("a pattern")
 }
 
 static BEGAN: LazyLock<Regex> = LazyLock::new(|| pattern(r#"(?m)(?: run |"run":")([a-z0-9]{8})(?:$|")"#));
+static CALLED: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b[a-z0-9]{8}-[a-z0-9]{12}\b"));
 static NAMES: LazyLock<[(Regex, &str); 5]> = LazyLock::new(|| {
     [
         (pattern(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?"), "[WHEN]"),
@@ -44,13 +49,21 @@ impl Runs {
         if !arguments.first().is_some_and(|command| COMMANDS.contains(command)) {
             return text.to_owned();
         }
-        let mut runs = self.0.borrow_mut();
+        let mut runs = self.begun.borrow_mut();
         for found in BEGAN.captures_iter(text) {
             if !runs.iter().any(|known| *known == found[1]) {
                 runs.push(found[1].to_owned());
             }
         }
-        let mut text = text.to_owned();
+        let mut called = self.called.borrow_mut();
+        let name = |found: &Captures<'_>| {
+            let at = called.iter().position(|known| *known == found[0]).unwrap_or_else(|| {
+                called.push(found[0].to_owned());
+                called.len() - 1
+            });
+            if at == 0 { "[CALLED]".to_owned() } else { format!("[CALLED-{}]", at + 1) }
+        };
+        let mut text = CALLED.replace_all(text, name).into_owned();
         for (at, run) in runs.iter().enumerate() {
             let name = if at == 0 { "[RUN]".to_owned() } else { format!("[RUN-{}]", at + 1) };
             text = text.replace(run, &name);

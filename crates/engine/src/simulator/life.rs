@@ -539,6 +539,8 @@ fn started(plan: &threadline_flow::plan::Plan) -> RunStarted {
         folder: EcoString::new(),
         program: EcoString::new(),
         jobs: None,
+        files: Vec::new(),
+        caller: None,
     }
 }
 

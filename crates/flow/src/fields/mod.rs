@@ -129,6 +129,8 @@ pub enum ActionName {
     WriteFile,
     /// `value`
     Value,
+    /// `workflow`
+    Workflow,
     /// `foreach`
     ForEach,
     /// `condition`
@@ -141,7 +143,7 @@ pub enum ActionName {
 
 impl ActionName {
     /// Every action, in the order of the reference.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Shell,
         Self::Argv,
         Self::Agent,
@@ -149,6 +151,7 @@ impl ActionName {
         Self::Tool,
         Self::WriteFile,
         Self::Value,
+        Self::Workflow,
         Self::ForEach,
         Self::Condition,
         Self::Trigger,
@@ -164,6 +167,7 @@ impl ActionName {
             Self::Tool => "tool",
             Self::WriteFile => "write_file",
             Self::Value => "value",
+            Self::Workflow => "workflow",
             Self::ForEach => "foreach",
             Self::Condition => "condition",
             Self::Trigger => "trigger",

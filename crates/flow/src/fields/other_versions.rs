@@ -68,8 +68,6 @@ static ELSEWHERE: &[(&str, &str, Elsewhere)] = &[
     ("workflow", "on_failure", Old("steps for the end of a run, however it ends, stand under `finally:`")),
     ("workflow", "timeout", Old("give each step its own `timeout:`")),
     ("workflow", "retry", Old("give each step its own `retry:`")),
-    ("step", "workflow", Later(Some("run it as a program: `argv: [threadline, run, FILE]`"))),
-    ("step", "with", Later(None)),
     ("step", "secret_output", Later(None)),
     ("step", "commit_required", COMMIT),
     ("step", "auto_commit", COMMIT),

@@ -1,7 +1,7 @@
 //! The table itself: every object of a workflow file and every key of it.
 
 use super::ActionName::{
-    Agent, Argv, Condition, ForEach, Http, Shell, Tool, Trigger, Value as ValueStep, WriteFile,
+    Agent, Argv, Condition, ForEach, Http, Shell, Tool, Trigger, Value as ValueStep, Workflow, WriteFile,
 };
 use super::{ActionName, Choice, Form, Key, Kind, Object};
 
@@ -163,7 +163,7 @@ pub(crate) static STEP: Object = Object {
     name: "step",
     title: "a step",
     doc: "one unit of work: exactly one of `shell`, `argv`, `agent`, `claude`, `http`, `tool`, `write_file`, \
-          `value`, `foreach`, and as a node `condition`, `trigger`",
+          `value`, `workflow`, `foreach`, and as a node `condition`, `trigger`",
     keys: &[
         key("id", Kind::Fixed(Form::Name), "a name to read the step's output by: `${ID}`, `${ID.exit_code}`"),
         key("name", TEXT, "a title for people"),
@@ -182,6 +182,14 @@ pub(crate) static STEP: Object = Object {
         key("params", Kind::Value, "what the tool is given, an object").also(&["static_params"]).on(&[Tool]),
         key("write_file", Kind::Object(&WRITE_FILE), "a file to write").on(&[WriteFile]),
         key("value", Kind::Value, "a value to compute; its type is kept").on(&[ValueStep]),
+        key(
+            "workflow",
+            TEXT,
+            "the file of another workflow, relative to the folder of this one; its value is what that exports",
+        )
+        .on(&[Workflow]),
+        key("with", Kind::Map(&Kind::Value), "what the other workflow is given, by the names of its `inputs`")
+            .on(&[Workflow]),
         key(
             "foreach",
             Kind::Either(&[Kind::Value, Kind::Object(&SOURCE)]),
@@ -250,13 +258,13 @@ pub(crate) static STEP: Object = Object {
         .default("text")
         .on(PROGRAMS),
         key("timeout", Kind::Setting(Form::Duration), "how long an attempt may take")
-            .on(&[Shell, Argv, Agent, Http, Tool]),
+            .on(&[Shell, Argv, Agent, Http, Tool, Workflow]),
         key(
             "retry",
             Kind::Either(&[Kind::Setting(Form::Count(1)), Kind::Object(&RETRY)]),
             "how often it is tried when it fails: so many attempts in all, or more about it",
         )
-        .on(&[Shell, Argv, Agent, Http, Tool, WriteFile]),
+        .on(&[Shell, Argv, Agent, Http, Tool, WriteFile, Workflow]),
         key(
             "on_crash",
             Kind::Fixed(Form::OneOf(&[
@@ -279,10 +287,10 @@ pub(crate) static STEP: Object = Object {
         key("finally", Kind::Steps, "steps that run after it, whatever happened"),
         key("continue_on_error", BOOL, "whether the steps after it run when it failed").default("false"),
         key("env", Kind::Map(&Kind::Text), "environment variables of the step; null takes one away")
-            .on(PROGRAMS),
+            .on(&[Shell, Argv, Agent, Workflow]),
         key("cwd", Kind::Text, "the folder it runs in")
             .also(&["working_dir"])
-            .on(&[Shell, Argv, Agent, WriteFile, ValueStep]),
+            .on(&[Shell, Argv, Agent, WriteFile, ValueStep, Workflow]),
         key("interpolate", BOOL, "whether references in the shell text are bound")
             .default("true")
             .on(&[Shell]),

@@ -2,6 +2,7 @@
 //!
 //! Names are not looked up here: that is the plan's work.
 
+mod call;
 mod graph;
 mod http;
 mod mapreduce;

@@ -130,7 +130,7 @@ impl Loader {
         if fields.place.node.entries().any(|(key, _)| STEP.key(key).is_none()) {
             return;
         }
-        let needs = [("message", "agent"), ("do", "foreach"), ("params", "tool")];
+        let needs = [("message", "agent"), ("do", "foreach"), ("params", "tool"), ("with", "workflow")];
         for (key, action) in needs {
             if let Some(found) = fields.found(key) {
                 let message = format!("`{key}` needs `{action}` beside it");
@@ -168,6 +168,7 @@ impl Loader {
             ActionName::Tool => self.tool(fields),
             ActionName::WriteFile => self.write_file(fields),
             ActionName::Value => Some(Action::Value(self.document_of(fields, "value")?)),
+            ActionName::Workflow => self.call(fields),
             ActionName::ForEach => self.for_each(fields),
             ActionName::Condition => Some(Action::Condition(self.conditional(fields)?)),
             ActionName::Trigger => Some(Action::Trigger(self.trigger(fields)?)),

@@ -17,7 +17,7 @@ use super::context::{OUTER, not_known};
 use super::graph::Link;
 use super::names::{self, Named, Names, ScopeNumber};
 use super::order::Order;
-use super::{MAP_REDUCE_ROOTS, PAYLOAD, Part, Plan, ROOTS, Read, StepNumber};
+use super::{Called, MAP_REDUCE_ROOTS, PAYLOAD, Part, Plan, ROOTS, Read, StepNumber};
 use crate::checks::Check;
 use crate::fields::{Form, other_root};
 use crate::model::{Action, Field, Reach, Retry, Server, Setting, Source, Step, ToolCall, Variable};
@@ -34,7 +34,7 @@ const MAX_PROBLEMS: usize = 200;
 pub(super) const MAX_MAKERS: usize = 100;
 
 /// Checks a plan and writes down what its steps read.
-pub(super) fn check(plan: &mut Plan) -> Vec<Problem> {
+pub(super) fn check(plan: &mut Plan, called: &Called) -> Vec<Problem> {
     let mut checker = Checker {
         names: Names::new(plan),
         order: Order::new(plan),
@@ -42,6 +42,7 @@ pub(super) fn check(plan: &mut Plan) -> Vec<Problem> {
         by_id: by_id(plan),
         links: vec![Vec::new(); plan.lists[0].steps.len()],
         plan,
+        called,
         old_spellings: Vec::new(),
         problems: Vec::new(),
         of_items: BTreeMap::new(),
@@ -77,6 +78,8 @@ fn by_id(plan: &Plan) -> BTreeMap<EcoString, usize> {
 
 pub(super) struct Checker<'p> {
     pub(super) plan: &'p Plan,
+    /// The workflows that it calls.
+    pub(super) called: &'p Called,
     pub(super) names: Names,
     pub(super) order: Order,
     problems: Vec<Problem>,
@@ -121,6 +124,8 @@ pub(super) enum Readable<'f> {
     Setting(&'f Field<Document>, Form),
     /// The items of a `foreach`.
     Items(&'f Field<Document>),
+    /// A value for an input of this type.
+    Given(&'f Field<Document>, Type),
     /// A value that an expectation compares with.
     Expected(&'f threadline_expect::Field<Document>),
     /// A value that an expression gives.
@@ -136,7 +141,9 @@ impl<'f> Readable<'f> {
         };
         match self {
             Self::Text(field) => placed(&field.origin, field.of.references()),
-            Self::Value(field) | Self::Setting(field, _) | Self::Items(field) => field.of.references(),
+            Self::Value(field) | Self::Setting(field, _) | Self::Items(field) | Self::Given(field, _) => {
+                field.of.references()
+            }
             Self::Condition(field) | Self::Expression(field) => placed(&field.origin, field.of.references()),
             Self::Expected(field) => field.of.references(),
             Self::ExpectedCondition(field) => placed(&field.origin, field.of.references()),
@@ -147,7 +154,7 @@ impl<'f> Readable<'f> {
     fn errors(self, scope: &Scope) -> (Vec<Error>, Inferred) {
         match self {
             Self::Text(field) => (field.of.check(scope), field.of.infer(scope)),
-            Self::Value(field) | Self::Setting(field, _) | Self::Items(field) => {
+            Self::Value(field) | Self::Setting(field, _) | Self::Items(field) | Self::Given(field, _) => {
                 (field.of.check(scope), field.of.infer(scope))
             }
             Self::Condition(field) => (field.of.check(scope), field.of.infer_condition(scope)),
@@ -162,6 +169,7 @@ impl<'f> Readable<'f> {
         match self {
             Self::Setting(_, form) => (&[Type::Int, Type::Float, Type::Text], form.expected()),
             Self::Items(_) => (&[Type::List], "a list".to_owned()),
+            Self::Given(_, kind) => (accepted(kind), kind.with_article().to_owned()),
             _ => (&[], String::new()),
         }
     }
@@ -169,7 +177,9 @@ impl<'f> Readable<'f> {
     fn origin(self) -> &'f Origin {
         match self {
             Self::Text(field) => &field.origin,
-            Self::Value(field) | Self::Setting(field, _) | Self::Items(field) => &field.origin,
+            Self::Value(field) | Self::Setting(field, _) | Self::Items(field) | Self::Given(field, _) => {
+                &field.origin
+            }
             Self::Condition(field) | Self::Expression(field) => &field.origin,
             Self::Expected(field) => &field.origin,
             Self::ExpectedCondition(field) => &field.origin,
@@ -360,6 +370,9 @@ impl Checker<'_> {
         }
         if let Action::Tool(call) = &step.action {
             self.known_server(call);
+        }
+        if let Action::Workflow(call) = &step.action {
+            self.call(reader, call, &mut reads);
         }
         let (mut script, mut argv) = (None, None);
         match &step.action {
@@ -612,11 +625,13 @@ impl Checker<'_> {
         let name = name.unwrap_or(&reference.root);
         match named {
             Some(makers) => {
-                if makers.is_id || matches!(reference.root.as_str(), "nodes" | "captured") {
+                let is_output = makers.is_id || matches!(reference.root.as_str(), "nodes" | "captured");
+                if is_output {
                     self.old_spelling(origin, reference, name);
                 }
                 reads.push(read);
-                self.set_before(reader, span, name, &makers, reference)
+                let unset = self.set_before(reader, span, name, &makers, reference);
+                unset || self.unknown_export(origin, reference, name, &makers, is_output)
             }
             None => self.unknown(span, name),
         }
@@ -624,17 +639,9 @@ impl Checker<'_> {
 
     /// Notes a field of `meta` that is read beside the value, as `${n.status}`.
     fn old_spelling(&mut self, origin: &Origin, reference: &Reference, name: &str) {
-        let path = reference.path.as_str();
-        let output = match reference.root.as_str() {
-            "nodes" => path.find(']').map_or(path.len(), |end| end + 1),
-            "captured" => "captured.".len() + name.len(),
-            root => root.len(),
-        };
-        let Some(field) = path.get(output..).and_then(|rest| rest.strip_prefix('.')) else { return };
-        let is_name = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-');
-        let end = field.find(|char| !is_name(char)).unwrap_or(field.len());
-        if MOVED_TO_META.contains(&&field[..end]) {
-            let at = reference.span.range().start + output + 1;
+        let Some((at, field)) = field_after(reference, end_of_output(reference, name)) else { return };
+        if MOVED_TO_META.contains(&field) {
+            let at = reference.span.range().start + at;
             self.old_spellings.push(self.place(origin, Span::new(at, at)));
         }
     }
@@ -760,6 +767,37 @@ pub(super) fn is_handled(handled: &[Handled], origin: &Origin, error: &Error) ->
     })
 }
 
+/// Where the name of an output ends in a reference to it.
+pub(super) fn end_of_output(reference: &Reference, name: &str) -> usize {
+    let path = reference.path.as_str();
+    match reference.root.as_str() {
+        "nodes" => path.find(']').map_or(path.len(), |end| end + 1),
+        "captured" => "captured.".len() + name.len(),
+        root => root.len(),
+    }
+}
+
+/// The field that is read with a dot after a part of a reference, and where it stands.
+pub(super) fn field_after(reference: &Reference, end: usize) -> Option<(usize, &str)> {
+    let field = reference.path.get(end..)?.strip_prefix('.')?;
+    let is_name = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-');
+    let length = field.find(|char| !is_name(char)).unwrap_or(field.len());
+    Some((end + 1, &field[..length]))
+}
+
+/// The types that an input of a type takes.
+fn accepted(kind: Type) -> &'static [Type] {
+    match kind {
+        Type::Null => &[Type::Null],
+        Type::Bool => &[Type::Bool],
+        // What is known only as a number before the run may be either.
+        Type::Int | Type::Float => &[Type::Int, Type::Float],
+        Type::Text => &[Type::Text],
+        Type::List => &[Type::List],
+        Type::Object => &[Type::Object],
+    }
+}
+
 fn distinct(mut reads: Vec<Read>) -> Vec<Read> {
     reads.sort_unstable();
     reads.dedup();
@@ -772,7 +810,11 @@ fn readable(step: &Step) -> Vec<Readable<'_>> {
     match &step.action {
         // Commands are analysed on their own.
         // What a phase reads, it reads at its end.
-        Action::Shell { .. } | Action::Argv(_) | Action::Trigger(_) | Action::Phase(_) => {}
+        Action::Shell { .. }
+        | Action::Argv(_)
+        | Action::Trigger(_)
+        | Action::Workflow(_)
+        | Action::Phase(_) => {}
         Action::Agent { message, .. } => fields.push(Readable::Text(message)),
         Action::Http(http) => {
             fields.push(Readable::Text(&http.url));

@@ -2,6 +2,7 @@
 //!
 //! A plan is made once before a run and never changes. It holds no values.
 
+mod calls;
 mod check;
 mod command;
 mod context;
@@ -12,11 +13,12 @@ mod number;
 mod order;
 mod set;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ecow::EcoString;
 use threadline_lang::diag::Span;
+use threadline_lang::source::SourceFile;
 
 use crate::fields::ActionName;
 use crate::model::{Action, Step, Workflow};
@@ -33,12 +35,39 @@ pub const PAYLOAD: &str = "trigger";
 /// The roots that only a map-reduce has: elsewhere an id may be called so.
 pub const MAP_REDUCE_ROOTS: [&str; 5] = ["aggregates", "map", "merge", "reduce", "setup"];
 
-/// Makes the plan of a workflow and checks every name it reads. Without a plan there is at least one error.
+/// Makes the plan of a workflow and checks every name it reads. Without a plan there is at least one error. What it
+/// calls is not looked for: that is [`crate::files`].
 pub fn plan(workflow: Arc<Workflow>) -> (Option<Plan>, Vec<Problem>) {
+    plan_calling(workflow, &Called::new())
+}
+
+/// The same for a workflow that calls others, which are known by the paths that it names them by.
+pub(crate) fn plan_calling(workflow: Arc<Workflow>, called: &Called) -> (Option<Plan>, Vec<Problem>) {
     let mut plan = number::number(workflow);
-    let problems = in_order(check::check(&mut plan));
+    let problems = in_order(check::check(&mut plan, called));
     let sound = !problems.iter().any(Problem::is_error);
-    (sound.then_some(plan), problems)
+    for planned in &mut plan.steps {
+        if let Action::Workflow(call) = &planned.step.action {
+            planned.calls = called.get(&call.path.of).and_then(|callee| callee.plan.clone());
+        }
+    }
+    let whole = plan
+        .steps
+        .iter()
+        .all(|planned| planned.calls.is_some() || !matches!(planned.step.action, Action::Workflow(_)));
+    ((sound && whole).then_some(plan), problems)
+}
+
+/// The workflows that a file calls, by the paths that it names them by.
+pub(crate) type Called = BTreeMap<EcoString, Callee>;
+
+/// A workflow that is called.
+#[derive(Clone, Default)]
+pub(crate) struct Callee {
+    /// What its file says, when it can be read.
+    pub(crate) workflow: Option<Arc<Workflow>>,
+    /// Its plan, when there is no error in it.
+    pub(crate) plan: Option<Arc<Plan>>,
 }
 
 /// The number of a step, in the order of the file.
@@ -156,6 +185,8 @@ pub struct PlannedStep {
     pub script: Option<Script>,
     /// Its program and arguments, analysed.
     pub argv: Option<Argv>,
+    /// The workflow it calls.
+    pub calls: Option<Arc<Plan>>,
 }
 
 /// A name of the scope that a step reads.
@@ -183,6 +214,19 @@ impl Plan {
         let steps = self.steps.iter().map(|planned| &planned.step);
         let own = steps.filter(|step| !matches!(&step.action, Action::Phase(_)) && !step.is_map());
         own.flat_map(|step| step.id.iter().chain(&step.capture)).map(|name| &name.of).collect()
+    }
+
+    /// The files of all workflows that it calls, and that those call, each once.
+    pub fn called_files(&self) -> BTreeMap<&str, &SourceFile> {
+        let mut files = BTreeMap::new();
+        let mut open: Vec<&Plan> = self.steps.iter().filter_map(|step| step.calls.as_deref()).collect();
+        while let Some(plan) = open.pop() {
+            let file = &plan.workflow.file;
+            if files.insert(file.name(), file).is_none() {
+                open.extend(plan.steps.iter().filter_map(|step| step.calls.as_deref()));
+            }
+        }
+        files
     }
 
     /// A part of a step, when it has one.
@@ -226,6 +270,7 @@ impl Action {
             Self::Tool(_) => ActionName::Tool,
             Self::WriteFile(_) => ActionName::WriteFile,
             Self::Value(_) => ActionName::Value,
+            Self::Workflow(_) => ActionName::Workflow,
             Self::ForEach(_) => ActionName::ForEach,
             Self::Condition(_) => ActionName::Condition,
             Self::Trigger(_) => ActionName::Trigger,

@@ -336,9 +336,11 @@ fn fields(step: &Step) -> Fields {
 /// The type of a step's value, where it is known.
 fn value_type(step: &Step) -> Option<Type> {
     match &step.action {
-        Action::Agent { .. } | Action::Condition(_) | Action::Trigger(_) | Action::Phase(_) => {
-            Some(Type::Object)
-        }
+        Action::Agent { .. }
+        | Action::Condition(_)
+        | Action::Trigger(_)
+        | Action::Workflow(_)
+        | Action::Phase(_) => Some(Type::Object),
         Action::Shell { .. } | Action::Argv(_) => match step.format {
             CaptureFormat::Text => Some(Type::Text),
             CaptureFormat::Json => None,

@@ -63,6 +63,7 @@ impl Plan {
             reads: Vec::new(),
             script: None,
             argv: None,
+            calls: None,
         });
         for part in Part::ALL {
             let steps = step.part(part);

@@ -117,6 +117,7 @@ impl Problem {
             span: self.span,
             notes: Vec::new(),
             hints: self.hint.iter().cloned().collect(),
+            file: None,
         }
     }
 }

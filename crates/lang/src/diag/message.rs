@@ -7,6 +7,7 @@ use ecow::EcoString;
 use super::error::{Error, ErrorKind, ParseClass};
 use super::{Span, nearest};
 use crate::limits::Limit;
+use crate::source::SourceFile;
 use crate::syntax::push_key;
 use crate::value::{JsonStyle, NumberError, Type, Value};
 
@@ -34,13 +35,15 @@ pub struct Diagnostic {
     pub notes: Vec<String>,
     /// What to do.
     pub hints: Vec<String>,
+    /// The file it stands in, where that is another than the one that was asked about.
+    pub file: Option<SourceFile>,
 }
 
 impl Diagnostic {
     /// An error with nothing but a message.
     pub fn error(id: &'static str, span: Span, message: impl Into<String>) -> Self {
         let (severity, notes, hints) = (Severity::Error, Vec::new(), Vec::new());
-        Self { id, severity, message: message.into(), span, notes, hints }
+        Self { id, severity, message: message.into(), span, notes, hints, file: None }
     }
 
     /// A warning with nothing but a message.
@@ -122,6 +125,7 @@ impl Error {
             span: self.span(),
             notes,
             hints: self.hints(),
+            file: None,
         }
     }
 

@@ -21,7 +21,7 @@ pub use tree::{Entry, Node, Step};
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// One file of JSON or YAML.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceFile {
     name: Arc<str>,
     text: Arc<str>,

@@ -8,6 +8,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
+use ecow::EcoString;
+
 use super::mark::{self, RUN_VARIABLE, STEP_VARIABLE, Within};
 
 /// Names that carry bound values. A child gets those of its own step and never those of another.
@@ -54,6 +56,16 @@ impl Environment {
     /// Removes a variable.
     pub fn remove(&mut self, name: impl Into<OsString>) {
         self.changes.insert(name.into(), None);
+    }
+
+    /// Sets variables, and removes those without a value.
+    pub fn change(&mut self, changes: &[(EcoString, Option<String>)]) {
+        for (name, value) in changes {
+            match value {
+                Some(value) => self.set(name.as_str(), value),
+                None => self.remove(name.as_str()),
+            }
+        }
     }
 
     /// Marks the child, and all that it starts, as a part of this step of this run, so that they can be found again.

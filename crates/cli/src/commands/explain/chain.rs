@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use threadline_engine::event::{Instance, Seq};
-use threadline_engine::replay::Maker;
+use threadline_engine::replay::{Maker, output_of};
 use threadline_lang::Value;
 use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
@@ -147,6 +147,15 @@ impl<'h> Chains<'h> {
         Ok(())
     }
 
+    /// Whose output an event recorded; of a step that called a workflow also the run to ask further.
+    fn maker(&self, seq: Seq) -> Result<String, Failure> {
+        let event = self.history.event(seq)?;
+        let title = title(self.history, &event.at);
+        let called =
+            output_of(&event).and_then(|output| output.meta.get("run_id")?.as_str().map(str::to_owned));
+        Ok(called.map_or(title.clone(), |run| format!("{title} (run {run})")))
+    }
+
     fn link(
         &self,
         at: &Instance,
@@ -155,7 +164,7 @@ impl<'h> Chains<'h> {
         depth: usize,
     ) -> Result<Link, Failure> {
         let maker = match &reference.maker {
-            Maker::Event(seq) => title(self.history, &self.history.event(*seq)?.at),
+            Maker::Event(seq) => self.maker(*seq)?,
             Maker::Item { list, index } => {
                 format!("item {index} of {}", title(self.history, &self.history.event(*list)?.at))
             }

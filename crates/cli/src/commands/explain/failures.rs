@@ -53,6 +53,9 @@ fn failure(teller: &Teller<'_, '_>, told: &Told) -> Result<String, Failure> {
     out.push_str(&teller.references(told, references, "  ")?);
     let handle = handle(&history.plan, &told.seen.at);
     let _ = writeln!(out, "  {DIM}threadline explain {} {handle}{DIM:#}", history.info.id);
+    if let Some(run) = told.called() {
+        let _ = writeln!(out, "  {DIM}threadline explain {run}{DIM:#}");
+    }
     Ok(out)
 }
 

@@ -45,13 +45,16 @@ fn one(history: &History<'_>, told: &Told, readers: &Readers) -> Result<Value, F
 }
 
 fn ended(ended: &Ended) -> Value {
-    object([
-        ("event", number(ended.seq)),
-        ("time", time_text(ended.time).into()),
-        ("status", ended.output.status.name().into()),
-        ("error", ended.output.meta.get("error").cloned().unwrap_or_default()),
-        ("retried", ended.retried.into()),
-    ])
+    let meta = |name: &str| ended.output.meta.get(name).cloned();
+    let mut entries = vec![
+        ("event".into(), number(ended.seq)),
+        ("time".into(), time_text(ended.time).into()),
+        ("status".into(), ended.output.status.name().into()),
+        ("error".into(), meta("error").unwrap_or_default()),
+        ("retried".into(), ended.retried.into()),
+    ];
+    entries.extend(meta("run_id").map(|run| ("called".into(), run)));
+    Value::object(entries).unwrap_or_default()
 }
 
 fn field(history: &History<'_>, told: &Told, field: &FieldTold, readers: &Readers) -> Result<Value, Failure> {

@@ -10,7 +10,8 @@ pub(crate) mod told;
 use std::collections::BTreeMap;
 
 use anstyle::Style;
-use threadline_engine::event::{Datum, Instance, Status, What};
+use threadline_engine::event::{Datum, Instance, What};
+use threadline_engine::replay::Failed;
 use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
 
@@ -77,23 +78,12 @@ fn named(history: &History<'_>, text: &str) -> Result<Target, Failure> {
 
 /// The executions that failed, were not made good, and were not forgiven by `continue_on_error`.
 pub(crate) fn failed(history: &History<'_>) -> Result<Option<Target>, Failure> {
-    let mut last: BTreeMap<Instance, (Status, bool)> = BTreeMap::new();
-    history.each(|fold, event| {
-        if let (What::Finished { output, .. } | What::Unresolved { output, .. }, Some(step)) =
-            (&event.what, fold.machine.step_of(&event.at))
-            && !history.plan.steps[step as usize].step.continue_on_error
-        {
-            let of_items = output.meta.get("error_type").and_then(|kind| kind.as_str()) == Some("Items");
-            last.insert(event.at.clone(), (output.status, of_items));
-        }
+    let mut failed = Failed::default();
+    history.each(|_, event| {
+        failed.take(&history.plan, event);
         Ok(())
     })?;
-    let failed: Vec<Instance> = last
-        .into_iter()
-        // That items failed is said by the items.
-        .filter(|(_, (status, of_items))| *status == Status::Failed && !of_items)
-        .map(|(at, _)| at)
-        .collect();
+    let failed: Vec<Instance> = failed.executions().map(|(at, _)| at.clone()).collect();
     Ok((!failed.is_empty()).then(|| Target::executions(&history.plan, failed)))
 }
 

@@ -79,6 +79,10 @@ impl Teller<'_, '_> {
         for field in &told.fields {
             self.field(told, field, out)?;
         }
+        if let Some(run) = told.called() {
+            let _ =
+                writeln!(out, "    {BOLD}run{BOLD:#} {run}: `threadline explain {run}` tells what it did");
+        }
         let source = self.history.source();
         for problem in &told.problems {
             for line in Report::problem(source, problem).text().lines() {

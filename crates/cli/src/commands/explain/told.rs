@@ -226,6 +226,11 @@ impl Told {
         self.references().map(|reference| reference.maker.clone())
     }
 
+    /// The run that it called.
+    pub(crate) fn called(&self) -> Option<&str> {
+        self.ended.as_ref()?.output.meta.get("run_id")?.as_str()
+    }
+
     /// Every reference of its fields.
     pub(crate) fn references(&self) -> impl Iterator<Item = &Referenced> {
         self.fields.iter().flat_map(|field| &field.references)
@@ -356,6 +361,13 @@ impl Fields<'_, '_> {
                 let origin = call.params.as_ref().map(|field| &field.origin);
                 self.add("params", origin, Shown::Value(called.params.clone()));
             }
+            (Action::Workflow(call), Some(Act::Workflow(called))) => {
+                self.add("workflow", Some(&call.path.origin), Shown::Text(called.file.to_string()));
+                for given in &call.with {
+                    let value = called.with.get(&given.name).cloned().unwrap_or_default();
+                    self.add(&format!("with.{}", given.name), Some(&given.value.origin), Shown::Value(value));
+                }
+            }
             (Action::WriteFile(file), Some(Act::WriteFile { path, content, .. })) => {
                 self.add("write_file.path", Some(&file.path.origin), Shown::Text(path.clone()));
                 self.add("write_file.content", Some(&file.content.origin), Shown::Text(content.clone()));
@@ -382,6 +394,11 @@ impl Fields<'_, '_> {
             Action::Http(http) => self.add("http.url", Some(&http.url.origin), Shown::Nothing),
             Action::Tool(call) => {
                 self.add("params", call.params.as_ref().map(|field| &field.origin), Shown::Nothing);
+            }
+            Action::Workflow(call) => {
+                for given in &call.with {
+                    self.add(&format!("with.{}", given.name), Some(&given.value.origin), Shown::Nothing);
+                }
             }
             Action::WriteFile(file) => {
                 self.add("write_file.path", Some(&file.path.origin), Shown::Nothing);
@@ -422,7 +439,7 @@ pub(crate) fn field_of(step: &PlannedStep, origin: Option<&Origin>) -> String {
         }
         // What the tool of a server is given is one field.
         "params" if step.step.tool.is_none() => "params".to_owned(),
-        "env" | "http" | "params" | "write_file" => words.next().map_or(path.to_owned(), |second| {
+        "env" | "http" | "params" | "with" | "write_file" => words.next().map_or(path.to_owned(), |second| {
             format!("{first}.{}", second.split('[').next().unwrap_or(second))
         }),
         "agents" => "command".to_owned(),

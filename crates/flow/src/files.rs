@@ -1,0 +1,157 @@
+//! A workflow and all that it calls: every file once, problems of each against its own text.
+//!
+//! Nothing is opened here: whoever asks gives a function that reads.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ecow::EcoString;
+use threadline_lang::source::SourceFile;
+
+use crate::checks::Check;
+use crate::load::load;
+use crate::model::{Action, Call, Workflow};
+use crate::plan::{Called, Callee, Plan, plan_calling};
+use crate::problem::Problem;
+
+/// So many workflows may call each other, one inside the other.
+const MAX_DEPTH: usize = 64;
+
+/// Gives the file of a name.
+pub type Read<'r> = dyn Fn(&str) -> Result<SourceFile, Unread> + 'r;
+
+/// Why a file cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unread {
+    /// What happened, in words.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// The nearest name in the folder where it should be.
+    pub nearest: Option<String>,
+}
+
+/// Makes the plan of a workflow with those of all that it calls. Problems of its own file come first, in the order of
+/// that file; the others name theirs.
+pub fn plan(workflow: Arc<Workflow>, read: &Read<'_>) -> (Option<Plan>, Vec<Problem>) {
+    let name = name_from("", workflow.file.name());
+    let mut files = Files { read, known: BTreeMap::new(), chain: vec![name], problems: Vec::new() };
+    let (plan, mut problems, _) = files.plan(workflow);
+    problems.append(&mut files.problems);
+    (plan, problems)
+}
+
+/// The name of a file that another calls: its path from the folder of that other.
+pub fn name_from(caller: &str, path: &str) -> String {
+    let folder =
+        caller.rsplit_once('/').map_or("", |(folder, _)| if folder.is_empty() { "/" } else { folder });
+    let joined = if path.starts_with('/') || folder.is_empty() {
+        path.to_owned()
+    } else {
+        format!("{}/{path}", folder.trim_end_matches('/'))
+    };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in joined.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_some_and(|last| *last != "..") => {
+                parts.pop();
+            }
+            ".." if joined.starts_with('/') => {}
+            part => parts.push(part),
+        }
+    }
+    let root = if joined.starts_with('/') { "/" } else { "" };
+    format!("{root}{}", parts.join("/"))
+}
+
+struct Files<'r> {
+    read: &'r Read<'r>,
+    /// What was read, and how many workflows call each other from there on.
+    known: BTreeMap<String, (Callee, usize)>,
+    /// The files on the way to the one that is looked at.
+    chain: Vec<String>,
+    /// Those of called files.
+    problems: Vec<Problem>,
+}
+
+impl Files<'_> {
+    /// The plan of a workflow, the problems of its own file, and how many workflows call each other from it on.
+    fn plan(&mut self, workflow: Arc<Workflow>) -> (Option<Plan>, Vec<Problem>, usize) {
+        let mut called = Called::new();
+        let (mut problems, mut deepest) = (Vec::new(), 0);
+        for step in workflow.all_steps() {
+            let Action::Workflow(call) = &step.action else { continue };
+            match self.callee(&workflow.file, call) {
+                Ok((found, depth)) => {
+                    deepest = deepest.max(depth);
+                    called.insert(call.path.of.clone(), found);
+                }
+                Err(problem) => problems.push(*problem),
+            }
+        }
+        let (plan, found) = plan_calling(workflow, &called);
+        problems.extend(found);
+        problems.sort_by_key(|problem| problem.span.start);
+        (plan, problems, deepest + 1)
+    }
+
+    fn callee(&mut self, caller: &SourceFile, call: &Call) -> Result<(Callee, usize), Box<Problem>> {
+        let span = call.path.origin.span;
+        let name = name_from(caller.name(), &call.path.of);
+        if let Some(first) = self.chain.iter().position(|on_the_way| *on_the_way == name) {
+            let around: Vec<&str> =
+                self.chain[first..].iter().map(String::as_str).chain([name.as_str()]).collect();
+            let message = format!("`{}` would call itself", call.path.of);
+            return Err(Box::new(Check::CallCycle.at(span, message).note(around.join(" → "))));
+        }
+        let known = self.known.get(&name).cloned();
+        let depth = known.as_ref().map_or(1, |(_, depth)| *depth);
+        if self.chain.len() + depth > MAX_DEPTH {
+            let message = format!("more than {MAX_DEPTH} workflows call each other, one inside the other");
+            return Err(Box::new(Check::CallCycle.at(span, message)));
+        }
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let file = (self.read)(&name).map_err(|unread| {
+            let problem = Check::UnreadableCall.at(span, unread.message);
+            let nearest = unread.nearest.map(|near| {
+                let folder =
+                    call.path.of.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
+                format!("did you mean `{folder}{near}`")
+            });
+            Box::new(unread.hint.into_iter().chain(nearest).fold(problem, Problem::hint))
+        })?;
+        let (workflow, mut problems) = load(file.clone());
+        let workflow = workflow.map(Arc::new);
+        self.chain.push(name.clone());
+        let sound = !problems.iter().any(Problem::is_error);
+        let mut depth = 1;
+        let plan = workflow.as_ref().and_then(|workflow| {
+            let (plan, found, deepest) = self.plan(Arc::clone(workflow));
+            problems.extend(found);
+            depth = deepest;
+            plan.filter(|_| sound).map(Arc::new)
+        });
+        self.chain.pop();
+        problems.sort_by_key(|problem| problem.span.start);
+        let (line, column) = caller.line_column(span.range().start);
+        let note = format!("called from {}:{line}:{column}", caller.name());
+        self.problems.extend(
+            problems.into_iter().map(|problem| Problem { file: Some(file.clone()), ..problem.note(&note) }),
+        );
+        let found = (Callee { workflow, plan }, depth);
+        self.known.insert(name, found.clone());
+        Ok(found)
+    }
+}
+
+/// A reader of texts that are known by their names, such as those of a journal.
+pub fn known(texts: &BTreeMap<EcoString, SourceFile>) -> impl Fn(&str) -> Result<SourceFile, Unread> {
+    |name| {
+        let message = || format!("there is no text of `{name}`");
+        let missing = || Unread { message: message(), hint: None, nearest: None };
+        texts.get(name).cloned().ok_or_else(missing)
+    }
+}

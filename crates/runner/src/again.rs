@@ -1,0 +1,132 @@
+//! A run of the journal, read again: its names, its state, what it exported. Nothing is driven or changed here.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ecow::EcoString;
+use threadline_engine::event::{RunStarted, Seq, What};
+use threadline_engine::machine::Machine;
+use threadline_engine::replay::Fold;
+use threadline_engine::view::RunNames;
+use threadline_flow::model::{Import, Workflow};
+use threadline_flow::plan::Plan;
+use threadline_lang::Value;
+use threadline_store::{JournalError, Reader, RunId, RunInfo};
+
+use crate::driver::DriveError;
+
+/// What a run began with; none when it was stopped before that.
+pub fn started(reader: &Reader, info: &RunInfo) -> Result<Option<RunStarted>, JournalError> {
+    if info.events == 0 {
+        return Ok(None);
+    }
+    match reader.event(&info.id, 1)?.what {
+        What::RunStarted(started) => Ok(Some(started)),
+        _ => Err(JournalError::Value(format!("run `{}` does not begin with its beginning", info.id))),
+    }
+}
+
+/// The names of a run that no step makes.
+pub fn names(reader: &Reader, info: &RunInfo, started: &RunStarted) -> Result<RunNames, JournalError> {
+    Ok(RunNames {
+        inputs: reader.load(&started.inputs)?,
+        imports: reader.load(&started.imports)?,
+        payload: reader.load(&started.payload)?,
+        workflow: started.workflow.clone(),
+        run: started.run.clone(),
+        start_time: info.started_at.as_str().into(),
+    })
+}
+
+/// The value of an entry of `context`, which an event recorded.
+pub fn defined(reader: &Reader, run: &RunId, seq: Seq) -> Result<Value, JournalError> {
+    match reader.event(run, seq)?.what {
+        What::Defined { value, .. } => reader.load(&value),
+        _ => Err(JournalError::Value(format!("event {seq} defines nothing"))),
+    }
+}
+
+/// What a completed run exported, which its last event says; null when it exports nothing.
+pub fn exports(reader: &Reader, run: &RunInfo) -> Result<Value, JournalError> {
+    match reader.event(&run.id, run.events)?.what {
+        What::RunEnded { exports, .. } => reader.load(&exports),
+        _ => Ok(Value::NULL),
+    }
+}
+
+/// Why there is nothing to import.
+pub enum ImportError<'w> {
+    /// The journal cannot be read.
+    Journal(JournalError),
+    /// The run that was named did not complete.
+    NotCompleted {
+        /// What it was named for.
+        import: &'w Import,
+        /// What it is.
+        status: String,
+    },
+    /// No run of these workflows has completed.
+    NeverRan(Vec<&'w Import>),
+    /// They are too large together.
+    TooLarge,
+}
+
+impl<E: Into<JournalError>> From<E> for ImportError<'_> {
+    fn from(error: E) -> Self {
+        Self::Journal(error.into())
+    }
+}
+
+/// What the last completed runs of other workflows exported, an object by the names of `imports`. For some of them the
+/// caller may name the run.
+pub fn imports<'w>(
+    workflow: &'w Workflow,
+    named: &BTreeMap<&str, &str>,
+    reader: &Reader,
+) -> Result<Value, ImportError<'w>> {
+    let runs = if workflow.imports.is_empty() { Vec::new() } else { reader.runs()? };
+    let (mut values, mut missing) = (Vec::new(), Vec::new());
+    for import in &workflow.imports {
+        if let Some(name) = named.get(import.name.as_str()) {
+            let run = reader.find(name)?;
+            if run.status != "completed" {
+                return Err(ImportError::NotCompleted { import, status: run.status });
+            }
+            values.push((import.name.clone(), exports(reader, &run)?));
+            continue;
+        }
+        let completed =
+            runs.iter().rev().find(|run| run.name == import.workflow.as_str() && run.status == "completed");
+        match completed {
+            Some(run) => values.push((import.name.clone(), exports(reader, run)?)),
+            None => missing.push(import),
+        }
+    }
+    if !missing.is_empty() {
+        return Err(ImportError::NeverRan(missing));
+    }
+    Value::object(values).map_err(|_| ImportError::TooLarge)
+}
+
+/// The state of a run that is gone on with.
+pub(crate) struct State {
+    pub(crate) machine: Machine,
+    pub(crate) context: BTreeMap<EcoString, Value>,
+    /// How many executions of steps ended.
+    pub(crate) finished: u64,
+}
+
+pub(crate) fn state(reader: &Reader, run: &RunId, plan: &Arc<Plan>) -> Result<State, DriveError> {
+    let mut fold = Fold::new(Arc::clone(plan));
+    let mut finished = 0;
+    for event in reader.events(run, 1)? {
+        let event = event?;
+        finished += u64::from(matches!(event.what, What::Finished { .. }));
+        fold.apply(&event)?;
+    }
+    let mut context = BTreeMap::new();
+    for (name, seq) in fold.machine.defined() {
+        context.insert(name.clone(), defined(reader, run, *seq)?);
+    }
+    Ok(State { machine: fold.machine, context, finished })
+}

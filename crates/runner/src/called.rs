@@ -1,0 +1,403 @@
+//! A step that calls a workflow: a run of its own in the same store, begun, or gone on with where it stopped.
+//!
+//! The id of that run follows from the call, so it is found again whatever happened in between: a run that is over is
+//! never driven again for the same attempt.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use threadline_engine::Hash;
+use threadline_engine::evaluate::{Call, Resolved};
+use threadline_engine::event::{Caller, Instance, RunStarted, Seq, What};
+use threadline_engine::machine::{Outcome, Stage};
+use threadline_engine::replay::{Failed, output_of};
+use threadline_engine::view::RunNames;
+use threadline_flow::model::Workflow;
+use threadline_flow::plan::Plan;
+use threadline_lang::Value;
+use threadline_store::{Journal, Lease, NewRun, RunId, RunInfo, Store, StoreError};
+
+use crate::again::{self, ImportError};
+use crate::bell::Bell;
+use crate::driver::{self, CalledNotice, DriveError, Ending, Notice, Setup, Shared, Waits, Within};
+use crate::output::{self, Failure};
+use crate::process::Environment;
+use crate::project::{Project, plain};
+
+/// A step's attempt to call a workflow.
+pub(crate) struct Attempted<'c> {
+    pub(crate) at: &'c Instance,
+    pub(crate) number: u32,
+    /// How many attempts went before a resume after a failure.
+    pub(crate) base: u32,
+    /// Whether it was under way when the run stopped.
+    pub(crate) rerun: bool,
+    /// The event that made it ready.
+    pub(crate) as_of: Seq,
+    /// The event that began the attempt before, or this one when it was under way.
+    pub(crate) began: Option<Seq>,
+    pub(crate) call: &'c Call,
+    pub(crate) plan: &'c Arc<Plan>,
+    pub(crate) resolved: &'c Resolved,
+    /// Where its steps run.
+    pub(crate) folder: &'c Path,
+}
+
+/// What came of a call.
+pub(crate) enum Came {
+    /// The called run is over, or could not begin.
+    Over {
+        /// What it exports, or why it failed.
+        value: Result<Value, Failure>,
+        /// Meta data about it.
+        meta: Vec<(&'static str, Value)>,
+    },
+    /// It stopped because its caller does, and goes on with it.
+    Stopped,
+    /// Somebody has to say what becomes of steps in it.
+    Waiting(Vec<Waits>),
+}
+
+/// A run to be driven, and how far it is.
+enum Run {
+    New(RunId),
+    /// It has an id and nothing else.
+    Unbegun(RunInfo),
+    Going(RunInfo, Box<again::State>),
+    /// It is over, and nothing of it is done again.
+    Over(RunInfo, Outcome, u64),
+}
+
+/// Calls a workflow and waits for what comes of it.
+pub(crate) fn call(shared: &Shared<'_>, attempted: &Attempted<'_>) -> Result<Came, DriveError> {
+    let project = match shared.project.at(attempted.folder) {
+        Ok(project) => project.allow(attempted.plan.workflow.allow.files.iter().map(ecow::EcoString::as_str)),
+        Err(error) => {
+            let message =
+                format!("the folder of its steps, `{}`: {}", attempted.folder.display(), plain(&error));
+            return Ok(failed(Failure::new("Start", message), Vec::new()));
+        }
+    };
+    let run = find(shared, attempted)?;
+    let store = shared.journal.store();
+    let mut imports = Value::NULL;
+    if let Run::New(_) | Run::Unbegun(_) = &run {
+        imports = match imported(&attempted.plan.workflow, store)? {
+            Ok(imports) => imports,
+            Err(failure) => return Ok(failed(failure, Vec::new())),
+        };
+    }
+    let (lease, info, state) = match run {
+        Run::Over(info, outcome, finished) => return over(shared, attempted, &info.id, outcome, finished),
+        Run::New(id) => {
+            let new = NewRun {
+                id: id.clone(),
+                name: attempted.plan.workflow.name.to_string(),
+                file: attempted.plan.workflow.file.name().to_owned(),
+                started_at: output::time(Timestamp::now()).to_string(),
+            };
+            let lease = store.create_run(new)?;
+            (lease, store.reader().run(&id)?, None)
+        }
+        Run::Unbegun(info) => (store.lease(&info.id)?, info, None),
+        Run::Going(info, state) => (store.lease(&info.id)?, info, Some(state)),
+    };
+    let begin = match state {
+        Some(state) => {
+            let started = again::started(store.reader(), &info)?.ok_or_else(|| nothing_begun(&info))?;
+            Begin::Again { names: again::names(store.reader(), &info, &started)?, state }
+        }
+        None => first(shared, attempted, &project, &info, imports)?,
+    };
+    drive(shared, attempted, &project, lease, &info, begin)
+}
+
+/// The run of this attempt. After a resume that is the one that failed before, when it was given the same.
+fn find(shared: &Shared<'_>, attempted: &Attempted<'_>) -> Result<Run, DriveError> {
+    let Attempted { at, number, base, rerun, .. } = *attempted;
+    let own = RunId::called(&shared.started, shared.journal.run(), &at.0, attempted.as_of)?;
+    if !rerun && base == 0 {
+        return Ok(Run::New(own));
+    }
+    let reader = shared.journal.store().reader();
+    if let Some(info) = known(shared, &own)? {
+        if again::started(reader, &info)?.is_none() {
+            return Ok(Run::Unbegun(info));
+        }
+        let state = again::state(reader, &info.id, attempted.plan)?;
+        return Ok(match state.machine.stage() {
+            Stage::Ended(outcome) => Run::Over(info, outcome, state.finished),
+            _ => Run::Going(info, Box::new(state)),
+        });
+    }
+    let resumed = base > 0 && number == base + 1;
+    let before = if resumed { before(shared, attempted)? } else { None };
+    let Some(info) = before else { return Ok(Run::New(own)) };
+    let Some(started) = again::started(reader, &info)? else { return Ok(Run::New(own)) };
+    if reader.load(&started.inputs)? != attempted.call.inputs {
+        return Ok(Run::New(own));
+    }
+    let state = again::state(reader, &info.id, attempted.plan)?;
+    Ok(match state.machine.stage() {
+        // What it left was not what the step expects; or this attempt made it good, and was killed.
+        Stage::Ended(Outcome::Completed) if !rerun => Run::New(own),
+        Stage::Ended(Outcome::Completed) => Run::Over(info, Outcome::Completed, state.finished),
+        _ => Run::Going(info, Box::new(state)),
+    })
+}
+
+/// A run, when it is there.
+fn known(shared: &Shared<'_>, run: &RunId) -> Result<Option<RunInfo>, DriveError> {
+    match shared.journal.store().reader().run(run) {
+        Ok(info) => Ok(Some(info)),
+        Err(StoreError::NoSuchRun { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The run that the attempt before called, which what it left names.
+fn before(shared: &Shared<'_>, attempted: &Attempted<'_>) -> Result<Option<RunInfo>, DriveError> {
+    // An attempt that was under way has begun since; what went before it is not noted.
+    let from = attempted.began.filter(|_| !attempted.rerun).unwrap_or(1);
+    let mut last = None;
+    for event in shared.journal.store().reader().events(shared.journal.run(), from)? {
+        let event = event?;
+        if event.at != *attempted.at {
+            continue;
+        }
+        if let Some(output) = output_of(&event) {
+            last = Some(output.meta.get("run_id").and_then(Value::as_str).map(RunId::new).transpose()?);
+            if !attempted.rerun {
+                break;
+            }
+        }
+    }
+    last.flatten().map_or(Ok(None), |run| known(shared, &run))
+}
+
+/// Drives the called run on a thread of its own, so that calls inside calls do not share one stack.
+fn drive(
+    shared: &Shared<'_>,
+    attempted: &Attempted<'_>,
+    project: &Project,
+    lease: Lease,
+    info: &RunInfo,
+    begin: Begin,
+) -> Result<Came, DriveError> {
+    let store = shared.journal.store();
+    let (control, stop) = (shared.control.child(), shared.stop.child());
+    let finished = AtomicU64::new(match &begin {
+        Begin::First { .. } => 0,
+        Begin::Again { state, .. } => state.finished,
+    });
+    let (run, plan) = (ecow::EcoString::from(info.id.as_str()), attempted.plan);
+    let observer = |notice: Notice| {
+        if let Notice::Event(event) = &notice
+            && matches!(event.what, What::Finished { .. })
+        {
+            finished.fetch_add(1, Ordering::Relaxed);
+        }
+        let called =
+            CalledNotice { at: attempted.at.clone(), run: run.clone(), plan: Arc::clone(plan), notice };
+        shared.teller.tell(Notice::Called(Box::new(called)));
+    };
+    let setup = |names| Setup {
+        plan: Arc::clone(plan),
+        journal: Journal::new(store, lease),
+        project,
+        names,
+        jobs: shared.given_jobs,
+        control: control.clone(),
+        stop: stop.clone(),
+        trace: shared.trace,
+        verbose: shared.verbose,
+        in_flight: shared.in_flight,
+        within: Some(Within {
+            started: shared.started.clone(),
+            env: environment(shared, attempted.resolved),
+        }),
+        observer: Box::new(observer),
+    };
+    let (over_now, timed_out, bell) = (AtomicBool::new(false), AtomicBool::new(false), Bell::default());
+    let (rings, timeout) = (bell.rings(), attempted.resolved.timeout);
+    let ending = std::thread::scope(|threads| {
+        if timeout.is_some() {
+            threads.spawn(|| {
+                bell.wait(rings, timeout);
+                if !over_now.load(Ordering::SeqCst) {
+                    timed_out.store(true, Ordering::SeqCst);
+                    stop.ask();
+                    control.cancel();
+                }
+            });
+        }
+        let driven = threads.spawn(|| match begin {
+            Begin::First { names, started } => driver::begin(setup(names), What::RunStarted(*started)),
+            Begin::Again { names, state } => {
+                driver::resume(setup(names), state.machine, state.context, false)
+            }
+        });
+        let ending = driven.join();
+        over_now.store(true, Ordering::SeqCst);
+        bell.ring();
+        // What a thread panicked with was told by it, and goes on here.
+        ending.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    match ending? {
+        Ending::Ended(outcome) => over(shared, attempted, &info.id, outcome, finished.into_inner()),
+        _ if timed_out.into_inner() => {
+            let time = output::spoken(timeout.unwrap_or(Duration::ZERO));
+            let failure = Failure::new("Timeout", format!("timed out after {time}"));
+            Ok(failed(failure, meta(attempted, &info.id, finished.into_inner())))
+        }
+        Ending::Stopped => Ok(Came::Stopped),
+        Ending::Waiting(waits) => Ok(Came::Waiting(waits)),
+    }
+}
+
+/// How a called run is begun.
+enum Begin {
+    First { names: RunNames, started: Box<RunStarted> },
+    Again { names: RunNames, state: Box<again::State> },
+}
+
+/// What a called workflow imports, or why there is nothing.
+fn imported(workflow: &Workflow, store: &Store) -> Result<Result<Value, Failure>, DriveError> {
+    let message = match again::imports(workflow, &BTreeMap::new(), store.reader()) {
+        Ok(imports) => return Ok(Ok(imports)),
+        Err(ImportError::Journal(error)) => return Err(error.into()),
+        Err(ImportError::NeverRan(missing)) => {
+            let names: Vec<String> = missing.iter().map(|import| format!("`{}`", import.workflow)).collect();
+            format!("`{}` imports what no run has exported: {}", workflow.file.name(), names.join(", "))
+        }
+        // No run is named, so none that is named did not complete.
+        Err(ImportError::NotCompleted { .. } | ImportError::TooLarge) => {
+            format!("the imports of `{}` are too large", workflow.file.name())
+        }
+    };
+    Ok(Err(Failure::new("Workflow", message)))
+}
+
+/// The first event of a called run, and its names.
+fn first(
+    shared: &Shared<'_>,
+    attempted: &Attempted<'_>,
+    project: &Project,
+    info: &RunInfo,
+    imports: Value,
+) -> Result<Begin, DriveError> {
+    let store: &Store = shared.journal.store();
+    let workflow = &attempted.plan.workflow;
+    let inputs = attempted.call.inputs.clone();
+    let text = |text: &str| Hash::of(text.as_bytes());
+    let files = attempted.plan.called_files();
+    let started = RunStarted {
+        run: info.id.as_str().into(),
+        workflow: workflow.name.clone(),
+        file: workflow.file.name().into(),
+        // The run that somebody started has stored the texts of all that it calls.
+        text: text(workflow.file.text()),
+        inputs: store.datum(&inputs)?,
+        imports: store.datum(&imports)?,
+        payload: store.datum(&Value::NULL)?,
+        set: Vec::new(),
+        trust_set: false,
+        folder: project.here().display().to_string().into(),
+        program: env!("CARGO_PKG_VERSION").into(),
+        jobs: shared.given_jobs.map(|jobs| jobs as u64),
+        files: files.into_iter().map(|(name, file)| (name.into(), text(file.text()))).collect(),
+        caller: Some(Caller {
+            run: shared.journal.run().as_str().into(),
+            at: attempted.at.clone(),
+            attempt: attempted.number,
+        }),
+    };
+    let names = RunNames {
+        inputs,
+        imports,
+        payload: Value::NULL,
+        workflow: workflow.name.clone(),
+        run: info.id.as_str().into(),
+        start_time: info.started_at.as_str().into(),
+    };
+    Ok(Begin::First { names, started: Box::new(started) })
+}
+
+fn nothing_begun(info: &RunInfo) -> DriveError {
+    let why = format!("run `{}` has a state and no beginning", info.id);
+    DriveError::Journal(threadline_store::JournalError::Value(why))
+}
+
+/// What a run that is over came to.
+fn over(
+    shared: &Shared<'_>,
+    attempted: &Attempted<'_>,
+    run: &RunId,
+    outcome: Outcome,
+    finished: u64,
+) -> Result<Came, DriveError> {
+    let reader = shared.journal.store().reader();
+    let value = match outcome {
+        Outcome::Completed => {
+            let exports = again::exports(reader, &reader.run(run)?)?;
+            // A workflow without `exports` gives an object all the same.
+            Ok(if exports.is_null() { Value::object([]).unwrap_or_default() } else { exports })
+        }
+        Outcome::Failed => Err(why(shared, attempted, run)?),
+    };
+    Ok(Came::Over { value, meta: meta(attempted, run, finished) })
+}
+
+fn meta(attempted: &Attempted<'_>, run: &RunId, finished: u64) -> Vec<(&'static str, Value)> {
+    vec![
+        ("run_id", run.as_str().into()),
+        ("workflow", attempted.plan.workflow.name.clone().into()),
+        ("steps_run", i64::try_from(finished).unwrap_or(i64::MAX).into()),
+    ]
+}
+
+fn failed(failure: Failure, meta: Vec<(&'static str, Value)>) -> Came {
+    Came::Over { value: Err(failure), meta }
+}
+
+/// Why a called run failed: its first step that did, and what that says.
+fn why(shared: &Shared<'_>, attempted: &Attempted<'_>, run: &RunId) -> Result<Failure, DriveError> {
+    let reader = shared.journal.store().reader();
+    let plan = attempted.plan;
+    let mut all = Failed::default();
+    for event in reader.events(run, 1)? {
+        all.take(plan, &event?);
+    }
+    let file = plan.workflow.file.name();
+    let message = match all.executions().next() {
+        Some((at, seq)) => {
+            let label = at.step(plan).map_or_else(
+                || at.to_string(),
+                |step| {
+                    let items = at.items().fold(String::new(), |text, index| format!("{text}[{index}]"));
+                    format!("{}{items}", plan.steps[step as usize].label)
+                },
+            );
+            let event = reader.event(run, seq)?;
+            let error = output_of(&event).and_then(|output| output.meta.get("error").map(Value::to_string));
+            let more = match all.executions().count() - 1 {
+                0 => String::new(),
+                more => format!(" ({more} more failed)"),
+            };
+            format!("`{label}` of `{file}` failed: {}{more}", error.unwrap_or_default())
+        }
+        None => format!("`exports` of `{file}` have no value"),
+    };
+    Ok(Failure::new("Workflow", message))
+}
+
+/// The environment of everything that the called run starts: that of its step.
+fn environment(shared: &Shared<'_>, resolved: &Resolved) -> Environment {
+    let mut env = shared.env.clone();
+    env.change(&resolved.env);
+    env
+}

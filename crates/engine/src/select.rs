@@ -199,7 +199,7 @@ impl<'e> Elements<'e> {
 
     fn scope_of(&self, value: &Value, index: u64) -> Scope {
         let of = ItemRef { list: 0, index };
-        let item = ItemView { of, attempt: 1, runner: 0, error: None, worktree: false };
+        let item = ItemView { of, attempt: 1, runner: 0, error: None };
         with_item(self.scope, &item, value.clone(), None, None)
     }
 }

@@ -47,8 +47,6 @@ pub struct ItemView {
     pub runner: u64,
     /// The event that says why the attempt before failed.
     pub error: Option<Seq>,
-    /// Whether it has a worktree of its own.
-    pub worktree: bool,
 }
 
 /// What can be read of a map.
@@ -126,9 +124,6 @@ pub trait Load {
     /// Why an item failed, as an event says it.
     fn item_error(&mut self, seq: Seq) -> Result<EcoString, Self::Error>;
 
-    /// The folder of the worktree that an item runs in.
-    fn worktree(&mut self, item: &ItemView) -> EcoString;
-
     /// The results of the items whose end an event recorded.
     fn results(&mut self, seq: Seq) -> Result<Entry, Self::Error>;
 }
@@ -172,8 +167,13 @@ impl RunNames {
 }
 
 impl View {
-    /// The scope of a step: what its fields may read.
-    pub fn scope<L: Load>(&self, run: &Scope, load: &mut L) -> Result<Scope, L::Error> {
+    /// The scope of a step: what its fields may read. `worktree` is the folder of the item's own.
+    pub fn scope<L: Load>(
+        &self,
+        run: &Scope,
+        load: &mut L,
+        worktree: Option<&str>,
+    ) -> Result<Scope, L::Error> {
         let mut captured = Vec::with_capacity(self.captured.len());
         let mut entries = Vec::new();
         for (name, seq) in &self.captured {
@@ -199,8 +199,7 @@ impl View {
         let scope = layer(run, "steps", entries);
         let Some(item) = self.item else { return Ok(scope) };
         let error = item.error.map(|seq| load.item_error(seq)).transpose()?;
-        let worktree = if item.worktree { Some(load.worktree(&item)) } else { None };
-        Ok(with_item(&scope, &item, load.item(item.of)?, error.as_deref(), worktree.as_deref()))
+        Ok(with_item(&scope, &item, load.item(item.of)?, error.as_deref(), worktree))
     }
 
     /// Every event that the step's values come from.

@@ -45,6 +45,8 @@ pub(crate) struct Attempted<'c> {
     pub(crate) resolved: &'c Resolved,
     /// Where its steps run.
     pub(crate) folder: &'c Path,
+    /// The files that they may read and write.
+    pub(crate) project: &'c Project,
 }
 
 /// What came of a call.
@@ -74,7 +76,7 @@ enum Run {
 
 /// Calls a workflow and waits for what comes of it.
 pub(crate) fn call(shared: &Shared<'_>, attempted: &Attempted<'_>) -> Result<Came, DriveError> {
-    let project = match shared.project.at(attempted.folder) {
+    let project = match attempted.project.at(attempted.folder) {
         Ok(project) => project.allow(attempted.plan.workflow.allow.files.iter().map(ecow::EcoString::as_str)),
         Err(error) => {
             let message =

@@ -19,6 +19,7 @@ use threadline_lang::{Resolution, Scope, Value, Warning};
 use threadline_store::{Journal, JournalError, RunId, StoreError, Sync};
 
 use crate::execute::Executor;
+use crate::placed::{Opened, has_worktrees};
 use crate::process::{Control, Environment, Stream};
 use crate::project::Project;
 pub use crate::stop::Stop;
@@ -168,6 +169,7 @@ fn drive(
     first: What,
     context: BTreeMap<EcoString, Value>,
 ) -> Result<Ending, DriveError> {
+    let goes_on = matches!(first, What::Resumed { .. });
     let Setup { plan, journal, project, names, jobs, control, stop, trace, verbose, in_flight, .. } = setup;
     let Setup { within, observer, .. } = setup;
     let (events, ticket) = journal.append(now(), vec![(Instance::default(), first)], Sync::Now)?;
@@ -216,7 +218,7 @@ fn drive(
         teller,
         stop,
         journal,
-        values: Values::new(reader, run.clone(), project.worktrees(run.as_str())),
+        values: Values::new(reader, run),
         plan,
         project,
         scope,
@@ -231,12 +233,19 @@ fn drive(
         in_flight,
         given_jobs: jobs,
         jobs: jobs.unwrap_or(if is_graph { side_by_side() } else { MAX_JOBS }).max(1),
+        opened: Opened::default(),
     };
+    if goes_on && has_worktrees(&shared.plan) {
+        // What a killed process left is put right; whoever needs a worktree says why there is none.
+        let _ = shared.worktrees();
+    }
     std::thread::scope(|listeners| {
         let journal = &shared.journal;
         listeners.spawn(move || teller::listen(journal, notices, observer));
         std::thread::scope(|threads| shared.work(threads));
         shared.servers.end();
+        // What is left of them is put right when they are opened again.
+        let _ = shared.leave_worktrees();
         let over = shared.core().over.take().unwrap_or(Ok(Ending::Stopped));
         let ended = shared.close(over);
         shared.teller.end();
@@ -270,6 +279,8 @@ pub(crate) struct Shared<'a> {
     /// How many steps may run at once, as the caller says.
     pub(crate) given_jobs: Option<usize>,
     jobs: usize,
+    /// The worktrees of items.
+    pub(crate) opened: Opened,
 }
 
 struct Core {

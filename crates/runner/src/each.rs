@@ -13,16 +13,18 @@ use threadline_engine::select::{self, Elements, Expansion, Found};
 use threadline_engine::view::{ItemRef, Load as _, View, with_map};
 use threadline_engine::world::Record;
 use threadline_flow::model::{Action, ForEach, SortKey, SourceFormat};
+use threadline_flow::problem::Problem;
 use threadline_flow::shell::Bound;
 use threadline_lang::{Envelope, Number, Value};
 use threadline_store::{JournalError, Sync};
 
-use crate::driver::{DriveError, now};
+use crate::driver::{DriveError, Notice, now};
 use crate::execute::{Attempt, Clock, Done, Executor, measured_since, node_type};
 use crate::items::{
     self, ChunkError, ChunkWriter, Order, SelectError, SelectLimits, Selection, Sorter, Source, spool,
 };
 use crate::output::{self, Failure, Left};
+use crate::placed::{self, item_in_worktree};
 
 /// A piece of a list holds so many elements, and about so many bytes.
 const CHUNK_ITEMS: usize = 1_000;
@@ -82,6 +84,15 @@ impl Executor<'_, '_> {
             Ok(expansion) => expansion,
             Err(errors) => return self.field_errors(task, &errors, &record, &clock, 0),
         };
+        if self.each(task).is_some_and(|each| each.worktree) {
+            match shared.worktrees() {
+                Ok(worktrees) => shared.tell_uncommitted(&task.at, &worktrees),
+                Err(error) => {
+                    let failure = NotSelected::Failed(placed::failure(&error));
+                    return self.not_selected(task, failure, &record, &clock);
+                }
+            }
+        }
         let selected = self.select(task, view, &expansion, &record)?;
         let (items, count, record) = match selected {
             Ok(selected) => selected,
@@ -130,11 +141,11 @@ impl Executor<'_, '_> {
     ) -> Result<Result<(Listed, u64, Record), NotSelected>, DriveError> {
         let shared = self.shared;
         let Some(each) = self.each(task) else { return Ok(Err(NotSelected::Cancelled)) };
-        let folder = shared.project.here();
+        let folder = self.project().here();
         let printed;
         let source = match &expansion.source {
             Found::List(value) => Source::Value { name: "the list".to_owned(), value },
-            Found::File { path, format } => match shared.project.open(path, folder) {
+            Found::File { path, format } => match self.project().open(path, folder) {
                 Ok(file) => {
                     let read = Box::new(std::io::BufReader::new(file));
                     Source::Stream { name: path.clone(), read, format: *format }
@@ -246,15 +257,44 @@ impl Executor<'_, '_> {
                     Some(said.unwrap_or_else(|| "a step that follows from one of its steps failed".into()));
             }
         }
+        let item = item_in_worktree(&shared.plan, &task.at);
+        let mut branch = None;
+        if let (Some(item), None) = (item, &error)
+            && let Err(failure) = self.merge_item(task, item)?
+        {
+            (status, value) = (Status::Failed, Datum::Here(Value::NULL));
+            error = Some(failure.message.into());
+        }
         if let Some(error) = &error
             && let Some(pause) = self.pause(&ending.rules.retry, ending.attempt - ending.base)
         {
+            if let Some(item) = item {
+                self.abandon_item(task, item, false)?;
+            }
             let what = What::ItemRetrying { error: error.clone(), until: now() + pause };
             return shared.record(task.at.clone(), what, Sync::Now).map(|_| ());
         }
+        if let (Some(item), Some(_)) = (item, &error) {
+            branch = self.abandon_item(task, item, true)?;
+        }
         let duration_ms = now().saturating_sub(ending.began).max(0).unsigned_abs();
-        let ended = ItemEnded { status, value, error, attempts: ending.attempt, duration_ms, branch: None };
+        let ended = ItemEnded { status, value, error, attempts: ending.attempt, duration_ms, branch };
         shared.record(task.at.clone(), What::ItemEnded(ended), Sync::Later).map(|_| ())
+    }
+
+    /// The commits of an item that did well go into the branch of the run, when its end is on disk.
+    fn merge_item(&self, task: &Task, item: u64) -> Result<Result<(), Failure>, DriveError> {
+        self.shared.wait_synced(task.as_of)?;
+        let merged = self.shared.worktrees().and_then(|worktrees| worktrees.merge(item));
+        Ok(merged.map(|_| ()).map_err(|error| placed::failure(&error)))
+    }
+
+    /// The worktree of an item that failed is free again. Gives the branch that keeps what it did.
+    fn abandon_item(&self, task: &Task, item: u64, keep: bool) -> Result<Option<EcoString>, DriveError> {
+        self.shared.wait_synced(task.as_of)?;
+        let abandoned = self.shared.worktrees().and_then(|worktrees| worktrees.abandon(item, keep));
+        // What cannot be tidied up now is when the worktrees are opened again.
+        Ok(abandoned.ok().flatten().map(EcoString::from))
     }
 
     /// The pause before another attempt of an item is over.
@@ -349,9 +389,20 @@ impl Executor<'_, '_> {
         let shared = self.shared;
         let store = shared.journal.store();
         let results = self.store_results(task, list)?;
+        let branch = match shared.leave_worktrees() {
+            Ok(closed) => closed.and_then(|closed| closed.branch),
+            Err(error) => {
+                let problem = Problem::warning("worktrees", self.step(task).origin.span, error.to_string());
+                shared.teller.tell(Notice::Problems(task.at.clone(), vec![problem]));
+                None
+            }
+        };
         let value = match failure {
             Some(failure) => Err(failure),
-            None => self.summary(task, view, &results, counts, measured.elapsed)?,
+            None => {
+                let branch = branch.as_deref();
+                self.summary(task, view, &results, of_map(counts, measured.elapsed, branch))?
+            }
         };
         let left = Left { value, output: None, stderr: None };
         let output: Output = output::envelope(store, measured, left)?;
@@ -365,12 +416,10 @@ impl Executor<'_, '_> {
         task: &Task,
         view: &View,
         results: &Datum,
-        counts: Counts,
-        elapsed: Duration,
+        mut entries: Vec<(EcoString, Value)>,
     ) -> Result<Result<Value, Failure>, DriveError> {
         let shared = self.shared;
         let too_large = || Failure::new("Format", "what is made of the results is too large together");
-        let mut entries = of_map(counts, elapsed);
         let Ok(known) = Value::object(entries.clone()) else { return Ok(Err(too_large())) };
         let rows = shared.values.rows(results)?;
         let (made, record, context) = self.evaluate(task, view, |scope, session| {
@@ -505,7 +554,7 @@ fn of_counts(counts: Counts) -> Vec<(&'static str, Value)> {
 }
 
 /// How a map went: counts, seconds, and how many in a hundred went well.
-fn of_map(counts: Counts, elapsed: Duration) -> Vec<(EcoString, Value)> {
+fn of_map(counts: Counts, elapsed: Duration, branch: Option<&str>) -> Vec<(EcoString, Value)> {
     let mut entries: Vec<(EcoString, Value)> =
         of_counts(counts).into_iter().map(|(name, value)| (name.into(), value)).collect();
     let decimal = |text: String| Number::parse(&text).map_or(Value::NULL, Value::from);
@@ -518,6 +567,7 @@ fn of_map(counts: Counts, elapsed: Duration) -> Vec<(EcoString, Value)> {
         rest => decimal(format!("{}.{rest:02}", rate / 100)),
     });
     entries.push(("success_rate".into(), rate.unwrap_or(Value::NULL)));
+    entries.push(("branch".into(), branch.map_or(Value::NULL, Value::from)));
     entries
 }
 

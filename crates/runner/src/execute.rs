@@ -28,9 +28,10 @@ use crate::called::{self, Attempted, Came};
 use crate::driver::{DriveError, Notice, Shared, Work, now};
 use crate::http;
 use crate::output::{self, Failure, Left, Measured};
+use crate::placed::{GIT_VARIABLES, Placed, item_in_worktree};
 use crate::private::PrivateFiles;
 use crate::process::{self, Control, Ended, Environment, How, Spec, Stdin, Stream};
-use crate::project::WriteHow;
+use crate::project::{Project, WriteHow};
 use crate::tools;
 use crate::world::{Commands, Folder, RealWorld};
 
@@ -43,9 +44,14 @@ const DEFAULT_SHELL: &str = "bash";
 /// An argument of a program can hold so much; a longer script is read from a file.
 const MAX_SCRIPT: usize = 120 << 10;
 
+/// What is recorded among computed values: the worktree of the item.
+pub const WORKTREE: &str = "worktree";
+
 /// Carries out commands of a run.
 pub(crate) struct Executor<'s, 'a> {
     pub(crate) shared: &'s Shared<'a>,
+    /// Where an item's steps run that has a worktree of its own.
+    placed: Option<Placed>,
 }
 
 /// The entries of `context`, held while more of them may be evaluated.
@@ -53,11 +59,25 @@ pub(crate) type Context<'s> = Option<MutexGuard<'s, BTreeMap<EcoString, Value>>>
 
 impl<'s, 'a> Executor<'s, 'a> {
     pub(crate) fn new(shared: &'s Shared<'a>) -> Self {
-        Self { shared }
+        Self { shared, placed: None }
     }
 
-    pub(crate) fn carry_out(&self, work: Work) -> Result<(), DriveError> {
+    /// The files that steps may read and write.
+    pub(crate) fn project(&self) -> &Project {
+        self.placed.as_ref().map_or(self.shared.project, |placed| &placed.project)
+    }
+
+    pub(crate) fn carry_out(&mut self, work: Work) -> Result<(), DriveError> {
         let Work { command, view, earlier } = work;
+        if let Command::Decide(task) | Command::Expand(task) | Command::Start { task, .. } = &command
+            && let Some(item) = item_in_worktree(&self.shared.plan, &task.at)
+        {
+            self.shared.wait_synced(task.as_of)?;
+            match self.shared.enter(item) {
+                Ok(placed) => self.placed = Some(placed),
+                Err(failure) => return self.finish_unrun(task, failure, 0),
+            }
+        }
         match command {
             Command::Decide(task) => self.decide(&task, &view),
             Command::Skip { task, reason } => self.skip(&task, &reason),
@@ -150,7 +170,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         let shared = self.shared;
         let clock = Clock::start();
         let folder = self.written_folder(task);
-        let enter = |cwd: &str| folder.enter(shared.project.here().join(cwd));
+        let enter = |cwd: &str| folder.enter(self.project().here().join(cwd));
         let (resolved, record, context) =
             self.evaluate_at(&task.at, &folder, view, earlier, |scope, session| {
                 evaluate::resolve(&shared.plan, task.step, scope, session, enter)
@@ -296,7 +316,7 @@ impl<'s, 'a> Executor<'s, 'a> {
     /// The folder of a step, where it is written out; one that is computed is not known yet.
     fn written_folder(&self, task: &Task) -> Folder {
         let cwd = self.step(task).cwd.as_ref().and_then(|cwd| Some(cwd.of.as_plain()?.into_owned()));
-        let here = self.shared.project.here();
+        let here = self.project().here();
         Folder::new(cwd.map_or_else(|| here.to_owned(), |cwd| here.join(cwd)))
     }
 
@@ -310,7 +330,8 @@ impl<'s, 'a> Executor<'s, 'a> {
     ) -> Result<(T, Record, Context<'s>), DriveError> {
         let shared = self.shared;
         shared.wait_synced(view.as_of)?;
-        let scope = view.scope(&shared.scope, &mut &shared.values)?;
+        let worktree = self.placed.as_ref().map(|placed| placed.worktree.clone());
+        let scope = view.scope(&shared.scope, &mut &shared.values, worktree.as_deref())?;
         let mut held: Context<'s> = None;
         let mut known = |name: &str| {
             if let Some(context) = &held {
@@ -340,7 +361,12 @@ impl<'s, 'a> Executor<'s, 'a> {
             shared.teller.tell(Notice::Warned(at.clone(), warnings));
         }
         drop(session);
-        let record = recorder.finish();
+        let mut record = recorder.finish();
+        if let Some(folder) = worktree.filter(|_| view.item.is_some()) {
+            // Which worktree an item is given is nothing that could be found out again.
+            let answer = Ok(Value::from(folder.as_str()));
+            record.computed.push(Answer { name: WORKTREE.into(), args: Vec::new(), answer });
+        }
         let context = if record.defined.is_empty() { None } else { held };
         Ok((evaluated, record, context))
     }
@@ -364,7 +390,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         Ok(())
     }
 
-    fn world(&self, at: &Instance, folder: &Folder) -> RealWorld<'s> {
+    fn world(&self, at: &Instance, folder: &Folder) -> RealWorld<'_> {
         let shared = self.shared;
         let commands = if shared.plan.workflow.allow.commands {
             Commands::Allowed
@@ -372,7 +398,7 @@ impl<'s, 'a> Executor<'s, 'a> {
             Commands::Refused("write `allow: {commands: true}` in the workflow")
         };
         RealWorld {
-            project: shared.project,
+            project: self.project(),
             folder: folder.clone(),
             env: self.environment(at),
             commands,
@@ -401,7 +427,7 @@ impl<'s, 'a> Executor<'s, 'a> {
                 let folder = self.folder(resolved);
                 let how = WriteHow { from: &folder, mode: *mode, create_dirs: *create_dirs };
                 let clock = Clock::start();
-                let written = self.shared.project.write(path, content, &how).map_err(|error| {
+                let written = self.project().write(path, content, &how).map_err(|error| {
                     let hint = error.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
                     Failure::new("File", format!("{}{hint}", error.message))
                 });
@@ -533,7 +559,9 @@ impl<'s, 'a> Executor<'s, 'a> {
         let folder = self.folder(resolved);
         let Attempt { number, base, rerun, began } = attempt;
         let (at, as_of, folder) = (&task.at, task.as_of, &folder);
-        let attempted = Attempted { at, number, base, rerun, as_of, began, call, plan, resolved, folder };
+        let project = self.project();
+        let attempted =
+            Attempted { at, number, base, rerun, as_of, began, call, plan, resolved, folder, project };
         match called::call(self.shared, &attempted)? {
             Came::Over { value, meta } => {
                 let measured = clock.measured(node_type(&planned.step), attempt.retries(), meta);
@@ -734,7 +762,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         args: Vec<OsString>,
         stdin: Stdin,
     ) -> Spec {
-        let mut env = self.shared.env.clone();
+        let mut env = self.own_environment();
         env.change(&resolved.env);
         env.mark(self.shared.started.as_str(), &task.at.0);
         Spec {
@@ -752,13 +780,22 @@ impl<'s, 'a> Executor<'s, 'a> {
 
     /// The environment of a step's children: they carry the mark of the run.
     fn environment(&self, at: &Instance) -> Environment {
-        let mut env = self.shared.env.clone();
+        let mut env = self.own_environment();
         env.mark(self.shared.started.as_str(), &at.0);
         env
     }
 
+    /// The environment of the run; in a worktree without what would lead git elsewhere.
+    fn own_environment(&self) -> Environment {
+        let mut env = self.shared.env.clone();
+        if self.placed.is_some() {
+            GIT_VARIABLES.iter().for_each(|name| env.remove(*name));
+        }
+        env
+    }
+
     fn folder(&self, resolved: &Resolved) -> PathBuf {
-        let here = self.shared.project.here();
+        let here = self.project().here();
         resolved.cwd.as_ref().map_or_else(|| here.to_owned(), |cwd| here.join(cwd))
     }
 

@@ -3,6 +3,7 @@
 //! - [`driver`]: the threads of a run; every event goes through it into the journal and the machine.
 //! - `execute`: one command from its evaluation to its event.
 //! - `each`: the items of a list, from the event with the list to the event with their results.
+//! - `placed`: items in worktrees of their own.
 //! - [`items`]: work items from wherever they come, selected in order and stored in chunks.
 //! - `called`: a step that calls a workflow, which is a run of its own.
 //! - [`again`]: a run of the journal, read again.
@@ -21,6 +22,7 @@ mod execute;
 mod http;
 pub mod items;
 pub mod output;
+mod placed;
 mod private;
 pub mod process;
 pub mod project;
@@ -31,3 +33,5 @@ pub mod tools;
 pub mod values;
 pub mod worktrees;
 pub mod world;
+
+pub use execute::WORKTREE;

@@ -22,6 +22,7 @@ pub struct Project {
     root: PathBuf,
     here: PathBuf,
     allowed: Vec<PathBuf>,
+    store: PathBuf,
 }
 
 /// Why a file could not be used.
@@ -45,7 +46,14 @@ impl Project {
         let here = here.canonicalize()?;
         let marked = |folder: &&Path| folder.join(STORE).is_dir() || folder.join(".git").exists();
         let root = here.ancestors().find(marked).unwrap_or(&here).to_owned();
-        Ok(Self { root, here, allowed: Vec::new() })
+        let store = root.join(STORE);
+        Ok(Self { root, here, allowed: Vec::new(), store })
+    }
+
+    /// A worktree of the project's repository in its place; the store stays where it is.
+    #[must_use]
+    pub fn in_worktree(&self, root: PathBuf, here: PathBuf) -> Self {
+        Self { root, here, allowed: self.allowed.clone(), store: self.store.clone() }
     }
 
     /// The same project with another folder for steps, and without folders outside.
@@ -54,7 +62,7 @@ impl Project {
         if !here.is_dir() {
             return Err(io::ErrorKind::NotADirectory.into());
         }
-        Ok(Self { root: self.root.clone(), here, allowed: Vec::new() })
+        Ok(Self { root: self.root.clone(), here, allowed: Vec::new(), store: self.store.clone() })
     }
 
     /// With folders outside that may be used, too. A relative one is meant from the folder that steps run in.
@@ -76,7 +84,7 @@ impl Project {
 
     /// The folder of the store.
     pub fn store(&self) -> PathBuf {
-        self.root.join(STORE)
+        self.store.clone()
     }
 
     /// Where the worktrees of a run are. The id was checked: it is one plain name.

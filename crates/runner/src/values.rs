@@ -3,13 +3,12 @@
 //! What is kept is bounded in bytes; whatever was dropped is in the journal.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ecow::EcoString;
 use threadline_engine::event::{Datum, Listed, Seq, What};
 use threadline_engine::replay::output_of;
-use threadline_engine::view::{ItemRef, ItemView, Load};
+use threadline_engine::view::{ItemRef, Load};
 use threadline_lang::{Entry as ScopeEntry, Envelope, Value};
 use threadline_store::{JournalError, Reader, RunId};
 
@@ -26,8 +25,6 @@ const OUTPUT: u64 = 2 << 10;
 pub struct Values<'s> {
     reader: &'s Reader,
     run: RunId,
-    /// Where the worktrees of the run are.
-    worktrees: PathBuf,
     kept: Mutex<Kept>,
 }
 
@@ -47,8 +44,8 @@ enum Entry {
 
 impl<'s> Values<'s> {
     /// The values of a run.
-    pub fn new(reader: &'s Reader, run: RunId, worktrees: PathBuf) -> Self {
-        Self { reader, run, worktrees, kept: Mutex::default() }
+    pub fn new(reader: &'s Reader, run: RunId) -> Self {
+        Self { reader, run, kept: Mutex::default() }
     }
 
     /// The output that an event recorded.
@@ -164,11 +161,6 @@ impl Load for &Values<'_> {
             What::ItemEnded(ended) => Ok(ended.error.unwrap_or_default()),
             _ => Err(JournalError::Value(format!("event {seq} is about no item that failed"))),
         }
-    }
-
-    fn worktree(&mut self, item: &ItemView) -> EcoString {
-        let path = self.worktrees.join(item.runner.to_string());
-        path.display().to_string().into()
     }
 
     fn results(&mut self, seq: Seq) -> Result<ScopeEntry, JournalError> {

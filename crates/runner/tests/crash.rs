@@ -170,7 +170,7 @@ impl Place {
     fn left(&self) -> Left {
         let store = Store::open(&self.folder.join(".threadline")).unwrap();
         let events = read(&store);
-        let values = Values::new(store.reader(), RunId::new(RUN).unwrap(), PathBuf::new());
+        let values = Values::new(store.reader(), RunId::new(RUN).unwrap());
         let names = self.machine(&events).names().into_iter();
         let names = names.map(|(name, seq)| (name, values.output(seq).unwrap().value.to_string())).collect();
         let lines = std::fs::read_to_string(self.folder.join("effects")).unwrap_or_default();

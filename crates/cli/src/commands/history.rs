@@ -18,7 +18,7 @@ use threadline_lang::source::SourceFile;
 use threadline_lang::{Envelope, Scope, Value, parse_path};
 use threadline_runner::project::Project;
 use threadline_runner::values::Values;
-use threadline_runner::{again, output};
+use threadline_runner::{WORKTREE, again, output};
 use threadline_store::{JournalError, Reader, RunInfo, StoreError};
 
 use crate::exit::Failure;
@@ -80,10 +80,7 @@ impl<'r> History<'r> {
         };
         let plan = Arc::new(plan_of(reader, &started)?);
         let names = again::names(reader, &info, &started).map_err(|error| of_journal(&error))?;
-        let worktrees = Project::of(Path::new(started.folder.as_str()))
-            .map(|project| project.worktrees(info.id.as_str()))
-            .unwrap_or_default();
-        let (scope, values) = (names.scope(&plan), Values::new(reader, info.id.clone(), worktrees));
+        let (scope, values) = (names.scope(&plan), Values::new(reader, info.id.clone()));
         Ok(Self { reader, info, started, plan, names, scope, values, context: RefCell::default() })
     }
 
@@ -127,7 +124,14 @@ impl<'r> History<'r> {
 impl History<'_> {
     /// Evaluates again what an event says was evaluated, with the values of then.
     pub(crate) fn look(&self, seen: &Seen) -> Result<Look, Failure> {
-        let scope = seen.view.scope(&self.scope, &mut &self.values).map_err(|error| of_journal(&error))?;
+        let worktree = seen.computed.iter().find(|computed| computed.name == WORKTREE);
+        let worktree = match worktree.map(|computed| &computed.answer) {
+            Some(Ok(folder)) => Some(self.reader.load(folder).map_err(|error| of_journal(&error))?),
+            _ => None,
+        };
+        let worktree = worktree.as_ref().and_then(Value::as_str);
+        let scope = seen.view.scope(&self.scope, &mut &self.values, worktree);
+        let scope = scope.map_err(|error| of_journal(&error))?;
         let answers = self.reader.answers(&seen.computed).map_err(|error| of_journal(&error))?;
         let mut world = Replay::new(&answers, self.context(&seen.defined)?);
         Ok(replay::look(&self.plan, seen, &scope, &mut world))

@@ -110,13 +110,6 @@ pub(super) struct Item {
     pub(super) error: Option<Seq>,
 }
 
-impl Item {
-    /// The list it is one of.
-    pub(super) fn owner(&self) -> &EcoString {
-        &self.owner
-    }
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ItemPhase {
     Running,
@@ -199,7 +192,7 @@ impl Machine {
     }
 
     /// Whether what the steps of an item left is in a worktree, which does not outlive a failure.
-    pub(super) fn in_worktree(&self, at: &EcoString) -> bool {
+    fn in_worktree(&self, at: &EcoString) -> bool {
         let step = self.live.get(at).map(|live| &self.plan.steps[live.step as usize].step);
         step.is_some_and(|step| matches!(&step.action, Action::ForEach(each) if each.worktree))
     }

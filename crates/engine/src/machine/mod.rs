@@ -653,8 +653,7 @@ impl Machine {
                 let item = self.items.get(key)?;
                 let (attempt, runner) = (item.attempt, item.runner);
                 let error = item.error.filter(|_| attempt > 1);
-                let worktree = self.in_worktree(item.owner());
-                return Some(ItemView { of, attempt, runner, error, worktree });
+                return Some(ItemView { of, attempt, runner, error });
             }
             name = scope.parent.as_ref();
         }

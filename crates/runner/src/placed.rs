@@ -1,0 +1,93 @@
+//! Items of a map in worktrees of their own: where a step of such an item runs, and what becomes of what it committed.
+//!
+//! What is done with git is for [`crate::worktrees`]; here it is only asked for.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ecow::EcoString;
+use threadline_engine::event::Instance;
+use threadline_flow::model::Action;
+use threadline_flow::plan::Plan;
+use threadline_flow::problem::Problem;
+
+use crate::driver::{Notice, Shared};
+use crate::output::Failure;
+use crate::project::Project;
+use crate::worktrees::{Closed, WorktreeError, Worktrees};
+
+/// Variables with which git would look elsewhere than in the folder of a step.
+pub(crate) const GIT_VARIABLES: [&str; 6] =
+    ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX"];
+
+/// The worktrees of a run, opened when the first item needs one.
+#[derive(Default)]
+pub(crate) struct Opened(Mutex<Option<Arc<Worktrees>>>);
+
+/// Where a step of an item runs.
+pub(crate) struct Placed {
+    /// The worktree as a project.
+    pub(crate) project: Project,
+    /// Its folder.
+    pub(crate) worktree: EcoString,
+}
+
+/// Whether the items of a plan's map have worktrees of their own.
+pub(crate) fn has_worktrees(plan: &Plan) -> bool {
+    plan.steps.iter().any(|planned| matches!(&planned.step.action, Action::ForEach(each) if each.worktree))
+}
+
+/// The item of the map that an execution belongs to, when it has a worktree of its own.
+pub(crate) fn item_in_worktree(plan: &Plan, at: &Instance) -> Option<u64> {
+    let inside = at.0.strip_prefix("map[").filter(|_| plan.lists[0].is_named() && has_worktrees(plan))?;
+    inside.split(']').next()?.parse().ok()
+}
+
+pub(crate) fn failure(error: &WorktreeError) -> Failure {
+    let hint = error.hint().map_or(String::new(), |hint| format!("; {hint}"));
+    Failure::new("Worktree", format!("{error}{hint}"))
+}
+
+impl Shared<'_> {
+    /// The worktrees of the run. What a killed process left is put right when they are opened.
+    pub(crate) fn worktrees(&self) -> Result<Arc<Worktrees>, WorktreeError> {
+        let mut opened = self.opened.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(worktrees) = &*opened {
+            return Ok(Arc::clone(worktrees));
+        }
+        let run = self.journal.run();
+        let folder = self.project.worktrees(run.as_str());
+        let worktrees = Arc::new(Worktrees::open(self.project.here(), &folder, run, &self.env)?);
+        *opened = Some(Arc::clone(&worktrees));
+        Ok(worktrees)
+    }
+
+    /// Where the steps of an item run.
+    pub(crate) fn enter(&self, item: u64) -> Result<Placed, Failure> {
+        let entered = self.worktrees().and_then(|worktrees| worktrees.enter(item));
+        let entered = entered.map_err(|error| failure(&error))?;
+        let worktree = entered.worktree.display().to_string().into();
+        Ok(Placed { project: self.project.in_worktree(entered.worktree, entered.here), worktree })
+    }
+
+    /// No item needs its worktree any more, but those that are under way.
+    pub(crate) fn leave_worktrees(&self) -> Result<Option<Closed>, WorktreeError> {
+        let opened = self.opened.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        opened.map(|worktrees| worktrees.close()).transpose()
+    }
+
+    /// Says which changes of the user's no item sees.
+    pub(crate) fn tell_uncommitted(&self, at: &Instance, worktrees: &Worktrees) {
+        let Ok(files) = worktrees.uncommitted() else { return };
+        if files.is_empty() {
+            return;
+        }
+        let span = at.step(&self.plan).map(|step| self.plan.steps[step as usize].step.origin.span);
+        let count = files.len();
+        let shown: Vec<String> = files.iter().take(3).map(|file| format!("`{}`", file.display())).collect();
+        let more = count.saturating_sub(shown.len());
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let message = format!("the items do not see what is in no commit: {}{more}", shown.join(", "));
+        let problem = Problem::warning("uncommitted", span.unwrap_or_default(), message);
+        self.teller.tell(Notice::Problems(at.clone(), vec![problem.hint("commit it before the run")]));
+    }
+}

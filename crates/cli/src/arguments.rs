@@ -242,6 +242,9 @@ Exit codes: 0 all met · 1 one is unmet or not evaluable, or `--check` found err
 
 #[derive(Args)]
 pub(crate) struct Check {
+    /// Ask the servers of the files too: their tools must be there and take the parameters that are written out
+    #[arg(long)]
+    pub(crate) tools: bool,
     /// Print a JSON object a file, with every problem
     #[arg(long)]
     pub(crate) json: bool,

@@ -13,6 +13,7 @@ use threadline_lang::diag::Severity;
 use threadline_lang::source::SourceFile;
 use threadline_lang::value::JsonStyle;
 
+use super::history::project;
 use super::{MAX_REPORTS, object, print};
 use crate::arguments::Check;
 use crate::exit::Failure;
@@ -34,7 +35,20 @@ pub(super) struct What<'w> {
 
 /// `threadline check`
 pub(crate) fn check(call: &Check) -> Result<(), Failure> {
-    check_files(&call.files, call.json, &What { checked: &checked, unit: "step", units: "steps" })
+    if !call.tools {
+        let what = What { checked: &checked, unit: "step", units: "steps" };
+        return check_files(&call.files, call.json, &what);
+    }
+    let project = project(None)?;
+    let with_tools = |file: &SourceFile| {
+        let (planned, mut problems) = planned(file);
+        if let Some(plan) = &planned {
+            problems.extend(super::tools::problems(plan, &project));
+        }
+        let sound = !problems.iter().any(Problem::is_error);
+        (planned.filter(|_| sound).map(|plan| plan.steps.len()), problems)
+    };
+    check_files(&call.files, call.json, &What { checked: &with_tools, unit: "step", units: "steps" })
 }
 
 /// Checks every file and says what it found; the worst of it is the exit code.

@@ -8,12 +8,15 @@ use anstyle::Style;
 use ecow::EcoString;
 use threadline_engine::evaluate;
 use threadline_expect::Schema;
+use threadline_flow::checks::Check;
 use threadline_flow::model::{Action, Server};
 use threadline_flow::plan::Plan;
+use threadline_flow::problem::Problem;
 use threadline_lang::diag::nearest;
 use threadline_lang::value::JsonStyle;
-use threadline_lang::{Session, Value};
+use threadline_lang::{Scope, Session, Value};
 use threadline_runner::process::{self, Control, Environment};
+use threadline_runner::project::Project;
 use threadline_runner::tools::{Listing, Servers, Surroundings, Tool};
 use threadline_runner::world::{Commands, Folder, RealWorld};
 
@@ -47,9 +50,39 @@ pub(crate) fn tools(call: &Tools) -> Result<(), Failure> {
         Some(Ok((server, tool))) => (Some(server), Some(tool)),
     };
     let wanted = wanted(&plan, server)?;
-    let (mut found, mut reports) = (Vec::new(), Vec::new());
     let source = Source { name: file.name(), text: file.text() };
     let project = project(call.dir.as_deref())?;
+    let scope = run_scope(&plan, inputs, payload(&call.what, &plan.workflow)?);
+    let (found, mut problems) = listings(&plan, &wanted, &project, &scope);
+    if call.name.is_none() {
+        problems.extend(unfit(&plan, &found));
+    }
+    show(&found, tool, call.json)?;
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::Failed(problems.iter().map(|problem| Report::problem(source, problem)).collect()))
+}
+
+/// What the servers of a plan say of the tools that its steps call. Servers are started for it and ended at once.
+pub(super) fn problems(plan: &Plan, project: &Project) -> Vec<Problem> {
+    let servers: Vec<&Server> = plan.workflow.servers.iter().collect();
+    let given = plan.workflow.inputs.iter();
+    let given = given.filter_map(|input| Some((input.name.clone(), input.default.clone()?)));
+    let inputs = Value::object(given).unwrap_or_default();
+    let (found, mut problems) = listings(plan, &servers, project, &run_scope(plan, inputs, None));
+    problems.extend(unfit(plan, &found));
+    problems
+}
+
+/// Asks servers for their tools.
+fn listings<'p>(
+    plan: &'p Plan,
+    wanted: &[&'p Server],
+    project: &Project,
+    scope: &Scope,
+) -> (Vec<Found<'p>>, Vec<Problem>) {
+    let (mut found, mut problems) = (Vec::new(), Vec::new());
     // Where orphans cannot be adopted they are still found by their mark.
     let _ = process::adopt_orphans();
     let run = uuid::Uuid::new_v4().to_string();
@@ -60,12 +93,11 @@ pub(crate) fn tools(call: &Tools) -> Result<(), Failure> {
         spool: std::env::temp_dir(),
         control: Control::new(),
     });
-    let scope = run_scope(&plan, inputs, payload(&call.what, &plan.workflow)?);
     for server in wanted {
         let commands = Commands::Refused("nothing of the workflow is run");
         let mut world = RealWorld {
             folder: Folder::new(project.here()),
-            project: &project,
+            project,
             env: Environment::inherited(),
             commands,
             computed: &[],
@@ -73,26 +105,21 @@ pub(crate) fn tools(call: &Tools) -> Result<(), Failure> {
             spool: std::env::temp_dir(),
         };
         let mut session = Session::new(&mut world).limits(&plan.workflow.syntax.limits);
-        let resolved = match evaluate::server(server, &scope, &mut session) {
+        let resolved = match evaluate::server(server, scope, &mut session) {
             Ok(resolved) => resolved,
             Err(errors) => {
-                let problems = errors.iter().map(|error| error.problem(source.text));
-                reports.extend(problems.map(|problem| Report::problem(source, &problem)));
+                problems.extend(errors.iter().map(|error| error.problem(plan.workflow.file.text())));
                 continue;
             }
         };
         match servers.listing(&resolved) {
             Ok(listing) => found.push(Found { name: &server.name, listing }),
-            Err(failure) => reports.push(Report::at(source, server.span, &failure.message, &[], &[])),
+            Err(failure) => problems.push(Check::UnknownTool.at(server.span, failure.message)),
         }
     }
     servers.end();
     process::end_left_over(&run, std::time::Duration::ZERO);
-    if call.name.is_none() {
-        reports.extend(unfit(&plan, &found, source));
-    }
-    show(&found, tool, call.json)?;
-    if reports.is_empty() { Ok(()) } else { Err(Failure::Failed(reports)) }
+    (found, problems)
 }
 
 /// The servers that are asked for: one, or all.
@@ -109,16 +136,19 @@ fn wanted<'p>(plan: &'p Plan, name: Option<&str>) -> Result<Vec<&'p Server>, Fai
 }
 
 /// The steps whose parameters are written out, and are not what their tools take.
-fn unfit(plan: &Plan, found: &[Found<'_>], source: Source<'_>) -> Vec<Report> {
-    let mut reports = Vec::new();
+fn unfit(plan: &Plan, found: &[Found<'_>]) -> Vec<Problem> {
+    let mut problems = Vec::new();
     for step in &plan.steps {
         let Action::Tool(call) = &step.step.action else { continue };
         let Some(server) = found.iter().find(|found| *found.name == call.server) else { continue };
         let Some(tool) = server.listing.tools.iter().find(|tool| tool.name == call.tool.as_str()) else {
             let near = nearest(&call.tool, server.listing.tools.iter().map(|tool| tool.name.as_str()));
-            let hint = near.map(|near| format!("did you mean `{}.{near}`", call.server));
             let message = format!("the server `{}` has no tool `{}`", call.server, call.tool);
-            reports.push(Report::at(source, call.name.origin.span, &message, &[], hint.as_slice()));
+            let problem = Check::UnknownTool.at(call.name.origin.span, message);
+            problems.push(match near {
+                Some(near) => problem.hint(format!("did you mean `{}.{near}`", call.server)),
+                None => problem,
+            });
             continue;
         };
         let nothing = object([]);
@@ -134,10 +164,10 @@ fn unfit(plan: &Plan, found: &[Found<'_>], source: Source<'_>) -> Vec<Report> {
                 end: origin.span.end.min(origin.span.start + 1),
                 ..origin.span
             };
-            reports.push(Report::at(source, span, &message, &[], &[]));
+            problems.push(Check::WrongType.at(span, message));
         }
     }
-    reports
+    problems
 }
 
 fn show(found: &[Found<'_>], only: Option<&str>, json: bool) -> Result<(), Failure> {

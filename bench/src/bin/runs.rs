@@ -1,4 +1,5 @@
-//! Whole runs of the binary beside `xargs`: what a step costs, what the journal costs, how long it takes to start.
+//! Whole runs of the binary beside `xargs` and GNU parallel: what a step costs, what the journal costs, how long it takes
+//! to start, and whether a million items take more memory than a thousand.
 //!
 //! ```text
 //! cargo run --release --manifest-path bench/Cargo.toml --bin runs -- --rounds 5
@@ -16,6 +17,9 @@ use serde_json::Value as Json;
 
 const STEPS: usize = 1_000;
 const STEADY: [usize; 4] = [100, 1_000, 10_000, 100_000];
+const ITEMS: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
+/// So many processes are started at most: more would only take longer.
+const PROCESSES: usize = 20_000;
 
 fn main() -> ExitCode {
     match measure() {
@@ -36,14 +40,15 @@ fn measure() -> Result<(), String> {
         match (arg.as_str(), number) {
             ("--rounds", Some(number)) => rounds = number,
             ("--largest", Some(number)) => largest = number,
-            _ => return Err("usage: runs [--rounds N] [--largest STEPS]".to_owned()),
+            _ => return Err("usage: runs [--rounds N] [--largest STEPS]; a million items with `--largest 1000000`".to_owned()),
         }
     }
     let bench = Bench::new()?;
     bench.against_xargs(rounds)?;
     bench.interpolation(rounds)?;
     bench.start_up(rounds.max(3) * 4)?;
-    bench.steady(largest)
+    bench.steady(largest)?;
+    bench.maps(largest)
 }
 
 /// The binary, and a folder to work in.
@@ -56,6 +61,14 @@ struct Bench {
 struct Timed {
     elapsed: Duration,
     stats: Option<Json>,
+}
+
+impl Timed {
+    /// The most memory it took, in MiB.
+    fn peak(&self) -> f64 {
+        let kib = self.stats.as_ref().and_then(|stats| stats["peak_memory_kib"].as_f64());
+        kib.unwrap_or(f64::NAN) / 1024.0
+    }
 }
 
 impl Bench {
@@ -121,7 +134,9 @@ impl Bench {
         let pairs = [
             ("argv", "argv.yaml", format!("seq {STEPS} | xargs -P2 -n1 true")),
             ("shell", "shell.yaml", format!("seq {STEPS} | xargs -P2 -n1 bash -c true")),
+            ("argv in a map", "map.yaml", format!("seq {STEPS} | xargs -P2 -n1 true")),
         ];
+        self.write("map.yaml", &map(STEPS, "argv: [\"true\"]"))?;
         println!("{STEPS} x `true`, two at a time         ms a step   xargs   ratio (at most 1.0)");
         for (name, file, command) in pairs {
             let (mut ours, mut theirs, mut stats) = (Vec::new(), Vec::new(), None);
@@ -151,6 +166,32 @@ impl Bench {
                     100.0 * of("own_cpu_ms") / of("children_cpu_ms"),
                 );
             }
+        }
+        let parallel = format!("seq {STEPS} | parallel -j2 -n1 true");
+        let known = self.shell("command -v parallel >/dev/null && parallel --version | grep -q GNU");
+        match known.and_then(|_| self.shell(&parallel)) {
+            Ok(timed) => println!("  GNU parallel {:>33.3}", per(timed.elapsed, STEPS)),
+            Err(_) => println!("  GNU parallel is not installed"),
+        }
+        Ok(())
+    }
+
+    /// What an item of a map costs, and how much memory all of them take, when there are many.
+    fn maps(&self, largest: usize) -> Result<(), String> {
+        println!("items of a map    µs each, a value   peak MiB   µs each, `true`   peak MiB");
+        for count in ITEMS.into_iter().filter(|count| *count <= largest) {
+            self.write("map.yaml", &map(count, "value: \"${= int(item) * 2 }\""))?;
+            let values = self.run("map.yaml")?;
+            let micros = |time| 1e3 * per(time, count);
+            let (time, memory) = (micros(values.elapsed), values.peak());
+            if count > PROCESSES {
+                println!("  {count:>12} {time:>18.1} {memory:>10.1}");
+                continue;
+            }
+            self.write("map.yaml", &map(count, "argv: [\"true\"]"))?;
+            let processes = self.run("map.yaml")?;
+            let (own, peak) = (micros(processes.elapsed), processes.peak());
+            println!("  {count:>12} {time:>18.1} {memory:>10.1} {own:>17.1} {peak:>10.1}");
         }
         Ok(())
     }
@@ -243,6 +284,14 @@ fn items(count: usize, step: &str) -> String {
     format!(
         "context:\n  word: \"it's\"\nsteps:\n  - foreach: [{}]\n    parallel: 2\n    do:\n      - {step}\n",
         list.join(", ")
+    )
+}
+
+/// A map over so many lines, two at a time, whose results are added up.
+fn map(count: usize, step: &str) -> String {
+    format!(
+        "map:\n  input: {{shell: seq {count}}}\n  max_parallel: 2\n  steps:\n    - {step}\n\
+         reduce:\n  - {{value: '${{map.results | count}}', expect: {{value: {{eq: {count}}}}}}}\n"
     )
 }
 

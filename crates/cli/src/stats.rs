@@ -24,9 +24,19 @@ pub(crate) fn print(store: &Store) {
         entries.push(("own_cpu_ms".into(), count(processor.own)));
         entries.push(("children_cpu_ms".into(), count(processor.children)));
     }
-    // An object of six numbers is never too large.
+    if let Some(peak) = peak_memory() {
+        entries.push(("peak_memory_kib".into(), count(peak)));
+    }
+    // An object of seven numbers is never too large.
     let line = Value::object(entries).unwrap_or_default().to_json(JsonStyle::Compact);
     anstream::eprintln!("{line}");
+}
+
+/// The most memory that this process held at once, in KiB.
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
 /// What Linux says of this process and of those it has waited for.

@@ -31,7 +31,7 @@ const CHUNK_ITEMS: usize = 1_000;
 const CHUNK_BYTES: u64 = 256 << 10;
 
 /// So much memory the sorting of results takes.
-const SORT_MEMORY: usize = 16 << 20;
+const SORT_MEMORY: usize = 8 << 20;
 
 /// Why a list has no items.
 enum NotSelected {

@@ -16,7 +16,7 @@ use crate::items::ChunkReader;
 use crate::output;
 
 /// So many bytes of values are kept, about.
-const MAX_KEPT: u64 = 16 << 20;
+const MAX_KEPT: u64 = 8 << 20;
 
 /// An output takes so many bytes beside the texts in it, about: its meta data, its fields and the tables around them.
 const OUTPUT: u64 = 2 << 10;

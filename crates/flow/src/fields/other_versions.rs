@@ -68,6 +68,7 @@ static ELSEWHERE: &[(&str, &str, Elsewhere)] = &[
     ("workflow", "on_failure", Old("steps for the end of a run, however it ends, stand under `finally:`")),
     ("workflow", "timeout", Old("give each step its own `timeout:`")),
     ("workflow", "retry", Old("give each step its own `retry:`")),
+    ("map", "when", Old("which items are taken is `filter:`; `when:` goes on one of the steps")),
     ("step", "secret_output", Later(None)),
     ("step", "commit_required", COMMIT),
     ("step", "auto_commit", COMMIT),

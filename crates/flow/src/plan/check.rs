@@ -47,6 +47,7 @@ pub(super) fn check(plan: &mut Plan, called: &Called) -> Vec<Problem> {
         problems: Vec::new(),
         of_items: BTreeMap::new(),
         of_aggregates: false,
+        of_elements: false,
     };
     checker.declared_names();
     checker.context_cycles();
@@ -95,6 +96,8 @@ pub(super) struct Checker<'p> {
     of_items: BTreeMap<EcoString, StepNumber>,
     /// Whether what is made of the results of the map is looked at.
     pub(super) of_aggregates: bool,
+    /// Whether a field is looked at that is evaluated for each element of a list.
+    pub(super) of_elements: bool,
 }
 
 /// What was found out about a step.
@@ -548,11 +551,18 @@ impl Checker<'_> {
 
     /// Notes a problem; of a root that is known elsewhere there is more to say.
     pub(super) fn unknown_root(&mut self, mut problem: Problem) {
-        let name = self.plan.workflow.file.text().get(problem.span.range()).unwrap_or_default();
-        if problem.id == "unknown-root"
-            && let Some(instead) = other_root(name)
-        {
+        if problem.id != "unknown-root" {
+            return self.problem(problem);
+        }
+        let text = self.plan.workflow.file.text().get(problem.span.range()).unwrap_or_default();
+        let name = EcoString::from(text);
+        if self.unknown(problem.span, &name) {
+            return;
+        }
+        if let Some(instead) = other_root(&name) {
             problem.hints = vec![instead.to_owned()];
+        } else if self.of_elements {
+            problem.hints = vec![format!("a field of the item: `item.{name}`")];
         }
         self.problem(problem);
     }
@@ -672,9 +682,13 @@ impl Checker<'_> {
             self.problem(Check::EndsWithItem.at(span, message).hint(hint));
             return true;
         }
-        let message =
-            format!("`{name}` belongs to the items of {}: names of an item end with it", self.title(owner));
-        let hint = "capture the `foreach` itself to read what its items gave";
+        let is_map = self.plan.steps[owner as usize].step.is_map();
+        let (list, hint) = if is_map {
+            ("`map`".to_owned(), "what became of all items is `${map.results}`")
+        } else {
+            (self.title(owner), "capture the `foreach` itself to read what its items gave")
+        };
+        let message = format!("`{name}` belongs to the items of {list}: names of an item end with it");
         self.problem(Check::EndsWithItem.at(span, message).hint(hint));
         true
     }

@@ -23,6 +23,7 @@ impl Checker<'_> {
         let Some(list) = self.plan.part(number, Part::Do) else { return };
         let inner = Reader { scope: self.names.of(list), ..reader };
         let mut of_elements = Vec::new();
+        self.of_elements = true;
         if let Some(Filter::Condition(filter)) = &each.filter {
             self.field(inner, Readable::Condition(filter), &mut of_elements);
         }
@@ -30,6 +31,7 @@ impl Checker<'_> {
         for key in keys {
             self.field(inner, Readable::Expression(key), &mut of_elements);
         }
+        self.of_elements = false;
         reads.extend(of_elements.into_iter().filter(|read| *read != Read::Item));
     }
 

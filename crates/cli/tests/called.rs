@@ -176,8 +176,9 @@ fn a_second_signal_ends_what_runs_inside() {
     let project = calling(PATIENT);
     let mut running = Running::start(&project, &["run", "main.yaml"]);
     assert!(running.tells(r#""kind":"started","at":"2","step":"wait""#));
+    // Two of one kind that come at once may arrive as one.
     running.signal("-INT");
-    running.signal("-INT");
+    running.signal("-TERM");
     assert_eq!(running.exit(), Some(130));
     project.write("go", b"");
     ran(&project, "threadline resume last", 0);

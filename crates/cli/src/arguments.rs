@@ -172,8 +172,9 @@ Example:
 
 Exit codes: 0 well · 2 wrong usage · 3 the store could not be read";
 const EXAMPLE_SHOW: &str = "\
-Example:
+Examples:
   threadline show last
+  threadline show last --failed
 
 Exit codes: 0 well · 2 wrong usage · 3 no such run, or the store could not be read";
 const EXAMPLE_EXPLAIN: &str = "\
@@ -205,8 +206,9 @@ Servers are started for it and ended at once; no tool is called. Parameters that
 Exit codes: 0 well · 1 a server cannot be asked, or a step gives a tool what it does not take · 2 wrong usage · 3 the file \
 cannot run";
 const EXAMPLE_RESUME: &str = "\
-Example:
+Examples:
   threadline resume last
+  threadline resume last --failed
 
 Exit codes: 0 well · 1 a step failed · 2 wrong usage · 3 could not start · 4 stopped before the end, can be resumed ·
 130 interrupted, can be resumed";
@@ -378,6 +380,8 @@ pub(crate) enum SchemaKind {
     Expectations,
     /// What `expect --format json` prints
     Outcomes,
+    /// The lines of `show --failed --json`
+    FailedItems,
 }
 
 /// A run of a project.
@@ -408,7 +412,10 @@ pub(crate) struct Runs {
 pub(crate) struct Show {
     #[command(flatten)]
     pub(crate) which: Which,
-    /// Print every event as a line of JSON
+    /// Show only the items that failed: which, why, and after how many attempts
+    #[arg(long)]
+    pub(crate) failed: bool,
+    /// Print every event as a line of JSON; with `--failed` an object for every item that failed
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -632,6 +639,10 @@ pub(crate) struct Resume {
     /// What becomes of steps that were running when Threadline was killed, whatever their `on_crash` says
     #[arg(long, value_name = "WHAT")]
     pub(crate) in_flight: Option<InFlight>,
+    /// Of a run that is over: do the items that failed again, and what comes after them, also when the run completed
+    /// without them. A run that was stopped just goes on
+    #[arg(long)]
+    pub(crate) failed: bool,
     #[command(flatten)]
     pub(crate) watch: Watch,
     /// The run: its id, a prefix of it, or `last`

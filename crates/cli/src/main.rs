@@ -5,9 +5,13 @@
 mod arguments;
 mod commands;
 mod exit;
+mod failed;
 mod inputs;
+mod live;
+mod progress;
 mod report;
 mod reporter;
+mod screen;
 mod stats;
 mod stream;
 mod table;

@@ -2,25 +2,33 @@
 //!
 //! It only consumes events; a run that is shown later is fed the same events again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use ecow::EcoString;
-use threadline_engine::event::{Datum, Event, Instance, Millis, Output, Status, What};
+use threadline_engine::event::{Datum, Event, Instance, ItemEnded, Millis, Output, Status, What};
 use threadline_engine::machine::Outcome;
-use threadline_flow::plan::{Part, Plan};
+use threadline_flow::model::Action;
+use threadline_flow::plan::Plan;
 use threadline_lang::Value;
 use threadline_lang::diag::preview;
 use threadline_runner::driver::{CalledNotice, Notice};
 use threadline_runner::output::spoken;
 use threadline_runner::process::Stream;
+use threadline_runner::values::Values;
 use unicode_width::UnicodeWidthStr;
 
 use crate::arguments::Trace;
+use crate::commands::explain::target::lists_around;
+use crate::failed::within_item;
+use crate::live::Live;
+use crate::progress::Progress;
 use crate::report::{self, Report, Source, first_line, visible};
+use crate::screen::Screen;
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -30,32 +38,55 @@ const BOLD: Style = Style::new().bold();
 /// The column where times begin.
 const LABEL_WIDTH: usize = 32;
 
-/// The steps of each item are shown when a `foreach` has at most so many; of more only what goes wrong.
+/// The steps of each item are shown when a list has at most so many; of more only how many are done and what goes wrong.
 const ITEMS_SHOWN: u64 = 10;
 
-/// So many lines of a failed step's stderr are shown.
+/// So many items that fail are shown of a list with many; the others are counted.
+const FAILURES_SHOWN: usize = 10;
+
+/// So many lines of a failed step's stderr are shown, and of an item that is one of many.
 const STDERR_LINES: usize = 10;
+const STDERR_LINES_OF_ITEM: usize = 3;
+
+/// Between two lines about a list lies at least so long, in milliseconds, and such a part of its items.
+const BETWEEN_LINES: Millis = 10_000;
+const LINES_OF_LIST: u64 = 10;
 
 /// Prints a run as it goes on.
-pub(crate) struct Reporter {
+pub(crate) struct Reporter<'a> {
     plan: Arc<Plan>,
+    run: String,
     how: How,
-    counts: Counts,
+    progress: Progress,
+    steps: Counts,
     began: Option<Millis>,
     /// The line of a step that has been printed only in part, for each stream.
     partial: BTreeMap<(Instance, bool), Vec<u8>>,
-    /// The executions with more items than are shown.
-    crowded: BTreeSet<Instance>,
+    /// The lists with more items than are shown, and how many of their failures were.
+    crowded: BTreeMap<Instance, usize>,
+    /// The last step that failed, of items that are not over.
+    failing: BTreeMap<EcoString, Failing>,
+    /// The phase whose steps are shown.
+    phase: Option<EcoString>,
     /// How wide the labels are.
     width: usize,
     /// What stands before the labels of a called run: the step that called it.
     prefix: String,
     /// How far its lines are indented.
     indent: usize,
-    /// Whether only what goes wrong is shown.
-    quiet: bool,
     /// Runs that steps called and that go on.
     called: BTreeMap<EcoString, Self>,
+    voice: Voice<'a>,
+}
+
+/// Where lines go.
+enum Voice<'a> {
+    /// To stdout.
+    Lines,
+    /// To whoever reports the run that called this one.
+    Kept(Vec<String>),
+    /// To a terminal with a block below them.
+    Live(Live<'a>),
 }
 
 /// What is printed.
@@ -74,22 +105,89 @@ struct Counts {
     skipped: u64,
 }
 
-impl Reporter {
-    pub(crate) fn new(plan: Arc<Plan>, how: How) -> Self {
+impl Counts {
+    fn add(&mut self, status: Status) {
+        match status {
+            Status::Completed => self.completed += 1,
+            Status::Failed | Status::Cancelled => self.failed += 1,
+            Status::Skipped => self.skipped += 1,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.completed + self.failed + self.skipped == 0
+    }
+
+    /// `4 completed, 1 failed`; with a unit `4 steps completed, 1 failed`.
+    fn text(&self, unit: &str) -> String {
+        let Self { completed, failed, skipped } = self;
+        let unit = match (unit, *completed) {
+            ("", _) => String::new(),
+            (unit, 1) => format!(" {unit}"),
+            (unit, _) => format!(" {unit}s"),
+        };
+        let mut parts = vec![format!("{completed}{unit} completed")];
+        if *failed > 0 {
+            parts.push(format!("{failed} failed"));
+        }
+        if *skipped > 0 {
+            parts.push(format!("{skipped} skipped"));
+        }
+        parts.join(", ")
+    }
+}
+
+/// A step that failed in an item.
+struct Failing {
+    label: String,
+    error: String,
+    stderr: Vec<String>,
+}
+
+impl<'a> Reporter<'a> {
+    /// Reports a run of which so much has happened.
+    pub(crate) fn new(plan: Arc<Plan>, run: &str, how: How, progress: Progress) -> Self {
         let width = label_width(&plan, &mut BTreeMap::new()).clamp(12, LABEL_WIDTH);
         Self {
             plan,
+            run: run.to_owned(),
             how,
-            counts: Counts::default(),
+            progress,
+            steps: Counts::default(),
             began: None,
             partial: BTreeMap::new(),
-            crowded: BTreeSet::new(),
+            crowded: BTreeMap::new(),
+            failing: BTreeMap::new(),
+            phase: None,
             width,
             prefix: String::new(),
             indent: 0,
-            quiet: false,
             called: BTreeMap::new(),
+            voice: Voice::Lines,
         }
+        .known_crowds()
+    }
+
+    /// Draws on a terminal; items are read from these values.
+    pub(crate) fn live(self, screen: Screen, values: Values<'a>) -> Self {
+        Self { voice: Voice::Live(Live::new(screen, values)), ..self }
+    }
+
+    /// The lists that were under way when the run was resumed.
+    fn known_crowds(mut self) -> Self {
+        let going = self.progress.lists().filter(|list| list.total > ITEMS_SHOWN && !self.how.verbose);
+        self.crowded = going.map(|list| (list.at.clone(), 0)).collect();
+        self
+    }
+
+    /// How many items are failed now.
+    pub(crate) fn failed_items(&self) -> usize {
+        self.progress.failed.len()
+    }
+
+    /// Takes an event that is shown elsewhere.
+    pub(crate) fn recall(&mut self, event: &Event) {
+        self.progress.take(event);
     }
 
     pub(crate) fn notice(&mut self, notice: &Notice) {
@@ -98,7 +196,24 @@ impl Reporter {
             Notice::Printed(at, stream, bytes) if self.how.verbose => self.printed(at, *stream, bytes),
             Notice::Printed(..) => {}
             Notice::Called(called) => self.called(called),
-            remark => self::remark(&self.plan, self.how.trace, remark),
+            remark => {
+                self.aside();
+                self::remark(&self.plan, self.how.trace, remark);
+            }
+        }
+    }
+
+    /// What is drawn is drawn anew.
+    pub(crate) fn tick(&mut self) {
+        if let Voice::Live(live) = &mut self.voice {
+            live.draw(&self.plan, &self.progress);
+        }
+    }
+
+    /// Somebody else prints something: what is drawn makes place for it.
+    pub(crate) fn aside(&mut self) {
+        if let Voice::Live(live) = &mut self.voice {
+            live.clear();
         }
     }
 
@@ -106,9 +221,15 @@ impl Reporter {
     fn called(&mut self, called: &CalledNotice) {
         let CalledNotice { at, run, plan, notice } = called;
         let happened = if let Notice::Event(event) = notice { Some(&event.what) } else { None };
+        if happened.is_none() && !matches!(notice, Notice::Printed(..)) {
+            self.aside();
+        }
+        if self.crowd_of(at).is_some() {
+            // The item says what became of it.
+            return remark(plan, self.how.trace, notice);
+        }
         if !self.called.contains_key(run) {
-            let quiet = self.is_crowded(at);
-            if !quiet && matches!(happened, Some(What::RunStarted(_) | What::Resumed { .. })) {
+            if matches!(happened, Some(What::RunStarted(_) | What::Resumed { .. })) {
                 let goes_on = if matches!(happened, Some(What::Resumed { .. })) { " goes on" } else { "" };
                 self.line(at, DIM, "▸", "", &format!("run {run}{goes_on}"));
             }
@@ -116,17 +237,22 @@ impl Reporter {
             let inside = Self {
                 prefix: format!("{}{}/", self.prefix, self.name(at)),
                 indent: self.indent + step.map_or(0, |step| depth(&step.number)) + 1,
-                quiet,
                 width: self.width,
-                ..Self::new(Arc::clone(plan), self.how)
+                voice: Voice::Kept(Vec::new()),
+                ..Self::new(Arc::clone(plan), run, self.how, Progress::default())
             };
             self.called.insert(run.clone(), inside);
         }
+        let Some(inside) = self.called.get_mut(run) else { return };
         match happened {
             Some(What::RunStarted(_) | What::Resumed { .. }) => {}
             // The step that called it says how it ended.
             Some(What::RunEnded { .. } | What::Paused { .. }) => drop(self.called.remove(run)),
-            _ => self.called.get_mut(run).into_iter().for_each(|inside| inside.notice(notice)),
+            _ => {
+                inside.notice(notice);
+                let Voice::Kept(lines) = &mut inside.voice else { return };
+                std::mem::take(lines).iter().for_each(|line| self.say(line));
+            }
         }
     }
 
@@ -137,38 +263,40 @@ impl Reporter {
     }
 
     pub(crate) fn event(&mut self, event: &Event) {
+        self.progress.take(event);
         match &event.what {
             What::RunStarted(started) => {
                 self.began = Some(event.time);
-                say(&format!("{BOLD}{}{BOLD:#} {DIM}run {}{DIM:#}", visible(&started.workflow), started.run));
+                let line =
+                    format!("{BOLD}{}{BOLD:#} {DIM}run {}{DIM:#}", visible(&started.workflow), started.run);
+                self.say(&line);
             }
             What::Resumed { .. } => {
                 self.began.get_or_insert(event.time);
-                say(&format!("{DIM}resumed{DIM:#}"));
+                self.phase = None;
+                self.say(&format!("{DIM}resumed{DIM:#}"));
             }
             What::Finished { output, .. } | What::Unresolved { output, .. } => {
                 self.rest_of_lines(&event.at);
                 self.finished(event, output);
             }
             What::Skipped { output, .. } => {
-                self.counts.skipped += 1;
-                if self.is_crowded(&event.at) {
+                self.count(&event.at, Status::Skipped);
+                if self.crowd_of(&event.at).is_some() {
                     return;
                 }
                 let reason = output.meta.get("reason").map_or(String::new(), Value::to_string);
                 self.line(&event.at, DIM, "-", "skipped", &reason);
             }
-            What::Retrying { .. } if self.is_crowded(&event.at) => {}
+            What::Retrying { .. } if self.crowd_of(&event.at).is_some() => {}
             What::Retrying { output, until } => {
-                let pause = u64::try_from(until - event.time).unwrap_or(0);
-                let pause = spoken(std::time::Duration::from_millis(pause));
-                let note = format!("{}, again in {pause}", error_of(output));
+                let note = format!("{}, again in {}", error_of(output), pause(event.time, *until));
                 self.line(&event.at, BAD, "↻", &time_of(output), &note);
             }
             What::Expanded { count, parallel, .. } => {
-                let within_crowd = self.is_crowded(&event.at);
+                let within_crowd = self.crowd_of(&event.at).is_some();
                 if *count > ITEMS_SHOWN && !self.how.verbose {
-                    self.crowded.insert(event.at.clone());
+                    self.crowded.insert(event.at.clone(), 0);
                 }
                 if !within_crowd {
                     let unit = if *count == 1 { "item" } else { "items" };
@@ -176,77 +304,188 @@ impl Reporter {
                     self.line(&event.at, DIM, "▸", "", &format!("{count} {unit}{at_once}"));
                 }
             }
-            What::Paused { reason } => say(&format!("{DIM}paused: {reason}{DIM:#}")),
+            What::ItemRetrying { error, until } => {
+                self.failing.remove(&event.at.0);
+                let note = format!("{}, again in {}", first_line(error), pause(event.time, *until));
+                if self.shows_failure(&event.at) {
+                    self.line(&event.at, BAD, "↻", "", &note);
+                }
+            }
+            What::ItemEnded(ended) => self.item_ended(event, ended),
+            What::Paused { reason } => self.say(&format!("{DIM}paused: {reason}{DIM:#}")),
             What::RunEnded { outcome, .. } => self.ended(event.time, *outcome),
             What::Started { rerun: true, .. } => {
                 self.line(&event.at, DIM, "↻", "", "was running at the crash, runs again");
             }
-            What::Decided { .. }
-            | What::Started { .. }
-            | What::Defined { .. }
-            | What::ItemBegun { .. }
-            | What::ItemEnded(_)
-            | What::ItemRetrying { .. } => {}
+            What::Decided { .. } | What::Started { .. } | What::Defined { .. } | What::ItemBegun { .. } => {}
         }
     }
 
     fn finished(&mut self, event: &Event, output: &Output) {
+        self.count(&event.at, output.status);
+        let step = event.at.step(&self.plan).map(|step| Arc::clone(&self.plan.steps[step as usize].step));
         if output.status == Status::Completed {
-            self.counts.completed += 1;
-            if self.is_crowded(&event.at) {
+            let is_phase = step.as_ref().is_some_and(|step| matches!(step.action, Action::Phase(_)));
+            if is_phase || self.crowd_of(&event.at).is_some() {
                 return;
             }
-            let step = event.at.step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
+            let is_map = step.as_ref().is_some_and(|step| is_map(&step.action));
             let named = step.is_some_and(|step| step.id.is_some() || step.capture.is_some());
-            let note = if named { result_of(output) } else { String::new() };
+            let note = if is_map {
+                counts_of(output)
+            } else if named {
+                result_of(output)
+            } else {
+                String::new()
+            };
             self.line(&event.at, GOOD, "✓", &time_of(output), &note);
             return;
         }
-        self.counts.failed += 1;
-        self.line(&event.at, BAD, "✗", &time_of(output), &error_of(output));
-        if let Some(Datum::Here(stderr)) = &output.stderr {
-            let text = stderr.to_string();
-            let lines: Vec<&str> = text.lines().collect();
-            for line in &lines[lines.len().saturating_sub(STDERR_LINES)..] {
-                say(&format!("    {DIM}│{DIM:#} {}", visible(line)));
+        let stderr = match &output.stderr {
+            Some(Datum::Here(stderr)) => stderr.to_string(),
+            _ => String::new(),
+        };
+        let error = error_of(output);
+        if let Some((item, _)) = within_item(&event.at.0) {
+            let is_one_of_many = self.crowd_of(&event.at).is_some();
+            let label = step_label(&self.plan, &event.at);
+            let lines = if is_one_of_many { last_lines(&stderr, STDERR_LINES_OF_ITEM) } else { Vec::new() };
+            self.failing.insert(item.into(), Failing { label, error: error.clone(), stderr: lines });
+            if is_one_of_many {
+                return;
             }
         }
+        self.line(&event.at, BAD, "✗", &time_of(output), &error);
+        self.stderr(&last_lines(&stderr, STDERR_LINES));
     }
 
-    /// Whether it belongs to an item of which there are many.
-    fn is_crowded(&self, at: &Instance) -> bool {
-        let mut ends = at.0.match_indices('[').map(|(end, _)| end);
-        self.quiet || ends.any(|end| self.crowded.contains(&Instance(at.0[..end].into())))
+    /// An item is over. One of many is what is told of, one of few only when its steps do not say it.
+    fn item_ended(&mut self, event: &Event, ended: &ItemEnded) {
+        let failing = self.failing.remove(&event.at.0);
+        if ended.status == Status::Failed {
+            let error = ended.error.as_deref().map(first_line).unwrap_or_default();
+            let of_step = failing.as_ref().filter(|failing| failing.error == error);
+            let is_one_of_many = self.crowd_of(&event.at).is_some();
+            if of_step.is_none() || is_one_of_many {
+                let note = of_step.map_or(error.to_owned(), |step| format!("{}: {error}", step.label));
+                let time = spoken(Duration::from_millis(ended.duration_ms));
+                if self.shows_failure(&event.at) {
+                    self.line(&event.at, BAD, "✗", &time, &note);
+                    self.stderr(of_step.map_or(&[], |step| &step.stderr));
+                }
+            }
+        }
+        self.now_and_then(event);
     }
 
-    fn ended(&self, time: Millis, outcome: Outcome) {
-        let Counts { completed, failed, skipped } = &self.counts;
-        let mut parts = vec![format!("{completed} completed")];
-        if *failed > 0 {
-            parts.push(format!("{failed} failed"));
+    /// Whether one more item that fails is shown; when there are too many of them, that is said once.
+    fn shows_failure(&mut self, at: &Instance) -> bool {
+        let Some(crowd) = self.crowd_of(at) else { return true };
+        let Some(shown) = self.crowded.get_mut(&crowd) else { return true };
+        *shown += 1;
+        if *shown == FAILURES_SHOWN + 1 {
+            let line = format!(
+                "  {DIM}failures from here on are counted: threadline show {} --failed{DIM:#}",
+                self.run
+            );
+            self.say(&line);
+            return false;
         }
-        if *skipped > 0 {
-            parts.push(format!("{skipped} skipped"));
+        *shown <= FAILURES_SHOWN
+    }
+
+    /// A line about a list with many items, when long enough after the one before and far enough.
+    fn now_and_then(&mut self, event: &Event) {
+        if matches!(self.voice, Voice::Live(_)) {
+            return;
         }
-        let elapsed = self.began.map(|began| u64::try_from(time - began).unwrap_or(0));
-        let elapsed = elapsed.map_or(String::new(), |millis| {
-            format!(" in {}", spoken(std::time::Duration::from_millis(millis)))
+        let crowded = &self.crowded;
+        let list = self.progress.list_of_item(&event.at).filter(|list| crowded.contains_key(&list.at));
+        let Some(list) = list else { return };
+        let (then, before) = list.told;
+        let far = (list.done() - before).saturating_mul(LINES_OF_LIST) >= list.total;
+        if event.time - then < BETWEEN_LINES || !far || list.done() >= list.total {
+            return;
+        }
+        list.told = (event.time, list.done());
+        let mut note = format!("{} of {} items", list.done(), list.total);
+        if list.failed > 0 {
+            // Writing into a text cannot fail.
+            let _ = write!(note, ", {} failed", list.failed);
+        }
+        if let Some(left) = list.left(event.time) {
+            let _ = write!(note, ", about {} left", about(left));
+        }
+        let at = list.at.clone();
+        self.line(&at, DIM, "·", "", &note);
+    }
+
+    fn stderr(&mut self, lines: &[String]) {
+        for line in lines {
+            self.say(&format!("    {DIM}│{DIM:#} {}", visible(line)));
+        }
+    }
+
+    /// Counts what people call a step: nothing inside of an item, and no phase.
+    fn count(&mut self, at: &Instance, status: Status) {
+        let step = at.step(&self.plan).map(|step| &self.plan.steps[step as usize].step.action);
+        let is_phase = step.is_some_and(|action| matches!(action, Action::Phase(_)) || is_map(action));
+        if !is_phase && at.items().next().is_none() {
+            self.steps.add(status);
+        }
+    }
+
+    /// The list with many items that an execution belongs to one of.
+    fn crowd_of(&self, at: &Instance) -> Option<Instance> {
+        if self.crowded.is_empty() {
+            return None;
+        }
+        let mut owners = at.0.match_indices('[').map(|(end, _)| Instance(at.0[..end].into()));
+        owners.find(|owner| self.crowded.contains_key(owner))
+    }
+
+    fn ended(&mut self, time: Millis, outcome: Outcome) {
+        // Items that were done again are counted as they are now.
+        let items = self.progress.lists().fold(Counts::default(), |sum, list| Counts {
+            completed: sum.completed + list.completed,
+            failed: sum.failed + list.failed,
+            skipped: sum.skipped + list.skipped,
         });
+        let counts = if items.is_empty() {
+            self.steps.text("")
+        } else {
+            format!("{}; {}", self.steps.text("step"), items.text("item"))
+        };
+        let elapsed = self.began.map(|began| u64::try_from(time - began).unwrap_or(0));
+        let elapsed =
+            elapsed.map_or(String::new(), |millis| format!(" in {}", spoken(Duration::from_millis(millis))));
         let (style, word) = match outcome {
             Outcome::Completed => (GOOD, "completed"),
             Outcome::Failed => (BAD, "failed"),
         };
-        say(&format!("{style}{word}{style:#}: {}{elapsed}", parts.join(", ")));
+        self.say(&format!("{style}{word}{style:#}: {counts}{elapsed}"));
     }
 
     /// One line about a step: a mark, its label, how long it took, and what is to be said.
-    fn line(&self, at: &Instance, style: Style, mark: &str, time: &str, note: &str) {
+    fn line(&mut self, at: &Instance, style: Style, mark: &str, time: &str, note: &str) {
+        self.heading(at);
         let label = self.label(at);
         let mut line = format!("{style}{mark}{style:#} {}", visible(&label));
         let pad = self.width.saturating_sub(label.width());
         // Writing into a text cannot fail.
         let _ = write!(line, "{:pad$} {DIM}{time:>7}{DIM:#}  {}", "", visible(note));
-        say(line.trim_end());
+        self.say(line.trim_end());
+    }
+
+    /// The first line from inside of a phase stands below its name.
+    fn heading(&mut self, at: &Instance) {
+        let Some((phase, _)) = at.0.split_once('/').filter(|_| self.plan.lists[0].is_named()) else { return };
+        if self.phase.as_deref() == Some(phase) || phase.contains('[') {
+            return;
+        }
+        self.phase = Some(phase.into());
+        let line = format!("{DIM}▸{DIM:#} {}", visible(&self.label(&Instance(phase.into()))));
+        self.say(&line);
     }
 
     /// A step as its lines begin with it.
@@ -270,6 +509,9 @@ impl Reporter {
     }
 
     fn rest_of_lines(&mut self, at: &Instance) {
+        if self.partial.is_empty() {
+            return;
+        }
         for stderr in [false, true] {
             if let Some(rest) = self.partial.remove(&(at.clone(), stderr)).filter(|rest| !rest.is_empty()) {
                 self.lines(at, &rest);
@@ -277,10 +519,19 @@ impl Reporter {
         }
     }
 
-    fn lines(&self, at: &Instance, bytes: &[u8]) {
+    fn lines(&mut self, at: &Instance, bytes: &[u8]) {
         let label = self.label(at);
         for line in String::from_utf8_lossy(bytes).lines() {
-            say(&format!("  {DIM}{} │{DIM:#} {}", visible(&label), visible(line)));
+            self.say(&format!("  {DIM}{} │{DIM:#} {}", visible(&label), visible(line)));
+        }
+    }
+
+    fn say(&mut self, line: &str) {
+        match &mut self.voice {
+            // Whoever read it may be gone; the run goes on.
+            Voice::Lines => drop(writeln!(anstream::stdout(), "{line}")),
+            Voice::Kept(lines) => lines.push(line.to_owned()),
+            Voice::Live(live) => live.say(line),
         }
     }
 }
@@ -314,6 +565,11 @@ pub(crate) fn label(plan: &Plan, at: &Instance) -> String {
     format!("{}{}{}", "  ".repeat(depth(&step.number)), step.label, items(at))
 }
 
+/// A step, as people name it.
+pub(crate) fn step_label(plan: &Plan, at: &Instance) -> String {
+    at.step(plan).map_or_else(|| at.to_string(), |step| plan.steps[step as usize].label.to_string())
+}
+
 /// The items that an execution is for, `[17]` or `[3][0]`; nothing where there is none.
 pub(crate) fn items(at: &Instance) -> String {
     at.items().fold(String::new(), |text, index| text + "[" + index + "]")
@@ -322,10 +578,9 @@ pub(crate) fn items(at: &Instance) -> String {
 /// How wide the labels of a plan are, with those of the workflows that it calls; `known` are those of files.
 fn label_width<'p>(plan: &'p Plan, known: &mut BTreeMap<&'p str, usize>) -> usize {
     let mut widest = 0;
-    for step in &plan.steps {
+    for (number, step) in (0..).zip(&plan.steps) {
         // Room for the index of an item, such as `[17]`.
-        let items = step.number.split('.').filter(|word| *word == Part::Do.key()).count();
-        let width = step.label.width() + 2 * depth(&step.number) + 4 * items;
+        let width = step.label.width() + 2 * depth(&step.number) + 4 * lists_around(plan, number);
         let inside = match &step.calls {
             // A slash, and one level further.
             Some(plan) => {
@@ -344,12 +599,46 @@ fn label_width<'p>(plan: &'p Plan, known: &mut BTreeMap<&'p str, usize>) -> usiz
 
 /// How deep a step stands in the file.
 fn depth(number: &str) -> usize {
-    number.split('.').count().saturating_sub(1) / 2
+    number.split('.').count() / 2
+}
+
+fn is_map(action: &Action) -> bool {
+    matches!(action, Action::ForEach(each) if each.is_map)
+}
+
+/// The pause before another attempt.
+fn pause(now: Millis, until: Millis) -> String {
+    spoken(Duration::from_millis(u64::try_from(until - now).unwrap_or(0)))
+}
+
+/// A long time in words, without what nobody knows yet.
+pub(crate) fn about(millis: u64) -> String {
+    spoken(Duration::from_secs(millis.div_ceil(1_000)))
+}
+
+fn last_lines(text: &str, most: usize) -> Vec<String> {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(most)..].iter().map(|line| (*line).to_owned()).collect()
+}
+
+/// `998 of 1000 items, 2 failed`.
+fn counts_of(output: &Output) -> String {
+    let count = |name: &str| output.meta.get(name).and_then(Value::as_i64).unwrap_or(0);
+    let (total, failed, skipped) = (count("total"), count("failed"), count("skipped"));
+    let mut text =
+        format!("{} of {total} {}", count("successful"), if total == 1 { "item" } else { "items" });
+    for (count, word) in [(failed, "failed"), (skipped, "skipped")] {
+        if count > 0 {
+            // Writing into a text cannot fail.
+            let _ = write!(text, ", {count} {word}");
+        }
+    }
+    text
 }
 
 fn time_of(output: &Output) -> String {
     let millis = output.meta.get("execution_time_ms").and_then(Value::as_i64).unwrap_or(0);
-    spoken(std::time::Duration::from_millis(u64::try_from(millis).unwrap_or(0)))
+    spoken(Duration::from_millis(u64::try_from(millis).unwrap_or(0)))
 }
 
 fn error_of(output: &Output) -> String {
@@ -362,9 +651,4 @@ fn result_of(output: &Output) -> String {
         Datum::Here(value) => format!("→ {}", preview(value)),
         Datum::Stored { len, .. } => format!("→ {len} bytes"),
     }
-}
-
-fn say(line: &str) {
-    // Whoever read it may be gone; the run goes on.
-    let _ = writeln!(anstream::stdout(), "{line}");
 }

@@ -205,7 +205,7 @@ pub fn output_of(event: &Event) -> Option<&Output> {
 
 /// The executions that failed, were not made good, and were not forgiven by `continue_on_error`.
 #[derive(Default)]
-pub struct Failed(BTreeMap<Instance, Option<Seq>>);
+pub struct Failed(BTreeMap<Instance, Seq>);
 
 impl Failed {
     /// Takes an event.
@@ -217,13 +217,16 @@ impl Failed {
         }
         // That items failed is said by the items.
         let of_items = output.meta.get("error_type").and_then(|kind| kind.as_str()) == Some("Items");
-        let failed = output.status == Status::Failed && !of_items;
-        self.0.insert(event.at.clone(), failed.then_some(event.seq));
+        if output.status == Status::Failed && !of_items {
+            self.0.insert(event.at.clone(), event.seq);
+        } else {
+            self.0.remove(&event.at);
+        }
     }
 
     /// They, and the events that say so.
     pub fn executions(&self) -> impl Iterator<Item = (&Instance, Seq)> {
-        self.0.iter().filter_map(|(at, seq)| Some((at, (*seq)?)))
+        self.0.iter().map(|(at, seq)| (at, *seq))
     }
 }
 

@@ -2,27 +2,25 @@
 //!
 //! Items and results are stored in pieces, so that neither is ever held as a whole.
 
-use std::cell::RefCell;
 use std::time::Duration;
 
 use ecow::EcoString;
-use threadline_engine::evaluate::{FieldError, FieldErrors, Resolved};
+use threadline_engine::evaluate::{FieldErrors, Resolved};
 use threadline_engine::event::{Datum, Instance, ItemEnded, Listed, Output, Rules, Seq, Status, What};
 use threadline_engine::machine::{Counts, ItemEnding, Task};
-use threadline_engine::select::{self, Elements, Expansion, Found};
+use threadline_engine::select::{self, Expansion, Found};
 use threadline_engine::view::{ItemRef, Load as _, View, with_map};
 use threadline_engine::world::Record;
-use threadline_flow::model::{Action, ForEach, SortKey, SourceFormat};
+use threadline_flow::model::{Action, ForEach, SourceFormat};
 use threadline_flow::problem::Problem;
 use threadline_flow::shell::Bound;
 use threadline_lang::{Envelope, Number, Value};
 use threadline_store::{JournalError, Sync};
 
+use crate::choice::{Wrong, choose};
 use crate::driver::{DriveError, Notice, now};
 use crate::execute::{Attempt, Clock, Done, Executor, measured_since, node_type};
-use crate::items::{
-    self, ChunkError, ChunkWriter, Order, SelectError, SelectLimits, Selection, Sorter, Source, spool,
-};
+use crate::items::{ChunkError, ChunkWriter, Order, SelectError, Sorter, Source, spool};
 use crate::output::{self, Failure, Left};
 use crate::placed::{self, item_in_worktree};
 
@@ -41,21 +39,6 @@ enum NotSelected {
     Failed(Failure),
     /// Threadline was told to end.
     Cancelled,
-}
-
-/// What went wrong with one element.
-enum Wrong {
-    Field(FieldError),
-    Chunk(ChunkError),
-}
-
-impl std::fmt::Display for Wrong {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Field(_) => f.write_str("a field has no value"),
-            Self::Chunk(error) => error.fmt(f),
-        }
-    }
 }
 
 /// What came of the command of a source.
@@ -176,34 +159,16 @@ impl Executor<'_, '_> {
         let spool = self.private_folder();
         let (selected, record, context) =
             self.evaluate_with(task, view, &earlier.computed, |scope, session| {
-                let elements = Elements::new(each, scope);
-                let session = RefCell::new(session);
-                let mut keep = |value: &Value, index: u64| {
-                    elements.keeps(value, index, &mut session.borrow_mut()).map_err(Wrong::Field)
-                };
-                let mut keys =
-                    |value: &Value| elements.keys(value, &mut session.borrow_mut()).map_err(Wrong::Field);
-                let mut identity =
-                    |value: &Value| elements.identity(value, &mut session.borrow_mut()).map_err(Wrong::Field);
-                let orders: Vec<Order> = each.sort_by.iter().map(order).collect();
-                let selection = Selection {
-                    json_path: each.json_path.as_ref().map(|path| &path.of),
-                    keep: each.filter.is_some().then_some(&mut keep),
-                    sort: (!orders.is_empty()).then_some((&mut keys, orders.as_slice())),
-                    distinct: each.distinct.is_some().then_some(&mut identity),
-                    offset: expansion.offset,
-                    max_items: expansion.max_items,
-                };
-                let mut take = |value: Value| chunks.push(value).map_err(Wrong::Chunk);
-                items::select(source, selection, &spool, &SelectLimits::default(), &mut take)
+                let mut take = |value: Value| chunks.push(value);
+                choose((each, expansion), source, (scope, session), &spool, &mut take)
             })?;
         self.define(&record, context)?;
         match selected {
             Ok(_) => {}
             Err(SelectError::Caller(Wrong::Field(error))) => {
-                return Ok(Err(NotSelected::Fields(vec![error])));
+                return Ok(Err(NotSelected::Fields(vec![*error])));
             }
-            Err(SelectError::Caller(Wrong::Chunk(ChunkError::Journal(error)))) => return Err(error.into()),
+            Err(SelectError::Caller(Wrong::Taker(ChunkError::Journal(error)))) => return Err(error.into()),
             Err(error) => {
                 let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
                 let failure = Failure::new("Input", format!("the items: {error}{hint}"));
@@ -569,8 +534,4 @@ fn of_map(counts: Counts, elapsed: Duration, branch: Option<&str>) -> Vec<(EcoSt
     entries.push(("success_rate".into(), rate.unwrap_or(Value::NULL)));
     entries.push(("branch".into(), branch.map_or(Value::NULL, Value::from)));
     entries
-}
-
-fn order(key: &SortKey) -> Order {
-    Order { descending: key.descending, nulls_first: key.nulls_first.unwrap_or(false) }
 }

@@ -4,6 +4,7 @@
 //! - `execute`: one command from its evaluation to its event.
 //! - `each`: the items of a list, from the event with the list to the event with their results.
 //! - `placed`: items in worktrees of their own.
+//! - [`choice`]: which elements of a source are the items of a step.
 //! - [`items`]: work items from wherever they come, selected in order and stored in chunks.
 //! - `called`: a step that calls a workflow, which is a run of its own.
 //! - [`again`]: a run of the journal, read again.
@@ -16,6 +17,7 @@
 pub mod again;
 mod bell;
 mod called;
+pub mod choice;
 pub mod driver;
 mod each;
 mod execute;

@@ -9,7 +9,7 @@ use ecow::EcoString;
 use threadline_engine::Hash;
 use threadline_engine::event::{Datum, Event, RunStarted, Seq};
 use threadline_engine::replay::{self, Fold, Look, Seen};
-use threadline_engine::view::RunNames;
+use threadline_engine::view::{ItemRef, Load as _, RunNames};
 use threadline_engine::world::Replay;
 use threadline_flow::files;
 use threadline_flow::load::load;
@@ -145,6 +145,11 @@ impl History<'_> {
     /// What an event says that a step left.
     pub(crate) fn output(&self, seq: Seq) -> Result<Arc<Envelope>, Failure> {
         self.values.output(seq).map_err(|error| of_journal(&error))
+    }
+
+    /// An item of a list.
+    pub(crate) fn item(&self, item: ItemRef) -> Result<Value, Failure> {
+        (&self.values).item(item).map_err(|error| of_journal(&error))
     }
 
     /// A value of the journal.

@@ -3,6 +3,7 @@
 pub(crate) mod check;
 pub(crate) mod expect;
 pub(crate) mod explain;
+pub(crate) mod failed;
 pub(crate) mod graph;
 pub(crate) mod history;
 pub(crate) mod init;

@@ -2,6 +2,8 @@
 //!
 //! Nothing is run and nothing is written. Files and the environment are read; commands and declared kinds are not asked.
 
+mod items;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -23,6 +25,7 @@ use threadline_lang::{
 use threadline_runner::process::{Control, Environment};
 use threadline_runner::world::{Commands, Folder, RealWorld};
 
+use self::items::{Items, List};
 use super::explain::json::tree;
 use super::explain::told::field_of;
 use super::history::project;
@@ -58,9 +61,10 @@ pub(crate) fn preview(call: &Preview) -> Result<(), Failure> {
     });
     let run = run_scope(&plan, inputs, payload(&call.what, &plan.workflow)?);
     let here = project.here();
+    let mut lists: BTreeMap<StepNumber, Items> = BTreeMap::new();
     let mut look = |number: StepNumber, what: Looked| {
         let step = &plan.steps[number as usize];
-        let scope = step_scope(&plan, number, &run);
+        let scope = items::with_first(&plan, number, &lists, step_scope(&plan, number, &run));
         let cwd = step.step.cwd.as_ref().and_then(|cwd| Some(cwd.of.as_plain()?.into_owned()));
         world.0.folder.enter(cwd.map_or_else(|| here.to_owned(), |cwd| here.join(cwd)));
         let session =
@@ -78,13 +82,20 @@ pub(crate) fn preview(call: &Preview) -> Result<(), Failure> {
             Looked::Variables => looking.shared(),
             Looked::Step => looking.step(),
         }
-        looking.fields
+        let fields = looking.fields;
+        if let (Action::ForEach(each), Looked::Step) = (&step.step.action, what) {
+            let session = Session::new(&mut world).limits(&plan.workflow.syntax.limits);
+            let list = List { plan: &plan, number, each, project: &project };
+            lists.insert(number, list.items(&fields, &scope, session));
+        }
+        fields
     };
     let numbers = (0..).take(plan.steps.len());
     let foreseen = Foresight {
         // These read nothing that a step makes, so every step sees them as the first one does.
         env: numbers.clone().take(1).flat_map(|number| look(number, Looked::Variables)).collect(),
         steps: numbers.map(|number| look(number, Looked::Step)).collect(),
+        lists,
     };
     if call.json {
         return print(&format!("{}\n", foreseen.json(&plan).to_json(JsonStyle::Compact)));
@@ -107,6 +118,8 @@ struct Foresight {
     env: Vec<Foreseen>,
     /// The fields of each step.
     steps: Vec<Vec<Foreseen>>,
+    /// The items of each step that has some.
+    lists: BTreeMap<StepNumber, Items>,
 }
 
 /// The world before a run: what is there can be read, what has to be done is not.
@@ -263,8 +276,9 @@ impl<'p> Looking<'p, '_> {
                     model::Source::File { path, .. } => self.template(path),
                     model::Source::Shell { text, .. } => self.shell(text),
                 }
-                self.setting(each.parallel.as_ref());
+                self.setting(each.offset.as_ref());
                 self.setting(each.max_items.as_ref());
+                self.setting(each.parallel.as_ref());
             }
         }
     }
@@ -452,7 +466,7 @@ fn foreach_of(plan: &Plan, list: ListNumber) -> Option<StepNumber> {
     let mut list = list;
     loop {
         let (owner, part) = plan.lists[list as usize].parent?;
-        if part == Part::Do {
+        if part == Part::Do && matches!(plan.steps[owner as usize].step.action, Action::ForEach(_)) {
             return Some(owner);
         }
         list = plan.steps[owner as usize].list;
@@ -523,7 +537,7 @@ impl Foresight {
         for field in &self.env {
             field_text(field, full, &mut out);
         }
-        for (step, fields) in plan.steps.iter().zip(&self.steps) {
+        for ((number, step), fields) in (0..).zip(&plan.steps).zip(&self.steps) {
             if !out.is_empty() {
                 out.push('\n');
             }
@@ -531,13 +545,17 @@ impl Foresight {
             let (line, column) = line_column(file.text(), start);
             let _ = writeln!(
                 out,
-                "{BOLD}{}{BOLD:#}  {DIM}{}:{line}:{column}, step {}{DIM:#}",
+                "{BOLD}{}{BOLD:#}  {DIM}{}:{line}:{column}, step {}{}{DIM:#}",
                 visible(&step.label),
                 file.name(),
-                step.number
+                step.number,
+                items::of_first(plan, number, &self.lists)
             );
             for field in fields {
                 field_text(field, full, &mut out);
+            }
+            if let Some(items) = self.lists.get(&number) {
+                items.text(full, &mut out);
             }
         }
         out
@@ -608,13 +626,15 @@ impl Foresight {
     fn json(&self, plan: &Plan) -> Value {
         let fields =
             |fields: &[Foreseen]| Value::list(fields.iter().map(field_json).collect()).unwrap_or_default();
-        let steps = plan.steps.iter().zip(&self.steps).map(|(step, foreseen)| {
-            object([
-                ("step", step.label.as_str().into()),
+        let steps = (0..).zip(&plan.steps).zip(&self.steps).map(|((number, step), foreseen)| {
+            let mut entries = vec![
+                ("step", Value::from(step.label.as_str())),
                 ("number", step.number.as_str().into()),
                 ("action", step.step.action.name().key().into()),
                 ("fields", fields(foreseen)),
-            ])
+            ];
+            entries.extend(self.lists.get(&number).map(|items| ("items", items.json())));
+            Value::object(entries.into_iter().map(|(key, value)| (key.into(), value))).unwrap_or_default()
         });
         object([
             ("file", plan.workflow.file.name().into()),

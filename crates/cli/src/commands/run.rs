@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use ecow::EcoString;
 use threadline_engine::Hash;
@@ -20,6 +19,7 @@ use threadline_runner::driver::{self, DriveError, Ending, Notice, Setup, Stop, W
 use threadline_runner::process::{self, Control};
 use threadline_runner::project::Project;
 use threadline_runner::signals::{Listener, State};
+use threadline_runner::values::Values;
 use threadline_store::{Journal, NewRun, Reader, RunId, Store};
 
 use super::check::planned_with;
@@ -28,8 +28,10 @@ use super::{MAX_REPORTS, print};
 use crate::arguments::{InFlight, Resume, Run, Watch};
 use crate::exit::Failure;
 use crate::inputs::{self, Setting};
+use crate::progress::Progress;
 use crate::report::{self, Report, Source};
 use crate::reporter::{How, Reporter};
+use crate::screen::{BETWEEN_DRAWINGS, Screen};
 use crate::{stats, stream};
 
 /// The time that processes of a killed run have to end.
@@ -88,14 +90,16 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
         start_time: started_at.into(),
     };
     let started = What::RunStarted(started);
-    let driven =
-        drive(Journal::new(&store, lease), &project, prepared.plan, names, &call.watch, None, |setup| {
+    let progress = Progress::default();
+    let journal = Journal::new(&store, lease);
+    let (driven, failed) =
+        drive(journal, &project, prepared.plan, names, &call.watch, None, progress, |setup| {
             driver::begin(setup, started)
         });
     if call.watch.stats {
         stats::print(&store);
     }
-    ended(&store, &id, driven, &call.watch)
+    ended(&store, &id, driven, failed, &call.watch)
 }
 
 /// `threadline resume`
@@ -117,9 +121,33 @@ pub(crate) fn resume(call: &Resume) -> Result<(), Failure> {
     let lease = store.lease(&history.info.id).map_err(|error| of_store(&error))?;
     // What a killed Threadline left behind must not work beside its successor.
     process::end_left_over(&id, GRACE);
-    let fold = history.each(|_, _| Ok(()))?;
-    if fold.machine.stage() == Stage::Ended(Outcome::Completed) {
-        return print(&format!("run {id} is completed, there is nothing to resume\n"));
+    let mut progress = Progress::default();
+    let fold = history.each(|_, event| {
+        progress.take(event);
+        Ok(())
+    })?;
+    let (stage, let_fail) = (fold.machine.stage(), fold.machine.let_items_fail());
+    match stage {
+        Stage::Ended(Outcome::Completed) if call.failed && !let_fail => {
+            return print(&format!("no item of run {id} failed, there is nothing to do again\n"));
+        }
+        Stage::Ended(Outcome::Completed) if !call.failed => {
+            let failed = progress.failed.len();
+            if let_fail {
+                report::print_note(&format!(
+                    "{} failed; `threadline resume {id} --failed` does {} again",
+                    count_of(failed),
+                    if failed == 1 { "it" } else { "them" }
+                ));
+            }
+            return print(&format!("run {id} is completed, there is nothing to resume\n"));
+        }
+        Stage::Ended(Outcome::Failed) if call.failed && progress.failed.is_empty() => {
+            return print(&format!(
+                "no item of run {id} failed; `threadline resume {id}` tries the step that failed again\n"
+            ));
+        }
+        _ => {}
     }
     note_changed_file(&history);
     let context = history.context(fold.machine.defined())?;
@@ -131,13 +159,13 @@ pub(crate) fn resume(call: &Resume) -> Result<(), Failure> {
     });
     let History { plan, names, .. } = history;
     let journal = Journal::new(&store, lease);
-    let driven = drive(journal, &project, plan, names, &watch, in_flight, |setup| {
-        driver::resume(setup, fold.machine, context, false)
+    let (driven, failed) = drive(journal, &project, plan, names, &watch, in_flight, progress, |setup| {
+        driver::resume(setup, fold.machine, context, call.failed)
     });
     if watch.stats {
         stats::print(&store);
     }
-    ended(&store, &id, driven, &watch)
+    ended(&store, &id, driven, failed, &watch)
 }
 
 /// A run goes on with the text that it began with, whatever has become of the file.
@@ -158,7 +186,11 @@ fn note_changed_file(history: &History<'_>) {
     }
 }
 
-/// Opens everything that a run needs, and drives it.
+/// Opens everything that a run needs, and drives it. How it ended, and how many items are failed then.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "each is a thing of its own, and two callers have them at hand"
+)]
 fn drive<'a>(
     journal: Journal<'a>,
     project: &'a Project,
@@ -166,31 +198,49 @@ fn drive<'a>(
     names: RunNames,
     watch: &Watch,
     in_flight: Option<OnCrash>,
+    progress: Progress,
     go: impl FnOnce(Setup<'a>) -> Result<Ending, DriveError>,
-) -> Result<Ending, DriveError> {
+) -> (Result<Ending, DriveError>, usize) {
     // Where orphans cannot be adopted they are still found by their mark.
     let _ = process::adopt_orphans();
     let (control, stop) = (Control::new(), Stop::default());
-    let asked = stop.clone();
+    let trace = watch.trace_variables;
+    let how = How { verbose: watch.verbose, trace };
+    let mut reporter = Reporter::new(Arc::clone(&plan), journal.run().as_str(), how, progress);
+    let screen = if watch.json || watch.verbose { None } else { Screen::of_stdout() };
+    let is_drawn = screen.is_some();
+    if let Some(screen) = screen {
+        let worktrees = project.worktrees(journal.run().as_str());
+        let values = Values::new(journal.store().reader(), journal.run().clone(), worktrees);
+        reporter = reporter.live(screen, values);
+    }
+    let reporter = Arc::new(Mutex::new(reporter));
+    let (notes, noted) = mpsc::channel();
+    let (asked, of_signals) = (stop.clone(), notes.clone());
     // Without signals a run can still be killed and resumed.
     let _listener = Listener::start(control.clone(), move |state| {
         asked.ask();
         if state == State::Stopping {
-            report::print_note("stopping: what runs comes to its end, nothing new begins; once more ends it");
+            let note = "stopping: what runs comes to its end, nothing new begins; once more ends it";
+            // Where something is drawn, whoever draws makes place for it.
+            if !is_drawn || of_signals.send(Some(note)).is_err() {
+                report::print_note(note);
+            }
         }
     });
-    let trace = watch.trace_variables;
+    let watcher = Arc::clone(&reporter);
     let observer: driver::Observer<'a> = if watch.json {
         let plan = Arc::clone(&plan);
-        Box::new(move |notice: Notice| stream::notice(&plan, trace, &notice))
-    } else {
-        let how = How { verbose: watch.verbose, trace };
-        let reporter = Mutex::new(Reporter::new(Arc::clone(&plan), how));
         Box::new(move |notice: Notice| {
-            reporter.lock().unwrap_or_else(std::sync::PoisonError::into_inner).notice(&notice);
+            if let Notice::Event(event) = &notice {
+                locked(&watcher).recall(event);
+            }
+            stream::notice(&plan, trace, &notice);
         })
+    } else {
+        Box::new(move |notice: Notice| locked(&watcher).notice(&notice))
     };
-    go(Setup {
+    let setup = Setup {
         plan,
         journal,
         project,
@@ -203,11 +253,49 @@ fn drive<'a>(
         in_flight,
         within: None,
         observer,
-    })
+    };
+    let driven = std::thread::scope(|threads| {
+        if is_drawn {
+            threads.spawn(|| paint(&reporter, noted));
+        }
+        let driven = go(setup);
+        // Nobody listens where nothing is drawn.
+        let _ = notes.send(None);
+        driven
+    });
+    let mut reporter = locked(&reporter);
+    reporter.aside();
+    let failed = reporter.failed_items();
+    (driven, failed)
+}
+
+fn locked<'r, 'a>(reporter: &'r Mutex<Reporter<'a>>) -> MutexGuard<'r, Reporter<'a>> {
+    reporter.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Draws how far a run is, a few times a second, and makes place for notes, until the end is noted.
+fn paint(reporter: &Mutex<Reporter<'_>>, noted: mpsc::Receiver<Option<&str>>) {
+    loop {
+        match noted.recv_timeout(BETWEEN_DRAWINGS) {
+            Ok(Some(note)) => {
+                let mut reporter = locked(reporter);
+                reporter.aside();
+                report::print_note(note);
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) => locked(reporter).tick(),
+            Ok(None) | Err(mpsc::RecvTimeoutError::Disconnected) => return,
+        }
+    }
 }
 
 /// What a run came to, as an exit code and as words.
-fn ended(store: &Store, id: &str, driven: Result<Ending, DriveError>, watch: &Watch) -> Result<(), Failure> {
+fn ended(
+    store: &Store,
+    id: &str,
+    driven: Result<Ending, DriveError>,
+    failed: usize,
+    watch: &Watch,
+) -> Result<(), Failure> {
     process::end_left_over(id, GRACE);
     let note = |message: &str| {
         if !watch.json {
@@ -215,7 +303,16 @@ fn ended(store: &Store, id: &str, driven: Result<Ending, DriveError>, watch: &Wa
         }
     };
     match driven {
-        Ok(Ending::Ended(Outcome::Completed)) => Ok(()),
+        Ok(Ending::Ended(Outcome::Completed)) => {
+            if failed > 0 {
+                note(&format!(
+                    "{} failed: `threadline show {id} --failed`; `threadline resume {id} --failed` does {} again",
+                    count_of(failed),
+                    if failed == 1 { "it" } else { "them" }
+                ));
+            }
+            Ok(())
+        }
         Ok(Ending::Ended(Outcome::Failed)) => {
             if !watch.json {
                 let history = History::open(store.reader(), id)?;
@@ -254,6 +351,10 @@ fn ended(store: &Store, id: &str, driven: Result<Ending, DriveError>, watch: &Wa
             Err(cannot_start(&format!("event {} of run `{id}` does not fit: {}", misfit.seq, misfit.why)))
         }
     }
+}
+
+fn count_of(items: usize) -> String {
+    if items == 1 { "1 item".to_owned() } else { format!("{items} items") }
 }
 
 /// A workflow that can run, with the caller's values.

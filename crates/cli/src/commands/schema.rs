@@ -18,6 +18,7 @@ pub(crate) fn schema(call: &Schema) -> Result<(), Failure> {
         SchemaKind::Events => events(),
         SchemaKind::Expectations => threadline_expect::schema(),
         SchemaKind::Outcomes => outcomes(),
+        SchemaKind::FailedItems => failed_items(),
     };
     print(&format!("{}\n", schema.to_json(JsonStyle::Pretty)))
 }
@@ -164,4 +165,28 @@ fn outcomes() -> Value {
     let body =
         entries(vec![("type", "array".into()), ("items", outcome), ("$defs", entries(vec![("line", line)]))]);
     described("What `expect --format json` prints", &body)
+}
+
+fn failed_items() -> Value {
+    let or_null = |kind: &str, about: &str| {
+        entries(vec![("type", words([kind, "null"])), ("description", about.into())])
+    };
+    let properties = vec![
+        ("at", typed("string", "the item, such as `map[17]`; 17 is its index")),
+        ("index", typed("integer", "which item of its list, from 0")),
+        ("item", any("its value")),
+        (
+            "step",
+            or_null(
+                "string",
+                "the execution that failed, such as `map[17]/2`; null when all its steps did well",
+            ),
+        ),
+        ("error", typed("string", "why it failed")),
+        ("attempts", typed("integer", "which attempt it was, from 1")),
+        ("duration_ms", typed("integer", "how long that attempt took, in milliseconds")),
+        ("branch", or_null("string", "the branch that keeps its commits, where there is one")),
+    ];
+    let required = ["at", "index", "item", "step", "error", "attempts", "duration_ms", "branch"];
+    described("A line of `show --failed --json`", &an_object(properties, &required, false))
 }

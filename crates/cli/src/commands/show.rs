@@ -14,6 +14,7 @@ use super::history::{History, reader};
 use super::{print, print_styled};
 use crate::arguments::Show;
 use crate::exit::Failure;
+use crate::progress::Progress;
 use crate::report::first_line;
 use crate::reporter::{How, Reporter};
 use crate::stream;
@@ -26,6 +27,9 @@ const PLAIN: Style = Style::new();
 pub(crate) fn show(call: &Show) -> Result<(), Failure> {
     let reader = reader(call.which.dir.as_deref())?;
     let history = History::open(&reader, &call.which.run)?;
+    if call.failed {
+        return super::failed::show(&history, call.json);
+    }
     if call.json {
         history.each(|_, event| {
             let line = stream::event_json(None, &history.plan, event).to_json(JsonStyle::Compact);
@@ -33,7 +37,12 @@ pub(crate) fn show(call: &Show) -> Result<(), Failure> {
         })?;
         return Ok(());
     }
-    let mut reporter = Reporter::new(Arc::clone(&history.plan), How::default());
+    let mut reporter = Reporter::new(
+        Arc::clone(&history.plan),
+        history.info.id.as_str(),
+        How::default(),
+        Progress::default(),
+    );
     let mut left: BTreeMap<u32, Left> = BTreeMap::new();
     history.each(|fold, event| {
         reporter.event(event);

@@ -278,7 +278,9 @@ impl Checker<'_> {
                 let other = self.plan.steps[hidden as usize].step.id.as_ref();
                 other.is_some_and(|other| step.id.as_ref().is_some_and(|id| id.of == other.of))
             };
-            if let Some(hidden) = hidden.filter(|hidden| !twice(*hidden)) {
+            // What a phase exports stands outside of it as well.
+            let itself = |hidden: StepNumber| hidden == number;
+            if let Some(hidden) = hidden.filter(|hidden| !twice(*hidden) && !itself(*hidden)) {
                 let inner = self.names.scopes[scope].of_items;
                 let place = if inner { "for each item" } else { "in this phase" };
                 let message = format!("`{}` hides the one of {} {place}", name.of, self.title(hidden));

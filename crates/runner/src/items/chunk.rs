@@ -228,13 +228,11 @@ impl ChunkReader {
         let at = at.checked_sub(1).ok_or_else(missing)?;
         let list = self.chunk(at)?;
         let within = usize::try_from(from - self.chunks.chunks[at].0).map_err(|_| missing())?;
-        match within {
-            0 => Ok(list),
-            _ => {
-                let rest = list.as_list().and_then(|items| items.get(within..)).ok_or_else(missing)?;
-                Value::list(rest.to_vec()).map_err(|Oversized(_)| missing())
-            }
+        if within == 0 {
+            return Ok(list);
         }
+        let rest = list.as_list().and_then(|items| items.get(within..)).ok_or_else(missing)?;
+        Value::list(rest.to_vec()).map_err(|Oversized(_)| missing())
     }
 
     fn chunk(&self, at: usize) -> Result<Value, ChunkError> {

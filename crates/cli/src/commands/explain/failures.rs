@@ -8,6 +8,7 @@ use threadline_flow::plan::Plan;
 
 use super::super::history::History;
 use super::json::label;
+use super::target::Target;
 use super::text::Teller;
 use super::told::{Readers, Referenced, Told, last_of_each, tell};
 use crate::exit::Failure;
@@ -24,17 +25,22 @@ const MAX_REFERENCES: usize = 10;
 
 /// The steps that failed, as text; nothing when none did.
 pub(crate) fn failures(history: &History<'_>) -> Result<String, Failure> {
-    let Some(target) = super::failed(history)? else { return Ok(String::new()) };
-    let told = tell(history, &target)?;
+    let mut failed = super::failed(history)?;
+    if failed.is_empty() {
+        return Ok(String::new());
+    }
+    let more = failed.len().saturating_sub(MAX_STEPS);
+    failed.truncate(MAX_STEPS);
+    let told = tell(history, &Target::executions(&history.plan, failed))?;
     let told = last_of_each(&told);
     let readers = Readers::new();
     let teller = Teller { history, readers: &readers, full: false, wide: false };
     let mut out = String::new();
-    for one in told.iter().take(MAX_STEPS) {
+    for one in &told {
         out.push('\n');
         out.push_str(&failure(&teller, one)?);
     }
-    if let Some(more) = told.len().checked_sub(MAX_STEPS).filter(|more| *more > 0) {
+    if more > 0 {
         // Writing into a text cannot fail.
         let _ = writeln!(out, "\n{more} more failed: `threadline explain {}`", history.info.id);
     }

@@ -35,10 +35,13 @@ pub(crate) fn explain(call: &Explain) -> Result<(), Failure> {
     let history = History::open(&reader, &call.which.run)?;
     let target = match &call.step {
         Some(step) => named(&history, step)?,
-        None => match failed(&history)? {
-            Some(target) => target,
-            None => return choose(&history, call),
-        },
+        None => {
+            let failed = failed(&history)?;
+            if failed.is_empty() {
+                return choose(&history, call);
+            }
+            Target::executions(&history.plan, failed)
+        }
     };
     let way = if call.back { Some(Way::Back) } else { call.forward.then_some(Way::Forward) };
     if let Some(way) = way {
@@ -77,14 +80,13 @@ fn named(history: &History<'_>, text: &str) -> Result<Target, Failure> {
 }
 
 /// The executions that failed, were not made good, and were not forgiven by `continue_on_error`.
-pub(crate) fn failed(history: &History<'_>) -> Result<Option<Target>, Failure> {
+pub(crate) fn failed(history: &History<'_>) -> Result<Vec<Instance>, Failure> {
     let mut failed = Failed::default();
     history.each(|_, event| {
         failed.take(&history.plan, event);
         Ok(())
     })?;
-    let failed: Vec<Instance> = failed.executions().map(|(at, _)| at.clone()).collect();
-    Ok((!failed.is_empty()).then(|| Target::executions(&history.plan, failed)))
+    Ok(failed.executions().map(|(at, _)| at.clone()).collect())
 }
 
 /// There is a step, and nothing of it was evaluated.

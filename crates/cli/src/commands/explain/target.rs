@@ -103,7 +103,7 @@ fn step(plan: &Plan, text: &str) -> Option<Target> {
         let found: Vec<StepNumber> = (0..).zip(&plan.steps).filter(named).map(|(number, _)| number).collect();
         (!found.is_empty()).then_some(found)
     })?;
-    let steps = if items.is_empty() { steps } else { of_items(plan, &steps, items.len()) };
+    let steps = of_items(plan, &steps, items.len());
     Some(Target { items, ..Target::of(steps) })
 }
 
@@ -114,16 +114,17 @@ fn items(text: &str) -> Option<(&str, Vec<u64>)> {
     Some((name, indexes.collect::<Option<Vec<u64>>>()?))
 }
 
-/// An item of a `foreach` means the steps inside it.
+/// An item of a list means the steps inside it, and so does a phase.
 fn of_items(plan: &Plan, steps: &[StepNumber], count: usize) -> Vec<StepNumber> {
     let mut found = Vec::new();
     for number in steps {
-        let step = &plan.steps[*number as usize];
-        let is_foreach = matches!(step.step.action, Action::ForEach(_));
-        if is_foreach && depth(&step.number) + 1 == count {
-            let inside = format!("{}.{}.", step.number, Part::Do.key());
-            let below = (0..).zip(&plan.steps).filter(|(_, step)| step.number.starts_with(&inside));
-            found.extend(below.map(|(number, _)| number));
+        let opens = match plan.steps[*number as usize].step.action {
+            Action::ForEach(_) => lists_around(plan, *number) + 1 == count,
+            Action::Phase(_) => count == 0,
+            _ => false,
+        };
+        if opens {
+            found.extend((0..).take(plan.steps.len()).filter(|inner| stands_in(plan, *inner, *number)));
         } else {
             found.push(*number);
         }
@@ -131,7 +132,21 @@ fn of_items(plan: &Plan, steps: &[StepNumber], count: usize) -> Vec<StepNumber> 
     found
 }
 
-/// In how many `foreach` a step stands.
-fn depth(number: &str) -> usize {
-    number.split('.').filter(|word| *word == Part::Do.key()).count()
+/// The step whose part a step stands in, and the part.
+fn owner(plan: &Plan, number: StepNumber) -> Option<(StepNumber, Part)> {
+    plan.lists[plan.steps[number as usize].list as usize].parent
+}
+
+/// Whether a step is part of another, also of a part of it.
+fn stands_in(plan: &Plan, inner: StepNumber, outer: StepNumber) -> bool {
+    std::iter::successors(owner(plan, inner), |(number, _)| owner(plan, *number))
+        .any(|(number, part)| number == outer && part == Part::Do)
+}
+
+/// In the items of how many lists a step stands.
+pub(crate) fn lists_around(plan: &Plan, number: StepNumber) -> usize {
+    let is_list = |number: StepNumber| matches!(plan.steps[number as usize].step.action, Action::ForEach(_));
+    std::iter::successors(owner(plan, number), |(number, _)| owner(plan, *number))
+        .filter(|(number, part)| *part == Part::Do && is_list(*number))
+        .count()
 }

@@ -439,9 +439,11 @@ pub(crate) fn field_of(step: &PlannedStep, origin: Option<&Origin>) -> String {
         }
         // What the tool of a server is given is one field.
         "params" if step.step.tool.is_none() => "params".to_owned(),
-        "env" | "http" | "params" | "with" | "write_file" => words.next().map_or(path.to_owned(), |second| {
-            format!("{first}.{}", second.split('[').next().unwrap_or(second))
-        }),
+        "env" | "http" | "params" | "variables" | "with" | "write_file" => {
+            words.next().map_or(path.to_owned(), |second| {
+                format!("{first}.{}", second.split('[').next().unwrap_or(second))
+            })
+        }
         "agents" => "command".to_owned(),
         "servers" => "server".to_owned(),
         "claude" => "message".to_owned(),

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use threadline_engine::event::Status;
 use threadline_engine::replay::output_of;
+use threadline_flow::model::Action;
 use threadline_flow::plan::{Plan, Source};
 
 use super::check::{planned, reports};
@@ -79,7 +80,7 @@ fn drawing(call: &Graph) -> Result<Drawing, Failure> {
     let history = History::open(&reader, &call.what)?;
     let mut statuses: BTreeMap<usize, Status> = BTreeMap::new();
     history.each(|_, event| {
-        let position = event.at.0.parse::<usize>().ok().and_then(|at| at.checked_sub(1));
+        let position = history.plan.lists[0].position(&event.at.0);
         if let (Some(position), Some(output)) = (position, output_of(event)) {
             statuses.insert(position, output.status);
         }
@@ -93,7 +94,11 @@ fn of_plan(plan: &Plan, statuses: &BTreeMap<usize, Status>) -> Drawing {
     let nodes = list.steps.iter().enumerate().map(|(at, number)| {
         let planned = &plan.steps[*number as usize];
         let status = statuses.get(&at).copied();
-        Drawn { label: planned.label.to_string(), kind: planned.step.action.name().key(), status }
+        let kind = match &planned.step.action {
+            Action::ForEach(each) if each.is_map => "map",
+            action => action.name().key(),
+        };
+        Drawn { label: planned.label.to_string(), kind, status }
     });
     let nodes: Vec<Drawn> = nodes.collect();
     let mut edges = Vec::new();

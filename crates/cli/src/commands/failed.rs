@@ -1,0 +1,92 @@
+//! `threadline show RUN --failed`: the items that failed, and nothing else.
+
+use std::collections::BTreeMap;
+
+use anstyle::{AnsiColor, Style};
+use threadline_lang::Value;
+use threadline_lang::diag::excerpt;
+use threadline_lang::value::JsonStyle;
+
+use super::explain::failures::handle;
+use super::explain::json::{label, number};
+use super::history::History;
+use super::{object, print, print_styled};
+use crate::exit::Failure;
+use crate::failed::{FailedItem, FailedItems, item_of};
+use crate::report::first_line;
+use crate::table::Table;
+
+const BAD: Style = AnsiColor::Red.on_default().bold();
+const DIM: Style = Style::new().dimmed();
+const PLAIN: Style = Style::new();
+
+/// The items of a run that failed, in their last state.
+pub(crate) fn show(history: &History<'_>, json: bool) -> Result<(), Failure> {
+    let mut failed = FailedItems::default();
+    history.each(|_, event| {
+        failed.take(event);
+        Ok(())
+    })?;
+    if json {
+        for item in failed.iter() {
+            print(&format!("{}\n", item_json(history, item)?.to_json(JsonStyle::Compact)))?;
+        }
+        return Ok(());
+    }
+    let id = &history.info.id;
+    let Some(first) = failed.iter().next() else {
+        return print(&format!("no item of run {id} failed\n"));
+    };
+    let mut table = Table::default();
+    let mut lists: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for item in failed.iter() {
+        table.row(row(history, item)?);
+        if let Some((owner, _)) = item_of(&item.at.0) {
+            lists.entry(owner).or_insert((0, item.of)).0 += 1;
+        }
+    }
+    let mut out = table.text("");
+    out.push('\n');
+    for (owner, (count, of)) in lists {
+        out.push_str(&format!("{count} of {of} items of `{owner}` failed\n"));
+    }
+    let about =
+        first.step.as_ref().map_or_else(|| format!("'{}'", first.at), |step| handle(&history.plan, step));
+    out.push_str(&format!(
+        "{DIM}threadline explain {id} {about}{DIM:#} says what a step read, \
+         {DIM}threadline resume {id} --failed{DIM:#} does them again\n"
+    ));
+    print_styled(&out)
+}
+
+fn row(history: &History<'_>, item: &FailedItem) -> Result<[(Style, String); 5], Failure> {
+    let error = item.ended.error.as_deref().unwrap_or_default();
+    let step = item.step.as_ref().map(|step| label(history, step)).unwrap_or_default();
+    let mut more = Vec::new();
+    if item.ended.attempts > 1 {
+        more.push(format!("{} attempts", item.ended.attempts));
+    }
+    more.extend(item.ended.branch.as_ref().map(|branch| format!("branch {branch}")));
+    Ok([
+        (BAD, format!("✗ {}", item.at)),
+        (PLAIN, excerpt(&history.item(item.item)?)),
+        (DIM, step),
+        (PLAIN, first_line(error).to_owned()),
+        (DIM, more.join(", ")),
+    ])
+}
+
+fn item_json(history: &History<'_>, item: &FailedItem) -> Result<Value, Failure> {
+    let text = |text: Option<&str>| text.map_or(Value::NULL, Value::from);
+    let ended = &item.ended;
+    Ok(object([
+        ("at", item.at.0.as_str().into()),
+        ("index", number(item.item.index)),
+        ("item", history.item(item.item)?),
+        ("step", text(item.step.as_ref().map(|step| step.0.as_str()))),
+        ("error", ended.error.as_deref().unwrap_or_default().into()),
+        ("attempts", number(ended.attempts.into())),
+        ("duration_ms", number(ended.duration_ms)),
+        ("branch", text(ended.branch.as_deref())),
+    ]))
+}

@@ -1,0 +1,181 @@
+//! The items of a list before a run: how many there are and the first of them, where their source is there now.
+//!
+//! They are chosen as a run chooses them. A command is never run for it.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::io::BufReader;
+
+use anstyle::Style;
+use threadline_engine::evaluate::FieldError;
+use threadline_engine::select::{self, Expansion, Found};
+use threadline_engine::view::{ItemRef, ItemView, with_item};
+use threadline_flow::model::{Action, ForEach};
+use threadline_flow::plan::{Plan, StepNumber};
+use threadline_lang::diag::excerpt;
+use threadline_lang::value::JsonStyle;
+use threadline_lang::{Entry, Scope, Session, Value};
+use threadline_runner::choice::{Wrong, choose};
+use threadline_runner::items::{SelectError, Source};
+use threadline_runner::project::Project;
+
+use super::super::explain::json::number;
+use super::super::object;
+use super::{Foreseen, foreach_of, layer};
+use crate::report::{first_line, visible};
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+
+/// So many items are shown.
+const SHOWN: usize = 3;
+
+/// The items of a list, or why they are not known.
+pub(super) struct Items(Result<Chosen, String>);
+
+struct Chosen {
+    /// How many there are to choose from, where all were looked at.
+    of: Option<u64>,
+    count: u64,
+    first: Vec<Value>,
+}
+
+/// A step that has items.
+pub(super) struct List<'p> {
+    pub(super) plan: &'p Plan,
+    pub(super) number: StepNumber,
+    pub(super) each: &'p ForEach,
+    pub(super) project: &'p Project,
+}
+
+impl List<'_> {
+    /// Looks for the items of the step whose fields are these.
+    pub(super) fn items(&self, fields: &[Foreseen], scope: &Scope, mut session: Session<'_>) -> Items {
+        let unknown = fields.iter().flat_map(|field| &field.references);
+        let unknown = unknown.filter_map(|known| Some((known, known.value.as_ref().err()?))).next();
+        if let Some((known, why)) = unknown {
+            return Items(Err(format!("not known yet: `{}` is {why}", known.reference)));
+        }
+        let expansion = match select::expand(self.plan, self.number, scope, &mut session) {
+            Ok(expansion) => expansion,
+            Err(errors) => return Items(Err(self.problem(errors.first()))),
+        };
+        Items(self.chosen(&expansion, scope, &mut session))
+    }
+
+    fn chosen(
+        &self,
+        expansion: &Expansion,
+        scope: &Scope,
+        session: &mut Session<'_>,
+    ) -> Result<Chosen, String> {
+        let source = match &expansion.source {
+            Found::List(value) => Source::Value { name: "the list".to_owned(), value },
+            Found::File { path, format } => {
+                let file = self.project.open(path, self.project.here());
+                let file = file.map_err(|error| format!("cannot be read now: {}", error.message))?;
+                let read = Box::new(BufReader::new(file));
+                Source::Stream { name: path.clone(), read, format: *format }
+            }
+            Found::Shell { .. } => {
+                return Err("known when the command has run; a preview runs nothing".to_owned());
+            }
+        };
+        let mut first = Vec::new();
+        let mut take = |value: Value| -> Result<(), Infallible> {
+            if first.len() < SHOWN {
+                first.push(value);
+            }
+            Ok(())
+        };
+        let spool = std::env::temp_dir();
+        let counts = choose((self.each, expansion), source, (scope, session), &spool, &mut take);
+        match counts {
+            Ok(counts) => {
+                Ok(Chosen { of: counts.complete.then_some(counts.read), count: counts.given, first })
+            }
+            Err(SelectError::Caller(Wrong::Field(error))) => Err(self.problem(Some(&error))),
+            Err(error) => {
+                let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+                Err(format!("{error}{hint}"))
+            }
+        }
+    }
+
+    fn problem(&self, error: Option<&FieldError>) -> String {
+        let text = self.plan.workflow.file.text();
+        error.map_or_else(String::new, |error| error.problem(text).message)
+    }
+}
+
+impl Items {
+    pub(super) fn text(&self, full: bool, out: &mut String) {
+        let shown = |value: &Value| if full { value.to_json(JsonStyle::Compact) } else { excerpt(value) };
+        // Writing into a text cannot fail.
+        let _ = match &self.0 {
+            Err(why) => writeln!(out, "  {BOLD}items{BOLD:#} {DIM}{}{DIM:#}", visible(first_line(why))),
+            Ok(Chosen { of: Some(of), count, .. }) if of != count => {
+                writeln!(out, "  {BOLD}items{BOLD:#} {count} {DIM}of {of}{DIM:#}")
+            }
+            Ok(Chosen { count, .. }) => writeln!(out, "  {BOLD}items{BOLD:#} {count}"),
+        };
+        let Ok(Chosen { count, first, .. }) = &self.0 else { return };
+        for (index, item) in first.iter().enumerate() {
+            let _ = writeln!(out, "    {DIM}[{index}]{DIM:#} {}", visible(&shown(item)));
+        }
+        if *count > first.len() as u64 {
+            let _ = writeln!(out, "    {DIM}…{DIM:#}");
+        }
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let (count, first, why) = match &self.0 {
+            Ok(chosen) => {
+                (number(chosen.count), Value::list(chosen.first.clone()).unwrap_or_default(), Value::NULL)
+            }
+            Err(why) => (Value::NULL, Value::NULL, why.as_str().into()),
+        };
+        object([("known", self.0.is_ok().into()), ("count", count), ("first", first), ("why", why)])
+    }
+
+    fn first(&self) -> Option<&Value> {
+        self.0.as_ref().ok()?.first.first()
+    }
+}
+
+/// The names of a step for the first item of each list around it, as far as those are known.
+pub(super) fn with_first(
+    plan: &Plan,
+    step: StepNumber,
+    lists: &BTreeMap<StepNumber, Items>,
+    scope: Scope,
+) -> Scope {
+    let Some(list) = foreach_of(plan, plan.steps[step as usize].list) else { return scope };
+    let Some((items, first)) = lists.get(&list).and_then(|items| Some((items, items.first()?))) else {
+        return scope;
+    };
+    let of = ItemRef { list: 0, index: 0 };
+    let item = ItemView { of, attempt: 1, runner: 0, error: None, worktree: false };
+    let mut scope = with_item(&scope, &item, first.clone(), None, None);
+    if let (Action::ForEach(each), Ok(chosen)) = (&plan.steps[list as usize].step.action, &items.0) {
+        let names = |of: &str, names| Entry::Names(layer(&Scope::new(), of, names));
+        if each.worktree {
+            let unknown = Entry::Unset("known when the item begins".into());
+            let agent = vec![("id".into(), Entry::Plain("agent-1".into())), ("worktree".into(), unknown)];
+            scope = layer(&scope, "agent", vec![("agent".into(), names("agent", agent))]);
+        }
+        if each.is_map {
+            let total = vec![("total".into(), Entry::Plain(number(chosen.count)))];
+            scope = layer(&scope, "map", vec![("map".into(), names("map", total))]);
+        }
+    }
+    scope
+}
+
+/// Behind the name of a step that is shown for the first item of its list.
+pub(super) fn of_first(plan: &Plan, step: StepNumber, lists: &BTreeMap<StepNumber, Items>) -> &'static str {
+    let list = foreach_of(plan, plan.steps[step as usize].list);
+    let first = list.and_then(|list| lists.get(&list)).and_then(Items::first);
+    if first.is_some() { ", for item 0" } else { "" }
+}

@@ -451,10 +451,10 @@ impl<'a> Reporter<'a> {
             failed: sum.failed + list.failed,
             skipped: sum.skipped + list.skipped,
         });
-        let counts = if items.is_empty() {
-            self.steps.text("")
-        } else {
-            format!("{}; {}", self.steps.text("step"), items.text("item"))
+        let counts = match (items.is_empty(), self.steps.is_empty()) {
+            (true, _) => self.steps.text(""),
+            (false, true) => items.text("item"),
+            (false, false) => format!("{}; {}", self.steps.text("step"), items.text("item")),
         };
         let elapsed = self.began.map(|began| u64::try_from(time - began).unwrap_or(0));
         let elapsed =
@@ -650,5 +650,73 @@ fn result_of(output: &Output) -> String {
     match &output.value {
         Datum::Here(value) => format!("→ {}", preview(value)),
         Datum::Stored { len, .. } => format!("→ {len} bytes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use threadline_engine::event::{Listed, Rules};
+    use threadline_flow::load::load;
+    use threadline_flow::plan::plan;
+    use threadline_lang::source::SourceFile;
+
+    use super::*;
+
+    /// What is printed of a map of so many items, each over so many milliseconds after the one before.
+    fn lines(count: u64, between: Millis) -> Vec<String> {
+        let text = "map:\n  input: list.json\n  steps: [{value: 1}]\n";
+        let file = SourceFile::new("work.yaml", text.as_bytes().to_vec()).expect("a file");
+        let workflow = load(file).0.expect("a workflow");
+        let plan = plan(Arc::new(workflow)).0.expect("a plan");
+        let reporter = Reporter::new(Arc::new(plan), "abc", How::default(), Progress::default());
+        let mut reporter = Reporter { voice: Voice::Kept(Vec::new()), ..reporter };
+        let nothing = Datum::Here(Value::NULL);
+        let items = Listed::Whole(nothing.clone());
+        let (computed, parallel, rules) = (Vec::new(), 1, Rules::STRICT);
+        let mut happened =
+            vec![("map".to_owned(), What::Expanded { as_of: 1, computed, items, count, parallel, rules })];
+        happened.extend((0..count).map(|index| {
+            let ended = ItemEnded {
+                status: Status::Completed,
+                value: nothing.clone(),
+                error: None,
+                attempts: 1,
+                duration_ms: 1,
+                branch: None,
+            };
+            (format!("map[{index}]"), What::ItemEnded(ended))
+        }));
+        let mut time = 0;
+        for (seq, (at, what)) in (1..).zip(happened) {
+            reporter.event(&Event { seq, time, at: Instance(at.as_str().into()), what });
+            time += between;
+        }
+        let Voice::Kept(lines) = reporter.voice else { panic!("lines are kept") };
+        lines.iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect()
+    }
+
+    #[test]
+    fn many_quick_items_are_one_line() {
+        assert_eq!(lines(1_000, 1).len(), 1);
+        assert_eq!(lines(100_000, 0).len(), 1);
+    }
+
+    #[test]
+    fn a_line_every_ten_seconds_when_a_tenth_takes_less() {
+        // A hundred seconds: nine lines between the first and the end.
+        let lines = lines(10_000, 10);
+        assert_eq!(lines.len(), 1 + 9, "{lines:#?}");
+        assert_eq!(
+            lines[1].split_whitespace().collect::<Vec<_>>().join(" "),
+            "· map 1000 of 10000 items, about 1m30s left"
+        );
+    }
+
+    #[test]
+    fn a_line_every_tenth_when_that_takes_longer() {
+        // Forty items of a minute each.
+        let lines = lines(40, 60_000);
+        assert_eq!(lines.len(), 1 + 9, "{lines:#?}");
+        assert!(lines[1].contains("4 of 40 items"), "{lines:#?}");
     }
 }

@@ -8,12 +8,13 @@ use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
 
 use super::explain::failures::handle;
-use super::explain::json::{label, number};
+use super::explain::json::number;
 use super::history::History;
 use super::{object, print, print_styled};
 use crate::exit::Failure;
 use crate::failed::{FailedItem, FailedItems, item_of};
 use crate::report::first_line;
+use crate::reporter::step_label;
 use crate::table::Table;
 
 const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -61,7 +62,7 @@ pub(crate) fn show(history: &History<'_>, json: bool) -> Result<(), Failure> {
 
 fn row(history: &History<'_>, item: &FailedItem) -> Result<[(Style, String); 5], Failure> {
     let error = item.ended.error.as_deref().unwrap_or_default();
-    let step = item.step.as_ref().map(|step| label(history, step)).unwrap_or_default();
+    let step = item.step.as_ref().map(|step| step_label(&history.plan, step)).unwrap_or_default();
     let mut more = Vec::new();
     if item.ended.attempts > 1 {
         more.push(format!("{} attempts", item.ended.attempts));

@@ -597,8 +597,9 @@ fn label_width<'p>(plan: &'p Plan, known: &mut BTreeMap<&'p str, usize>) -> usiz
     widest
 }
 
-/// How deep a step stands in the file.
+/// How deep a step stands in the file: `3` and `finally.1` at the top, `setup.1` and `3.do.1` below another.
 fn depth(number: &str) -> usize {
+    let number = number.strip_prefix("finally.").unwrap_or(number);
     number.split('.').count() / 2
 }
 

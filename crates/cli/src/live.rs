@@ -3,6 +3,7 @@
 //! It is drawn a few times a second, from what is known then; an event draws nothing.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
@@ -96,10 +97,8 @@ impl<'a> Live<'a> {
         self.items.retain(|name, _| running.iter().take(room).any(|(running, _)| *running == name));
         let more = running.len().saturating_sub(room);
         let has_more = at_once > room || more > 0;
-        self.height = match lists.is_empty() {
-            true => drawn.len(),
-            false => self.height.max(at_once.min(room)).min(room).max(drawn.len()),
-        };
+        self.height =
+            if lists.is_empty() { drawn.len() } else { self.height.max(at_once).min(room).max(drawn.len()) };
         let empty = self.height - drawn.len();
         lines.extend(drawn);
         lines.extend((0..empty).map(|_| Line::new(size)));
@@ -174,7 +173,8 @@ fn list_line(plan: &Plan, list: &List, size: Size, now: Millis) -> Line {
         rest = format!("  {}", rate_text(rate));
     }
     if let Some(left) = list.left(now).filter(|_| done < total) {
-        rest += &format!("  {} left", about(left));
+        // Writing into a text cannot fail.
+        let _ = write!(rest, "  {} left", about(left));
     }
     let failed = if list.failed > 0 { format!("  {} failed", list.failed) } else { String::new() };
     let name = visible(&step_label(plan, &list.at));

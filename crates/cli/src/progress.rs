@@ -164,12 +164,11 @@ impl Progress {
 
     fn started(&mut self, event: &Event) {
         let step = Some(event.at.clone());
-        match self.running.get_mut(outermost(&event.at.0)) {
-            Some(running) => running.step = step,
-            None => {
-                let name = EcoString::from(outermost(&event.at.0));
-                self.running.insert(name, Running { since: event.time, step });
-            }
+        let name = outermost(&event.at.0);
+        if let Some(running) = self.running.get_mut(name) {
+            running.step = step;
+        } else {
+            self.running.insert(name.into(), Running { since: event.time, step });
         }
     }
 

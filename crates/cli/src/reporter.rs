@@ -251,7 +251,9 @@ impl<'a> Reporter<'a> {
             _ => {
                 inside.notice(notice);
                 let Voice::Kept(lines) = &mut inside.voice else { return };
-                std::mem::take(lines).iter().for_each(|line| self.say(line));
+                for line in std::mem::take(lines) {
+                    self.say(&line);
+                }
             }
         }
     }
@@ -531,7 +533,7 @@ impl<'a> Reporter<'a> {
             // Whoever read it may be gone; the run goes on.
             Voice::Lines => drop(writeln!(anstream::stdout(), "{line}")),
             Voice::Kept(lines) => lines.push(line.to_owned()),
-            Voice::Live(live) => live.say(line),
+            Voice::Live(screen) => screen.say(line),
         }
     }
 }

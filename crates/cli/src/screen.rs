@@ -4,6 +4,7 @@
 //! What is said is kept until the next drawing, so that a drawing is one write, however much happens between two. The
 //! terminal is left in no other state: a cursor, a mode or a colour that was changed is as it was after each write.
 
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::time::Duration;
 
@@ -121,7 +122,8 @@ impl Line {
         let fits = text.width() <= self.room();
         let cut = if fits { text } else { cut(text, self.room().saturating_sub(1)) };
         if !cut.is_empty() {
-            self.text.push_str(&format!("{style}{cut}{style:#}"));
+            // Writing into a text cannot fail.
+            let _ = write!(self.text, "{style}{cut}{style:#}");
             self.width += cut.width();
         }
         if !fits && self.room() > 0 {

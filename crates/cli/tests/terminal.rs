@@ -204,14 +204,12 @@ impl Terminal {
 
     fn wait_until(&mut self, mut reached: impl FnMut(&Self) -> bool) {
         while !reached(self) {
-            match self.output.recv_timeout(PATIENCE) {
-                Ok(bytes) => self.take(&bytes),
-                Err(_) => {
-                    // It may have ended just now.
-                    let _ = self.child.kill();
-                    panic!("it never came to that:\n{}", self.screen.text());
-                }
-            }
+            let Ok(bytes) = self.output.recv_timeout(PATIENCE) else {
+                // It may have ended just now.
+                let _ = self.child.kill();
+                panic!("it never came to that:\n{}", self.screen.text());
+            };
+            self.take(&bytes);
         }
     }
 

@@ -362,12 +362,11 @@ impl Executor<'_, '_> {
                 None
             }
         };
-        let value = match failure {
-            Some(failure) => Err(failure),
-            None => {
-                let branch = branch.as_deref();
-                self.summary(task, view, &results, of_map(counts, measured.elapsed, branch))?
-            }
+        let value = if let Some(failure) = failure {
+            Err(failure)
+        } else {
+            let branch = branch.as_deref();
+            self.summary(task, view, &results, of_map(counts, measured.elapsed, branch))?
         };
         let left = Left { value, output: None, stderr: None };
         let output: Output = output::envelope(store, measured, left)?;

@@ -789,7 +789,9 @@ impl<'s, 'a> Executor<'s, 'a> {
     fn own_environment(&self) -> Environment {
         let mut env = self.shared.env.clone();
         if self.placed.is_some() {
-            GIT_VARIABLES.iter().for_each(|name| env.remove(*name));
+            for name in GIT_VARIABLES {
+                env.remove(name);
+            }
         }
         env
     }

@@ -1,6 +1,7 @@
 //! `threadline show RUN --failed`: the items that failed, and nothing else.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use threadline_lang::Value;
@@ -49,14 +50,16 @@ pub(crate) fn show(history: &History<'_>, json: bool) -> Result<(), Failure> {
     let mut out = table.text("");
     out.push('\n');
     for (owner, (count, of)) in lists {
-        out.push_str(&format!("{count} of {of} items of `{owner}` failed\n"));
+        // Writing into a text cannot fail.
+        let _ = writeln!(out, "{count} of {of} items of `{owner}` failed");
     }
     let about =
         first.step.as_ref().map_or_else(|| format!("'{}'", first.at), |step| handle(&history.plan, step));
-    out.push_str(&format!(
+    let _ = writeln!(
+        out,
         "{DIM}threadline explain {id} {about}{DIM:#} says what a step read, \
-         {DIM}threadline resume {id} --failed{DIM:#} does them again\n"
-    ));
+         {DIM}threadline resume {id} --failed{DIM:#} does them again"
+    );
     print_styled(&out)
 }
 

@@ -210,12 +210,11 @@ fn drive<'a>(
     let screen = if watch.json || watch.verbose { None } else { Screen::of_stdout() };
     let is_drawn = screen.is_some();
     if let Some(screen) = screen {
-        let worktrees = project.worktrees(journal.run().as_str());
-        let values = Values::new(journal.store().reader(), journal.run().clone(), worktrees);
+        let values = Values::new(journal.store().reader(), journal.run().clone());
         reporter = reporter.live(screen, values);
     }
     let reporter = Arc::new(Mutex::new(reporter));
-    let (notes, noted) = mpsc::channel();
+    let (notes, to_print) = mpsc::channel();
     let (asked, of_signals) = (stop.clone(), notes.clone());
     // Without signals a run can still be killed and resumed.
     let _listener = Listener::start(control.clone(), move |state| {
@@ -256,7 +255,8 @@ fn drive<'a>(
     };
     let driven = std::thread::scope(|threads| {
         if is_drawn {
-            threads.spawn(|| paint(&reporter, noted));
+            let reporter = &reporter;
+            threads.spawn(move || paint(reporter, &to_print));
         }
         let driven = go(setup);
         // Nobody listens where nothing is drawn.
@@ -274,9 +274,9 @@ fn locked<'r, 'a>(reporter: &'r Mutex<Reporter<'a>>) -> MutexGuard<'r, Reporter<
 }
 
 /// Draws how far a run is, a few times a second, and makes place for notes, until the end is noted.
-fn paint(reporter: &Mutex<Reporter<'_>>, noted: mpsc::Receiver<Option<&str>>) {
+fn paint(reporter: &Mutex<Reporter<'_>>, notes: &mpsc::Receiver<Option<&str>>) {
     loop {
-        match noted.recv_timeout(BETWEEN_DRAWINGS) {
+        match notes.recv_timeout(BETWEEN_DRAWINGS) {
             Ok(Some(note)) => {
                 let mut reporter = locked(reporter);
                 reporter.aside();

@@ -150,11 +150,10 @@ impl Walk<'_> {
             match read {
                 Read::Output(id) => outputs.extend(inner(&|names| names.outputs.get(id).copied())),
                 Read::Captured(name) => captured.extend(inner(&|names| names.captured.get(name).copied())),
-                Read::AllCaptured => {}
                 Read::Prev => before = prev,
                 Read::Item => item = inner(&|names| names.item),
                 // Generated runs have no phases.
-                Read::Phase(_) | Read::Map => {}
+                Read::AllCaptured | Read::Phase(_) | Read::Map => {}
             }
         }
         outputs.into_iter().chain(captured).chain(before).chain(item).collect()

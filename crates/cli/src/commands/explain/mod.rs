@@ -33,15 +33,14 @@ const DIM: Style = Style::new().dimmed();
 pub(crate) fn explain(call: &Explain) -> Result<(), Failure> {
     let reader = reader(call.which.dir.as_deref())?;
     let history = History::open(&reader, &call.which.run)?;
-    let target = match &call.step {
-        Some(step) => named(&history, step)?,
-        None => {
-            let failed = failed(&history)?;
-            if failed.is_empty() {
-                return choose(&history, call);
-            }
-            Target::executions(&history.plan, failed)
+    let target = if let Some(step) = &call.step {
+        named(&history, step)?
+    } else {
+        let failed = failed(&history)?;
+        if failed.is_empty() {
+            return choose(&history, call);
         }
+        Target::executions(&history.plan, failed)
     };
     let way = if call.back { Some(Way::Back) } else { call.forward.then_some(Way::Forward) };
     if let Some(way) = way {

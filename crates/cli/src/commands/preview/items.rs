@@ -52,8 +52,8 @@ pub(super) struct List<'p> {
 impl List<'_> {
     /// Looks for the items of the step whose fields are these.
     pub(super) fn items(&self, fields: &[Foreseen], scope: &Scope, mut session: Session<'_>) -> Items {
-        let unknown = fields.iter().flat_map(|field| &field.references);
-        let unknown = unknown.filter_map(|known| Some((known, known.value.as_ref().err()?))).next();
+        let mut references = fields.iter().flat_map(|field| &field.references);
+        let unknown = references.find_map(|known| Some((known, known.value.as_ref().err()?)));
         if let Some((known, why)) = unknown {
             return Items(Err(format!("not known yet: `{}` is {why}", known.reference)));
         }
@@ -156,7 +156,7 @@ pub(super) fn with_first(
         return scope;
     };
     let of = ItemRef { list: 0, index: 0 };
-    let item = ItemView { of, attempt: 1, runner: 0, error: None, worktree: false };
+    let item = ItemView { of, attempt: 1, runner: 0, error: None };
     let mut scope = with_item(&scope, &item, first.clone(), None, None);
     if let (Action::ForEach(each), Ok(chosen)) = (&plan.steps[list as usize].step.action, &items.0) {
         let names = |of: &str, names| Entry::Names(layer(&Scope::new(), of, names));

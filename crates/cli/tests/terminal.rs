@@ -1,5 +1,5 @@
 //! A run as a terminal shows it, through a pseudo-terminal: the block has one height, and nothing of it is left at the
-//! end. Where there is no terminal many items are few lines.
+//! end. Where there is no terminal many items are few lines, and those that failed are lines of JSON.
 
 mod support;
 
@@ -129,6 +129,27 @@ fn a_hundred_items_are_few_lines() {
     let lines = outcome.stdout.lines().count() + outcome.stderr.lines().count();
     assert!(lines <= 40, "{lines} lines:\n{}", outcome.stdout);
     assert!(outcome.stdout.contains("95 of 100 items, 5 failed"), "{}", outcome.stdout);
+}
+
+#[test]
+fn items_that_failed_are_as_the_schema_says() {
+    let project = Project::new();
+    let text = "map: {input: [1, {a: 2}, 3], retry: {attempts: 2, delay: 0}, steps: [{shell: 'test ${item.index} -eq 0'}]}\n\
+                error_policy: {continue_on_failure: true}\n";
+    project.write("work.yaml", text.as_bytes());
+    let printed = project.run(&["schema", "failed-items"], b"").stdout;
+    let schema = serde_json::from_str(&printed).expect("a schema is JSON");
+    let schema = jsonschema::validator_for(&schema).expect("a schema is one");
+    project.run(&["run", "work.yaml"], b"");
+    let lines = project.run(&["show", "last", "--failed", "--json"], b"").stdout;
+    let lines: Vec<serde_json::Value> =
+        lines.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
+    assert_eq!(lines.len(), 2);
+    for line in &lines {
+        let errors: Vec<String> = schema.iter_errors(line).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{line}: {errors:?}");
+        assert_eq!(line["attempts"], 2);
+    }
 }
 
 /// Whether a line is one of a list's block.

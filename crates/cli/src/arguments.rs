@@ -181,8 +181,9 @@ const EXAMPLE_EXPLAIN: &str = "\
 Example:
   threadline explain last build.shell
 
-STEP is an id, a capture, a label, a number such as `3` or `5.do.1`, an execution such as `5[17]/1`, or an item of a
-step such as `build[17]`. Without one, the steps that failed are explained.
+STEP is an id, a capture, a label, a number such as `3`, `5.do.1` or `map.2`, an execution such as `5[17]/1`, or an item
+of a step such as `build[17]` or `map.2[17]`. `map[17]` means all steps of the item, `setup` all steps of the phase. Without
+one, the steps that failed are explained.
 
 Exit codes: 0 well · 1 the step was not evaluated · 2 wrong usage · 3 no such run or step";
 const EXAMPLE_VARS: &str = "\

@@ -31,8 +31,10 @@ use threadline_flow::problem::Problem;
 use threadline_lang::Value;
 use threadline_lang::source::SourceFile;
 
-const PLAIN: Style = Style { steps: 14, on_crash: false };
-const ON_CRASH: Style = Style { steps: 14, on_crash: true };
+const PLAIN: Style = Style { steps: 14, on_crash: false, policies: false, phases: false };
+const ON_CRASH: Style = Style { on_crash: true, ..PLAIN };
+const POLICIES: Style = Style { policies: true, ..PLAIN };
+const PHASES: Style = Style { phases: true, ..POLICIES };
 
 /// The seeds of a test: so many, and twenty times as many in the long form.
 fn seeds(count: u64) -> impl Iterator<Item = u64> {
@@ -67,7 +69,7 @@ impl Case {
     }
 
     fn of(source: String, simulation: Simulation) -> Self {
-        let fate = Fate { seed: simulation.seed, chances: simulation.chances, mended: false };
+        let fate = Fate { seed: simulation.seed, chances: simulation.chances, luck: 0, mended: false };
         let expected = oracle::expect(&simulation.plan, fate);
         Self { source, simulation, expected }
     }
@@ -91,15 +93,16 @@ impl Case {
     fn check(&self, interruptions: &[Interruption], report: &Report) {
         let expected = &self.expected;
         let same = (report.outcome, &report.names) == (expected.outcome, &expected.names)
-            && (expected.racy || report.results == expected.results);
+            && (expected.racy || (&report.results, &report.items) == (&expected.results, &expected.items));
         if !same && !report.failed_by_crash {
             self.fail(
                 interruptions,
                 &format!(
-                    "expected {expected:#?}\ngot {:?} {:#?} {:#?}\n{}",
+                    "expected {expected:#?}\ngot {:?} {:#?} {:#?} {:#?}\n{}",
                     report.outcome,
                     report.names,
                     report.results,
+                    report.items,
                     text(&report.journal)
                 ),
             );
@@ -161,6 +164,15 @@ fn kill_everywhere(case: &Case) {
 fn generated_workflows_survive_kills_at_every_append() {
     for seed in seeds(50) {
         kill_everywhere(&Case::generated(seed, PLAIN));
+    }
+}
+
+/// Items that fail are tried again from their beginning, let fail, or end their list, as the file says.
+#[test]
+fn generated_map_reduces_survive_kills_at_every_append() {
+    for seed in seeds(20) {
+        kill_everywhere(&Case::generated(seed, PHASES));
+        kill_everywhere(&Case::generated(seed, POLICIES));
     }
 }
 
@@ -307,6 +319,52 @@ fn many_items_are_not_kept() {
     }
     let end = apply(&mut machine, "1", finished(Status::Completed));
     assert_eq!(end, [Command::End(Outcome::Completed)]);
+}
+
+/// Items that were let fail are done again with everything after them, and runs that failed go on: with new luck twice,
+/// and then everything is put right. Kills on the way do not change what comes of it.
+#[test]
+fn items_that_were_let_fail_are_done_again() {
+    let (mut rewound, mut again, mut resumed) = (0, 0, 0);
+    for seed in seeds(40) {
+        for style in [PHASES, POLICIES] {
+            let Case { source, simulation, .. } = Case::generated(seed, style);
+            let chances = Chances { well: 70, items: 5, ..Chances::default() };
+            let case = Case::of(source, Simulation { mend: true, tries: 2, chances, ..simulation });
+            let undisturbed = case.run(&[]);
+            assert_eq!(undisturbed.outcome, Outcome::Completed, "seed {seed}\n{}", case.source);
+            let ends: Vec<_> = undisturbed.journal.iter().filter_map(end_of).collect();
+            let rewinds = |event: &&Event| matches!(event.what, What::Resumed { failed: true });
+            let rewinds = undisturbed.journal.iter().filter(rewinds).count();
+            rewound += u64::from(rewinds > 0);
+            again += u64::from(rewinds > 1);
+            resumed += u64::from(ends.len() > 1);
+            let all: u64 = undisturbed.appends.iter().sum();
+            for append in (1..=all).step_by(3) {
+                let kills = [
+                    interruption(append, Moment::After, Interrupt::Kill(Kept::Some)),
+                    interruption(1 + append % 11, Moment::Before, Interrupt::Kill(Kept::Nothing)),
+                    interruption(1 + append % 23, Moment::After, Interrupt::Kill(Kept::All)),
+                ];
+                let report = case.run(&kills);
+                let same = (report.outcome, &report.names) == (undisturbed.outcome, &undisturbed.names)
+                    && report.results == undisturbed.results
+                    && report.items == undisturbed.items;
+                if !same && !case.expected.racy {
+                    case.fail(&kills, &format!("{:#?}\n{:#?}", report.results, undisturbed.results));
+                }
+            }
+        }
+    }
+    println!("{resumed} runs resumed, {rewound} with items that were let fail, {again} more than once");
+    assert!(resumed > 30 && rewound > 10 && again > 3);
+}
+
+fn end_of(event: &Event) -> Option<Outcome> {
+    match event.what {
+        What::RunEnded { outcome, .. } => Some(outcome),
+        _ => None,
+    }
 }
 
 /// What failed is put right and the run resumed: it completes, nothing that did well runs again, and kills on the way

@@ -960,7 +960,8 @@ impl Machine {
     fn resume(&mut self, failed: bool) {
         self.time_begins_anew();
         let ended = matches!(self.stage, Stage::Ended(_));
-        if let Some((position, rewind)) = self.rewinds.pop_first().filter(|_| ended && failed) {
+        let rewind = if ended && failed { self.rewinds.pop_first() } else { None };
+        if let Some((position, rewind)) = rewind {
             self.rewinds.clear();
             self.stage = Stage::Going;
             self.rewind(position, rewind);

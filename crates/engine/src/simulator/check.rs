@@ -67,6 +67,8 @@ impl Checker {
     pub(super) fn event(&mut self, event: &Event, durable: Seq) -> Checked {
         self.last = event.seq;
         let at = &event.at.0;
+        let violation = |what| Violation { seq: event.seq, what };
+        self.facts.enter(at).map_err(violation)?;
         match &event.what {
             What::Decided { as_of, .. }
             | What::Skipped { as_of, .. }
@@ -83,7 +85,7 @@ impl Checker {
             }
             _ => {}
         }
-        self.facts.take(event).map_err(|what| Violation { seq: event.seq, what })
+        self.facts.take(event).map_err(violation)
     }
 
     /// An attempt is really made.

@@ -98,8 +98,9 @@ impl Facts {
         if !at.is_empty() {
             self.since.insert(at.clone());
         }
-        for key in items_around(&at) {
-            self.inside(key)?;
+        self.enter(&at)?;
+        if self.done.contains_key(&at) {
+            self.done_again(&at);
         }
         match &event.what {
             What::Finished { output, .. }
@@ -155,6 +156,33 @@ impl Facts {
             _ => {}
         }
         Ok(())
+    }
+
+    /// A step is done again: what was done after it is not done any more.
+    fn done_again(&mut self, at: &str) {
+        let (list, word) = at.rfind('/').map_or(("", at), |slash| at.split_at(slash + 1));
+        let root = &self.plan.lists[0];
+        if list.is_empty() && root.graph.is_some() {
+            return self.forget(&format!("{at}/"));
+        }
+        // The steps of a phase are not done again with its end.
+        if !(list.is_empty() && root.is_named()) {
+            self.forget(&format!("{at}/"));
+        }
+        let Ok(position) = word.parse::<u64>() else { return };
+        let later = |key: &EcoString| {
+            let word = key.strip_prefix(list).and_then(|rest| rest.split(['/', '[']).next());
+            word.and_then(|word| word.parse::<u64>().ok()).is_some_and(|other| other > position)
+        };
+        self.done.retain(|key, _| !later(key));
+        self.lists.retain(|key, _| !later(key));
+        self.items.retain(|key, _| !later(key));
+        self.announced.retain(|key, _| !later(key));
+    }
+
+    /// Something is about to happen to an execution: the items around it are under way, or begin.
+    pub(super) fn enter(&mut self, at: &str) -> Result<(), String> {
+        items_around(at).try_for_each(|key| self.inside(key))
     }
 
     /// Something happens inside an item: it must be under way, or begin.

@@ -218,13 +218,18 @@ impl Checker {
         self.facts.first_let_fail().is_some()
     }
 
+    /// An item is at its end, and this one runs it.
+    pub(super) fn runs(&mut self, at: &Instance, runner: u64) -> Checked {
+        self.facts.runs(&at.0, runner).or_else(|what| self.not(true, || what))
+    }
+
     /// The items of a list are counted.
     pub(super) fn counted(&self, at: &Instance, counts: Counts) -> Checked {
         self.facts.counted(&at.0, counts).or_else(|what| self.not(true, || what))
     }
 
     /// A step reads what is known, as it is now: nothing of another item, and nothing that was done again since.
-    pub(super) fn reads(&self, at: &Instance, view: &View, journal: &[Event]) -> Checked {
+    pub(super) fn reads(&mut self, at: &Instance, view: &View, journal: &[Event]) -> Checked {
         if let Some(item) = view.item {
             self.facts.sees(at, item).or_else(|what| self.not(true, || what))?;
         }

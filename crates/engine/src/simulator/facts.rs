@@ -55,6 +55,10 @@ struct Item {
     attempt: u32,
     /// How often it began again from its beginning.
     begun: u32,
+    /// Attempts that count: those since a resume after a failure.
+    tries: u64,
+    /// Who runs it, when a step of it has said so.
+    runner: Option<u64>,
     /// The event that says why it failed last.
     error: Option<Seq>,
     stage: ItemStage,
@@ -117,7 +121,11 @@ impl Facts {
                 self.announced.insert(at, event.seq);
             }
             What::ItemRetrying { .. } => {
+                let most = self.lists.get(list_of(&at)).map_or(0, |list| list.rules.retry.attempts);
                 let item = self.item(&at, ItemStage::UnderWay)?;
+                if item.tries >= most {
+                    return Err(format!("`{at}` begins again after {} of {most} attempts", item.tries));
+                }
                 item.stage = ItemStage::Waiting;
                 item.error = Some(event.seq);
                 self.forget(&format!("{at}/"));
@@ -129,9 +137,15 @@ impl Facts {
                 }
                 (item.attempt, item.stage) = (*attempt, ItemStage::UnderWay);
                 item.begun += 1;
+                item.tries += 1;
             }
             What::ItemEnded(ended) => {
+                let most = self.lists.get(list_of(&at)).map_or(0, |list| list.rules.retry.attempts);
                 let item = self.item(&at, ItemStage::UnderWay)?;
+                if ended.status == Status::Failed && item.tries < most {
+                    return Err(format!("`{at}` failed for good after {} of {most} attempts", item.tries));
+                }
+                item.runner = None;
                 if ended.attempts != item.attempt {
                     return Err(format!("`{at}` ends with attempt {} as {}", item.attempt, ended.attempts));
                 }
@@ -209,6 +223,7 @@ impl Facts {
         match self.items.get_mut(key) {
             Some(item) => {
                 item.attempt += 1;
+                item.tries = 1;
                 item.stage = ItemStage::UnderWay;
                 // What a worktree had does not outlive a failure.
                 if anew {
@@ -216,7 +231,8 @@ impl Facts {
                 }
             }
             None => {
-                let item = Item { attempt: 1, begun: 0, error: None, stage: ItemStage::UnderWay };
+                let stage = ItemStage::UnderWay;
+                let item = Item { attempt: 1, begun: 0, tries: 1, runner: None, error: None, stage };
                 self.items.insert(key.into(), item);
             }
         }
@@ -346,7 +362,7 @@ impl Facts {
     }
 
     /// A step sees its item as it is: in this attempt, with the error of the one before.
-    pub(super) fn sees(&self, at: &Instance, view: ItemView) -> Result<(), String> {
+    pub(super) fn sees(&mut self, at: &Instance, view: ItemView) -> Result<(), String> {
         let Some(key) = items_around(&at.0).last() else { return Err(format!("`{at}` is in no item")) };
         let each = list_of(key);
         let (attempt, error) = match self.items.get(key) {
@@ -362,7 +378,25 @@ impl Facts {
             && list.is_some_and(|(seq, parallel)| view.of.list == seq && view.runner < parallel)
             && view.of.index.to_string() == index
             && view.worktree == self.in_worktree(each);
-        if fits { Ok(()) } else { Err(format!("`{at}` sees {view:?} in attempt {attempt}, error {error:?}")) }
+        if !fits {
+            return Err(format!("`{at}` sees {view:?} in attempt {attempt}, error {error:?}"));
+        }
+        self.runs(key, view.runner)
+    }
+
+    /// Nobody else runs an item, and nobody runs two of a list.
+    pub(super) fn runs(&mut self, key: &str, runner: u64) -> Result<(), String> {
+        let same = |(other, item): &(&EcoString, &Item)| *other != key && item.runner == Some(runner);
+        if let Some((other, _)) = self.items_of(list_of(key)).find(same) {
+            return Err(format!("runner {runner} has `{other}` and `{key}`"));
+        }
+        let Some(item) = self.items.get_mut(key) else { return Ok(()) };
+        match item.runner.replace(runner) {
+            Some(other) if other != runner => {
+                Err(format!("`{key}` is run by {runner}, and was by {other}"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether an execution is in a list that belongs to the end of something which went on since.

@@ -402,6 +402,7 @@ impl<'s> Life<'s> {
 
     /// An item is over, or begins again.
     fn end_item(&mut self, task: Task, ending: ItemEnding) -> Result<(), Cut> {
+        self.outside.checker.runs(&task.at, ending.runner)?;
         let in_worktree = matches!(&self.step(&task).action, Action::ForEach(each) if each.worktree);
         let well = ending.well && (!in_worktree || self.fate.merges(&self.fated(&task.at)));
         let status = match (well, ending.output) {
@@ -498,7 +499,7 @@ impl<'s> Life<'s> {
     }
 
     /// The values that a step reads. They are of events that had happened when it became ready, and not its own.
-    fn reads(&self, task: &Task) -> Result<Vec<i64>, Cut> {
+    fn reads(&mut self, task: &Task) -> Result<Vec<i64>, Cut> {
         let view = self.machine.view(&task.at);
         if let Some(late) = view.sources().into_iter().find(|seq| *seq > task.as_of) {
             return Err(self.violation(format!(
@@ -513,7 +514,8 @@ impl<'s> Life<'s> {
                 self.violation(format!("`{}` reads what it left itself at event {}", task.at, own.seq))
             );
         }
-        self.outside.checker.reads(&task.at, &view, journal)?;
+        self.outside.checker.reads(&task.at, &view, &self.outside.journal)?;
+        let journal = &self.outside.journal;
         let names = view.outputs.iter().chain(&view.captured).map(|(_, seq)| *seq).chain(view.prev);
         let item = view.item.map(|item| item_of(journal, item.of.list, item.of.index));
         let phases = view.phases.iter().map(|(_, seq)| value_of(journal, *seq));

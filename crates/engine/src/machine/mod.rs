@@ -931,6 +931,7 @@ impl Machine {
             self.drop_parts(at);
         }
         if let Some(node) = self.in_graph(&live.frame, at) {
+            self.drop_below(&format!("{at}["));
             let over = match live.phase {
                 Phase::Skipping { by_failure } => Over::Skipped { by_failure },
                 Phase::Deciding => Over::Skipped { by_failure: false },

@@ -50,6 +50,8 @@ pub struct Chances {
     pub holds: u64,
     /// An attempt goes well.
     pub well: u64,
+    /// An attempt inside an item goes well.
+    pub well_in_items: u64,
     /// The longest list.
     pub items: u64,
     /// The longest that an attempt takes, in milliseconds.
@@ -58,7 +60,7 @@ pub struct Chances {
 
 impl Default for Chances {
     fn default() -> Self {
-        Self { evaluates: 98, holds: 70, well: 80, items: 4, duration: 2_000 }
+        Self { evaluates: 98, holds: 70, well: 80, well_in_items: 80, items: 4, duration: 2_000 }
     }
 }
 
@@ -88,12 +90,14 @@ impl Fate {
 
     /// Whether an attempt goes well.
     pub fn well(&self, at: &Instance, attempt: u32) -> bool {
-        self.mended || self.of(at, "well", attempt | self.luck << 16).percent(self.chances.well)
+        let Chances { well, well_in_items, .. } = self.chances;
+        let percent = if at.0.contains('[') { well_in_items } else { well };
+        self.mended || self.of(at, "well", attempt | self.luck << 16).percent(percent)
     }
 
     /// Whether what an item did in its worktree goes together with what others did.
     pub fn merges(&self, at: &Instance) -> bool {
-        self.mended || self.of(at, "merges", self.luck << 16).percent(self.chances.well)
+        self.mended || self.of(at, "merges", self.luck << 16).percent(self.chances.well_in_items)
     }
 
     /// Whether whoever resumes a run that failed asks for the items that were let fail, too.

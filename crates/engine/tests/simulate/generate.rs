@@ -15,6 +15,8 @@ pub(crate) struct Style {
     pub(crate) policies: bool,
     /// Whether it is a map-reduce.
     pub(crate) phases: bool,
+    /// Whether lists go on when items failed, where they may fail.
+    pub(crate) lenient: bool,
 }
 
 /// The text of a workflow.
@@ -75,7 +77,7 @@ impl Generator {
             let parallel = 1 + self.random.below(4);
             self.line(1, &format!("max_parallel: {parallel}"));
         }
-        if self.random.percent(60) {
+        if self.random.percent(if self.style.lenient { 20 } else { 60 }) {
             let attempts = 2 + self.random.below(2);
             let delay = self.delay();
             self.line(1, &format!("retry: {{attempts: {attempts}, delay: {delay}, backoff: exponential}}"));
@@ -119,6 +121,9 @@ impl Generator {
 
     /// What becomes of items that fail.
     fn policy(&mut self, indent: usize) {
+        if self.style.lenient {
+            return self.line(indent, "error_policy: {continue_on_failure: true, max_failures: 4}");
+        }
         if self.random.percent(20) {
             return;
         }

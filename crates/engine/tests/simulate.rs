@@ -532,7 +532,7 @@ fn items_that_were_let_fail_are_done_again() {
         }
     }
     println!("{resumed} runs resumed, {rewound} with items that were let fail, {again} more than once");
-    assert!(resumed > 30 && rewound > 15 && again > 5);
+    assert!(resumed > 30 && rewound > 10 && again > 3);
 }
 
 fn end_of(event: &Event) -> Option<Outcome> {

@@ -19,7 +19,7 @@ mod oracle;
 use std::path::Path;
 use std::sync::Arc;
 
-use generate::Style;
+use generate::{Policies, Style};
 use oracle::Expected;
 use threadline_engine::evaluate::RetryPlan;
 use threadline_engine::event::{Datum, Event, Instance, ItemEnded, Listed, Output, Rules, Status, What};
@@ -32,9 +32,8 @@ use threadline_flow::problem::Problem;
 use threadline_lang::Value;
 use threadline_lang::source::SourceFile;
 
-const PLAIN: Style = Style { steps: 14, on_crash: false, policies: false, phases: false, lenient: false };
-const ON_CRASH: Style = Style { on_crash: true, ..PLAIN };
-const POLICIES: Style = Style { policies: true, ..PLAIN };
+const PLAIN: Style = Style { steps: 14, on_crash: false, policies: Policies::Strict, phases: false };
+const POLICIES: Style = Style { policies: Policies::Any, ..PLAIN };
 const PHASES: Style = Style { phases: true, ..POLICIES };
 
 /// The seeds of a test: so many, and twenty times as many in the long form.
@@ -197,7 +196,7 @@ fn steps_in_flight_follow_on_crash() {
     let (mut crashes, mut reruns, mut failed, mut asked) = (0_u64, 0_u64, 0_u64, 0_u64);
     'seeds: for seed in seeds(10_000) {
         let phases = seed % 3 == 0;
-        let case = Case::generated(seed, Style { phases, policies: phases, ..ON_CRASH });
+        let case = Case::generated(seed, Style { on_crash: true, ..if phases { PHASES } else { PLAIN } });
         let undisturbed = case.run(&[]);
         case.check(&[], &undisturbed);
         for (append, moment) in every_append(&undisturbed) {
@@ -500,10 +499,10 @@ fn items_of_nodes_are_not_kept() {
 fn items_that_were_let_fail_are_done_again() {
     let (mut rewound, mut again, mut resumed) = (0, 0, 0);
     for seed in seeds(25) {
-        let (lenient, steps) = (true, 6);
-        for style in [PHASES, POLICIES, Style { lenient, steps, ..PHASES }, Style { lenient, steps, ..POLICIES }] {
+        let lenient = Style { steps: 6, policies: Policies::Lenient, ..PHASES };
+        for style in [PHASES, POLICIES, lenient, Style { phases: false, ..lenient }] {
             let Case { source, simulation, .. } = Case::generated(seed, style);
-            let (well, well_in_items) = if style.lenient { (97, 55) } else { (80, 75) };
+            let (well, well_in_items) = if style.policies == Policies::Lenient { (97, 55) } else { (80, 75) };
             let chances = Chances { well, well_in_items, items: 6, evaluates: 99, ..Chances::default() };
             let case = Case::of(source, Simulation { mend: true, tries: 2, chances, ..simulation });
             let undisturbed = case.run(&[]);

@@ -462,7 +462,10 @@ fn items_that_were_let_fail_are_done_again() {
     // Nothing was put right: they fail again, and everything after them runs again.
     assert!(completed(&place.drive(None, None)));
     let second = place.left();
-    assert_eq!((second.names["counted"].as_str(), second.names["attempts"].as_str()), ("4 2", "[1,2,1,1,2,1]"));
+    assert_eq!(
+        (second.names["counted"].as_str(), second.names["attempts"].as_str()),
+        ("4 2", "[1,2,1,1,2,1]")
+    );
     std::fs::write(place.folder.join("mended"), "").unwrap();
     let Driven::Ended(Ending::Ended(Outcome::Completed), commits) = place.drive(None, None) else {
         panic!("it does not complete: {:#?}", place.left().events);
@@ -490,7 +493,8 @@ fn items_that_were_let_fail_are_done_again() {
             let before = place.left();
             std::fs::write(place.folder.join("mended"), "").unwrap();
             let mut crashes = u64::from(place.drive(Some(crash), None) == Driven::Crashed);
-            crashes += u64::from(place.drive(Some(WritePoint::After(1 + number % 5)), None) == Driven::Crashed);
+            crashes +=
+                u64::from(place.drive(Some(WritePoint::After(1 + number % 5)), None) == Driven::Crashed);
             let end = place.drive(None, None);
             assert!(completed(&end), "{why}: {end:?}");
             let left = place.left();
@@ -500,7 +504,8 @@ fn items_that_were_let_fail_are_done_again() {
                 let at = format!("map[{item}]/2");
                 assert_eq!(left.effects_of(&at), 1, "{why}: `{at}` was over");
             }
-            for at in before.finished().into_iter().filter(|at| at.starts_with("map[") && at.ends_with("/1")) {
+            for at in before.finished().into_iter().filter(|at| at.starts_with("map[") && at.ends_with("/1"))
+            {
                 assert_eq!(left.effects_of(&at), 1, "{why}: `{at}` was done");
             }
             for at in ["map[1]/2", "map[4]/2", "reduce/1", "finally/1"] {

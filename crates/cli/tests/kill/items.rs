@@ -198,7 +198,10 @@ fn all_is_there(place: &Place, kills: u64) {
         list(&|index| end_of(index).1.to_string())
     );
     let written = std::fs::read_to_string(place.file("results")).unwrap();
-    assert_eq!(written.split_whitespace().collect::<String>(), results.split_whitespace().collect::<String>());
+    assert_eq!(
+        written.split_whitespace().collect::<String>(),
+        results.split_whitespace().collect::<String>()
+    );
 }
 
 /// A journal in which items have no end of their own, as programs before this one wrote it, is refused in words.
@@ -232,7 +235,8 @@ fn a_journal_without_ends_of_items_is_refused() {
             let output = place.output(arguments);
             let said = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(3), "{name}, {arguments:?}: {said}");
-            let wanted = ["`finished` of `1`, does not fit", "another version", "threadline run workflow.yaml"];
+            let wanted =
+                ["`finished` of `1`, does not fit", "another version", "threadline run workflow.yaml"];
             assert!(wanted.iter().all(|words| said.contains(words)), "{name}, {arguments:?}: {said}");
         }
     }

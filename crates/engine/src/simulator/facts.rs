@@ -220,21 +220,18 @@ impl Facts {
         }
         list.slots -= 1;
         let anew = self.in_worktree(each);
-        match self.items.get_mut(key) {
-            Some(item) => {
-                item.attempt += 1;
-                item.tries = 1;
-                item.stage = ItemStage::UnderWay;
-                // What a worktree had does not outlive a failure.
-                if anew {
-                    self.forget(&format!("{key}/"));
-                }
+        if let Some(item) = self.items.get_mut(key) {
+            item.attempt += 1;
+            item.tries = 1;
+            item.stage = ItemStage::UnderWay;
+            // What a worktree had does not outlive a failure.
+            if anew {
+                self.forget(&format!("{key}/"));
             }
-            None => {
-                let stage = ItemStage::UnderWay;
-                let item = Item { attempt: 1, begun: 0, tries: 1, runner: None, error: None, stage };
-                self.items.insert(key.into(), item);
-            }
+        } else {
+            let stage = ItemStage::UnderWay;
+            let item = Item { attempt: 1, begun: 0, tries: 1, runner: None, error: None, stage };
+            self.items.insert(key.into(), item);
         }
         Ok(())
     }
@@ -392,9 +389,7 @@ impl Facts {
         }
         let Some(item) = self.items.get_mut(key) else { return Ok(()) };
         match item.runner.replace(runner) {
-            Some(other) if other != runner => {
-                Err(format!("`{key}` is run by {runner}, and was by {other}"))
-            }
+            Some(other) if other != runner => Err(format!("`{key}` is run by {runner}, and was by {other}")),
             _ => Ok(()),
         }
     }

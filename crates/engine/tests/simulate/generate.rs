@@ -11,12 +11,21 @@ pub(crate) struct Style {
     pub(crate) steps: u64,
     /// Whether `on_crash` is something else than `rerun`.
     pub(crate) on_crash: bool,
-    /// Whether items may fail, and are tried again.
-    pub(crate) policies: bool,
+    /// What becomes of items that fail.
+    pub(crate) policies: Policies,
     /// Whether it is a map-reduce.
     pub(crate) phases: bool,
-    /// Whether lists go on when items failed, where they may fail.
-    pub(crate) lenient: bool,
+}
+
+/// What becomes of items that fail.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Policies {
+    /// The first one ends its list.
+    Strict,
+    /// They are tried again, let fail, or end their list.
+    Any,
+    /// They are let fail.
+    Lenient,
 }
 
 /// The text of a workflow.
@@ -77,7 +86,7 @@ impl Generator {
             let parallel = 1 + self.random.below(4);
             self.line(1, &format!("max_parallel: {parallel}"));
         }
-        if self.random.percent(if self.style.lenient { 20 } else { 60 }) {
+        if self.random.percent(if self.style.policies == Policies::Lenient { 20 } else { 60 }) {
             let attempts = 2 + self.random.below(2);
             let delay = self.delay();
             self.line(1, &format!("retry: {{attempts: {attempts}, delay: {delay}, backoff: exponential}}"));
@@ -121,7 +130,7 @@ impl Generator {
 
     /// What becomes of items that fail.
     fn policy(&mut self, indent: usize) {
-        if self.style.lenient {
+        if self.style.policies == Policies::Lenient {
             return self.line(indent, "error_policy: {continue_on_failure: true, max_failures: 4}");
         }
         if self.random.percent(20) {
@@ -199,7 +208,7 @@ impl Generator {
             let parallel = 1 + self.random.below(4);
             self.line(indent, &format!("parallel: {parallel}"));
         }
-        if self.style.policies && self.random.percent(60) {
+        if self.style.policies != Policies::Strict && self.random.percent(60) {
             self.policy(indent);
         }
         self.line(indent, "do:");

@@ -118,12 +118,12 @@ impl Walk<'_> {
     fn phase(&mut self, number: StepNumber, phase: &Phase, step: &Step, at: &Instance) -> bool {
         self.scopes.push(Names::default());
         let list = self.plan.part(number, Part::Do);
-        let (well, last) = list.map_or((true, None), |list| self.list(list, &format!("{at}/"), None));
+        let (well, result) = list.map_or((true, None), |list| self.list(list, &format!("{at}/"), None));
         let inner = self.scopes.pop().unwrap_or_default();
         if !well {
             return false;
         }
-        let left: Vec<i64> = last.into_iter().chain(inner.captured.values().copied()).collect();
+        let left: Vec<i64> = result.into_iter().chain(inner.captured.values().copied()).collect();
         let well = self.fate.evaluates(at, "variables");
         let value = if well { self.fate.value(at, &left) } else { FAILED };
         let status = if well { Status::Completed } else { Status::Failed };
@@ -171,10 +171,9 @@ impl Walk<'_> {
             if stops(failed) {
                 break;
             }
-            match self.item(list, &eco_format!("{at}[{index}]"), item, each) {
-                Some(result) => results.extend(result),
-                None => failed += 1,
-            }
+            let (well, result) = self.item(list, &eco_format!("{at}[{index}]"), item, each);
+            failed += u64::from(!well);
+            results.extend(result.filter(|_| well));
         }
         self.racy |= stops(failed) && parallel > 1;
         let well = failed == 0 || each.policy.continue_on_failure && !stops(failed);
@@ -182,8 +181,8 @@ impl Walk<'_> {
         (well && self.fate.evaluates(&fated, "results")).then(|| self.fate.value(&fated, &results))
     }
 
-    /// What an item left, when it went well in one of its attempts.
-    fn item(&mut self, list: ListNumber, key: &EcoString, item: i64, each: &ForEach) -> Option<Option<i64>> {
+    /// Whether an item went well in one of its attempts, and what that left.
+    fn item(&mut self, list: ListNumber, key: &EcoString, item: i64, each: &ForEach) -> (bool, Option<i64>) {
         let tries = match (&each.policy.retry, each.policy.on_item_failure) {
             (Some(retry), _) => attempts(retry),
             (None, OnItemFailure::Retry) => 2,
@@ -207,10 +206,10 @@ impl Walk<'_> {
             };
             self.items.insert(instance.clone(), (status, attempt));
             if well {
-                return Some(result);
+                return (true, result);
             }
         }
-        None
+        (false, None)
     }
 
     fn fated(&self, at: &Instance) -> Instance {

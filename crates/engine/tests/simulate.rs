@@ -170,7 +170,7 @@ fn generated_workflows_survive_kills_at_every_append() {
 /// Items that fail are tried again from their beginning, let fail, or end their list, as the file says.
 #[test]
 fn generated_map_reduces_survive_kills_at_every_append() {
-    for seed in seeds(20) {
+    for seed in seeds(12) {
         kill_everywhere(&Case::generated(seed, PHASES));
         kill_everywhere(&Case::generated(seed, POLICIES));
     }
@@ -228,7 +228,7 @@ fn steps_in_flight_follow_on_crash() {
 
 #[test]
 fn signals_stop_and_resume() {
-    for seed in seeds(30) {
+    for seed in seeds(20) {
         let case = Case::generated(seed, if seed % 2 == 0 { PHASES } else { PLAIN });
         let undisturbed = case.run(&[]);
         for (append, moment) in every_append(&undisturbed) {
@@ -247,7 +247,7 @@ fn signals_stop_and_resume() {
 
 #[test]
 fn clock_jumps_change_nothing() {
-    for seed in seeds(60) {
+    for seed in seeds(50) {
         let mut case = Case::generated(seed, if seed % 2 == 0 { PHASES } else { PLAIN });
         case.simulation.jumps = true;
         let undisturbed = case.run(&[]);
@@ -514,7 +514,7 @@ fn items_that_were_let_fail_are_done_again() {
             again += u64::from(rewinds > 1);
             resumed += u64::from(ends.len() > 1);
             let all: u64 = undisturbed.appends.iter().sum();
-            for append in (1..=all).step_by(3) {
+            for append in (1..=all).step_by(5) {
                 let kills = [
                     interruption(append, Moment::After, Interrupt::Kill(Kept::Some)),
                     interruption(1 + append % 11, Moment::Before, Interrupt::Kill(Kept::Nothing)),

@@ -373,8 +373,7 @@ impl Facts {
         let index = key[each.len()..].trim_matches(['[', ']']);
         let fits = (view.attempt, view.error) == (attempt, error)
             && list.is_some_and(|(seq, parallel)| view.of.list == seq && view.runner < parallel)
-            && view.of.index.to_string() == index
-            && view.worktree == self.in_worktree(each);
+            && view.of.index.to_string() == index;
         if !fits {
             return Err(format!("`{at}` sees {view:?} in attempt {attempt}, error {error:?}"));
         }

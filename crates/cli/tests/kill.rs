@@ -7,6 +7,9 @@
 #![expect(clippy::unwrap_used, reason = "a run that cannot be read fails the test")]
 #![expect(clippy::print_stdout, reason = "a seed must be known to be repeated")]
 
+#[path = "kill/items.rs"]
+mod items;
+
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use ecow::EcoString;
 use threadline_engine::event::{Datum, Event, RunStarted, Status, What};
-use threadline_engine::machine::{Machine, Outcome};
+use threadline_engine::machine::{Machine, Outcome, Stage};
 use threadline_engine::replay::Fold;
 use threadline_engine::view::RunNames;
 use threadline_flow::load::load;
@@ -155,7 +155,8 @@ impl Place {
             }
         });
         let context: BTreeMap<EcoString, Value> = context.collect();
-        driver::resume(setup, machine, context, false)
+        let failed = machine.stage() != Stage::Going;
+        driver::resume(setup, machine, context, failed)
     }
 
     fn machine(&self, events: &[Event]) -> Machine {
@@ -164,6 +165,12 @@ impl Place {
             fold.apply(event).unwrap_or_else(|misfit| panic!("{misfit:?} of {events:#?}"));
         }
         fold.machine
+    }
+
+    /// The lines of a file that steps wrote, each once.
+    fn lines(&self, name: &str) -> BTreeSet<String> {
+        let text = std::fs::read_to_string(self.folder.join(name)).unwrap();
+        text.lines().map(|line| line.trim_end().to_owned()).collect()
     }
 
     /// What is on disk now.
@@ -404,4 +411,110 @@ fn a_pause_ends_while_others_run() {
     let count = |of: fn(&What) -> bool| left.events.iter().filter(|event| of(&event.what)).count();
     assert_eq!(count(|what| matches!(what, What::Started { rerun: true, .. })), 2);
     assert_eq!(count(|what| matches!(what, What::Retrying { .. })), 1, "the others waited in vain");
+}
+
+/// Two of six items are let fail.
+const LET_FAIL: &str = r#"
+context:
+  token: ${uuid}
+setup:
+  - shell: echo "$THREADLINE_STEP" >> effects; od -An -N8 -tx1 /dev/urandom | tr -d ' \n'
+    capture: made
+map:
+  input: [0, 1, 2, 3, 4, 5]
+  max_parallel: 3
+  agent_template:
+    - shell: |
+        echo "$THREADLINE_STEP" >> effects
+        echo ${context.token} ${setup.variables.made} >> known
+    - shell: |
+        echo "$THREADLINE_STEP" >> effects
+        echo ${item.index} ${item.attempt} ${item.previous_error} >> tried
+        case ${item} in 1|4) test -e mended ;; esac
+error_policy: {continue_on_failure: true}
+reduce:
+  steps:
+    - id: counted
+      shell: echo "$THREADLINE_STEP" >> effects; echo ${map.successful} ${map.failed}
+    - id: attempts
+      value: ${map.results | collect("attempts")}
+  exports: [counted, attempts]
+finally:
+  - shell: echo "$THREADLINE_STEP" >> effects
+"#;
+
+/// Items that were let fail are done again where they failed, and everything after the map; killed at every commit of
+/// that, it comes to the same end.
+#[test]
+fn items_that_were_let_fail_are_done_again() {
+    let finished = |name: &str| {
+        let place = Place::new(name, LET_FAIL);
+        let end = place.drive(None, None);
+        assert!(matches!(end, Driven::Ended(Ending::Ended(Outcome::Completed), _)), "{end:?}");
+        place
+    };
+    let completed = |end: &Driven| matches!(end, Driven::Ended(Ending::Ended(Outcome::Completed), _));
+
+    let place = finished("again");
+    let first = place.left();
+    assert_eq!((first.names["counted"].as_str(), first.names["attempts"].as_str()), ("4 2", "[1,1,1,1,1,1]"));
+    assert!(place.machine(&first.events).let_items_fail());
+    // Nothing was put right: they fail again, and everything after them runs again.
+    assert!(completed(&place.drive(None, None)));
+    let second = place.left();
+    assert_eq!(
+        (second.names["counted"].as_str(), second.names["attempts"].as_str()),
+        ("4 2", "[1,2,1,1,2,1]")
+    );
+    std::fs::write(place.folder.join("mended"), "").unwrap();
+    let Driven::Ended(Ending::Ended(Outcome::Completed), commits) = place.drive(None, None) else {
+        panic!("it does not complete: {:#?}", place.left().events);
+    };
+    let third = place.left();
+    assert_eq!((third.names["counted"].as_str(), third.names["attempts"].as_str()), ("6 0", "[1,3,1,1,3,1]"));
+    assert!(!place.machine(&third.events).let_items_fail());
+    for item in 0..6 {
+        let again = if item == 1 || item == 4 { 3 } else { 1 };
+        // An item goes on where it failed.
+        assert_eq!(third.effects_of(&format!("map[{item}]/1")), 1);
+        assert_eq!(third.effects_of(&format!("map[{item}]/2")), again);
+    }
+    for at in ["setup/1", "reduce/1", "finally/1"] {
+        assert_eq!(third.effects_of(at), if at == "setup/1" { 1 } else { 3 }, "{at}");
+    }
+    assert_eq!(place.lines("known").len(), 1);
+    let tried = place.lines("tried");
+    assert!(tried.contains("1 1") && tried.iter().filter(|line| line.starts_with("4 3 ")).count() == 1);
+
+    for number in 1..=commits {
+        for crash in [WritePoint::Before(number), WritePoint::After(number)] {
+            let why = format!("{crash:?} of {commits}");
+            let place = finished(&format!("again-{crash:?}").replace(['(', ')'], "-"));
+            let before = place.left();
+            std::fs::write(place.folder.join("mended"), "").unwrap();
+            let mut crashes = u64::from(place.drive(Some(crash), None) == Driven::Crashed);
+            crashes +=
+                u64::from(place.drive(Some(WritePoint::After(1 + number % 5)), None) == Driven::Crashed);
+            let end = place.drive(None, None);
+            assert!(completed(&end), "{why}: {end:?}");
+            let left = place.left();
+            assert_eq!(left.names["counted"], "6 0", "{why}");
+            assert_eq!(left.names["attempts"], "[1,2,1,1,2,1]", "{why}");
+            for item in [0, 2, 3, 5] {
+                let at = format!("map[{item}]/2");
+                assert_eq!(left.effects_of(&at), 1, "{why}: `{at}` was over");
+            }
+            for at in before.finished().into_iter().filter(|at| at.starts_with("map[") && at.ends_with("/1"))
+            {
+                assert_eq!(left.effects_of(&at), 1, "{why}: `{at}` was done");
+            }
+            for at in ["map[1]/2", "map[4]/2", "reduce/1", "finally/1"] {
+                let most = 2 + crashes;
+                assert!((2..=most).contains(&left.effects_of(at)), "{why}: `{at}` {}", left.effects_of(at));
+            }
+            assert_eq!(left.effects_of("setup/1"), 1, "{why}");
+            assert_eq!(place.lines("known").len(), 1, "{why}");
+            assert!(!place.machine(&left.events).let_items_fail(), "{why}");
+        }
+    }
 }

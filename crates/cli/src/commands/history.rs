@@ -19,7 +19,7 @@ use threadline_lang::{Envelope, Scope, Value, parse_path};
 use threadline_runner::project::Project;
 use threadline_runner::values::Values;
 use threadline_runner::{WORKTREE, again, output};
-use threadline_store::{JournalError, Reader, RunInfo, StoreError};
+use threadline_store::{JournalError, Reader, RunInfo, StoreError, wire};
 
 use crate::exit::Failure;
 use crate::report::{Report, Source};
@@ -93,14 +93,25 @@ impl<'r> History<'r> {
         for event in self.reader.events(&self.info.id, 1).map_err(|error| of_store(&error))? {
             let event = event.map_err(|error| of_journal(&error))?;
             visit(&mut fold, &event)?;
-            fold.apply(&event).map_err(|misfit| {
-                cannot_start(&format!(
-                    "event {} of run `{}` does not fit: {}",
-                    misfit.seq, self.info.id, misfit.why
-                ))
-            })?;
+            fold.apply(&event).map_err(|misfit| self.misfit(&event, &misfit.why))?;
         }
         Ok(fold)
+    }
+
+    /// An event that this program would not have written.
+    fn misfit(&self, event: &Event, why: &str) -> Failure {
+        let Event { seq, at, what, .. } = event;
+        let kind = wire::encode(what).0;
+        let of = if at.0.is_empty() { String::new() } else { format!(" of `{at}`") };
+        let message = format!("event {seq} of run `{}`, `{kind}`{of}, does not fit: {why}", self.info.id);
+        let hint = format!(
+            "the journal is damaged, or another version of threadline wrote it (it says {}, this is {}); `threadline \
+             run {}` starts anew",
+            self.started.program,
+            env!("CARGO_PKG_VERSION"),
+            self.started.file
+        );
+        Failure::NotStarted(vec![Report::with_hint(message, &hint)])
     }
 
     /// The values of entries of `context`.

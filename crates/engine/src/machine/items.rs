@@ -293,7 +293,7 @@ impl Machine {
                 item.error = Some(seq);
             }
         }
-        if ended.status != Status::Failed {
+        if !items.failed.contains(&index) {
             self.items.remove(key);
             self.frames.remove(&eco_format!("{key}/"));
             self.scopes.remove(key);

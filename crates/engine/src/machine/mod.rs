@@ -240,12 +240,10 @@ pub struct Machine {
     commands: Vec<Command>,
 }
 
-/// The state behind a list whose items were let fail.
+/// A list whose items were let fail, with what was visible before it was over.
 struct Rewind {
     at: EcoString,
     live: Live,
-    prev: Option<Seq>,
-    names: Names,
 }
 
 /// A list being executed. Its key is the prefix of its steps' instances.
@@ -834,7 +832,7 @@ impl Machine {
         if let Some((name, scope)) =
             scope.and_then(|name| self.scopes.get_mut(&name).map(|scope| (name, scope)))
         {
-            let keeps = live.failed && !in_graph;
+            let keeps = (live.failed || let_fail(live)) && !in_graph;
             let names = || graph::names_with(&self.plan, &name, at, &scope.names);
             live.before = keeps.then(|| Before { prev, names: names() }.into());
             if let Some(id) = &step.id {
@@ -933,6 +931,7 @@ impl Machine {
             self.drop_parts(at);
         }
         if let Some(node) = self.in_graph(&live.frame, at) {
+            self.drop_below(&format!("{at}["));
             let over = match live.phase {
                 Phase::Skipping { by_failure } => Over::Skipped { by_failure },
                 Phase::Deciding => Over::Skipped { by_failure: false },
@@ -942,14 +941,12 @@ impl Machine {
             return self.node_over(&live.frame, node, over);
         }
         let Some(frame) = self.frames.get_mut(&live.frame) else { return };
-        let (list, position, prev) = (live.frame.clone(), frame.position, frame.prev);
+        let (list, position) = (live.frame.clone(), frame.position);
         frame.position += 1;
-        match self.scopes.get("").filter(|_| list.is_empty() && let_fail(&live)) {
-            Some(scope) => {
-                let names = scope.names.clone();
-                self.rewinds.insert(position, Rewind { at: at.clone(), live, prev, names });
-            }
-            None => self.drop_below(&format!("{at}[")),
+        if list.is_empty() && let_fail(&live) {
+            self.rewinds.insert(position, Rewind { at: at.clone(), live });
+        } else {
+            self.drop_below(&format!("{at}["));
         }
         self.begin(&list);
     }
@@ -960,7 +957,8 @@ impl Machine {
     fn resume(&mut self, failed: bool) {
         self.time_begins_anew();
         let ended = matches!(self.stage, Stage::Ended(_));
-        if let Some((position, rewind)) = self.rewinds.pop_first().filter(|_| ended && failed) {
+        let rewind = if ended && failed { self.rewinds.pop_first() } else { None };
+        if let Some((position, rewind)) = rewind {
             self.rewinds.clear();
             self.stage = Stage::Going;
             self.rewind(position, rewind);
@@ -987,7 +985,7 @@ impl Machine {
 
     /// Back to a list whose items were let fail: they are done again, and everything that came after it.
     fn rewind(&mut self, position: usize, rewind: Rewind) {
-        let Rewind { at, live, prev, names } = rewind;
+        let Rewind { at, live } = rewind;
         let of_items = format!("{at}[");
         let kept = |key: &EcoString| key.starts_with(&of_items);
         self.live.retain(|key, _| kept(key));
@@ -995,14 +993,12 @@ impl Machine {
         self.scopes.retain(|key, _| key.is_empty() || kept(key));
         self.items.retain(|key, _| kept(key));
         if let Some(frame) = self.frames.get_mut("") {
-            (frame.position, frame.prev, frame.failed) = (position, prev, false);
-        }
-        if let Some(scope) = self.scopes.get_mut("") {
-            scope.names = names;
+            (frame.position, frame.failed) = (position, false);
         }
         self.before = None;
         let live = Live { phase: Phase::Items, output: None, as_of: self.last, ..live };
         self.live.insert(at.clone(), live);
+        self.restore(&at);
         self.reopen_items(&at);
     }
 

@@ -50,6 +50,8 @@ pub struct Chances {
     pub holds: u64,
     /// An attempt goes well.
     pub well: u64,
+    /// An attempt inside an item goes well.
+    pub well_in_items: u64,
     /// The longest list.
     pub items: u64,
     /// The longest that an attempt takes, in milliseconds.
@@ -58,7 +60,7 @@ pub struct Chances {
 
 impl Default for Chances {
     fn default() -> Self {
-        Self { evaluates: 98, holds: 70, well: 80, items: 4, duration: 2_000 }
+        Self { evaluates: 98, holds: 70, well: 80, well_in_items: 80, items: 4, duration: 2_000 }
     }
 }
 
@@ -69,6 +71,8 @@ pub struct Fate {
     pub seed: u64,
     /// How often what.
     pub chances: Chances,
+    /// How often it was tried anew: attempts have other luck each time.
+    pub luck: u32,
     /// Whether whatever made attempts fail was put right.
     pub mended: bool,
 }
@@ -76,7 +80,7 @@ pub struct Fate {
 impl Fate {
     /// Whether a field, or all of them, have a value.
     pub fn evaluates(&self, at: &Instance, field: &str) -> bool {
-        self.mended || self.of(at, field, 0).percent(self.chances.evaluates)
+        self.mended || self.of(at, field, self.luck << 16).percent(self.chances.evaluates)
     }
 
     /// Whether a condition holds.
@@ -86,7 +90,19 @@ impl Fate {
 
     /// Whether an attempt goes well.
     pub fn well(&self, at: &Instance, attempt: u32) -> bool {
-        self.mended || self.of(at, "well", attempt).percent(self.chances.well)
+        let Chances { well, well_in_items, .. } = self.chances;
+        let percent = if at.0.contains('[') { well_in_items } else { well };
+        self.mended || self.of(at, "well", attempt | self.luck << 16).percent(percent)
+    }
+
+    /// Whether what an item did in its worktree goes together with what others did.
+    pub fn merges(&self, at: &Instance) -> bool {
+        self.mended || self.of(at, "merges", self.luck << 16).percent(self.chances.well_in_items)
+    }
+
+    /// Whether whoever resumes a run that failed asks for the items that were let fail, too.
+    pub fn wants_failed(&self) -> bool {
+        self.of(&Instance::default(), "wants", self.luck).percent(50)
     }
 
     /// How long an attempt takes.
@@ -124,6 +140,20 @@ fn number(bits: u64) -> i64 {
     i64::try_from(bits % 1_000_000_007).unwrap_or(0)
 }
 
+/// An execution with how often each item around it, or it as an item, has begun again: it has another fate each time.
+pub fn in_attempts(at: &Instance, begun: impl Fn(&str) -> u32) -> Instance {
+    let mut fated = String::new();
+    for (index, letter) in at.0.char_indices() {
+        fated.push(letter);
+        let begun = if letter == ']' { begun(&at.0[..=index]) } else { 0 };
+        if begun > 0 {
+            fated.push('~');
+            fated.push_str(&begun.to_string());
+        }
+    }
+    Instance(fated.into())
+}
+
 /// How many items run at once, where the file says so.
 pub(super) fn parallel(step: &Step) -> u64 {
     match &step.action {
@@ -153,8 +183,13 @@ pub(super) fn rules(step: &Step, total: u64) -> Rules {
     let policy = &each.policy;
     let none = (policy.on_item_failure == OnItemFailure::Stop).then_some(0);
     let most = policy.max_failures.as_ref().map(|most| fixed(most, total));
+    let retry = match (&policy.retry, policy.on_item_failure) {
+        (Some(retry), _) => retry_plan(retry),
+        (None, OnItemFailure::Retry) => RetryPlan { attempts: 2, ..RetryPlan::ONCE },
+        (None, _) => RetryPlan::ONCE,
+    };
     Rules {
-        retry: policy.retry.as_ref().map_or(RetryPlan::ONCE, retry_plan),
+        retry,
         timeout: None,
         most_failed: none.into_iter().chain(most).min(),
         goes_on: policy.continue_on_failure,

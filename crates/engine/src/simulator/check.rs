@@ -10,9 +10,11 @@ use threadline_flow::plan::{Graph, Part, Plan};
 use threadline_lang::Value;
 
 use super::Execution;
+use super::facts::{Done, Facts, items_around};
 use crate::event::{Datum, Event, Instance, Listed, Output, Seq, Status, What};
-use crate::machine::Misfit;
+use crate::machine::{Counts, Misfit, Outcome};
 use crate::replay::output_of;
+use crate::view::View;
 
 /// A promise that was broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,32 +51,11 @@ pub(super) struct Checker {
     failed_by_crash: bool,
 }
 
-/// What the journal says so far.
-#[derive(Default)]
-struct Facts {
-    /// Steps that finished or were skipped.
-    done: BTreeMap<EcoString, Done>,
-    /// How many items there are, and how many at once.
-    lists: BTreeMap<EcoString, (u64, u64)>,
-    /// The last event that made an attempt possible: its condition holds, or the one before failed.
-    announced: BTreeMap<EcoString, Seq>,
-    /// The last end of the run.
-    ended: Option<Seq>,
-    /// Everything that something happened to since.
-    since: BTreeSet<EcoString>,
-}
-
-#[derive(Clone, Copy)]
-struct Done {
-    seq: Seq,
-    status: Status,
-}
-
 impl Checker {
     pub(super) fn new(plan: Arc<Plan>) -> Self {
         Self {
+            facts: Facts::new(Arc::clone(&plan)),
             plan,
-            facts: Facts::default(),
             last: 0,
             executions: Vec::new(),
             abrupt: BTreeSet::new(),
@@ -86,6 +67,8 @@ impl Checker {
     pub(super) fn event(&mut self, event: &Event, durable: Seq) -> Checked {
         self.last = event.seq;
         let at = &event.at.0;
+        let violation = |what| Violation { seq: event.seq, what };
+        self.facts.enter(at).map_err(violation)?;
         match &event.what {
             What::Decided { as_of, .. }
             | What::Skipped { as_of, .. }
@@ -102,8 +85,7 @@ impl Checker {
             }
             _ => {}
         }
-        self.facts.take(event);
-        Ok(())
+        self.facts.take(event).map_err(violation)
     }
 
     /// An attempt is really made.
@@ -113,7 +95,7 @@ impl Checker {
         durable: Seq,
         in_flight: Option<OnCrash>,
     ) -> Checked {
-        let Execution { at, attempt, life } = &execution;
+        let Execution { at, fated, attempt, life } = &execution;
         self.not_done(&at.0)?;
         let announced = self.facts.announced.get(&at.0).copied().unwrap_or(0);
         self.not(announced > durable, || {
@@ -124,7 +106,7 @@ impl Checker {
                 .not(true, || format!("`{at}` begins before event {late} of the item before is on disk"));
         }
         let ended = self.facts.ended;
-        let same = |known: &Execution| known.at == *at && known.attempt == *attempt;
+        let same = |known: &Execution| known.fated == *fated && known.attempt == *attempt;
         let earlier = self.executions.iter().filter(|(known, end)| same(known) && *end == ended);
         let on_crash = at.step(&self.plan).map(|step| self.plan.steps[step as usize].step.on_crash);
         for (known, _) in earlier {
@@ -145,10 +127,11 @@ impl Checker {
         let before = at.match_indices('[').filter_map(|(bracket, _)| {
             let (each, rest) = at.split_at(bracket);
             let index: u64 = rest[1..].split(']').next()?.parse().ok()?;
-            let alone = self.facts.lists.get(each).is_some_and(|(_, parallel)| *parallel == 1);
-            let prefix = format!("{each}[{}]/", index.checked_sub(1).filter(|_| alone)?);
+            let alone = self.facts.lists.get(each).is_some_and(|list| list.parallel == 1);
+            let before = format!("{each}[{}]", index.checked_sub(1).filter(|_| alone)?);
+            let prefix = format!("{before}/");
             let done = self.facts.done.iter().filter(|(at, _)| at.starts_with(&prefix));
-            done.map(|(_, done)| done.seq).max()
+            done.map(|(_, done)| done.seq).chain(self.facts.item_over(&before)).max()
         });
         before.max()
     }
@@ -159,7 +142,10 @@ impl Checker {
         let mut places: BTreeMap<&str, &str> = BTreeMap::new();
         let mut items: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for at in &flight {
-            for (list, position) in positions(at) {
+            if let Some(item) = items_around(at).find(|item| flight.contains(item)) {
+                return self.not(true, || format!("`{item}` is at its end while `{at}` is under way"));
+            }
+            for (list, position) in self.positions(at) {
                 let other = *places.entry(list).or_insert(position);
                 self.not(other != position && !self.is_graph(list), || {
                     format!("steps {other} and {position} of the list `{list}` are under way at once")
@@ -175,7 +161,7 @@ impl Checker {
             }
         }
         for (at, items) in items {
-            let (_, parallel) = self.facts.lists.get(at).copied().unwrap_or((0, 0));
+            let parallel = self.facts.lists.get(at).map_or(0, |list| list.parallel);
             self.not(items.len() as u64 > parallel, || {
                 format!("{} items of `{at}` are under way, {parallel} may be", items.len())
             })?;
@@ -190,9 +176,10 @@ impl Checker {
 
     /// This is left of the journal.
     pub(super) fn crashed(&mut self, journal: &[Event]) {
-        self.facts = Facts::default();
+        self.facts = Facts::new(Arc::clone(&self.plan));
         for event in journal {
-            self.facts.take(event);
+            // It was checked when it happened.
+            let _ = self.facts.take(event);
         }
     }
 
@@ -216,8 +203,56 @@ impl Checker {
         self.facts.done.iter().map(result).collect()
     }
 
+    /// How each item ended, and with which attempt.
+    pub(super) fn results_of_items(&self) -> BTreeMap<Instance, (Status, u32)> {
+        self.facts.results_of_items()
+    }
+
+    /// An execution as its fate knows it.
+    pub(super) fn fated(&self, at: &Instance) -> Instance {
+        self.facts.fated(at)
+    }
+
+    /// Whether items of the workflow were let fail.
+    pub(super) fn let_items_fail(&self) -> bool {
+        self.facts.first_let_fail().is_some()
+    }
+
+    /// An item is at its end, and this one runs it.
+    pub(super) fn runs(&mut self, at: &Instance, runner: u64) -> Checked {
+        self.facts.runs(&at.0, runner).or_else(|what| self.not(true, || what))
+    }
+
+    /// The items of a list are counted.
+    pub(super) fn counted(&self, at: &Instance, counts: Counts) -> Checked {
+        self.facts.counted(&at.0, counts).or_else(|what| self.not(true, || what))
+    }
+
+    /// A step reads what is known, as it is now: nothing of another item, and nothing that was done again since.
+    pub(super) fn reads(&mut self, at: &Instance, view: &View, journal: &[Event]) -> Checked {
+        if let Some(item) = view.item {
+            self.facts.sees(at, item).or_else(|what| self.not(true, || what))?;
+        }
+        for seq in view.sources() {
+            let event = usize::try_from(seq).ok().and_then(|seq| journal.get(seq.checked_sub(1)?));
+            let Some(event) = event.filter(|event| output_of(event).is_some()) else { continue };
+            let current = self.facts.done.get(&event.at.0).is_some_and(|done| done.seq == seq);
+            self.not(!current, || format!("`{at}` reads event {seq} of `{}`, which is past", event.at))?;
+            let other = items_around(&event.at.0).find(|item| !items_around(&at.0).any(|own| own == *item));
+            self.not(other.is_some(), || format!("`{at}` reads event {seq} of `{}`", event.at))?;
+        }
+        Ok(())
+    }
+
     /// The run is over: every list that had to run did so, once for each time that it had to.
-    pub(super) fn ended(&self, journal: &[Event]) -> Checked {
+    pub(super) fn ended(&self, journal: &[Event], outcome: Outcome) -> Checked {
+        let root = &self.plan.lists[0];
+        let undone = (0..root.steps.len())
+            .map(|position| root.word(position))
+            .find(|at| !self.facts.done.contains_key(at));
+        if let (Some(at), Outcome::Completed) = (undone, outcome) {
+            return self.not(true, || format!("the run completed without `{at}`"));
+        }
         let mut finished: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
         let mut concluded: BTreeMap<&str, u64> = BTreeMap::new();
         let mut ends = 0;
@@ -262,6 +297,9 @@ impl Checker {
     /// The step before it in its list is done, and whatever it is a part of is where it should be.
     fn in_order(&self, at: &EcoString) -> Checked {
         let (list, position) = at.rfind('/').map_or(("", at.as_str()), |slash| at.split_at(slash + 1));
+        if list.is_empty() && self.plan.lists[0].is_named() {
+            return self.phase_in_order(at);
+        }
         let position: u64 = position.parse().unwrap_or(0);
         if self.is_graph(list) {
             return self.has_waited(at, position);
@@ -277,11 +315,11 @@ impl Checker {
         }
         let Some(owner) = list.strip_suffix('/') else { return Ok(()) };
         if let Some((each, index)) = owner.strip_suffix(']').and_then(|owner| owner.rsplit_once('[')) {
-            let count = self.facts.lists.get(each).map_or(0, |(count, _)| *count);
+            let count = self.facts.lists.get(each).map_or(0, |list| list.count);
             let index: u64 = index.parse().unwrap_or(u64::MAX);
             return self.not(index >= count, || format!("`{each}` has {count} items and not item {index}"));
         }
-        let Some((owner, part)) = owner.rsplit_once('/') else { return Ok(()) };
+        let Some((owner, part)) = owner.rsplit_once('/') else { return self.phase_in_order(owner) };
         let status = self.facts.done.get(owner).map(|done| done.status);
         let fits = match status {
             Some(Status::Completed) => part != Part::OnFailure.key(),
@@ -291,9 +329,33 @@ impl Checker {
         self.not(!fits, || format!("`{at}` runs while `{owner}` is {:?}", status.map(Status::name)))
     }
 
+    /// The phase before a phase completed.
+    fn phase_in_order(&self, phase: &str) -> Checked {
+        let Some(position) = self.plan.lists[0].position(phase) else { return Ok(()) };
+        let Some(before) = position.checked_sub(1).map(|before| self.plan.lists[0].word(before)) else {
+            return Ok(());
+        };
+        let completed = self.facts.done.get(&before).is_some_and(|done| done.status == Status::Completed);
+        self.not(!completed, || format!("`{phase}` begins before `{before}` completed"))
+    }
+
     /// Whether the steps of a list do not run one after the other.
     fn is_graph(&self, list: &str) -> bool {
         list.is_empty() && self.plan.lists[0].graph.is_some()
+    }
+
+    /// The lists that an execution stands in, the outermost first, each with its position there.
+    fn positions<'a>(&self, at: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let words = at.split('/').scan(0, |from, word| {
+            let start = *from;
+            *from += word.len() + 1;
+            Some((start, word))
+        });
+        words.filter_map(|(start, word)| {
+            let position = word.split('[').next()?;
+            let phase = start == 0 && self.plan.lists[0].position(position).is_some();
+            (phase || position.parse::<u64>().is_ok()).then_some((&at[..start], position))
+        })
     }
 
     /// Every node that a node waits for is done.
@@ -325,62 +387,6 @@ impl Checker {
     fn not(&self, broken: bool, what: impl FnOnce() -> String) -> Checked {
         if broken { Err(Violation { seq: self.last, what: what() }) } else { Ok(()) }
     }
-}
-
-impl Facts {
-    /// Whether an execution is in a list that belongs to the end of something which went on since.
-    fn ended_anew(&self, at: &str) -> bool {
-        let went_on = |owner: &str, list: &str| {
-            let within = |other: &str| match other.strip_prefix(owner) {
-                Some(rest) => owner.is_empty() || rest.is_empty() || rest.starts_with(['/', '[']),
-                None => false,
-            };
-            self.since.iter().any(|other| within(other) && !other.starts_with(list))
-        };
-        let inner = [Part::OnFailure, Part::Finally].into_iter().any(|part| {
-            let word = format!("/{}/", part.key());
-            at.match_indices(&word).any(|(end, _)| went_on(&at[..end], &at[..end + word.len()]))
-        });
-        inner || at.starts_with("finally/") && went_on("", "finally/")
-    }
-
-    fn take(&mut self, event: &Event) {
-        let at = event.at.0.clone();
-        if !at.is_empty() {
-            self.since.insert(at.clone());
-        }
-        match &event.what {
-            What::Finished { output, .. }
-            | What::Unresolved { output, .. }
-            | What::Skipped { output, .. } => {
-                self.done.insert(at, Done { seq: event.seq, status: output.status });
-            }
-            What::Expanded { count, parallel, .. } => {
-                self.lists.insert(at, (*count, *parallel));
-            }
-            What::Retrying { .. } | What::Decided { .. } => {
-                self.announced.insert(at, event.seq);
-            }
-            What::RunEnded { .. } => {
-                self.ended = Some(event.seq);
-                self.since.clear();
-            }
-            _ => {}
-        }
-    }
-}
-
-/// The lists that an execution stands in, the outermost first, each with its position there.
-fn positions(at: &str) -> impl Iterator<Item = (&str, &str)> {
-    let words = at.split('/').scan(0, |from, word| {
-        let start = *from;
-        *from += word.len() + 1;
-        Some((start, word))
-    });
-    words.filter_map(|(start, word)| {
-        let position = word.split('[').next().filter(|position| position.parse::<u64>().is_ok())?;
-        Some((&at[..start], position))
-    })
 }
 
 /// The value that an event recorded.

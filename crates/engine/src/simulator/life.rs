@@ -16,6 +16,7 @@ use super::{Execution, Interrupt, Interruption, Kept, Moment, Outside, Simulatio
 use crate::event::{Datum, Event, Instance, ItemEnded, Listed, Output, RunStarted, Seq, Status, What};
 use crate::hash::Hash;
 use crate::machine::{Command, ItemEnding, Machine, Outcome, Stage, Task};
+use crate::view::MapView;
 
 pub(super) struct Life<'s> {
     simulation: &'s Simulation,
@@ -133,21 +134,21 @@ impl<'s> Life<'s> {
         }
     }
 
-    /// Takes what the journal has. A run that is over is over, unless it failed and that was put right.
+    /// Takes what the journal has. A run that is over is over, unless somebody looked at that end and goes on with it.
     fn begin(&mut self) -> Result<Option<LifeEnd>, Cut> {
         for event in &self.outside.journal {
             self.machine.apply(event)?;
         }
-        if let Stage::Ended(outcome) = self.machine.stage()
-            && (outcome == Outcome::Completed || !self.fate.mended)
-        {
-            return Ok(Some(LifeEnd::Ended(outcome)));
-        }
-        let new = self.machine.stage() == Stage::New;
-        let first = if new {
-            What::RunStarted(started(&self.simulation.plan))
-        } else {
-            What::Resumed { failed: false }
+        let ends = self.outside.journal.iter().filter(|event| matches!(event.what, What::RunEnded { .. }));
+        let ends = ends.count() as u64;
+        let first = match self.machine.stage() {
+            Stage::New => What::RunStarted(started(&self.simulation.plan)),
+            Stage::Ended(outcome) if ends > u64::from(self.fate.luck) => {
+                return Ok(Some(LifeEnd::Ended(outcome)));
+            }
+            Stage::Ended(Outcome::Failed) => What::Resumed { failed: self.fate.wants_failed() },
+            Stage::Ended(Outcome::Completed) => What::Resumed { failed: true },
+            Stage::Going => What::Resumed { failed: false },
         };
         self.append(Instance::default(), first)?;
         self.ready.clear();
@@ -299,8 +300,9 @@ impl<'s> Life<'s> {
             Work::Starting { .. } if self.cancelled => Ok(()),
             Work::Starting { attempt, .. } => {
                 let at = attempt.task.at.clone();
-                let until = self.outside.steady + self.fate.duration(&at, attempt.number);
-                let execution = Execution { at, attempt: attempt.number, life: self.outside.life };
+                let fated = self.fated(&at);
+                let until = self.outside.steady + self.fate.duration(&fated, attempt.number);
+                let execution = Execution { at, fated, attempt: attempt.number, life: self.outside.life };
                 self.outside.checker.execute(execution, self.outside.durable, self.in_flight)?;
                 self.workers.push(Work::Running { attempt, until });
                 Ok(())
@@ -312,10 +314,11 @@ impl<'s> Life<'s> {
     fn carry_out(&mut self, command: Command) -> Result<(), Cut> {
         match command {
             Command::Decide(task) => {
-                let what = if !self.fate.evaluates(&task.at, "when") {
+                let fated = self.fated(&task.at);
+                self.reads(&task)?;
+                let what = if !self.fate.evaluates(&fated, "when") {
                     unresolved(&task)
-                } else if self.fate.holds(&task.at) {
-                    self.reads(&task)?;
+                } else if self.fate.holds(&fated) {
                     What::Decided { as_of: task.as_of, computed: Vec::new() }
                 } else {
                     let output = output(Status::Skipped, -2);
@@ -340,21 +343,25 @@ impl<'s> Life<'s> {
             Command::Close { task, last, captured } => {
                 let left = last.into_iter().chain(captured.iter().map(|(_, seq)| *seq));
                 let left: Vec<i64> = left.map(|seq| value_of(&self.outside.journal, seq)).collect();
-                let well = self.fate.evaluates(&task.at, "variables");
-                let value = self.fate.value(&task.at, &left);
+                self.reads(&task)?;
+                let fated = self.fated(&task.at);
+                let well = self.fate.evaluates(&fated, "variables");
+                let value = self.fate.value(&fated, &left);
                 let output = if well { output(Status::Completed, value) } else { output(Status::Failed, -1) };
                 self.append(task.at, What::Finished { output, results: None })?;
             }
             Command::Collect { task, list, counts, rules } => {
                 let results = self.results(&task, list)?;
+                self.outside.checker.counted(&task.at, counts)?;
                 if results.len() as u64 + counts.left() != counts.total {
                     let what = format!("`{}` has {} results of {counts:?}", task.at, results.len());
                     return Err(self.violation(what));
                 }
                 let results: Vec<i64> = results.into_iter().flatten().collect();
-                let value = self.fate.value(&task.at, &results);
+                let fated = self.fated(&task.at);
+                let value = self.fate.value(&fated, &results);
                 let goes_on = rules.goes_on && !rules.stops_after(counts.failed);
-                let well = (counts.failed == 0 || goes_on) && self.fate.evaluates(&task.at, "results");
+                let well = (counts.failed == 0 || goes_on) && self.fate.evaluates(&fated, "results");
                 let output = if well { output(Status::Completed, value) } else { output(Status::Failed, -1) };
                 self.append(task.at, What::Finished { output, results: None })?;
             }
@@ -395,7 +402,10 @@ impl<'s> Life<'s> {
 
     /// An item is over, or begins again.
     fn end_item(&mut self, task: Task, ending: ItemEnding) -> Result<(), Cut> {
-        let status = match (ending.well, ending.output) {
+        self.outside.checker.runs(&task.at, ending.runner)?;
+        let in_worktree = matches!(&self.step(&task).action, Action::ForEach(each) if each.worktree);
+        let well = ending.well && (!in_worktree || self.fate.merges(&self.fated(&task.at)));
+        let status = match (well, ending.output) {
             (false, _) => Status::Failed,
             (true, None) => Status::Skipped,
             (true, Some(_)) => Status::Completed,
@@ -408,9 +418,9 @@ impl<'s> Life<'s> {
             self.append(task.at, What::ItemRetrying { error: "it failed".into(), until })?;
             return Ok(());
         }
-        let value = ending.output.filter(|_| ending.well);
+        let value = ending.output.filter(|_| well);
         let value = value.map_or(Value::NULL, |seq| Value::from(value_of(&self.outside.journal, seq)));
-        let error = (!ending.well).then(|| "it failed".into());
+        let error = (!well).then(|| "it failed".into());
         let (attempts, value) = (ending.attempt, Datum::Here(value));
         let ended = ItemEnded { status, value, error, attempts, duration_ms: 0, branch: None };
         self.append(task.at, What::ItemEnded(ended))?;
@@ -419,8 +429,9 @@ impl<'s> Life<'s> {
 
     fn expand(&mut self, task: Task) -> Result<(), Cut> {
         self.reads(&task)?;
-        let items = self.fate.items(&task.at);
-        let what = if self.fate.evaluates(&task.at, "foreach") {
+        let fated = self.fated(&task.at);
+        let items = self.fate.items(&fated);
+        let what = if self.fate.evaluates(&fated, "foreach") {
             What::Expanded {
                 as_of: task.as_of,
                 computed: Vec::new(),
@@ -437,7 +448,7 @@ impl<'s> Life<'s> {
     }
 
     fn start(&mut self, task: Task, number: u32, base: u32, rerun: bool) -> Result<(), Cut> {
-        if !self.fate.evaluates(&task.at, "fields") {
+        if !self.fate.evaluates(&self.fated(&task.at), "fields") {
             let what = unresolved(&task);
             self.append(task.at, what)?;
             return Ok(());
@@ -462,15 +473,16 @@ impl<'s> Life<'s> {
     fn attempt_done(&mut self, attempt: &Attempt) -> Result<(), Cut> {
         let at = attempt.task.at.clone();
         let reads = self.reads(&attempt.task)?;
-        let mut output = if self.fate.well(&at, attempt.number) {
-            output(Status::Completed, self.fate.value(&at, &reads))
+        let fated = self.fated(&at);
+        let mut output = if self.fate.well(&fated, attempt.number) {
+            output(Status::Completed, self.fate.value(&fated, &reads))
         } else {
             output(Status::Failed, -1)
         };
         if output.status == Status::Completed
             && matches!(self.step(&attempt.task).action, Action::Condition(_))
         {
-            output.value = Datum::Here(branch(self.fate.holds(&at)));
+            output.value = Datum::Here(branch(self.fate.holds(&fated)));
         }
         let retry = chance::retry(self.step(&attempt.task));
         let pause =
@@ -487,7 +499,7 @@ impl<'s> Life<'s> {
     }
 
     /// The values that a step reads. They are of events that had happened when it became ready, and not its own.
-    fn reads(&self, task: &Task) -> Result<Vec<i64>, Cut> {
+    fn reads(&mut self, task: &Task) -> Result<Vec<i64>, Cut> {
         let view = self.machine.view(&task.at);
         if let Some(late) = view.sources().into_iter().find(|seq| *seq > task.as_of) {
             return Err(self.violation(format!(
@@ -502,9 +514,20 @@ impl<'s> Life<'s> {
                 self.violation(format!("`{}` reads what it left itself at event {}", task.at, own.seq))
             );
         }
+        self.outside.checker.reads(&task.at, &view, &self.outside.journal)?;
+        let journal = &self.outside.journal;
         let names = view.outputs.iter().chain(&view.captured).map(|(_, seq)| *seq).chain(view.prev);
         let item = view.item.map(|item| item_of(journal, item.of.list, item.of.index));
-        Ok(names.map(|seq| value_of(journal, seq)).chain(item).collect())
+        let phases = view.phases.iter().map(|(_, seq)| value_of(journal, *seq));
+        let map = view.map.map(|map| match map {
+            MapView::Running { total } => i64::try_from(total).unwrap_or(0),
+            MapView::Over(seq) => value_of(journal, seq),
+        });
+        Ok(names.map(|seq| value_of(journal, seq)).chain(item).chain(phases).chain(map).collect())
+    }
+
+    fn fated(&self, at: &Instance) -> Instance {
+        self.outside.checker.fated(at)
     }
 
     fn step(&self, task: &Task) -> &Step {

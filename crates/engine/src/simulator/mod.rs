@@ -9,6 +9,7 @@
 
 pub mod chance;
 pub mod check;
+mod facts;
 mod life;
 
 use std::collections::BTreeMap;
@@ -40,8 +41,10 @@ pub struct Simulation {
     pub interruptions: Vec<Interruption>,
     /// Whether the clock of the machine jumps.
     pub jumps: bool,
-    /// Whether a run that failed is put right and resumed.
+    /// Whether a run that failed is put right and resumed, and one that let items fail, too.
     pub mend: bool,
+    /// So many times it is resumed with new luck before everything is put right.
+    pub tries: u32,
 }
 
 /// What happens to one life of the program.
@@ -101,6 +104,8 @@ pub struct Report {
     pub names: BTreeMap<EcoString, i64>,
     /// How each execution ended, and with which value.
     pub results: BTreeMap<Instance, (Status, i64)>,
+    /// How each item ended, and with which attempt.
+    pub items: BTreeMap<Instance, (Status, u32)>,
     /// Whether a step failed because it was running at a crash.
     pub failed_by_crash: bool,
 }
@@ -110,6 +115,8 @@ pub struct Report {
 pub struct Execution {
     /// Of which step.
     pub at: Instance,
+    /// The same with how often the items around it had begun again.
+    pub fated: Instance,
     /// Which.
     pub attempt: u32,
     /// In which life of the program.
@@ -145,7 +152,7 @@ impl Simulation {
     /// A run that nothing interrupts.
     pub fn new(plan: Arc<Plan>, seed: u64) -> Self {
         let (chances, interruptions) = (Chances::default(), Vec::new());
-        Self { plan, seed, chances, jobs: 4, interruptions, jumps: false, mend: false }
+        Self { plan, seed, chances, jobs: 4, interruptions, jumps: false, mend: false, tries: 0 }
     }
 
     /// The order of things: another one for each way of being interrupted.
@@ -160,7 +167,7 @@ impl Simulation {
 
     /// Runs it to its end.
     pub fn run(&self) -> Result<Report, Violation> {
-        let mut fate = Fate { seed: self.seed, chances: self.chances, mended: false };
+        let mut fate = Fate { seed: self.seed, chances: self.chances, luck: 0, mended: false };
         let mut outside = Outside {
             journal: Vec::new(),
             durable: 0,
@@ -180,10 +187,18 @@ impl Simulation {
             appends.push(life.appends());
             let machine = life.into_machine();
             match end {
-                LifeEnd::Ended(Outcome::Failed) if self.mend && !fate.mended => fate.mended = true,
+                LifeEnd::Ended(outcome) if self.mend && !fate.mended && outside.goes_on(outcome) => {
+                    fate.luck += 1;
+                    fate.mended = fate.luck > self.tries;
+                }
                 LifeEnd::Ended(outcome) => {
-                    outside.checker.ended(&outside.journal)?;
-                    if outcome == Outcome::Completed && machine.kept() > KEPT {
+                    outside.checker.ended(&outside.journal, outcome)?;
+                    let let_fail = outside.checker.let_items_fail();
+                    if let_fail != machine.let_items_fail() {
+                        let what = format!("items were let fail: {let_fail}, the machine says otherwise");
+                        return Err(Violation { seq: machine.last(), what });
+                    }
+                    if outcome == Outcome::Completed && machine.kept() > KEPT && !let_fail {
                         let what = format!("{} things of a completed run are kept", machine.kept());
                         return Err(Violation { seq: machine.last(), what });
                     }
@@ -202,6 +217,11 @@ impl Simulation {
 }
 
 impl Outside {
+    /// Whether there is something to go on with at this end of the run.
+    fn goes_on(&self, outcome: Outcome) -> bool {
+        outcome == Outcome::Failed || self.checker.let_items_fail()
+    }
+
     /// What was not committed may be lost, from some event on.
     fn crash(&mut self, kept: Kept) {
         let pending = self.journal.len() as u64 - self.durable;
@@ -223,6 +243,7 @@ fn report(outcome: Outcome, machine: &Machine, appends: Vec<u64>, outside: Outsi
         appends,
         names: machine.names().into_iter().map(|(name, seq)| (name, value(seq))).collect(),
         results: outside.checker.results(&outside.journal),
+        items: outside.checker.results_of_items(),
         failed_by_crash: outside.checker.failed_by_crash(),
         executions: outside.checker.into_executions(),
         journal: outside.journal,

@@ -1,4 +1,4 @@
-//! Workflows of step lists, made of a seed: every key that changes what runs when, nested.
+//! Workflows of step lists and of phases, made of a seed: every key that changes what runs when, nested.
 
 use std::fmt::Write;
 
@@ -11,6 +11,21 @@ pub(crate) struct Style {
     pub(crate) steps: u64,
     /// Whether `on_crash` is something else than `rerun`.
     pub(crate) on_crash: bool,
+    /// What becomes of items that fail.
+    pub(crate) policies: Policies,
+    /// Whether it is a map-reduce.
+    pub(crate) phases: bool,
+}
+
+/// What becomes of items that fail.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Policies {
+    /// The first one ends its list.
+    Strict,
+    /// They are tried again, let fail, or end their list.
+    Any,
+    /// They are let fail.
+    Lenient,
 }
 
 /// The text of a workflow.
@@ -18,12 +33,13 @@ pub(crate) fn workflow(seed: u64, style: Style) -> String {
     let mut random = Random::new(seed);
     let left = 2 + random.below(style.steps);
     let mut generator = Generator { random, style, text: String::new(), left, next: 1 };
-    generator.text.push_str(
-        "inputs: {go: {type: bool, default: true}, list: {type: list, default: [1]}}\n\
-         steps:\n",
-    );
-    let mut names = Names::default();
-    generator.list(1, &mut names, 0);
+    generator.text.push_str("inputs: {go: {type: bool, default: true}, list: {type: list, default: [1]}}\n");
+    if style.phases {
+        generator.phases();
+    } else {
+        generator.text.push_str("steps:\n");
+        generator.list(1, &mut Names::default(), 0);
+    }
     if generator.random.percent(40) {
         generator.text.push_str("finally:\n");
         generator.left = generator.left.max(4);
@@ -42,6 +58,8 @@ struct Names {
     items: u64,
     /// Whether there is a step before for sure.
     prev: bool,
+    /// What of the phases can be read.
+    phases: Vec<&'static str>,
 }
 
 struct Generator {
@@ -56,6 +74,83 @@ struct Generator {
 const CAPTURES: [&str; 3] = ["one", "two", "three"];
 
 impl Generator {
+    fn phases(&mut self) {
+        let mut names = Names::default();
+        if self.random.percent(70) {
+            self.phase("setup", &mut names);
+            names.phases.push("setup.output");
+        }
+        self.line(0, "map:");
+        self.line(1, "input: ${inputs.list}");
+        if self.random.percent(70) {
+            let parallel = 1 + self.random.below(4);
+            self.line(1, &format!("max_parallel: {parallel}"));
+        }
+        if self.random.percent(if self.style.policies == Policies::Lenient { 20 } else { 60 }) {
+            let attempts = 2 + self.random.below(2);
+            let delay = self.delay();
+            self.line(1, &format!("retry: {{attempts: {attempts}, delay: {delay}, backoff: exponential}}"));
+        }
+        if self.random.percent(25) {
+            self.line(1, "worktree: true");
+        }
+        self.line(1, "agent_template:");
+        let mut inner = Names { items: 1, ..names.clone() };
+        inner.phases.push("map.total");
+        self.left = self.left.max(3);
+        self.list(2, &mut inner, 1);
+        self.policy(0);
+        names.phases.push("map.successful");
+        if self.random.percent(80) {
+            self.phase("reduce", &mut names);
+            names.phases.push("reduce.output");
+        }
+        if self.random.percent(50) {
+            self.phase("merge", &mut names);
+        }
+    }
+
+    /// A phase, short or with names that go on.
+    fn phase(&mut self, phase: &str, names: &mut Names) {
+        self.line(0, &format!("{phase}:"));
+        self.left = self.left.max(2);
+        let mut inner = Names { prev: false, ..names.clone() };
+        let first = self.next;
+        if self.random.percent(50) {
+            return self.list(1, &mut inner, 0);
+        }
+        self.line(1, "steps:");
+        self.list(2, &mut inner, 0);
+        if self.random.percent(80) {
+            let exported = format!("s{first}");
+            self.line(1, &format!("exports: [{exported}]"));
+            names.ids.push(exported);
+        }
+    }
+
+    /// What becomes of items that fail.
+    fn policy(&mut self, indent: usize) {
+        if self.style.policies == Policies::Lenient {
+            return self.line(indent, "error_policy: {continue_on_failure: true, max_failures: 4}");
+        }
+        if self.random.percent(20) {
+            return;
+        }
+        let failure = ["skip", "stop", "retry"][usize::try_from(self.random.below(3)).unwrap_or(0)];
+        let mut policy = format!("on_item_failure: {failure}");
+        if self.random.percent(70) {
+            policy.push_str(", continue_on_failure: true");
+        }
+        if self.random.percent(30) {
+            let _ = write!(policy, ", max_failures: {}", self.random.below(3));
+        }
+        self.line(indent, &format!("error_policy: {{{policy}}}"));
+    }
+
+    fn delay(&mut self) -> &'static str {
+        ["0s", "1s", "1h"][usize::try_from(self.random.below(3)).unwrap_or(0)]
+    }
+
     fn list(&mut self, indent: usize, names: &mut Names, depth: u64) {
         let length = 1 + self.random.below(3 + 2 * u64::from(depth == 0));
         for _ in 0..length {
@@ -113,6 +208,9 @@ impl Generator {
             let parallel = 1 + self.random.below(4);
             self.line(indent, &format!("parallel: {parallel}"));
         }
+        if self.style.policies != Policies::Strict && self.random.percent(60) {
+            self.policy(indent);
+        }
         self.line(indent, "do:");
         let mut inner = Names { items: names.items + 1, prev: false, ..names.clone() };
         self.list(indent + 1, &mut inner, depth + 1);
@@ -131,7 +229,7 @@ impl Generator {
         }
         if self.random.percent(30) {
             let attempts = 2 + self.random.below(2);
-            let delay = ["0s", "1s", "1h"][usize::try_from(self.random.below(3)).unwrap_or(0)];
+            let delay = self.delay();
             self.line(
                 indent,
                 &format!("retry: {{attempts: {attempts}, delay: {delay}, backoff: exponential}}"),
@@ -153,6 +251,11 @@ impl Generator {
         }
         if names.items > 0 && self.random.percent(70) {
             text.push_str("${item} ");
+        }
+        for phase in &names.phases {
+            if self.random.percent(40) {
+                let _ = write!(text, "${{{phase}}} ");
+            }
         }
         if names.prev && self.random.percent(30) {
             text.push_str("${prev} ");

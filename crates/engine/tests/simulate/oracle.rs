@@ -8,8 +8,8 @@ use std::sync::Arc;
 use ecow::{EcoString, eco_format};
 use threadline_engine::event::{Instance, Status};
 use threadline_engine::machine::Outcome;
-use threadline_engine::simulator::chance::Fate;
-use threadline_flow::model::{Action, Setting, Step};
+use threadline_engine::simulator::chance::{Fate, in_attempts};
+use threadline_flow::model::{Action, ForEach, OnItemFailure, Phase, Retry, Setting, Step};
 use threadline_flow::plan::{ListNumber, Part, Plan, Read, StepNumber};
 
 /// What came of a workflow.
@@ -18,12 +18,23 @@ pub(crate) struct Expected {
     pub(crate) outcome: Outcome,
     pub(crate) names: BTreeMap<EcoString, i64>,
     pub(crate) results: BTreeMap<Instance, (Status, i64)>,
+    /// How each item ended, and with which attempt.
+    pub(crate) items: BTreeMap<Instance, (Status, u32)>,
     /// Whether items ran side by side and one failed: which of the others began is left to chance.
     pub(crate) racy: bool,
 }
 
 pub(crate) fn expect(plan: &Arc<Plan>, fate: Fate) -> Expected {
-    let mut walk = Walk { plan, fate, scopes: vec![Names::default()], results: BTreeMap::new(), racy: false };
+    let mut walk = Walk {
+        plan,
+        fate,
+        scopes: vec![Names::default()],
+        results: BTreeMap::new(),
+        items: BTreeMap::new(),
+        begun: BTreeMap::new(),
+        mapped: None,
+        racy: false,
+    };
     let mut well = walk.list(0, "", None).0;
     if let Some(list) = plan.finally {
         well &= walk.list(list, "finally/", None).0;
@@ -33,6 +44,7 @@ pub(crate) fn expect(plan: &Arc<Plan>, fate: Fate) -> Expected {
         outcome: if well { Outcome::Completed } else { Outcome::Failed },
         names: outputs.into_iter().chain(captured).collect(),
         results: walk.results,
+        items: walk.items,
         racy: walk.racy,
     }
 }
@@ -49,6 +61,11 @@ struct Walk<'p> {
     fate: Fate,
     scopes: Vec<Names>,
     results: BTreeMap<Instance, (Status, i64)>,
+    items: BTreeMap<Instance, (Status, u32)>,
+    /// How often each item has begun again.
+    begun: BTreeMap<EcoString, u32>,
+    /// How many items the map has, while it goes on.
+    mapped: Option<i64>,
     racy: bool,
 }
 
@@ -58,9 +75,9 @@ const SKIPPED: i64 = -2;
 impl Walk<'_> {
     /// Whether a list went well, and the value of its last executed step.
     fn list(&mut self, list: ListNumber, prefix: &str, mut prev: Option<i64>) -> (bool, Option<i64>) {
-        let steps = self.plan.lists[list as usize].steps.clone();
-        for (index, number) in steps.into_iter().enumerate() {
-            if !self.step(number, &eco_format!("{prefix}{}", index + 1), &mut prev) {
+        let plan = &self.plan.lists[list as usize];
+        for (index, number) in plan.steps.iter().enumerate() {
+            if !self.step(*number, &eco_format!("{prefix}{}", plan.word(index)), &mut prev) {
                 return (false, prev);
             }
         }
@@ -71,11 +88,15 @@ impl Walk<'_> {
     fn step(&mut self, number: StepNumber, at: &EcoString, prev: &mut Option<i64>) -> bool {
         let step = Arc::clone(&self.plan.steps[number as usize].step);
         let instance = Instance(at.clone());
-        let decidable = step.when.is_none() || self.fate.evaluates(&instance, "when");
-        if step.when.is_some() && decidable && !self.fate.holds(&instance) {
+        let fated = self.fated(&instance);
+        let decidable = step.when.is_none() || self.fate.evaluates(&fated, "when");
+        if step.when.is_some() && decidable && !self.fate.holds(&fated) {
             self.set(&step, SKIPPED, false);
             self.results.insert(instance, (Status::Skipped, SKIPPED));
             return true;
+        }
+        if let Action::Phase(phase) = &step.action {
+            return self.phase(number, phase, &step, &instance);
         }
         let value = decidable.then(|| self.value(number, &step, &instance, *prev)).flatten();
         let left = value.unwrap_or(FAILED);
@@ -93,43 +114,106 @@ impl Walk<'_> {
         well || step.continue_on_error
     }
 
-    fn value(&mut self, number: StepNumber, step: &Step, at: &Instance, prev: Option<i64>) -> Option<i64> {
-        if let Action::ForEach(each) = &step.action {
-            let parallel = match &each.parallel {
-                Some(Setting::Fixed(parallel)) => *parallel,
-                _ => 1,
-            };
-            return self.for_each(number, at, parallel);
+    /// Whether a phase went well. Of its names those that it exports stay.
+    fn phase(&mut self, number: StepNumber, phase: &Phase, step: &Step, at: &Instance) -> bool {
+        self.scopes.push(Names::default());
+        let list = self.plan.part(number, Part::Do);
+        let (well, result) = list.map_or((true, None), |list| self.list(list, &format!("{at}/"), None));
+        let inner = self.scopes.pop().unwrap_or_default();
+        if !well {
+            return false;
         }
-        if !self.fate.evaluates(at, "fields") {
-            return None;
+        let left: Vec<i64> = result.into_iter().chain(inner.captured.values().copied()).collect();
+        let well = self.fate.evaluates(at, "variables");
+        let value = if well { self.fate.value(at, &left) } else { FAILED };
+        let status = if well { Status::Completed } else { Status::Failed };
+        self.set(step, value, true);
+        self.results.insert(at.clone(), (status, value));
+        if let Some(outer) = self.scopes.last_mut().filter(|_| well) {
+            for name in &phase.exports {
+                let (output, captured) = (inner.outputs.get(&name.of), inner.captured.get(&name.of));
+                outer.outputs.extend(output.map(|value| (name.of.clone(), *value)));
+                outer.captured.extend(captured.map(|value| (name.of.clone(), *value)));
+            }
         }
-        let attempts = match step.retry.as_ref().map(|retry| &retry.attempts) {
-            Some(Setting::Fixed(attempts)) => u32::try_from(*attempts).unwrap_or(1),
-            _ => 1,
-        };
-        let well = (1..=attempts).any(|attempt| self.fate.well(at, attempt));
-        well.then(|| self.fate.value(at, &self.reads(number, prev)))
+        well
     }
 
-    fn for_each(&mut self, number: StepNumber, at: &Instance, parallel: u64) -> Option<i64> {
-        if !self.fate.evaluates(at, "foreach") {
+    fn value(&mut self, number: StepNumber, step: &Step, at: &Instance, prev: Option<i64>) -> Option<i64> {
+        if let Action::ForEach(each) = &step.action {
+            return self.for_each(number, at, each);
+        }
+        let fated = self.fated(at);
+        if !self.fate.evaluates(&fated, "fields") {
+            return None;
+        }
+        let attempts = step.retry.as_ref().map_or(1, attempts);
+        let well = (1..=attempts).any(|attempt| self.fate.well(&fated, attempt));
+        well.then(|| self.fate.value(&fated, &self.reads(number, prev)))
+    }
+
+    fn for_each(&mut self, number: StepNumber, at: &Instance, each: &ForEach) -> Option<i64> {
+        let fated = self.fated(at);
+        if !self.fate.evaluates(&fated, "foreach") {
             return None;
         }
         let list = self.plan.part(number, Part::Do)?;
-        let mut results = Vec::new();
-        for (index, item) in self.fate.items(at).into_iter().enumerate() {
-            self.scopes.push(Names { item: Some(item), ..Names::default() });
-            let (well, result) = self.list(list, &format!("{at}[{index}]/"), None);
-            self.scopes.pop();
-            if !well {
-                self.racy |= parallel > 1;
-                return None;
-            }
-            results.extend(result);
+        let parallel = each.parallel.as_ref().and_then(fixed).unwrap_or(1);
+        let stop = (each.policy.on_item_failure == OnItemFailure::Stop).then_some(0);
+        let most = stop.into_iter().chain(each.policy.max_failures.as_ref().and_then(fixed)).min();
+        let stops = |failed: u64| most.is_some_and(|most| failed > most);
+        let items = self.fate.items(&fated);
+        if each.is_map {
+            self.mapped = i64::try_from(items.len()).ok();
         }
+        let (mut results, mut failed) = (Vec::new(), 0);
+        for (index, item) in items.into_iter().enumerate() {
+            if stops(failed) {
+                break;
+            }
+            let (well, result) = self.item(list, &eco_format!("{at}[{index}]"), item, each);
+            failed += u64::from(!well);
+            results.extend(result.filter(|_| well));
+        }
+        self.racy |= stops(failed) && parallel > 1;
+        let well = failed == 0 || each.policy.continue_on_failure && !stops(failed);
         // The results of all items may be too large together.
-        self.fate.evaluates(at, "results").then(|| self.fate.value(at, &results))
+        (well && self.fate.evaluates(&fated, "results")).then(|| self.fate.value(&fated, &results))
+    }
+
+    /// Whether an item went well in one of its attempts, and what that left.
+    fn item(&mut self, list: ListNumber, key: &EcoString, item: i64, each: &ForEach) -> (bool, Option<i64>) {
+        let tries = match (&each.policy.retry, each.policy.on_item_failure) {
+            (Some(retry), _) => attempts(retry),
+            (None, OnItemFailure::Retry) => 2,
+            (None, _) => 1,
+        };
+        let instance = Instance(key.clone());
+        let prefix = format!("{key}/");
+        for attempt in 1..=tries {
+            self.begun.retain(|other, _| !other.starts_with(&prefix));
+            self.results.retain(|at, _| !at.0.starts_with(&prefix));
+            self.items.retain(|at, _| !at.0.starts_with(&prefix));
+            self.begun.insert(key.clone(), attempt - 1);
+            self.scopes.push(Names { item: Some(item), ..Names::default() });
+            let (well, result) = self.list(list, &prefix, None);
+            self.scopes.pop();
+            let well = well && (!each.worktree || self.fate.merges(&self.fated(&instance)));
+            let status = match result {
+                _ if !well => Status::Failed,
+                Some(_) => Status::Completed,
+                None => Status::Skipped,
+            };
+            self.items.insert(instance.clone(), (status, attempt));
+            if well {
+                return (true, result);
+            }
+        }
+        (false, None)
+    }
+
+    fn fated(&self, at: &Instance) -> Instance {
+        in_attempts(at, |key| self.begun.get(key).copied().unwrap_or(0))
     }
 
     fn set(&mut self, step: &Step, value: i64, ran: bool) {
@@ -146,16 +230,31 @@ impl Walk<'_> {
         let inner = |ask: &dyn Fn(&Names) -> Option<i64>| self.scopes.iter().rev().find_map(ask);
         let reads = &self.plan.steps[number as usize].reads;
         let (mut outputs, mut captured, mut before, mut item) = (Vec::new(), Vec::new(), None, None);
+        let (mut phases, mut map) = (Vec::new(), None);
+        let of_run = |name: &str| self.scopes.first().and_then(|names| names.outputs.get(name).copied());
         for read in reads {
             match read {
                 Read::Output(id) => outputs.extend(inner(&|names| names.outputs.get(id).copied())),
                 Read::Captured(name) => captured.extend(inner(&|names| names.captured.get(name).copied())),
                 Read::Prev => before = prev,
                 Read::Item => item = inner(&|names| names.item),
-                // Generated runs have no phases.
-                Read::AllCaptured | Read::Phase(_) | Read::Map => {}
+                Read::AllCaptured => {}
+                Read::Phase(name) => phases.extend(of_run(name)),
+                Read::Map => map = of_run("map").or(self.mapped),
             }
         }
-        outputs.into_iter().chain(captured).chain(before).chain(item).collect()
+        let own = outputs.into_iter().chain(captured).chain(before).chain(item);
+        own.chain(phases).chain(map).collect()
     }
+}
+
+fn fixed<T: Copy>(setting: &Setting<T>) -> Option<T> {
+    match setting {
+        Setting::Fixed(value) => Some(*value),
+        Setting::Dynamic(_) => None,
+    }
+}
+
+fn attempts(retry: &Retry) -> u32 {
+    fixed(&retry.attempts).and_then(|attempts| u32::try_from(attempts).ok()).unwrap_or(1)
 }

@@ -1,0 +1,421 @@
+//! What a journal says so far, told without the machine: what is done, where items are, what may begin.
+//!
+//! An event that no run may have says so here; whoever watches a run decides what becomes of that.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use ecow::{EcoString, eco_format};
+use threadline_flow::model::Action;
+use threadline_flow::plan::{Part, Plan};
+
+use super::chance;
+use crate::event::{Event, Instance, Rules, Seq, Status, What};
+use crate::machine::{Counts, Outcome};
+use crate::view::ItemView;
+
+/// What the journal says so far.
+pub(super) struct Facts {
+    plan: Arc<Plan>,
+    /// Steps that finished or were skipped.
+    pub(super) done: BTreeMap<EcoString, Done>,
+    /// The lists whose items are known.
+    pub(super) lists: BTreeMap<EcoString, List>,
+    /// The items that have begun.
+    items: BTreeMap<EcoString, Item>,
+    /// The last event that made an attempt possible: its condition holds, or the one before failed.
+    pub(super) announced: BTreeMap<EcoString, Seq>,
+    /// The last end of the run.
+    pub(super) ended: Option<Seq>,
+    /// How the run ended, when it did and nobody went on with it.
+    over: Option<Outcome>,
+    /// Everything that something happened to since.
+    since: BTreeSet<EcoString>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Done {
+    pub(super) seq: Seq,
+    pub(super) status: Status,
+}
+
+/// A list whose items are known.
+pub(super) struct List {
+    seq: Seq,
+    pub(super) count: u64,
+    pub(super) parallel: u64,
+    rules: Rules,
+    /// So many more items may begin: as many as run at once, and one more for each that ended while any may begin.
+    slots: u64,
+}
+
+/// An item that has begun.
+struct Item {
+    /// Which attempt it is, from 1.
+    attempt: u32,
+    /// How often it began again from its beginning.
+    begun: u32,
+    /// Attempts that count: those since a resume after a failure.
+    tries: u64,
+    /// Who runs it, when a step of it has said so.
+    runner: Option<u64>,
+    /// The event that says why it failed last.
+    error: Option<Seq>,
+    stage: ItemStage,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum ItemStage {
+    UnderWay,
+    Waiting,
+    Over {
+        seq: Seq,
+        status: Status,
+        /// Whether it failed, and a resume may do it again.
+        may_go_on: bool,
+    },
+}
+
+impl Item {
+    fn failed(&self) -> bool {
+        matches!(self.stage, ItemStage::Over { status: Status::Failed, may_go_on: false, .. })
+    }
+}
+
+impl Facts {
+    pub(super) fn new(plan: Arc<Plan>) -> Self {
+        Self {
+            plan,
+            done: BTreeMap::new(),
+            lists: BTreeMap::new(),
+            items: BTreeMap::new(),
+            announced: BTreeMap::new(),
+            ended: None,
+            over: None,
+            since: BTreeSet::new(),
+        }
+    }
+
+    /// Takes an event; what no run may do is said in words.
+    pub(super) fn take(&mut self, event: &Event) -> Result<(), String> {
+        let at = event.at.0.clone();
+        if !at.is_empty() {
+            self.since.insert(at.clone());
+        }
+        self.enter(&at)?;
+        if self.done.contains_key(&at) {
+            self.done_again(&at);
+        }
+        match &event.what {
+            What::Finished { output, .. }
+            | What::Unresolved { output, .. }
+            | What::Skipped { output, .. } => {
+                self.done.insert(at, Done { seq: event.seq, status: output.status });
+            }
+            What::Expanded { count, parallel, rules, .. } => {
+                self.forget(&format!("{at}["));
+                let (seq, count, parallel, rules) = (event.seq, *count, *parallel, *rules);
+                self.lists.insert(at, List { seq, count, parallel, rules, slots: parallel });
+            }
+            What::Retrying { .. } | What::Decided { .. } => {
+                self.announced.insert(at, event.seq);
+            }
+            What::ItemRetrying { .. } => {
+                let most = self.lists.get(list_of(&at)).map_or(0, |list| list.rules.retry.attempts);
+                let item = self.item(&at, ItemStage::UnderWay)?;
+                if item.tries >= most {
+                    return Err(format!("`{at}` begins again after {} of {most} attempts", item.tries));
+                }
+                item.stage = ItemStage::Waiting;
+                item.error = Some(event.seq);
+                self.forget(&format!("{at}/"));
+            }
+            What::ItemBegun { attempt } => {
+                let item = self.item(&at, ItemStage::Waiting)?;
+                if *attempt != item.attempt + 1 {
+                    return Err(format!("attempt {attempt} of `{at}` follows attempt {}", item.attempt));
+                }
+                (item.attempt, item.stage) = (*attempt, ItemStage::UnderWay);
+                item.begun += 1;
+                item.tries += 1;
+            }
+            What::ItemEnded(ended) => {
+                let most = self.lists.get(list_of(&at)).map_or(0, |list| list.rules.retry.attempts);
+                let item = self.item(&at, ItemStage::UnderWay)?;
+                if ended.status == Status::Failed && item.tries < most {
+                    return Err(format!("`{at}` failed for good after {} of {most} attempts", item.tries));
+                }
+                item.runner = None;
+                if ended.attempts != item.attempt {
+                    return Err(format!("`{at}` ends with attempt {} as {}", item.attempt, ended.attempts));
+                }
+                item.stage = ItemStage::Over { seq: event.seq, status: ended.status, may_go_on: false };
+                if ended.status == Status::Failed {
+                    item.error = Some(event.seq);
+                }
+                let each = list_of(&at);
+                let failed = self.items_of(each).filter(|(_, item)| item.failed()).count() as u64;
+                if let Some(list) = self.lists.get_mut(each)
+                    && !list.rules.stops_after(failed)
+                {
+                    list.slots += 1;
+                }
+            }
+            What::RunEnded { outcome, .. } => {
+                self.ended = Some(event.seq);
+                self.over = Some(*outcome);
+                self.since.clear();
+            }
+            What::Resumed { failed } => self.resumed(*failed),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A step is done again: what was done after it is not done any more.
+    fn done_again(&mut self, at: &str) {
+        let (list, word) = at.rfind('/').map_or(("", at), |slash| at.split_at(slash + 1));
+        let root = &self.plan.lists[0];
+        if list.is_empty() && root.graph.is_some() {
+            return self.forget(&format!("{at}/"));
+        }
+        // The steps of a phase are not done again with its end.
+        if !(list.is_empty() && root.is_named()) {
+            self.forget(&format!("{at}/"));
+        }
+        let Ok(position) = word.parse::<u64>() else { return };
+        let later = |key: &EcoString| {
+            let word = key.strip_prefix(list).and_then(|rest| rest.split(['/', '[']).next());
+            word.and_then(|word| word.parse::<u64>().ok()).is_some_and(|other| other > position)
+        };
+        self.done.retain(|key, _| !later(key));
+        self.lists.retain(|key, _| !later(key));
+        self.items.retain(|key, _| !later(key));
+        self.announced.retain(|key, _| !later(key));
+    }
+
+    /// Something is about to happen to an execution: the items around it are under way, or begin.
+    pub(super) fn enter(&mut self, at: &str) -> Result<(), String> {
+        items_around(at).try_for_each(|key| self.inside(key))
+    }
+
+    /// Something happens inside an item: it must be under way, or begin.
+    fn inside(&mut self, key: &str) -> Result<(), String> {
+        let each = list_of(key);
+        let Some(list) = self.lists.get_mut(each) else { return Err(format!("`{each}` has no list")) };
+        let index = key[each.len()..].trim_matches(['[', ']']).parse().unwrap_or(u64::MAX);
+        if index >= list.count {
+            return Err(format!("`{each}` has {} items and not item {index}", list.count));
+        }
+        let begins = match self.items.get(key).map(|item| item.stage) {
+            Some(ItemStage::UnderWay) => return Ok(()),
+            Some(ItemStage::Waiting) => return Err(format!("`{key}` has not begun again")),
+            Some(ItemStage::Over { may_go_on: false, seq, status }) => {
+                return Err(format!("`{key}` was over at event {seq}, {}", status.name()));
+            }
+            Some(ItemStage::Over { may_go_on: true, .. }) | None => list.slots,
+        };
+        if begins == 0 {
+            return Err(format!("`{key}` begins, and no item may"));
+        }
+        list.slots -= 1;
+        let anew = self.in_worktree(each);
+        if let Some(item) = self.items.get_mut(key) {
+            item.attempt += 1;
+            item.tries = 1;
+            item.stage = ItemStage::UnderWay;
+            // What a worktree had does not outlive a failure.
+            if anew {
+                self.forget(&format!("{key}/"));
+            }
+        } else {
+            let stage = ItemStage::UnderWay;
+            let item = Item { attempt: 1, begun: 0, tries: 1, runner: None, error: None, stage };
+            self.items.insert(key.into(), item);
+        }
+        Ok(())
+    }
+
+    fn item(&mut self, key: &str, stage: ItemStage) -> Result<&mut Item, String> {
+        match self.items.get_mut(key) {
+            Some(item) if item.stage == stage => Ok(item),
+            _ => Err(format!("`{key}` is somewhere else")),
+        }
+    }
+
+    fn in_worktree(&self, each: &str) -> bool {
+        let step = Instance(each.into()).step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
+        step.is_some_and(|step| matches!(&step.action, Action::ForEach(each) if each.worktree))
+    }
+
+    /// The run goes on. After its end with what failed, or with items that were let fail and all that came after them.
+    fn resumed(&mut self, failed: bool) {
+        let Some(outcome) = self.over.take() else { return };
+        let rewound = self.first_let_fail().filter(|_| failed);
+        if let Some((position, at)) = &rewound {
+            let root = &self.plan.lists[0];
+            let later: Vec<EcoString> = (*position + 1..root.steps.len()).map(|at| root.word(at)).collect();
+            for later in later.into_iter().chain(["finally".into()]) {
+                self.done.remove(&later);
+                self.lists.remove(&later);
+                self.announced.remove(&later);
+                self.forget(&format!("{later}/"));
+                self.forget(&format!("{later}["));
+            }
+            self.done.remove(at);
+            for part in Part::ALL {
+                self.forget(&format!("{at}/{}/", part.key()));
+            }
+        } else if outcome == Outcome::Completed {
+            return;
+        }
+        let lists: Vec<EcoString> = self.lists.keys().cloned().collect();
+        for at in lists {
+            if self.done.get(&at).is_some_and(|done| done.status == Status::Completed) || self.goes_on(&at) {
+                continue;
+            }
+            if let Some(list) = self.lists.get_mut(&at) {
+                list.slots = list.parallel;
+            }
+            for (_, item) in self.items.range_mut(eco_format!("{at}[")..eco_format!("{at}\\")) {
+                if let ItemStage::Over { status: Status::Failed, may_go_on, .. } = &mut item.stage {
+                    *may_go_on = true;
+                }
+            }
+        }
+    }
+
+    /// Whether a step failed, and its list went on behind it.
+    fn goes_on(&self, at: &EcoString) -> bool {
+        let failed = self.done.get(at).is_some_and(|done| done.status == Status::Failed);
+        let step = Instance(at.clone()).step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
+        failed && step.is_some_and(|step| step.continue_on_error)
+    }
+
+    /// The first list of the workflow that completed although items of it failed.
+    pub(super) fn first_let_fail(&self) -> Option<(usize, EcoString)> {
+        let root = &self.plan.lists[0];
+        let words = (0..root.steps.len()).map(|position| (position, root.word(position)));
+        words.into_iter().find(|(_, at)| {
+            let completed = self.done.get(at).is_some_and(|done| done.status == Status::Completed);
+            completed && root.graph.is_none() && self.items_of(at).any(|(_, item)| item.failed())
+        })
+    }
+
+    /// Takes away everything whose key begins so.
+    fn forget(&mut self, prefix: &str) {
+        self.done.retain(|key, _| !key.starts_with(prefix));
+        self.lists.retain(|key, _| !key.starts_with(prefix));
+        self.items.retain(|key, _| !key.starts_with(prefix));
+        self.announced.retain(|key, _| !key.starts_with(prefix));
+    }
+
+    fn items_of(&self, each: &str) -> impl Iterator<Item = (&EcoString, &Item)> {
+        let own = |(key, _): &(&EcoString, &Item)| list_of(key).len() == each.len();
+        self.items.range(eco_format!("{each}[")..eco_format!("{each}\\")).filter(own)
+    }
+
+    /// The end of an item, when it is over.
+    pub(super) fn item_over(&self, key: &str) -> Option<Seq> {
+        match self.items.get(key)?.stage {
+            ItemStage::Over { seq, .. } => Some(seq),
+            _ => None,
+        }
+    }
+
+    /// How each item ended, and with which attempt.
+    pub(super) fn results_of_items(&self) -> BTreeMap<Instance, (Status, u32)> {
+        let over = |(key, item): (&EcoString, &Item)| match item.stage {
+            ItemStage::Over { status, .. } => Some((Instance(key.clone()), (status, item.attempt))),
+            _ => None,
+        };
+        self.items.iter().filter_map(over).collect()
+    }
+
+    /// An execution as its fate knows it: another one each time that an item around it begins again.
+    pub(super) fn fated(&self, at: &Instance) -> Instance {
+        chance::in_attempts(at, |key| self.items.get(key).map_or(0, |item| item.begun))
+    }
+
+    /// The items of a list are counted as they ended, and all that could have begun did.
+    pub(super) fn counted(&self, at: &str, counts: Counts) -> Result<(), String> {
+        let Some(list) = self.lists.get(at) else { return Err(format!("`{at}` has no list")) };
+        let mut own = Counts { total: list.count, ..Counts::default() };
+        for (key, item) in self.items_of(at) {
+            match item.stage {
+                ItemStage::Over { status: Status::Completed, .. } => own.successful += 1,
+                ItemStage::Over { status: Status::Skipped, .. } => own.skipped += 1,
+                ItemStage::Over { may_go_on: false, .. } => own.failed += 1,
+                _ => return Err(format!("`{at}` is over before `{key}` is")),
+            }
+        }
+        if own != counts {
+            return Err(format!("`{at}` counts {counts:?}, there are {own:?}"));
+        }
+        if own.left() > 0 && !list.rules.stops_after(own.failed) {
+            return Err(format!("`{at}` is over, and {} items have not begun", own.left()));
+        }
+        Ok(())
+    }
+
+    /// A step sees its item as it is: in this attempt, with the error of the one before.
+    pub(super) fn sees(&mut self, at: &Instance, view: ItemView) -> Result<(), String> {
+        let Some(key) = items_around(&at.0).last() else { return Err(format!("`{at}` is in no item")) };
+        let each = list_of(key);
+        let (attempt, error) = match self.items.get(key) {
+            // It begins with this step.
+            None => (1, None),
+            Some(Item { attempt, error, stage: ItemStage::Over { .. }, .. }) => (attempt + 1, *error),
+            Some(item) => (item.attempt, item.error),
+        };
+        let list = self.lists.get(each).map(|list| (list.seq, list.parallel));
+        let error = error.filter(|_| attempt > 1);
+        let index = key[each.len()..].trim_matches(['[', ']']);
+        let fits = (view.attempt, view.error) == (attempt, error)
+            && list.is_some_and(|(seq, parallel)| view.of.list == seq && view.runner < parallel)
+            && view.of.index.to_string() == index;
+        if !fits {
+            return Err(format!("`{at}` sees {view:?} in attempt {attempt}, error {error:?}"));
+        }
+        self.runs(key, view.runner)
+    }
+
+    /// Nobody else runs an item, and nobody runs two of a list.
+    pub(super) fn runs(&mut self, key: &str, runner: u64) -> Result<(), String> {
+        let same = |(other, item): &(&EcoString, &Item)| *other != key && item.runner == Some(runner);
+        if let Some((other, _)) = self.items_of(list_of(key)).find(same) {
+            return Err(format!("runner {runner} has `{other}` and `{key}`"));
+        }
+        let Some(item) = self.items.get_mut(key) else { return Ok(()) };
+        match item.runner.replace(runner) {
+            Some(other) if other != runner => Err(format!("`{key}` is run by {runner}, and was by {other}")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether an execution is in a list that belongs to the end of something which went on since.
+    pub(super) fn ended_anew(&self, at: &str) -> bool {
+        let went_on = |owner: &str, list: &str| {
+            let within = |other: &str| match other.strip_prefix(owner) {
+                Some(rest) => owner.is_empty() || rest.is_empty() || rest.starts_with(['/', '[']),
+                None => false,
+            };
+            self.since.iter().any(|other| within(other) && !other.starts_with(list))
+        };
+        let inner = [Part::OnFailure, Part::Finally].into_iter().any(|part| {
+            let word = format!("/{}/", part.key());
+            at.match_indices(&word).any(|(end, _)| went_on(&at[..end], &at[..end + word.len()]))
+        });
+        inner || at.starts_with("finally/") && went_on("", "finally/")
+    }
+}
+
+/// The items that an execution stands in, the outermost first.
+pub(super) fn items_around(at: &str) -> impl Iterator<Item = &str> {
+    at.match_indices("]/").map(|(end, _)| &at[..=end])
+}
+
+/// The list that an item is of.
+pub(super) fn list_of(key: &str) -> &str {
+    key.rfind('[').map_or(key, |bracket| &key[..bracket])
+}

@@ -15,6 +15,7 @@
 //!
 //! - `no-newline`: the text does not end with a line break;
 //! - `matches`: every line is a regular expression that the whole line matches;
+//! - `any`: it is not compared, because the case is about something else;
 //! - `escaped`: `\n`, `\t`, `\\` and bytes such as `\xff` in a file, whose lines are joined;
 //! - `-> target`: the file is a symbolic link;
 //! - `absent`: the file is not there after the commands.
@@ -45,6 +46,11 @@ struct Section {
 impl Section {
     fn has(&self, option: &str) -> bool {
         self.options.iter().any(|known| known == option)
+    }
+
+    /// Whether it does not say what is printed to the letter.
+    fn only_describes(&self) -> bool {
+        self.has("matches") || self.has("any")
     }
 
     /// The text without what the format adds.
@@ -113,7 +119,7 @@ impl Case {
 
     /// Whether the outputs are only described.
     pub(crate) fn varies(&self) -> bool {
-        self.sections.iter().any(|section| section.has("matches"))
+        self.sections.iter().any(Section::only_describes)
     }
 
     /// The bytes of a file of the case.
@@ -166,6 +172,7 @@ impl Case {
     fn compare(&self, name: &str, actual: &str, default: &str) -> Option<String> {
         match self.section(name) {
             None => difference(name, default, actual),
+            Some(section) if section.has("any") => None,
             Some(section) if section.has("matches") => mismatch(name, &section.content, actual),
             Some(section) => difference(name, section.text(), actual),
         }
@@ -271,7 +278,7 @@ fn mismatch(name: &str, patterns: &str, actual: &str) -> Option<String> {
 
 /// Puts what was printed into the sections; a section that only describes is left alone.
 fn update(sections: &mut Vec<Section>, name: &str, text: &str, default: &str) {
-    if sections.iter().any(|section| section.name == name && section.has("matches")) {
+    if sections.iter().any(|section| section.name == name && section.only_describes()) {
         return;
     }
     let at = sections.iter().position(|section| section.name == name);

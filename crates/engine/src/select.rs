@@ -10,9 +10,9 @@ use threadline_flow::model::{
 };
 use threadline_flow::plan::{Plan, StepNumber};
 use threadline_flow::shell::Bound;
-use threadline_lang::{Document, Scope, Session, Value};
+use threadline_lang::{Document, Error, Origin, Scope, Session, Value};
 
-use crate::evaluate::{Cause, FieldError, FieldErrors, Fields, RetryPlan, language};
+use crate::evaluate::{Cause, FieldError, FieldErrors, Fields, RetryPlan};
 use crate::event::Rules;
 use crate::view::{ItemRef, ItemView, with_item};
 
@@ -71,9 +71,15 @@ pub fn expand(
     let source = match &each.source {
         Source::Value(items) => fields.document(items).and_then(|value| match value.as_str() {
             Some(path) if each.is_map => Some(Found::File { path: path.to_owned(), format: None }),
-            _ if value.as_list().is_some() => Some(Found::List(value)),
+            // A path leads to items in any value.
+            _ if value.as_list().is_some() || each.json_path.is_some() => Some(Found::List(value)),
             _ => {
-                let expected = if each.is_map { "a list, or the path of a file" } else { "a list" };
+                let expected = match (each.is_map, value.as_object()) {
+                    (true, Some(_)) => "a list, the path of a file, or `json_path` beside it",
+                    (false, Some(_)) => "a list, or `json_path` beside it",
+                    (true, None) => "a list, or the path of a file",
+                    (false, None) => "a list",
+                };
                 fields.unfit(&items.origin, expected, value);
                 None
             }
@@ -154,7 +160,7 @@ impl<'e> Elements<'e> {
             Some(Filter::Condition(filter)) => {
                 session.set_origin(Some(filter.origin.clone()));
                 let scope = self.scope_of(value, index);
-                filter.of.condition(&scope, session).map_err(|error| language(error, &filter.origin))
+                filter.of.condition(&scope, session).map_err(|error| of_item(error, &filter.origin, value))
             }
             Some(Filter::Expectation(filter)) => {
                 let unfit = || FieldError {
@@ -186,13 +192,13 @@ impl<'e> Elements<'e> {
     /// What an element is sorted by.
     pub fn keys(&self, value: &Value, session: &mut Session<'_>) -> Result<Vec<Value>, FieldError> {
         let scope = self.scope_of(value, 0);
-        self.each.sort_by.iter().map(|key| evaluated(&key.by, &scope, session)).collect()
+        self.each.sort_by.iter().map(|key| evaluated(&key.by, value, &scope, session)).collect()
     }
 
     /// What makes an element the same as another.
     pub fn identity(&self, value: &Value, session: &mut Session<'_>) -> Result<Value, FieldError> {
         match &self.each.distinct {
-            Some(distinct) => evaluated(distinct, &self.scope_of(value, 0), session),
+            Some(distinct) => evaluated(distinct, value, &self.scope_of(value, 0), session),
             None => Ok(Value::NULL),
         }
     }
@@ -206,11 +212,16 @@ impl<'e> Elements<'e> {
 
 fn evaluated(
     field: &Field<std::sync::Arc<threadline_lang::Expression>>,
+    item: &Value,
     scope: &Scope,
     session: &mut Session<'_>,
 ) -> Result<Value, FieldError> {
     session.set_origin(Some(field.origin.clone()));
-    field.of.value(scope, session).map_err(|error| language(error, &field.origin))
+    field.of.value(scope, session).map_err(|error| of_item(error, &field.origin, item))
+}
+
+fn of_item(error: Error, origin: &Origin, item: &Value) -> FieldError {
+    FieldError { origin: origin.clone(), cause: Cause::OfItem { error, item: item.clone() } }
 }
 
 /// The values that a phase gives to later ones, an object.

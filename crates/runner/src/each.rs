@@ -22,7 +22,7 @@ use crate::driver::{DriveError, Notice, now};
 use crate::execute::{Attempt, Clock, Done, Executor, measured_since, node_type};
 use crate::items::{ChunkError, ChunkWriter, Order, SelectError, Sorter, Source, spool};
 use crate::output::{self, Failure, Left};
-use crate::placed::{self, item_in_worktree};
+use crate::placed::{self, item_of_worktree};
 
 /// A piece of a list holds so many elements, and about so many bytes.
 const CHUNK_ITEMS: usize = 1_000;
@@ -164,7 +164,13 @@ impl Executor<'_, '_> {
             })?;
         self.define(&record, context)?;
         match selected {
-            Ok(_) => {}
+            Ok(counts) => {
+                if let Some(path) = each.json_path.as_ref().filter(|_| counts.complete && counts.read == 0) {
+                    let message = format!("`{}` leads to nothing: there are no items", path.of.as_str());
+                    let problem = Problem::warning("no-items", path.origin.span, message);
+                    shared.teller.tell(Notice::Problems(task.at.clone(), vec![problem]));
+                }
+            }
             Err(SelectError::Caller(Wrong::Field(error))) => {
                 return Ok(Err(NotSelected::Fields(vec![*error])));
             }
@@ -191,6 +197,8 @@ impl Executor<'_, '_> {
         let attempt = Attempt { number: 1, base: 0, rerun: false, began: None };
         let done = self.act(task, self.step(task), &resolved, attempt)?;
         let Done::Output(output) = done else { return Ok(Printed::Cancelled) };
+        // It is read before an event names it.
+        self.shared.journal.store().wait_for_values()?;
         let envelope = output::loaded(self.shared.journal.store().reader(), &output)?;
         if output.status == Status::Completed {
             return Ok(Printed::Text(envelope.value.to_string()));
@@ -222,7 +230,7 @@ impl Executor<'_, '_> {
                     Some(said.unwrap_or_else(|| "a step that follows from one of its steps failed".into()));
             }
         }
-        let item = item_in_worktree(&shared.plan, &task.at);
+        let item = item_of_worktree(&shared.plan, &task.at);
         let mut branch = None;
         if let (Some(item), None) = (item, &error)
             && let Err(failure) = self.merge_item(task, item)?

@@ -181,13 +181,16 @@ impl<'s, 'a> Executor<'s, 'a> {
             Err(errors) => return self.field_errors(task, &errors, &record, &clock, attempt.retries()),
         };
         let mut resolved = resolved;
+        let mut cut_short = None;
         if let Some(limit) = view.limit {
             let left = limit.left(now());
             if left.is_zero() {
-                let message = format!("the {} timed out after {}", limit.of, output::spoken(limit.allowed));
-                return self.finish_unrun(task, Failure::new("Timeout", message), attempt.retries());
+                return self.finish_unrun(task, output::over(&limit), attempt.retries());
             }
-            resolved.timeout = Some(resolved.timeout.map_or(left, |own| own.min(left)));
+            if resolved.timeout.is_none_or(|own| left < own) {
+                resolved.timeout = Some(left);
+                cut_short = Some(limit);
+            }
         }
         let step = self.step(task);
         let careful = !record.computed.is_empty()
@@ -204,7 +207,10 @@ impl<'s, 'a> Executor<'s, 'a> {
         if careful {
             shared.wait_synced(seq)?;
         }
-        let done = self.act(task, step, &resolved, attempt)?;
+        let mut done = self.act(task, step, &resolved, attempt)?;
+        if let (Done::Output(output), Some(limit)) = (&mut done, &cut_short) {
+            output::name_limit(output, limit);
+        }
         self.attempt_done(task, done, &resolved, attempt)
     }
 

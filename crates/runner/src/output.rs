@@ -4,6 +4,7 @@ use ecow::EcoString;
 use jiff::Timestamp;
 use threadline_engine::evaluate::{self, Wanted};
 use threadline_engine::event::{Output, Status};
+use threadline_engine::view::Limit;
 use threadline_expect::{ALONE, Outcome, Settled};
 use threadline_flow::model::CaptureFormat;
 use threadline_lang::{Envelope, Limits, Number, Value, data};
@@ -28,10 +29,10 @@ impl Failure {
 }
 
 /// Every sort of failure, with what it means.
-pub const FAILURES: [(&str, &str); 15] = [
+pub const FAILURES: [(&str, &str); 16] = [
     ("ExitCode", "the program ended with another exit code than 0"),
     ("Signal", "the program was ended by a signal that was not Threadline's"),
-    ("Timeout", "the step took longer than its `timeout`"),
+    ("Timeout", "the step took longer than its `timeout`, or its item or phase than theirs"),
     ("OutputTooLarge", "the program printed more than `max_output`, or an answer is larger"),
     ("Start", "the program could not be started"),
     ("Format", "the output is not what `capture_format` says, or an answer is not what its type says"),
@@ -45,6 +46,7 @@ pub const FAILURES: [(&str, &str); 15] = [
     ("Crash", "the step was running when Threadline was killed, and `on_crash` is `fail`"),
     ("Items", "items of a `foreach` or a map failed"),
     ("Input", "the source of a list gives no items"),
+    ("Worktree", "the worktree of an item could not be used, or what it did could not be merged"),
     ("Workflow", "the workflow that the step called failed"),
     ("Expectation", "what it left is not what `expect` says, or cannot be compared with it"),
 ];
@@ -214,6 +216,27 @@ pub fn ending(how: How, timeout: Option<std::time::Duration>, max_output: u64) -
         }
         How::NeedsTerminal => Failure::new("Start", "it asked for a terminal, which a step does not have"),
     })
+}
+
+/// The time of what a step belongs to is over.
+pub(crate) fn over(limit: &Limit) -> Failure {
+    Failure::new("Timeout", format!("the {} timed out after {}", limit.of, spoken(limit.allowed)))
+}
+
+/// A step whose time was what was left of this limit says so when that was not enough.
+pub(crate) fn name_limit(output: &mut Output, limit: &Limit) {
+    let failure = over(limit);
+    if output.meta.get("error_type").and_then(Value::as_str) != Some(failure.kind) {
+        return;
+    }
+    let Some(meta) = output.meta.as_object() else { return };
+    let entries = meta.iter().map(|(name, value)| {
+        let value = if name.as_str() == "error" { Value::from(failure.message.as_str()) } else { value.clone() };
+        (EcoString::from(name.as_str()), value)
+    });
+    if let Ok(named) = Value::object(entries) {
+        output.meta = named;
+    }
 }
 
 /// What shells mean by some exit codes.

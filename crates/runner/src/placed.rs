@@ -42,6 +42,11 @@ pub(crate) fn item_in_worktree(plan: &Plan, at: &Instance) -> Option<u64> {
     inside.split(']').next()?.parse().ok()
 }
 
+/// The item that an execution is, when it has a worktree of its own: not one of a list inside of it, which shares its.
+pub(crate) fn item_of_worktree(plan: &Plan, at: &Instance) -> Option<u64> {
+    item_in_worktree(plan, at).filter(|_| at.0.ends_with(']') && at.items().count() == 1)
+}
+
 pub(crate) fn failure(error: &WorktreeError) -> Failure {
     let hint = error.hint().map_or(String::new(), |hint| format!("; {hint}"));
     Failure::new("Worktree", format!("{error}{hint}"))

@@ -25,7 +25,7 @@ merge:
     workflow.run().well();
     let item = workflow.read("item");
     let lines: Vec<&str> = item.lines().collect();
-    assert_eq!(lines[..9], ["a", "0", "1", "none", "agent-0", "1", "out", "out", "demo"]);
+    assert_eq!(lines[..9], ["a", "0", "1", "none", "agent-1", "1", "out", "out", "demo"]);
     assert_eq!(lines[9].len(), 8, "{item}");
     let reduce = workflow.read("reduce");
     let lines: Vec<&str> = reduce.lines().collect();
@@ -141,7 +141,7 @@ reduce:
 "#);
     assert_eq!(
         run.value("all"),
-        r#"[["b","success",null],["c","skipped",null],["d","failed","timed out after 1s"]]"#
+        r#"[["b","success",null],["c","skipped",null],["d","failed","the item timed out after 1s"]]"#
     );
 }
 
@@ -276,7 +276,7 @@ fn large_results_reach_the_shell_or_are_refused_with_the_way_out() {
     assert_eq!(run.value("builtin"), run.value("size"));
     assert_eq!(run.value("file"), run.value("size"));
     assert!(run.value("size").parse::<u64>().expect("a number") > 4_000_000);
-    let refused = format!("{map}reduce: [{{id: out, argv: [echo, \"${{map.results}}\"]}}]\n");
+    let refused = format!("{map}reduce: [{{id: out, argv: [echo, \"${{map.results | to_json}}\"]}}]\n");
     let refused = workflow(&refused).run().exits(1);
     assert!(refused.error("out").contains("as_file"), "{}", refused.error("out"));
 }

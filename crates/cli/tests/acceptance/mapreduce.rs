@@ -170,11 +170,11 @@ fn scopes_are_enforced() {
     for (text, words) in cases {
         refused(&format!("{map}{text}\n"), &["error[", words]);
     }
-    // An inner name hides an outer one, for the item only.
+    // What a phase exports is there for all after it; what an item captures is its own.
     let run = run(
-        "setup: {exports: [word], steps: [{value: outer, capture: word}]}\nmap: {input: [1, 2], max_parallel: 2, steps: [{value: \"${word} ${item}\", capture: word}, {value: \"${word}\"}]}\nreduce: [{id: last, value: [\"${word}\", \"${map.results | collect('value')}\"]}]\n",
+        "setup: {exports: [word], steps: [{value: outer, capture: word}]}\nmap: {input: [1, 2], max_parallel: 2, steps: [{value: inner, capture: own}, {value: \"${word} ${own} ${item}\"}]}\nreduce: [{id: last, value: [\"${word}\", \"${map.results | collect('value')}\"]}]\n",
     );
-    assert_eq!(run.value("last"), r#"["outer",["outer 1","outer 2"]]"#);
+    assert_eq!(run.value("last"), r#"["outer",["outer inner 1","outer inner 2"]]"#);
 }
 
 #[test]
@@ -183,12 +183,12 @@ fn undefined_variables_give_clear_errors() {
         format!("setup: [{{shell: touch ran}}]\nmap:\n  input: [{{name: a}}]\n  steps: [{{value: 1}}]\n{place}\n")
     };
     let nearest = [
-        ("reduce: [{value: \"${map.succesful}\"}]", "`map.succesful`", "map.successful"),
-        ("reduce: [{value: \"${setup.variabels}\"}]", "`setup.variabels`", "setup.variables"),
+        ("reduce: [{value: \"${map.succesful}\"}]", "`succesful`", "map.successful"),
+        ("reduce: [{value: \"${setup.variabels}\"}]", "`variabels`", "setup.variables"),
         ("reduce: [{value: \"${wrokflow.id}\"}]", "`wrokflow`", "`workflow`"),
-        ("reduce: [{shell: \"echo ${map.totl}\"}]", "`map.totl`", "map.total"),
-        ("reduce: [{value: 1, when: map.totl > 1}]", "`map.totl`", "map.total"),
-        ("aggregates: {n: \"${map.reslts | count}\"}", "`map.reslts`", "map.results"),
+        ("reduce: [{shell: \"echo ${map.totl}\"}]", "`totl`", "map.total"),
+        ("reduce: [{value: 1, when: map.totl > 1}]", "`totl`", "map.total"),
+        ("aggregates: {n: \"${map.reslts | count}\"}", "`reslts`", "map.results"),
     ];
     for (text, name, near) in nearest {
         refused(&at(text), &[name, near, "workflow.yaml:5:"]);

@@ -36,6 +36,7 @@ static OTHER_ROOTS: &[(&str, &str)] = &[
     ("input", "what the caller gives is `${inputs.NAME}`"),
     ("secrets", "read it from the environment: `${env.NAME}`"),
     ("agent", "it is known for the items of a `foreach` or a `map`"),
+    ("aggregates", "it is known in the phases of a map-reduce"),
     ("loop", NOT_YET),
     ("map", "it is known in the phases of a map-reduce"),
     ("param", NOT_YET),
@@ -50,6 +51,15 @@ use Elsewhere::{Later, Old, Shape};
 
 const LOOP: Elsewhere = Shape("a loop of states");
 const SCENARIOS: Elsewhere = Shape("a set of scenarios");
+const IN_POLICY: Elsewhere = Old("it stands under `error_policy:`");
+const IN_MAP: Elsewhere = Old("it stands under `map:`");
+const RETRY_OF_ITEMS: Elsewhere =
+    Old("under `map:` write `retry: {attempts: 3, backoff: exponential, delay: 1s}`");
+const NO_COLLECTION: Elsewhere =
+    Old("leave it out: every failure is told at once, kept in the journal and in `${map.results}`");
+const NO_BREAKER: Elsewhere =
+    Old("`max_failures` and `failure_threshold` of `error_policy` end a map that fails too often");
+const ONE_OUTPUT: Elsewhere = Old("capture the output, and take the part in a `value:` step or in `variables:`");
 const COMMIT: Elsewhere = Old("commit in a step of its own: `shell: git commit -am \"what changed\"`");
 
 static ELSEWHERE: &[(&str, &str, Elsewhere)] = &[
@@ -68,6 +78,37 @@ static ELSEWHERE: &[(&str, &str, Elsewhere)] = &[
     ("workflow", "on_failure", Old("steps for the end of a run, however it ends, stand under `finally:`")),
     ("workflow", "timeout", Old("give each step its own `timeout:`")),
     ("workflow", "retry", Old("give each step its own `retry:`")),
+    ("workflow", "profiles", Old("declare `inputs:` and give them with `--input`, or a file with `--inputs`")),
+    ("workflow", "env_files", Old("load it in the shell that starts the run: `set -a; . ./.env`")),
+    ("workflow", "on_item_failure", IN_POLICY),
+    ("workflow", "continue_on_failure", IN_POLICY),
+    ("workflow", "max_failures", IN_POLICY),
+    ("workflow", "failure_threshold", IN_POLICY),
+    ("workflow", "error_collection", NO_COLLECTION),
+    ("workflow", "circuit_breaker", NO_BREAKER),
+    ("workflow", "retry_config", RETRY_OF_ITEMS),
+    ("workflow", "input", IN_MAP),
+    ("workflow", "json_path", IN_MAP),
+    ("workflow", "agent_template", IN_MAP),
+    ("workflow", "max_parallel", IN_MAP),
+    ("workflow", "parallel", IN_MAP),
+    ("map", "timeout_config", Old("write `timeout: 10m` for an item, and `timeout:` on a step")),
+    ("map", "on_item_failure", Old("it stands under `error_policy:`, beside `map:`")),
+    ("map", "continue_on_failure", Old("it stands under `error_policy:`, beside `map:`")),
+    ("map", "max_failures", Old("it stands under `error_policy:`, beside `map:`")),
+    ("map", "failure_threshold", Old("it stands under `error_policy:`, beside `map:`")),
+    ("map", "error_policy", Old("it stands beside `map:`, not in it")),
+    ("map", "retry_on_failure", Old("write `retry: 3`, so many attempts in all")),
+    ("map", "retries", Old("write `retry: 3`, so many attempts in all")),
+    ("map", "retry_config", Old("write `retry: {attempts: 3, backoff: exponential, delay: 1s}`")),
+    ("error_policy", "error_collection", NO_COLLECTION),
+    ("error_policy", "circuit_breaker", NO_BREAKER),
+    ("error_policy", "retry_config", RETRY_OF_ITEMS),
+    ("captured_output", "pattern", ONE_OUTPUT),
+    ("captured_output", "json_path", ONE_OUTPUT),
+    ("captured_output", "default", Old("read it with a default: `${setup.variables.NAME | default(1)}`")),
+    ("captured_output", "max_size", Old("write `max_output:` on the step")),
+    ("captured_output", "multiline", Old("write `format: lines`, and take what is needed: `[0]` is the first")),
     ("map", "when", Old("which items are taken is `filter:`; `when:` goes on one of the steps")),
     ("step", "secret_output", Later(None)),
     ("step", "commit_required", COMMIT),

@@ -10,7 +10,7 @@ use threadline_lang::{Document, Expression, Template};
 use super::Steps;
 use super::read::{Fields, Loader, Place, head, shown, span_of};
 use crate::checks::Check;
-use crate::fields::{CAPTURED_OUTPUT, ERROR_POLICY, MAP, PHASE, SOURCE};
+use crate::fields::{ActionName, CAPTURED_OUTPUT, ERROR_POLICY, MAP, PHASE, SOURCE, STEP};
 use crate::forms;
 use crate::json_path::JsonPath;
 use crate::model::{
@@ -58,7 +58,8 @@ impl Loader {
     fn phase(&mut self, fields: &Fields<'_>, kind: PhaseKind) -> Option<Arc<Step>> {
         let key = kind.key();
         let place = fields.get(key)?;
-        let is_phase = place.node.entries().any(|(key, _)| PHASE.key(key).is_some());
+        // One step in place of a list of one says what it does.
+        let is_phase = !place.node.entries().any(|(key, _)| is_action(key));
         let mut phase =
             Phase { kind, steps: Vec::new(), variables: Vec::new(), exports: Vec::new(), timeout: None };
         if place.node.value.as_object().is_some() && is_phase {
@@ -106,6 +107,9 @@ impl Loader {
             }
             let (index, format) = if at.node.value.as_object().is_some() {
                 let Some(inner) = self.fields(at.clone(), &CAPTURED_OUTPUT) else { continue };
+                if inner.found("command_index").is_none() {
+                    continue;
+                }
                 let format = inner.found("format").map(|_| self.capture_format_of(&inner, "format"));
                 self.choice(&inner, "source");
                 (inner.get("command_index").map(|index| index.node.value.clone()), format)
@@ -143,10 +147,10 @@ impl Loader {
                 let inner = self.fields(template, &PHASE);
                 inner.map_or_else(Vec::new, |inner| self.steps_of(&inner, "steps"))
             }
-            Some(template) => self.steps(&template, "agent_template"),
+            Some(template) => self.steps(&template, "steps"),
             None => {
                 if !fields.misspelt("steps") {
-                    let message = "`map` needs `agent_template`: the steps for each item";
+                    let message = "`map` needs `steps`: what is done for each item";
                     self.problem(Check::MissingKey.at(head(fields.place.node), message));
                 }
                 Vec::new()
@@ -294,7 +298,9 @@ impl Loader {
                     Err(error) => {
                         let origin = self.inside(&place.origin(), at, key.by.len());
                         let problem = problem::of_language(&error, &origin, self.file.text());
-                        self.problem(problem);
+                        self.problem(problem.hint(
+                            "behind a key stands `ASC` or `DESC`, then `NULLS FIRST` or `NULLS LAST`, if anything",
+                        ));
                     }
                 }
             }
@@ -327,10 +333,24 @@ impl Loader {
             _ => OnItemFailure::Skip,
         };
         policy.continue_on_failure = self.bool(&fields, "continue_on_failure");
+        if policy.continue_on_failure
+            && policy.on_item_failure == OnItemFailure::Stop
+            && let Some(place) = fields.get("continue_on_failure")
+        {
+            let message = "with `on_item_failure: stop` the first failure ends the run, so it cannot go on";
+            let hint = "write `on_item_failure: skip` to go on, or leave out `continue_on_failure`";
+            self.problem(Check::ConflictingKeys.at(span_of(place.node), message).hint(hint));
+        }
         policy.max_failures = self.count(&fields, "max_failures");
         policy.failure_threshold = self.fraction(&fields, "failure_threshold");
         policy
     }
+}
+
+/// Whether a key says what a step does.
+fn is_action(key: &str) -> bool {
+    let name = STEP.key(key).map(|key| key.name);
+    name.is_some_and(|name| name == "claude" || ActionName::ALL.iter().any(|action| action.key() == name))
 }
 
 /// A step that stands for a phase.

@@ -271,6 +271,10 @@ impl Checker<'_> {
         for name in [&step.id, &step.capture].into_iter().flatten() {
             let hidden = self.names.scopes_from(scope).skip(1).find_map(|outer| {
                 let named = self.names.scopes[outer].names.get(&name.of)?;
+                // What a phase exports is the same name outside of it.
+                if named.id == Some(number) || named.captures.contains(&number) {
+                    return None;
+                }
                 named.id.or_else(|| named.captures.first().copied())
             });
             // One id twice is reported as that.
@@ -680,13 +684,19 @@ impl Checker<'_> {
         if let Action::Phase(phase) = &self.plan.steps[owner as usize].step.action {
             let key = phase.kind.key();
             let message = format!("`{name}` belongs to the phase `{key}`: its names end with it");
-            let hint = format!("export it there, `exports: [{name}]`, or read `${{{key}.variables.{name}}}`");
+            let scope = self.plan.part(owner, Part::Do).map_or(0, |list| self.names.of(list));
+            let named = self.names.scopes[scope].names.get(name);
+            let hint = if named.is_some_and(|named| !named.captures.is_empty()) {
+                format!("export it there, `exports: [{name}]`, or read `${{{key}.variables.{name}}}`")
+            } else {
+                format!("export it there: `exports: [{name}]`")
+            };
             self.problem(Check::EndsWithItem.at(span, message).hint(hint));
             return true;
         }
         let is_map = self.plan.steps[owner as usize].step.is_map();
         let (list, hint) = if is_map {
-            ("`map`".to_owned(), "what became of all items is `${map.results}`")
+            ("`map`".to_owned(), "what the last step of each item gave is in `${map.results}`")
         } else {
             (self.title(owner), "capture the `foreach` itself to read what its items gave")
         };
@@ -702,7 +712,12 @@ impl Checker<'_> {
         }
         let problem = if self.plan.lists[0].is_named() {
             let message = format!("`{root}` is known in the steps of `map` only, which run for each item");
-            Check::ItemOutside.at(span, message).hint("what became of all items is `${map.results}`")
+            let problem = Check::ItemOutside.at(span, message);
+            if self.knows_results(reader) {
+                problem.hint("what became of all items is `${map.results}`")
+            } else {
+                problem
+            }
         } else {
             let message = format!("`{root}` is known inside the `do` of a `foreach` only");
             Check::ItemOutside.at(span, message)

@@ -87,29 +87,37 @@ impl Checker<'_> {
         let is_map = matches!(root, "map" | "aggregates");
         reads.push(if is_map { Read::Map } else { Read::Phase(root.into()) });
         let name = if is_map { "map" } else { root };
-        let Some(position) = self.plan.lists[0].position(name) else {
-            let message = format!("this file has no `{name}`");
+        let position = self.plan.lists[0].position(name);
+        let makes_none = root == "aggregates" && !self.makes_aggregates();
+        let Some(position) = position.filter(|_| !makes_none) else {
+            let message = format!("this file has no `{root}`");
             self.problem(Check::NotKnownHere.at(span, message));
             return true;
         };
         let maker = self.plan.lists[0].steps[position];
         let first = reference.first.as_deref();
-        if root == "map" && first == Some(IN_ITEMS) && self.inside(reader, maker) {
+        // The fields that choose the items are read before there are any.
+        let in_item = self.inside(reader, maker) && reader.step != Some(maker);
+        if root == "map" && first == Some(IN_ITEMS) && in_item {
             return false;
         }
         // At its end the map reads its own results.
-        if is_map && reader.step == Some(maker) && reader.scope == 0 && self.of_aggregates {
+        if root == "map" && reader.step == Some(maker) && self.of_aggregates {
             return false;
         }
         if self.inside(reader, maker) || self.before_phase(reader, position) {
             let path = &reference.path;
-            let (what, known) = match root {
-                "setup" => ("when the setup is over", "in `map`, `reduce`, `merge` and `exports`"),
-                "reduce" => ("when the reduce is over", "in `merge` and `exports`"),
+            let (what, known) = match (root, first) {
+                ("setup", _) => ("when the setup is over", "in `map`, `reduce`, `merge` and `exports`"),
+                ("reduce", _) => ("when the reduce is over", "in `merge` and `exports`"),
+                ("aggregates", _) => ("when the map is over", "in `reduce`, `merge` and `exports`"),
+                (_, Some(IN_ITEMS)) => {
+                    ("when the items are chosen", "in the steps of `map`, and in all that comes after them")
+                }
                 _ => ("when the map is over", "in `reduce`, `merge`, `aggregates` and `exports`"),
             };
             let problem = Check::NotKnownHere.at(span, format!("`{path}` is known {what}: {known}"));
-            self.problem(if root == "map" && first.is_some() {
+            self.problem(if root == "map" && first.is_some() && in_item {
                 problem.note("of the map its items know `map.total` only")
             } else {
                 problem
@@ -118,6 +126,18 @@ impl Checker<'_> {
         }
         let makers = Makers { is_id: false, steps: vec![maker] };
         self.set_before(reader, span, &root.into(), &makers, reference)
+    }
+
+    /// Whether a reader runs when the map is over.
+    pub(super) fn knows_results(&self, reader: Reader) -> bool {
+        let Some(position) = self.plan.lists[0].position("map") else { return false };
+        let maker = self.plan.lists[0].steps[position];
+        self.of_aggregates || !self.inside(reader, maker) && !self.before_phase(reader, position)
+    }
+
+    /// Whether the file says what is made of the results.
+    fn makes_aggregates(&self) -> bool {
+        matches!(&self.plan.workflow.shape, Shape::MapReduce { aggregates } if !aggregates.is_empty())
     }
 
     /// Whether a reader is a phase, or stands in it.

@@ -254,9 +254,27 @@ fn map_entries<L: Load>(
             let names = vec![("total".into(), Entry::Plain(count(total)))];
             entries.push(("map".into(), Entry::Names(layer(&Scope::new(), "map", names))));
         }
-        MapView::Over(seq) => of_map(&load.output(seq)?.value, load.results(seq)?, entries),
+        MapView::Over(seq) => {
+            let output = load.output(seq)?;
+            let results = load.results(seq)?;
+            if output.value.is_null() {
+                of_failed_map(&output.meta, results, entries);
+            } else {
+                of_map(&output.value, results, entries);
+            }
+        }
     }
     Ok(())
+}
+
+/// What is known of a map whatever became of it. Of one that failed it stands in the meta data.
+const OF_FAILED_MAP: [&str; 7] =
+    ["total", "successful", "failed", "skipped", "duration", "success_rate", "branch"];
+
+fn of_failed_map(meta: &Value, results: Entry, entries: &mut Vec<(EcoString, Entry)>) {
+    let known = OF_FAILED_MAP.iter().filter_map(|name| Some(((*name).into(), meta.get(name)?.clone())));
+    // A few scalars are never too large.
+    of_map(&Value::object(known).unwrap_or_default(), results, entries);
 }
 
 /// What a map left, an object, and its results as names.

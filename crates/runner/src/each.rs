@@ -292,7 +292,7 @@ impl Executor<'_, '_> {
         let goes_on = rules.goes_on && !rules.stops_after(counts.failed);
         let failure = (counts.failed > 0 && !goes_on).then(|| failed(counts));
         if each.is_map {
-            return self.collect_map(task, view, list, counts, failure, &measured);
+            return self.collect_map(task, view, list, counts, failure, measured);
         }
         let value = if let Some(failure) = failure {
             Err(failure)
@@ -357,7 +357,7 @@ impl Executor<'_, '_> {
         list: Seq,
         counts: Counts,
         failure: Option<Failure>,
-        measured: &output::Measured,
+        mut measured: output::Measured,
     ) -> Result<(), DriveError> {
         let shared = self.shared;
         let store = shared.journal.store();
@@ -370,14 +370,19 @@ impl Executor<'_, '_> {
                 None
             }
         };
+        let known = of_map(counts, measured.elapsed, branch.as_deref());
         let value = if let Some(failure) = failure {
             Err(failure)
         } else {
-            let branch = branch.as_deref();
-            self.summary(task, view, &results, of_map(counts, measured.elapsed, branch))?
+            let known = known.iter().map(|(name, value)| (EcoString::from(*name), value.clone()));
+            self.summary(task, view, &results, known.collect())?
         };
+        if value.is_err() {
+            // Without a value it is read from here.
+            measured.own = known;
+        }
         let left = Left { value, output: None, stderr: None };
-        let output: Output = output::envelope(store, measured, left)?;
+        let output: Output = output::envelope(store, &measured, left)?;
         let what = What::Finished { output, results: Some(results) };
         shared.record(task.at.clone(), what, Sync::Now).map(|_| ())
     }
@@ -526,19 +531,18 @@ fn of_counts(counts: Counts) -> Vec<(&'static str, Value)> {
 }
 
 /// How a map went: counts, seconds, and how many in a hundred went well.
-fn of_map(counts: Counts, elapsed: Duration, branch: Option<&str>) -> Vec<(EcoString, Value)> {
-    let mut entries: Vec<(EcoString, Value)> =
-        of_counts(counts).into_iter().map(|(name, value)| (name.into(), value)).collect();
+fn of_map(counts: Counts, elapsed: Duration, branch: Option<&str>) -> Vec<(&'static str, Value)> {
+    let mut entries = of_counts(counts);
     let decimal = |text: String| Number::parse(&text).map_or(Value::NULL, Value::from);
     entries
-        .push(("duration".into(), decimal(format!("{}.{:03}", elapsed.as_secs(), elapsed.subsec_millis()))));
+        .push(("duration", decimal(format!("{}.{:03}", elapsed.as_secs(), elapsed.subsec_millis()))));
     // In hundredths of a percent, rounded down: all is 100 only when it is all.
     let rate = (u128::from(counts.successful) * 10_000).checked_div(u128::from(counts.total));
     let rate = rate.map(|rate| match rate % 100 {
         0 => decimal((rate / 100).to_string()),
         rest => decimal(format!("{}.{rest:02}", rate / 100)),
     });
-    entries.push(("success_rate".into(), rate.unwrap_or(Value::NULL)));
-    entries.push(("branch".into(), branch.map_or(Value::NULL, Value::from)));
+    entries.push(("success_rate", rate.unwrap_or(Value::NULL)));
+    entries.push(("branch", branch.map_or(Value::NULL, Value::from)));
     entries
 }

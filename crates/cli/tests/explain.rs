@@ -129,7 +129,9 @@ fn explained(project: &Project, failures: &mut Vec<String>) -> (Vec<Told>, Vec<F
     let mut places: Vec<String> = Vec::new();
     for event in events.stdout.lines().map(json) {
         let place = event.get("at").and_then(Value::as_str).unwrap_or_default();
-        if !place.is_empty() && !places.iter().any(|known| known == place) {
+        // An item is no execution of a step.
+        let is_step = !place.is_empty() && !place.ends_with(']');
+        if is_step && !places.iter().any(|known| known == place) {
             places.push(place.to_owned());
         }
     }

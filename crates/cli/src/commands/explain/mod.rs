@@ -92,12 +92,27 @@ pub(crate) fn failed(history: &History<'_>) -> Result<Vec<Instance>, Failure> {
 fn nothing(history: &History<'_>, call: &Explain, target: &Target) -> Result<Failure, Failure> {
     let name = call.step.as_deref().unwrap_or_default();
     let run = &history.info.id;
+    if name.ends_with(']') && had(history, name)? {
+        let message = format!("`{name}` is an item, of which each step is explained by itself");
+        let hint = format!("`threadline explain {run} '{name}/1'` explains its first");
+        return Ok(Failure::Failed(vec![Report::with_hint(message, &hint)]));
+    }
     let message = match (&target.field, skipped(history, target)?) {
         (_, Some(reason)) => format!("`{name}` was skipped in run `{run}`: {reason}"),
         (Some(field), None) => format!("`{name}`: no field `{field}` was evaluated in run `{run}`"),
         (None, None) => format!("`{name}` did not come to its turn in run `{run}`"),
     };
     Ok(Failure::Failed(vec![Report::plain(message)]))
+}
+
+/// Whether anything happened to an item.
+fn had(history: &History<'_>, item: &str) -> Result<bool, Failure> {
+    let mut found = false;
+    history.each(|_, event| {
+        found |= event.at.0 == item;
+        Ok(())
+    })?;
+    Ok(found)
 }
 
 /// Why a node could not begin.

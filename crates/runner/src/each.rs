@@ -534,8 +534,7 @@ fn of_counts(counts: Counts) -> Vec<(&'static str, Value)> {
 fn of_map(counts: Counts, elapsed: Duration, branch: Option<&str>) -> Vec<(&'static str, Value)> {
     let mut entries = of_counts(counts);
     let decimal = |text: String| Number::parse(&text).map_or(Value::NULL, Value::from);
-    entries
-        .push(("duration", decimal(format!("{}.{:03}", elapsed.as_secs(), elapsed.subsec_millis()))));
+    entries.push(("duration", decimal(format!("{}.{:03}", elapsed.as_secs(), elapsed.subsec_millis()))));
     // In hundredths of a percent, rounded down: all is 100 only when it is all.
     let rate = (u128::from(counts.successful) * 10_000).checked_div(u128::from(counts.total));
     let rate = rate.map(|rate| match rate % 100 {

@@ -231,7 +231,8 @@ pub(crate) fn name_limit(output: &mut Output, limit: &Limit) {
     }
     let Some(meta) = output.meta.as_object() else { return };
     let entries = meta.iter().map(|(name, value)| {
-        let value = if name.as_str() == "error" { Value::from(failure.message.as_str()) } else { value.clone() };
+        let value =
+            if name.as_str() == "error" { Value::from(failure.message.as_str()) } else { value.clone() };
         (EcoString::from(name.as_str()), value)
     });
     if let Ok(named) = Value::object(entries) {

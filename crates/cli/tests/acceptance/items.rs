@@ -2,14 +2,15 @@
 //! obeyed, runs that go on, and a store that stays small and private.
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
 
 use crate::harness::{run, workflow};
+use crate::limits::files;
+use crate::resuming::{killed, resumed};
 
 #[test]
 fn variables_reach_the_shell_as_values() {
     let workflow = workflow(
-        r#"
+        r"
 name: demo
 setup: [{shell: echo out, capture: got}]
 map:
@@ -20,7 +21,7 @@ reduce:
   - shell: printf '%s\n' ${map.total} ${map.successful} ${map.failed} ${map.skipped} ${map.success_rate} ${map.duration} ${map.results | len} ${setup.output} > reduce
 merge:
   - shell: printf '%s\n' ${reduce.output:-nothing} ${map.total} > merge
-"#,
+",
     );
     workflow.run().well();
     let item = workflow.read("item");
@@ -119,8 +120,7 @@ fn a_failing_step_without_on_failure_fails_its_item() {
     let failed = workflow(text).run().exits(1);
     let counts = ["total", "successful", "failed", "skipped"].map(|name| failed.meta("map", name));
     assert_eq!(counts, ["6", "3", "3", "0"]);
-    let reduce =
-        "error_policy: {continue_on_failure: true}\nreduce: [{id: n, shell: \"echo failed=${map.failed}\"}]\n";
+    let reduce = "error_policy: {continue_on_failure: true}\nreduce: [{id: n, shell: \"echo failed=${map.failed}\"}]\n";
     let tolerated = workflow(&format!("{text}{reduce}")).run().well();
     assert_eq!(tolerated.value("n"), "\"failed=3\"");
 }
@@ -159,14 +159,9 @@ fn a_map_that_was_killed_goes_on_where_it_was() {
         "map:\n  input: {shell: seq 20}\n  max_parallel: 4\n  steps:\n    - shell: echo ${item} >> log; if test ${item} = 10; then echo > began; cat go; fi\n    - value: ${= int(item) * 2}\nreduce: [{id: sum, value: \"${map.results | sum('value')}\"}]\n",
     )
     .pipes(&["began", "go"]);
-    let running = workflow.start(&[]);
-    workflow.receive("began");
-    running.kill();
+    killed(&workflow);
     let before = workflow.lines("log");
-    let running = workflow.command(&["resume", "--json"]);
-    workflow.receive("began");
-    workflow.release("go");
-    let run = running.wait().well();
+    let run = resumed(&workflow).well();
     assert_eq!(run.value("sum"), "420");
     let log = workflow.read("log");
     let times = |item: usize| log.lines().filter(|line| *line == item.to_string()).count();
@@ -218,7 +213,8 @@ fn items_that_are_hostile_shell_text_are_not_run() {
         "#",
         "\u{1b}[31m",
     ];
-    let json: Vec<String> = hostile.iter().map(|text| format!("{text:?}").replace("\\u{1b}", "\\u001b")).collect();
+    let json: Vec<String> =
+        hostile.iter().map(|text| format!("{text:?}").replace("\\u{1b}", "\\u001b")).collect();
     let workflow = workflow(
         r#"
 map:
@@ -241,12 +237,6 @@ reduce:
     assert!(!workflow.has("ran"));
 }
 
-/// Every file below a folder.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.flat_map(|entry| if entry.path().is_dir() { files(&entry.path()) } else { vec![entry.path()] }).collect()
-}
-
 #[test]
 fn the_environment_of_items_is_not_stored_and_the_store_is_private() {
     let canary = "canary-77ab01";
@@ -262,7 +252,8 @@ fn the_environment_of_items_is_not_stored_and_the_store_is_private() {
         let has = content.windows(canary.len()).any(|window| window == canary.as_bytes());
         assert!(!has, "the environment is in {}", file.display());
         let mode = std::fs::metadata(&file).expect("a file of the store").permissions().mode();
-        assert!(mode & 0o077 == 0 || file.ends_with(".gitignore"), "{} has mode {mode:o}", file.display());
+        let others = mode & 0o077;
+        assert!(others == 0 || file.ends_with(".gitignore"), "{} has mode {mode:o}", file.display());
     }
 }
 

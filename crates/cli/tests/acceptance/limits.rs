@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::harness::{run, workflow};
 
 /// Every file below a folder.
-fn files(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let below = entries.flat_map(|entry| {
         let path = entry.path();

@@ -3,18 +3,8 @@
 use threadline_lang::{Limits, Value, data};
 
 use crate::harness::{Run, Workflow, run, workflow};
-
-/// Asserts that a file is refused before its first step with these words, which `check` says too.
-fn refused(text: &str, words: &[&str]) {
-    let workflow = workflow(text);
-    let mut run = workflow.run().exits(3);
-    for word in words {
-        run = run.says(word);
-    }
-    assert!(!workflow.has("ran"), "a step ran although the file is wrong:\n{text}");
-    let checked = workflow.command(&["check", "workflow.yaml"]).wait().exits(1);
-    assert_eq!(checked.stderr, run.stderr);
-}
+use crate::names::refused;
+use crate::resuming::{WAITS, killed, resumed};
 
 /// A file whose phases all write what a reference gives into `seen`; its `map` has one item.
 fn in_all_phases(reference: &str, more: &str) -> Workflow {
@@ -85,10 +75,7 @@ merge:
 "#,
     );
     workflow.run().well();
-    assert_eq!(
-        workflow.read("seen"),
-        "a-1.2.3-4-done\nb-1.2.3-4-done\n1.2.3-4-a-done\n1.2.3-done-1.2.3\n"
-    );
+    assert_eq!(workflow.read("seen"), "a-1.2.3-4-done\nb-1.2.3-4-done\n1.2.3-4-a-done\n1.2.3-done-1.2.3\n");
 }
 
 #[test]
@@ -180,7 +167,9 @@ fn scopes_are_enforced() {
 #[test]
 fn undefined_variables_give_clear_errors() {
     let at = |place: &str| {
-        format!("setup: [{{shell: touch ran}}]\nmap:\n  input: [{{name: a}}]\n  steps: [{{value: 1}}]\n{place}\n")
+        format!(
+            "setup: [{{shell: touch ran}}]\nmap:\n  input: [{{name: a}}]\n  steps: [{{value: 1}}]\n{place}\n"
+        )
     };
     let nearest = [
         ("reduce: [{value: \"${map.succesful}\"}]", "`succesful`", "map.successful"),
@@ -208,24 +197,18 @@ fn resolutions_can_be_traced_in_every_phase() {
     for words in ["item", "setup.variables.n", "map.successful", "map.total"] {
         assert!(run.stderr.contains(words), "`{words}` is not in\n{}", run.stderr);
     }
-    for (step, words) in [("map[0]/1", "setup.variables.n"), ("map[0]/1", "\"x\""), ("last", "map.successful")] {
+    for (step, words) in
+        [("map[0]/1", "setup.variables.n"), ("map[0]/1", "\"x\""), ("last", "map.successful")]
+    {
         let explained = workflow.command(&["explain", "last", step]).wait().well();
         assert!(explained.stdout.contains(words), "`{words}` is not in\n{}", explained.stdout);
     }
 }
 
-/// A step that tells when it runs and waits for a word.
-const WAITS: &str = "echo > began; cat go > /dev/null";
-
 /// Kills a run when the waiting step runs, resumes it, and lets the step end.
 fn killed_and_resumed(workflow: &Workflow) -> Run {
-    let running = workflow.start(&[]);
-    workflow.receive("began");
-    running.kill();
-    let running = workflow.command(&["resume", "--json"]);
-    workflow.receive("began");
-    workflow.release("go");
-    running.wait()
+    killed(workflow);
+    resumed(workflow)
 }
 
 #[test]
@@ -297,7 +280,11 @@ fn references_cost_less_than_a_twentieth_of_what_the_steps_do() {
         let number = |name| stats.get(name).and_then(Value::as_i64).expect("processor time");
         (number("own_cpu_ms"), number("children_cpu_ms"))
     };
-    let (with, children) = own_and_children(&"${item} ${item.index} ${map.total} ${context.a} ${workflow.id} ".repeat(2));
+    let (with, children) =
+        own_and_children(&"${item} ${item.index} ${map.total} ${context.a} ${workflow.id} ".repeat(2));
     let (without, _) = own_and_children("");
-    assert!((with - without) * 20 < children, "{with} ms with references, {without} ms without, steps {children} ms");
+    assert!(
+        (with - without) * 20 < children,
+        "{with} ms with references, {without} ms without, steps {children} ms"
+    );
 }

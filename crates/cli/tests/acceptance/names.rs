@@ -3,7 +3,7 @@
 use crate::harness::{run, workflow};
 
 /// Asserts that a workflow is refused with these words before its first step runs.
-fn refused(text: &str, words: &[&str]) {
+pub(crate) fn refused(text: &str, words: &[&str]) {
     let workflow = workflow(text);
     let mut run = workflow.run().exits(3);
     assert_eq!(run.stdout, "", "{text}");

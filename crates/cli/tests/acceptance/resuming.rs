@@ -3,17 +3,17 @@
 use crate::harness::{Workflow, workflow};
 
 /// A step that tells when it runs and waits for a word.
-const WAITS: &str = "echo > began; cat go > /dev/null";
+pub(crate) const WAITS: &str = "echo > began; cat go > /dev/null";
 
 /// Kills a run while its waiting step runs.
-fn killed(workflow: &Workflow) {
+pub(crate) fn killed(workflow: &Workflow) {
     let running = workflow.start(&[]);
     workflow.receive("began");
     running.kill();
 }
 
 /// Resumes a run whose waiting step runs again.
-fn resumed(workflow: &Workflow) -> crate::harness::Run {
+pub(crate) fn resumed(workflow: &Workflow) -> crate::harness::Run {
     let running = workflow.command(&["resume", "--json"]);
     workflow.receive("began");
     workflow.release("go");

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use crate::harness::{Workflow, workflow};
+use crate::resuming::{killed, resumed};
 
 /// A workflow in a repository with one commit of everything.
 fn repository(text: &str) -> Workflow {
@@ -113,18 +114,14 @@ reduce:
     )
     .pipes(&["one", "two", "began", "go"]);
     let before = of_user(&workflow);
-    let running = workflow.start(&[]);
-    workflow.receive("began");
-    running.kill();
+    killed(&workflow);
     assert_eq!(of_user(&workflow), before);
-    let running = workflow.command(&["resume", "--json"]);
-    workflow.receive("began");
-    workflow.release("go");
-    let run = running.wait().well();
+    let run = resumed(&workflow).well();
 
     assert_eq!(run.value("counts"), "[200,191,9]");
     let failed = run.value("failed");
-    let failed: BTreeSet<&str> = failed.trim_matches(['[', ']']).split(',').map(|item| item.trim_matches('"')).collect();
+    let failed: BTreeSet<&str> =
+        failed.trim_matches(['[', ']']).split(',').map(|item| item.trim_matches('"')).collect();
     let mut expected: BTreeSet<&str> = BTreeSet::from(["7", "32", "57", "82", "107", "132", "157", "182"]);
     // One of the first two came second.
     expected.insert(if failed.contains("1") { "1" } else { "2" });

@@ -59,7 +59,8 @@ const NO_COLLECTION: Elsewhere =
     Old("leave it out: every failure is told at once, kept in the journal and in `${map.results}`");
 const NO_BREAKER: Elsewhere =
     Old("`max_failures` and `failure_threshold` of `error_policy` end a map that fails too often");
-const ONE_OUTPUT: Elsewhere = Old("capture the output, and take the part in a `value:` step or in `variables:`");
+const ONE_OUTPUT: Elsewhere =
+    Old("capture the output, and take the part in a `value:` step or in `variables:`");
 const COMMIT: Elsewhere = Old("commit in a step of its own: `shell: git commit -am \"what changed\"`");
 
 static ELSEWHERE: &[(&str, &str, Elsewhere)] = &[
@@ -78,7 +79,11 @@ static ELSEWHERE: &[(&str, &str, Elsewhere)] = &[
     ("workflow", "on_failure", Old("steps for the end of a run, however it ends, stand under `finally:`")),
     ("workflow", "timeout", Old("give each step its own `timeout:`")),
     ("workflow", "retry", Old("give each step its own `retry:`")),
-    ("workflow", "profiles", Old("declare `inputs:` and give them with `--input`, or a file with `--inputs`")),
+    (
+        "workflow",
+        "profiles",
+        Old("declare `inputs:` and give them with `--input`, or a file with `--inputs`"),
+    ),
     ("workflow", "env_files", Old("load it in the shell that starts the run: `set -a; . ./.env`")),
     ("workflow", "on_item_failure", IN_POLICY),
     ("workflow", "continue_on_failure", IN_POLICY),
@@ -108,9 +113,20 @@ static ELSEWHERE: &[(&str, &str, Elsewhere)] = &[
     ("captured_output", "json_path", ONE_OUTPUT),
     ("captured_output", "default", Old("read it with a default: `${setup.variables.NAME | default(1)}`")),
     ("captured_output", "max_size", Old("write `max_output:` on the step")),
-    ("captured_output", "multiline", Old("write `format: lines`, and take what is needed: `[0]` is the first")),
+    (
+        "captured_output",
+        "multiline",
+        Old("write `format: lines`, and take what is needed: `[0]` is the first"),
+    ),
     ("map", "when", Old("which items are taken is `filter:`; `when:` goes on one of the steps")),
     ("step", "secret_output", Later(None)),
+    ("step", "max_parallel", Old("write `parallel:`")),
+    ("step", "worktree", Old("the items of `map:` have worktrees, those of a `foreach` do not")),
+    (
+        "step",
+        "capture_streams",
+        Old("leave it out: with `capture: NAME` stderr is read as `${captured.NAME.stderr}`"),
+    ),
     ("step", "commit_required", COMMIT),
     ("step", "auto_commit", COMMIT),
     ("step", "commit_config", COMMIT),

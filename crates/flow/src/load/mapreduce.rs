@@ -126,7 +126,8 @@ impl Loader {
             };
             if let Some(known) = step.capture.as_ref().filter(|known| known.of != name) {
                 let message = format!("the output of this step is captured as `{}` already", known.of);
-                self.problem(Check::ConflictingKeys.at(entry.key_span, message));
+                let hint = "leave out the one name or the other";
+                self.problem(Check::ConflictingKeys.at(entry.key_span, message).hint(hint));
                 continue;
             }
             let mut field = at.field(EcoString::from(name));

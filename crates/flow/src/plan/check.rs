@@ -567,6 +567,9 @@ impl Checker<'_> {
         }
         if let Some(instead) = other_root(&name) {
             problem.hints = vec![instead.to_owned()];
+        } else if self.plan.workflow.env.iter().any(|variable| variable.name == name) {
+            let hint = format!("`env:` is for programs: name it in `context:` and read `context.{name}`");
+            problem.hints = vec![hint];
         } else if self.of_elements {
             problem.hints = vec![format!("a field of the item: `item.{name}`")];
         }

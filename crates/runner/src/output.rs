@@ -28,7 +28,7 @@ impl Failure {
 }
 
 /// Every sort of failure, with what it means.
-pub const FAILURES: [(&str, &str); 15] = [
+pub const FAILURES: [(&str, &str); 16] = [
     ("ExitCode", "the program ended with another exit code than 0"),
     ("Signal", "the program was ended by a signal that was not Threadline's"),
     ("Timeout", "the step took longer than its `timeout`"),
@@ -45,6 +45,7 @@ pub const FAILURES: [(&str, &str); 15] = [
     ("Crash", "the step was running when Threadline was killed, and `on_crash` is `fail`"),
     ("Items", "items of a `foreach` or a map failed"),
     ("Input", "the source of a list gives no items"),
+    ("Worktree", "the worktree of an item could not be made, or what it did could not be merged"),
     ("Workflow", "the workflow that the step called failed"),
     ("Expectation", "what it left is not what `expect` says, or cannot be compared with it"),
 ];

@@ -269,9 +269,11 @@ impl Checker<'_> {
             self.problem(Check::DuplicateName.at(capture.origin.span, message).hint(hint));
         }
         for name in [&step.id, &step.capture].into_iter().flatten() {
+            // What a phase exports stands outside too.
+            let is_own = |maker: &StepNumber| self.names.of(self.plan.steps[*maker as usize].list) == scope;
             let hidden = self.names.scopes_from(scope).skip(1).find_map(|outer| {
                 let named = self.names.scopes[outer].names.get(&name.of)?;
-                named.id.or_else(|| named.captures.first().copied())
+                named.id.iter().chain(&named.captures).copied().find(|maker| !is_own(maker))
             });
             // One id twice is reported as that.
             let twice = |hidden: StepNumber| {
@@ -680,7 +682,16 @@ impl Checker<'_> {
         if let Action::Phase(phase) = &self.plan.steps[owner as usize].step.action {
             let key = phase.kind.key();
             let message = format!("`{name}` belongs to the phase `{key}`: its names end with it");
-            let hint = format!("export it there, `exports: [{name}]`, or read `${{{key}.variables.{name}}}`");
+            // Of what its steps made a phase keeps what was captured.
+            let captured = self.names.scopes.iter().any(|scope| {
+                let named = scope.names.get(name).filter(|_| scope.owner == Some(owner));
+                named.is_some_and(|named| !named.captures.is_empty())
+            });
+            let hint = if captured {
+                format!("export it there, `exports: [{name}]`, or read `${{{key}.variables.{name}}}`")
+            } else {
+                format!("export it there, `exports: [{name}]`")
+            };
             self.problem(Check::EndsWithItem.at(span, message).hint(hint));
             return true;
         }

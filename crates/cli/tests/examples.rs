@@ -94,7 +94,9 @@ fn text_of(exit: i32, events: &str) -> String {
     let left = Value::object([("exit".into(), i64::from(exit).into()), ("steps".into(), summary(events))]);
     let text = left.expect("an object").to_json(JsonStyle::Pretty) + "\n";
     let pattern = |pattern| Regex::new(pattern).expect("a pattern");
-    varies.into_iter().fold(text, |text, (varying, name)| pattern(varying).replace_all(&text, name).into_owned())
+    varies
+        .into_iter()
+        .fold(text, |text, (varying, name)| pattern(varying).replace_all(&text, name).into_owned())
 }
 
 #[test]
@@ -141,7 +143,7 @@ fn killed_after(name: &str, events: usize) -> bool {
     if COUNT_ATTEMPTS.contains(&name) {
         assert_eq!(resumed.exit, 0, "{name} killed after {told} events: {}", resumed.stderr);
     } else {
-        assert_eq!(left, expected, "{name} killed after {told} events");
+        assert_eq!(left, expected, "{name} killed after {told} events: {}", resumed.stderr);
     }
     true
 }

@@ -228,6 +228,13 @@ pub struct FieldError {
 pub enum Cause {
     /// A reference or expression failed.
     Language(Error),
+    /// A reference or expression failed for an element of a list.
+    Element {
+        /// Why.
+        error: Error,
+        /// The element.
+        value: Value,
+    },
     /// A value cannot stand where it would.
     Binding(BindError),
     /// The value is not what the field takes.
@@ -260,6 +267,8 @@ impl FieldError {
             Cause::Language(error) | Cause::Binding(BindError::Evaluation(error)) => {
                 problem::of_language(error, &self.origin, text)
             }
+            Cause::Element { error, value } => problem::of_language(error, &self.origin, text)
+                .note(format!("the item is {}", threadline_lang::diag::preview(value))),
             Cause::Binding(BindError::Refused(problem)) => problem::of_shell(problem, &self.origin, text),
             Cause::Unfit { expected, value } => {
                 let message = format!("expected {expected}, got {}", value.kind().with_article());

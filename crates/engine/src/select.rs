@@ -10,9 +10,10 @@ use threadline_flow::model::{
 };
 use threadline_flow::plan::{Plan, StepNumber};
 use threadline_flow::shell::Bound;
+use threadline_lang::source::Origin;
 use threadline_lang::{Document, Scope, Session, Value};
 
-use crate::evaluate::{Cause, FieldError, FieldErrors, Fields, RetryPlan, language};
+use crate::evaluate::{Cause, FieldError, FieldErrors, Fields, RetryPlan};
 use crate::event::Rules;
 use crate::view::{ItemRef, ItemView, with_item};
 
@@ -154,7 +155,7 @@ impl<'e> Elements<'e> {
             Some(Filter::Condition(filter)) => {
                 session.set_origin(Some(filter.origin.clone()));
                 let scope = self.scope_of(value, index);
-                filter.of.condition(&scope, session).map_err(|error| language(error, &filter.origin))
+                filter.of.condition(&scope, session).map_err(|error| of_element(error, &filter.origin, value))
             }
             Some(Filter::Expectation(filter)) => {
                 let unfit = || FieldError {
@@ -186,13 +187,13 @@ impl<'e> Elements<'e> {
     /// What an element is sorted by.
     pub fn keys(&self, value: &Value, session: &mut Session<'_>) -> Result<Vec<Value>, FieldError> {
         let scope = self.scope_of(value, 0);
-        self.each.sort_by.iter().map(|key| evaluated(&key.by, &scope, session)).collect()
+        self.each.sort_by.iter().map(|key| evaluated(&key.by, value, &scope, session)).collect()
     }
 
     /// What makes an element the same as another.
     pub fn identity(&self, value: &Value, session: &mut Session<'_>) -> Result<Value, FieldError> {
         match &self.each.distinct {
-            Some(distinct) => evaluated(distinct, &self.scope_of(value, 0), session),
+            Some(distinct) => evaluated(distinct, value, &self.scope_of(value, 0), session),
             None => Ok(Value::NULL),
         }
     }
@@ -206,11 +207,17 @@ impl<'e> Elements<'e> {
 
 fn evaluated(
     field: &Field<std::sync::Arc<threadline_lang::Expression>>,
+    element: &Value,
     scope: &Scope,
     session: &mut Session<'_>,
 ) -> Result<Value, FieldError> {
     session.set_origin(Some(field.origin.clone()));
-    field.of.value(scope, session).map_err(|error| language(error, &field.origin))
+    field.of.value(scope, session).map_err(|error| of_element(error, &field.origin, element))
+}
+
+/// Of many elements it must be said which one it was.
+fn of_element(error: threadline_lang::Error, origin: &Origin, element: &Value) -> FieldError {
+    FieldError { origin: origin.clone(), cause: Cause::Element { error, value: element.clone() } }
 }
 
 /// The values that a phase gives to later ones, an object.

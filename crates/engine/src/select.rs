@@ -10,8 +10,7 @@ use threadline_flow::model::{
 };
 use threadline_flow::plan::{Plan, StepNumber};
 use threadline_flow::shell::Bound;
-use threadline_lang::source::Origin;
-use threadline_lang::{Document, Scope, Session, Value};
+use threadline_lang::{Document, Origin, Scope, Session, Value};
 
 use crate::evaluate::{Cause, FieldError, FieldErrors, Fields, RetryPlan};
 use crate::event::Rules;

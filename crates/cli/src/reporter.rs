@@ -366,10 +366,14 @@ impl<'a> Reporter<'a> {
         let failing = self.failing.remove(&event.at.0);
         if ended.status == Status::Failed {
             let error = ended.error.as_deref().map(first_line).unwrap_or_default();
-            let of_step = failing.as_ref().filter(|failing| failing.error == error);
+            // Behind the error of its step an item has what the program said, which stands below the line here.
+            let of_step = failing.as_ref().filter(|failing| {
+                let more = error.strip_prefix(failing.error.as_str());
+                more.is_some_and(|more| more.is_empty() || more.starts_with(": "))
+            });
             let is_one_of_many = self.crowd_of(&event.at).is_some();
             if of_step.is_none() || is_one_of_many {
-                let note = of_step.map_or(error.to_owned(), |step| format!("{}: {error}", step.label));
+                let note = of_step.map_or(error.to_owned(), |step| format!("{}: {}", step.label, step.error));
                 let time = spoken(Duration::from_millis(ended.duration_ms));
                 if self.shows_failure(&event.at) {
                     self.line(&event.at, BAD, "✗", &time, &note);

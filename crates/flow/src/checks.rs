@@ -9,7 +9,7 @@ threadline_lang::checks! {
     NotAWorkflow "not-a-workflow" Error
     /// The file asks for another version of the language.
     OtherVersion "other-version" Error
-    /// The file is a graph, a map, a loop or scenarios, which this version does not run.
+    /// The file is a loop or scenarios, which this version does not run.
     OtherShape "other-shape" Error
     /// A key that no object of this kind has.
     UnknownKey "unknown-key" Error
@@ -65,13 +65,13 @@ threadline_lang::checks! {
     RunsLater "runs-later" Error
     /// A name that is not set on every way to where it is read.
     MaybeUnset "maybe-unset" Error
-    /// A name that ends with the item of a `foreach`, read outside of it.
+    /// A name that ends with its item or its phase, read outside of it.
     EndsWithItem "ends-with-item" Error
-    /// `item` outside of a `foreach`.
+    /// `item` outside of the steps for each item.
     ItemOutside "item-outside" Error
     /// `prev` or `json:` where no step came before.
     NoStepBefore "no-step-before" Error
-    /// A name in `context`, in the workflow's `env` or in an agent's command that is not known there.
+    /// A name that is not known where it is read: in `context`, in an agent's command, in a phase before it is made.
     NotKnownHere "not-known-here" Error
     /// Entries of `context` that need each other.
     ContextCycle "context-cycle" Error
@@ -81,7 +81,7 @@ threadline_lang::checks! {
     UnknownBranch "unknown-branch" Error
     /// Nodes of a graph that wait for each other.
     GraphCycle "graph-cycle" Error
-    /// A name inside a `foreach` that hides one outside.
+    /// A name inside an item or a phase that hides one outside.
     HiddenName "hidden-name" Warning
     /// `cmd:` without the permission to run commands.
     CommandsNotAllowed "commands-not-allowed" Error

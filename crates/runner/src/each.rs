@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use ecow::EcoString;
+use ecow::{EcoString, eco_format};
 use threadline_engine::evaluate::{FieldErrors, Resolved};
 use threadline_engine::event::{Datum, Instance, ItemEnded, Listed, Output, Rules, Seq, Status, What};
 use threadline_engine::machine::{Counts, ItemEnding, Task};
@@ -222,10 +222,7 @@ impl Executor<'_, '_> {
             None if ending.well => status = Status::Skipped,
             output => {
                 status = Status::Failed;
-                let said = output.and_then(|output| {
-                    let error = output.meta.get("error")?;
-                    error.as_str().map(EcoString::from)
-                });
+                let said = output.and_then(|output| said_of(&output));
                 error =
                     Some(said.unwrap_or_else(|| "a step that follows from one of its steps failed".into()));
             }
@@ -490,6 +487,23 @@ impl Executor<'_, '_> {
 fn printed(output: &Envelope) -> Value {
     let printed = output.also.as_ref().and_then(|also| also.get("output")).filter(|text| !text.is_null());
     printed.cloned().unwrap_or_else(|| Value::from(output.value.to_string()))
+}
+
+/// So many characters of what a failed program wrote to stderr stand in the error of its item.
+const SAID: usize = 2_000;
+
+/// Why a step failed: its error, and behind an exit code the end of what it wrote to stderr, which is what the next
+/// attempt or whoever reads the list of failures needs.
+fn said_of(output: &Envelope) -> Option<EcoString> {
+    let error = output.meta.get("error")?.as_str()?;
+    let is_exit = output.meta.get("error_type").and_then(Value::as_str) == Some("ExitCode");
+    let stderr = output.also.as_ref().filter(|_| is_exit).and_then(|also| also.get("stderr"));
+    let stderr = stderr.and_then(Value::as_str).map(str::trim).filter(|stderr| !stderr.is_empty());
+    let Some(stderr) = stderr else { return Some(error.into()) };
+    Some(match stderr.char_indices().rev().nth(SAID) {
+        Some((at, cut)) => eco_format!("{error}: … {}", &stderr[at + cut.len_utf8()..]),
+        None => eco_format!("{error}: {stderr}"),
+    })
 }
 
 /// Why a list failed.

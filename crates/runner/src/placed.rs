@@ -48,8 +48,11 @@ pub(crate) fn item_of_worktree(plan: &Plan, at: &Instance) -> Option<u64> {
 }
 
 pub(crate) fn failure(error: &WorktreeError) -> Failure {
-    let hint = error.hint().map_or(String::new(), |hint| format!("; {hint}"));
-    Failure::new("Worktree", format!("{error}{hint}"))
+    let message = error.to_string();
+    // Below what git said stands a line of its own.
+    let before = if message.contains('\n') { "\n" } else { "; " };
+    let hint = error.hint().map_or(String::new(), |hint| format!("{before}{hint}"));
+    Failure::new("Worktree", message + &hint)
 }
 
 impl Shared<'_> {

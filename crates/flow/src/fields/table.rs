@@ -334,7 +334,7 @@ pub(crate) static SOURCE: Object = Object {
                 choice("jsonl", "a JSON document on each line").also(&["ndjson"]),
                 choice("lines", "a text on each line; empty lines are left out"),
             ])),
-            "how it is read; of a file by its name when it is left out, of a command as lines",
+            "how it is read; when it is left out of a file by its name, else its beginning, and of a command as lines",
         ),
     ],
 };

@@ -1,0 +1,4 @@
+# Builds.
+eval "make"
+echo built
+eval "make docs"

@@ -1,0 +1,2 @@
+# Tests.
+eval "make test"

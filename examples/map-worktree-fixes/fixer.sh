@@ -1,0 +1,4 @@
+# Stands in for an agent that works on files: they are those of the item's own worktree.
+read -r file from to
+if [ -z "$to" ]; then : > "$file"; else sed -i "s/$from/$to/g" "$file"; fi
+echo "changed $file"

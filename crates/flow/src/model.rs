@@ -572,17 +572,6 @@ pub struct ForEach {
     pub is_map: bool,
 }
 
-impl ForEach {
-    /// The fields that are evaluated for each element.
-    pub fn of_elements(&self) -> impl Iterator<Item = &Field<Arc<Expression>>> {
-        let filter = self.filter.iter().filter_map(|filter| match filter {
-            Filter::Condition(condition) => Some(condition),
-            Filter::Expectation(_) => None,
-        });
-        filter.chain(self.sort_by.iter().map(|key| &key.by)).chain(&self.distinct)
-    }
-}
-
 /// Where the elements of a list come from.
 pub enum Source {
     /// A value: a list, or of a map also text, the name of a file.

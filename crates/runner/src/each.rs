@@ -14,6 +14,7 @@ use threadline_engine::world::Record;
 use threadline_flow::model::{Action, ForEach, SourceFormat};
 use threadline_flow::problem::Problem;
 use threadline_flow::shell::Bound;
+use threadline_lang::value::MAX_DEPTH;
 use threadline_lang::{Envelope, Number, Value};
 use threadline_store::{JournalError, Sync};
 
@@ -23,6 +24,7 @@ use crate::execute::{Attempt, Clock, Done, Executor, measured_since, node_type};
 use crate::items::{ChunkError, ChunkWriter, Order, SelectError, Sorter, Source, spool};
 use crate::output::{self, Failure, Left};
 use crate::placed::{self, item_of_worktree};
+use crate::worktrees::WorktreeError;
 
 /// A piece of a list holds so many elements, and about so many bytes.
 const CHUNK_ITEMS: usize = 1_000;
@@ -263,8 +265,19 @@ impl Executor<'_, '_> {
     fn abandon_item(&self, task: &Task, item: u64, keep: bool) -> Result<Option<EcoString>, DriveError> {
         self.shared.wait_synced(task.as_of)?;
         let abandoned = self.shared.worktrees().and_then(|worktrees| worktrees.abandon(item, keep));
-        // What cannot be tidied up now is when the worktrees are opened again.
-        Ok(abandoned.ok().flatten().map(EcoString::from))
+        match abandoned {
+            Ok(branch) => Ok(branch.map(EcoString::from)),
+            // What cannot be tidied up now is when the worktrees are opened again.
+            Err(error) => {
+                self.tell_worktrees(task, &error);
+                Ok(None)
+            }
+        }
+    }
+
+    fn tell_worktrees(&self, task: &Task, error: &WorktreeError) {
+        let problem = Problem::warning("worktrees", self.step(task).origin.span, error.to_string());
+        self.shared.teller.tell(Notice::Problems(task.at.clone(), vec![problem]));
     }
 
     /// The pause before another attempt of an item is over.
@@ -362,8 +375,7 @@ impl Executor<'_, '_> {
         let branch = match shared.leave_worktrees() {
             Ok(closed) => closed.and_then(|closed| closed.branch),
             Err(error) => {
-                let problem = Problem::warning("worktrees", self.step(task).origin.span, error.to_string());
-                shared.teller.tell(Notice::Problems(task.at.clone(), vec![problem]));
+                self.tell_worktrees(task, &error);
                 None
             }
         };
@@ -516,18 +528,28 @@ fn failed(counts: Counts) -> Failure {
     Failure::new("Items", message)
 }
 
-/// What became of one item.
+/// What became of one item. What is nested too deep to stand in a list of such objects is left out, and that is said.
 fn result(index: u64, item: Value, ended: &ItemEnded, value: Value) -> Value {
     let status = if ended.status == Status::Completed { "success" } else { ended.status.name() };
+    let mut error = ended.error.clone();
+    let mut fitting = |value: Value, what: &str| {
+        if value.depth() < MAX_DEPTH - 2 {
+            return value;
+        }
+        error.get_or_insert_with(|| ecow::eco_format!("{what} is nested too deep to be part of a result"));
+        Value::NULL
+    };
+    let (item, value) = (fitting(item, "the item"), fitting(value, "its value"));
     let result = Value::object([
         ("item".into(), item),
         ("index".into(), count(index)),
         ("status".into(), status.into()),
         ("value".into(), value),
-        ("error".into(), ended.error.as_ref().map_or(Value::NULL, |error| error.as_str().into())),
+        ("error".into(), error.map_or(Value::NULL, |error| error.as_str().into())),
         ("attempts".into(), count(ended.attempts.into())),
         ("duration_ms".into(), count(ended.duration_ms)),
     ]);
+    // Its parts are within the limit of depth, and a journal held them before.
     result.unwrap_or_default()
 }
 

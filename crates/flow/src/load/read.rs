@@ -536,7 +536,12 @@ pub(super) fn unknown_key(object: &'static Object, key: &str, span: Span) -> Pro
             }
         }
         Some(Elsewhere::Shape(shape)) => Check::OtherShape
-            .at(span, format!("`{key}` makes this {shape}: this version runs lists of steps, graphs and map-reduce"))
+            .at(
+                span,
+                format!(
+                    "`{key}` makes this {shape}: this version runs lists of steps, graphs and map-reduce"
+                ),
+            )
             .hint("write what is to be done as a list under `steps:`"),
         None => {
             let problem = Check::UnknownKey.at(span, format!("{} has no key `{key}`", object.title));

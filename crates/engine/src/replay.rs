@@ -316,7 +316,7 @@ impl Seen {
             "context" => Some(Maker::Context(first.cloned())),
             "prev" => self.view.prev.map(Maker::Event),
             "item" => self.view.item.map(item_maker),
-            "agent" => Some(Maker::Run),
+            "agent" if self.view.item.is_some_and(|item| item.has_agent) => Some(Maker::Run),
             "map" | "aggregates" if self.view.map.is_some() => Some(match self.view.map {
                 Some(MapView::Over(seq)) => Maker::Event(seq),
                 _ => Maker::Run,

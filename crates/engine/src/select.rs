@@ -205,7 +205,7 @@ impl<'e> Elements<'e> {
 
     fn scope_of(&self, value: &Value, index: u64) -> Scope {
         let of = ItemRef { list: 0, index };
-        let item = ItemView { of, attempt: 1, runner: 0, error: None };
+        let item = ItemView { of, attempt: 1, runner: 0, has_agent: false, error: None };
         with_item(self.scope, &item, value.clone(), None, None)
     }
 }

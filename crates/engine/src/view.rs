@@ -45,6 +45,8 @@ pub struct ItemView {
     pub attempt: u32,
     /// Who runs it, from 0.
     pub runner: u64,
+    /// Whether that can be read: in a map-reduce, where `agent` is a name of the engine's.
+    pub has_agent: bool,
     /// The event that says why the attempt before failed.
     pub error: Option<Seq>,
 }
@@ -239,7 +241,8 @@ pub fn with_item(
     ])
     .unwrap_or_default();
     let entry = Entry::Item(Arc::new(Item { value, own }));
-    let entries = vec![("item".into(), entry), ("agent".into(), Entry::Plain(agent))];
+    let mut entries = vec![("item".into(), entry)];
+    entries.extend(item.has_agent.then(|| ("agent".into(), Entry::Plain(agent))));
     layer(scope, &eco_format!("item {}", item.of.index), entries)
 }
 

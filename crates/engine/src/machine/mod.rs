@@ -651,7 +651,8 @@ impl Machine {
                 let item = self.items.get(key)?;
                 let (attempt, runner) = (item.attempt, item.runner);
                 let error = item.error.filter(|_| attempt > 1);
-                return Some(ItemView { of, attempt, runner, error });
+                let has_agent = self.plan.lists[0].is_named();
+                return Some(ItemView { of, attempt, runner, has_agent, error });
             }
             name = scope.parent.as_ref();
         }

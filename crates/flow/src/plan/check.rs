@@ -618,7 +618,7 @@ impl Checker<'_> {
                 reads.push(Read::Prev);
                 return self.reads_prev(reader, span, reference);
             }
-            ("item" | "agent", _) => {
+            (root @ ("item" | "agent"), _) if root == "item" || self.plan.lists[0].is_named() => {
                 reads.push(Read::Item);
                 return self.reads_item(reader, span, &reference.root);
             }

@@ -26,14 +26,14 @@ use crate::problem::{Problem, in_order};
 use crate::shell::{Argv, Script};
 
 /// The first names of references that mean the same in every workflow: no id and no capture can be called so.
-pub const ROOTS: [&str; 11] =
-    ["agent", "captured", "context", "env", "imports", "inputs", "item", "nodes", "prev", "uuid", "workflow"];
+pub const ROOTS: [&str; 10] =
+    ["captured", "context", "env", "imports", "inputs", "item", "nodes", "prev", "uuid", "workflow"];
 
 /// The payload, which only graphs have: elsewhere an id may be called so.
 pub const PAYLOAD: &str = "trigger";
 
 /// The roots that only a map-reduce has: elsewhere an id may be called so.
-pub const MAP_REDUCE_ROOTS: [&str; 5] = ["aggregates", "map", "merge", "reduce", "setup"];
+pub const MAP_REDUCE_ROOTS: [&str; 6] = ["agent", "aggregates", "map", "merge", "reduce", "setup"];
 
 /// Makes the plan of a workflow and checks every name it reads. Without a plan there is at least one error. What it
 /// calls is not looked for: that is [`crate::files`].

@@ -155,6 +155,8 @@ impl Names {
             if scope.of_items {
                 let why = "there is no item yet".into();
                 entries.push(("item".into(), promised(Promise { why, shape: Shape::Item { own: ITEM } })));
+            }
+            if scope.of_items && plan.lists[0].is_named() {
                 let text = |name: &str, kind| {
                     let why = "nobody runs the item yet".into();
                     (EcoString::from(name), promised(Promise { why, shape: Shape::Value(kind) }))

@@ -41,7 +41,7 @@ fn branches(workflow: &Workflow) -> BTreeSet<String> {
 
 /// The branch of the only run.
 fn branch_of_run(workflow: &Workflow) -> String {
-    let of_run = |name: &String| !name.contains(".item-");
+    let of_run = |name: &String| name.starts_with("threadline/") && !name.contains(".item-");
     let mut names = branches(workflow).into_iter().filter(of_run);
     let name = names.next().expect("a branch of the run");
     assert_eq!(names.next(), None);
@@ -293,4 +293,89 @@ fn uncommitted_changes_are_not_seen_by_items_and_are_told_of() {
     assert_eq!(of_user(&workflow), before);
     assert_eq!(workflow.read("shared.txt"), "mine too\n");
     nothing_left(&workflow);
+}
+
+#[test]
+fn failed_items_are_done_again_in_worktrees_of_their_own() {
+    let workflow = repository(
+        r#"
+map:
+  input: [a, b, c]
+  max_parallel: 3
+  worktree: true
+  steps:
+    - shell: echo ${item} > ${item}.txt; git add -A; git commit -q -m "item ${item}"; echo ${item} >> "$ROOT/log"
+    - shell: test ${item} != b || test -e "$ROOT/met"
+reduce:
+  - {id: counts, value: ["${map.successful}", "${map.failed}"]}
+"#,
+    );
+    let before = of_user(&workflow);
+    workflow.run().exits(1);
+    nothing_left(&workflow);
+    workflow.project.write("met", b"");
+    let run = workflow.resume_with(&["--failed"]).well();
+    assert_eq!(run.value("counts"), "[3,0]");
+    let branch = branch_of_run(&workflow);
+    let mut merged = commits(&workflow, &branch);
+    merged.sort();
+    assert_eq!(merged, ["item a", "item b", "item c"]);
+    // What the first attempt did is kept where it was.
+    assert_eq!(branches(&workflow), BTreeSet::from([branch.clone(), format!("{branch}.item-1")]));
+    nothing_left(&workflow);
+    assert_eq!(of_user(&workflow), before);
+    assert_eq!(workflow.lines("log"), 4);
+}
+
+#[test]
+fn an_item_that_leaves_its_branch_has_failed_and_its_work_is_kept() {
+    let workflow = repository(
+        r#"
+map:
+  input: [a, b]
+  worktree: true
+  steps:
+    - shell: |
+        if test ${item} = a; then git switch -q -c elsewhere; fi
+        echo ${item} > ${item}.txt; git add -A; git commit -q -m "item ${item}"
+"#,
+    );
+    let run = workflow.run().exits(1);
+    let ended = format!("{:?}", run.of_kind("item_ended"));
+    assert!(ended.contains("left its branch") && ended.contains("elsewhere"), "{ended}");
+    let branch = branch_of_run(&workflow);
+    assert_eq!(commits(&workflow, &branch), ["item b"]);
+    assert!(commits(&workflow, &format!("{branch}.item-0")).contains(&"item a".to_owned()));
+    nothing_left(&workflow);
+}
+
+#[test]
+fn a_map_that_is_interrupted_goes_on_in_the_same_worktree() {
+    let workflow = repository(
+        r#"
+map:
+  input: [a, b]
+  worktree: true
+  steps:
+    - shell: echo ${item} > ${item}.txt; git add -A; git commit -q -m "item ${item}"; echo ${item} >> "$ROOT/log"
+    - shell: if test ${item} = a; then echo > "$ROOT/began"; cat "$ROOT/go"; fi; test -e ${item}.txt
+"#,
+    )
+    .pipes(&["began", "go"]);
+    let before = of_user(&workflow);
+    let running = workflow.start(&[]);
+    workflow.receive("began");
+    running.signal("INT");
+    running.until("stopping");
+    running.signal("INT");
+    running.wait().exits(130);
+    assert_eq!(of_user(&workflow), before);
+    resumed(&workflow).well();
+    // The first step of the item had finished, and what it did was still there.
+    assert_eq!(workflow.read("log"), "a\nb\n");
+    let mut merged = commits(&workflow, &branch_of_run(&workflow));
+    merged.sort();
+    assert_eq!(merged, ["item a", "item b"]);
+    nothing_left(&workflow);
+    assert_eq!(of_user(&workflow), before);
 }

@@ -35,7 +35,6 @@ static OTHER_ROOTS: &[(&str, &str)] = &[
     ("steps", BY_ID),
     ("input", "what the caller gives is `${inputs.NAME}`"),
     ("secrets", "read it from the environment: `${env.NAME}`"),
-    ("agent", "it is known for the items of a `foreach` or a `map`"),
     ("aggregates", "it is known in the phases of a map-reduce"),
     ("loop", NOT_YET),
     ("map", "it is known in the phases of a map-reduce"),

@@ -14,12 +14,19 @@ fn problems(text: &str) -> Vec<(Problem, String)> {
     problems.into_iter().map(|problem| (problem.clone(), place(&problem))).collect()
 }
 
+/// A map that is well.
+const MAP: &str = "map: {input: [1], steps: [{shell: a}]}";
+
+/// The keys of a file that go with a map.
+const OF_MAP_REDUCE: [&str; 6] = ["mode", "setup", "reduce", "merge", "aggregates", "error_policy"];
+
 /// A workflow in which an object has one more key.
 fn with(object: &Object, key: &Key, value: &str) -> String {
-    let on = key.on;
-    let key = format!("{}: {value}", key.name);
+    let (name, on) = (key.name, key.on);
+    let key = format!("{name}: {value}");
     match object.name {
-        "workflow" if key.starts_with("steps:") || key.starts_with("nodes:") => key,
+        "workflow" if matches!(name, "steps" | "nodes" | "map") => key,
+        "workflow" if OF_MAP_REDUCE.contains(&name) => format!("{key}\n{MAP}"),
         "workflow" => format!("{key}\nsteps: [{{shell: a}}]"),
         "input" => format!("inputs: {{a: {{{key}}}}}\nsteps: [{{shell: a}}]"),
         "agent" => format!("agents: {{a: {{{key}}}}}\nsteps: [{{shell: a}}]"),
@@ -33,6 +40,19 @@ fn with(object: &Object, key: &Key, value: &str) -> String {
         "server" => format!("servers: {{a: {{{key}}}}}\nsteps: [{{shell: a}}]"),
         "write_file" => format!("[{{write_file: {{{key}}}}}]"),
         "retry" => format!("[{{shell: a, retry: {{{key}}}}}]"),
+        "map" if name == "input" => format!("map: {{{key}, steps: [{{shell: a}}]}}"),
+        "map" if name == "steps" => format!("map: {{input: [1], {key}}}"),
+        "map" => format!("map: {{input: [1], steps: [{{shell: a}}], {key}}}"),
+        "source" if name == "format" => {
+            format!("map: {{input: {{file: a, {key}}}, steps: [{{shell: a}}]}}")
+        }
+        "source" => format!("map: {{input: {{{key}}}, steps: [{{shell: a}}]}}"),
+        "error_policy" => format!("{MAP}\nerror_policy: {{{key}}}"),
+        "phase" if name == "steps" => format!("setup: {{{key}}}\n{MAP}"),
+        "phase" => format!("setup: {{steps: [{{shell: a}}], {key}}}\n{MAP}"),
+        "captured_output" => {
+            format!("setup: {{steps: [{{shell: a}}], capture_outputs: {{a: {{{key}}}}}}}\n{MAP}")
+        }
         "node" => format!("nodes: [{{{key}}}]"),
         "edge" => format!("nodes: {{a: {{shell: a}}}}\nedges: [{{{key}}}]"),
         "edge_config" => format!("nodes: {{a: {{shell: a}}}}\nedges: [{{config: {{{key}}}}}]"),
@@ -70,6 +90,7 @@ fn never(kind: &Kind) -> Option<&'static str> {
     match kind {
         Kind::Value | Kind::Fixed(Form::Any) => None,
         Kind::Object(_) | Kind::Map(_) | Kind::Steps | Kind::Nodes | Kind::List(_) => Some("wrong"),
+        Kind::Either(kinds) if kinds.iter().any(|kind| matches!(kind, Kind::Value)) => None,
         Kind::Either(kinds) if kinds.iter().any(|kind| matches!(kind, Kind::List(_))) => Some("{wrong: 1}"),
         _ => Some("[wrong]"),
     }

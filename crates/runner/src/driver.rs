@@ -235,7 +235,9 @@ fn drive(
         jobs: jobs.unwrap_or(if is_graph { side_by_side() } else { MAX_JOBS }).max(1),
         opened: Opened::default(),
     };
-    if goes_on && has_worktrees(&shared.plan) {
+    // Before the items began there is nothing to put right: they begin with what `setup` will have committed.
+    let worktrees = shared.project.worktrees(shared.journal.run().as_str());
+    if goes_on && has_worktrees(&shared.plan) && worktrees.is_dir() {
         // What a killed process left is put right; whoever needs a worktree says why there is none.
         let _ = shared.worktrees();
     }

@@ -512,10 +512,9 @@ fn said_of(output: &Envelope) -> Option<EcoString> {
     let stderr = output.also.as_ref().filter(|_| is_exit).and_then(|also| also.get("stderr"));
     let stderr = stderr.and_then(Value::as_str).map(str::trim).filter(|stderr| !stderr.is_empty());
     let Some(stderr) = stderr else { return Some(error.into()) };
-    Some(match stderr.char_indices().rev().nth(SAID) {
-        Some((at, cut)) => eco_format!("{error}: … {}", &stderr[at + cut.len_utf8()..]),
-        None => eco_format!("{error}: {stderr}"),
-    })
+    let cut = stderr.char_indices().rev().nth(SAID - 1).map_or(0, |(at, _)| at);
+    let mark = if cut == 0 { "" } else { "… " };
+    Some(eco_format!("{error}: {mark}{}", &stderr[cut..]))
 }
 
 /// Why a list failed.

@@ -26,6 +26,8 @@ impl Loader {
     /// The phases of a map-reduce, each a step.
     pub(super) fn phases(&mut self, fields: &Fields<'_>) -> Steps {
         let mut steps = Vec::new();
+        // There is one mode, so it says nothing; another word is a mistake.
+        let _ = self.choice(fields, "mode");
         steps.extend(self.phase(fields, PhaseKind::Setup));
         if let Some(place) = fields.get("map") {
             steps.extend(self.map_phase(fields, &place));
@@ -105,23 +107,23 @@ impl Loader {
             if !self.check_name(name, entry.key_span) {
                 continue;
             }
-            let (index, format) = if at.node.value.as_object().is_some() {
+            let (node, format) = if at.node.value.as_object().is_some() {
                 let Some(inner) = self.fields(at.clone(), &CAPTURED_OUTPUT) else { continue };
                 if inner.found("command_index").is_none() {
                     continue;
                 }
                 let format = inner.found("format").map(|_| self.capture_format_of(&inner, "format"));
                 self.choice(&inner, "source");
-                (inner.get("command_index").map(|index| index.node.value.clone()), format)
+                (inner.get("command_index").map(|index| index.node), format)
             } else {
-                (Some(at.node.value.clone()), None)
+                (Some(at.node), None)
             };
-            let index = index.and_then(|index| usize::try_from(index.as_i64()?).ok());
+            let index = node.and_then(|node| usize::try_from(node.value.as_i64()?).ok());
             let count = steps.len();
             let step = index.and_then(|index| steps.get_mut(index)).and_then(Arc::get_mut);
             let Some(step) = step else {
                 let message = format!("`{name}` takes the number of a step, from 0 to {}", count.max(1) - 1);
-                self.problem(Check::WrongType.at(span_of(at.node), message));
+                self.problem(Check::WrongType.at(span_of(node.unwrap_or(at.node)), message));
                 continue;
             };
             if let Some(known) = step.capture.as_ref().filter(|known| known.of != name) {

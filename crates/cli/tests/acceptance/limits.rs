@@ -29,7 +29,7 @@ steps:
   - {id: here, shell: "wc -c <<< ${big}", capture_format: number}
   - {id: file, shell: "wc -c < ${big | as_file}", capture_format: number}
   - {id: argv, argv: [wc, -c, "${big | as_file}"]}
-  - {id: answer, agent: count, message: "${big}", capture_format: number}
+  - {id: agent, agent: count, message: "${big}", capture_format: number}
   - {write_file: {path: out.txt, content: "${big}"}}
   - {id: size, shell: wc -c < out.txt, capture_format: number}
   - {id: value, value: "${= len(big.value) }"}
@@ -45,7 +45,7 @@ steps:
         assert_eq!(run.value(id), expected, "{id}");
     }
     assert!(run.value("argv").starts_with("\"1048576 "), "{}", run.value("argv"));
-    assert!(run.value("answer").contains("1048576"), "{}", run.value("answer"));
+    assert!(run.value("agent").contains("1048576"), "{}", run.value("agent"));
 }
 
 #[test]

@@ -63,11 +63,11 @@ steps:
       EOF
   - {id: argv, argv: [printf, "%s", "${inputs.title}"]}
   - {id: variable, shell: "printf '%s' \"$TITLE\"", env: {TITLE: "${inputs.title}"}}
-  - {id: answer, agent: cat, message: "${inputs.title}"}
+  - {id: agent, agent: cat, message: "${inputs.title}"}
   - {id: file, write_file: {path: out.txt, content: "${inputs.title}"}}
   - {id: read, value: "${file:out.txt}"}
   - {id: value, value: "${inputs.title}"}
-  - {id: same, value: "${= [bare.value, double.value, single.value, sub.value, here.value, argv.value, variable.value, answer.value.final_response, read.value, value.value] | unique | len }"}
+  - {id: same, value: "${= [bare.value, double.value, single.value, sub.value, here.value, argv.value, variable.value, agent.value.final_response, read.value, value.value] | unique | len }"}
 "#,
     );
     let run = workflow.run_with(&["--input", &format!("title={HOSTILE}")]).well();

@@ -138,7 +138,7 @@ impl Generator {
         }
         let failure = ["skip", "stop", "retry"][usize::try_from(self.random.below(3)).unwrap_or(0)];
         let mut policy = format!("on_item_failure: {failure}");
-        if self.random.percent(70) {
+        if failure != "stop" && self.random.percent(70) {
             policy.push_str(", continue_on_failure: true");
         }
         if self.random.percent(30) {

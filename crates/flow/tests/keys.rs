@@ -51,7 +51,8 @@ fn with(object: &Object, key: &Key, value: &str) -> String {
         "phase" if name == "steps" => format!("setup: {{{key}}}\n{MAP}"),
         "phase" => format!("setup: {{steps: [{{shell: a}}], {key}}}\n{MAP}"),
         "captured_output" => {
-            format!("setup: {{steps: [{{shell: a}}], capture_outputs: {{a: {{{key}}}}}}}\n{MAP}")
+            let beside = if name == "command_index" { "" } else { "command_index: 0, " };
+            format!("setup: {{steps: [{{shell: a}}], capture_outputs: {{a: {{{beside}{key}}}}}}}\n{MAP}")
         }
         "node" => format!("nodes: [{{{key}}}]"),
         "edge" => format!("nodes: {{a: {{shell: a}}}}\nedges: [{{{key}}}]"),

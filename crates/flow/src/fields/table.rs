@@ -246,13 +246,7 @@ pub(crate) static STEP: Object = Object {
         .also(&["capture_output"]),
         key(
             "capture_format",
-            Kind::Fixed(Form::OneOf(&[
-                choice("text", "text without its final line breaks").also(&["string"]),
-                choice("json", "a JSON document"),
-                choice("lines", "a list of lines"),
-                choice("number", "a number"),
-                choice("boolean", "`true` or `false`").also(&["bool"]),
-            ])),
+            Kind::Fixed(Form::OneOf(CAPTURE_FORMATS)),
             "what the output is read as",
         )
         .default("text")
@@ -409,13 +403,7 @@ pub(crate) static CAPTURED_OUTPUT: Object = Object {
         key("command_index", Kind::Fixed(Form::Count(0)), "the number of the step, from 0").required(),
         key(
             "format",
-            Kind::Fixed(Form::OneOf(&[
-                choice("text", "text without its final line breaks").also(&["string"]),
-                choice("json", "a JSON document"),
-                choice("lines", "a list of lines"),
-                choice("number", "a number"),
-                choice("boolean", "`true` or `false`").also(&["bool"]),
-            ])),
+            Kind::Fixed(Form::OneOf(CAPTURE_FORMATS)),
             "what the output is read as",
         ),
         key("source", Kind::Fixed(Form::OneOf(&[choice("stdout", "what it printed")])), "which output")
@@ -455,6 +443,15 @@ pub(crate) static MAP: Object = Object {
         key("worktree", BOOL, "whether each item has a git worktree of its own").default("false"),
     ],
 };
+
+/// What an output is read as.
+const CAPTURE_FORMATS: &[Choice] = &[
+    choice("text", "text without its final line breaks").also(&["string"]),
+    choice("json", "a JSON document"),
+    choice("lines", "a list of lines"),
+    choice("number", "a number"),
+    choice("boolean", "`true` or `false`").also(&["bool"]),
+];
 
 const TRIGGERS: &[Choice] = &[
     choice("manual", "somebody runs the workflow"),

@@ -7,10 +7,8 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// So often a file that somebody holds is asked for again, a millisecond apart. Whoever only asks whether it is held has
-/// it for an instant; and of a process that was killed while it started a program, the child that was not yet that
-/// program has it until it is, which on a busy machine takes longer.
-const PATIENCE: u32 = 500;
+/// So often a file that somebody holds is asked for again, a millisecond apart.
+const PATIENCE: u32 = 10;
 
 /// A file that this process holds. Dropping it removes the file, then gives the lock back.
 #[derive(Debug)]
@@ -34,6 +32,7 @@ impl LockedFile {
                 .open(path)?;
             match file.try_lock() {
                 Ok(()) => {}
+                // Whoever only asks whether it is held has it for an instant.
                 Err(TryLockError::WouldBlock) if asked < PATIENCE => {
                     asked += 1;
                     std::thread::sleep(Duration::from_millis(1));

@@ -20,7 +20,7 @@ use threadline_runner::process::{self, Control};
 use threadline_runner::project::Project;
 use threadline_runner::signals::{Listener, State};
 use threadline_runner::values::Values;
-use threadline_store::{Journal, NewRun, Reader, RunId, Store};
+use threadline_store::{Journal, Lease, NewRun, Reader, RunId, Store, StoreError};
 
 use super::check::planned_with;
 use super::history::{History, cannot_start, of_journal, of_store, project, time_text};
@@ -36,6 +36,9 @@ use crate::{stats, stream};
 
 /// The time that processes of a killed run have to end.
 const GRACE: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// So often the right to drive a run is asked for again.
+const PATIENCE: u32 = 25;
 
 /// `threadline run`
 pub(crate) fn run(call: &Run) -> Result<(), Failure> {
@@ -118,7 +121,7 @@ pub(crate) fn resume(call: &Resume) -> Result<(), Failure> {
             cannot_start(&format!("the folder of the run, `{}`: {error}", history.started.folder))
         })?
         .allow(history.plan.workflow.allow.files.iter().map(EcoString::as_str));
-    let lease = store.lease(&history.info.id).map_err(|error| of_store(&error))?;
+    let lease = lease(&store, &history.info.id)?;
     // What a killed Threadline left behind must not work beside its successor.
     process::end_left_over(&id, GRACE);
     let mut progress = Progress::default();
@@ -166,6 +169,21 @@ pub(crate) fn resume(call: &Resume) -> Result<(), Failure> {
         stats::print(&store);
     }
     ended(&store, &id, driven, failed, &watch)
+}
+
+/// The right to drive a run. Of a process that was killed while it started a program, the child that is not yet that
+/// program has it for a moment more.
+fn lease(store: &Store, run: &RunId) -> Result<Lease, Failure> {
+    let mut asked = 0;
+    loop {
+        match store.lease(run) {
+            Err(StoreError::Busy { .. }) if asked < PATIENCE => {
+                asked += 1;
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            leased => return leased.map_err(|error| of_store(&error)),
+        }
+    }
 }
 
 /// A run goes on with the text that it began with, whatever has become of the file.

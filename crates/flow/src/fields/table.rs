@@ -401,11 +401,7 @@ pub(crate) static CAPTURED_OUTPUT: Object = Object {
     doc: "the output of a step by a name; short: just the number of the step",
     keys: &[
         key("command_index", Kind::Fixed(Form::Count(0)), "the number of the step, from 0").required(),
-        key(
-            "format",
-            Kind::Fixed(Form::OneOf(CAPTURE_FORMATS)),
-            "what the output is read as",
-        ),
+        key("format", Kind::Fixed(Form::OneOf(CAPTURE_FORMATS)), "what the output is read as"),
         key("source", Kind::Fixed(Form::OneOf(&[choice("stdout", "what it printed")])), "which output")
             .default("stdout"),
     ],

@@ -40,7 +40,12 @@ fn measure() -> Result<(), String> {
         match (arg.as_str(), number) {
             ("--rounds", Some(number)) => rounds = number,
             ("--largest", Some(number)) => largest = number,
-            _ => return Err("usage: runs [--rounds N] [--largest STEPS]; a million items with `--largest 1000000`".to_owned()),
+            _ => {
+                return Err(
+                    "usage: runs [--rounds N] [--largest STEPS]; a million items with `--largest 1000000`"
+                        .to_owned(),
+                );
+            }
         }
     }
     let bench = Bench::new()?;

@@ -60,7 +60,9 @@ fn the_running_items_are_named() {
     terminal.wait_for("… and 4 more");
     let screen = terminal.screen.text();
     assert!(screen.contains("  0 of 60"), "{screen}");
-    assert!(screen.contains("  [0] \"1\"  shell map.2"), "{screen}");
+    // Which of the twelve are shown depends on which began first.
+    let named = (0..12).filter(|item| screen.contains(&format!("  [{item}] \"{}\"  shell map.", item + 1)));
+    assert_eq!(named.count(), 8, "{screen}");
     terminal.project.write("go", b"");
     assert_eq!(terminal.end(), Some(0));
 }

@@ -177,6 +177,14 @@ struct Terminal {
     frames: Vec<Vec<String>>,
 }
 
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // What a failed test leaves running waits for a file that never comes.
+        self.project.write("go", b"");
+        let _ = self.child.wait();
+    }
+}
+
 impl Terminal {
     fn start(workflow: &str, env: &[(&str, &str)], columns: u16, rows: u16) -> Self {
         let project = Project::new();

@@ -9,6 +9,7 @@ mod failed;
 mod inputs;
 mod live;
 mod progress;
+mod remarks;
 mod report;
 mod reporter;
 mod screen;

@@ -27,7 +27,8 @@ use crate::commands::explain::target::lists_around;
 use crate::failed::within_item;
 use crate::live::Live;
 use crate::progress::Progress;
-use crate::report::{self, Report, Source, first_line, visible};
+use crate::remarks::Remarks;
+use crate::report::{first_line, visible};
 use crate::screen::Screen;
 
 const GOOD: Style = AnsiColor::Green.on_default();
@@ -57,6 +58,7 @@ pub(crate) struct Reporter<'a> {
     plan: Arc<Plan>,
     run: String,
     how: How,
+    remarks: Remarks,
     progress: Progress,
     steps: Counts,
     began: Option<Millis>,
@@ -152,6 +154,7 @@ impl<'a> Reporter<'a> {
             plan,
             run: run.to_owned(),
             how,
+            remarks: Remarks::new(how.trace),
             progress,
             steps: Counts::default(),
             began: None,
@@ -191,15 +194,18 @@ impl<'a> Reporter<'a> {
     }
 
     pub(crate) fn notice(&mut self, notice: &Notice) {
+        let plan = Arc::clone(&self.plan);
+        let (plan, inner) = innermost(&plan, notice);
         match notice {
+            // What is said of a text is said of it by whoever runs it.
+            _ if is_remark(inner) => {
+                self.aside();
+                self.remarks.notice(plan, inner);
+            }
             Notice::Event(event) => self.event(event),
             Notice::Printed(at, stream, bytes) if self.how.verbose => self.printed(at, *stream, bytes),
-            Notice::Printed(..) => {}
             Notice::Called(called) => self.called(called),
-            remark => {
-                self.aside();
-                self::remark(&self.plan, self.how.trace, remark);
-            }
+            _ => {}
         }
     }
 
@@ -221,12 +227,9 @@ impl<'a> Reporter<'a> {
     fn called(&mut self, called: &CalledNotice) {
         let CalledNotice { at, run, plan, notice } = called;
         let happened = if let Notice::Event(event) = notice { Some(&event.what) } else { None };
-        if happened.is_none() && !matches!(notice, Notice::Printed(..)) {
-            self.aside();
-        }
         if self.crowd_of(at).is_some() {
             // The item says what became of it.
-            return remark(plan, self.how.trace, notice);
+            return;
         }
         if !self.called.contains_key(run) {
             if matches!(happened, Some(What::RunStarted(_) | What::Resumed { .. })) {
@@ -542,26 +545,18 @@ impl<'a> Reporter<'a> {
     }
 }
 
-/// Prints what is said to people about the text of a workflow, whatever form the run itself is shown in.
-pub(crate) fn remark(plan: &Plan, trace: Option<Trace>, notice: &Notice) {
-    let file = &plan.workflow.file;
-    let source = Source { name: file.name(), text: file.text() };
-    let reports: Vec<Report> = match notice {
-        Notice::Resolved(_, resolutions) => {
-            if let Some(format) = trace {
-                report::print_trace(source, format, resolutions);
-            }
-            return;
-        }
-        Notice::Warned(_, warnings) => {
-            warnings.iter().map(|warning| Report::warning(source, warning)).collect()
-        }
-        Notice::Problems(_, problems) => {
-            problems.iter().map(|problem| Report::problem(source, problem)).collect()
-        }
-        Notice::Event(_) | Notice::Printed(..) | Notice::Called(_) => return,
-    };
-    report::print_all(&reports);
+/// What a notice is about, through all runs that called each other, and the text it belongs to.
+pub(crate) fn innermost<'n>(plan: &'n Plan, notice: &'n Notice) -> (&'n Plan, &'n Notice) {
+    let mut found = (plan, notice);
+    while let Notice::Called(called) = found.1 {
+        found = (&called.plan, &called.notice);
+    }
+    found
+}
+
+/// Whether something is said about the text of a workflow.
+fn is_remark(notice: &Notice) -> bool {
+    matches!(notice, Notice::Resolved(..) | Notice::Warned(..) | Notice::Problems(..))
 }
 
 /// A step and its items, as people name them.

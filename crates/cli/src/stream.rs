@@ -9,25 +9,24 @@ use threadline_lang::{Limits, Value, data};
 use threadline_runner::driver::Notice;
 use threadline_store::wire;
 
-use crate::arguments::Trace;
 use crate::commands::history::time_text;
-use crate::reporter;
+use crate::remarks::Remarks;
 
 /// Prints an event as a line of JSON; what steps print is in their events. What people are told goes to stderr.
-pub(crate) fn notice(plan: &Plan, trace: Option<Trace>, notice: &Notice) {
-    notice_of(None, plan, trace, notice);
+pub(crate) fn notice(plan: &Plan, remarks: &mut Remarks, notice: &Notice) {
+    notice_of(None, plan, remarks, notice);
 }
 
-/// The same of a run that a step called, which its lines name.
-fn notice_of(called: Option<&str>, plan: &Plan, trace: Option<Trace>, notice: &Notice) {
+/// The same; of a run that a step called its lines name it.
+fn notice_of(called: Option<&str>, plan: &Plan, remarks: &mut Remarks, notice: &Notice) {
     match notice {
         Notice::Event(event) => {
             let line = event_json(called, plan, event).to_json(JsonStyle::Compact);
             // Whoever read it may be gone; the run goes on.
             let _ = writeln!(std::io::stdout(), "{line}");
         }
-        Notice::Called(called) => notice_of(Some(&called.run), &called.plan, trace, &called.notice),
-        remark => reporter::remark(plan, trace, remark),
+        Notice::Called(called) => notice_of(Some(&called.run), &called.plan, remarks, &called.notice),
+        remark => remarks.notice(plan, remark),
     }
 }
 

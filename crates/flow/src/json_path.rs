@@ -58,9 +58,17 @@ impl JsonPath {
     pub fn parse(source: &str) -> Result<Self, JsonPathError> {
         check_extent(source)?;
         let whole = serde_json_path::JsonPath::parse(source).map_err(|error| JsonPathError {
-            message: format!("`{source}` is not a JSONPath: {}", error.message()),
+            // Mostly the library says no more than that it is wrong.
+            message: match error.message() {
+                "parser error" => format!("`{source}` is not a JSONPath from here on"),
+                why => format!("`{source}` is not a JSONPath: {why}"),
+            },
             offset: error.position().saturating_sub(1).min(source.len()),
-            hint: (!source.starts_with('$')).then_some("a path begins with `$`, as in `$.items[*]`"),
+            hint: Some(if source.starts_with('$') {
+                "names, elements and conditions are written `$.a`, `$[\"a b\"]`, `$.list[*]`, `$.list[?@.open == true]`"
+            } else {
+                "a path begins with `$`, as in `$.items[*]`"
+            }),
         })?;
         Ok(Self { source: source.into(), whole, streamed: streamed(source) })
     }

@@ -20,7 +20,7 @@ use threadline_store::{JournalError, Sync};
 
 use crate::choice::{Wrong, choose};
 use crate::driver::{DriveError, Notice, now};
-use crate::execute::{Attempt, Clock, Done, Executor, measured_since, node_type};
+use crate::execute::{Attempt, Clock, Done, Executor, measured_since};
 use crate::items::{ChunkError, ChunkWriter, Order, SelectError, Sorter, Source, spool};
 use crate::output::{self, Failure, Left};
 use crate::placed::{self, item_of_worktree};
@@ -107,13 +107,7 @@ impl Executor<'_, '_> {
             NotSelected::Failed(failure) => failure,
             NotSelected::Cancelled => return Ok(()),
         };
-        let store = self.shared.journal.store();
-        let measured = clock.measured(node_type(self.step(task)), 0, Vec::new());
-        let left = Left { value: Err(failure), output: None, stderr: None };
-        let output = output::envelope(store, &measured, left)?;
-        let computed = store.computed(&record.computed)?;
-        let what = What::Unresolved { as_of: task.as_of, computed, output };
-        self.shared.record(task.at.clone(), what, Sync::Now).map(|_| ())
+        self.unresolved(task, failure, record, clock, 0)
     }
 
     /// The items of a list, stored in pieces; how many they are; and what their choice had to compute.

@@ -272,8 +272,20 @@ impl<'s, 'a> Executor<'s, 'a> {
         clock: &Clock,
         retries: u32,
     ) -> Result<(), DriveError> {
+        self.unresolved(task, self.evaluation_failure(task, errors), record, clock, retries)
+    }
+
+    /// The step fails before it begins.
+    pub(crate) fn unresolved(
+        &self,
+        task: &Task,
+        failure: Failure,
+        record: &Record,
+        clock: &Clock,
+        retries: u32,
+    ) -> Result<(), DriveError> {
         let measured = clock.measured(node_type(self.step(task)), retries, Vec::new());
-        let left = Left { value: Err(self.evaluation_failure(task, errors)), output: None, stderr: None };
+        let left = Left { value: Err(failure), output: None, stderr: None };
         let store = self.shared.journal.store();
         let output = output::envelope(store, &measured, left)?;
         let computed = store.computed(&record.computed)?;

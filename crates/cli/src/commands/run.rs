@@ -29,6 +29,7 @@ use crate::arguments::{InFlight, Resume, Run, Watch};
 use crate::exit::Failure;
 use crate::inputs::{self, Setting};
 use crate::progress::Progress;
+use crate::remarks::Remarks;
 use crate::report::{self, Report, Source};
 use crate::reporter::{How, Reporter};
 use crate::screen::{BETWEEN_DRAWINGS, Screen};
@@ -248,11 +249,12 @@ fn drive<'a>(
     let watcher = Arc::clone(&reporter);
     let observer: driver::Observer<'a> = if watch.json {
         let plan = Arc::clone(&plan);
+        let mut remarks = Remarks::new(trace);
         Box::new(move |notice: Notice| {
             if let Notice::Event(event) = &notice {
                 locked(&watcher).recall(event);
             }
-            stream::notice(&plan, trace, &notice);
+            stream::notice(&plan, &mut remarks, &notice);
         })
     } else {
         Box::new(move |notice: Notice| locked(&watcher).notice(&notice))

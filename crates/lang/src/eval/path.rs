@@ -491,10 +491,29 @@ impl<'a> Eval<'_, '_, 'a> {
     pub(super) fn element_path(&mut self, id: NodeId, steps: Run) -> Result<Val<'a>, Error> {
         let steps = self.program.steps(steps);
         match &self.element {
-            Some(element) => walk(element, steps, || "it".to_owned()).map(|value| Val::Own(value.clone())),
+            Some(element) => walk(element, steps, || "it".to_owned())
+                .map(|value| Val::Own(value.clone()))
+                .map_err(|error| self.name_outside(error, id, steps)),
             // An element expression is only ever evaluated with an element.
             None => Err(self.unknown_root("it", self.program.span(id))),
         }
+    }
+
+    /// In an element expression a bare name is a field of the element. Where it would be a name of the scope, the hint says
+    /// how that is written.
+    #[cold]
+    fn name_outside(&self, error: Error, id: NodeId, steps: Steps<'_>) -> Error {
+        let ErrorKind::FieldNotFound { path, field, available, hint: None } = error.kind() else {
+            return error;
+        };
+        let first = steps.first().and_then(StepView::key);
+        if path != "it" || first != Some(field.as_str()) || self.scope.find(field).is_none() {
+            return error;
+        }
+        let written = self.program.text(self.program.span(id));
+        let hint = format!("a name outside of the element is a reference: `${{{written}}}`");
+        let (path, field, available) = (path.clone(), field.clone(), available.clone());
+        Error::new(ErrorKind::FieldNotFound { path, field, available, hint: Some(hint) }, error.span())
     }
 
     pub(super) fn walk_node(&mut self, base: NodeId, steps: Run) -> Result<Val<'a>, Error> {

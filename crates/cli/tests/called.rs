@@ -192,6 +192,10 @@ fn a_question_inside_is_one_of_the_whole_run() {
     let project = calling(&PATIENT.replace("id: wait,", "id: wait, on_crash: ask,"));
     let mut running = Running::start(&project, &["run", "main.yaml"]);
     assert!(running.tells(r#""kind":"started","at":"2","step":"wait""#));
+    // A beginning is told before it is on disk; the step itself waits for that.
+    while !project.read("effects").unwrap().contains("begun") {
+        std::thread::yield_now();
+    }
     assert!(running.kill());
     project.write("go", b"");
     let asked = ran(&project, "threadline resume last", 4).stderr;

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use ecow::EcoString;
-use threadline_engine::event::{Datum, Event, Instance, ItemEnded, Millis, Output, Status, What};
+use threadline_engine::event::{
+    Datum, ERROR, Event, Instance, ItemEnded, Judged, LoopEnd, Millis, Output, Status, What,
+};
 use threadline_engine::machine::Outcome;
 use threadline_flow::model::Action;
 use threadline_flow::plan::Plan;
@@ -70,6 +72,8 @@ pub(crate) struct Reporter<'a> {
     failing: BTreeMap<EcoString, Failing>,
     /// The phase whose steps are shown.
     phase: Option<EcoString>,
+    /// How long the state took that is being judged.
+    state_time: String,
     /// How wide the labels are.
     width: usize,
     /// What stands before the labels of a called run: the step that called it.
@@ -162,6 +166,7 @@ impl<'a> Reporter<'a> {
             crowded: BTreeMap::new(),
             failing: BTreeMap::new(),
             phase: None,
+            state_time: String::new(),
             width,
             prefix: String::new(),
             indent: 0,
@@ -318,17 +323,27 @@ impl<'a> Reporter<'a> {
             }
             What::ItemEnded(ended) => self.item_ended(event, ended),
             What::Paused { reason } => self.say(&format!("{DIM}paused: {reason}{DIM:#}")),
-            What::RunEnded { outcome, .. } => self.ended(event.time, *outcome),
+            What::Judged(judged) => self.judged(event, judged),
+            What::RunEnded { outcome, ended, .. } => self.ended(event.time, *outcome, ended.as_ref()),
             What::Started { rerun: true, .. } => {
                 self.line(&event.at, DIM, "↻", "", "was running at the crash, runs again");
             }
-            What::Decided { .. } | What::Started { .. } | What::Defined { .. } | What::ItemBegun { .. } => {}
+            What::Decided { .. }
+            | What::Started { .. }
+            | What::Defined { .. }
+            | What::Bounded { .. }
+            | What::ItemBegun { .. } => {}
         }
     }
 
     fn finished(&mut self, event: &Event, output: &Output) {
         self.count(&event.at, output.status);
         let step = event.at.step(&self.plan).map(|step| Arc::clone(&self.plan.steps[step as usize].step));
+        if step.as_ref().is_some_and(|step| step.state.is_some()) {
+            // Its line is printed when it was judged.
+            self.state_time = time_of(output);
+            return;
+        }
         if output.status == Status::Completed {
             let is_phase = step.as_ref().is_some_and(|step| matches!(step.action, Action::Phase(_)));
             if is_phase || self.crowd_of(&event.at).is_some() {
@@ -453,7 +468,16 @@ impl<'a> Reporter<'a> {
         owners.find(|owner| self.crowded.contains_key(owner))
     }
 
-    fn ended(&mut self, time: Millis, outcome: Outcome) {
+    /// A verdict, why it is that, and where it leads.
+    fn judged(&mut self, event: &Event, judged: &Judged) {
+        let to = judged.to.as_ref().map_or(String::new(), |to| format!(" → {to}"));
+        let note = format!("{}{to}  {}", judged.verdict, first_line(&judged.reason));
+        let (style, mark) = if judged.verdict == ERROR { (BAD, "✗") } else { (DIM, "•") };
+        let time = std::mem::take(&mut self.state_time);
+        self.line(&event.at, style, mark, &time, &note);
+    }
+
+    fn ended(&mut self, time: Millis, outcome: Outcome, ended: Option<&LoopEnd>) {
         // Items that were done again are counted as they are now.
         let items = self.progress.lists().fold(Counts::default(), |sum, list| Counts {
             completed: sum.completed + list.completed,
@@ -471,8 +495,13 @@ impl<'a> Reporter<'a> {
         let (style, word) = match outcome {
             Outcome::Completed => (GOOD, "completed"),
             Outcome::Failed => (BAD, "failed"),
+            Outcome::Stopped => (BAD, "stopped"),
         };
-        self.say(&format!("{style}{word}{style:#}: {counts}{elapsed}"));
+        let ended = ended.map_or(String::new(), |end| match end.limit {
+            Some(limit) => format!(" before {} ({} {limit})", end.state, end.reason.name()),
+            None => format!(" in {}", end.state),
+        });
+        self.say(&format!("{style}{word}{style:#}{ended}: {counts}{elapsed}"));
     }
 
     /// One line about a step: a mark, its label, how long it took, and what is to be said.
@@ -488,7 +517,7 @@ impl<'a> Reporter<'a> {
 
     /// The first line from inside of a phase stands below its name.
     fn heading(&mut self, at: &Instance) {
-        let Some((phase, _)) = at.0.split_once('/').filter(|_| self.plan.lists[0].is_named()) else { return };
+        let Some((phase, _)) = at.0.split_once('/').filter(|_| self.plan.is_map_reduce()) else { return };
         if self.phase.as_deref() == Some(phase) || phase.contains('[') {
             return;
         }

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use crate::event::Bounds;
 use ecow::EcoString;
 use threadline_expect::{
     Actual, Answer, Evaluation, Expectations, Kind, NoJudge, Outcome, Settled, Unsettled, UnsettledWhy,
@@ -334,6 +335,25 @@ fn payload(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Value {
     payload.ok().and_then(|payload| payload.value(scope, session).ok()).unwrap_or_default()
 }
 
+/// So many states are executed when nobody says otherwise, for each iteration that may begin.
+const MAX_STEPS: u64 = 50;
+
+/// What holds for a loop.
+pub fn bounds(of: &model::Loop, scope: &Scope, session: &mut Session<'_>) -> Result<Bounds, FieldErrors> {
+    let mut fields = Fields::new(scope, session);
+    let max_iterations = of.max_iterations.as_ref().and_then(|setting| fields.ordinal(setting));
+    let max_steps = of.max_steps.as_ref().and_then(|setting| fields.ordinal(setting));
+    let bounds = Bounds {
+        max_steps: max_steps.unwrap_or_else(|| MAX_STEPS.saturating_mul(max_iterations.unwrap_or(1))),
+        max_iterations,
+        max_edge_revisits: of.max_edge_revisits.as_ref().and_then(|setting| fields.count(setting)),
+        max_stall: of.max_stall.as_ref().and_then(|setting| fields.several(setting)),
+        timeout: of.timeout.as_ref().and_then(|setting| fields.time_limit(setting)),
+        backoff: of.backoff.as_ref().and_then(|setting| fields.duration(setting)),
+    };
+    if fields.errors.is_empty() { Ok(bounds) } else { Err(fields.errors) }
+}
+
 /// Why a step's condition is what it is.
 pub fn explain_condition(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Option<Explanation> {
     step.when.as_ref().map(|when| {
@@ -409,7 +429,7 @@ pub fn resolve(
         Action::Http(http) => fields.request(http).map(Act::Http),
         Action::Tool(call) => fields.tool(plan, call).map(Act::Tool),
         Action::Workflow(call) => fields.call(planned.calls.as_deref(), call).map(Act::Workflow),
-        Action::ForEach(_) | Action::Phase(_) => Some(Act::Value(Value::NULL)),
+        Action::ForEach(_) | Action::Phase(_) | Action::Nothing => Some(Act::Value(Value::NULL)),
         Action::Condition(condition) => fields.condition(condition),
         Action::Trigger(trigger) => Some(triggered(trigger, payload(step, scope, fields.session))),
     };
@@ -605,6 +625,12 @@ impl Fields<'_, '_, '_> {
     pub(crate) fn ordinal(&mut self, setting: &Setting<u64>) -> Option<u64> {
         let read = |value: &Value| forms::count(value).filter(|count| *count > 0);
         self.setting(setting, "a whole number of at least 1", read)
+    }
+
+    /// Two or more.
+    fn several(&mut self, setting: &Setting<u64>) -> Option<u64> {
+        let read = |value: &Value| forms::count(value).filter(|count| *count > 1);
+        self.setting(setting, "a whole number of at least 2", read)
     }
 
     /// A part of a whole.

@@ -181,13 +181,117 @@ pub enum What {
         /// Whether items that failed, and were let fail, are done again, and what comes after them.
         failed: bool,
     },
+    /// What holds for a loop is known: it begins.
+    Bounded {
+        /// What it had to compute.
+        computed: Vec<Computed>,
+        /// It.
+        bounds: Bounds,
+    },
+    /// A state was judged.
+    Judged(Box<Judged>),
     /// The run is over.
     RunEnded {
         /// How.
         outcome: Outcome,
         /// What `exports` came to, an object; nothing of a run that failed.
         exports: Datum,
+        /// Where a loop ended, and why.
+        ended: Option<LoopEnd>,
     },
+}
+
+/// What holds for a loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Bounds {
+    /// So many states are executed at most.
+    pub max_steps: u64,
+    /// So many iterations begin at most.
+    pub max_iterations: Option<u64>,
+    /// So often the way from one state to another may be taken again.
+    pub max_edge_revisits: Option<u64>,
+    /// So often in a row a state may come to the same.
+    pub max_stall: Option<u64>,
+    /// How long it may take.
+    pub timeout: Option<Duration>,
+    /// The pause before another iteration.
+    pub backoff: Option<Duration>,
+}
+
+/// How a state was judged, and where it leads.
+#[derive(Debug, Clone)]
+pub struct Judged {
+    /// The event after which its names were read.
+    pub as_of: Seq,
+    /// What it had to compute.
+    pub computed: Vec<Computed>,
+    /// The verdict.
+    pub verdict: EcoString,
+    /// How sure it is, where that is known.
+    pub confidence: Option<Value>,
+    /// Why it is that, in words.
+    pub reason: EcoString,
+    /// What it was made of, an object.
+    pub details: Datum,
+    /// The state that follows; none when no route fits, and of a state that ends the loop.
+    pub to: Option<EcoString>,
+    /// What it came to: equal when nothing has changed since the last time.
+    pub print: Hash,
+}
+
+/// The verdict of what cannot be determined.
+pub const ERROR: &str = "error";
+
+/// Where a loop ended, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoopEnd {
+    /// Why.
+    pub reason: LoopReason,
+    /// The state it ended with, or would have gone on with.
+    pub state: EcoString,
+    /// The limit that was reached: a number, or milliseconds.
+    pub limit: Option<u64>,
+}
+
+/// Why a loop ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoopReason {
+    /// It came to a state that ends it.
+    Terminal,
+    /// Its states were executed so often.
+    MaxSteps,
+    /// So many iterations were begun.
+    MaxIterations,
+    /// One way was taken too often.
+    MaxEdgeRevisits,
+    /// A state came to the same too often.
+    MaxStall,
+    /// Its time is over.
+    Timeout,
+}
+
+impl LoopReason {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Terminal,
+        Self::MaxSteps,
+        Self::MaxIterations,
+        Self::MaxEdgeRevisits,
+        Self::MaxStall,
+        Self::Timeout,
+    ];
+
+    /// As it stands in the journal: the key of the limit.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Terminal => "terminal",
+            Self::MaxSteps => "max_steps",
+            Self::MaxIterations => "max_iterations",
+            Self::MaxEdgeRevisits => "max_edge_revisits",
+            Self::MaxStall => "max_stall",
+            Self::Timeout => "timeout",
+        }
+    }
 }
 
 /// How an item ended.

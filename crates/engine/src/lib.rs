@@ -5,6 +5,7 @@
 //!   numbers of the events that made them.
 //! - [`view`]: the names that a step sees, and the scope made of them.
 //! - [`evaluate`]: the fields of a step, resolved: the runner carries them out, previews and explanations show them.
+//! - [`judge`]: the verdict on what a state of a loop left, and the state that follows.
 //! - [`select`]: the items of a list: where they come from, which are taken, what holds for them.
 //! - `canonical`: resolved fields as one text, whose hash the journal keeps.
 //! - [`world`]: computed values, recorded while a run goes on and given again when it is replayed.
@@ -15,6 +16,7 @@ mod canonical;
 pub mod evaluate;
 pub mod event;
 mod hash;
+pub mod judge;
 pub mod machine;
 pub mod replay;
 pub mod select;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ecow::{EcoString, eco_format};
-use threadline_flow::plan::{PAYLOAD, Plan};
-use threadline_lang::{Entry, Envelope, Item, Scope, Value};
+use threadline_flow::plan::{LOOP_ROOTS, PAYLOAD, Plan};
+use threadline_lang::{Entry, Envelope, Item, Lapsed, Scope, Value};
 
 use crate::event::{Millis, Seq};
 
@@ -34,6 +34,27 @@ pub struct View {
     pub map: Option<MapView>,
     /// The time by which it has to be through, beside its own.
     pub limit: Option<Limit>,
+    /// What the state left, while it is judged.
+    pub result: Option<Seq>,
+    /// The state and the loop.
+    pub state: Option<StateView>,
+    /// In a loop: what was captured by the same names before.
+    pub earlier: Vec<(EcoString, Seq)>,
+    /// In a loop: the verdicts on what events made.
+    pub verdicts: Vec<(Seq, EcoString)>,
+}
+
+/// What can be read of a state and of the loop around it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StateView {
+    /// Its name.
+    pub name: EcoString,
+    /// Which iteration, from 1.
+    pub iteration: u64,
+    /// How long the loop has been going on, without the time it was stopped.
+    pub elapsed_ms: Millis,
+    /// How often the state has followed itself.
+    pub in_a_row: u64,
 }
 
 /// An item, and what the engine says of it.
@@ -153,12 +174,18 @@ impl RunNames {
         let context = context.map(|context| Entry::Definitions(Arc::clone(&context.definitions)));
         entries.push(("context".into(), context.unwrap_or_else(|| Entry::Names(Scope::new()))));
         // A name that a step may set is known before it does: a default stands ready for it.
+        if plan.states.is_some() {
+            for root in LOOP_ROOTS {
+                let why = eco_format!("`{root}` is not known here");
+                entries.push((root.into(), Entry::Unset(why)));
+            }
+        }
         let unset = plan.names().into_iter().map(|name| {
             let why = eco_format!("the step that gives `{name}` has not run");
             (name.clone(), Entry::Unset(why))
         });
         let prev = ("prev".into(), Entry::Unset("no step of this list has run".into()));
-        if plan.lists[0].is_named() {
+        if plan.is_map_reduce() {
             for phase in ["setup", "map", "reduce", "aggregates"] {
                 let why = eco_format!("`{phase}` is not known yet");
                 entries.push((phase.into(), Entry::Unset(why)));
@@ -179,7 +206,7 @@ impl View {
         let mut captured = Vec::with_capacity(self.captured.len());
         let mut entries = Vec::new();
         for (name, seq) in &self.captured {
-            let envelope = load.output(*seq)?;
+            let envelope = self.of_state(name, *seq, load)?;
             if !self.outputs.iter().any(|(id, _)| id == name) {
                 entries.push((name.clone(), Entry::Plain(envelope.value.clone())));
             }
@@ -188,8 +215,22 @@ impl View {
         for (id, seq) in &self.outputs {
             entries.push((id.clone(), Entry::Output(load.output(*seq)?)));
         }
+        for (name, seq) in &self.earlier {
+            if !self.captured.iter().any(|(known, _)| known == name) {
+                let why = eco_format!("`{name}` was captured in an iteration before");
+                let previous = [("previous".into(), plain(&*self.judged_output(*seq, load)?))];
+                // One entry is never too large.
+                let also = Value::object(previous).unwrap_or_default();
+                captured.push((name.clone(), Entry::Lapsed(Arc::new(Lapsed { why, also }))));
+            }
+        }
         if let Some(seq) = self.prev {
-            entries.push(("prev".into(), Entry::Output(load.output(seq)?)));
+            entries.push(("prev".into(), Entry::Output(self.judged_output(seq, load)?)));
+        }
+        if let Some(state) = &self.state {
+            entries.extend(state.entries(run));
+            let result = self.result.map(|seq| load.output(seq)).transpose()?;
+            entries.extend(result.map(|result| ("result".into(), Entry::Output(result))));
         }
         entries.push(("captured".into(), Entry::Names(layer(&Scope::new(), "captured", captured))));
         for (phase, seq) in &self.phases {
@@ -204,9 +245,29 @@ impl View {
         Ok(with_item(&scope, &item, load.item(item.of)?, error.as_deref(), worktree))
     }
 
+    /// What was captured, with what was before it.
+    fn of_state<L: Load>(&self, name: &str, seq: Seq, load: &mut L) -> Result<Arc<Envelope>, L::Error> {
+        let output = self.judged_output(seq, load)?;
+        let Some((_, earlier)) = self.earlier.iter().find(|(known, _)| known == name) else {
+            return Ok(output);
+        };
+        let previous = plain(&*self.judged_output(*earlier, load)?);
+        Ok(with_field(&output, "previous", previous))
+    }
+
+    /// An output, with the verdict on it.
+    fn judged_output<L: Load>(&self, seq: Seq, load: &mut L) -> Result<Arc<Envelope>, L::Error> {
+        let output = load.output(seq)?;
+        Ok(match self.verdicts.iter().find(|(known, _)| *known == seq) {
+            Some((_, verdict)) => with_field(&output, "verdict", Value::from(verdict.as_str())),
+            None => output,
+        })
+    }
+
     /// Every event that the step's values come from.
     pub fn sources(&self) -> Vec<Seq> {
-        let outputs = self.outputs.iter().chain(&self.captured).map(|(_, seq)| *seq);
+        let captured = self.captured.iter().chain(&self.earlier);
+        let outputs = self.outputs.iter().chain(captured).map(|(_, seq)| *seq).chain(self.result);
         let item = self.item.into_iter().flat_map(|item| [Some(item.of.list), item.error]).flatten();
         let map = match self.map {
             Some(MapView::Over(seq)) => Some(seq),
@@ -217,6 +278,59 @@ impl View {
         sources.sort_unstable();
         sources.dedup();
         sources
+    }
+}
+
+/// An output with one more field beside its value.
+fn with_field(output: &Envelope, name: &str, value: Value) -> Arc<Envelope> {
+    let also = output.also.as_ref().and_then(Value::as_object);
+    let also = also.into_iter().flat_map(|also| also.iter());
+    let also =
+        also.filter(|(key, _)| key.as_str() != name).map(|(key, value)| (key.name().clone(), value.clone()));
+    // One that would be nested too deep keeps the fields it has.
+    let also =
+        Value::object(also.chain([(EcoString::from(name), value)])).ok().or_else(|| output.also.clone());
+    Arc::new(Envelope { also, ..output.clone() })
+}
+
+/// An output as one value: its value, and the fields beside it.
+fn plain(output: &Envelope) -> Value {
+    let also = output.also.as_ref().and_then(Value::as_object);
+    let also = also.into_iter().flat_map(|also| also.iter());
+    let also = also.map(|(key, value)| (key.name().clone(), value.clone()));
+    Value::object([(EcoString::from("value"), output.value.clone())].into_iter().chain(also))
+        .unwrap_or_default()
+}
+
+impl StateView {
+    /// `state` and `loop`.
+    fn entries(&self, run: &Scope) -> [(EcoString, Entry); 2] {
+        // Objects of a few scalars are never too large.
+        let object =
+            |entries: Vec<(EcoString, Value)>| Entry::Plain(Value::object(entries).unwrap_or_default());
+        let of_run = |name: &str| run.value("workflow").and_then(|workflow| workflow.get(name).cloned());
+        let state = vec![
+            ("name".into(), Value::from(self.name.as_str())),
+            ("iteration".into(), count(self.iteration)),
+        ];
+        let of_loop = vec![
+            ("name".into(), of_run("name").unwrap_or_default()),
+            ("started_at".into(), of_run("start_time").unwrap_or_default()),
+            ("elapsed_ms".into(), Value::from(self.elapsed_ms)),
+            ("elapsed".into(), Value::from(elapsed(self.elapsed_ms).as_str())),
+        ];
+        [("state".into(), object(state)), ("loop".into(), object(of_loop))]
+    }
+}
+
+/// A time for people: `500ms`, `30s`, `2m 15s`.
+pub fn elapsed(millis: Millis) -> EcoString {
+    let seconds = millis / 1000;
+    match (seconds / 60, seconds % 60) {
+        _ if millis < 1000 => eco_format!("{millis}ms"),
+        (0, seconds) => eco_format!("{seconds}s"),
+        (minutes, 0) => eco_format!("{minutes}m"),
+        (minutes, seconds) => eco_format!("{minutes}m {seconds}s"),
     }
 }
 

@@ -167,8 +167,8 @@ impl<'g> Run<'g> {
                 self.running.push(Command::Start { task: task.clone(), attempt, base, rerun: true });
                 self.record(task.at, What::Started { as_of, attempt, rerun, computed, fields });
             }
-            Command::End(outcome) => {
-                let what = What::RunEnded { outcome, exports: Datum::Here(Value::NULL) };
+            Command::End { outcome, .. } => {
+                let what = What::RunEnded { outcome, exports: Datum::Here(Value::NULL), ended: None };
                 self.record(Instance::default(), what);
             }
             other => panic!("a graph of values does not ask for {other:?}"),

@@ -288,7 +288,7 @@ fn many_items_are_not_kept() {
         assert!(machine.kept() < 20, "{} things are kept after item {item}", machine.kept());
     }
     let end = apply(&mut machine, "1", finished(Status::Completed));
-    assert_eq!(end, [Command::End(Outcome::Completed)]);
+    assert_eq!(end, [Command::End { outcome: Outcome::Completed, ended: None }]);
 }
 
 /// What is kept of a map grows with the items that failed for good, and neither with those that did well nor with those
@@ -334,8 +334,8 @@ fn many_items_that_are_tried_again_are_not_kept() {
     apply(&mut machine, "map", finished(Status::Completed));
     apply(&mut machine, "reduce/1", finished(Status::Completed));
     let end = apply(&mut machine, "reduce", finished(Status::Completed));
-    assert_eq!(end, [Command::End(Outcome::Completed)]);
-    let over = What::RunEnded { outcome: Outcome::Completed, exports: Datum::Here(Value::NULL) };
+    assert_eq!(end, [Command::End { outcome: Outcome::Completed, ended: None }]);
+    let over = What::RunEnded { outcome: Outcome::Completed, exports: Datum::Here(Value::NULL), ended: None };
     apply(&mut machine, "", over);
     assert!(machine.let_items_fail() && machine.kept() > 50);
     apply(&mut machine, "", What::Resumed { failed: true });
@@ -440,7 +440,7 @@ fn the_time_of_an_item_begins_anew() {
     happens(60, "map[0]/1", finished(Status::Failed));
     happens(61, "map[0]", item_ended(Status::Failed, 2));
     happens(62, "map", finished(Status::Failed));
-    let over = What::RunEnded { outcome: Outcome::Failed, exports: Datum::Here(Value::NULL) };
+    let over = What::RunEnded { outcome: Outcome::Failed, exports: Datum::Here(Value::NULL), ended: None };
     happens(63, "", over);
     assert_eq!(happens(70, "", What::Resumed { failed: false }).0, Some(70));
 }

@@ -81,6 +81,8 @@ threadline_lang::checks! {
     UnknownBranch "unknown-branch" Error
     /// Nodes of a graph that wait for each other.
     GraphCycle "graph-cycle" Error
+    /// A route to a state that does not exist.
+    UnknownState "unknown-state" Error
     /// A name inside an item or a phase that hides one outside.
     HiddenName "hidden-name" Warning
     /// `cmd:` without the permission to run commands.

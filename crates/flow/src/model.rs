@@ -69,6 +69,119 @@ pub enum Shape {
         /// `aggregates`: what is made of the results, by name.
         aggregates: Vec<(EcoString, Field<Document>)>,
     },
+    /// What each state leads to.
+    Loop(Box<Loop>),
+}
+
+/// A loop of states: what holds for all of them.
+pub struct Loop {
+    /// `initial`: the state it begins with. An iteration begins whenever that is entered.
+    pub initial: Field<EcoString>,
+    /// `max_steps`: so many states are executed at most.
+    pub max_steps: Option<Setting<u64>>,
+    /// `max_iterations`
+    pub max_iterations: Option<Setting<u64>>,
+    /// `max_edge_revisits`: how often the way from one state to another may be taken again.
+    pub max_edge_revisits: Option<Setting<u64>>,
+    /// `max_stall`: how often in a row a state may come to the same.
+    pub max_stall: Option<Setting<u64>>,
+    /// `timeout`, of the whole loop
+    pub timeout: Option<Setting<Duration>>,
+    /// `backoff`: the pause before another iteration.
+    pub backoff: Option<Setting<Duration>>,
+    /// `maintain`: whether it begins again when it has come to a good end.
+    pub maintain: bool,
+}
+
+/// What makes a step a state of a loop.
+pub struct State {
+    /// Its name.
+    pub name: Field<EcoString>,
+    /// `evaluate`: what its verdict is made of; by what it does when it is not said.
+    pub evaluate: Option<Evaluate>,
+    /// Where it leads.
+    pub routes: Routes,
+    /// `terminal`: how the loop ends here.
+    pub terminal: Option<Terminal>,
+    /// `max_retries`: how often it may follow itself.
+    pub max_retries: Option<u64>,
+}
+
+/// How a loop ends in a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Terminal {
+    /// Well.
+    Success,
+    /// Not well.
+    Failure,
+}
+
+/// A state that another leads to: its name, or `self`.
+pub type Target = Field<EcoString>;
+
+/// Where a state leads.
+#[derive(Default)]
+pub struct Routes {
+    /// `on_VERDICT`, and the verdicts of `route`, in the order of the file.
+    pub on: Vec<(EcoString, Target)>,
+    /// `route` as a list: the first condition that holds, before everything else.
+    pub conditions: Vec<(Field<Arc<Expression>>, Target)>,
+    /// `_` of `route`, and `next`: every other verdict, but never an error.
+    pub otherwise: Option<Target>,
+    /// `on_error`, and `_error` of `route`
+    pub error: Option<Target>,
+    /// `on_retry_exhausted`
+    pub exhausted: Option<Target>,
+}
+
+impl Routes {
+    /// Every state it may lead to, with how that is written.
+    pub fn targets(&self) -> impl Iterator<Item = &Target> {
+        let on = self.on.iter().map(|(_, target)| target);
+        let conditions = self.conditions.iter().map(|(_, target)| target);
+        on.chain(conditions).chain(&self.otherwise).chain(&self.error).chain(&self.exhausted)
+    }
+
+    /// Whether any verdict is told from another.
+    pub fn judges(&self) -> bool {
+        !self.on.is_empty() || !self.conditions.is_empty()
+    }
+}
+
+/// What a verdict is made of.
+pub struct Evaluate {
+    /// How.
+    pub by: Evaluator,
+    /// `source`: what is looked at in place of what the state printed.
+    pub source: Option<Field<Document>>,
+    /// The whole block, or the state when there is none.
+    pub origin: Origin,
+}
+
+/// How a verdict is found.
+pub enum Evaluator {
+    /// `exit_code`: `yes`, `no`, or `error`.
+    ExitCode {
+        /// The codes that mean yes.
+        yes: Vec<i64>,
+        /// The codes that mean no.
+        no: Vec<i64>,
+    },
+    /// How the action ended: `yes` when it did well, `no` when a called loop came to a bad end, else `error`.
+    Outcome,
+    /// `expression`: a bool is `yes` or `no`, a text the verdict itself.
+    Expression(Field<Arc<Expression>>),
+}
+
+impl Evaluator {
+    /// As it is written behind `type`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::ExitCode { .. } => "exit_code",
+            Self::Outcome => "outcome",
+            Self::Expression(_) => "expression",
+        }
+    }
 }
 
 /// From one node to another.
@@ -382,6 +495,8 @@ pub struct Step {
     pub expect: Option<Field<Arc<Expectations>>>,
     /// `needs`, of a node
     pub needs: Vec<Need>,
+    /// What makes it a state of a loop.
+    pub state: Option<Box<State>>,
 }
 
 impl Step {
@@ -392,11 +507,25 @@ impl Step {
         self.when.is_some() || guarded
     }
 
-    /// Whether its expectation says which exit codes are right, so that none is a failure by itself.
+    /// Whether no exit code is a failure by itself: its expectation says which are right, or its routes what each means.
     pub fn expects_exit_code(&self) -> bool {
-        self.expect.as_ref().is_some_and(|expect| expect.of.reads("exit_code"))
+        self.state.is_some() || self.expect.as_ref().is_some_and(|expect| expect.of.reads("exit_code"))
+    }
+
+    /// How its verdict is found, of a state.
+    pub fn evaluator(&self) -> Option<&Evaluator> {
+        let state = self.state.as_ref()?;
+        Some(match (&state.evaluate, &self.action) {
+            (Some(evaluate), _) => &evaluate.by,
+            // What only goes on is not judged by its exit code.
+            (None, Action::Shell { .. } | Action::Argv(_)) if state.routes.judges() => &BY_EXIT_CODE,
+            (None, _) => &Evaluator::Outcome,
+        })
     }
 }
+
+/// 0 is yes, 1 is no.
+static BY_EXIT_CODE: Evaluator = Evaluator::ExitCode { yes: Vec::new(), no: Vec::new() };
 
 /// A number or duration that may hold references.
 pub enum Setting<T> {
@@ -442,6 +571,8 @@ pub enum Action {
     Condition(Condition),
     /// `trigger`
     Trigger(Trigger),
+    /// A state without an action: it is only judged.
+    Nothing,
 }
 
 /// A condition that decides between branches.

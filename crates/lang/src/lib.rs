@@ -115,7 +115,7 @@ pub use envelope::Envelope;
 pub use eval::{Explanation, Inferred, Resolution, Session, Types, Undefined, Warning};
 pub use limits::{Limit, Limits};
 pub use rows::{RowList, Rows};
-pub use scope::{Entry, Item, Promise, Scope, Shape};
+pub use scope::{Entry, Item, Lapsed, Promise, Scope, Shape};
 pub use syntax::{BUILT_IN_KINDS, BUILT_IN_ROOTS, Reference, ReferenceKind, Syntax, is_plain_name};
 pub use template::{Expression, Template, render, render_into};
 pub use value::{Key, Keys, Number, Object, Type, Value};

@@ -39,6 +39,8 @@ pub enum Entry {
     Definitions(Arc<Definitions>),
     /// A name that exists and has no value now; why, in words.
     Unset(EcoString),
+    /// A name that has no value any more, of which something can still be read.
+    Lapsed(Arc<Lapsed>),
     /// A table of names: the first step into it is one of them.
     Names(Scope),
     /// A value with names of the engine's own in front of its fields.
@@ -47,6 +49,15 @@ pub enum Entry {
     Rows(Arc<dyn Rows>),
     /// A name that will have a value: what is known of it before.
     Promised(Arc<Promise>),
+}
+
+/// What is left of a name that has no value any more.
+#[derive(Debug, Clone)]
+pub struct Lapsed {
+    /// Why there is none, in words.
+    pub why: EcoString,
+    /// An object of the fields that can still be read.
+    pub also: Value,
 }
 
 /// A value, and names that a dot reads before the value's own fields: `item.index` is the engine's, `item["index"]`
@@ -106,6 +117,7 @@ pub(crate) enum EntryRef<'a> {
     Output(&'a Envelope),
     Definitions(&'a Definitions),
     Unset(&'a EcoString),
+    Lapsed(&'a Lapsed),
     Names(&'a Scope),
     Item(&'a Item),
     Rows(&'a dyn Rows),
@@ -119,6 +131,7 @@ impl<'a> From<&'a Entry> for EntryRef<'a> {
             Entry::Output(envelope) => Self::Output(envelope),
             Entry::Definitions(definitions) => Self::Definitions(definitions),
             Entry::Unset(why) => Self::Unset(why),
+            Entry::Lapsed(lapsed) => Self::Lapsed(lapsed),
             Entry::Names(names) => Self::Names(names),
             Entry::Item(item) => Self::Item(item),
             Entry::Rows(rows) => Self::Rows(&**rows),
@@ -152,6 +165,14 @@ impl Scope {
 
     fn with(&self, label: &str, names: Names) -> Self {
         Self(Some(Arc::new(Layer { label: label.into(), names, parent: self.clone() })))
+    }
+
+    /// The value of a name, when it stands for one.
+    pub fn value(&self, name: &str) -> Option<&Value> {
+        match self.find(name)?.entry {
+            EntryRef::Plain(value) => Some(value),
+            _ => None,
+        }
     }
 
     /// The value of a name that stands for just a value.

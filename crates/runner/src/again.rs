@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ecow::EcoString;
-use threadline_engine::event::{RunStarted, Seq, What};
+use threadline_engine::event::{LoopEnd, RunStarted, Seq, What};
 use threadline_engine::machine::Machine;
 use threadline_engine::replay::Fold;
 use threadline_engine::view::RunNames;
@@ -51,6 +51,14 @@ pub fn exports(reader: &Reader, run: &RunInfo) -> Result<Value, JournalError> {
     match reader.event(&run.id, run.events)?.what {
         What::RunEnded { exports, .. } => reader.load(&exports),
         _ => Ok(Value::NULL),
+    }
+}
+
+/// Where a loop ended and why, which the last event of its run says.
+pub fn ended(reader: &Reader, run: &RunInfo) -> Result<Option<LoopEnd>, JournalError> {
+    match reader.event(&run.id, run.events)?.what {
+        What::RunEnded { ended, .. } => Ok(ended),
+        _ => Ok(None),
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use threadline_engine::Hash;
 use threadline_engine::evaluate::{Call, Resolved};
-use threadline_engine::event::{Caller, Instance, RunStarted, Seq, What};
+use threadline_engine::event::{Caller, Instance, LoopEnd, RunStarted, Seq, What};
 use threadline_engine::machine::{Outcome, Stage};
 use threadline_engine::replay::{Failed, output_of};
 use threadline_engine::view::RunNames;
@@ -343,15 +343,24 @@ fn over(
     finished: u64,
 ) -> Result<Came, DriveError> {
     let reader = shared.journal.store().reader();
-    let value = match outcome {
-        Outcome::Completed => {
-            let exports = again::exports(reader, &reader.run(run)?)?;
+    let info = reader.run(run)?;
+    let ended = again::ended(reader, &info)?;
+    let value = match (outcome, &ended) {
+        (Outcome::Completed, _) => {
+            let exports = again::exports(reader, &info)?;
             // A workflow without `exports` gives an object all the same.
             Ok(if exports.is_null() { Value::object([]).unwrap_or_default() } else { exports })
         }
-        Outcome::Failed => Err(why(shared, attempted, run)?),
+        (Outcome::Failed | Outcome::Stopped, Some(ended)) => {
+            Err(Failure::new("Workflow", why_loop(attempted, ended)))
+        }
+        (Outcome::Failed | Outcome::Stopped, None) => Err(why(shared, attempted, run)?),
     };
-    Ok(Came::Over { value, meta: meta(attempted, run, finished) })
+    let mut meta = meta(attempted, run, finished);
+    if let Some(LoopEnd { reason, state, .. }) = ended {
+        meta.extend([("ended_by", reason.name().into()), ("ended_in", state.as_str().into())]);
+    }
+    Ok(Came::Over { value, meta })
 }
 
 fn meta(attempted: &Attempted<'_>, run: &RunId, finished: u64) -> Vec<(&'static str, Value)> {
@@ -364,6 +373,16 @@ fn meta(attempted: &Attempted<'_>, run: &RunId, finished: u64) -> Vec<(&'static 
 
 fn failed(failure: Failure, meta: Vec<(&'static str, Value)>) -> Came {
     Came::Over { value: Err(failure), meta }
+}
+
+/// Why a called loop did not come to a good end.
+fn why_loop(attempted: &Attempted<'_>, ended: &LoopEnd) -> String {
+    let file = attempted.plan.workflow.file.name();
+    let LoopEnd { reason, state, limit } = ended;
+    match limit {
+        Some(limit) => format!("`{file}` stopped before `{state}`: `{}` is {limit}", reason.name()),
+        None => format!("`{file}` ended in `{state}`"),
+    }
 }
 
 /// Why a called run failed: its first step that did, and what that says.

@@ -364,9 +364,13 @@ impl Shared<'_> {
 
     fn carry_out(&self, command: Command, view: View) -> Result<(), DriveError> {
         match command {
-            Command::End(outcome) => {
+            Command::End { outcome, ended } => {
                 let view = self.core().machine.end_view();
-                Executor::new(self).end(outcome, &view)
+                Executor::new(self).end(outcome, ended, &view)
+            }
+            Command::Bound => {
+                let as_of = self.core().machine.last();
+                Executor::new(self).bound(&View { as_of, ..View::default() })
             }
             Command::Wait { task, pause } => {
                 let left = Duration::from_millis(pause.left(now())).min(LONGEST_PAUSE);

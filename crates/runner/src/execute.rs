@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use threadline_engine::evaluate::{
     self, Act, Call, Decision, FieldErrors, Request, Resolved, RetryPlan, ToolCall,
 };
-use threadline_engine::event::{Datum, Instance, Millis, Output, Seq, Status, What};
+use threadline_engine::event::{Datum, Instance, LoopEnd, Millis, Output, Seq, Status, What};
 use threadline_engine::machine::{Command, Outcome, Task};
 use threadline_engine::view::View;
 use threadline_engine::world::{Answer, Record, Recorder};
@@ -97,7 +97,8 @@ impl<'s, 'a> Executor<'s, 'a> {
                 self.finish_unrun(&task, failure, view.attempts.saturating_sub(1))
             }
             // The driver deals with these itself.
-            Command::Wait { .. } | Command::Ask(_) | Command::End(_) => Ok(()),
+            Command::Wait { .. } | Command::Ask(_) | Command::Bound | Command::End { .. } => Ok(()),
+            Command::Judge(task) => self.judge(&task, &view),
         }
     }
 
@@ -136,16 +137,19 @@ impl<'s, 'a> Executor<'s, 'a> {
     }
 
     /// The run is over: what it exports is evaluated and recorded with that.
-    pub(crate) fn end(&self, outcome: Outcome, view: &View) -> Result<(), DriveError> {
+    pub(crate) fn end(
+        &self,
+        outcome: Outcome,
+        ended: Option<LoopEnd>,
+        view: &View,
+    ) -> Result<(), DriveError> {
         let shared = self.shared;
         let nothing = Datum::Here(Value::NULL);
         let (mut outcome, mut exports) = (outcome, nothing);
         if outcome == Outcome::Completed && !shared.plan.workflow.exports.is_empty() {
             let at = Instance::default();
-            let (evaluated, record, context) =
-                self.evaluate_at(&at, &Folder::new(shared.project.here()), view, &[], |scope, session| {
-                    evaluate::exports(&shared.plan, scope, session)
-                })?;
+            let (evaluated, record, context) = self
+                .evaluate_here(&at, view, |scope, session| evaluate::exports(&shared.plan, scope, session))?;
             self.define(&record, context)?;
             match evaluated {
                 Ok(value) => exports = shared.journal.store().datum(&value)?,
@@ -155,7 +159,7 @@ impl<'s, 'a> Executor<'s, 'a> {
                 }
             }
         }
-        shared.record(Instance::default(), What::RunEnded { outcome, exports }, Sync::Now).map(|_| ())
+        shared.record(Instance::default(), What::RunEnded { outcome, exports, ended }, Sync::Now).map(|_| ())
     }
 
     // ---- attempts ---------------------------------------------------------------------------------------
@@ -242,18 +246,28 @@ impl<'s, 'a> Executor<'s, 'a> {
         Some(i64::try_from(pause.as_millis()).unwrap_or(i64::MAX / 4))
     }
 
-    pub(crate) fn finish(&self, task: &Task, output: Output) -> Result<(), DriveError> {
+    pub(crate) fn finish(&self, task: &Task, mut output: Output) -> Result<(), DriveError> {
         let shared = self.shared;
+        self.name_state(task, &mut output);
         let small = is_small(&output).then(|| output::loaded(shared.journal.store().reader(), &output));
         let small = small.transpose()?.map(Arc::new);
         // Items and nodes that run at once do not wait for each other, so what they leave shares a sync; whoever does wait for it
         // has it written at once.
-        let aside = task.at.items().next().is_some() || shared.plan.lists[0].graph.is_some();
+        let aside = task.at.items().next().is_some()
+            || shared.plan.lists[0].graph.is_some()
+            || self.step(task).state.is_some();
         let sync = if aside { Sync::Later } else { Sync::Now };
         let finished = vec![(task.at.clone(), What::Finished { output, results: None })];
         // Whoever reads it next need not ask the journal.
         let known = |seq| small.iter().for_each(|envelope| shared.values.keep_output(seq, envelope));
         shared.record_known(finished, sync, known).map(|_| ())
+    }
+
+    /// The state that left it stands in the meta data.
+    fn name_state(&self, task: &Task, output: &mut Output) {
+        if let Some(state) = &self.step(task).state {
+            output.meta = output::with(&output.meta, "state", Value::from(state.name.of.as_str()));
+        }
     }
 
     fn finish_unrun(&self, task: &Task, failure: Failure, retries: u32) -> Result<(), DriveError> {
@@ -287,7 +301,8 @@ impl<'s, 'a> Executor<'s, 'a> {
         let measured = clock.measured(node_type(self.step(task)), retries, Vec::new());
         let left = Left { value: Err(failure), output: None, stderr: None };
         let store = self.shared.journal.store();
-        let output = output::envelope(store, &measured, left)?;
+        let mut output = output::envelope(store, &measured, left)?;
+        self.name_state(task, &mut output);
         let computed = store.computed(&record.computed)?;
         let what = What::Unresolved { as_of: task.as_of, computed, output };
         self.shared.record(task.at.clone(), what, Sync::Now).map(|_| ())
@@ -300,7 +315,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         Failure::new("Evaluation", messages.join("; "))
     }
 
-    fn tell_problems(&self, at: &Instance, errors: &FieldErrors) -> Vec<Problem> {
+    pub(crate) fn tell_problems(&self, at: &Instance, errors: &FieldErrors) -> Vec<Problem> {
         let text = self.shared.plan.workflow.file.text();
         let problems: Vec<Problem> = errors.iter().map(|error| error.problem(text)).collect();
         self.shared.teller.tell(Notice::Problems(at.clone(), problems.clone()));
@@ -338,6 +353,16 @@ impl<'s, 'a> Executor<'s, 'a> {
         Folder::new(cwd.map_or_else(|| here.to_owned(), |cwd| here.join(cwd)))
     }
 
+    /// The same, outside of every step.
+    pub(crate) fn evaluate_here<T>(
+        &self,
+        at: &Instance,
+        view: &View,
+        evaluate: impl FnOnce(&Scope, &mut Session<'_>) -> T,
+    ) -> Result<(T, Record, Context<'s>), DriveError> {
+        self.evaluate_at(at, &Folder::new(self.shared.project.here()), view, &[], evaluate)
+    }
+
     fn evaluate_at<T>(
         &self,
         at: &Instance,
@@ -347,7 +372,10 @@ impl<'s, 'a> Executor<'s, 'a> {
         evaluate: impl FnOnce(&Scope, &mut Session<'_>) -> T,
     ) -> Result<(T, Record, Context<'s>), DriveError> {
         let shared = self.shared;
-        shared.wait_synced(view.as_of)?;
+        // What judges a state does nothing: its verdict goes to disk behind what it looked at.
+        if view.result.is_none() {
+            shared.wait_synced(view.as_of)?;
+        }
         let worktree = self.placed.as_ref().map(|placed| placed.worktree.clone());
         let scope = view.scope(&shared.scope, &mut &shared.values, worktree.as_deref())?;
         let mut held: Context<'s> = None;
@@ -999,6 +1027,7 @@ pub(crate) fn node_type(step: &Step) -> &'static str {
         Action::Phase(_) => "phase",
         Action::Condition(_) => "conditional",
         Action::Trigger(_) => "trigger",
+        Action::Nothing => "state",
     }
 }
 

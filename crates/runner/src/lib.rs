@@ -23,6 +23,7 @@ mod each;
 mod execute;
 mod http;
 pub mod items;
+mod judged;
 pub mod output;
 mod placed;
 mod private;

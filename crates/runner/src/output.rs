@@ -164,7 +164,7 @@ fn entry(name: &str, value: Value) -> (EcoString, Value) {
     (name.into(), value)
 }
 
-fn with(object: &Value, name: &str, value: Value) -> Value {
+pub(crate) fn with(object: &Value, name: &str, value: Value) -> Value {
     let entries = object.as_object().into_iter().flat_map(|object| object.iter());
     let entries = entries.map(|(key, value)| (key.name().clone(), value.clone()));
     Value::object(entries.chain([entry(name, value)])).unwrap_or_default()
@@ -313,7 +313,7 @@ pub fn loaded(reader: &Reader, output: &Output) -> Result<Envelope, JournalError
         entry("stderr", stderr),
         entry("exit_code", of_meta("exit_code")),
         entry("duration_ms", of_meta("execution_time_ms")),
-        entry("state", of_meta("status")),
+        entry("state", output.meta.get("state").cloned().unwrap_or_else(|| of_meta("status"))),
     ];
     let also = Value::object(also).ok();
     Ok(Envelope { also, ..Envelope::new(value, output.meta.clone()) })

@@ -38,7 +38,7 @@ pub(crate) fn has_worktrees(plan: &Plan) -> bool {
 
 /// The item of the map that an execution belongs to, when it has a worktree of its own.
 pub(crate) fn item_in_worktree(plan: &Plan, at: &Instance) -> Option<u64> {
-    let inside = at.0.strip_prefix("map[").filter(|_| plan.lists[0].is_named() && has_worktrees(plan))?;
+    let inside = at.0.strip_prefix("map[").filter(|_| plan.is_map_reduce() && has_worktrees(plan))?;
     inside.split(']').next()?.parse().ok()
 }
 

@@ -11,7 +11,8 @@ use ecow::EcoString;
 use threadline_engine::Hash;
 use threadline_engine::evaluate::RetryPlan;
 use threadline_engine::event::{
-    Caller, Computed, Datum, Form, Instance, ItemEnded, Listed, Output, Rules, RunStarted, Status, What,
+    Bounds, Caller, Computed, Datum, Form, Instance, ItemEnded, Judged, Listed, LoopEnd, LoopReason, Output,
+    Rules, RunStarted, Status, What,
 };
 use threadline_engine::machine::Outcome;
 use threadline_flow::model::Backoff;
@@ -36,7 +37,7 @@ impl fmt::Display for WireError {
 impl std::error::Error for WireError {}
 
 /// Every kind of event, with what it says, for the published schema.
-pub const KINDS: [(&str, &str); 15] = [
+pub const KINDS: [(&str, &str); 17] = [
     (
         "run_started",
         "the run began: its id, the workflow, the file and the hash of its text, inputs, settings, folder",
@@ -52,6 +53,8 @@ pub const KINDS: [(&str, &str); 15] = [
     ("retrying", "an attempt failed, another begins later"),
     ("unresolved", "a condition, list or field has no value: the step failed before it began"),
     ("finished", "a step is done: its value and meta data"),
+    ("bounded", "what holds for a loop is known: it begins"),
+    ("judged", "a state was judged: its verdict, why, and the state that follows"),
     ("paused", "the run stopped before its end"),
     ("resumed", "the run goes on"),
     ("run_ended", "the run is over"),
@@ -127,8 +130,17 @@ pub fn encode(what: &What) -> (&'static str, String) {
         What::Resumed { failed } => {
             ("resumed", if *failed { vec![("failed", true.into())] } else { Vec::new() })
         }
-        What::RunEnded { outcome, exports } => {
-            ("run_ended", vec![("outcome", text(outcome.name())), ("exports", datum(exports))])
+        What::Bounded { computed, bounds } => {
+            ("bounded", vec![("computed", all_computed(computed)), ("bounds", bounds_value(bounds))])
+        }
+        What::Judged(judged) => ("judged", judged_entries(judged)),
+        What::RunEnded { outcome, exports, ended } => {
+            let mut entries = vec![("outcome", text(outcome.name())), ("exports", datum(exports))];
+            if let Some(LoopEnd { reason, state, limit }) = ended {
+                entries.extend([("reason", text(reason.name())), ("state", text(state))]);
+                entries.extend(limit.map(|limit| ("limit", int(limit))));
+            }
+            ("run_ended", entries)
         }
     };
     (kind, object(entries).to_json(JsonStyle::Compact))
@@ -198,6 +210,70 @@ fn run_started(started: &RunStarted) -> Entries {
         entries.push(("caller", object(caller)));
     }
     entries
+}
+
+fn bounds_value(bounds: &Bounds) -> Value {
+    let millis = |time: Duration| int(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+    let mut entries = vec![("max_steps", int(bounds.max_steps))];
+    entries.extend(bounds.max_iterations.map(|most| ("max_iterations", int(most))));
+    entries.extend(bounds.max_edge_revisits.map(|most| ("max_edge_revisits", int(most))));
+    entries.extend(bounds.max_stall.map(|most| ("max_stall", int(most))));
+    entries.extend(bounds.timeout.map(|time| ("timeout_ms", millis(time))));
+    entries.extend(bounds.backoff.map(|time| ("backoff_ms", millis(time))));
+    object(entries)
+}
+
+fn read_bounds(value: &Value) -> Read<Bounds> {
+    let mut reader = Reader::new(value)?;
+    let bounds = Bounds {
+        max_steps: reader.count("max_steps")?,
+        max_iterations: reader.optional_count("max_iterations")?,
+        max_edge_revisits: reader.optional_count("max_edge_revisits")?,
+        max_stall: reader.optional_count("max_stall")?,
+        timeout: reader.optional_count("timeout_ms")?.map(Duration::from_millis),
+        backoff: reader.optional_count("backoff_ms")?.map(Duration::from_millis),
+    };
+    reader.finish()?;
+    Ok(bounds)
+}
+
+fn judged_entries(judged: &Judged) -> Entries {
+    let mut entries = vec![
+        ("as_of", int(judged.as_of)),
+        ("computed", all_computed(&judged.computed)),
+        ("verdict", text(&judged.verdict)),
+        ("reason", text(&judged.reason)),
+        ("details", datum(&judged.details)),
+        ("print", hash(&judged.print)),
+    ];
+    entries.extend(judged.confidence.as_ref().map(|sure| ("confidence", datum(&Datum::Here(sure.clone())))));
+    entries.extend(judged.to.as_ref().map(|to| ("to", text(to))));
+    entries
+}
+
+fn read_judged(reader: &mut Reader<'_>) -> Read<Judged> {
+    let words = |value: &Value| value.as_str().map(EcoString::from).ok_or("it is not a text".to_owned());
+    let here = |datum: Datum| match datum {
+        Datum::Here(value) => Ok(value),
+        Datum::Stored { .. } => Err("`confidence` is not here".to_owned()),
+    };
+    Ok(Judged {
+        as_of: reader.count("as_of")?,
+        computed: reader.computed()?,
+        verdict: reader.text("verdict")?.into(),
+        confidence: reader.optional("confidence").map(read_datum).transpose()?.map(here).transpose()?,
+        reason: reader.text("reason")?.into(),
+        details: read_datum(reader.value("details")?)?,
+        to: reader.optional("to").map(words).transpose()?,
+        print: reader.hash("print")?,
+    })
+}
+
+fn read_loop_end(reader: &mut Reader<'_>) -> Read<Option<LoopEnd>> {
+    let Some(reason) = reader.optional("reason") else { return Ok(None) };
+    let known = LoopReason::ALL.into_iter().find(|known| Some(known.name()) == reason.as_str());
+    let reason = known.ok_or_else(|| "the loop ended for no known reason".to_owned())?;
+    Ok(Some(LoopEnd { reason, state: reader.text("state")?.into(), limit: reader.optional_count("limit")? }))
 }
 
 fn rules_value(rules: &Rules) -> Value {
@@ -363,6 +439,10 @@ impl<'v> Reader<'v> {
         u64::try_from(self.int(key)?).map_err(|_| format!("`{key}` is below 0"))
     }
 
+    fn optional_count(&mut self, key: &str) -> Read<Option<u64>> {
+        if self.object.get_str(key).is_none() { Ok(None) } else { self.count(key).map(Some) }
+    }
+
     fn attempt(&mut self, key: &str) -> Read<u32> {
         u32::try_from(self.count(key)?).map_err(|_| format!("`{key}` is too large"))
     }
@@ -485,13 +565,18 @@ fn read(kind: &str, reader: &mut Reader<'_>) -> Read<What> {
         "paused" => What::Paused { reason: reader.text("reason")?.into() },
         "resumed" => What::Resumed { failed: reader.optional("failed").is_some() },
         "run_ended" => What::RunEnded {
-            outcome: match reader.text("outcome")? {
-                "completed" => Outcome::Completed,
-                "failed" => Outcome::Failed,
-                other => return Err(format!("there is no outcome `{other}`")),
+            outcome: {
+                let name = reader.text("outcome")?;
+                let known = Outcome::ALL.into_iter().find(|outcome| outcome.name() == name);
+                known.ok_or_else(|| format!("there is no outcome `{name}`"))?
             },
             exports: read_datum(reader.value("exports")?)?,
+            ended: read_loop_end(reader)?,
         },
+        "bounded" => {
+            What::Bounded { computed: reader.computed()?, bounds: read_bounds(reader.value("bounds")?)? }
+        }
+        "judged" => What::Judged(Box::new(read_judged(reader)?)),
         _ => return Err("this program does not know the kind".to_owned()),
     })
 }

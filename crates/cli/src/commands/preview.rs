@@ -268,7 +268,7 @@ impl<'p> Looking<'p, '_> {
             }
             Action::Value(field) => self.document(field),
             Action::Condition(condition) => self.condition(&condition.expression),
-            Action::Trigger(_) => {}
+            Action::Trigger(_) | Action::Nothing => {}
             Action::Phase(phase) => phase.variables.iter().for_each(|(_, value)| self.document(value)),
             Action::ForEach(each) => {
                 match &each.source {
@@ -409,7 +409,7 @@ impl<'p> Looking<'p, '_> {
             "workflow" => WITH_THE_RUN.to_owned(),
             PAYLOAD if self.plan.lists[0].graph.is_some() => WITH_THE_RUN.to_owned(),
             "context" => "depends on what is not known yet".to_owned(),
-            "aggregates" if self.plan.lists[0].is_named() => self.when("map", None),
+            "aggregates" if self.plan.is_map_reduce() => self.when("map", None),
             name => when_known(self.plan, self.number, name).unwrap_or_else(|| "is missing".to_owned()),
         }
     }

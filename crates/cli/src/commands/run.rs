@@ -341,6 +341,10 @@ fn ended(
             note(&format!("`threadline resume {id}` tries again from there"));
             Err(Failure::Shown(1))
         }
+        Ok(Ending::Ended(Outcome::Stopped)) => {
+            note(&format!("`threadline resume {id}` goes on, with the same limits again"));
+            Err(Failure::Shown(4))
+        }
         Ok(Ending::Stopped) => {
             note(&format!("`threadline resume {id}` goes on"));
             Err(Failure::Shown(130))

@@ -327,8 +327,9 @@ impl Machine {
     }
 
     /// What a run that goes on measures begins anew: the time it lay still is nobody's.
-    pub(super) fn time_begins_anew(&mut self) {
+    pub(super) fn time_begins_anew(&mut self, before: Millis) {
         let now = self.time;
+        self.walk_waited(now.saturating_sub(before).max(0));
         for item in self.items.values_mut() {
             item.began = now;
         }

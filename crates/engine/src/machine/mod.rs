@@ -9,6 +9,7 @@
 
 mod graph;
 mod items;
+mod walk;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -18,11 +19,12 @@ use ecow::{EcoString, eco_format};
 use threadline_flow::model::{Action, OnCrash};
 use threadline_flow::plan::{ListNumber, Part, Plan, Read, StepNumber};
 
-use crate::event::{Datum, Event, Instance, Millis, Output, Rules, Seq, Status, What};
+use crate::event::{Datum, Event, Instance, LoopEnd, Millis, Output, Rules, Seq, Status, What};
 use crate::view::{ItemRef, ItemView, Limit, MapView, View};
 use graph::{Nodes, Over};
 pub use items::ItemEnding;
 use items::{Item, Items, let_fail};
+use walk::Walk;
 
 /// What is to be done next.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,8 +96,17 @@ pub enum Command {
     FailAfterCrash(Task),
     /// It was running when Threadline was killed, and somebody has to say what to do.
     Ask(Task),
+    /// Find out what holds for a loop.
+    Bound,
+    /// Judge a state, and find where it leads.
+    Judge(Task),
     /// Record that the run is over.
-    End(Outcome),
+    End {
+        /// How.
+        outcome: Outcome,
+        /// Where a loop ended, and why.
+        ended: Option<LoopEnd>,
+    },
 }
 
 impl Command {
@@ -106,7 +117,8 @@ impl Command {
             Self::Collect { .. }
                 | Self::EndItem { .. }
                 | Self::Close { .. }
-                | Self::End(_)
+                | Self::Judge(_)
+                | Self::End { .. }
                 | Self::FailAfterCrash(_)
                 | Self::Skip { .. }
         )
@@ -125,8 +137,9 @@ impl Command {
             | Self::Collect { task, .. }
             | Self::Close { task, .. }
             | Self::FailAfterCrash(task)
+            | Self::Judge(task)
             | Self::Ask(task) => Some(task),
-            Self::End(_) => None,
+            Self::Bound | Self::End { .. } => None,
         }
     }
 }
@@ -186,14 +199,20 @@ pub enum Outcome {
     Completed,
     /// A step failed.
     Failed,
+    /// A loop reached a limit: it can go on.
+    Stopped,
 }
 
 impl Outcome {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Completed, Self::Failed, Self::Stopped];
+
     /// As it stands in the journal.
     pub fn name(self) -> &'static str {
         match self {
             Self::Completed => "completed",
             Self::Failed => "failed",
+            Self::Stopped => "stopped",
         }
     }
 }
@@ -258,6 +277,8 @@ struct Frame {
     failed: bool,
     /// Where its nodes are, when it is a graph.
     nodes: Option<Nodes>,
+    /// How far it is, when it is a loop.
+    walk: Option<Box<Walk>>,
 }
 
 /// A step that has begun.
@@ -324,7 +345,10 @@ impl Live {
 
     /// Whether the step may be done: also before it began, when a field of it has no value.
     fn may_finish(&self) -> bool {
-        !matches!(self.phase, Phase::Skipping { .. } | Phase::Items | Phase::In(_) | Phase::Failed)
+        !matches!(
+            self.phase,
+            Phase::Skipping { .. } | Phase::Items | Phase::In(_) | Phase::Judging | Phase::Failed
+        )
     }
 }
 
@@ -343,6 +367,8 @@ enum Phase {
     Collecting,
     /// The steps of a phase are through.
     Closing,
+    /// What a state does is done.
+    Judging,
     In(Part),
     /// It failed, and its list with it.
     Failed,
@@ -361,6 +387,10 @@ struct Scope {
 struct Names {
     outputs: BTreeMap<EcoString, Seq>,
     captured: BTreeMap<EcoString, Seq>,
+    /// In a loop: what was captured by the same names before.
+    earlier: BTreeMap<EcoString, Seq>,
+    /// In a loop: the verdicts on what events made.
+    verdicts: BTreeMap<Seq, EcoString>,
 }
 
 const STEPS: ListNumber = 0;
@@ -423,14 +453,24 @@ impl Machine {
             return Err(misfit("the run is over"));
         }
         self.last = event.seq;
-        self.time = event.time;
+        let before = std::mem::replace(&mut self.time, event.time);
         match &event.what {
             What::RunStarted(_) => {
                 self.stage = Stage::Going;
                 self.scopes.insert(EcoString::new(), Scope::default());
-                self.open(&EcoString::new(), STEPS, None, EcoString::new(), None);
+                if self.plan.states.is_some() {
+                    self.commands.push(Command::Bound);
+                } else {
+                    self.open(&EcoString::new(), STEPS, None, EcoString::new(), None);
+                }
             }
-            What::Resumed { failed } => self.resume(*failed),
+            What::Bounded { bounds, .. } => {
+                if self.plan.states.is_none() || self.frames.contains_key("") {
+                    return Err(misfit("no loop begins here"));
+                }
+                self.begin_walk(*bounds);
+            }
+            What::Resumed { failed } => self.resume(*failed, before),
             What::ItemRetrying { until, .. } => {
                 if !self.item_retrying(&event.at.0, *until) {
                     return Err(misfit("the item is not at its end"));
@@ -448,9 +488,12 @@ impl Machine {
             }
             What::Paused { .. } => {}
             What::RunEnded { outcome, .. } => {
-                // A run of which all steps did well fails when what it exports has no value.
+                // A run of which all steps did well fails when what it exports has no value, and a loop of which the
+                // limits have none.
                 match self.end() {
-                    Some(Command::End(end)) if end == *outcome || *outcome == Outcome::Failed => {}
+                    Some(Command::Bound) if *outcome == Outcome::Failed => {}
+                    Some(Command::End { outcome: end, .. })
+                        if end == *outcome || *outcome == Outcome::Failed => {}
                     _ => return Err(misfit("the run is not at this end")),
                 }
                 self.stage = Stage::Ended(*outcome);
@@ -483,6 +526,11 @@ impl Machine {
                     }
                     What::Unresolved { output, .. } if live.may_fail_unbegun() => {
                         self.finished(&event.at.0, event.seq, output);
+                    }
+                    What::Judged(judged) if live.phase == Phase::Judging => {
+                        if !self.judged(&event.at.0, judged) {
+                            return Err(misfit("there is no such state"));
+                        }
                     }
                     _ => return Err(misfit("the step is somewhere else")),
                 }
@@ -534,6 +582,7 @@ impl Machine {
             Phase::Waiting(pause) => Command::Wait { task, pause },
             Phase::Collecting => self.collect(at)?,
             Phase::Closing => self.close(at)?,
+            Phase::Judging => Command::Judge(task),
             Phase::Items | Phase::In(_) | Phase::Failed => return None,
         })
     }
@@ -569,15 +618,21 @@ impl Machine {
         // At its end a phase reads what its own steps left.
         let (scope, prev) = match (live.phase, self.frames.get(&eco_format!("{at}/"))) {
             (Phase::Closing, inner) => (&at.0, inner.and_then(|frame| frame.prev)),
+            // What judges a state reads the same names as what it did, and what that left.
+            (Phase::Judging, _) => (&frame.scope, live.before.as_ref().and_then(|before| before.prev)),
             _ => (&frame.scope, frame.prev),
         };
-        View { as_of, attempts, started, limit, ..self.names_of(reads, scope, prev) }
+        let judging = live.phase == Phase::Judging;
+        let result = live.output.filter(|_| judging);
+        let state = reads.contains(&Read::State).then(|| self.state_view(at)).flatten();
+        let names = self.names_of(reads, scope, prev);
+        View { as_of, attempts, started, limit, result, state, ..names }
     }
 
     /// The time by which the steps of a list have to be through: that of the item or phase around them that is over
     /// first.
     fn limit(&self, frame: &EcoString) -> Option<Limit> {
-        let mut first: Option<Limit> = None;
+        let mut first: Option<Limit> = self.walk_limit();
         let mut next = self.frames.get(frame)?.owner.as_ref();
         while let Some((at, part, item)) = next {
             let live = self.live.get(at)?;
@@ -608,11 +663,14 @@ impl Machine {
 
     /// What `exports` see at the end of the run.
     pub fn end_view(&self) -> View {
-        View { as_of: self.last, ..self.names_of(&self.plan.export_reads, &EcoString::new(), None) }
+        let reads = &self.plan.export_reads;
+        let state = reads.contains(&Read::State).then(|| self.last_state()).flatten();
+        View { as_of: self.last, state, ..self.names_of(reads, &EcoString::new(), None) }
     }
 
     fn names_of(&self, reads: &[Read], scope: &EcoString, prev: Option<Seq>) -> View {
         let mut view = View::default();
+        self.earlier_names(reads, scope, &mut view);
         for read in reads {
             match read {
                 Read::Output(id) => {
@@ -625,6 +683,7 @@ impl Machine {
                 }
                 Read::AllCaptured => self.all_captured(scope, &mut view),
                 Read::Prev => view.prev = prev,
+                Read::State => {}
                 Read::Item => view.item = self.item_view(scope),
                 Read::Phase(name) => {
                     let found = self.scopes.get("").and_then(|scope| scope.names.outputs.get(name).copied());
@@ -651,7 +710,7 @@ impl Machine {
                 let item = self.items.get(key)?;
                 let (attempt, runner) = (item.attempt, item.runner);
                 let error = item.error.filter(|_| attempt > 1);
-                let has_agent = self.plan.lists[0].is_named();
+                let has_agent = self.plan.is_map_reduce();
                 return Some(ItemView { of, attempt, runner, has_agent, error });
             }
             name = scope.parent.as_ref();
@@ -686,7 +745,7 @@ impl Machine {
         scope: EcoString,
         prev: Option<Seq>,
     ) {
-        let frame = Frame { list, owner, scope, position: 0, prev, failed: false, nodes: None };
+        let frame = Frame { list, owner, scope, position: 0, prev, failed: false, nodes: None, walk: None };
         self.frames.insert(prefix.clone(), frame);
         if self.plan.lists[list as usize].graph.is_some() {
             self.open_graph(prefix);
@@ -745,6 +804,7 @@ impl Machine {
         live.phase = match &self.plan.steps[live.step as usize].step.action {
             Action::ForEach(_) => Phase::Expanding,
             Action::Phase(_) => return self.open_phase(at),
+            Action::Nothing => Phase::Judging,
             _ => Phase::Ready,
         };
         self.commands.extend(self.outstanding_of(at, None));
@@ -833,15 +893,21 @@ impl Machine {
         if let Some((name, scope)) =
             scope.and_then(|name| self.scopes.get_mut(&name).map(|scope| (name, scope)))
         {
-            let keeps = (live.failed || let_fail(live)) && !in_graph;
+            let keeps = (live.failed || let_fail(live) || step.state.is_some()) && !in_graph;
             let names = || graph::names_with(&self.plan, &name, at, &scope.names);
             live.before = keeps.then(|| Before { prev, names: names() }.into());
             if let Some(id) = &step.id {
                 scope.names.outputs.insert(id.of.clone(), seq);
             }
             if let Some(capture) = &step.capture {
-                scope.names.captured.insert(capture.of.clone(), seq);
+                let earlier = scope.names.captured.insert(capture.of.clone(), seq);
+                if let Some(earlier) = earlier.filter(|_| step.state.is_some()) {
+                    scope.names.keep_earlier(&capture.of, earlier);
+                }
             }
+        }
+        if step.state.is_some() {
+            return self.judge(at);
         }
         let part = if live.failed { Part::OnFailure } else { Part::OnSuccess };
         if let (Action::Phase(phase), true) = (&step.action, live.well) {
@@ -906,7 +972,16 @@ impl Machine {
     fn end(&self) -> Option<Command> {
         let over = self.live.values().all(|live| live.phase == Phase::Failed);
         let failed = self.frames.values().any(|frame| frame.owner.is_none() && frame.failed);
-        over.then_some(Command::End(if failed { Outcome::Failed } else { Outcome::Completed }))
+        let walk = self.frames.get("").and_then(|frame| frame.walk.as_ref());
+        if self.plan.states.is_some() && walk.is_none() {
+            return Some(Command::Bound);
+        }
+        let ended = walk.and_then(|walk| walk.ended.clone());
+        let stopped = walk.is_some_and(|walk| walk.is_stopped());
+        let well = if failed { Outcome::Failed } else { Outcome::Completed };
+        let in_finally = self.frames.get(FINALLY).is_some_and(|frame| frame.failed);
+        let outcome = if stopped && !in_finally { Outcome::Stopped } else { well };
+        over.then_some(Command::End { outcome, ended })
     }
 
     /// A step and all its lists are through.
@@ -955,8 +1030,8 @@ impl Machine {
     // ---- going on after a failure ----------------------------------------------------------------------
 
     /// A run that failed goes on where it failed; or with the items that were let fail.
-    fn resume(&mut self, failed: bool) {
-        self.time_begins_anew();
+    fn resume(&mut self, failed: bool, before: Millis) {
+        self.time_begins_anew(before);
         let ended = matches!(self.stage, Stage::Ended(_));
         let rewind = if ended && failed { self.rewinds.pop_first() } else { None };
         if let Some((position, rewind)) = rewind {
@@ -966,7 +1041,7 @@ impl Machine {
             self.commands.clear();
             return;
         }
-        if self.stage != Stage::Ended(Outcome::Failed) {
+        if !matches!(self.stage, Stage::Ended(Outcome::Failed | Outcome::Stopped)) {
             return;
         }
         self.stage = Stage::Going;
@@ -1014,6 +1089,9 @@ impl Machine {
         frame.failed = false;
         if frame.nodes.is_some() {
             return self.reopen_graph(prefix);
+        }
+        if frame.walk.is_some() {
+            return self.reopen_walk();
         }
         let word = self.plan.lists[frame.list as usize].word(frame.position);
         self.reopen_step(&eco_format!("{prefix}{word}"));

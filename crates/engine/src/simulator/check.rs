@@ -297,7 +297,7 @@ impl Checker {
     /// The step before it in its list is done, and whatever it is a part of is where it should be.
     fn in_order(&self, at: &EcoString) -> Checked {
         let (list, position) = at.rfind('/').map_or(("", at.as_str()), |slash| at.split_at(slash + 1));
-        if list.is_empty() && self.plan.lists[0].is_named() {
+        if list.is_empty() && self.plan.is_map_reduce() {
             return self.phase_in_order(at);
         }
         let position: u64 = position.parse().unwrap_or(0);

@@ -8,12 +8,15 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 use threadline_flow::model::{Action, OnCrash, Step};
+use threadline_flow::plan::{VISIT, Ways};
 use threadline_lang::Value;
 
 use super::chance::{self, Fate};
 use super::check::{Violation, item_of, value_of};
 use super::{Execution, Interrupt, Interruption, Kept, Moment, Outside, Simulation};
-use crate::event::{Datum, Event, Instance, ItemEnded, Listed, Output, RunStarted, Seq, Status, What};
+use crate::event::{
+    Bounds, Datum, Event, Instance, ItemEnded, Judged, Listed, Output, RunStarted, Seq, Status, What,
+};
 use crate::hash::Hash;
 use crate::machine::{Command, ItemEnding, Machine, Outcome, Stage, Task};
 use crate::view::MapView;
@@ -146,7 +149,9 @@ impl<'s> Life<'s> {
             Stage::Ended(outcome) if ends > u64::from(self.fate.luck) => {
                 return Ok(Some(LifeEnd::Ended(outcome)));
             }
-            Stage::Ended(Outcome::Failed) => What::Resumed { failed: self.fate.wants_failed() },
+            Stage::Ended(Outcome::Failed | Outcome::Stopped) => {
+                What::Resumed { failed: self.fate.wants_failed() }
+            }
             Stage::Ended(Outcome::Completed) => What::Resumed { failed: true },
             Stage::Going => What::Resumed { failed: false },
         };
@@ -369,14 +374,44 @@ impl<'s> Life<'s> {
                 self.outside.checker.fails_by_crash();
                 self.append(task.at, What::Finished { output: output(Status::Failed, -1), results: None })?;
             }
-            Command::End(outcome) => {
+            Command::End { outcome, ended } => {
                 self.append(
                     Instance::default(),
-                    What::RunEnded { outcome, exports: Datum::Here(Value::NULL) },
+                    What::RunEnded { outcome, exports: Datum::Here(Value::NULL), ended },
                 )?;
             }
+            Command::Bound => {
+                let bounds = Bounds { max_steps: 30, ..Bounds::default() };
+                self.append(Instance::default(), What::Bounded { computed: Vec::new(), bounds })?;
+            }
+            Command::Judge(task) => self.judge(&task)?,
             Command::Ask(_) => self.asking = true,
         }
+        Ok(())
+    }
+
+    /// The verdict on a state, and one of the states that it may lead to.
+    fn judge(&mut self, task: &Task) -> Result<(), Cut> {
+        self.reads(task)?;
+        let plan = self.machine.plan();
+        let name = task.at.0.split(VISIT).next().unwrap_or_default();
+        let ways = plan.lists[0].position(name).and_then(|at| plan.states.as_ref()?.routes.get(at));
+        let targets: Vec<usize> = ways.into_iter().flat_map(Ways::targets).collect();
+        let fated = self.fated(&task.at);
+        let luck = self.fate.value(&fated, &[]).unsigned_abs();
+        let to = usize::try_from(luck).ok().and_then(|luck| targets.get(luck % targets.len().max(1)));
+        let to = to.map(|to| plan.lists[0].word(*to));
+        let judged = Judged {
+            as_of: task.as_of,
+            computed: Vec::new(),
+            verdict: "yes".into(),
+            confidence: None,
+            reason: EcoString::new(),
+            details: Datum::Here(Value::NULL),
+            to,
+            print: Hash::of(&luck.to_le_bytes()),
+        };
+        self.append(task.at.clone(), What::Judged(Box::new(judged)))?;
         Ok(())
     }
 

@@ -238,7 +238,7 @@ impl Walk<'_> {
                 Read::Captured(name) => captured.extend(inner(&|names| names.captured.get(name).copied())),
                 Read::Prev => before = prev,
                 Read::Item => item = inner(&|names| names.item),
-                Read::AllCaptured => {}
+                Read::AllCaptured | Read::State => {}
                 Read::Phase(name) => phases.extend(of_run(name)),
                 Read::Map => map = of_run("map").or(self.mapped),
             }

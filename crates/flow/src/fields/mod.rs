@@ -10,8 +10,8 @@ mod table;
 pub use other_versions::{Elsewhere, elsewhere, other_root};
 pub use schema::schema;
 pub(crate) use table::{
-    AGENT, ALLOW, CAPTURED_OUTPUT, COMPUTED, EDGE, EDGE_CONFIG, ERROR_POLICY, HTTP, INPUT, MAP, NODE, PHASE,
-    RETRY, SERVER, SHELL_TOOL, SOURCE, STEP, TRIGGER, TRIGGER_CONFIG, WRITE_FILE,
+    AGENT, ALLOW, CAPTURED_OUTPUT, COMPUTED, EDGE, EDGE_CONFIG, ERROR_POLICY, EVALUATE, HTTP, INPUT, MAP,
+    NODE, PHASE, RETRY, ROUTE, SERVER, SHELL_TOOL, SOURCE, STATE, STEP, TRIGGER, TRIGGER_CONFIG, WRITE_FILE,
 };
 pub use table::{ALL, WORKFLOW};
 
@@ -25,6 +25,16 @@ pub struct Object {
     pub doc: &'static str,
     /// Its keys, in the order people write them.
     pub keys: &'static [Key],
+    /// Another object whose keys it has too.
+    pub base: Option<Base>,
+}
+
+/// An object whose keys another has too.
+pub struct Base {
+    /// It.
+    pub object: &'static Object,
+    /// The keys that do not go there.
+    pub without: &'static [&'static str],
 }
 
 /// One key of an object.
@@ -139,6 +149,8 @@ pub enum ActionName {
     Trigger,
     /// `setup`, `reduce` or `merge` of a map-reduce
     Phase,
+    /// Of a state: none.
+    Nothing,
 }
 
 impl ActionName {
@@ -172,6 +184,7 @@ impl ActionName {
             Self::Condition => "condition",
             Self::Trigger => "trigger",
             Self::Phase => "phase",
+            Self::Nothing => "state",
         }
     }
 }
@@ -179,7 +192,18 @@ impl ActionName {
 impl Object {
     /// The key of a name or of another spelling.
     pub fn key(&self, name: &str) -> Option<&'static Key> {
-        self.keys.iter().find(|key| key.name == name || key.also.contains(&name))
+        let spelt = |key: &&'static Key| key.name == name || key.also.contains(&name);
+        let pattern = |key: &&'static Key| key.prefix().is_some_and(|prefix| name.starts_with(prefix));
+        self.all_keys().find(spelt).or_else(|| self.keys.iter().find(pattern))
+    }
+
+    /// Its keys, and those it has of another object.
+    pub fn all_keys(&self) -> impl Iterator<Item = &'static Key> {
+        let base = self
+            .base
+            .iter()
+            .flat_map(|base| base.object.keys.iter().filter(|key| !base.without.contains(&key.name)));
+        self.keys.iter().chain(base)
     }
 
     /// The key of a name that code knows to be in the table.
@@ -189,11 +213,16 @@ impl Object {
 
     /// Every name that can stand in it.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.keys.iter().flat_map(|key| std::iter::once(key.name).chain(key.also.iter().copied()))
+        self.all_keys().flat_map(|key| std::iter::once(key.name).chain(key.also.iter().copied()))
     }
 }
 
 impl Key {
+    /// What every name of it begins with, where it stands for many: `on_` of `on_VERDICT`.
+    pub fn prefix(&self) -> Option<&'static str> {
+        self.name.strip_suffix("VERDICT")
+    }
+
     /// How its scalar is written; of several ways the first.
     pub(crate) fn form(&self) -> Form {
         let mut kind = self.kind;

@@ -24,6 +24,7 @@ pub fn other_root(name: &str) -> Option<&'static str> {
 
 const BEFORE: &str = "the step before is `prev`: `${prev.output}`";
 const BY_ID: &str = "a step is read by its id: `${ID.output}`";
+const IN_LOOPS: &str = "it is known in the states of a loop";
 const NOT_YET: &str = "this version has no such root";
 
 static OTHER_ROOTS: &[(&str, &str)] = &[
@@ -37,19 +38,18 @@ static OTHER_ROOTS: &[(&str, &str)] = &[
     ("secrets", "read it from the environment: `${env.NAME}`"),
     ("agent", "it is known for the items of a `map`"),
     ("aggregates", "it is known in the phases of a map-reduce"),
-    ("loop", NOT_YET),
+    ("loop", IN_LOOPS),
     ("map", "it is known in the phases of a map-reduce"),
     ("param", NOT_YET),
     ("reduce", "it is known in the phases of a map-reduce"),
-    ("result", NOT_YET),
+    ("result", IN_LOOPS),
     ("setup", "it is known in the phases of a map-reduce"),
-    ("state", NOT_YET),
+    ("state", IN_LOOPS),
     ("trigger", "the payload is read in graphs, as `${trigger}`: `nodes:` in place of `steps:`"),
 ];
 
 use Elsewhere::{Later, Old, Shape};
 
-const LOOP: Elsewhere = Shape("a loop of states");
 const SCENARIOS: Elsewhere = Shape("a set of scenarios");
 const IN_POLICY: Elsewhere = Old("it stands under `error_policy:`");
 const IN_MAP: Elsewhere = Old("it stands under `map:`");
@@ -67,17 +67,12 @@ static ELSEWHERE: &[(&str, &str, Elsewhere)] = &[
     ("workflow", "secrets", Later(Some("read it from the environment: `${env.NAME}`"))),
     ("workflow", "policy", Later(None)),
     ("workflow", "trigger", Old("make it a node: `nodes: {start: {trigger: manual}}`")),
-    ("workflow", "states", LOOP),
-    ("workflow", "initial", LOOP),
-    ("workflow", "max_iterations", LOOP),
-    ("workflow", "maintain", LOOP),
     ("workflow", "cases", SCENARIOS),
     ("workflow", "facts", SCENARIOS),
     ("workflow", "expectations", SCENARIOS),
     ("workflow", "target", SCENARIOS),
     ("workflow", "version", Old("write `threadline: 1`")),
     ("workflow", "on_failure", Old("steps for the end of a run, however it ends, stand under `finally:`")),
-    ("workflow", "timeout", Old("give each step its own `timeout:`")),
     ("workflow", "retry", Old("give each step its own `retry:`")),
     (
         "workflow",

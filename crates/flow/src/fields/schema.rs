@@ -28,7 +28,7 @@ pub fn schema() -> Value {
 
 fn object_schema(object: &Object) -> Value {
     let mut properties = Vec::new();
-    for key in object.keys {
+    for key in object.all_keys() {
         properties.push((key.name, key_schema(key)));
         let also = |name: &&'static str| {
             let doc = format!("the same as `{}`", key.name);
@@ -37,7 +37,7 @@ fn object_schema(object: &Object) -> Value {
         properties.extend(key.also.iter().map(also));
     }
     // A key with two spellings may stand under either.
-    let required = object.keys.iter().filter(|key| key.required && key.also.is_empty());
+    let required = object.all_keys().filter(|key| key.required && key.also.is_empty());
     let required: Vec<Value> = required.map(|key| key.name.into()).collect();
     entries([
         ("type", "object".into()),

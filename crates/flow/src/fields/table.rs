@@ -3,7 +3,7 @@
 use super::ActionName::{
     Agent, Argv, Condition, ForEach, Http, Shell, Tool, Trigger, Value as ValueStep, Workflow, WriteFile,
 };
-use super::{ActionName, Choice, Form, Key, Kind, Object};
+use super::{ActionName, Base, Choice, Form, Key, Kind, Object};
 
 const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Key {
     Key { name, also: &[], kind, default: None, required: false, on: &[], doc }
@@ -60,6 +60,9 @@ pub static ALL: &[&Object] = &[
     &MAP,
     &TRIGGER,
     &TRIGGER_CONFIG,
+    &STATE,
+    &EVALUATE,
+    &ROUTE,
     &NODE,
     &EDGE,
     &EDGE_CONFIG,
@@ -143,6 +146,37 @@ pub static WORKFLOW: Object = Object {
             "what is made of the results when the map is over, read as `${aggregates.NAME}`",
         ),
         key("error_policy", Kind::Object(&ERROR_POLICY), "what becomes of items of `map` that fail"),
+        key(
+            "states",
+            Kind::Map(&Kind::Object(&STATE)),
+            "what to do, as a loop: states by their names, each of which says what comes next",
+        ),
+        key("initial", Kind::Fixed(Form::Name), "the state that a loop begins with; an iteration begins with it"),
+        key(
+            "max_steps",
+            Kind::Setting(Form::Count(1)),
+            "a loop stops after so many states; when it is left out after 50, for each of `max_iterations` where that is \
+             said",
+        ),
+        key("max_iterations", Kind::Setting(Form::Count(1)), "a loop stops before it enters `initial` once more often"),
+        key(
+            "max_edge_revisits",
+            Kind::Setting(Form::Count(0)),
+            "a loop stops when one state has led to the same other state again more often than this",
+        ),
+        key(
+            "max_stall",
+            Kind::Setting(Form::Count(2)),
+            "a loop stops when a state comes to the same verdict and the same output so many times in a row",
+        ),
+        key("timeout", Kind::Setting(Form::Duration), "how long a loop may take, without the time it was stopped"),
+        key("backoff", Kind::Setting(Form::Duration), "the pause before another iteration of a loop"),
+        key(
+            "maintain",
+            BOOL,
+            "whether a loop that has come to a good end begins again, until `max_iterations` or a signal ends it",
+        )
+        .default("false"),
         key("finally", Kind::Steps, "steps that run at the end, whatever happened"),
         key(
             "imports",
@@ -156,6 +190,7 @@ pub static WORKFLOW: Object = Object {
             "values that later runs may import when the workflow has completed",
         ),
     ],
+    base: None,
 };
 
 /// One unit of work.
@@ -301,6 +336,127 @@ pub(crate) static STEP: Object = Object {
         .default("64MiB")
         .on(&[Shell, Argv, Agent, Http, Tool]),
     ],
+    base: None,
+};
+
+/// A step of a loop.
+pub(crate) static STATE: Object = Object {
+    name: "state",
+    title: "a state",
+    doc: "a step of a loop, and what comes after it; without an action it is only judged",
+    keys: &[
+        key("action", Kind::Shell, "what it does, as `action_type` says; short for `shell`"),
+        key(
+            "action_type",
+            Kind::Fixed(Form::OneOf(&[
+                choice("shell", "`action` is text for a shell"),
+                choice("prompt", "`action` is a message for `agent`, for `claude` when none is named")
+                    .also(&["slash_command"]),
+                choice("mcp_tool", "`action` is the name of a tool, `SERVER.TOOL`").also(&["tool"]),
+            ])),
+            "what `action` is",
+        )
+        .default("shell"),
+        key(
+            "evaluate",
+            Kind::Either(&[Kind::Fixed(Form::OneOf(EVALUATORS)), Kind::Object(&EVALUATE)]),
+            "what its verdict is made of: by its exit code when verdicts are told apart, else by how the action ended",
+        ),
+        key(
+            "next",
+            Kind::Fixed(Form::Name),
+            "the state that follows, whatever the verdict; an error is no verdict",
+        ),
+        key("on_yes", Kind::Fixed(Form::Name), "the state that follows the verdict `yes`")
+            .also(&["on_success"]),
+        key("on_no", Kind::Fixed(Form::Name), "the state that follows the verdict `no`")
+            .also(&["on_failure"]),
+        key("on_error", Kind::Fixed(Form::Name), "the state that follows when there is no verdict"),
+        key("on_VERDICT", Kind::Fixed(Form::Name), "the state that follows a verdict of this name"),
+        key(
+            "route",
+            Kind::Either(&[Kind::Map(&Kind::Fixed(Form::Name)), Kind::List(&Kind::Object(&ROUTE))]),
+            "the states that follow, by verdict; `_` is any other, `_error` an error. Or a list of conditions",
+        ),
+        key(
+            "terminal",
+            Kind::Fixed(Form::OneOf(&[
+                choice("success", "the loop has come to a good end").also(&["true"]),
+                choice("failure", "the loop has failed"),
+                choice("false", "it goes on"),
+            ])),
+            "how the loop ends with it",
+        )
+        .default("false"),
+        key(
+            "max_retries",
+            Kind::Fixed(Form::Count(0)),
+            "how often it may follow itself; then `on_retry_exhausted`",
+        ),
+        key(
+            "on_retry_exhausted",
+            Kind::Fixed(Form::Name),
+            "the state that follows when it may not follow itself again",
+        ),
+        key("strict_shell", BOOL, "whether the shell stops at the first command that fails")
+            .default("false")
+            .on(&[Shell]),
+    ],
+    base: Some(Base {
+        object: &STEP,
+        without: &[
+            "id",
+            "when",
+            "condition",
+            "condition_type",
+            "trigger",
+            "needs",
+            "on_failure",
+            "on_success",
+            "finally",
+            "continue_on_error",
+            "expect",
+            "strict_shell",
+        ],
+    }),
+};
+
+const EVALUATORS: &[Choice] = &[
+    choice("exit_code", "0 is `yes`, 1 is `no`, everything else an error"),
+    choice("outcome", "`yes` when the action did well, `no` when a loop that it called came to a bad end"),
+    choice("expression", "true is `yes`, false is `no`, a text is the verdict itself"),
+];
+
+/// How a state is judged.
+pub(crate) static EVALUATE: Object = Object {
+    name: "evaluate",
+    title: "an evaluation",
+    doc: "what the verdict of a state is made of; what cannot be determined is `error`",
+    keys: &[
+        key("type", Kind::Fixed(Form::OneOf(EVALUATORS)), "how it is found").required(),
+        key(
+            "yes_codes",
+            Kind::List(&Kind::Fixed(Form::Count(0))),
+            "of `exit_code`: the codes that mean `yes`",
+        )
+        .default("[0]"),
+        key("no_codes", Kind::List(&Kind::Fixed(Form::Count(0))), "of `exit_code`: the codes that mean `no`")
+            .default("[1]"),
+        key("expression", Kind::Expression, "of `expression`: what is evaluated; it may read `result`"),
+    ],
+    base: None,
+};
+
+/// A condition and where it leads.
+pub(crate) static ROUTE: Object = Object {
+    name: "route",
+    title: "a route",
+    doc: "a condition on `result`, and the state that follows when it holds",
+    keys: &[
+        key("when", Kind::Expression, "a condition: the first that holds is taken").required(),
+        key("to", Kind::Fixed(Form::Name), "the state that follows").required(),
+    ],
+    base: None,
 };
 
 const PHASE_OR_STEPS: Kind = Kind::Either(&[Kind::Steps, Kind::Object(&PHASE)]);
@@ -331,6 +487,7 @@ pub(crate) static SOURCE: Object = Object {
             "how it is read; when it is left out of a file by its name, else its beginning, and of a command as lines",
         ),
     ],
+    base: None,
 };
 
 /// What becomes of items that fail.
@@ -366,6 +523,7 @@ pub(crate) static ERROR_POLICY: Object = Object {
             "at most this part of all items may fail, such as `0.1` or `10%`",
         ),
     ],
+    base: None,
 };
 
 /// Steps before or after the items.
@@ -392,6 +550,7 @@ pub(crate) static PHASE: Object = Object {
             "names of its steps and captures that later phases may read as they are",
         ),
     ],
+    base: None,
 };
 
 /// A captured output of a phase.
@@ -405,6 +564,7 @@ pub(crate) static CAPTURED_OUTPUT: Object = Object {
         key("source", Kind::Fixed(Form::OneOf(&[choice("stdout", "what it printed")])), "which output")
             .default("stdout"),
     ],
+    base: None,
 };
 
 /// What is done for each item.
@@ -438,6 +598,7 @@ pub(crate) static MAP: Object = Object {
         ),
         key("worktree", BOOL, "whether each item has a git worktree of its own").default("false"),
     ],
+    base: None,
 };
 
 /// What an output is read as.
@@ -464,6 +625,7 @@ pub(crate) static TRIGGER: Object = Object {
         key("type", Kind::Fixed(Form::OneOf(TRIGGERS)), "what makes it fire").default("manual"),
         key("config", Kind::Object(&TRIGGER_CONFIG), "more about it"),
     ],
+    base: None,
 };
 
 /// More about a trigger.
@@ -484,6 +646,7 @@ pub(crate) static TRIGGER_CONFIG: Object = Object {
             "what must hold of the payload, as `value`; otherwise the node is skipped",
         ),
     ],
+    base: None,
 };
 
 /// A node as a list of nodes has it.
@@ -509,6 +672,7 @@ pub(crate) static NODE: Object = Object {
         key("position", Kind::Fixed(Form::Any), "where an editor draws it; it is not read"),
         key("needs", NEEDS, "the nodes that must have completed"),
     ],
+    base: None,
 };
 
 /// From one node to another.
@@ -524,6 +688,7 @@ pub(crate) static EDGE: Object = Object {
         key("branch", Kind::Fixed(Form::Text), "the branch of a conditional that it belongs to"),
         key("config", Kind::Object(&EDGE_CONFIG), "more about it"),
     ],
+    base: None,
 };
 
 /// More about an edge.
@@ -532,6 +697,7 @@ pub(crate) static EDGE_CONFIG: Object = Object {
     title: "`config` of an edge",
     doc: "more about an edge",
     keys: &[key("branch", Kind::Fixed(Form::Text), "the branch of a conditional that it belongs to")],
+    base: None,
 };
 
 /// A request to a server.
@@ -565,6 +731,7 @@ pub(crate) static HTTP: Object = Object {
         key("body", Kind::Value, "what is sent: an object or a list as JSON, text as it is"),
         key("timeout", Kind::Setting(Form::Duration), "how long the answer may take").default("30s"),
     ],
+    base: None,
 };
 
 /// What the tool `shell` is given.
@@ -576,6 +743,7 @@ pub(crate) static SHELL_TOOL: Object = Object {
         key("command", Kind::Shell, "text for a shell; references in it are bound, as in a `shell` step"),
         key("argv", Kind::List(&Kind::Text), "a program and its arguments, without a shell"),
     ],
+    base: None,
 };
 
 /// A file to write.
@@ -599,6 +767,7 @@ pub(crate) static WRITE_FILE: Object = Object {
         key("mode", Kind::Fixed(Form::Mode), "the permissions of the file, in octal"),
         key("create_dirs", BOOL, "whether missing folders on the way are made").default("false"),
     ],
+    base: None,
 };
 
 /// When a failed step is tried again.
@@ -622,6 +791,7 @@ pub(crate) static RETRY: Object = Object {
         key("max_delay", Kind::Setting(Form::Duration), "the longest pause").default("5m"),
         key("jitter", BOOL, "whether a pause is shortened by a random part").default("false"),
     ],
+    base: None,
 };
 
 /// A value of the caller's.
@@ -646,6 +816,7 @@ pub(crate) static INPUT: Object = Object {
         key("default", Kind::Fixed(Form::Any), "its value when it is not given"),
         key("description", TEXT, "what it is for"),
     ],
+    base: None,
 };
 
 /// Who answers an `agent` step.
@@ -663,6 +834,7 @@ pub(crate) static AGENT: Object = Object {
         key("command", Kind::List(&Kind::Text), "the program and its arguments").required(),
         key("model", TEXT, "a name for the records"),
     ],
+    base: None,
 };
 
 /// A server of tools.
@@ -681,6 +853,7 @@ pub(crate) static SERVER: Object = Object {
         key("url", Kind::Text, "where it is reached over HTTP"),
         key("headers", Kind::Map(&Kind::Text), "header lines of every request to the URL"),
     ],
+    base: None,
 };
 
 /// A declared kind of computed value.
@@ -692,6 +865,7 @@ pub(crate) static COMPUTED: Object = Object {
         key("command", Kind::List(&TEXT), "the program and its arguments").required(),
         key("timeout", Kind::Fixed(Form::Duration), "how long it may take"),
     ],
+    base: None,
 };
 
 /// What a workflow may do beyond the usual.
@@ -707,4 +881,5 @@ pub(crate) static ALLOW: Object = Object {
             "folders outside the project that `${file:...}` and `write_file` may use",
         ),
     ],
+    base: None,
 };

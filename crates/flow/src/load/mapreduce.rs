@@ -383,5 +383,6 @@ fn synthetic(place: &Place<'_>, name: &str, action: Action) -> Step {
         max_output: None,
         expect: None,
         needs: Vec::new(),
+        state: None,
     }
 }

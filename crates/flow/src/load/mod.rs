@@ -5,6 +5,7 @@
 mod call;
 mod graph;
 mod http;
+mod loops;
 mod mapreduce;
 mod read;
 mod steps;
@@ -97,6 +98,8 @@ impl Loader {
             shape: self.shape(&fields),
             steps: if fields.found("nodes").is_some() {
                 self.nodes(&fields)
+            } else if fields.found("states").is_some() {
+                self.states(&fields)
             } else if is_map_reduce(&fields) {
                 self.phases(&fields)
             } else {
@@ -139,6 +142,9 @@ impl Loader {
                 self.problem(Check::ConflictingKeys.at(found.entry.key_span, message));
             }
             return self.map_reduce(fields);
+        }
+        if let Some(shape) = self.loop_shape(fields) {
+            return shape;
         }
         match (fields.found("steps"), fields.found("nodes"), fields.found("edges")) {
             (Some(steps), Some(nodes), _) => {
@@ -362,7 +368,7 @@ fn is_map_reduce(fields: &Fields<'_>) -> bool {
 
 /// The problem of a file that is something else than a list of steps.
 fn other_shape(root: &Node) -> Option<Problem> {
-    if ["steps", "commands", "nodes", "map"].iter().any(|key| root.get(key).is_some()) {
+    if ["steps", "commands", "nodes", "map", "states"].iter().any(|key| root.get(key).is_some()) {
         return None;
     }
     root.entries().find_map(|(key, entry)| match fields::elsewhere("workflow", key) {

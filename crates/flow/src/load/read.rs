@@ -123,7 +123,7 @@ impl Loader {
         if place.node.value.as_object().is_none() {
             let message = format!("{} is an object, not {}", object.title, shown(&place.node.value));
             let problem = Check::WrongType.at(span_of(place.node), message);
-            let keys: Vec<&str> = object.keys.iter().map(|key| key.name).collect();
+            let keys: Vec<&str> = object.all_keys().map(|key| key.name).collect();
             self.problem(problem.note(format!("keys: {}", keys.join(", "))));
             return None;
         }
@@ -136,7 +136,8 @@ impl Loader {
                 self.problem(problem);
                 continue;
             };
-            if let Some(first) = found.iter().find(|found| found.key.name == key.name) {
+            let repeats = |found: &&Found<'_>| found.key.name == key.name && key.prefix().is_none();
+            if let Some(first) = found.iter().find(repeats) {
                 let message = format!("`{}` and `{written}` mean the same", first.written);
                 self.problem(Check::ConflictingKeys.at(entry.key_span, message).hint("keep one of them"));
                 continue;
@@ -144,7 +145,7 @@ impl Loader {
             found.push(Found { key, written, entry });
         }
         let fields = Fields { object, place, found };
-        for key in object.keys.iter().filter(|key| key.required) {
+        for key in object.all_keys().filter(|key| key.required) {
             // One word about a misspelt key is enough.
             let told = misspelt.iter().any(|near| near.name == key.name);
             if fields.found(key.name).is_none() && !told {
@@ -548,7 +549,7 @@ pub(super) fn unknown_key(object: &'static Object, key: &str, span: Span) -> Pro
             if let Some(near) = nearest(key, object.names()) {
                 return problem.hint(format!("did you mean `{near}`"));
             }
-            let names: Vec<&str> = object.keys.iter().map(|key| key.name).collect();
+            let names: Vec<&str> = object.all_keys().map(|key| key.name).collect();
             problem.note(format!("keys: {}", names.join(", ")))
         }
     }

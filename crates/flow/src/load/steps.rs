@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 use threadline_expect::Expectations;
+use threadline_lang::Origin;
 
 use super::Steps;
 use super::read::{Fields, Loader, Place, head, shown, span_of};
@@ -63,47 +64,57 @@ impl Loader {
             self.check_applies(&fields, action);
         }
         let action = action.and_then(|action| self.action(&fields, action));
-        let capture_format = self.capture_format(&fields);
-        // Where what it does is missing or wrong, the step stays with what is known of it: others may read it.
+        let step = self.step_with(&fields, origin, action);
+        Some(Arc::new(step))
+    }
+
+    /// A step that does this; where what it does is missing or wrong, it stays with what is known of it: others may
+    /// read it.
+    pub(super) fn step_with(&mut self, fields: &Fields<'_>, origin: Origin, action: Option<Action>) -> Step {
+        let is_step = fields.object.name == STEP.name;
+        let capture_format = self.capture_format(fields);
         let (action, format) = match action {
             Some(action) => (action, capture_format),
-            None => (nothing(&fields), CaptureFormat::Json),
+            None => (nothing(fields), CaptureFormat::Json),
         };
-        let step = Step {
-            id: self.name(&fields, "id"),
-            name: self.text(&fields, "name"),
-            when: self.expression(&fields, "when"),
-            capture: self.capture(&fields),
+        let mut lists = |key: &str| if is_step { self.steps_of(fields, key) } else { Vec::new() };
+        let (on_failure, on_success) = (lists("on_failure"), lists("on_success"));
+        let finally = lists("finally");
+        Step {
+            id: self.name(fields, "id"),
+            name: self.text(fields, "name"),
+            when: self.expression(fields, "when"),
+            capture: self.capture(fields),
             format,
-            timeout: self.time_limit(&fields, "timeout").or_else(|| self.http_timeout(&fields)),
-            retry: self.retry(&fields),
-            on_crash: match self.choice(&fields, "on_crash") {
+            timeout: self.time_limit(fields, "timeout").or_else(|| self.http_timeout(fields)),
+            retry: self.retry(fields),
+            on_crash: match self.choice(fields, "on_crash") {
                 Some("fail") => OnCrash::Fail,
                 Some("ask") => OnCrash::Ask,
                 _ => OnCrash::Rerun,
             },
-            on_failure: self.steps_of(&fields, "on_failure"),
-            on_success: self.steps_of(&fields, "on_success"),
-            finally: self.steps_of(&fields, "finally"),
-            continue_on_error: self.bool(&fields, "continue_on_error"),
-            env: self.variables(&fields),
-            cwd: self.template_of(&fields, "cwd"),
-            shell_program: self.shell_program(&fields),
-            strict_shell: self.bool(&fields, "strict_shell"),
-            max_output: self.size(&fields, "max_output"),
-            expect: self.expectations(&fields, &action),
-            needs: self.needs(&fields),
-            tool: if matches!(action, Action::Tool(_)) { None } else { tool_name(&fields) },
+            on_failure,
+            on_success,
+            finally,
+            continue_on_error: is_step && self.bool(fields, "continue_on_error"),
+            env: self.variables(fields),
+            cwd: self.template_of(fields, "cwd"),
+            shell_program: self.shell_program(fields),
+            strict_shell: self.bool(fields, "strict_shell"),
+            max_output: self.size(fields, "max_output"),
+            expect: self.expectations(fields, &action),
+            needs: self.needs(fields),
+            tool: if matches!(action, Action::Tool(_)) { None } else { tool_name(fields) },
             origin,
             action,
-        };
-        Some(Arc::new(step))
+            state: None,
+        }
     }
 
     // ---- what it does ----------------------------------------------------------------------------------
 
     /// What the step does: exactly one of the actions.
-    fn action_name(&mut self, fields: &Fields<'_>) -> Option<ActionName> {
+    pub(super) fn action_name(&mut self, fields: &Fields<'_>) -> Option<ActionName> {
         let named = |action: &ActionName| match action {
             ActionName::Agent => fields.found("agent").or_else(|| fields.found("claude")),
             action => fields.found(action.key()),
@@ -144,7 +155,7 @@ impl Loader {
         self.problem(Check::MissingKey.at(span, message).hint(format!("give it one of {}", keys.join(", "))));
     }
 
-    fn action(&mut self, fields: &Fields<'_>, action: ActionName) -> Option<Action> {
+    pub(super) fn action(&mut self, fields: &Fields<'_>, action: ActionName) -> Option<Action> {
         match action {
             ActionName::Shell => {
                 let place = fields.get("shell")?;
@@ -173,7 +184,7 @@ impl Loader {
             ActionName::Condition => Some(Action::Condition(self.conditional(fields)?)),
             ActionName::Trigger => Some(Action::Trigger(self.trigger(fields)?)),
             // No key of a step makes it a phase.
-            ActionName::Phase => None,
+            ActionName::Phase | ActionName::Nothing => None,
         }
     }
 

@@ -21,8 +21,12 @@ pub(super) fn tool_name(fields: &Fields<'_>) -> Option<Field<EcoString>> {
 
 impl Loader {
     pub(super) fn tool(&mut self, fields: &Fields<'_>) -> Option<Action> {
-        let place = fields.get("tool")?;
-        let written = self.scalar_text(&place, "tool")?;
+        self.tool_at(fields, &fields.get("tool")?)
+    }
+
+    /// The tool that is named there.
+    pub(super) fn tool_at(&mut self, fields: &Fields<'_>, place: &Place<'_>) -> Option<Action> {
+        let written = self.scalar_text(place, "tool")?;
         let name = place.field(written);
         if BUILT_IN.contains(&name.of.as_str()) {
             return self.built_in(fields, &name);

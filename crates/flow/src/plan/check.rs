@@ -17,10 +17,10 @@ use super::context::{OUTER, not_known};
 use super::graph::Link;
 use super::names::{self, Named, Names, ScopeNumber};
 use super::order::Order;
-use super::{Called, MAP_REDUCE_ROOTS, PAYLOAD, Part, Plan, ROOTS, Read, StepNumber};
+use super::{Called, LOOP_ROOTS, MAP_REDUCE_ROOTS, PAYLOAD, Part, Plan, ROOTS, Read, StepNumber};
 use crate::checks::Check;
 use crate::fields::{Form, other_root};
-use crate::model::{Action, Field, Reach, Retry, Server, Setting, Source, Step, ToolCall, Variable};
+use crate::model::{self, Action, Field, Reach, Retry, Server, Setting, Source, Step, ToolCall, Variable};
 use crate::problem::{self, Problem, place_in};
 use crate::shell::{Argv, Script};
 
@@ -56,6 +56,7 @@ pub(super) fn check(plan: &mut Plan, called: &Called) -> Vec<Problem> {
     let found: Vec<Checked> = steps.map(|at| checker.step(super::number::count(at))).collect();
     let exports = checker.exports();
     let graph = checker.graph();
+    let states = checker.states();
     let old_spellings = checker.old_spellings;
     let problems = checker.problems;
     for (planned, Checked { reads, script, argv }) in plan.steps.iter_mut().zip(found) {
@@ -66,6 +67,7 @@ pub(super) fn check(plan: &mut Plan, called: &Called) -> Vec<Problem> {
     plan.export_reads = exports;
     plan.lists[0].graph = graph;
     plan.old_spellings = old_spellings;
+    plan.states = states;
     problems
 }
 
@@ -115,6 +117,8 @@ pub(super) struct Reader {
     pub(super) scope: ScopeNumber,
     /// It is the step's `when`, which does not protect what it reads itself.
     pub(super) is_when: bool,
+    /// It is what judges a state, or leads on from it: what the state left is there.
+    pub(super) judges: bool,
 }
 
 /// A field that can read something.
@@ -199,11 +203,16 @@ impl Checker<'_> {
         self.plan.lists[0].graph.is_some()
     }
 
+    pub(super) fn is_loop(&self) -> bool {
+        matches!(self.plan.workflow.shape, model::Shape::Loop(_))
+    }
+
     /// Whether a name means something in every file of this shape.
     pub(super) fn is_root(&self, name: &str) -> bool {
         ROOTS.contains(&name)
             || name == PAYLOAD && self.is_graph()
-            || MAP_REDUCE_ROOTS.contains(&name) && self.plan.lists[0].is_named()
+            || MAP_REDUCE_ROOTS.contains(&name) && self.plan.is_map_reduce()
+            || LOOP_ROOTS.contains(&name) && self.is_loop()
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -355,7 +364,7 @@ impl Checker<'_> {
 
     fn exports(&mut self) -> Vec<Read> {
         let workflow = Arc::clone(&self.plan.workflow);
-        let reader = Reader { step: None, scope: 0, is_when: false };
+        let reader = Reader { step: None, scope: 0, is_when: false, judges: false };
         let mut reads = Vec::new();
         for (_, document) in &workflow.exports {
             self.field(reader, Readable::Value(document), &mut reads);
@@ -369,7 +378,8 @@ impl Checker<'_> {
     fn step(&mut self, number: StepNumber) -> Checked {
         let planned = &self.plan.steps[number as usize];
         let step = Arc::clone(&planned.step);
-        let reader = Reader { step: Some(number), scope: self.names.of(planned.list), is_when: false };
+        let reader =
+            Reader { step: Some(number), scope: self.names.of(planned.list), is_when: false, judges: false };
         let mut reads = Vec::new();
         if let Some(when) = &step.when {
             self.field(Reader { is_when: true, ..reader }, Readable::Condition(when), &mut reads);
@@ -413,6 +423,7 @@ impl Checker<'_> {
             _ => {}
         }
         self.expectations(reader, &step, &mut reads);
+        self.judged(reader, &step, &mut reads);
         Checked { reads: distinct(reads), script, argv }
     }
 
@@ -618,14 +629,18 @@ impl Checker<'_> {
                 reads.push(Read::Prev);
                 return self.reads_prev(reader, span, reference);
             }
-            (root @ ("item" | "agent"), _) if root == "item" || self.plan.lists[0].is_named() => {
+            (root @ ("item" | "agent"), _) if root == "item" || self.plan.is_map_reduce() => {
                 reads.push(Read::Item);
                 return self.reads_item(reader, span, &reference.root);
             }
             (root @ ("setup" | "reduce" | "merge" | "map" | "aggregates"), _)
-                if self.plan.lists[0].is_named() =>
+                if self.plan.is_map_reduce() =>
             {
                 return self.reads_phase(reader, span, root, reference, reads);
+            }
+            (root @ ("state" | "loop" | "result"), _) if self.is_loop() => {
+                reads.push(Read::State);
+                return self.reads_state(reader, span, root);
             }
             ("nodes", Some(id)) => {
                 (Read::Output(id.clone()), self.find(reader, id, |named| named.id.is_some()))
@@ -713,7 +728,7 @@ impl Checker<'_> {
         if inside {
             return false;
         }
-        let problem = if self.plan.lists[0].is_named() {
+        let problem = if self.plan.is_map_reduce() {
             let message = format!("`{root}` is known in the steps of `map` only, which run for each item");
             let problem = Check::ItemOutside.at(span, message);
             if self.knows_results(reader) {
@@ -755,6 +770,9 @@ impl Checker<'_> {
     /// The steps of the same list that may be the one before, when one of them must have run for that.
     fn steps_before(&self, reader: Reader) -> Vec<StepNumber> {
         let Some(step) = reader.step else { return Vec::new() };
+        if self.plan.steps[step as usize].step.state.is_some() {
+            return Vec::new();
+        }
         let list = &self.plan.lists[self.plan.steps[step as usize].list as usize];
         if matches!(list.parent, Some((_, part)) if part != Part::Do) {
             return Vec::new();
@@ -767,6 +785,9 @@ impl Checker<'_> {
     fn prev(&self, reader: Reader) -> Option<Shape> {
         let step = reader.step?;
         let list = &self.plan.lists[self.plan.steps[step as usize].list as usize];
+        if self.plan.steps[step as usize].step.state.is_some() {
+            return Some(names::any_state());
+        }
         if list.graph.is_some() {
             return None;
         }
@@ -848,7 +869,8 @@ fn readable(step: &Step) -> Vec<Readable<'_>> {
         | Action::Argv(_)
         | Action::Trigger(_)
         | Action::Workflow(_)
-        | Action::Phase(_) => {}
+        | Action::Phase(_)
+        | Action::Nothing => {}
         Action::Agent { message, .. } => fields.push(Readable::Text(message)),
         Action::Http(http) => {
             fields.push(Readable::Text(&http.url));

@@ -12,6 +12,7 @@ mod names;
 mod number;
 mod order;
 mod set;
+mod states;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use threadline_lang::diag::Span;
 use threadline_lang::source::SourceFile;
 
 use crate::fields::ActionName;
-use crate::model::{Action, Step, Workflow};
+use crate::model::{Action, Shape, Step, Workflow};
 use crate::problem::{Problem, in_order};
 use crate::shell::{Argv, Script};
 
@@ -34,6 +35,9 @@ pub const PAYLOAD: &str = "trigger";
 
 /// The roots that only a map-reduce has: elsewhere an id may be called so.
 pub const MAP_REDUCE_ROOTS: [&str; 6] = ["agent", "aggregates", "map", "merge", "reduce", "setup"];
+
+/// The roots that only a loop has: elsewhere an id may be called so.
+pub const LOOP_ROOTS: [&str; 3] = ["loop", "result", "state"];
 
 /// Makes the plan of a workflow and checks every name it reads. Without a plan there is at least one error. What it
 /// calls is not looked for: that is [`crate::files`].
@@ -70,6 +74,12 @@ pub(crate) struct Callee {
     pub(crate) plan: Option<Arc<Plan>>,
 }
 
+/// How a route names the state that it stands in.
+pub(crate) const SELF: &str = "self";
+
+/// What stands between the name of a state and the number of a visit.
+pub const VISIT: char = '#';
+
 /// The number of a step, in the order of the file.
 pub type StepNumber = u32;
 /// The number of a list of steps.
@@ -89,6 +99,40 @@ pub struct Plan {
     pub export_reads: Vec<Read>,
     /// Where the file reads meta data as older systems did, beside the value: `meta.` belongs there.
     pub old_spellings: Vec<Span>,
+    /// Where its states lead, of a loop.
+    pub states: Option<States>,
+}
+
+/// The states of a loop, by their positions.
+#[derive(Debug, Clone, Default)]
+pub struct States {
+    /// The one it begins with.
+    pub initial: usize,
+    /// Where each leads.
+    pub routes: Vec<Ways>,
+}
+
+/// Where a state leads: positions of states.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ways {
+    /// By verdict.
+    pub on: Vec<(EcoString, usize)>,
+    /// By the conditions of `route`, in their order.
+    pub conditions: Vec<usize>,
+    /// Every other verdict but an error.
+    pub otherwise: Option<usize>,
+    /// An error.
+    pub error: Option<usize>,
+    /// When it has followed itself too often.
+    pub exhausted: Option<usize>,
+}
+
+impl Ways {
+    /// Every state it may lead to, some more than once.
+    pub fn targets(&self) -> impl Iterator<Item = usize> {
+        let on = self.on.iter().map(|(_, to)| *to).chain(self.conditions.iter().copied());
+        on.chain(self.otherwise).chain(self.error).chain(self.exhausted)
+    }
 }
 
 /// Steps that run one after the other.
@@ -99,7 +143,8 @@ pub struct List {
     pub parent: Option<(StepNumber, Part)>,
     /// What its steps wait for, where they do not run one after the other.
     pub graph: Option<Graph>,
-    /// What its steps are called in place of their positions, where they are the phases of a map-reduce.
+    /// What its steps are called in place of their positions, where they are the phases of a map-reduce or the states of
+    /// a loop.
     pub names: Vec<EcoString>,
 }
 
@@ -117,7 +162,9 @@ impl List {
     /// The position of the step that is called so.
     pub fn position(&self, word: &str) -> Option<usize> {
         if self.is_named() {
-            return self.names.iter().position(|name| name == word);
+            // Of a state each visit is an execution of its own: `check#3`.
+            let name = word.split_once(VISIT).map_or(word, |(name, _)| name);
+            return self.names.iter().position(|known| known == name);
         }
         let number: usize = word.parse().ok()?;
         number.checked_sub(1).filter(|at| *at < self.steps.len())
@@ -206,9 +253,16 @@ pub enum Read {
     Phase(EcoString),
     /// The map, and what was made of its results.
     Map,
+    /// The state, and the loop around it.
+    State,
 }
 
 impl Plan {
+    /// Whether it is a map-reduce.
+    pub fn is_map_reduce(&self) -> bool {
+        matches!(self.workflow.shape, Shape::MapReduce { .. })
+    }
+
     /// Every id and capture of the file, each once: names that can be read whether they are set or not.
     pub fn names(&self) -> BTreeSet<&EcoString> {
         let steps = self.steps.iter().map(|planned| &planned.step);
@@ -275,6 +329,7 @@ impl Action {
             Self::Condition(_) => ActionName::Condition,
             Self::Trigger(_) => ActionName::Trigger,
             Self::Phase(_) => ActionName::Phase,
+            Self::Nothing => ActionName::Nothing,
         }
     }
 }

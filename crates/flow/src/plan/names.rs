@@ -57,6 +57,34 @@ const FIELDS: Fields = &[
 /// The same, when it may have been skipped or starts no program.
 const FIELDS_OR_NULL: Fields =
     &[("output", None), ("stderr", None), ("exit_code", None), ("duration_ms", None), ("state", None)];
+/// What a state leaves: the same, and its verdict.
+const STATE_FIELDS: Fields = &[
+    ("output", None),
+    ("stderr", None),
+    ("exit_code", None),
+    ("duration_ms", None),
+    ("state", Some(Type::Text)),
+    ("verdict", None),
+    ("previous", None),
+];
+/// What is known of a state while it is judged.
+const JUDGED: Fields = &[
+    ("output", None),
+    ("stderr", None),
+    ("exit_code", None),
+    ("duration_ms", None),
+    ("verdict", Some(Type::Text)),
+    ("confidence", None),
+    ("details", None),
+];
+/// What is known of the state and of the loop.
+const STATE: Fields = &[("name", Some(Type::Text)), ("iteration", Some(Type::Int))];
+const LOOP: Fields = &[
+    ("name", Some(Type::Text)),
+    ("started_at", Some(Type::Text)),
+    ("elapsed_ms", Some(Type::Int)),
+    ("elapsed", Some(Type::Text)),
+];
 /// The engine's names of an item.
 const ITEM: Fields = &[("index", Some(Type::Int)), ("attempt", Some(Type::Int)), ("previous_error", None)];
 /// What is known of a map when it is over.
@@ -149,14 +177,17 @@ impl Names {
                 .map(|(name, named)| ((*name).clone(), promised(by_name(plan, name, named))))
                 .collect();
             entries.push(("captured".into(), Entry::Names(inner.clone())));
-            if at == 0 && plan.lists[0].is_named() {
+            if at == 0 && plan.is_map_reduce() {
                 entries.extend(phase_roots(plan, &self.scopes, &self.of_list));
+            }
+            if at == 0 && matches!(plan.workflow.shape, crate::model::Shape::Loop(_)) {
+                entries.extend(loop_roots());
             }
             if scope.of_items {
                 let why = "there is no item yet".into();
                 entries.push(("item".into(), promised(Promise { why, shape: Shape::Item { own: ITEM } })));
             }
-            if scope.of_items && plan.lists[0].is_named() {
+            if scope.of_items && plan.is_map_reduce() {
                 let text = |name: &str, kind| {
                     let why = "nobody runs the item yet".into();
                     (EcoString::from(name), promised(Promise { why, shape: Shape::Value(kind) }))
@@ -242,6 +273,21 @@ fn phase_roots(plan: &Plan, scopes: &[NameScope], of_list: &[ScopeNumber]) -> Ve
     roots
 }
 
+/// The roots that only a loop has.
+fn loop_roots() -> Vec<(EcoString, Entry)> {
+    let names = |label: &str, fields: Fields| {
+        let why = "the loop has not begun";
+        let entries = fields.iter().map(|(name, kind)| {
+            let promise = Promise { why: why.into(), shape: Shape::Value(*kind) };
+            (EcoString::from(*name), promised(promise))
+        });
+        (EcoString::from(label), Entry::Names(layer(&Scope::new(), label, entries)))
+    };
+    let why = "nothing is judged yet".into();
+    let result = promised(Promise { why, shape: Shape::Output { value: None, also: JUDGED } });
+    vec![names("state", STATE), names("loop", LOOP), ("result".into(), result)]
+}
+
 /// The roots that are there before anything runs.
 fn outer(plan: &Plan) -> Scope {
     let workflow = &plan.workflow;
@@ -296,6 +342,10 @@ fn by_name(plan: &Plan, name: &str, named: &Named) -> Promise {
 
 fn capture_output(plan: &Plan, name: &str, named: &Named) -> Promise {
     let why = eco_format!("`{name}` is not captured yet");
+    if named.captures.iter().any(|step| plan.steps[*step as usize].step.state.is_some()) {
+        let shape = Shape::Output { value: captured_type(plan, named), also: STATE_FIELDS };
+        return Promise { why, shape };
+    }
     let shape = match named.captures[..] {
         [one] => {
             Shape::Output { value: captured_type(plan, named), also: fields(&plan.steps[one as usize].step) }
@@ -328,6 +378,11 @@ pub(super) fn any_output() -> Shape {
     Shape::Output { value: None, also: FIELDS_OR_NULL }
 }
 
+/// The output of a state of which nothing is known.
+pub(super) fn any_state() -> Shape {
+    Shape::Output { value: None, also: STATE_FIELDS }
+}
+
 fn fields(step: &Step) -> Fields {
     match step.action {
         Action::Shell { .. } | Action::Argv(_) | Action::Agent { .. } => FIELDS,
@@ -355,6 +410,6 @@ fn value_type(step: &Step) -> Option<Type> {
         Action::Value(document) => document.of.infer(&Scope::new()).types.only(),
         Action::ForEach(each) if each.is_map => Some(Type::Object),
         Action::ForEach(_) => Some(Type::List),
-        Action::Http(_) | Action::Tool(_) | Action::WriteFile(_) => None,
+        Action::Http(_) | Action::Tool(_) | Action::WriteFile(_) | Action::Nothing => None,
     }
 }

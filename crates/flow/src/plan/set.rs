@@ -20,6 +20,9 @@ impl Checker<'_> {
         makers: &Makers,
         reference: &Reference,
     ) -> bool {
+        if self.is_loop() {
+            return false;
+        }
         // Of nodes the reader waits for all that it reads: none of it can be unset when it runs.
         let waited_for =
             makers.steps.iter().filter(|made| self.reads_node(reader, **made, reference)).count();

@@ -403,7 +403,11 @@ fn entry_types(entry: EntryRef<'_>, steps: Steps<'_>) -> Types {
             let value = value.and_then(|value| super::path::follow(value, steps.after(1)));
             value.map_or(Types::ANY, |value| Types::one(value.kind()))
         }
-        EntryRef::Output(_) | EntryRef::Unset(_) | EntryRef::Item(_) | EntryRef::Rows(_) => Types::ANY,
+        EntryRef::Output(_)
+        | EntryRef::Unset(_)
+        | EntryRef::Lapsed(_)
+        | EntryRef::Item(_)
+        | EntryRef::Rows(_) => Types::ANY,
     }
 }
 

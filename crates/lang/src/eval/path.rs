@@ -9,7 +9,7 @@ use crate::diag::error::{Error, ErrorKind, Read};
 use crate::document::Definitions;
 use crate::envelope::{Envelope, MOVED_TO_META, OPTIONAL_META};
 use crate::rows::Rows;
-use crate::scope::{EntryRef, Item, Promise, Scope, Shape};
+use crate::scope::{EntryRef, Item, Lapsed, Promise, Scope, Shape};
 use crate::syntax::{NodeId, Path, RootKind, Run, StepKind, StepView, Steps};
 use crate::value::{Key, Type, Value};
 
@@ -186,7 +186,17 @@ impl<'a> Eval<'_, '_, 'a> {
                 }
                 Some(first) => self.of_rows(rows, first, root, steps, span),
             },
-            EntryRef::Promised(Promise { why, .. }) | EntryRef::Unset(why) => {
+            EntryRef::Lapsed(lapsed)
+                if steps
+                    .first()
+                    .and_then(StepView::key)
+                    .is_some_and(|name| lapsed.also.get(name).is_some()) =>
+            {
+                walk(&lapsed.also, steps, root).map(Val::Ref)
+            }
+            EntryRef::Promised(Promise { why, .. })
+            | EntryRef::Unset(why)
+            | EntryRef::Lapsed(Lapsed { why, .. }) => {
                 let path = steps.text(&root());
                 Err(Error::new(ErrorKind::Unset { path, why: why.clone() }, span))
             }
@@ -315,6 +325,7 @@ impl<'a> Eval<'_, '_, 'a> {
             | EntryRef::Rows(_)
             | EntryRef::Definitions(_)
             | EntryRef::Unset(_)
+            | EntryRef::Lapsed(_)
             | EntryRef::Promised(_) => None,
         }
     }

@@ -408,7 +408,7 @@ impl Fields<'_, '_> {
             Action::Condition(condition) => {
                 self.add("condition", Some(&condition.expression.origin), Shown::Nothing);
             }
-            Action::ForEach(_) | Action::Trigger(_) | Action::Phase(_) => {}
+            Action::ForEach(_) | Action::Trigger(_) | Action::Phase(_) | Action::Nothing => {}
         }
     }
 

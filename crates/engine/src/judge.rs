@@ -1,0 +1,229 @@
+//! The verdict on what a state left, and the state that follows.
+//!
+//! Pure: what is looked at was loaded before. What cannot be determined is the verdict `error`, with the reason; no
+//! route but that for errors takes it.
+
+use ecow::{EcoString, eco_format};
+use threadline_flow::model::{Evaluator, Shape, Step};
+use threadline_flow::plan::{Plan, StepNumber, Ways};
+use threadline_lang::{Entry, Envelope, Error, Scope, Session, Value};
+
+use crate::event::ERROR;
+use crate::hash::Hash;
+use crate::view::StateView;
+
+/// A verdict.
+#[derive(Debug, Clone)]
+pub struct Verdict {
+    /// It.
+    pub verdict: EcoString,
+    /// How sure it is, where that is known.
+    pub confidence: Option<Value>,
+    /// Why it is that, in words.
+    pub reason: EcoString,
+    /// What it was made of, an object.
+    pub details: Value,
+}
+
+/// A verdict, and where it leads.
+#[derive(Debug, Clone)]
+pub struct Judgement {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The state that follows; none when no route fits.
+    pub to: Option<EcoString>,
+    /// What the state came to: equal when nothing has changed since the last time.
+    pub print: Hash,
+}
+
+impl Verdict {
+    fn new(verdict: impl Into<EcoString>, reason: impl Into<EcoString>) -> Self {
+        let details = Value::object([]).unwrap_or_default();
+        Self { verdict: verdict.into(), confidence: None, reason: reason.into(), details }
+    }
+
+    /// Nothing can be said.
+    pub fn error(reason: impl Into<EcoString>) -> Self {
+        Self::new(ERROR, reason)
+    }
+
+    /// Whether nothing can be said.
+    pub fn is_error(&self) -> bool {
+        self.verdict == ERROR
+    }
+
+    fn of(holds: bool, reason: impl Into<EcoString>) -> Self {
+        Self::new(if holds { "yes" } else { "no" }, reason)
+    }
+
+    fn with_details(self, details: impl IntoIterator<Item = (EcoString, Value)>) -> Self {
+        Self { details: Value::object(details).unwrap_or_default(), ..self }
+    }
+}
+
+/// What is judged.
+pub struct Judged<'j> {
+    /// The workflow.
+    pub plan: &'j Plan,
+    /// The state.
+    pub step: StepNumber,
+    /// What the state may read.
+    pub scope: &'j Scope,
+    /// What it left; nothing when it does nothing.
+    pub result: Option<&'j Envelope>,
+    /// How often it has followed itself, and the rest that is known of it.
+    pub state: &'j StateView,
+}
+
+impl Judged<'_> {
+    fn step(&self) -> &Step {
+        &self.plan.steps[self.step as usize].step
+    }
+
+    /// The verdict.
+    pub fn verdict(&self, session: &mut Session<'_>) -> Verdict {
+        let step = self.step();
+        match step.evaluator() {
+            None | Some(Evaluator::Outcome) => self.by_outcome(),
+            Some(Evaluator::ExitCode { yes, no }) => self.by_exit_code(yes, no),
+            Some(Evaluator::Expression(expression)) => {
+                if let Some(failed) = self.failed() {
+                    return failed;
+                }
+                session.set_origin(Some(expression.origin.clone()));
+                match expression.of.value(self.scope, session) {
+                    Err(error) => not_evaluable(&error),
+                    Ok(value) => of_value(&value, expression.of.source()),
+                }
+            }
+        }
+    }
+
+    /// Where a verdict leads, and why when that is nowhere.
+    pub fn route(&self, verdict: Verdict, session: &mut Session<'_>) -> Judgement {
+        let position = self.plan.lists[0].steps.iter().position(|step| *step == self.step);
+        let ways = self.plan.states.as_ref().zip(position).and_then(|(states, at)| states.routes.get(at));
+        let print = self.print(&verdict);
+        let (Some(ways), Some(position)) = (ways, position) else {
+            return Judgement { verdict, to: None, print };
+        };
+        let (verdict, to) = self.way(verdict, ways, session);
+        let state = self.step().state.as_ref();
+        let most = state.and_then(|state| state.max_retries).filter(|most| self.state.in_a_row >= *most);
+        let (verdict, to) = match most {
+            Some(most) if to == Some(position) => {
+                let reason = eco_format!("{}; it has followed itself {most} times", verdict.reason);
+                (Verdict { reason, ..verdict }, ways.exhausted)
+            }
+            _ => (verdict, to),
+        };
+        let to = to.map(|to| self.plan.lists[0].word(to));
+        Judgement { verdict, to, print }
+    }
+
+    fn way(&self, verdict: Verdict, ways: &Ways, session: &mut Session<'_>) -> (Verdict, Option<usize>) {
+        if verdict.is_error() {
+            return (verdict, ways.error);
+        }
+        let state = self.step().state.as_ref();
+        let conditions = state.into_iter().flat_map(|state| &state.routes.conditions);
+        let scope = self.with_verdict(&verdict);
+        for ((condition, _), to) in conditions.zip(&ways.conditions) {
+            session.set_origin(Some(condition.origin.clone()));
+            match condition.of.condition(&scope, session) {
+                Ok(false) => {}
+                Ok(true) => return (verdict, Some(*to)),
+                Err(error) => {
+                    let why = eco_format!("a condition of `route` cannot be evaluated: {error}");
+                    return (Verdict::error(why), ways.error);
+                }
+            }
+        }
+        let on = ways.on.iter().find(|(known, _)| *known == verdict.verdict).map(|(_, to)| *to);
+        (verdict, on.or(ways.otherwise))
+    }
+
+    /// A scope in which the verdict is known.
+    fn with_verdict(&self, verdict: &Verdict) -> Scope {
+        let fields = self.result.and_then(|result| result.also.as_ref()).and_then(Value::as_object);
+        let fields = fields.into_iter().flat_map(|fields| fields.iter());
+        let fields = fields.map(|(key, value)| (key.name().clone(), value.clone()));
+        let own = [
+            (EcoString::from("verdict"), Value::from(verdict.verdict.as_str())),
+            ("confidence".into(), verdict.confidence.clone().unwrap_or_default()),
+            ("details".into(), verdict.details.clone()),
+        ];
+        let also = Value::object(fields.chain(own)).ok();
+        let (value, meta) = self
+            .result
+            .map_or((Value::NULL, Value::NULL), |result| (result.value.clone(), result.meta.clone()));
+        let result = Envelope { also, ..Envelope::new(value, meta) };
+        let entries = [("result".into(), Entry::Output(result.into()))];
+        self.scope.with_entries("verdict", entries).unwrap_or_else(|_| self.scope.clone())
+    }
+
+    /// What the state came to, where that is compared.
+    fn print(&self, verdict: &Verdict) -> Hash {
+        let compared = matches!(&self.plan.workflow.shape, Shape::Loop(of) if of.max_stall.is_some());
+        let printed = self.result.filter(|_| compared).map(|result| {
+            let output = result.also.as_ref().and_then(|also| also.get("output"));
+            let output = output.filter(|output| !output.is_null()).unwrap_or(&result.value);
+            output.to_string()
+        });
+        let verdict = if compared { verdict.verdict.as_str() } else { "" };
+        Hash::of(format!("{verdict}\n{}", printed.unwrap_or_default()).as_bytes())
+    }
+
+    // ---- evaluators ------------------------------------------------------------------------------------
+
+    fn meta(&self, name: &str) -> Option<&Value> {
+        self.result.and_then(|result| result.meta.get(name)).filter(|value| !value.is_null())
+    }
+
+    /// The verdict on an action that did not come to its end.
+    fn failed(&self) -> Option<Verdict> {
+        if self.meta("status").and_then(Value::as_str) != Some("failed") {
+            return None;
+        }
+        let why = self.meta("error").and_then(Value::as_str).unwrap_or("the action failed");
+        Some(Verdict::error(why))
+    }
+
+    fn by_outcome(&self) -> Verdict {
+        self.failed().unwrap_or_else(|| Verdict::of(true, "the action is done"))
+    }
+
+    fn by_exit_code(&self, yes: &[i64], no: &[i64]) -> Verdict {
+        if let Some(failed) = self.failed() {
+            return failed;
+        }
+        let Some(code) = self.meta("exit_code").and_then(Value::as_i64) else {
+            return Verdict::error("there is no exit code");
+        };
+        let (yes, no) = (if yes.is_empty() { &[0] } else { yes }, if no.is_empty() { &[1] } else { no });
+        let reason = eco_format!("exit code {code}");
+        let verdict = if yes.contains(&code) {
+            Verdict::of(true, reason)
+        } else if no.contains(&code) {
+            Verdict::of(false, reason)
+        } else {
+            Verdict::error(eco_format!("exit code {code} is neither yes nor no"))
+        };
+        verdict.with_details([("exit_code".into(), Value::from(code))])
+    }
+}
+
+/// What a value says: a bool is yes or no, a text the verdict itself.
+fn of_value(value: &Value, source: &str) -> Verdict {
+    let shown = threadline_lang::diag::preview(value);
+    let reason = eco_format!("`{}` is {shown}", source.trim());
+    match (value.as_bool(), value.as_str()) {
+        (Some(holds), _) => Verdict::of(holds, reason),
+        (None, Some(text)) if !text.trim().is_empty() => Verdict::new(text.trim(), reason),
+        _ => Verdict::error(eco_format!("{reason}, which is no verdict")),
+    }
+}
+
+fn not_evaluable(error: &Error) -> Verdict {
+    Verdict::error(eco_format!("{error}"))
+}

@@ -1,0 +1,330 @@
+//! Loops: which state is entered next, and when there is none.
+//!
+//! A *visit* is one execution of a state, `check#3`; an *iteration* begins whenever the initial state is entered. The
+//! machine decides nothing about verdicts: an event says where a state leads, and the limits say whether the loop goes
+//! there.
+
+use std::collections::BTreeMap;
+
+use ecow::{EcoString, eco_format};
+use threadline_flow::model::{Shape, Terminal};
+use threadline_flow::plan::{Read, VISIT};
+
+use super::{Frame, Machine, Names, Pause, Phase, STEPS};
+use crate::event::{Bounds, Judged, LoopEnd, LoopReason, Millis, Seq};
+use crate::hash::Hash;
+use crate::view::{Limit, StateView, View};
+
+/// How far a loop is.
+pub(super) struct Walk {
+    bounds: Bounds,
+    /// When it began, moved by the time it was stopped.
+    since: Millis,
+    /// What has happened since it began, or since it went on after a limit.
+    spent: Spent,
+    /// How many states were executed.
+    steps: u64,
+    /// How many iterations were begun.
+    iteration: u64,
+    /// How often each state was entered.
+    visits: BTreeMap<usize, u64>,
+    /// How often the state has followed itself.
+    in_a_row: u64,
+    /// The execution of the state it is in.
+    at: EcoString,
+    /// Where it ended, and why.
+    pub(super) ended: Option<LoopEnd>,
+    /// The state that a limit kept it from.
+    kept_from: Option<usize>,
+}
+
+/// What limits are compared with.
+#[derive(Default)]
+struct Spent {
+    steps: u64,
+    iterations: u64,
+    edges: BTreeMap<(usize, usize), u64>,
+    /// What each state came to last, and how often in a row.
+    streaks: BTreeMap<usize, (Hash, u64)>,
+    since: Millis,
+}
+
+impl Walk {
+    pub(super) fn is_stopped(&self) -> bool {
+        self.kept_from.is_some()
+    }
+}
+
+impl Names {
+    /// What a name was captured with before.
+    pub(super) fn keep_earlier(&mut self, name: &EcoString, seq: Seq) {
+        if let Some(before) = self.earlier.insert(name.clone(), seq) {
+            self.forget_verdict(before);
+        }
+    }
+
+    /// A verdict on what nobody can read any more.
+    fn forget_verdict(&mut self, seq: Seq) {
+        let read = self.captured.values().chain(self.earlier.values()).any(|known| *known == seq);
+        if !read {
+            self.verdicts.remove(&seq);
+        }
+    }
+
+    /// What was captured until now belongs to the iteration before.
+    fn begin_iteration(&mut self) {
+        for (name, seq) in std::mem::take(&mut self.captured) {
+            self.keep_earlier(&name, seq);
+        }
+    }
+}
+
+impl Machine {
+    /// The loop begins.
+    pub(super) fn begin_walk(&mut self, bounds: Bounds) {
+        let Some(states) = &self.plan.states else { return };
+        let initial = states.initial;
+        let walk = Walk {
+            bounds,
+            since: self.time,
+            spent: Spent { since: self.time, ..Spent::default() },
+            steps: 0,
+            iteration: 0,
+            visits: BTreeMap::new(),
+            in_a_row: 0,
+            at: EcoString::new(),
+            ended: None,
+            kept_from: None,
+        };
+        let frame = Frame {
+            list: STEPS,
+            owner: None,
+            scope: EcoString::new(),
+            position: initial,
+            prev: None,
+            failed: false,
+            nodes: None,
+            walk: Some(Box::new(walk)),
+        };
+        self.frames.insert(EcoString::new(), frame);
+        self.enter_state(initial);
+    }
+
+    fn walk(&self) -> Option<&Walk> {
+        self.frames.get("")?.walk.as_deref()
+    }
+
+    fn walk_mut(&mut self) -> Option<&mut Walk> {
+        self.frames.get_mut("")?.walk.as_deref_mut()
+    }
+
+    /// Begins a state.
+    fn enter_state(&mut self, position: usize) {
+        let is_initial = self.plan.states.as_ref().is_some_and(|states| states.initial == position);
+        let time = self.time;
+        let name = self.plan.lists[STEPS as usize].word(position);
+        let Some(frame) = self.frames.get_mut("") else { return };
+        frame.position = position;
+        let Some(walk) = &mut frame.walk else { return };
+        walk.steps += 1;
+        walk.spent.steps += 1;
+        let visit = walk.visits.entry(position).or_default();
+        *visit += 1;
+        walk.at = eco_format!("{name}{VISIT}{visit}");
+        let at = walk.at.clone();
+        let mut pause = None;
+        if is_initial {
+            walk.iteration += 1;
+            walk.spent.iterations += 1;
+            pause = walk.bounds.backoff.filter(|pause| !pause.is_zero() && walk.iteration > 1);
+            if let Some(scope) = self.scopes.get_mut("") {
+                scope.names.begin_iteration();
+            }
+        }
+        let step = self.plan.lists[STEPS as usize].steps[position];
+        let prefix = EcoString::new();
+        let Some(pause) = pause else { return self.begin_step(&prefix, &at, step) };
+        let pause = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX / 4);
+        let pause = Pause { since: time, until: time.saturating_add(pause) };
+        self.insert_live(&prefix, &at, step, Phase::Waiting(pause));
+        self.commands.extend(self.outstanding_of(&at, None));
+    }
+
+    /// What a state does is done: it is judged.
+    pub(super) fn judge(&mut self, at: &EcoString) {
+        let last = self.last;
+        let Some(live) = self.live.get_mut(at) else { return };
+        live.phase = Phase::Judging;
+        live.as_of = last;
+        self.commands.extend(self.outstanding_of(at, None));
+    }
+
+    /// A state was judged. Whether it fits.
+    pub(super) fn judged(&mut self, at: &EcoString, judged: &Judged) -> bool {
+        let to = match &judged.to {
+            None => None,
+            Some(name) => match self.plan.lists[STEPS as usize].position(name) {
+                Some(position) => Some(position),
+                None => return false,
+            },
+        };
+        let Some(from) = self.frames.get("").map(|frame| frame.position) else { return false };
+        let output = self.live.get(at).and_then(|live| live.output);
+        if let (Some(output), Some(scope)) = (output, self.scopes.get_mut("")) {
+            scope.names.verdicts.insert(output, judged.verdict.clone());
+            let last = self.frames.get("").and_then(|frame| frame.prev);
+            let Names { captured, earlier, verdicts, .. } = &mut scope.names;
+            let known = |seq: &Seq| captured.values().chain(earlier.values()).any(|known| known == seq);
+            verdicts.retain(|seq, _| Some(*seq) == last || known(seq));
+        }
+        let step = self.plan.lists[STEPS as usize].steps[from];
+        let terminal = self.plan.steps[step as usize].step.state.as_ref().and_then(|state| state.terminal);
+        match (terminal, to) {
+            // What ends the loop and cannot be done has not ended it.
+            (Some(_), _) if judged.verdict == crate::event::ERROR => self.state_failed(at),
+            (Some(terminal), _) => self.ended_in(at, terminal),
+            (None, None) => self.state_failed(at),
+            (None, Some(to)) => {
+                self.live.remove(at);
+                self.go_on(from, to, judged.print);
+            }
+        }
+        true
+    }
+
+    /// No route fits: the state has failed, and the loop with it.
+    fn state_failed(&mut self, at: &EcoString) {
+        let Some(live) = self.live.get_mut(at) else { return };
+        live.failed = true;
+        live.phase = Phase::Failed;
+        self.list_done(&EcoString::new(), false);
+    }
+
+    /// The loop came to a state that ends it.
+    fn ended_in(&mut self, at: &EcoString, terminal: Terminal) {
+        self.live.remove(at);
+        let maintains = matches!(&self.plan.workflow.shape, Shape::Loop(of) if of.maintain);
+        let state = self.frames.get("").map(|frame| frame.position);
+        let state = state.map(|position| self.plan.lists[STEPS as usize].word(position)).unwrap_or_default();
+        let initial = self.plan.states.as_ref().map_or(0, |states| states.initial);
+        let Some(walk) = self.walk_mut() else { return };
+        let mut end = LoopEnd { reason: LoopReason::Terminal, state, limit: None };
+        if maintains && terminal == Terminal::Success {
+            match walk.bounds.max_iterations.filter(|most| walk.spent.iterations >= *most) {
+                Some(most) => end = LoopEnd { reason: LoopReason::MaxIterations, limit: Some(most), ..end },
+                None => return self.enter_unless_spent(initial),
+            }
+        }
+        walk.ended = Some(end);
+        self.list_done(&EcoString::new(), terminal == Terminal::Success);
+    }
+
+    /// On to another state, unless a limit is reached.
+    fn go_on(&mut self, from: usize, to: usize, print: Hash) {
+        let Some(walk) = self.walk_mut() else { return };
+        *walk.spent.edges.entry((from, to)).or_default() += 1;
+        let streak = walk.spent.streaks.entry(from).or_insert((print, 0));
+        *streak = if streak.0 == print { (print, streak.1 + 1) } else { (print, 1) };
+        walk.in_a_row = if from == to { walk.in_a_row + 1 } else { 0 };
+        let stalled = walk.bounds.max_stall.filter(|most| streak.1 >= *most);
+        let again = walk.spent.edges.get(&(from, to)).map_or(0, |times| times - 1);
+        let worn = walk.bounds.max_edge_revisits.filter(|most| again > *most);
+        let reached = stalled.map(|most| (LoopReason::MaxStall, most));
+        let reached = reached.or(worn.map(|most| (LoopReason::MaxEdgeRevisits, most)));
+        match reached {
+            Some((reason, most)) => self.stop_at(to, reason, most),
+            None => self.enter_unless_spent(to),
+        }
+    }
+
+    /// Enters a state, unless the steps, the iterations or the time are spent.
+    fn enter_unless_spent(&mut self, to: usize) {
+        let time = self.time;
+        let is_initial = self.plan.states.as_ref().is_some_and(|states| states.initial == to);
+        let Some(walk) = self.walk_mut() else { return };
+        let Bounds { max_steps, max_iterations, timeout, .. } = walk.bounds;
+        let passed = u64::try_from(time.saturating_sub(walk.spent.since)).unwrap_or(0);
+        let timeout = timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
+        let iterations = max_iterations.filter(|most| is_initial && walk.spent.iterations >= *most);
+        let reached = timeout.filter(|most| passed >= *most).map(|most| (LoopReason::Timeout, most));
+        let reached = reached.or(iterations.map(|most| (LoopReason::MaxIterations, most)));
+        let spent = (walk.spent.steps >= max_steps).then_some((LoopReason::MaxSteps, max_steps));
+        match reached.or(spent) {
+            Some((reason, most)) => self.stop_at(to, reason, most),
+            None => self.enter_state(to),
+        }
+    }
+
+    /// A limit is reached: the loop ends before a state.
+    fn stop_at(&mut self, to: usize, reason: LoopReason, limit: u64) {
+        let state = self.plan.lists[STEPS as usize].word(to);
+        let Some(walk) = self.walk_mut() else { return };
+        walk.ended = Some(LoopEnd { reason, state, limit: Some(limit) });
+        walk.kept_from = Some(to);
+        self.list_done(&EcoString::new(), false);
+    }
+
+    /// A loop that stopped at a limit goes on as if it had begun anew; one that failed with the state that did.
+    pub(super) fn reopen_walk(&mut self) {
+        let time = self.time;
+        let Some(walk) = self.walk_mut() else { return };
+        walk.ended = None;
+        walk.spent = Spent { since: time, ..Spent::default() };
+        let at = walk.at.clone();
+        match walk.kept_from.take() {
+            Some(to) => self.enter_state(to),
+            None => self.reopen_step(&at),
+        }
+    }
+
+    /// The time in which a loop was stopped does not count.
+    pub(super) fn walk_waited(&mut self, passed: Millis) {
+        if let Some(walk) = self.walk_mut() {
+            walk.since = walk.since.saturating_add(passed);
+            walk.spent.since = walk.spent.since.saturating_add(passed);
+        }
+    }
+
+    /// The time by which the loop has to be through.
+    pub(super) fn walk_limit(&self) -> Option<Limit> {
+        let walk = self.walk()?;
+        walk.bounds.timeout.map(|allowed| Limit { since: walk.spent.since, allowed, of: "loop" })
+    }
+
+    /// What can be read of the state and of the loop.
+    pub(super) fn state_view(&self, at: &crate::event::Instance) -> Option<StateView> {
+        let position = self.plan.lists[STEPS as usize].position(at.0.split('/').next()?);
+        let mut view = self.last_state()?;
+        if let Some(position) = position {
+            view.name = self.plan.lists[STEPS as usize].word(position);
+        }
+        Some(view)
+    }
+
+    /// The state that the loop is in, or was in last.
+    pub(super) fn last_state(&self) -> Option<StateView> {
+        let walk = self.walk()?;
+        let name = walk.at.split(VISIT).next().unwrap_or_default().into();
+        let elapsed_ms = self.time.saturating_sub(walk.since).max(0);
+        Some(StateView { name, iteration: walk.iteration, elapsed_ms, in_a_row: walk.in_a_row })
+    }
+
+    /// What names stood for before, and the verdicts on what is read.
+    pub(super) fn earlier_names(&self, reads: &[Read], scope: &EcoString, view: &mut View) {
+        if self.plan.states.is_none() {
+            return;
+        }
+        let Some(names) = self.scopes.get(scope).map(|scope| &scope.names) else { return };
+        for (name, seq) in &names.earlier {
+            let read = |read: &Read| match read {
+                Read::Captured(wanted) => wanted == name,
+                Read::AllCaptured => true,
+                _ => false,
+            };
+            if reads.iter().any(read) {
+                view.earlier.push((name.clone(), *seq));
+            }
+        }
+        view.verdicts = names.verdicts.clone().into_iter().collect();
+    }
+}

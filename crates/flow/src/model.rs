@@ -173,7 +173,24 @@ pub enum Evaluator {
     Expression(Field<Arc<Expression>>),
 }
 
+/// The verdicts that a state can come to, beside `error`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdicts {
+    /// These.
+    Known(&'static [&'static str]),
+    /// Whatever it says.
+    Any,
+}
+
 impl Evaluator {
+    /// The verdicts it can give, beside `error`.
+    pub fn verdicts(&self) -> Verdicts {
+        match self {
+            Self::ExitCode { .. } | Self::Outcome => Verdicts::Known(&["yes", "no"]),
+            Self::Expression(_) => Verdicts::Any,
+        }
+    }
+
     /// As it is written behind `type`.
     pub fn name(&self) -> &'static str {
         match self {

@@ -42,16 +42,28 @@ fn copy(from: &Path, project: &Project, inside: &str) {
 /// What a run left: of each step its status, value and error, in the order of the file.
 fn summary(events: &str) -> Value {
     let mut steps: Vec<(String, Value)> = Vec::new();
+    let mut is_loop = false;
     for line in events.lines() {
         let event = data::json::read_value(line, &Limits::DEFAULT).expect("a line of JSON");
         // What a called run did is told by the step that called it.
         if event.get("run").is_some() {
             continue;
         }
-        let Some(at) = event.get("at").and_then(Value::as_str) else { continue };
         let of = |value: &Value, key: &str| value.get(key).cloned();
         let kind = event.get("kind").and_then(Value::as_str).expect("a kind");
         let data = event.get("data").expect("data");
+        // Where a state leads, and where a loop ends.
+        if kind == "judged" || kind == "run_ended" && data.get("reason").is_some() {
+            is_loop = true;
+            let keys = ["verdict", "to", "confidence", "outcome", "reason", "state", "limit"];
+            let said = keys.iter().filter(|key| kind != "judged" || **key != "reason");
+            let said = said.filter_map(|key| Some(((*key).into(), of(data, key)?)));
+            let at = of(&event, "at").map(|at| ("at".into(), at));
+            let entries = at.into_iter().chain([("kind".into(), kind.into())]).chain(said);
+            steps.push((String::new(), Value::object(entries).expect("a summary")));
+            continue;
+        }
+        let Some(at) = event.get("at").and_then(Value::as_str) else { continue };
         // An item tells of itself what a step tells of its output.
         let (output, meta) = match data.get("output") {
             Some(output) => (output, output.get("meta").expect("meta")),
@@ -69,7 +81,10 @@ fn summary(events: &str) -> Value {
         steps.push((at.to_owned(), Value::object(entries).expect("a summary")));
     }
     // Items and nodes that run at once end in any order; what one left in its attempts stays in order.
-    steps.sort_by(|(a, _), (b, _)| a.cmp(b));
+    // The states of a loop stay as they were visited.
+    if !is_loop {
+        steps.sort_by(|(a, _), (b, _)| a.cmp(b));
+    }
     Value::list(steps.into_iter().map(|(_, step)| step).collect()).expect("a list")
 }
 
@@ -135,6 +150,12 @@ fn killed_after(name: &str, events: usize) -> bool {
     child.kill().expect("it can be killed");
     if child.wait().expect("it ends").code().is_some() {
         return false;
+    }
+    // A loop that has just been stopped by a limit would go on, and one that failed has ended.
+    let shown = project.run_line("threadline show last --json").stdout;
+    let ends = shown.lines().filter(|line| line.contains(r#""run_ended""#) && !line.contains(r#""run":"#));
+    if ends.into_iter().any(|end| end.contains(r#""reason":"#) && !end.contains(r#""outcome":"completed""#)) {
+        return true;
     }
     let resumed = project.run_line("threadline resume last --in-flight rerun");
     let shown = project.run_line("threadline show last --json");

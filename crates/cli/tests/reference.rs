@@ -256,6 +256,11 @@ fn keys() -> String {
         for key in object.keys {
             writeln!(out, "| `{}` | {} | {} |", key.name, kind(&key.kind), about(key)).unwrap();
         }
+        if let Some(base) = &object.base {
+            let without: Vec<String> = base.without.iter().map(|key| format!("`{key}`")).collect();
+            let without = without.join(", ");
+            writeln!(out, "\nAnd every key of [{0}](#{0}), but not {without}.", base.object.name).unwrap();
+        }
         out.push('\n');
     }
     out

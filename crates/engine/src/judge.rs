@@ -190,7 +190,10 @@ impl Judged<'_> {
     }
 
     fn by_outcome(&self) -> Verdict {
-        self.failed().unwrap_or_else(|| Verdict::of(true, "the action is done"))
+        let code = self.meta("exit_code").and_then(Value::as_i64).filter(|code| *code != 0);
+        let reason = code
+            .map_or("the action is done".into(), |code| eco_format!("the action is done, exit code {code}"));
+        self.failed().unwrap_or_else(|| Verdict::of(true, reason))
     }
 
     fn by_exit_code(&self, yes: &[i64], no: &[i64]) -> Verdict {

@@ -9,7 +9,7 @@ threadline_lang::checks! {
     NotAWorkflow "not-a-workflow" Error
     /// The file asks for another version of the language.
     OtherVersion "other-version" Error
-    /// The file is a loop or scenarios, which this version does not run.
+    /// The file is a set of scenarios, which this version does not run.
     OtherShape "other-shape" Error
     /// A key that no object of this kind has.
     UnknownKey "unknown-key" Error

@@ -156,8 +156,7 @@ impl Loader {
                 self.problem(Check::KeyNotHere.at(edges.entry.key_span, message));
             }
             (None, None, _) if !fields.misspelt("steps") && !fields.misspelt("nodes") => {
-                let message =
-                    "a workflow needs `steps`: what to do, one step after the other; or `nodes`, as a graph";
+                let message = "a workflow needs `steps`: what to do, one step after the other; or `nodes`, as a graph; or `states`, as a loop";
                 self.problem(Check::MissingKey.at(head(fields.place.node), message));
             }
             _ => {}

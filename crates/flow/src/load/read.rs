@@ -540,7 +540,7 @@ pub(super) fn unknown_key(object: &'static Object, key: &str, span: Span) -> Pro
             .at(
                 span,
                 format!(
-                    "`{key}` makes this {shape}: this version runs lists of steps, graphs and map-reduce"
+                    "`{key}` makes this {shape}: this version runs lists of steps, graphs, map-reduce and loops"
                 ),
             )
             .hint("write what is to be done as a list under `steps:`"),

@@ -1,0 +1,2 @@
+# Stands in for an agent: takes the last two words away and answers as JSON.
+tail -n 1 | awk '{ NF -= 2; printf "{\"text\": \"%s\", \"comment\": \"two words shorter\"}\n", $0 }'

@@ -471,7 +471,8 @@ impl<'a> Reporter<'a> {
     /// A verdict, why it is that, and where it leads.
     fn judged(&mut self, event: &Event, judged: &Judged) {
         let to = judged.to.as_ref().map_or(String::new(), |to| format!(" → {to}"));
-        let note = format!("{}{to}  {}", judged.verdict, first_line(&judged.reason));
+        let sure = judged.confidence.as_ref().map_or(String::new(), |sure| format!(" ({sure})"));
+        let note = format!("{}{sure}{to}  {}", judged.verdict, first_line(&judged.reason));
         let (style, mark) = if judged.verdict == ERROR { (BAD, "✗") } else { (DIM, "•") };
         let time = std::mem::take(&mut self.state_time);
         self.line(&event.at, style, mark, &time, &note);

@@ -12,8 +12,8 @@ use threadline_expect::{
 use threadline_flow::checks::Check;
 use threadline_flow::forms;
 use threadline_flow::model::{
-    self, Action, Backoff, Condition, Field, FileFormat, Given, Http, Input, Retry, Setting, Step, Trigger,
-    Variable,
+    self, Action, Backoff, Condition, Field, FileFormat, Given, Http, Input, Judge, Retry, Setting, Step,
+    Trigger, Variable,
 };
 use threadline_flow::plan::{PAYLOAD, Plan, StepNumber};
 use threadline_flow::problem::{self, Problem};
@@ -374,14 +374,7 @@ pub fn resolve(
     let planned = &plan.steps[number as usize];
     let step = &*planned.step;
     let mut fields = Fields::new(scope, session);
-    let cwd = step.cwd.as_ref().and_then(|cwd| fields.text(&cwd.of, &cwd.origin));
-    if let Some(cwd) = &cwd {
-        enter(cwd);
-    }
-    let mut env = Vec::new();
-    for variable in plan.workflow.env.iter().chain(&step.env) {
-        fields.variable(variable, &mut env);
-    }
+    let (cwd, env) = fields.surroundings(plan, step, enter);
     let timeout = step.timeout.as_ref().and_then(|setting| fields.time_limit(setting));
     let max_output = step.max_output.as_ref().and_then(|setting| fields.size(setting));
     let retry = step.retry.as_ref().map_or(RetryPlan::ONCE, |retry| fields.retry(retry));
@@ -402,18 +395,8 @@ pub fn resolve(
             fields.words(bound, words).map(Act::Argv)
         }),
         Action::Agent { agent, message } => {
-            let known = plan.workflow.agents.iter().find(|known| known.name == agent.of);
-            let command: Option<Vec<String>> = known.map_or(Some(Vec::new()), |agent| {
-                let words: Vec<_> =
-                    agent.command.iter().map(|word| fields.text(&word.of, &word.origin)).collect();
-                words.into_iter().collect()
-            });
             let message = fields.text(&message.of, &message.origin);
-            command.zip(message).map(|(command, message)| Act::Agent {
-                agent: agent.of.clone(),
-                command,
-                message,
-            })
+            fields.agent(plan, &agent.of, message)
         }
         Action::WriteFile(file) => {
             let path = fields.text(&file.path.of, &file.path.origin);
@@ -441,6 +424,37 @@ pub fn resolve(
             Ok(Resolved { act, env, cwd, timeout, max_output, retry, expect })
         }
         _ => Err(errors),
+    }
+}
+
+/// What a judge is asked, and how: in the surroundings of the state. `below` stands below what it is asked.
+#[expect(clippy::too_many_arguments, reason = "each is another part of one question")]
+pub(crate) fn question(
+    plan: &Plan,
+    number: StepNumber,
+    judge: &Judge,
+    prompt: &str,
+    below: &str,
+    scope: &Scope,
+    session: &mut Session<'_>,
+    enter: impl FnOnce(&str),
+) -> Result<Resolved, FieldErrors> {
+    let step = &*plan.steps[number as usize].step;
+    let mut fields = Fields::new(scope, session);
+    let (cwd, env) = fields.surroundings(plan, step, enter);
+    let timeout = judge.timeout.as_ref().and_then(|setting| fields.time_limit(setting));
+    let prompt = match &judge.prompt {
+        Some(prompt) => fields.text(&prompt.of, &prompt.origin),
+        None => Some(prompt.to_owned()),
+    };
+    let message = prompt.map(|prompt| format!("{}{below}", prompt.trim_end()));
+    let act = fields.agent(plan, &judge.agent.of, message);
+    let (max_output, retry) = (MAX_OUTPUT, RetryPlan::ONCE);
+    match act {
+        Some(act) if fields.errors.is_empty() => {
+            Ok(Resolved { act, env, cwd, timeout, max_output, retry, expect: None })
+        }
+        _ => Err(fields.errors),
     }
 }
 
@@ -584,6 +598,33 @@ impl Fields<'_, '_, '_> {
         let result = template.text(self.scope, self.session, &mut text);
         result.map_err(|error| self.errors.push(language(error, origin))).ok()?;
         Some(text)
+    }
+
+    /// Where a step runs, and the variables that it sees.
+    fn surroundings(
+        &mut self,
+        plan: &Plan,
+        step: &Step,
+        enter: impl FnOnce(&str),
+    ) -> (Option<String>, Vec<(EcoString, Option<String>)>) {
+        let cwd = step.cwd.as_ref().and_then(|cwd| self.text(&cwd.of, &cwd.origin));
+        if let Some(cwd) = &cwd {
+            enter(cwd);
+        }
+        let mut env = Vec::new();
+        for variable in plan.workflow.env.iter().chain(&step.env) {
+            self.variable(variable, &mut env);
+        }
+        (cwd, env)
+    }
+
+    /// An agent, and what it is told.
+    fn agent(&mut self, plan: &Plan, agent: &EcoString, message: Option<String>) -> Option<Act> {
+        let known = plan.workflow.agents.iter().find(|known| known.name == *agent);
+        let words = known.into_iter().flat_map(|agent| &agent.command);
+        let words: Vec<_> = words.map(|word| self.text(&word.of, &word.origin)).collect();
+        let command: Option<Vec<String>> = words.into_iter().collect();
+        command.zip(message).map(|(command, message)| Act::Agent { agent: agent.clone(), command, message })
     }
 
     pub(crate) fn document(&mut self, field: &Field<Document>) -> Option<Value> {

@@ -233,6 +233,8 @@ pub struct Judged {
     pub reason: EcoString,
     /// What it was made of, an object.
     pub details: Datum,
+    /// The number that was measured, where the next one is compared with it.
+    pub measured: Option<Value>,
     /// The state that follows; none when no route fits, and of a state that ends the loop.
     pub to: Option<EcoString>,
     /// What it came to: equal when nothing has changed since the last time.

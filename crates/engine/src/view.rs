@@ -55,6 +55,8 @@ pub struct StateView {
     pub elapsed_ms: Millis,
     /// How often the state has followed itself.
     pub in_a_row: u64,
+    /// The number that the state measured the last time.
+    pub measured: Option<Value>,
 }
 
 /// An item, and what the engine says of it.

@@ -34,6 +34,11 @@ pub(crate) fn compile(text: &str, fold: bool) -> Result<Regex, BadPattern> {
         })
 }
 
+/// Whether a text is written as a pattern, `/pattern/flags`, and not only usable as one.
+pub fn is_pattern(text: &str) -> bool {
+    written(text).map_or(true, |written| written.offset > 0)
+}
+
 struct Written<'t> {
     pattern: &'t str,
     offset: usize,

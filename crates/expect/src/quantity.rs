@@ -18,6 +18,12 @@ pub(crate) struct Quantity<U> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OtherUnit;
 
+/// The number that a value is, and its unit, which is empty where there is none: of a number, or of a text that holds
+/// one as `5` or `5 DOT`.
+pub fn quantity(value: &Value) -> Option<(Number, &str)> {
+    Quantity::of(value).map(|quantity| (quantity.number, quantity.unit))
+}
+
 impl<'v> Quantity<&'v str> {
     /// Of a number, or of a text that is one.
     pub(crate) fn of(value: &'v Value) -> Option<Self> {

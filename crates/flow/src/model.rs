@@ -17,6 +17,14 @@ use threadline_lang::source::SourceFile;
 
 use crate::json_path::JsonPath;
 
+mod evaluate;
+
+pub use evaluate::{
+    Compared, Contains, Convergence, Direction, Evaluate, Evaluator, Judge, Measure, Place, UNCERTAIN,
+    Verdicts, comparison, confidence, is_verdict, measure, not_negative, number, numeric_comparison, pattern,
+    scalar,
+};
+
 /// A whole file.
 pub struct Workflow {
     /// The file it was read from.
@@ -145,59 +153,6 @@ impl Routes {
     /// Whether any verdict is told from another.
     pub fn judges(&self) -> bool {
         !self.on.is_empty() || !self.conditions.is_empty()
-    }
-}
-
-/// What a verdict is made of.
-pub struct Evaluate {
-    /// How.
-    pub by: Evaluator,
-    /// `source`: what is looked at in place of what the state printed.
-    pub source: Option<Field<Document>>,
-    /// The whole block, or the state when there is none.
-    pub origin: Origin,
-}
-
-/// How a verdict is found.
-pub enum Evaluator {
-    /// `exit_code`: `yes`, `no`, or `error`.
-    ExitCode {
-        /// The codes that mean yes.
-        yes: Vec<i64>,
-        /// The codes that mean no.
-        no: Vec<i64>,
-    },
-    /// How the action ended: `yes` when it did well, `no` when a called loop came to a bad end, else `error`.
-    Outcome,
-    /// `expression`: a bool is `yes` or `no`, a text the verdict itself.
-    Expression(Field<Arc<Expression>>),
-}
-
-/// The verdicts that a state can come to, beside `error`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdicts {
-    /// These.
-    Known(&'static [&'static str]),
-    /// Whatever it says.
-    Any,
-}
-
-impl Evaluator {
-    /// The verdicts it can give, beside `error`.
-    pub fn verdicts(&self) -> Verdicts {
-        match self {
-            Self::ExitCode { .. } | Self::Outcome => Verdicts::Known(&["yes", "no"]),
-            Self::Expression(_) => Verdicts::Any,
-        }
-    }
-
-    /// As it is written behind `type`.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::ExitCode { .. } => "exit_code",
-            Self::Outcome => "outcome",
-            Self::Expression(_) => "expression",
-        }
     }
 }
 

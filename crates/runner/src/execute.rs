@@ -347,7 +347,7 @@ impl<'s, 'a> Executor<'s, 'a> {
     }
 
     /// The folder of a step, where it is written out; one that is computed is not known yet.
-    fn written_folder(&self, task: &Task) -> Folder {
+    pub(crate) fn written_folder(&self, task: &Task) -> Folder {
         let cwd = self.step(task).cwd.as_ref().and_then(|cwd| Some(cwd.of.as_plain()?.into_owned()));
         let here = self.project().here();
         Folder::new(cwd.map_or_else(|| here.to_owned(), |cwd| here.join(cwd)))
@@ -363,7 +363,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         self.evaluate_at(at, &Folder::new(self.shared.project.here()), view, &[], evaluate)
     }
 
-    fn evaluate_at<T>(
+    pub(crate) fn evaluate_at<T>(
         &self,
         at: &Instance,
         folder: &Folder,
@@ -523,13 +523,23 @@ impl<'s, 'a> Executor<'s, 'a> {
                 done
             }
             Act::Agent { agent, command, message } => {
-                let mut words = command.iter().map(OsString::from);
-                let program = words.next().unwrap_or_default();
-                let stdin = Stdin::Bytes(message.as_bytes().into());
-                let spec = self.spec(task, resolved, program, words.collect(), stdin);
+                let spec = self.agent_spec(task, resolved, command, message);
                 self.agent(task, step, resolved, attempt, &spec, agent)
             }
         }
+    }
+
+    /// The program of an agent that is told something.
+    pub(crate) fn agent_spec(
+        &self,
+        task: &Task,
+        resolved: &Resolved,
+        command: &[String],
+        message: &str,
+    ) -> Spec {
+        let mut words = command.iter().map(OsString::from);
+        let program = words.next().unwrap_or_default();
+        self.spec(task, resolved, program, words.collect(), Stdin::Bytes(message.as_bytes().into()))
     }
 
     fn http(
@@ -756,7 +766,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         self.ended(step, resolved, attempt, &ended, left, own)
     }
 
-    fn run(&self, task: &Task, spec: &Spec) -> Result<Ended, Failure> {
+    pub(crate) fn run(&self, task: &Task, spec: &Spec) -> Result<Ended, Failure> {
         let mut print = |stream: Stream, bytes: &[u8]| {
             if self.shared.verbose {
                 self.shared.teller.tell(Notice::Printed(task.at.clone(), stream, bytes.to_vec()));
@@ -887,13 +897,13 @@ pub(crate) enum Done {
 }
 
 /// What a child printed, as text.
-struct Texts {
-    stdout: Result<String, Failure>,
+pub(crate) struct Texts {
+    pub(crate) stdout: Result<String, Failure>,
     stderr: String,
 }
 
 impl Texts {
-    fn of(ended: &Ended) -> Self {
+    pub(crate) fn of(ended: &Ended) -> Self {
         let stdout = ended.stdout.read().map_err(|error| Failure::new("OutputTooLarge", error.to_string()));
         let stdout = stdout.and_then(|bytes| {
             String::from_utf8(bytes).map_err(|error| {
@@ -907,7 +917,7 @@ impl Texts {
         Self { stdout, stderr: String::from_utf8_lossy(&stderr).into_owned() }
     }
 
-    fn stderr(&self) -> Option<Value> {
+    pub(crate) fn stderr(&self) -> Option<Value> {
         let text = output::stripped(&self.stderr);
         (!text.is_empty()).then(|| Value::from(text))
     }

@@ -1,16 +1,22 @@
 //! Loops: what holds for one is found out, and each state is judged. The verdict is recorded with the state that
 //! follows; which state begins is the machine's word.
 
-use threadline_engine::evaluate;
+use ecow::eco_format;
+use threadline_engine::evaluate::{self, Act};
 use threadline_engine::event::{Instance, Judged, What};
-use threadline_engine::judge;
+use threadline_engine::judge::{self, Question, Verdict};
 use threadline_engine::machine::{Outcome, Task};
 use threadline_engine::view::{Load, StateView, View};
-use threadline_flow::model::Shape;
+use threadline_engine::world::Answer;
+use threadline_flow::model::{Evaluator, Judge, Shape};
+use threadline_lang::Envelope;
+use threadline_lang::diag::excerpt;
 use threadline_store::Sync;
 
-use crate::driver::DriveError;
-use crate::execute::Executor;
+use crate::driver::{DriveError, now};
+use crate::execute::{Executor, Texts};
+use crate::output;
+use crate::process::How;
 
 impl Executor<'_, '_> {
     /// What holds for the loop; without it the run has failed.
@@ -35,27 +41,113 @@ impl Executor<'_, '_> {
     pub(crate) fn judge(&self, task: &Task, view: &View) -> Result<(), DriveError> {
         let shared = self.shared;
         let result = view.result.map(|seq| (&mut &shared.values).output(seq)).transpose()?;
-        let nowhere = StateView { name: task.at.0.clone(), iteration: 0, elapsed_ms: 0, in_a_row: 0 };
+        let nowhere =
+            StateView { name: task.at.0.clone(), iteration: 0, elapsed_ms: 0, in_a_row: 0, measured: None };
         let state = view.state.as_ref().unwrap_or(&nowhere);
-        let (judgement, record, context) = self.evaluate(task, view, |scope, session| {
-            let result = result.as_deref();
+        let result = result.as_deref();
+        let mut asked = None;
+        if let Some(Evaluator::Agent(judge)) = self.step(task).evaluator() {
+            // Told to end before there is an answer: the judge is asked again when the run goes on.
+            let Some(answer) = self.ask(task, view, judge, result, state)? else { return Ok(()) };
+            asked = Some(answer);
+        }
+        let (verdict, mut computed) = asked.unzip();
+        let earlier = computed.as_deref().unwrap_or_default();
+        let (judgement, record, context) = self.evaluate_with(task, view, earlier, |scope, session| {
             let judged = judge::Judged { plan: &shared.plan, step: task.step, scope, result, state };
-            let verdict = judged.verdict(session);
+            let verdict = verdict.unwrap_or_else(|| judged.verdict(session));
             judged.route(verdict, session)
         })?;
         self.define(&record, context)?;
+        let computed = computed.get_or_insert_default();
+        computed.extend(record.computed);
         let store = shared.journal.store();
         let judge::Judgement { verdict, to, print } = judgement;
         let judged = Judged {
             as_of: task.as_of,
-            computed: store.computed(&record.computed)?,
+            computed: store.computed(computed)?,
             verdict: verdict.verdict,
             confidence: verdict.confidence,
             reason: verdict.reason,
             details: store.datum(&verdict.details)?,
+            measured: verdict.measured,
             to,
             print,
         };
         shared.record(task.at.clone(), What::Judged(Box::new(judged)), Sync::Now).map(|_| ())
+    }
+
+    /// The verdict of a judge who is asked, and what the question had to compute. Nothing when the run was told to end.
+    fn ask(
+        &self,
+        task: &Task,
+        view: &View,
+        judge: &Judge,
+        result: Option<&Envelope>,
+        state: &StateView,
+    ) -> Result<Option<(Verdict, Vec<Answer>)>, DriveError> {
+        let shared = self.shared;
+        let folder = self.written_folder(task);
+        let enter = |cwd: &str| folder.enter(self.project().here().join(cwd));
+        let (question, record, context) =
+            self.evaluate_at(&task.at, &folder, view, &[], |scope, session| {
+                let judged = judge::Judged { plan: &shared.plan, step: task.step, scope, result, state };
+                judged.question(judge, session, enter)
+            })?;
+        self.define(&record, context)?;
+        let verdict = match question {
+            Err(verdict) => verdict,
+            Ok(question) => {
+                // What is judged is on disk before anybody hears of it: the action is not done again.
+                shared.wait_synced(view.as_of)?;
+                match self.answer(task, view, question)? {
+                    Some(verdict) => verdict,
+                    None => return Ok(None),
+                }
+            }
+        };
+        Ok(Some((verdict, record.computed)))
+    }
+
+    fn answer(
+        &self,
+        task: &Task,
+        view: &View,
+        mut question: Question,
+    ) -> Result<Option<Verdict>, DriveError> {
+        let mut cut_short = None;
+        if let Some(limit) = view.limit {
+            let left = limit.left(now());
+            if left.is_zero() {
+                return Ok(Some(Verdict::error(output::over(&limit).message)));
+            }
+            if question.resolved.timeout.is_none_or(|own| left < own) {
+                question.resolved.timeout = Some(left);
+                cut_short = Some(limit);
+            }
+        }
+        let resolved = &question.resolved;
+        let Act::Agent { agent, command, message } = &resolved.act else { return Ok(None) };
+        let failed = |why: &str| Verdict::error(eco_format!("the judge `{agent}` gave no answer: {why}"));
+        let ended = match self.run(task, &self.agent_spec(task, resolved, command, message)) {
+            Ok(ended) => ended,
+            Err(failure) => return Ok(Some(failed(&failure.message))),
+        };
+        if ended.how == How::Cancelled {
+            return Ok(None);
+        }
+        let texts = Texts::of(&ended);
+        let failure = match (ended.how, cut_short) {
+            (How::TimedOut, Some(limit)) => Some(output::over(&limit)),
+            (how, _) => output::ending(how, resolved.timeout, resolved.max_output),
+        };
+        Ok(Some(match (failure, &texts.stdout) {
+            (Some(failure), _) => {
+                let said = texts.stderr().map(|said| format!("; it says {}", excerpt(&said)));
+                failed(&format!("{}{}", failure.message, said.unwrap_or_default()))
+            }
+            (None, Err(failure)) => failed(&failure.message),
+            (None, Ok(text)) => question.answered(text),
+        }))
     }
 }

@@ -247,6 +247,7 @@ fn judged_entries(judged: &Judged) -> Entries {
         ("print", hash(&judged.print)),
     ];
     entries.extend(judged.confidence.as_ref().map(|sure| ("confidence", datum(&Datum::Here(sure.clone())))));
+    entries.extend(judged.measured.as_ref().map(|one| ("measured", datum(&Datum::Here(one.clone())))));
     entries.extend(judged.to.as_ref().map(|to| ("to", text(to))));
     entries
 }
@@ -255,7 +256,7 @@ fn read_judged(reader: &mut Reader<'_>) -> Read<Judged> {
     let words = |value: &Value| value.as_str().map(EcoString::from).ok_or("it is not a text".to_owned());
     let here = |datum: Datum| match datum {
         Datum::Here(value) => Ok(value),
-        Datum::Stored { .. } => Err("`confidence` is not here".to_owned()),
+        Datum::Stored { .. } => Err("a number is not here".to_owned()),
     };
     Ok(Judged {
         as_of: reader.count("as_of")?,
@@ -264,6 +265,7 @@ fn read_judged(reader: &mut Reader<'_>) -> Read<Judged> {
         confidence: reader.optional("confidence").map(read_datum).transpose()?.map(here).transpose()?,
         reason: reader.text("reason")?.into(),
         details: read_datum(reader.value("details")?)?,
+        measured: reader.optional("measured").map(read_datum).transpose()?.map(here).transpose()?,
         to: reader.optional("to").map(words).transpose()?,
         print: reader.hash("print")?,
     })

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use ecow::{EcoString, eco_format};
 use threadline_flow::model::{Shape, Terminal};
 use threadline_flow::plan::{Read, VISIT};
+use threadline_lang::Value;
 
 use super::{Frame, Machine, Names, Pause, Phase, STEPS};
 use crate::event::{Bounds, Judged, LoopEnd, LoopReason, Millis, Seq};
@@ -30,6 +31,8 @@ pub(super) struct Walk {
     visits: BTreeMap<usize, u64>,
     /// How often the state has followed itself.
     in_a_row: u64,
+    /// The number that each state measured the last time.
+    measured: BTreeMap<usize, Value>,
     /// The execution of the state it is in.
     at: EcoString,
     /// Where it ended, and why.
@@ -92,6 +95,7 @@ impl Machine {
             iteration: 0,
             visits: BTreeMap::new(),
             in_a_row: 0,
+            measured: BTreeMap::new(),
             at: EcoString::new(),
             ended: None,
             kept_from: None,
@@ -176,6 +180,9 @@ impl Machine {
             let Names { captured, earlier, verdicts, .. } = &mut scope.names;
             let known = |seq: &Seq| captured.values().chain(earlier.values()).any(|known| known == seq);
             verdicts.retain(|seq, _| Some(*seq) == last || known(seq));
+        }
+        if let (Some(measured), Some(walk)) = (&judged.measured, self.walk_mut()) {
+            walk.measured.insert(from, measured.clone());
         }
         let step = self.plan.lists[STEPS as usize].steps[from];
         let terminal = self.plan.steps[step as usize].step.state.as_ref().and_then(|state| state.terminal);
@@ -297,6 +304,7 @@ impl Machine {
         let mut view = self.last_state()?;
         if let Some(position) = position {
             view.name = self.plan.lists[STEPS as usize].word(position);
+            view.measured = self.walk().and_then(|walk| walk.measured.get(&position).cloned());
         }
         Some(view)
     }
@@ -306,7 +314,13 @@ impl Machine {
         let walk = self.walk()?;
         let name = walk.at.split(VISIT).next().unwrap_or_default().into();
         let elapsed_ms = self.time.saturating_sub(walk.since).max(0);
-        Some(StateView { name, iteration: walk.iteration, elapsed_ms, in_a_row: walk.in_a_row })
+        Some(StateView {
+            name,
+            iteration: walk.iteration,
+            elapsed_ms,
+            in_a_row: walk.in_a_row,
+            measured: None,
+        })
     }
 
     /// What names stood for before, and the verdicts on what is read.

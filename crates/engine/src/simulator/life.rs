@@ -408,6 +408,7 @@ impl<'s> Life<'s> {
             confidence: None,
             reason: EcoString::new(),
             details: Datum::Here(Value::NULL),
+            measured: None,
             to,
             print: Hash::of(&luck.to_le_bytes()),
         };

@@ -4,6 +4,7 @@
 //! costs nothing more. Members of `all` and `any` and the branches of `when` are evaluated only as far as they are
 //! needed; keys side by side are all looked at when the answer is explained, so that every reason is there at once.
 
+mod compare;
 mod distinct;
 mod record;
 mod sentence;
@@ -26,6 +27,7 @@ use crate::operand::{self, Prepared, Why};
 use crate::path::{Path, Step};
 use crate::table::{Named, Op};
 use crate::tree::{Answer, Outcome, STEP, Tree};
+pub use compare::{BadComparison, Comparison};
 use record::{Lines, Record, Silent};
 
 /// The evaluation of expectations against one actual document.
@@ -72,6 +74,8 @@ struct Trail<'t> {
 #[derive(Clone, Copy)]
 enum TrailStep<'t> {
     Root,
+    /// What somebody calls the document.
+    Named(&'t str),
     Path(&'t Path),
     Key(&'t str),
     Index(usize),
@@ -97,6 +101,7 @@ impl<'t> Trail<'t> {
         }
         match self.step {
             TrailStep::Root => {}
+            TrailStep::Named(name) => out.push_str(name),
             TrailStep::Path(path) => path.steps().iter().for_each(|step| step.write(out)),
             TrailStep::Key(name) => crate::path::write_key(name, out),
             // Writing into a text cannot fail.
@@ -391,22 +396,12 @@ impl<'a, 'w> Evaluation<'a, 'w> {
             }
         };
         let result = match operand {
-            Ok((prepared, _)) => self.apply(test.named, prepared, subject),
+            Ok((prepared, _)) => apply(test.named, prepared, subject, &mut self.scratch),
             Err(_) => Err(Failed::Missing),
         };
         let answer = answer_of(result, test.named.negated);
         record.line(|| sentence::test(answer, node, test.named, operand, subject, at.text(), result));
         answer
-    }
-
-    fn apply(&mut self, named: Named, prepared: &Prepared, subject: Subject<'_>) -> Result<bool, Failed> {
-        match (subject, named.operator.op, prepared) {
-            (Subject::Value(value), op, _) => {
-                operand::holds(op, prepared, value, &mut self.scratch).map_err(Failed::Why)
-            }
-            (Subject::Missing(..), Op::Exists, Prepared::Bool(asked)) => Ok(!asked),
-            (Subject::Missing(..), ..) => Err(Failed::Missing),
-        }
     }
 
     /// An operand with its references resolved: once, however many items it is compared with.
@@ -615,6 +610,20 @@ impl<'a, 'w> Evaluation<'a, 'w> {
 enum Failed {
     Missing,
     Why(Why),
+}
+
+/// What an operator says of a value, before `not-`.
+fn apply(
+    named: Named,
+    prepared: &Prepared,
+    subject: Subject<'_>,
+    scratch: &mut String,
+) -> Result<bool, Failed> {
+    match (subject, named.operator.op, prepared) {
+        (Subject::Value(value), op, _) => operand::holds(op, prepared, value, scratch).map_err(Failed::Why),
+        (Subject::Missing(..), Op::Exists, Prepared::Bool(asked)) => Ok(!asked),
+        (Subject::Missing(..), ..) => Err(Failed::Missing),
+    }
 }
 
 fn answer_of(result: Result<bool, Failed>, negated: bool) -> Answer {

@@ -51,6 +51,8 @@ pub struct Key {
     pub required: bool,
     /// The actions of the steps it goes with; all when empty.
     pub on: &'static [ActionName],
+    /// The values of `type` beside it that it goes with; all when empty.
+    pub types: &'static [&'static str],
     /// One line for the reference.
     pub doc: &'static str,
 }

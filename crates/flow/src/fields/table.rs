@@ -6,7 +6,7 @@ use super::ActionName::{
 use super::{ActionName, Base, Choice, Form, Key, Kind, Object};
 
 const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Key {
-    Key { name, also: &[], kind, default: None, required: false, on: &[], doc }
+    Key { name, also: &[], kind, default: None, required: false, on: &[], types: &[], doc }
 }
 
 const fn choice(name: &'static str, doc: &'static str) -> Choice {
@@ -28,6 +28,10 @@ impl Key {
 
     const fn on(self, on: &'static [ActionName]) -> Self {
         Self { on, ..self }
+    }
+
+    const fn types(self, types: &'static [&'static str]) -> Self {
+        Self { types, ..self }
     }
 }
 
@@ -425,24 +429,124 @@ const EVALUATORS: &[Choice] = &[
     choice("exit_code", "0 is `yes`, 1 is `no`, everything else an error"),
     choice("outcome", "`yes` when the action did well, `no` when a loop that it called came to a bad end"),
     choice("expression", "true is `yes`, false is `no`, a text is the verdict itself"),
+    choice("output_numeric", "`yes` when the number that the output is compares so, else `no`"),
+    choice("output_json", "`yes` when a value of JSON output compares so, else `no`"),
+    choice(
+        "output_contains",
+        "`yes` when the output contains a text or matches a regular expression, else `no`",
+    ),
+    choice(
+        "convergence",
+        "`target`, `progress` or `stall`, by a number and the one that the state came to before",
+    ),
+    choice("classify", "the last line of the output that is not empty is the verdict"),
+    choice("expect", "`yes` when what the state left meets an expectation, else `no`"),
+    choice("agent", "a judge answers with one of `verdicts`, how sure that is, and why")
+        .also(&["llm_structured"]),
 ];
 
 /// How a state is judged.
 pub(crate) static EVALUATE: Object = Object {
     name: "evaluate",
     title: "an evaluation",
-    doc: "what the verdict of a state is made of; what cannot be determined is `error`",
+    doc: "what the verdict of a state is made of; what cannot be determined is `error`. References may stand in every \
+          text and value",
     keys: &[
-        key("type", Kind::Fixed(Form::OneOf(EVALUATORS)), "how it is found").required(),
         key(
-            "yes_codes",
-            Kind::List(&Kind::Fixed(Form::Count(0))),
-            "of `exit_code`: the codes that mean `yes`",
+            "type",
+            Kind::Fixed(Form::OneOf(EVALUATORS)),
+            "how it is found; `expression`, `expect`, `pattern`, `path` and `prompt` alone say it too",
+        ),
+        key("source", Kind::Value, "what is looked at in place of the output, or of the exit code").types(&[
+            "exit_code",
+            "output_numeric",
+            "output_json",
+            "output_contains",
+            "convergence",
+            "classify",
+            "expect",
+            "agent",
+        ]),
+        key(
+            "any_exit_code",
+            BOOL,
+            "whether the output of a command counts that ended with an exit code other than 0; else that is an error",
         )
-        .default("[0]"),
-        key("no_codes", Kind::List(&Kind::Fixed(Form::Count(0))), "of `exit_code`: the codes that mean `no`")
-            .default("[1]"),
-        key("expression", Kind::Expression, "of `expression`: what is evaluated; it may read `result`"),
+        .default("false")
+        .types(&["output_numeric", "output_json", "output_contains", "convergence", "classify", "expect"]),
+        key("yes_codes", Kind::List(&Kind::Fixed(Form::Count(0))), "the codes that mean `yes`")
+            .default("[0]")
+            .types(&["exit_code"]),
+        key("no_codes", Kind::List(&Kind::Fixed(Form::Count(0))), "the codes that mean `no`")
+            .default("[1]")
+            .types(&["exit_code"]),
+        key("expression", Kind::Expression, "what is evaluated; it may read `result`").types(&["expression"]),
+        key(
+            "operator",
+            Kind::Text,
+            "how the value is compared: `eq`, `ne`, `gt`, `gte`, `lt`, `lte` or another operator of expectations, also \
+             `>=` and the like",
+        )
+        .default("eq")
+        .types(&["output_numeric", "output_json"]),
+        key(
+            "target",
+            Kind::Value,
+            "what the value is compared with, or should come to; one that asks `exists` and the like needs none",
+        )
+        .types(&["output_numeric", "output_json", "convergence"]),
+        key(
+            "key",
+            Kind::Text,
+            "the name before the number: of `errors=3` or `errors: 3` the last one. Without it the output is a number, \
+             or the last number behind any name is taken",
+        )
+        .types(&["output_numeric", "convergence"]),
+        key("path", Kind::Text, "the value of the document, as `a.b[0].c` or as JSONPath `$.a`; all of it without one")
+            .types(&["output_json"]),
+        key("pattern", Kind::Text, "what is looked for: a text, or a regular expression `/pattern/flags`")
+            .types(&["output_contains"]),
+        key(
+            "regex",
+            BOOL,
+            "whether patterns are regular expressions; when it is left out those between slashes are",
+        )
+        .types(&["output_contains"]),
+        key("negate", BOOL, "whether `yes` is that the pattern is not there")
+            .default("false")
+            .types(&["output_contains"]),
+        key(
+            "error_patterns",
+            Kind::Either(&[Kind::Text, Kind::List(&Kind::Text)]),
+            "patterns that make it an error when one of them is there",
+        )
+        .types(&["output_contains"]),
+        key("tolerance", Kind::Value, "how far from the target is near enough")
+            .default("0")
+            .types(&["convergence"]),
+        key(
+            "direction",
+            Kind::Text,
+            "`minimize`, `maximize`, or `toward` from either side; what has passed the target has reached it",
+        )
+        .default("toward")
+        .types(&["convergence"]),
+        key("previous", Kind::Value, "the number before, in place of the one that this state came to the last time")
+            .types(&["convergence"]),
+        key("verdicts", Kind::List(&Kind::Fixed(Form::Name)), "the verdicts that there are; another is an error")
+            .types(&["classify", "agent"]),
+        key("expect", Kind::Expectation, "what must hold of `value`, `output`, `exit_code` and `meta`")
+            .types(&["expect"]),
+        key("agent", Kind::Fixed(Form::Name), "who is asked").default("claude").types(&["agent"]),
+        key(
+            "prompt",
+            Kind::Text,
+            "what is asked; what is looked at stands below it, unless it reads `result` itself",
+        )
+        .types(&["agent"]),
+        key("min_confidence", Kind::Value, "from 0 to 1: a verdict that is less sure is `uncertain`")
+            .types(&["agent"]),
+        key("timeout", Kind::Setting(Form::Duration), "how long the judge may take").types(&["agent"]),
     ],
     base: None,
 };

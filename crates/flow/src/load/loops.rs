@@ -7,13 +7,10 @@ use ecow::EcoString;
 use threadline_lang::Type;
 
 use super::Steps;
-use super::read::{Fields, Found, Loader, Place, head, shown, span_of};
+use super::read::{Fields, Found, Loader, Place, head};
 use crate::checks::Check;
-use crate::fields::{ActionName, EVALUATE, ROUTE, STATE};
-use crate::forms;
-use crate::model::{
-    Action, Evaluate, Evaluator, Field, Loop, Routes, Setting, Shape, State, Target, Terminal,
-};
+use crate::fields::{ActionName, ROUTE, STATE};
+use crate::model::{Action, Field, Loop, Routes, Setting, Shape, State, Target, Terminal};
 use crate::plan;
 
 /// The keys of a file that only a loop has, beside `states`.
@@ -93,7 +90,7 @@ impl Loader {
         let origin = place.origin();
         let fields = self.fields(place, &STATE)?;
         let action = self.state_action(&fields);
-        let evaluate = self.evaluate(&fields);
+        let evaluate = self.evaluate(&fields, action.as_ref());
         let routes = self.routes(&fields);
         let terminal = match self.choice(&fields, "terminal") {
             Some("success") => Some(Terminal::Success),
@@ -162,50 +159,6 @@ impl Loader {
                 Some(Action::Shell { text: place.field(text), interpolate })
             }
         }
-    }
-
-    // ---- verdicts --------------------------------------------------------------------------------------
-
-    fn evaluate(&mut self, fields: &Fields<'_>) -> Option<Evaluate> {
-        let place = fields.get("evaluate")?;
-        let origin = place.origin();
-        let short = place.node.value.as_object().is_none();
-        let inner = if short {
-            Fields::none(place.clone(), &EVALUATE)
-        } else {
-            self.fields(place.clone(), &EVALUATE)?
-        };
-        let kind = if short {
-            self.choice_at(&place, "evaluate", EVALUATE.known("type").choices())?
-        } else {
-            self.choice(&inner, "type")?
-        };
-        let by = match kind {
-            "exit_code" => Evaluator::ExitCode {
-                yes: self.codes(&inner, "yes_codes"),
-                no: self.codes(&inner, "no_codes"),
-            },
-            "outcome" => Evaluator::Outcome,
-            _ => Evaluator::Expression(self.expression(&inner, "expression")?),
-        };
-        Some(Evaluate { by, source: None, origin })
-    }
-
-    fn codes(&mut self, fields: &Fields<'_>, key: &str) -> Vec<i64> {
-        let Some(place) = fields.get(key) else { return Vec::new() };
-        if self.list(&place, key).is_none() {
-            return Vec::new();
-        }
-        let mut codes = Vec::new();
-        for item in place.items() {
-            if let Some(code) = forms::count(&item.node.value).and_then(|code| i64::try_from(code).ok()) {
-                codes.push(code);
-            } else {
-                let message = format!("`{key}` takes exit codes, not {}", shown(&item.node.value));
-                self.problem(Check::WrongType.at(span_of(item.node), message));
-            }
-        }
-        codes
     }
 
     // ---- routes ----------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 //! Names are not looked up here: that is the plan's work.
 
 mod call;
+mod evaluate;
 mod graph;
 mod http;
 mod loops;

@@ -295,7 +295,11 @@ impl Loader {
     }
 
     /// What must hold of what the step left.
-    fn expectations(&mut self, fields: &Fields<'_>, action: &Action) -> Option<Field<Arc<Expectations>>> {
+    pub(super) fn expectations(
+        &mut self,
+        fields: &Fields<'_>,
+        action: &Action,
+    ) -> Option<Field<Arc<Expectations>>> {
         let place = fields.get("expect")?;
         let context = threadline_expect::Context {
             kind: Some(threadline_expect::Kind::Step),

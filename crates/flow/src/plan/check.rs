@@ -11,7 +11,7 @@ use threadline_lang::{
     Types, Undefined, Warning,
 };
 
-use threadline_expect::{Dynamic, Kind, reads_actual};
+use threadline_expect::{Dynamic, Expectations, Kind, reads_actual};
 
 use super::context::{OUTER, not_known};
 use super::graph::Link;
@@ -430,9 +430,20 @@ impl Checker<'_> {
     /// The names that an expectation reads: those of what the step left, and those that the step itself may read.
     fn expectations(&mut self, reader: Reader, step: &Step, reads: &mut Vec<Read>) {
         let Some(expect) = &step.expect else { return };
-        for dynamic in expect.of.dynamics() {
-            // The expectation of a `foreach` is settled when its items have ended.
-            let late = dynamic.is_late(STEP) || matches!(step.action, Action::ForEach(_));
+        // The expectation of a `foreach` is settled when its items have ended.
+        self.expected(reader, &expect.of, matches!(step.action, Action::ForEach(_)), reads);
+    }
+
+    /// The names that an expectation reads; whether all of them are read when the step has ended.
+    pub(super) fn expected(
+        &mut self,
+        reader: Reader,
+        expectations: &Expectations,
+        all_late: bool,
+        reads: &mut Vec<Read>,
+    ) {
+        for dynamic in expectations.dynamics() {
+            let late = dynamic.is_late(STEP) || all_late;
             let field = match &dynamic {
                 Dynamic::Value(field) => Readable::Expected(field),
                 Dynamic::Expression(field) => Readable::ExpectedCondition(field),
@@ -470,7 +481,7 @@ impl Checker<'_> {
         true
     }
 
-    fn known_agent(&mut self, agent: &Field<EcoString>) {
+    pub(super) fn known_agent(&mut self, agent: &Field<EcoString>) {
         let agents = &self.plan.workflow.agents;
         if agents.iter().any(|known| known.name == agent.of) {
             return;
@@ -915,7 +926,7 @@ fn of_retry(retry: &Retry) -> impl Iterator<Item = Readable<'_>> {
     attempts.into_iter().chain(pauses.into_iter().filter_map(|pause| dynamic(pause, Form::Duration)))
 }
 
-fn dynamic<T>(setting: &Setting<T>, form: Form) -> Option<Readable<'_>> {
+pub(super) fn dynamic<T>(setting: &Setting<T>, form: Form) -> Option<Readable<'_>> {
     match setting {
         Setting::Fixed(_) => None,
         Setting::Dynamic(document) => Some(Readable::Setting(document, form)),

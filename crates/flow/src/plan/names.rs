@@ -75,6 +75,8 @@ const JUDGED: Fields = &[
     ("duration_ms", None),
     ("verdict", Some(Type::Text)),
     ("confidence", None),
+    ("reason", None),
+    ("evidence", None),
     ("details", None),
 ];
 /// What is known of the state and of the loop.

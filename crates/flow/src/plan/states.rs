@@ -3,9 +3,10 @@
 use ecow::EcoString;
 use threadline_lang::diag::{Span, nearest};
 
-use super::check::{Checker, Readable, Reader};
+use super::check::{Checker, Readable, Reader, dynamic};
 use super::{Read, SELF, States, Ways};
 use crate::checks::Check;
+use crate::fields::Form;
 use crate::model::{Evaluator, Routes, Shape, Step, Target};
 
 impl Checker<'_> {
@@ -64,6 +65,11 @@ impl Checker<'_> {
         for field in evaluated(step) {
             self.field(reader, field, reads);
         }
+        match step.evaluator() {
+            Some(Evaluator::Expect(expect)) => self.expected(reader, &expect.of, false, reads),
+            Some(Evaluator::Agent(judge)) => self.known_agent(&judge.agent),
+            _ => {}
+        }
         for (condition, _) in &state.routes.conditions {
             self.field(reader, Readable::Condition(condition), reads);
         }
@@ -91,9 +97,14 @@ fn evaluated(step: &Step) -> Vec<Readable<'_>> {
         return Vec::new();
     };
     let mut fields: Vec<Readable<'_>> = evaluate.source.iter().map(Readable::Value).collect();
+    fields.extend(evaluate.by.values().into_iter().map(Readable::Value));
     match &evaluate.by {
-        Evaluator::ExitCode { .. } | Evaluator::Outcome => {}
         Evaluator::Expression(expression) => fields.push(Readable::Expression(expression)),
+        Evaluator::Agent(judge) => {
+            fields.extend(judge.prompt.iter().map(Readable::Text));
+            fields.extend(judge.timeout.iter().filter_map(|timeout| dynamic(timeout, Form::Duration)));
+        }
+        _ => {}
     }
     fields
 }

@@ -3,11 +3,19 @@
 //! Pure: what is looked at was loaded before. What cannot be determined is the verdict `error`, with the reason; no
 //! route but that for errors takes it.
 
-use ecow::{EcoString, eco_format};
-use threadline_flow::model::{Evaluator, Shape, Step};
-use threadline_flow::plan::{Plan, StepNumber, Ways};
-use threadline_lang::{Entry, Envelope, Error, Scope, Session, Value};
+mod ask;
+mod convergence;
+mod output;
 
+use ecow::{EcoString, eco_format};
+use threadline_flow::model::{Evaluate, Evaluator, Field, Shape, Step};
+use threadline_flow::plan::{Plan, StepNumber, Ways};
+use threadline_lang::{Document, Entry, Envelope, Error, Scope, Session, Value};
+
+pub use ask::Question;
+pub use convergence::{Converging, verdict as convergence};
+
+use crate::evaluate::FieldErrors;
 use crate::event::ERROR;
 use crate::hash::Hash;
 use crate::view::StateView;
@@ -23,6 +31,8 @@ pub struct Verdict {
     pub reason: EcoString,
     /// What it was made of, an object.
     pub details: Value,
+    /// The number that was measured, where it will be compared with the next.
+    pub measured: Option<Value>,
 }
 
 /// A verdict, and where it leads.
@@ -39,7 +49,7 @@ pub struct Judgement {
 impl Verdict {
     fn new(verdict: impl Into<EcoString>, reason: impl Into<EcoString>) -> Self {
         let details = Value::object([]).unwrap_or_default();
-        Self { verdict: verdict.into(), confidence: None, reason: reason.into(), details }
+        Self { verdict: verdict.into(), confidence: None, reason: reason.into(), details, measured: None }
     }
 
     /// Nothing can be said.
@@ -80,23 +90,66 @@ impl Judged<'_> {
         &self.plan.steps[self.step as usize].step
     }
 
-    /// The verdict.
+    /// The verdict. That of a judge is found by asking, [`Judged::question`].
     pub fn verdict(&self, session: &mut Session<'_>) -> Verdict {
-        let step = self.step();
-        match step.evaluator() {
-            None | Some(Evaluator::Outcome) => self.by_outcome(),
-            Some(Evaluator::ExitCode { yes, no }) => self.by_exit_code(yes, no),
-            Some(Evaluator::Expression(expression)) => {
-                if let Some(failed) = self.failed() {
-                    return failed;
-                }
-                session.set_origin(Some(expression.origin.clone()));
-                match expression.of.value(self.scope, session) {
-                    Err(error) => not_evaluable(&error),
-                    Ok(value) => of_value(&value, expression.of.source()),
-                }
-            }
+        self.found(session).unwrap_or_else(|error| error)
+    }
+
+    /// The verdict, or the error that it is.
+    fn found(&self, session: &mut Session<'_>) -> Result<Verdict, Verdict> {
+        let Some(evaluator) = self.step().evaluator() else { return Ok(self.by_outcome()) };
+        if let Evaluator::Outcome = evaluator {
+            return Ok(self.by_outcome());
         }
+        if let Some(failed) = self.failed() {
+            return Err(failed);
+        }
+        match evaluator {
+            Evaluator::Outcome => Ok(self.by_outcome()),
+            Evaluator::ExitCode { yes, no } => self.by_exit_code(yes, no, session),
+            Evaluator::Expression(expression) => {
+                session.set_origin(Some(expression.origin.clone()));
+                let value =
+                    expression.of.value(self.scope, session).map_err(|error| not_evaluable(&error))?;
+                Ok(of_value(&value, expression.of.source()))
+            }
+            Evaluator::Numeric { key, compared } => self.by_number(key.as_ref(), compared, session),
+            Evaluator::Json { path, compared } => self.by_json(path.as_ref(), compared, session),
+            Evaluator::Contains(contains) => self.by_pattern(contains, session),
+            Evaluator::Convergence(convergence) => self.by_convergence(convergence, session),
+            Evaluator::Classify { verdicts } => self.by_last_line(verdicts, session),
+            Evaluator::Expect(expect) => self.by_expectation(&expect.of, session),
+            Evaluator::Agent(_) => Err(Verdict::error("nobody was asked")),
+        }
+    }
+
+    fn evaluate(&self) -> Option<&Evaluate> {
+        self.step().state.as_ref().and_then(|state| state.evaluate.as_ref())
+    }
+
+    /// The value of a field; without one the verdict is an error.
+    fn value(&self, field: &Field<Document>, session: &mut Session<'_>) -> Result<Value, Verdict> {
+        session.set_origin(Some(field.origin.clone()));
+        field.of.resolve(self.scope, session).map_err(|errors| {
+            let why: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            let key = field.origin.path.rsplit('.').next().unwrap_or_default();
+            Verdict::error(eco_format!("`{key}` has no value: {}", why.join("; ")))
+        })
+    }
+
+    fn optional(
+        &self,
+        field: Option<&Field<Document>>,
+        session: &mut Session<'_>,
+    ) -> Result<Option<Value>, Verdict> {
+        field.map(|field| self.value(field, session)).transpose()
+    }
+
+    /// Why fields have no value.
+    fn unresolved(&self, errors: &FieldErrors) -> Verdict {
+        let text = self.plan.workflow.file.text();
+        let why: Vec<String> = errors.iter().map(|error| error.problem(text).message).collect();
+        Verdict::error(why.join("; "))
     }
 
     /// Where a verdict leads, and why when that is nowhere.
@@ -151,6 +204,8 @@ impl Judged<'_> {
         let own = [
             (EcoString::from("verdict"), Value::from(verdict.verdict.as_str())),
             ("confidence".into(), verdict.confidence.clone().unwrap_or_default()),
+            ("reason".into(), Value::from(verdict.reason.as_str())),
+            ("evidence".into(), verdict.details.get("evidence").cloned().unwrap_or_default()),
             ("details".into(), verdict.details.clone()),
         ];
         let also = Value::object(fields.chain(own)).ok();
@@ -196,12 +251,23 @@ impl Judged<'_> {
         self.failed().unwrap_or_else(|| Verdict::of(true, reason))
     }
 
-    fn by_exit_code(&self, yes: &[i64], no: &[i64]) -> Verdict {
-        if let Some(failed) = self.failed() {
-            return failed;
-        }
-        let Some(code) = self.meta("exit_code").and_then(Value::as_i64) else {
-            return Verdict::error("there is no exit code");
+    fn by_exit_code(&self, yes: &[i64], no: &[i64], session: &mut Session<'_>) -> Result<Verdict, Verdict> {
+        let source = self.evaluate().and_then(|evaluate| evaluate.source.as_ref());
+        let code = match self.optional(source, session)? {
+            Some(value) => {
+                let number = threadline_flow::model::number("source", &value).map_err(Verdict::error)?;
+                let unfit = || {
+                    Verdict::error(eco_format!(
+                        "`source` is {}, which is no exit code",
+                        Value::from(number.clone())
+                    ))
+                };
+                number.as_i64().ok_or_else(unfit)?
+            }
+            None => {
+                let code = self.meta("exit_code").and_then(Value::as_i64);
+                code.ok_or_else(|| Verdict::error("there is no exit code"))?
+            }
         };
         let (yes, no) = (if yes.is_empty() { &[0] } else { yes }, if no.is_empty() { &[1] } else { no });
         let reason = eco_format!("exit code {code}");
@@ -212,7 +278,7 @@ impl Judged<'_> {
         } else {
             Verdict::error(eco_format!("exit code {code} is neither yes nor no"))
         };
-        verdict.with_details([("exit_code".into(), Value::from(code))])
+        Ok(verdict.with_details([("exit_code".into(), Value::from(code))]))
     }
 }
 
@@ -225,6 +291,11 @@ fn of_value(value: &Value, source: &str) -> Verdict {
         (None, Some(text)) if !text.trim().is_empty() => Verdict::new(text.trim(), reason),
         _ => Verdict::error(eco_format!("{reason}, which is no verdict")),
     }
+}
+
+/// Words in a sentence.
+fn listed(words: &[EcoString]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }
 
 fn not_evaluable(error: &Error) -> Verdict {

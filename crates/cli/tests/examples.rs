@@ -152,7 +152,8 @@ fn killed_after(name: &str, events: usize) -> bool {
         return false;
     }
     // A loop that has just been stopped by a limit would go on, and one that failed has ended.
-    let shown = project.run_line("threadline show last --json").stdout;
+    let is_loop = name.starts_with("loop-");
+    let shown = if is_loop { project.run_line("threadline show last --json").stdout } else { String::new() };
     let ends = shown.lines().filter(|line| line.contains(r#""run_ended""#) && !line.contains(r#""run":"#));
     if ends.into_iter().any(|end| end.contains(r#""reason":"#) && !end.contains(r#""outcome":"completed""#)) {
         return true;

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use threadline_lang::Undefined;
+use threadline_lang::{Undefined, Value};
+use threadline_runner::locks::Patience;
 
 /// Runs workflows of shell tools and agents: every value typed, checked, safe and traceable, every run durable.
 #[derive(Parser)]
@@ -603,12 +604,24 @@ pub(crate) struct Watch {
     /// Show every resolved reference on stderr, as text or JSON lines
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
     pub(crate) trace_variables: Option<Trace>,
+    /// Wait for what other runs have in their `locks`, without end or at most so long
+    #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true, value_parser = parse_wait,
+        default_missing_value = "")]
+    pub(crate) wait: Option<Patience>,
     /// Print every event as a line of JSON
     #[arg(long)]
     pub(crate) json: bool,
     /// Print at the end what the run cost, as a line of JSON on stderr
     #[arg(long)]
     pub(crate) stats: bool,
+}
+
+fn parse_wait(text: &str) -> Result<Patience, String> {
+    if text.is_empty() {
+        return Ok(Patience::Forever);
+    }
+    let time = threadline_flow::forms::duration(&Value::from(text));
+    time.map(Patience::For).ok_or_else(|| "a duration such as `30s` or `5m`".to_owned())
 }
 
 fn parse_jobs(text: &str) -> Result<usize, String> {

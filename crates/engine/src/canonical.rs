@@ -29,6 +29,9 @@ impl Resolved {
         }
         text.optional("cwd", self.cwd.as_deref());
         text.number("timeout", self.timeout.map_or(0, |timeout| timeout.as_millis()));
+        if let Some(idle) = self.idle_timeout {
+            text.number("idle_timeout", idle.as_millis());
+        }
         text.number("max_output", u128::from(self.max_output));
         let retry = &self.retry;
         text.number("attempts", u128::from(retry.attempts));
@@ -167,6 +170,7 @@ mod tests {
             env: env.iter().map(|(name, value)| ((*name).into(), value.map(str::to_owned))).collect(),
             cwd: None,
             timeout: None,
+            idle_timeout: None,
             max_output: MAX_OUTPUT,
             retry: RetryPlan::ONCE,
             expect: None,

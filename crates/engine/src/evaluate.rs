@@ -35,6 +35,8 @@ pub struct Resolved {
     pub cwd: Option<String>,
     /// How long it may take.
     pub timeout: Option<Duration>,
+    /// How long it may print nothing.
+    pub idle_timeout: Option<Duration>,
     /// How much it may print, per stream.
     pub max_output: u64,
     /// When it is tried again.
@@ -51,6 +53,7 @@ impl Resolved {
             env,
             cwd: None,
             timeout: None,
+            idle_timeout: None,
             max_output: MAX_OUTPUT,
             retry: RetryPlan::ONCE,
             expect: None,
@@ -354,6 +357,21 @@ pub fn bounds(of: &model::Loop, scope: &Scope, session: &mut Session<'_>) -> Res
     if fields.errors.is_empty() { Ok(bounds) } else { Err(fields.errors) }
 }
 
+/// What no other run may use while one of this workflow is under way.
+pub fn locks(
+    workflow: &model::Workflow,
+    scope: &Scope,
+    session: &mut Session<'_>,
+) -> Result<Vec<(Origin, String)>, FieldErrors> {
+    let mut fields = Fields::new(scope, session);
+    let texts = workflow.locks.iter().filter_map(|lock| {
+        let text = fields.text(&lock.of, &lock.origin)?;
+        Some((lock.origin.clone(), text))
+    });
+    let texts = texts.collect();
+    if fields.errors.is_empty() { Ok(texts) } else { Err(fields.errors) }
+}
+
 /// Why a step's condition is what it is.
 pub fn explain_condition(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Option<Explanation> {
     step.when.as_ref().map(|when| {
@@ -376,6 +394,7 @@ pub fn resolve(
     let mut fields = Fields::new(scope, session);
     let (cwd, env) = fields.surroundings(plan, step, enter);
     let timeout = step.timeout.as_ref().and_then(|setting| fields.time_limit(setting));
+    let idle_timeout = step.idle_timeout.as_ref().and_then(|setting| fields.time_limit(setting));
     let max_output = step.max_output.as_ref().and_then(|setting| fields.size(setting));
     let retry = step.retry.as_ref().map_or(RetryPlan::ONCE, |retry| fields.retry(retry));
     let act = match &step.action {
@@ -421,7 +440,7 @@ pub fn resolve(
     match act {
         Some(act) if errors.is_empty() => {
             let max_output = max_output.unwrap_or(MAX_OUTPUT);
-            Ok(Resolved { act, env, cwd, timeout, max_output, retry, expect })
+            Ok(Resolved { act, env, cwd, timeout, idle_timeout, max_output, retry, expect })
         }
         _ => Err(errors),
     }

@@ -51,6 +51,8 @@ pub struct Workflow {
     pub computed: Vec<Computed>,
     /// `allow`
     pub allow: Allow,
+    /// `locks`: what no other run may use meanwhile.
+    pub locks: Vec<Field<Template>>,
     /// `imports`: what earlier runs exported.
     pub imports: Vec<Import>,
     /// `exports`: names that later runs and callers may read.
@@ -441,6 +443,8 @@ pub struct Step {
     pub format: CaptureFormat,
     /// `timeout`
     pub timeout: Option<Setting<Duration>>,
+    /// `idle_timeout`
+    pub idle_timeout: Option<Setting<Duration>>,
     /// `retry`
     pub retry: Option<Retry>,
     /// `on_crash`

@@ -19,11 +19,12 @@ use threadline_engine::view::RunNames;
 use threadline_flow::model::Workflow;
 use threadline_flow::plan::Plan;
 use threadline_lang::Value;
-use threadline_store::{Journal, Lease, NewRun, RunId, RunInfo, Store, StoreError};
+use threadline_store::{Holding, Journal, Lease, NewRun, RunId, RunInfo, Store, StoreError};
 
 use crate::again::{self, ImportError};
 use crate::bell::Bell;
 use crate::driver::{self, CalledNotice, DriveError, Ending, Notice, Setup, Shared, Waits, Within};
+use crate::locks::{self, Locked};
 use crate::output::{self, Failure};
 use crate::process::Environment;
 use crate::project::{Project, plain};
@@ -93,6 +94,11 @@ pub(crate) fn call(shared: &Shared<'_>, attempted: &Attempted<'_>) -> Result<Cam
             Err(failure) => return Ok(failed(failure, Vec::new())),
         };
     }
+    let _holding = match claimed(shared, attempted, &project, &run, &imports)? {
+        Claim::Holds(holding) => holding,
+        Claim::Failed(failure) => return Ok(failed(failure, Vec::new())),
+        Claim::Stopped => return Ok(Came::Stopped),
+    };
     let (lease, info, state) = match run {
         Run::Over(info, outcome, finished) => return over(shared, attempted, &info.id, outcome, finished),
         Run::New(id) => {
@@ -116,6 +122,63 @@ pub(crate) fn call(shared: &Shared<'_>, attempted: &Attempted<'_>) -> Result<Cam
         None => first(shared, attempted, &project, &info, imports)?,
     };
     drive(shared, attempted, &project, lease, &info, begin)
+}
+
+/// What came of what a called run wants for itself.
+enum Claim {
+    Holds(Holding),
+    Failed(Failure),
+    Stopped,
+}
+
+/// Takes what a called run is to have for itself.
+fn claimed(
+    shared: &Shared<'_>,
+    attempted: &Attempted<'_>,
+    project: &Project,
+    run: &Run,
+    imports: &Value,
+) -> Result<Claim, DriveError> {
+    let plan = attempted.plan;
+    let workflow = &plan.workflow.name;
+    if plan.workflow.locks.is_empty() || matches!(run, Run::Over(..)) {
+        return Ok(Claim::Holds(Holding::NOTHING));
+    }
+    let store = shared.journal.store();
+    let begun = match run {
+        Run::Going(info, _) => again::started(store.reader(), info)?.map(|started| (info, started)),
+        _ => None,
+    };
+    let run = match run {
+        Run::New(id) => id,
+        Run::Unbegun(info) | Run::Going(info, _) | Run::Over(info, ..) => &info.id,
+    };
+    let names = match &begun {
+        Some((info, started)) => again::names(store.reader(), info, started)?,
+        None => RunNames {
+            inputs: attempted.call.inputs.clone(),
+            imports: imports.clone(),
+            payload: Value::NULL,
+            workflow: workflow.clone(),
+            run: run.as_str().into(),
+            start_time: output::time(Timestamp::now()).to_string().into(),
+        },
+    };
+    let wanted = match locks::wanted(plan, &names, project) {
+        Ok(wanted) => wanted,
+        Err(problems) => {
+            let file = plan.workflow.file.name();
+            let messages: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
+            let message = format!("`locks` of `{file}`: {}", messages.join("; "));
+            return Ok(Claim::Failed(Failure::new("Workflow", message)));
+        }
+    };
+    let stop = shared.stop.child();
+    Ok(match locks::take(store, run, workflow, wanted, shared.patience, &stop, |_| {})? {
+        Locked::Taken(holding) => Claim::Holds(holding),
+        Locked::Held(taken) => Claim::Failed(Failure::new("Locked", locks::held(&taken, project))),
+        Locked::Stopped => Claim::Stopped,
+    })
 }
 
 /// The run of this attempt. After a resume that is the one that failed before, when it was given the same.
@@ -218,6 +281,7 @@ fn drive(
         trace: shared.trace,
         verbose: shared.verbose,
         in_flight: shared.in_flight,
+        patience: shared.patience,
         within: Some(Within {
             started: shared.started.clone(),
             env: environment(shared, attempted.resolved),

@@ -19,6 +19,7 @@ use threadline_lang::{Resolution, Scope, Value, Warning};
 use threadline_store::{Journal, JournalError, RunId, StoreError, Sync};
 
 use crate::execute::Executor;
+use crate::locks::Patience;
 use crate::placed::{Opened, has_worktrees};
 use crate::process::{Control, Environment, Stream};
 use crate::project::Project;
@@ -55,6 +56,8 @@ pub struct Setup<'a> {
     pub verbose: bool,
     /// What becomes of steps that were running when Threadline was killed, in place of what they say.
     pub in_flight: Option<OnCrash>,
+    /// How long called runs wait for what other runs have for themselves.
+    pub patience: Patience,
     /// What it is called in; none when somebody started it.
     pub within: Option<Within>,
     /// Is told everything that happens, in order.
@@ -171,7 +174,7 @@ fn drive(
 ) -> Result<Ending, DriveError> {
     let goes_on = matches!(first, What::Resumed { .. });
     let Setup { plan, journal, project, names, jobs, control, stop, trace, verbose, in_flight, .. } = setup;
-    let Setup { within, observer, .. } = setup;
+    let Setup { patience, within, observer, .. } = setup;
     let (events, ticket) = journal.append(now(), vec![(Instance::default(), first)], Sync::Now)?;
     // Whoever is told of a run can resume it.
     ticket.wait()?;
@@ -231,6 +234,7 @@ fn drive(
         waiting: Mutex::new(waiting),
         started,
         in_flight,
+        patience,
         given_jobs: jobs,
         jobs: jobs.unwrap_or(if is_graph { side_by_side() } else { MAX_JOBS }).max(1),
         opened: Opened::default(),
@@ -278,6 +282,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) started: RunId,
     /// What becomes of steps that were running when Threadline was killed, in place of what they say.
     pub(crate) in_flight: Option<OnCrash>,
+    /// How long called runs wait for what other runs have for themselves.
+    pub(crate) patience: Patience,
     /// How many steps may run at once, as the caller says.
     pub(crate) given_jobs: Option<usize>,
     jobs: usize,

@@ -828,6 +828,7 @@ impl<'s, 'a> Executor<'s, 'a> {
             cwd: self.folder(resolved),
             stdin,
             timeout: resolved.timeout,
+            idle_timeout: resolved.idle_timeout,
             max_output: resolved.max_output,
             grace: GRACE,
             spool: self.private_folder(),
@@ -927,7 +928,7 @@ impl Texts {
 fn failure(step: &Step, resolved: &Resolved, ended: &Ended) -> Option<Failure> {
     match ended.how {
         How::Exited(_) if step.expects_exit_code() => None,
-        how => output::ending(how, resolved.timeout, resolved.max_output),
+        how => output::ending(how, resolved.timeout, resolved.idle_timeout, resolved.max_output),
     }
 }
 

@@ -8,6 +8,7 @@
 //! - [`items`]: work items from wherever they come, selected in order and stored in chunks.
 //! - `called`: a step that calls a workflow, which is a run of its own.
 //! - [`again`]: a run of the journal, read again.
+//! - [`locks`]: what a run has for itself while it is driven.
 //! - [`process`]: children, started, fed, read and ended.
 //! - [`project`]: the folder that may be read and written, and where its store is.
 //! - [`world`]: computed values of the real world.
@@ -24,6 +25,7 @@ mod execute;
 mod http;
 pub mod items;
 mod judged;
+pub mod locks;
 pub mod output;
 mod placed;
 mod private;

@@ -29,10 +29,14 @@ impl Failure {
 }
 
 /// Every sort of failure, with what it means.
-pub const FAILURES: [(&str, &str); 16] = [
+pub const FAILURES: [(&str, &str); 17] = [
     ("ExitCode", "the program ended with another exit code than 0"),
     ("Signal", "the program was ended by a signal that was not Threadline's"),
-    ("Timeout", "the step took longer than its `timeout`, or its item or phase than theirs"),
+    (
+        "Timeout",
+        "the step took longer than its `timeout`, or printed nothing for its `idle_timeout`, or its item, phase or loop \
+         took longer than theirs",
+    ),
     ("OutputTooLarge", "the program printed more than `max_output`, or an answer is larger"),
     ("Start", "the program could not be started"),
     ("Format", "the output is not what `capture_format` says, or an answer is not what its type says"),
@@ -48,6 +52,7 @@ pub const FAILURES: [(&str, &str); 16] = [
     ("Input", "the source of a list gives no items"),
     ("Worktree", "the worktree of an item could not be used, or what it did could not be merged"),
     ("Workflow", "the workflow that the step called failed"),
+    ("Locked", "another run has what is in `locks` of the workflow that the step calls"),
     ("Expectation", "what it left is not what `expect` says, or cannot be compared with it"),
 ];
 
@@ -196,8 +201,16 @@ pub fn usage(ended: &Ended) -> Vec<(&'static str, Value)> {
     own
 }
 
+/// How the failure of a process that printed nothing begins.
+const SILENT: &str = "printed nothing for";
+
 /// Why a process did not end well, in words.
-pub fn ending(how: How, timeout: Option<std::time::Duration>, max_output: u64) -> Option<Failure> {
+pub fn ending(
+    how: How,
+    timeout: Option<std::time::Duration>,
+    idle_timeout: Option<std::time::Duration>,
+    max_output: u64,
+) -> Option<Failure> {
     Some(match how {
         How::Exited(0) => return None,
         How::Exited(code) => Failure::new("ExitCode", format!("exit code {code}{}", meaning(code))),
@@ -205,6 +218,10 @@ pub fn ending(how: How, timeout: Option<std::time::Duration>, max_output: u64) -
         How::TimedOut => {
             let time = timeout.map_or(String::new(), |time| format!(" after {}", spoken(time)));
             Failure::new("Timeout", format!("timed out{time}"))
+        }
+        How::Silent => {
+            let time = idle_timeout.map_or_else(|| "too long".to_owned(), spoken);
+            Failure::new("Timeout", format!("{SILENT} {time}"))
         }
         How::Cancelled => Failure::new("Cancelled", "stopped"),
         How::OutputTooLarge(stream) => {
@@ -227,6 +244,9 @@ pub(crate) fn over(limit: &Limit) -> Failure {
 pub(crate) fn name_limit(output: &mut Output, limit: &Limit) {
     let failure = over(limit);
     if output.meta.get("error_type").and_then(Value::as_str) != Some(failure.kind) {
+        return;
+    }
+    if output.meta.get("error").and_then(Value::as_str).is_some_and(|error| error.starts_with(SILENT)) {
         return;
     }
     let Some(meta) = output.meta.as_object() else { return };

@@ -168,6 +168,14 @@ impl Project {
         Ok(target)
     }
 
+    /// Where a path of the project leads, whether or not there is anything. A relative one is meant from the folder
+    /// that steps run in.
+    pub fn place(&self, name: &str) -> Result<PathBuf, FileError> {
+        let path = existing(&self.by_name(name, &self.here)?);
+        self.check(name, &path)?;
+        Ok(path)
+    }
+
     /// The path by its text alone, when it stays inside.
     fn by_name(&self, name: &str, from: &Path) -> Result<PathBuf, FileError> {
         if name.is_empty() || name.contains('\0') {

@@ -213,6 +213,7 @@ impl RealWorld<'_> {
             cwd: self.folder.path(),
             stdin,
             timeout: Some(timeout),
+            idle_timeout: None,
             max_output: MAX_FILE,
             grace: GRACE,
             spool: self.spool.clone(),
@@ -222,7 +223,7 @@ impl RealWorld<'_> {
         let how = match ended.how {
             How::Exited(0) => return Ok(ended),
             How::Exited(code) => format!("exit code {code}"),
-            How::TimedOut => format!("no end after {}", spoken(timeout)),
+            How::TimedOut | How::Silent => format!("no end after {}", spoken(timeout)),
             How::Signalled(signal) => format!("ended by signal {signal}"),
             How::Cancelled => "it was stopped".to_owned(),
             How::OutputTooLarge(_) => "it printed more than 64 MiB".to_owned(),

@@ -35,6 +35,7 @@
 //! upon. Opening the journal again finds everything that was ever acknowledged. Several processes may have one journal
 //! open, each driving runs of its own.
 
+mod claims;
 mod error;
 mod journal;
 mod lock;
@@ -50,6 +51,7 @@ mod value;
 pub mod wire;
 mod writer;
 
+pub use claims::{Claim, Claimed, Holding, Taken};
 pub use error::StoreError;
 pub use journal::{Journal, JournalError};
 pub use names::{BadHash, Hash, RunId, Seq};

@@ -1,7 +1,7 @@
 //! Where a journal is: a folder on disk or the memory of this process. Here are all its paths, its leases and the
 //! opening of its database.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, OpenFlags};
 
+use crate::claims::Claim;
 use crate::error::StoreError;
 use crate::lock::{self, LockedFile};
 use crate::log;
@@ -35,14 +36,22 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub struct MemoryDisk {
     connection: Shared,
     leases: Arc<Mutex<BTreeSet<RunId>>>,
+    pub(crate) claims: MemoryClaims,
 }
+
+/// What runs have for themselves, in memory.
+pub(crate) type MemoryClaims = Arc<Mutex<BTreeMap<RunId, Claim>>>;
 
 impl MemoryDisk {
     /// An empty disk.
     pub fn new() -> Result<Self, StoreError> {
         let connection = Connection::open_in_memory()?;
         schema::create(&connection)?;
-        Ok(Self { connection: Arc::new(Mutex::new(connection)), leases: Arc::default() })
+        Ok(Self {
+            connection: Arc::new(Mutex::new(connection)),
+            leases: Arc::default(),
+            claims: Arc::default(),
+        })
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use crate::claims::{Claim, Holding, Taken};
 use crate::error::StoreError;
 use crate::names::{Hash, RunId, Seq};
 use crate::place::{Hold, MemoryDisk, Place, locked};
@@ -99,6 +100,16 @@ impl Store {
         let hold = self.place.hold(run)?;
         let row = self.reader.row(run)?;
         Ok(self.driven(hold, run.clone(), row.number, row.run.root(), row.head))
+    }
+
+    /// Takes what a run is to have for itself, all of it or nothing. Of a run whose process died with a claim, `died`
+    /// is told, before that is taken over and while nobody can go on with that run.
+    pub fn claim(
+        &self,
+        claim: &Claim,
+        died: impl FnMut(&RunId),
+    ) -> Result<Result<Holding, Box<Taken>>, StoreError> {
+        self.place.claim(claim, died)
     }
 
     fn driven(&self, hold: Hold, id: RunId, number: i64, root: Hash, head: Head) -> Lease {

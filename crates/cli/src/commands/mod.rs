@@ -7,6 +7,7 @@ pub(crate) mod failed;
 pub(crate) mod graph;
 pub(crate) mod history;
 pub(crate) mod init;
+mod locked;
 pub(crate) mod migrate;
 pub(crate) mod preview;
 pub(crate) mod run;

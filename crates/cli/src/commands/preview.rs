@@ -195,6 +195,7 @@ impl<'p> Looking<'p, '_> {
             self.template(cwd);
         }
         self.setting(step.timeout.as_ref());
+        self.setting(step.idle_timeout.as_ref());
         self.setting(step.max_output.as_ref());
         if let Some(Retry { attempts, delay, max_delay, .. }) = &step.retry {
             self.setting(Some(attempts));

@@ -15,15 +15,15 @@ use threadline_lang::diag::nearest;
 use threadline_lang::source::SourceFile;
 use threadline_lang::{Limits, Number, PathStep, Type, Value, data};
 use threadline_runner::again::{self, ImportError};
-use threadline_runner::driver::{self, DriveError, Ending, Notice, Setup, Stop, Waits};
-use threadline_runner::process::{self, Control};
+use threadline_runner::driver::{self, DriveError, Ending, Notice, Setup, Waits};
+use threadline_runner::process;
 use threadline_runner::project::Project;
-use threadline_runner::signals::{Listener, State};
 use threadline_runner::values::Values;
 use threadline_store::{Journal, Lease, NewRun, Reader, RunId, Store, StoreError};
 
 use super::check::planned_with;
 use super::history::{History, cannot_start, of_journal, of_store, project, time_text};
+use super::locked::Signals;
 use super::{MAX_REPORTS, print};
 use crate::arguments::{InFlight, Resume, Run, Watch};
 use crate::exit::Failure;
@@ -32,7 +32,7 @@ use crate::progress::Progress;
 use crate::remarks::Remarks;
 use crate::report::{self, Report, Source};
 use crate::reporter::{How, Reporter};
-use crate::screen::{BETWEEN_DRAWINGS, Screen};
+use crate::screen::BETWEEN_DRAWINGS;
 use crate::{stats, stream};
 
 /// The time that processes of a killed run have to end.
@@ -62,6 +62,16 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
         file: name.clone(),
         started_at: started_at.clone(),
     };
+    let names = RunNames {
+        inputs: prepared.inputs,
+        imports,
+        payload,
+        workflow: prepared.plan.workflow.name.clone(),
+        run: id.as_str().into(),
+        start_time: started_at.into(),
+    };
+    let signals = Signals::listen(&call.watch);
+    let _holding = signals.take(&store, &new.id, &prepared.plan, &names, &project, &call.watch)?;
     let lease = store.create_run(new).map_err(|error| of_store(&error))?;
     let set: Result<Vec<_>, _> =
         prepared.set.iter().map(|(path, value)| Ok((path.clone(), store.datum(value)?))).collect();
@@ -74,9 +84,9 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
         workflow: prepared.plan.workflow.name.clone(),
         file: name.into(),
         text: store.put_text(&text).map_err(|error| of_store(&error))?,
-        inputs: store.datum(&prepared.inputs).map_err(|error| of_store(&error))?,
-        imports: store.datum(&imports).map_err(|error| of_store(&error))?,
-        payload: store.datum(&payload).map_err(|error| of_store(&error))?,
+        inputs: store.datum(&names.inputs).map_err(|error| of_store(&error))?,
+        imports: store.datum(&names.imports).map_err(|error| of_store(&error))?,
+        payload: store.datum(&names.payload).map_err(|error| of_store(&error))?,
         set: set.map_err(|error| of_store(&error))?,
         trust_set: call.what.trust_set,
         folder: project.here().display().to_string().into(),
@@ -85,19 +95,11 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
         files,
         caller: None,
     };
-    let names = RunNames {
-        inputs: prepared.inputs,
-        imports,
-        payload,
-        workflow: prepared.plan.workflow.name.clone(),
-        run: id.as_str().into(),
-        start_time: started_at.into(),
-    };
     let started = What::RunStarted(started);
     let progress = Progress::default();
     let journal = Journal::new(&store, lease);
     let (driven, failed) =
-        drive(journal, &project, prepared.plan, names, &call.watch, None, progress, |setup| {
+        drive(journal, &project, prepared.plan, names, signals, &call.watch, None, progress, |setup| {
             driver::begin(setup, started)
         });
     if call.watch.stats {
@@ -162,10 +164,13 @@ pub(crate) fn resume(call: &Resume) -> Result<(), Failure> {
         InFlight::Fail => OnCrash::Fail,
     });
     let History { plan, names, .. } = history;
+    let signals = Signals::listen(&watch);
+    let _holding = signals.take(&store, lease.run(), &plan, &names, &project, &watch)?;
     let journal = Journal::new(&store, lease);
-    let (driven, failed) = drive(journal, &project, plan, names, &watch, in_flight, progress, |setup| {
-        driver::resume(setup, fold.machine, context, call.failed)
-    });
+    let (driven, failed) =
+        drive(journal, &project, plan, names, signals, &watch, in_flight, progress, |setup| {
+            driver::resume(setup, fold.machine, context, call.failed)
+        });
     if watch.stats {
         stats::print(&store);
     }
@@ -215,6 +220,7 @@ fn drive<'a>(
     project: &'a Project,
     plan: Arc<Plan>,
     names: RunNames,
+    signals: Signals,
     watch: &Watch,
     in_flight: Option<OnCrash>,
     progress: Progress,
@@ -222,30 +228,17 @@ fn drive<'a>(
 ) -> (Result<Ending, DriveError>, usize) {
     // Where orphans cannot be adopted they are still found by their mark.
     let _ = process::adopt_orphans();
-    let (control, stop) = (Control::new(), Stop::default());
+    signals.begin();
+    let Signals { control, stop, screen, notes, to_print, listener: _listening, .. } = signals;
     let trace = watch.trace_variables;
     let how = How { verbose: watch.verbose, trace };
     let mut reporter = Reporter::new(Arc::clone(&plan), journal.run().as_str(), how, progress);
-    let screen = if watch.json || watch.verbose { None } else { Screen::of_stdout() };
     let is_drawn = screen.is_some();
     if let Some(screen) = screen {
         let values = Values::new(journal.store().reader(), journal.run().clone());
         reporter = reporter.live(screen, values);
     }
     let reporter = Arc::new(Mutex::new(reporter));
-    let (notes, to_print) = mpsc::channel();
-    let (asked, of_signals) = (stop.clone(), notes.clone());
-    // Without signals a run can still be killed and resumed.
-    let _listener = Listener::start(control.clone(), move |state| {
-        asked.ask();
-        if state == State::Stopping {
-            let note = "stopping: what runs comes to its end, nothing new begins; once more ends it";
-            // Where something is drawn, whoever draws makes place for it.
-            if !is_drawn || of_signals.send(Some(note)).is_err() {
-                report::print_note(note);
-            }
-        }
-    });
     let watcher = Arc::clone(&reporter);
     let observer: driver::Observer<'a> = if watch.json {
         let plan = Arc::clone(&plan);
@@ -270,6 +263,7 @@ fn drive<'a>(
         trace: trace.is_some(),
         verbose: watch.verbose,
         in_flight,
+        patience: watch.wait.unwrap_or_default(),
         within: None,
         observer,
     };

@@ -124,6 +124,12 @@ pub static WORKFLOW: Object = Object {
             "kinds of computed values of the author's own: `ticket` is read as `${ticket:ABC-1}`",
         ),
         key("allow", Kind::Object(&ALLOW), "what the workflow may do beyond the usual"),
+        key(
+            "locks",
+            Kind::List(&Kind::Text),
+            "what no other run may use meanwhile: paths, from the folder that steps run in, and names, written \
+             `name:release`",
+        ),
         key("steps", Kind::Steps, "what to do, one step after the other").also(&["commands"]),
         key(
             "nodes",
@@ -292,6 +298,12 @@ pub(crate) static STEP: Object = Object {
         .on(PROGRAMS),
         key("timeout", Kind::Setting(Form::Duration), "how long an attempt may take")
             .on(&[Shell, Argv, Agent, Http, Tool, Workflow]),
+        key(
+            "idle_timeout",
+            Kind::Setting(Form::Duration),
+            "how long an attempt may print nothing, neither to stdout nor to stderr",
+        )
+        .on(PROGRAMS),
         key(
             "retry",
             Kind::Either(&[Kind::Setting(Form::Count(1)), Kind::Object(&RETRY)]),

@@ -370,6 +370,7 @@ fn synthetic(place: &Place<'_>, name: &str, action: Action) -> Step {
         capture: None,
         format: CaptureFormat::Text,
         timeout: None,
+        idle_timeout: None,
         retry: None,
         on_crash: OnCrash::Rerun,
         on_failure: Vec::new(),

@@ -87,6 +87,7 @@ impl Loader {
             capture: self.capture(fields),
             format,
             timeout: self.time_limit(fields, "timeout").or_else(|| self.http_timeout(fields)),
+            idle_timeout: self.time_limit(fields, "idle_timeout"),
             retry: self.retry(fields),
             on_crash: match self.choice(fields, "on_crash") {
                 Some("fail") => OnCrash::Fail,

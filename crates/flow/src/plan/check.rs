@@ -319,7 +319,9 @@ impl Checker<'_> {
                 self.code_variables(env);
             }
         }
-        for field in context.chain(env).chain(agents).chain(servers) {
+        self.locks(&workflow.locks);
+        let locks = workflow.locks.iter().map(Readable::Text);
+        for field in context.chain(env).chain(agents).chain(servers).chain(locks) {
             if self.is_full() {
                 return;
             }
@@ -914,7 +916,8 @@ fn readable(step: &Step) -> Vec<Readable<'_>> {
     }
     fields.extend(step.env.iter().filter_map(|Variable { value, .. }| value.as_ref()).map(Readable::Text));
     fields.extend(step.cwd.iter().map(Readable::Text));
-    fields.extend(step.timeout.iter().filter_map(|timeout| dynamic(timeout, Form::Duration)));
+    let timeouts = step.timeout.iter().chain(&step.idle_timeout);
+    fields.extend(timeouts.filter_map(|timeout| dynamic(timeout, Form::Duration)));
     fields.extend(step.max_output.iter().filter_map(|size| dynamic(size, Form::Size)));
     fields.extend(step.retry.iter().flat_map(of_retry));
     fields

@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 
 use ecow::EcoString;
-use threadline_lang::Reference;
+use threadline_lang::{Reference, ReferenceKind, Template};
 
 use super::check::Checker;
 use crate::checks::Check;
-use crate::model::ContextEntry;
+use crate::model::{ContextEntry, Field};
 
 impl Checker<'_> {
     /// Entries that need each other, each circle once.
@@ -27,6 +27,20 @@ impl Checker<'_> {
                 circle.iter().chain(circle.first()).map(|at| entries[*at].name.as_str()).collect();
             let message = format!("entries of `context` need each other: {}", chain.join(" → "));
             self.problem(Check::ContextCycle.at(first.key_span, message));
+        }
+    }
+}
+
+impl Checker<'_> {
+    /// What a run has for itself is known before it begins: nothing is computed for it.
+    pub(super) fn locks(&mut self, locks: &[Field<Template>]) {
+        for lock in locks {
+            let computed = lock.of.references().into_iter();
+            for reference in computed.filter(|reference| reference.kind == ReferenceKind::Computed) {
+                let span = self.place(&lock.origin, reference.span);
+                let message = "`locks` is known before the run begins, when nothing is computed";
+                self.problem(Check::NotKnownHere.at(span, message).hint("give it as an input"));
+            }
         }
     }
 }

@@ -47,6 +47,8 @@ pub struct Spec {
     pub stdin: Stdin,
     /// How long it may run.
     pub timeout: Option<Duration>,
+    /// How long it may write nothing.
+    pub idle_timeout: Option<Duration>,
     /// How much it may write, per stream.
     pub max_output: u64,
     /// The time between the request to end and force.
@@ -77,6 +79,8 @@ pub enum How {
     Signalled(i32),
     /// It was ended because its time was over.
     TimedOut,
+    /// It was ended because it wrote nothing for too long.
+    Silent,
     /// It was ended, or never started, because a [`Control`] asked for it.
     Cancelled,
     /// It was ended because it wrote more than `max_output`. The first `max_output` bytes were kept.

@@ -60,6 +60,7 @@ pub fn run(
         child,
         name,
         time_is_up: spec.timeout.map(linux::after),
+        patience_is_up: spec.idle_timeout.map(linux::after),
         ending: None,
         exited: None,
         piece: Vec::with_capacity(PIECE),
@@ -92,6 +93,8 @@ struct Running<'a> {
     outputs: [Output; 2],
     input: Option<Input>,
     time_is_up: Option<Instant>,
+    /// When it has written nothing for too long.
+    patience_is_up: Option<Instant>,
     /// Set when we began to end the child.
     ending: Option<EndingChild>,
     /// Set when the child has ended; it is not waited for before `finish`, which keeps its number and group its own.
@@ -195,7 +198,7 @@ impl Running<'_> {
             return (!ending.forced).then_some(ending.force_at);
         }
         let look = linux::has_terminal().then(|| Instant::now() + TERMINAL_CHECK);
-        [self.time_is_up, look].into_iter().flatten().min()
+        [self.time_is_up, self.patience_is_up, look].into_iter().flatten().min()
     }
 
     fn watch_clock(&mut self) {
@@ -205,6 +208,9 @@ impl Running<'_> {
         let now = Instant::now();
         if self.time_is_up.is_some_and(|at| now >= at) {
             self.end(How::TimedOut, self.spec.grace);
+        }
+        if self.patience_is_up.is_some_and(|at| now >= at) {
+            self.end(How::Silent, self.spec.grace);
         }
         if let Some(ending) = &mut self.ending
             && !ending.forced
@@ -251,6 +257,7 @@ impl Running<'_> {
             Err(Errno::INTR) => {}
             Ok(0) | Err(_) => output.close(),
             Ok(_) => {
+                self.patience_is_up = self.spec.idle_timeout.map(linux::after);
                 if let Err(why) = output.keep(&self.piece, self.spec, on_output) {
                     output.close();
                     self.end(why, Duration::ZERO);

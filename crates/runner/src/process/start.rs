@@ -287,6 +287,7 @@ mod tests {
             cwd: "/".into(),
             stdin: Stdin::Null,
             timeout: None,
+            idle_timeout: None,
             max_output: 0,
             grace: Duration::ZERO,
             spool: "/".into(),

@@ -82,6 +82,7 @@ impl Stdio {
             cwd: cwd.map_or_else(|| surroundings.here.clone(), |cwd| surroundings.here.join(cwd)),
             stdin: Stdin::Pipe(Arc::new(theirs)),
             timeout: None,
+            idle_timeout: None,
             max_output: 0,
             grace: GRACE,
             spool: surroundings.spool.clone(),
@@ -232,7 +233,7 @@ fn arrived(text: &str, shared: &Shared, replies: &mpsc::Sender<String>) {
 fn how(how: How, words: &[u8]) -> String {
     let how = match how {
         How::Exited(0) => "exit code 0".to_owned(),
-        how => output::ending(how, None, 0).map_or(String::new(), |failure| failure.message),
+        how => output::ending(how, None, None, 0).map_or(String::new(), |failure| failure.message),
     };
     let words = String::from_utf8_lossy(words);
     match words.trim().lines().next_back() {

@@ -162,6 +162,7 @@ impl Call<'_> {
             cwd: self.folder.to_owned(),
             stdin: self.input.map_or(Stdin::Null, |bytes| Stdin::Bytes(bytes.into())),
             timeout: None,
+            idle_timeout: None,
             max_output: MAX_OUTPUT,
             grace: Duration::from_secs(5),
             spool: self.git.spool.clone(),

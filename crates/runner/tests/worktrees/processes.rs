@@ -67,6 +67,7 @@ fn step(here: PathBuf, run_id: &str, item: u64) {
         cwd: here,
         stdin: Stdin::Null,
         timeout: None,
+        idle_timeout: None,
         max_output: 1 << 20,
         grace: Duration::from_secs(1),
         spool: std::env::temp_dir(),

@@ -309,9 +309,15 @@ impl Fields<'_, '_> {
         if let (Some(cwd), Some(field)) = (&resolved.cwd, &step.cwd) {
             self.add("cwd", Some(&field.origin), Shown::Text(cwd.clone()));
         }
-        if let (Some(timeout), Some(Setting::Dynamic(field))) = (resolved.timeout, &step.timeout) {
-            let spoken = threadline_runner::output::spoken(timeout);
-            self.add("timeout", Some(&field.origin), Shown::Text(spoken));
+        let timeouts = [
+            ("timeout", resolved.timeout, &step.timeout),
+            ("idle_timeout", resolved.idle_timeout, &step.idle_timeout),
+        ];
+        for (key, timeout, written) in timeouts {
+            if let (Some(timeout), Some(Setting::Dynamic(field))) = (timeout, written) {
+                let spoken = threadline_runner::output::spoken(timeout);
+                self.add(key, Some(&field.origin), Shown::Text(spoken));
+            }
         }
         if let Some(Setting::Dynamic(field)) = &step.max_output {
             let bytes = i64::try_from(resolved.max_output).unwrap_or(i64::MAX);

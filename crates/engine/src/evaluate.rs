@@ -471,7 +471,7 @@ pub(crate) fn question(
     let (max_output, retry) = (MAX_OUTPUT, RetryPlan::ONCE);
     match act {
         Some(act) if fields.errors.is_empty() => {
-            Ok(Resolved { act, env, cwd, timeout, max_output, retry, expect: None })
+            Ok(Resolved { act, env, cwd, timeout, idle_timeout: None, max_output, retry, expect: None })
         }
         _ => Err(fields.errors),
     }

@@ -123,7 +123,7 @@ struct Foresight {
 }
 
 /// The world before a run: what is there can be read, what has to be done is not.
-struct Before<'a>(RealWorld<'a>);
+pub(super) struct Before<'a>(pub(super) RealWorld<'a>);
 
 impl World for Before<'_> {
     fn compute(&mut self, name: &str, args: &[Value]) -> Result<Value, ComputeError> {

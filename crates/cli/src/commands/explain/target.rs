@@ -3,7 +3,7 @@
 use ecow::EcoString;
 use threadline_engine::event::Instance;
 use threadline_flow::model::Action;
-use threadline_flow::plan::{Part, Plan, PlannedStep, StepNumber};
+use threadline_flow::plan::{Part, Plan, PlannedStep, StepNumber, VISIT};
 use threadline_lang::diag::nearest;
 
 /// What is asked about.
@@ -84,7 +84,8 @@ fn names(step: &PlannedStep) -> impl Iterator<Item = &EcoString> {
 }
 
 fn step(plan: &Plan, text: &str) -> Option<Target> {
-    if text.contains('/') {
+    let of_visit = plan.states.is_some() && text.contains(VISIT);
+    if text.contains('/') || of_visit {
         let at = Instance(text.into());
         at.step(plan)?;
         return Some(Target::executions(plan, vec![at]));

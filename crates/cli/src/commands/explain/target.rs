@@ -84,7 +84,8 @@ fn names(step: &PlannedStep) -> impl Iterator<Item = &EcoString> {
 }
 
 fn step(plan: &Plan, text: &str) -> Option<Target> {
-    let of_visit = plan.states.is_some() && text.contains(VISIT);
+    let visit = text.split_once(VISIT).map(|(_, rest)| rest.split(['/', '[']).next().unwrap_or(rest));
+    let of_visit = plan.states.is_some() && visit.is_some_and(|visit| visit.parse::<u64>().is_ok());
     if text.contains('/') || of_visit {
         let at = Instance(text.into());
         at.step(plan)?;

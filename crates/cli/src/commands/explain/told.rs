@@ -388,11 +388,14 @@ impl Fields<'_, '_> {
     fn action(&mut self, step: &Step, act: Option<&Act>) {
         let of_tool = step.tool.is_some();
         let (shell, argv) = if of_tool { ("params.command", "params.argv") } else { ("shell", "argv") };
+        let written = |origin: &Origin, name| if origin.path.ends_with(".action") { "action" } else { name };
         match (&step.action, act) {
             (Action::Shell { text, .. }, Some(Act::Shell { bound })) => {
+                let shell = written(&text.origin, shell);
                 self.add(shell, Some(&text.origin), Shown::Shell(bound.clone()));
             }
             (Action::Shell { text, .. }, Some(Act::Verbatim { text: verbatim })) => {
+                let shell = written(&text.origin, shell);
                 self.add(shell, Some(&text.origin), Shown::Text(verbatim.to_string()));
             }
             (Action::Argv(words), Some(Act::Argv(arguments))) => {
@@ -402,7 +405,8 @@ impl Fields<'_, '_> {
             (Action::Agent { message, .. }, Some(Act::Agent { command, message: text, .. })) => {
                 let words = command.iter().map(|word| Value::from(word.as_str())).collect();
                 self.add("command", None, Shown::Value(Value::list(words).unwrap_or_default()));
-                self.add("message", Some(&message.origin), Shown::Text(text.clone()));
+                let name = written(&message.origin, "message");
+                self.add(name, Some(&message.origin), Shown::Text(text.clone()));
             }
             (Action::Http(http), Some(Act::Http(request))) => {
                 let line = format!("{} {}", request.method, request.url);
@@ -418,7 +422,8 @@ impl Fields<'_, '_> {
                 }
             }
             (Action::Tool(call), Some(Act::Tool(called))) => {
-                self.add("tool", Some(&call.name.origin), Shown::Text(call.name.of.to_string()));
+                let name = written(&call.name.origin, "tool");
+                self.add(name, Some(&call.name.origin), Shown::Text(call.name.of.to_string()));
                 let origin = call.params.as_ref().map(|field| &field.origin);
                 self.add("params", origin, Shown::Value(called.params.clone()));
             }
@@ -449,7 +454,10 @@ impl Fields<'_, '_> {
     /// A field that has no value stands there all the same.
     fn without_value(&mut self, action: &Action) {
         match action {
-            Action::Shell { text, .. } => self.add("shell", Some(&text.origin), Shown::Nothing),
+            Action::Shell { text, .. } => {
+                let name = if text.origin.path.ends_with(".action") { "action" } else { "shell" };
+                self.add(name, Some(&text.origin), Shown::Nothing);
+            }
             Action::Argv(words) => self.add("argv", words.first().map(|word| &word.origin), Shown::Nothing),
             Action::Agent { message, .. } => self.add("message", Some(&message.origin), Shown::Nothing),
             Action::Http(http) => self.add("http.url", Some(&http.url.origin), Shown::Nothing),

@@ -180,8 +180,10 @@ impl Rehearsed<'_> {
         let reached = states.iter().filter(|count| **count > 0).count();
         let taken = edges.iter().filter(|(_, count)| *count > 0).count();
         let _ = writeln!(out, "states reached: {reached} of {}", states.len());
-        for (state, _) in states.iter().enumerate().filter(|(_, count)| **count == 0) {
-            let _ = writeln!(out, "  never: {}", self.name(state));
+        let never = states.iter().enumerate().filter(|(_, count)| **count == 0);
+        let never: Vec<&str> = never.map(|(state, _)| self.name(state)).collect();
+        if !never.is_empty() {
+            let _ = writeln!(out, "  never: {}", never.join(", "));
         }
         let _ = writeln!(out, "ways taken: {taken} of {}", edges.len());
         for (edge, _) in edges.iter().filter(|(_, count)| *count == 0) {

@@ -81,6 +81,8 @@ pub(crate) struct Reporter<'a> {
     acted: Acted,
     /// The iteration whose states are shown.
     iteration: u64,
+    /// Whether lines are those of a loop, of which a terminal shows the last.
+    keeps: bool,
     /// How wide verdicts are with their routes.
     way_width: usize,
     /// How wide the labels are.
@@ -178,6 +180,7 @@ impl<'a> Reporter<'a> {
             phase: None,
             acted: Acted::default(),
             iteration: 0,
+            keeps: false,
             way_width,
             width,
             prefix: String::new(),
@@ -335,8 +338,15 @@ impl<'a> Reporter<'a> {
                 }
             }
             What::ItemEnded(ended) => self.item_ended(event, ended),
-            What::Paused { reason } => self.say(&format!("{DIM}paused: {reason}{DIM:#}")),
-            What::Judged(judged) => self.judged(event, judged),
+            What::Paused { reason } => {
+                self.release();
+                self.say(&format!("{DIM}paused: {reason}{DIM:#}"));
+            }
+            What::Judged(judged) => {
+                self.keeps = true;
+                self.judged(event, judged);
+                self.keeps = false;
+            }
             What::RunEnded { outcome, ended, .. } => self.ended(event.time, *outcome, ended.as_ref()),
             What::Started { rerun: true, .. } => {
                 self.line(&event.at, DIM, "↻", "", "was running at the crash, runs again");
@@ -501,6 +511,7 @@ impl<'a> Reporter<'a> {
             Outcome::Failed => (BAD, "failed"),
             Outcome::Stopped => (OPEN, "stopped"),
         };
+        self.release();
         let line = match (&self.plan.states, ended) {
             (None, _) => format!("{style}{word}{style:#}: {counts}{elapsed}"),
             (Some(_), ended) => {
@@ -574,12 +585,20 @@ impl<'a> Reporter<'a> {
         }
     }
 
+    /// The lines of a loop that were kept back.
+    fn release(&mut self) {
+        if let Voice::Live(live) = &mut self.voice {
+            live.release(&self.run);
+        }
+    }
+
     fn say(&mut self, line: &str) {
         match &mut self.voice {
             // Whoever read it may be gone; the run goes on.
             Voice::Lines => drop(writeln!(anstream::stdout(), "{line}")),
             Voice::Kept(lines) => lines.push(line.to_owned()),
-            Voice::Live(screen) => screen.say(line),
+            Voice::Live(live) if self.keeps => live.keep(line),
+            Voice::Live(live) => live.say(line),
         }
     }
 }

@@ -41,9 +41,9 @@ pub(super) fn svg(drawing: &Drawing) -> String {
         placed.points[state].0 + widths[state] / 2.0 + BOW + text_width(&label) + 2.0 * MARGIN
     });
     placed.width = bow.fold(placed.width, f64::max);
-    let mut out = head(&drawing.name, placed.width, placed.height);
+    let mut out = String::new();
     let ports = Ports::new(drawing, &straight, &backward, &placed, &widths);
-    let mut words = String::new();
+    let mut words = Words::default();
     for (number, at) in straight.iter().enumerate() {
         let mut way: Vec<usize> = placed.ways[number].clone();
         if backward[*at] {
@@ -57,9 +57,20 @@ pub(super) fn svg(drawing: &Drawing) -> String {
     for (at, state) in drawing.states.iter().enumerate() {
         node(drawing, state, placed.points[at], widths[at], &mut out);
     }
-    out.push_str(&words);
-    out.push_str("</svg>\n");
-    out
+    out.push_str(&words.text);
+    // Words that stand out at the left move everything.
+    let left = (MARGIN / 2.0 - words.left).max(0.0);
+    let width = placed.width.max(words.right + MARGIN / 2.0) + left;
+    let head = head(&drawing.name, width, placed.height);
+    format!("{head}<g transform=\"translate({left:.1} 0)\">\n{out}</g>\n</svg>\n")
+}
+
+/// The words of ways, above everything else, and how far they reach.
+#[derive(Default)]
+struct Words {
+    text: String,
+    left: f64,
+    right: f64,
 }
 
 fn text_width(text: &str) -> f64 {
@@ -210,7 +221,7 @@ fn line(
     placed: &Layout,
     ports: &Ports,
     out: &mut String,
-    words: &mut String,
+    words: &mut Words,
 ) {
     let edge = &drawing.ways[at];
     let (colour, head, wide, dash) = looks(drawing, edge);
@@ -245,7 +256,7 @@ fn line(
 }
 
 /// A way from a state to itself, at its right side.
-fn bow_of(drawing: &Drawing, at: usize, placed: &Layout, widths: &[f64], out: &mut String, words: &mut String) {
+fn bow_of(drawing: &Drawing, at: usize, placed: &Layout, widths: &[f64], out: &mut String, words: &mut Words) {
     let edge = &drawing.ways[at];
     let (colour, head, wide, dash) = looks(drawing, edge);
     let (x, y) = placed.points[edge.edge.from];
@@ -265,11 +276,16 @@ fn bow_of(drawing: &Drawing, at: usize, placed: &Layout, widths: &[f64], out: &m
     label(drawing, edge, (right + BOW - 4.0, y + 4.0), "start", words);
 }
 
-fn label(drawing: &Drawing, way: &Way, (x, y): (f64, f64), anchor: &str, out: &mut String) {
+fn label(drawing: &Drawing, way: &Way, (x, y): (f64, f64), anchor: &str, words: &mut Words) {
     let text = drawing.label(way);
     if text.is_empty() {
         return;
     }
+    let wide = text_width(&text);
+    let left = if anchor == "middle" { x - wide / 2.0 } else { x };
+    words.left = words.left.min(left);
+    words.right = words.right.max(left + wide);
+    let out = &mut words.text;
     let colour = if drawing.of_run && way.count == 0 { "#9e9e9e" } else { "#37474f" };
     // A white edge around the letters, then the letters.
     for paint in ["stroke=\"white\" stroke-width=\"4\" fill=\"white\"".to_owned(), format!("fill=\"{colour}\"")] {

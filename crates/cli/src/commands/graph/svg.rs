@@ -57,8 +57,8 @@ pub(super) fn head(name: &str, width: f64, height: f64) -> String {
     for (name, colour) in [("arrow", ARROW), ("idle", IDLE)] {
         let _ = write!(
             out,
-            "<marker id=\"{name}\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"7\" markerHeight=\"7\" \
-             orient=\"auto\"><path d=\"M0 0L10 5L0 10z\" fill=\"{colour}\"/></marker>"
+            "<marker id=\"{name}\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerUnits=\"userSpaceOnUse\" \
+             markerWidth=\"9\" markerHeight=\"9\" orient=\"auto\"><path d=\"M0 0L10 5L0 10z\" fill=\"{colour}\"/></marker>"
         );
     }
     out.push_str("</defs>\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n");

@@ -400,6 +400,8 @@ pub(crate) enum SchemaKind {
     Outcomes,
     /// The lines of `show --failed --json`
     FailedItems,
+    /// What `simulate --json` prints
+    Simulation,
 }
 
 /// A run of a project.

@@ -166,6 +166,7 @@ impl<'a> Reporter<'a> {
     pub(crate) fn new(plan: Arc<Plan>, run: &str, how: How, progress: Progress) -> Self {
         let width = label_width(&plan, &mut BTreeMap::new()).clamp(12, LABEL_WIDTH);
         let way_width = states::way_width(&plan);
+        let iteration = progress.turns.iteration;
         Self {
             plan,
             run: run.to_owned(),
@@ -179,7 +180,7 @@ impl<'a> Reporter<'a> {
             failing: BTreeMap::new(),
             phase: None,
             acted: Acted::default(),
-            iteration: 0,
+            iteration,
             keeps: false,
             way_width,
             width,
@@ -530,6 +531,9 @@ impl<'a> Reporter<'a> {
         self.iteration();
         let label = self.label(at);
         let mut line = format!("{style}{mark}{style:#} {}", visible(&label));
+        if time.is_empty() && note.is_empty() {
+            return self.say(&line);
+        }
         let pad = self.width.saturating_sub(label.width());
         // Writing into a text cannot fail.
         let _ = write!(line, "{:pad$} {DIM}{time:>7}{DIM:#}  {}", "", visible(note));

@@ -391,8 +391,14 @@ impl Seen {
                 Some(MapView::Over(seq)) => Maker::Event(seq),
                 _ => Maker::Run,
             }),
-            // Without a value of now, what is read is the one before.
-            "captured" => find(&self.view.captured, first).or_else(|| find(&self.view.earlier, first)),
+            "captured" => {
+                let previous = first.is_some_and(|name| {
+                    let rest = resolution.path.strip_prefix("captured.");
+                    let rest = rest.and_then(|rest| rest.strip_prefix(name.as_str()));
+                    rest.is_some_and(|rest| rest == ".previous" || rest.starts_with(".previous."))
+                });
+                find(if previous { &self.view.earlier } else { &self.view.captured }, first)
+            }
             "nodes" => find(&self.view.outputs, first),
             _ => {
                 let name = Some(&resolution.root);

@@ -87,8 +87,10 @@ impl Reporter<'_> {
         if turns.iteration == 1 {
             return;
         }
-        let of = bounds.max_iterations.map_or(String::new(), |most| format!(" of {most}"));
-        let line = format!("{DIM}▸ iteration {}{of}{DIM:#}", turns.spent().0);
+        // One that goes on after a limit may begin as many again.
+        let before = turns.iteration - turns.spent().0;
+        let of = bounds.max_iterations.map_or(String::new(), |most| format!(" of {}", before + most));
+        let line = format!("{DIM}▸ iteration {}{of}{DIM:#}", turns.iteration);
         self.say(&line);
     }
 }
@@ -126,10 +128,11 @@ pub(crate) fn no_route(plan: &Plan, step: StepNumber, judged: &Judged) -> String
         routed.extend(ways.otherwise.filter(|_| judged.verdict == ERROR).map(|_| "every verdict but an error"));
     }
     let ends = plan.steps[step as usize].step.state.as_ref().is_some_and(|state| state.terminal.is_some());
-    let routed = match routed.is_empty() {
+    let routed = match &routed[..] {
         _ if ends => String::new(),
-        true => " has no route, nothing has".to_owned(),
-        false => format!(" has no route, only {} has", routed.join(", ")),
+        [] => " has no route".to_owned(),
+        [one] => format!(" has no route, only {one} has"),
+        [first @ .., last] => format!(" has no route, {} and {last} have", first.join(", ")),
     };
     format!("{}{routed}: {}", judged.verdict, first_line(&judged.reason))
 }

@@ -95,13 +95,8 @@ fn picture(call: &Graph) -> Result<Picture, Failure> {
     }
     let reader = reader(call.dir.as_deref())?;
     let history = History::open(&reader, &call.what)?;
-    if history.plan.states.is_some() {
-        let mut path = states::Path::default();
-        history.each(|_, event| {
-            path.take(&history.plan, event);
-            Ok(())
-        })?;
-        return Ok(Picture::Loop(states::drawing(&history.plan, Some(&path))));
+    if let Some(drawing) = of_loop(&history)? {
+        return Ok(Picture::Loop(drawing));
     }
     let mut statuses: BTreeMap<usize, Status> = BTreeMap::new();
     history.each(|_, event| {
@@ -112,6 +107,24 @@ fn picture(call: &Graph) -> Result<Picture, Failure> {
         Ok(())
     })?;
     Ok(Picture::Steps(of_plan(&history.plan, &statuses)))
+}
+
+/// The states of a run, when it is that of a loop, and where it went.
+fn of_loop(history: &History<'_>) -> Result<Option<states::Drawing>, Failure> {
+    if history.plan.states.is_none() {
+        return Ok(None);
+    }
+    let mut path = states::Path::default();
+    history.each(|_, event| {
+        path.take(&history.plan, event);
+        Ok(())
+    })?;
+    Ok(Some(states::drawing(&history.plan, Some(&path))))
+}
+
+/// The states of a run as text, when it is that of a loop.
+pub(super) fn ways(history: &History<'_>) -> Result<Option<String>, Failure> {
+    Ok(of_loop(history)?.map(|drawing| drawing.text()))
 }
 
 fn of_plan(plan: &Plan, statuses: &BTreeMap<usize, Status>) -> Drawing {

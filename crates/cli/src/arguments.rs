@@ -75,6 +75,7 @@ impl Command {
             Self::Eval(eval) => Some(&mut eval.names.settings),
             Self::Run(run) => Some(&mut run.what.settings),
             Self::Preview(preview) => Some(&mut preview.what.settings),
+            Self::Simulate(simulate) => Some(&mut simulate.what.settings),
             Self::Tools(tools) => Some(&mut tools.what.settings),
             Self::Check(_)
             | Self::Expect(_)
@@ -114,6 +115,9 @@ pub(crate) enum Command {
     /// Show what every step of a workflow would do, as far as it is known before a run
     #[command(after_help = EXAMPLE_PREVIEW)]
     Preview(Preview),
+    /// Walk a loop with invented results: how it ends, what it never comes to, where it turns forever
+    #[command(after_help = EXAMPLE_SIMULATE)]
+    Simulate(Simulate),
     /// List the servers of a workflow, their tools, and what each takes
     #[command(after_help = EXAMPLE_TOOLS)]
     Tools(Tools),
@@ -199,6 +203,18 @@ Example:
 Nothing is run, and nothing is written: files and the environment are read.
 
 Exit codes: 0 well · 2 wrong usage · 3 the file cannot run";
+const EXAMPLE_SIMULATE: &str = "\
+Examples:
+  threadline simulate loop.yaml
+  threadline simulate loop.yaml --all no
+  threadline simulate loop.yaml --verdicts 'check=no,no,yes;fix=yes' --numbers 'measure=10,7,3'
+
+Nothing is run, and nothing is written. Limits, retries and routes hold as in a run. A script is an object by states, each
+a list of verdicts and of what the state leaves, `{output: 7}` or `{exit_code: 1}` or `{error: text}`, which is judged as in
+a run; the last goes on. Every state takes a second.
+
+Exit codes: 0 every walk came to a state that ends the loop · 1 a verdict had no route · 2 wrong usage · 3 the file cannot \
+run · 4 a limit ended a walk";
 const EXAMPLE_TOOLS: &str = "\
 Example:
   threadline tools release.yaml files.read_text_file
@@ -384,6 +400,8 @@ pub(crate) enum SchemaKind {
     Outcomes,
     /// The lines of `show --failed --json`
     FailedItems,
+    /// What `simulate --json` prints
+    Simulation,
 }
 
 /// A run of a project.
@@ -472,6 +490,52 @@ pub(crate) struct Preview {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) what: What,
+}
+
+#[derive(Args)]
+pub(crate) struct Simulate {
+    /// What every state comes to
+    #[arg(long, value_name = "VERDICT", conflicts_with_all = ["alternating", "random", "seed", "runs"])]
+    pub(crate) all: Option<Simulated>,
+    /// Every state comes to `no` and `yes` in turn
+    #[arg(long, conflicts_with_all = ["random", "seed", "runs"])]
+    pub(crate) alternating: bool,
+    /// Random verdicts, the same for the same seed; so it is when nothing else is said
+    #[arg(long)]
+    pub(crate) random: bool,
+    /// The seed of random verdicts
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) seed: Option<u64>,
+    /// How many walks with random verdicts; 100 when it is left out
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub(crate) runs: Option<u64>,
+    /// What states come to, one visit after the other: `check=no,no,yes;fix=yes`
+    #[arg(long, value_name = "STATE=VERDICT,...")]
+    pub(crate) verdicts: Vec<String>,
+    /// What states print, one visit after the other, judged as in a run: `measure=10,7,3`
+    #[arg(long, value_name = "STATE=NUMBER,...")]
+    pub(crate) numbers: Vec<String>,
+    /// A YAML or JSON object of what states come to and leave
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: Option<PathBuf>,
+    /// The folder that the loop would run in
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Print a JSON object, with every walk
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) what: What,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum Simulated {
+    /// It is so, it went well
+    Yes,
+    /// It is not so
+    No,
+    /// It cannot be said: what the state does failed
+    Error,
 }
 
 #[derive(Args)]

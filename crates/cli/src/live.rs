@@ -2,13 +2,13 @@
 //!
 //! It is drawn a few times a second, from what is known then; an event draws nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use ecow::EcoString;
-use threadline_engine::event::Millis;
+use threadline_engine::event::{Bounds, ERROR, Millis};
 use threadline_engine::view::{ItemRef, Load as _};
 use threadline_flow::plan::Plan;
 use threadline_lang::diag::excerpt;
@@ -18,9 +18,10 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::failed::item_of;
 use crate::progress::{List, Progress, Running};
-use crate::report::visible;
+use crate::report::{first_line, visible};
 use crate::reporter::{about, step_label};
 use crate::screen::{Line, Screen, Size, cut};
+use crate::turns::{REMEMBERED, Turn, Turns};
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -45,18 +46,51 @@ pub(crate) struct Live<'a> {
     values: Values<'a>,
     /// The items that are drawn, as text.
     items: BTreeMap<EcoString, String>,
+    /// The last lines of a loop, which do not scroll by, and how many did not have room.
+    kept: VecDeque<String>,
+    more: u64,
+    /// How many lines of a loop there are: not fewer than there were.
+    rows: usize,
     /// How many lines there are for what is under way: as long as a list goes on, not fewer than there were.
     height: usize,
 }
 
 impl<'a> Live<'a> {
     pub(crate) fn new(screen: Screen, values: Values<'a>) -> Self {
-        Self { screen, values, items: BTreeMap::new(), height: 0 }
+        Self {
+            screen,
+            values,
+            items: BTreeMap::new(),
+            kept: VecDeque::new(),
+            more: 0,
+            rows: 0,
+            height: 0,
+        }
     }
 
     /// A line scrolls by.
     pub(crate) fn say(&mut self, line: &str) {
         self.screen.say(line);
+    }
+
+    /// A line of a loop: only the last of them are there at the end.
+    pub(crate) fn keep(&mut self, line: &str) {
+        if self.kept.len() == REMEMBERED {
+            self.kept.pop_front();
+            self.more += 1;
+        }
+        self.kept.push_back(line.to_owned());
+    }
+
+    /// The lines that were kept scroll by.
+    pub(crate) fn release(&mut self, run: &str) {
+        let more = std::mem::take(&mut self.more);
+        if more > 0 {
+            self.screen.say(&format!("{DIM}… {more} lines before: threadline show {run}{DIM:#}"));
+        }
+        for line in std::mem::take(&mut self.kept) {
+            self.screen.say(&line);
+        }
     }
 
     /// Nothing is drawn until the next drawing.
@@ -73,16 +107,19 @@ impl<'a> Live<'a> {
 
     fn lines(&mut self, plan: &Plan, progress: &Progress, size: Size, now: Millis) -> Vec<Line> {
         let lists: Vec<&List> = progress.going().collect();
-        let mut lines: Vec<Line> =
-            lists.iter().take(MOST_LISTS).map(|list| list_line(plan, list, size, now)).collect();
+        let mut lines = self.turns(plan, &progress.turns, size, now);
+        lines.extend(lists.iter().take(MOST_LISTS).map(|list| list_line(plan, list, size, now)));
         if lists.len() > MOST_LISTS {
             let mut line = Line::new(size);
             line.push(DIM, &format!("… and {} more lists", lists.len() - MOST_LISTS));
             lines.push(line);
         }
         // The longest first: what is slow stays where it is.
-        let under_way =
-            |(name, running): &(&EcoString, &Running)| name.contains('[') || now - running.since > LONG;
+        // The state of a loop is drawn already.
+        let is_state = |name: &EcoString| plan.states.is_some() && !name.contains(['/', '[']);
+        let under_way = |(name, running): &(&EcoString, &Running)| {
+            name.contains('[') || now - running.since > LONG && !is_state(name)
+        };
         let mut running: Vec<(&EcoString, &Running)> = progress.running().filter(under_way).collect();
         running.sort_by_key(|(_, running)| running.since);
         let room = size.rows.saturating_sub(lines.len() + 3).clamp(1, MOST_RUNNING);
@@ -109,6 +146,22 @@ impl<'a> Live<'a> {
             }
             lines.push(line);
         }
+        lines
+    }
+
+    /// A loop: the last states with their verdicts, the one it is in, and how much of its limits is used up.
+    fn turns(&mut self, plan: &Plan, turns: &Turns, size: Size, now: Millis) -> Vec<Line> {
+        let Some(bounds) = turns.bounds else { return Vec::new() };
+        let room = size.rows.saturating_sub(6).clamp(1, REMEMBERED);
+        let recent = turns.recent.iter().skip(turns.recent.len().saturating_sub(room));
+        let names = turns.recent.iter().map(|turn| turn.at.width());
+        let wide = names.chain(turns.current.iter().filter_map(|now| Some(now.at.as_ref()?.width()))).max();
+        let wide = wide.unwrap_or(0);
+        let mut lines: Vec<Line> = recent.map(|turn| turn_line(plan, turn, wide, size)).collect();
+        self.rows = self.rows.max(lines.len()).min(room);
+        lines.extend((lines.len()..self.rows).map(|_| Line::new(size)));
+        lines.push(current_line(turns, wide, size, now));
+        lines.push(limits_line(turns, &bounds, size, now));
         lines
     }
 
@@ -161,6 +214,60 @@ impl<'a> Live<'a> {
             value.map(|value| visible(&excerpt(&value))).unwrap_or_default()
         })
     }
+}
+
+/// `  • check#3   120ms  no → fix  exit code 1`
+fn turn_line(plan: &Plan, turn: &Turn, wide: usize, size: Size) -> Line {
+    let mut line = Line::new(size);
+    let step = plan.lists[0].position(&turn.at).map(|at| plan.lists[0].steps[at]);
+    let step = step.map(|step| &plan.steps[step as usize].step);
+    let is_judged = step.is_some_and(|step| step.is_judged()) || turn.verdict == ERROR;
+    let pad = wide.saturating_sub(turn.at.width());
+    let took = spoken(Duration::from_millis(u64::try_from(turn.took).unwrap_or(0)));
+    line.push(DIM, "• ").push(PLAIN, &visible(&turn.at)).push(DIM, &format!("{:pad$} {took:>7}  ", ""));
+    if is_judged {
+        let style = if turn.verdict == ERROR { BAD } else { BOLD };
+        line.push(style, &visible(&turn.verdict)).push(PLAIN, " ");
+    }
+    if let Some(to) = &turn.to {
+        line.push(PLAIN, &format!("→ {to}"));
+    }
+    if is_judged {
+        line.push(DIM, &format!("  {}", visible(first_line(&turn.reason))));
+    }
+    line
+}
+
+/// `▸ fix#3   12s`, or how long it waits.
+fn current_line(turns: &Turns, wide: usize, size: Size, now: Millis) -> Line {
+    let mut line = Line::new(size);
+    let Some(current) = &turns.current else { return line };
+    let seconds = |millis: Millis| u64::try_from(millis).unwrap_or(0).div_ceil(1_000);
+    match (&current.at, current.until) {
+        (Some(at), _) => {
+            let pad = wide.saturating_sub(at.width());
+            let elapsed = spoken(Duration::from_secs(seconds(now - current.since).saturating_sub(1)));
+            line.push(GOOD, "▸ ").push(BOLD, &visible(at)).push(DIM, &format!("{:pad$} {elapsed:>7}", ""));
+        }
+        (None, until) => {
+            let left = spoken(Duration::from_secs(seconds(until.map_or(0, |until| until - now))));
+            line.push(DIM, &format!("▸ next iteration in {left}"));
+        }
+    }
+    line
+}
+
+/// `iteration 3/10, step 7/20, 2m05s of 10m`
+fn limits_line(turns: &Turns, bounds: &Bounds, size: Size, now: Millis) -> Line {
+    let mut line = Line::new(size);
+    let (iteration, step) = turns.spent();
+    let of = |most: Option<u64>| most.map_or(String::new(), |most| format!("/{most}"));
+    let elapsed = Duration::from_secs(u64::try_from(now - turns.began).unwrap_or(0) / 1_000);
+    let limit = bounds.timeout.map_or(String::new(), |limit| format!(" of {}", spoken(limit)));
+    line.push(BOLD, &format!("iteration {iteration}{}", of(bounds.max_iterations)));
+    line.push(PLAIN, &format!(", step {step}/{}", bounds.max_steps));
+    line.push(DIM, &format!(", {}{limit}", spoken(elapsed)));
+    line
 }
 
 /// `map  ━━━━━━━━╌╌╌╌╌╌╌╌  4312 of 100000  3 failed  812/s  2m05s left`

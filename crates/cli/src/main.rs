@@ -16,6 +16,7 @@ mod screen;
 mod stats;
 mod stream;
 mod table;
+mod turns;
 
 use std::process::ExitCode;
 
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         arguments::Command::Explain(explain) => commands::explain::explain(explain),
         arguments::Command::Vars(vars) => commands::vars::vars(vars),
         arguments::Command::Preview(preview) => commands::preview::preview(preview),
+        arguments::Command::Simulate(simulate) => commands::simulate::simulate(simulate),
         arguments::Command::Tools(tools) => commands::tools::tools(tools),
         arguments::Command::Render(render) => commands::render(render),
         arguments::Command::Resolve(resolve) => commands::resolve(resolve),

@@ -8,6 +8,7 @@ use ecow::EcoString;
 use threadline_engine::event::{Event, Instance, Millis, Output, Seq, Status, What};
 
 use crate::failed::{FailedItems, item_of};
+use crate::turns::Turns;
 
 /// How fast items are done is measured over about so long, in milliseconds.
 const WINDOW: Millis = 10_000;
@@ -24,6 +25,8 @@ pub(crate) struct Progress {
     lists: BTreeMap<EcoString, List>,
     /// What is under way: items of these lists, and steps outside of them.
     running: BTreeMap<EcoString, Running>,
+    /// How far it is, of a loop.
+    pub(crate) turns: Turns,
     /// Whether the run is over.
     ended: bool,
 }
@@ -104,6 +107,7 @@ impl Progress {
     /// Takes the next event of the run.
     pub(crate) fn take(&mut self, event: &Event) {
         self.failed.take(event);
+        self.turns.take(event);
         let at = &event.at.0;
         match &event.what {
             What::Resumed { failed } => self.resumed(event.time, *failed),

@@ -2,6 +2,8 @@
 //!
 //! It only consumes events; a run that is shown later is fed the same events again.
 
+mod states;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -11,7 +13,7 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use ecow::EcoString;
 use threadline_engine::event::{
-    Datum, ERROR, Event, Instance, ItemEnded, Judged, LoopEnd, Millis, Output, Status, What,
+    Datum, Event, Instance, ItemEnded, LoopEnd, Millis, Output, Status, What,
 };
 use threadline_engine::machine::Outcome;
 use threadline_flow::model::Action;
@@ -24,6 +26,8 @@ use threadline_runner::process::Stream;
 use threadline_runner::values::Values;
 use unicode_width::UnicodeWidthStr;
 
+use self::states::Acted;
+pub(crate) use self::states::{loop_end, no_route, way};
 use crate::arguments::Trace;
 use crate::commands::explain::target::lists_around;
 use crate::failed::within_item;
@@ -35,6 +39,7 @@ use crate::screen::Screen;
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
+const OPEN: Style = AnsiColor::Yellow.on_default();
 const DIM: Style = Style::new().dimmed();
 const BOLD: Style = Style::new().bold();
 
@@ -72,8 +77,14 @@ pub(crate) struct Reporter<'a> {
     failing: BTreeMap<EcoString, Failing>,
     /// The phase whose steps are shown.
     phase: Option<EcoString>,
-    /// How long the state took that is being judged.
-    state_time: String,
+    /// What the state did that is being judged.
+    acted: Acted,
+    /// The iteration whose states are shown.
+    iteration: u64,
+    /// Whether lines are those of a loop, of which a terminal shows the last.
+    keeps: bool,
+    /// How wide verdicts are with their routes.
+    way_width: usize,
     /// How wide the labels are.
     width: usize,
     /// What stands before the labels of a called run: the step that called it.
@@ -154,6 +165,8 @@ impl<'a> Reporter<'a> {
     /// Reports a run of which so much has happened.
     pub(crate) fn new(plan: Arc<Plan>, run: &str, how: How, progress: Progress) -> Self {
         let width = label_width(&plan, &mut BTreeMap::new()).clamp(12, LABEL_WIDTH);
+        let way_width = states::way_width(&plan);
+        let iteration = progress.turns.iteration;
         Self {
             plan,
             run: run.to_owned(),
@@ -166,7 +179,10 @@ impl<'a> Reporter<'a> {
             crowded: BTreeMap::new(),
             failing: BTreeMap::new(),
             phase: None,
-            state_time: String::new(),
+            acted: Acted::default(),
+            iteration,
+            keeps: false,
+            way_width,
             width,
             prefix: String::new(),
             indent: 0,
@@ -269,7 +285,8 @@ impl<'a> Reporter<'a> {
     /// A step and its items, without what it is a part of.
     fn name(&self, at: &Instance) -> String {
         let step = at.step(&self.plan).map(|step| &self.plan.steps[step as usize].label);
-        step.map_or_else(|| at.to_string(), |label| format!("{label}{}", items(at)))
+        let visit = states::visit(&self.plan, &at.0);
+        step.map_or_else(|| at.to_string(), |label| format!("{label}{visit}{}", items(at)))
     }
 
     pub(crate) fn event(&mut self, event: &Event) {
@@ -322,8 +339,15 @@ impl<'a> Reporter<'a> {
                 }
             }
             What::ItemEnded(ended) => self.item_ended(event, ended),
-            What::Paused { reason } => self.say(&format!("{DIM}paused: {reason}{DIM:#}")),
-            What::Judged(judged) => self.judged(event, judged),
+            What::Paused { reason } => {
+                self.release();
+                self.say(&format!("{DIM}paused: {reason}{DIM:#}"));
+            }
+            What::Judged(judged) => {
+                self.keeps = true;
+                self.judged(event, judged);
+                self.keeps = false;
+            }
             What::RunEnded { outcome, ended, .. } => self.ended(event.time, *outcome, ended.as_ref()),
             What::Started { rerun: true, .. } => {
                 self.line(&event.at, DIM, "↻", "", "was running at the crash, runs again");
@@ -341,7 +365,7 @@ impl<'a> Reporter<'a> {
         let step = event.at.step(&self.plan).map(|step| Arc::clone(&self.plan.steps[step as usize].step));
         if step.as_ref().is_some_and(|step| step.state.is_some()) {
             // Its line is printed when it was judged.
-            self.state_time = time_of(output);
+            self.acted = Acted::of(output);
             return;
         }
         if output.status == Status::Completed {
@@ -468,16 +492,6 @@ impl<'a> Reporter<'a> {
         owners.find(|owner| self.crowded.contains_key(owner))
     }
 
-    /// A verdict, why it is that, and where it leads.
-    fn judged(&mut self, event: &Event, judged: &Judged) {
-        let to = judged.to.as_ref().map_or(String::new(), |to| format!(" → {to}"));
-        let sure = judged.confidence.as_ref().map_or(String::new(), |sure| format!(" ({sure})"));
-        let note = format!("{}{sure}{to}  {}", judged.verdict, first_line(&judged.reason));
-        let (style, mark) = if judged.verdict == ERROR { (BAD, "✗") } else { (DIM, "•") };
-        let time = std::mem::take(&mut self.state_time);
-        self.line(&event.at, style, mark, &time, &note);
-    }
-
     fn ended(&mut self, time: Millis, outcome: Outcome, ended: Option<&LoopEnd>) {
         // Items that were done again are counted as they are now.
         let items = self.progress.lists().fold(Counts::default(), |sum, list| Counts {
@@ -496,20 +510,30 @@ impl<'a> Reporter<'a> {
         let (style, word) = match outcome {
             Outcome::Completed => (GOOD, "completed"),
             Outcome::Failed => (BAD, "failed"),
-            Outcome::Stopped => (BAD, "stopped"),
+            Outcome::Stopped => (OPEN, "stopped"),
         };
-        let ended = ended.map_or(String::new(), |end| match end.limit {
-            Some(limit) => format!(" before {} ({} {limit})", end.state, end.reason.name()),
-            None => format!(" in {}", end.state),
-        });
-        self.say(&format!("{style}{word}{style:#}{ended}: {counts}{elapsed}"));
+        self.release();
+        let line = match (&self.plan.states, ended) {
+            (None, _) => format!("{style}{word}{style:#}: {counts}{elapsed}"),
+            (Some(_), ended) => {
+                let turns = &self.progress.turns;
+                let last = turns.recent.back().map_or(String::new(), |turn| format!(" in {}", turn.at));
+                let ended = ended.map_or(last, |end| loop_end(outcome, end));
+                format!("{style}{word}{style:#}{ended}; {}{elapsed}", turns.counts())
+            }
+        };
+        self.say(&line);
     }
 
     /// One line about a step: a mark, its label, how long it took, and what is to be said.
     fn line(&mut self, at: &Instance, style: Style, mark: &str, time: &str, note: &str) {
         self.heading(at);
+        self.iteration();
         let label = self.label(at);
         let mut line = format!("{style}{mark}{style:#} {}", visible(&label));
+        if time.is_empty() && note.is_empty() {
+            return self.say(&line);
+        }
         let pad = self.width.saturating_sub(label.width());
         // Writing into a text cannot fail.
         let _ = write!(line, "{:pad$} {DIM}{time:>7}{DIM:#}  {}", "", visible(note));
@@ -565,12 +589,20 @@ impl<'a> Reporter<'a> {
         }
     }
 
+    /// The lines of a loop that were kept back.
+    fn release(&mut self) {
+        if let Voice::Live(live) = &mut self.voice {
+            live.release(&self.run);
+        }
+    }
+
     fn say(&mut self, line: &str) {
         match &mut self.voice {
             // Whoever read it may be gone; the run goes on.
             Voice::Lines => drop(writeln!(anstream::stdout(), "{line}")),
             Voice::Kept(lines) => lines.push(line.to_owned()),
-            Voice::Live(screen) => screen.say(line),
+            Voice::Live(live) if self.keeps => live.keep(line),
+            Voice::Live(live) => live.say(line),
         }
     }
 }
@@ -593,7 +625,8 @@ fn is_remark(notice: &Notice) -> bool {
 pub(crate) fn label(plan: &Plan, at: &Instance) -> String {
     let Some(step) = at.step(plan) else { return at.to_string() };
     let step = &plan.steps[step as usize];
-    format!("{}{}{}", "  ".repeat(depth(&step.number)), step.label, items(at))
+    let visit = states::visit(plan, &at.0);
+    format!("{}{}{visit}{}", "  ".repeat(depth(&step.number)), step.label, items(at))
 }
 
 /// A step, as people name it.
@@ -611,7 +644,9 @@ fn label_width<'p>(plan: &'p Plan, known: &mut BTreeMap<&'p str, usize>) -> usiz
     let mut widest = 0;
     for (number, step) in (0..).zip(&plan.steps) {
         // Room for the index of an item, such as `[17]`.
-        let width = step.label.width() + 2 * depth(&step.number) + 4 * lists_around(plan, number);
+        // Of a state for the number of a visit, such as `#17`.
+        let visit = if step.step.state.is_some() { 3 } else { 0 };
+        let width = step.label.width() + visit + 2 * depth(&step.number) + 4 * lists_around(plan, number);
         let inside = match &step.calls {
             // A slash, and one level further.
             Some(plan) => {

@@ -9,6 +9,7 @@
 //! - [`select`]: the items of a list: where they come from, which are taken, what holds for them.
 //! - `canonical`: resolved fields as one text, whose hash the journal keeps.
 //! - [`world`]: computed values, recorded while a run goes on and given again when it is replayed.
+//! - [`rehearsal`]: a loop walked with invented results, for `simulate`.
 //! - [`replay`]: a journal read again: what a step saw, who made it, how a name changed.
 //! - [`simulator`]: a run without a world, through crashes and jumping clocks, checked after every event.
 
@@ -18,6 +19,7 @@ pub mod event;
 mod hash;
 pub mod judge;
 pub mod machine;
+pub mod rehearsal;
 pub mod replay;
 pub mod select;
 pub mod simulator;

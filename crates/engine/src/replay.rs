@@ -7,12 +7,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ecow::EcoString;
+use threadline_flow::model::{Evaluator, Step};
 use threadline_flow::plan::{PAYLOAD, Plan, StepNumber};
-use threadline_lang::{Explanation, Resolution, Scope, Session, World};
+use threadline_lang::{Envelope, Explanation, Resolution, Scope, Session, World};
 
 use crate::evaluate::{self, FieldError, FieldErrors, Resolved};
-use crate::event::{Computed, Event, Instance, Millis, Output, RunStarted, Seq, Status, What};
+use crate::event::{self, Computed, ERROR, Event, Instance, Millis, Output, RunStarted, Seq, Status, What};
 use crate::hash::Hash;
+use crate::judge::{Judged, Judgement};
 use crate::machine::{Command, Machine, Misfit};
 use crate::select::{self, Expansion};
 use crate::view::{ItemView, MapView, View};
@@ -24,13 +26,13 @@ pub struct Seen {
     pub at: Instance,
     /// The step.
     pub step: StepNumber,
-    /// The event that says it: decided, skipped, expanded, started, or unresolved.
+    /// The event that says it: decided, skipped, expanded, started, unresolved, or judged.
     pub seq: Seq,
     /// When.
     pub time: Millis,
     /// What was evaluated.
     pub evaluated: Evaluated,
-    /// Which attempt; 0 for the condition and the list of a `foreach`.
+    /// Which attempt; 0 for the condition, the list of a `foreach`, and the judgement on a state.
     pub attempt: u32,
     /// Whether the same attempt was running when Threadline was killed.
     pub rerun: bool,
@@ -53,6 +55,8 @@ pub enum Evaluated {
     List,
     /// The fields of an attempt.
     Fields,
+    /// What judges a state, and where it leads.
+    Judgement,
 }
 
 /// A name that was set.
@@ -130,6 +134,7 @@ impl Fold {
                 };
                 (evaluated, computed)
             }
+            What::Judged(judged) => (Evaluated::Judgement, &judged.computed),
             _ => return None,
         };
         Some(Seen {
@@ -210,9 +215,15 @@ pub struct Failed(BTreeMap<Instance, Seq>);
 impl Failed {
     /// Takes an event.
     pub fn take(&mut self, plan: &Plan, event: &Event) {
-        let (What::Finished { output, .. } | What::Unresolved { output, .. }) = &event.what else { return };
         let Some(step) = event.at.step(plan) else { return };
-        if plan.steps[step as usize].step.continue_on_error {
+        let step = &plan.steps[step as usize].step;
+        let output = match &event.what {
+            What::Finished { output, .. } | What::Unresolved { output, .. } => output,
+            What::Judged(judged) => return self.judged(step, event, judged),
+            _ => return,
+        };
+        // Whether that is a failure of a state is said when it was judged.
+        if step.continue_on_error || step.state.is_some() {
             return;
         }
         // That items failed is said by the items.
@@ -222,6 +233,17 @@ impl Failed {
         } else {
             self.0.remove(&event.at);
         }
+    }
+
+    /// A state without a route has failed; one that leads on has made good what failed in it.
+    fn judged(&mut self, step: &Step, event: &Event, judged: &event::Judged) {
+        let ends = step.state.as_ref().is_some_and(|state| state.terminal.is_some());
+        if judged.to.is_none() && (!ends || judged.verdict == ERROR) {
+            self.0.insert(event.at.clone(), event.seq);
+            return;
+        }
+        let own = event.at.0.as_str();
+        self.0.retain(|at, _| !at.0.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '['])));
     }
 
     /// They, and the events that say so.
@@ -240,6 +262,18 @@ pub struct Look {
     pub list: Option<Result<Expansion, FieldErrors>>,
     /// Its fields.
     pub fields: Option<Result<Resolved, FieldErrors>>,
+    /// The judgement on a state.
+    pub judged: Option<Rejudged>,
+}
+
+/// The judgement on a state, made again.
+pub struct Rejudged {
+    /// It.
+    pub judgement: Judgement,
+    /// The tree of the expression that it is made of.
+    pub expression: Option<Explanation>,
+    /// The trees of the conditions of `route` that were looked at, in their order.
+    pub conditions: Vec<Explanation>,
 }
 
 impl Look {
@@ -251,19 +285,53 @@ impl Look {
     }
 }
 
-/// Evaluates again what an event says was evaluated, with the values of then.
-pub fn look(plan: &Plan, seen: &Seen, scope: &Scope, world: &mut dyn World) -> Look {
+/// Evaluates again what an event says was evaluated, with the values of then. `result` is what a state left that was
+/// judged.
+pub fn look(
+    plan: &Plan,
+    seen: &Seen,
+    scope: &Scope,
+    result: Option<&Envelope>,
+    world: &mut dyn World,
+) -> Look {
     let step = &plan.steps[seen.step as usize].step;
     let workflow = &plan.workflow;
     let mut session =
         Session::new(world).limits(&workflow.syntax.limits).undefined(workflow.undefined).traced();
-    let (mut condition, mut list, mut fields) = (None, None, None);
+    let (mut condition, mut list, mut fields, judged) = (None, None, None, None);
     match seen.evaluated {
         Evaluated::Condition => condition = evaluate::explain_condition(step, scope, &mut session),
         Evaluated::List => list = Some(select::expand(plan, seen.step, scope, &mut session)),
         Evaluated::Fields => fields = Some(evaluate::resolve(plan, seen.step, scope, &mut session, |_| {})),
+        Evaluated::Judgement => {
+            if let Some(state) = &seen.view.state {
+                let of_state = Judged { plan, step: seen.step, scope, result, state };
+                let (again, trace) = rejudged(&of_state, &mut session);
+                let judged = Some(again);
+                return Look { trace, condition, list, fields, judged };
+            }
+        }
     }
-    Look { trace: session.take_trace(), condition, list, fields }
+    Look { trace: session.take_trace(), condition, list, fields, judged }
+}
+
+/// A judgement and what it read; then, of the same values, why expressions are what they are.
+fn rejudged(judged: &Judged<'_>, session: &mut Session<'_>) -> (Rejudged, Vec<Resolution>) {
+    let verdict = judged.verdict(session);
+    let mut looked = Vec::new();
+    let judgement = judged.route_where(verdict, &mut |_, condition, scope| {
+        looked.push((Arc::clone(&condition.of), scope.clone()));
+        session.set_origin(Some(condition.origin.clone()));
+        condition.of.condition(scope, session)
+    });
+    let trace = session.take_trace();
+    let step = &judged.plan.steps[judged.step as usize].step;
+    let expression = match step.evaluator() {
+        Some(Evaluator::Expression(expression)) => Some(expression.of.explain(judged.scope, session)),
+        _ => None,
+    };
+    let conditions = looked.iter().map(|(condition, scope)| condition.explain(scope, session)).collect();
+    (Rejudged { judgement, expression, conditions }, trace)
 }
 
 /// Who gave the value of a reference.
@@ -315,13 +383,22 @@ impl Seen {
             PAYLOAD if !self.view.outputs.iter().any(|(id, _)| id == PAYLOAD) => Some(Maker::Payload),
             "context" => Some(Maker::Context(first.cloned())),
             "prev" => self.view.prev.map(Maker::Event),
+            "result" if self.view.result.is_some() => self.view.result.map(Maker::Event),
+            "loop" | "state" if self.view.state.is_some() => Some(Maker::Run),
             "item" => self.view.item.map(item_maker),
             "agent" if self.view.item.is_some_and(|item| item.has_agent) => Some(Maker::Run),
             "map" | "aggregates" if self.view.map.is_some() => Some(match self.view.map {
                 Some(MapView::Over(seq)) => Maker::Event(seq),
                 _ => Maker::Run,
             }),
-            "captured" => find(&self.view.captured, first),
+            "captured" => {
+                let previous = first.is_some_and(|name| {
+                    let rest = resolution.path.strip_prefix("captured.");
+                    let rest = rest.and_then(|rest| rest.strip_prefix(name.as_str()));
+                    rest.is_some_and(|rest| rest == ".previous" || rest.starts_with(".previous."))
+                });
+                find(if previous { &self.view.earlier } else { &self.view.captured }, first)
+            }
             "nodes" => find(&self.view.outputs, first),
             _ => {
                 let name = Some(&resolution.root);

@@ -498,6 +498,11 @@ impl Step {
             (None, _) => &Evaluator::Outcome,
         })
     }
+
+    /// Whether its verdict decides anything: not that of a state that only goes on.
+    pub fn is_judged(&self) -> bool {
+        self.state.as_ref().is_some_and(|state| state.evaluate.is_some() || state.routes.judges())
+    }
 }
 
 /// 0 is yes, 1 is no.

@@ -62,7 +62,7 @@ impl Executor<'_, '_> {
         let computed = computed.get_or_insert_default();
         computed.extend(record.computed);
         let store = shared.journal.store();
-        let judge::Judgement { verdict, to, print } = judgement;
+        let judge::Judgement { verdict, to, print, .. } = judgement;
         let judged = Judged {
             as_of: task.as_of,
             computed: store.computed(computed)?,

@@ -145,7 +145,8 @@ impl History<'_> {
         let scope = scope.map_err(|error| of_journal(&error))?;
         let answers = self.reader.answers(&seen.computed).map_err(|error| of_journal(&error))?;
         let mut world = Replay::new(&answers, self.context(&seen.defined)?);
-        Ok(replay::look(&self.plan, seen, &scope, &mut world))
+        let result = seen.view.result.map(|seq| self.output(seq)).transpose()?;
+        Ok(replay::look(&self.plan, seen, &scope, result.as_deref(), &mut world))
     }
 
     /// One event of the run.

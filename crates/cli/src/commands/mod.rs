@@ -14,6 +14,7 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod schema;
 pub(crate) mod show;
+pub(crate) mod simulate;
 pub(crate) mod tools;
 pub(crate) mod vars;
 

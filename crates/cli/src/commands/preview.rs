@@ -12,8 +12,9 @@ use anstyle::Style;
 use ecow::{EcoString, eco_format};
 use threadline_engine::evaluate::{file_text, url_text};
 use threadline_expect::{Dynamic, Kind};
-use threadline_flow::model::{self, Action, Field, Retry, Setting, Variable};
-use threadline_flow::plan::{ListNumber, PAYLOAD, Part, Plan, PlannedStep, StepNumber};
+use threadline_engine::rehearsal::edges;
+use threadline_flow::model::{self, Action, Evaluate, Evaluator, Field, Retry, Setting, Terminal, Variable};
+use threadline_flow::plan::{LOOP_ROOTS, ListNumber, PAYLOAD, Part, Plan, PlannedStep, StepNumber};
 use threadline_flow::shell::BindError;
 use threadline_lang::diag::excerpt;
 use threadline_lang::source::line_column;
@@ -123,7 +124,7 @@ struct Foresight {
 }
 
 /// The world before a run: what is there can be read, what has to be done is not.
-struct Before<'a>(RealWorld<'a>);
+pub(super) struct Before<'a>(pub(super) RealWorld<'a>);
 
 impl World for Before<'_> {
     fn compute(&mut self, name: &str, args: &[Value]) -> Result<Value, ComputeError> {
@@ -209,6 +210,18 @@ impl<'p> Looking<'p, '_> {
                     self.document_at(&field.of, &field.origin);
                 }
             }
+        }
+        self.judgement();
+    }
+
+    /// What judges a state, and the conditions of its routes.
+    fn judgement(&mut self) {
+        let Some(state) = &self.step.step.state else { return };
+        if let Some(Evaluate { by: Evaluator::Expression(expression), .. }) = &state.evaluate {
+            self.condition(expression);
+        }
+        for (condition, _) in &state.routes.conditions {
+            self.condition(condition);
         }
     }
 
@@ -411,6 +424,8 @@ impl<'p> Looking<'p, '_> {
             PAYLOAD if self.plan.lists[0].graph.is_some() => WITH_THE_RUN.to_owned(),
             "context" => "depends on what is not known yet".to_owned(),
             "aggregates" if self.plan.is_map_reduce() => self.when("map", None),
+            "result" if self.plan.states.is_some() => "known when the state is judged".to_owned(),
+            "state" | "loop" if self.plan.states.is_some() => WHEN_IT_STARTS.to_owned(),
             name => when_known(self.plan, self.number, name).unwrap_or_else(|| "is missing".to_owned()),
         }
     }
@@ -426,6 +441,7 @@ const WITH_THE_RUN: &str = "known when the run starts";
 /// When a name that a step reads gets its value.
 fn when_known(plan: &Plan, number: StepNumber, name: &str) -> Option<String> {
     match name {
+        "prev" if plan.steps[number as usize].step.state.is_some() => Some(before_state(plan, number)),
         "prev" => {
             let step = &plan.steps[number as usize];
             let list = &plan.lists[step.list as usize].steps;
@@ -450,6 +466,35 @@ fn when_known(plan: &Plan, number: StepNumber, name: &str) -> Option<String> {
                 .collect();
             (!makers.is_empty()).then(|| format!("known after {} has run", makers.join(" or ")))
         }
+    }
+}
+
+/// The states that lead to one, in words.
+fn before_state(plan: &Plan, number: StepNumber) -> String {
+    let list = &plan.lists[0];
+    let leads = edges(plan).into_iter().filter(|edge| list.steps.get(edge.to) == Some(&number));
+    let names: Vec<String> = leads.map(|edge| format!("`{}`", list.word(edge.from))).collect();
+    if names.is_empty() {
+        return "nothing is before it".to_owned();
+    }
+    format!("known after {} has run", names.join(" or "))
+}
+
+/// Where a state leads, in words.
+fn leads(plan: &Plan, number: StepNumber) -> String {
+    let list = &plan.lists[0];
+    let edges = edges(plan).into_iter().filter(|edge| list.steps.get(edge.from) == Some(&number));
+    let ways = edges.map(|edge| {
+        let labels: Vec<&str> =
+            edge.labels.iter().map(EcoString::as_str).filter(|label| !label.is_empty()).collect();
+        format!("{} → {}", labels.join(" or "), list.word(edge.to)).trim_start().to_owned()
+    });
+    let ways: Vec<String> = ways.collect();
+    let state = plan.steps[number as usize].step.state.as_ref();
+    match state.and_then(|state| state.terminal) {
+        Some(Terminal::Success) => "the loop ends well".to_owned(),
+        Some(Terminal::Failure) => "the loop ends as failed".to_owned(),
+        None => ways.join(", "),
     }
 }
 
@@ -507,11 +552,18 @@ fn step_scope(plan: &Plan, number: StepNumber, run: &Scope) -> Scope {
         captured.extend(capture);
     }
     names.extend(["prev".into(), "item".into()]);
+    if plan.states.is_some() {
+        names.extend(LOOP_ROOTS.map(EcoString::from));
+    }
     let unset = |mut names: Vec<EcoString>| -> Vec<(EcoString, Entry)> {
         names.sort();
         names.dedup();
         let entry = |name: EcoString| {
-            Some((name.clone(), Entry::Unset(eco_format!("{}", when_known(plan, number, &name)?))))
+            let when = match when_known(plan, number, &name) {
+                None if plan.states.is_some() && LOOP_ROOTS.contains(&name.as_str()) => WHEN_IT_STARTS.to_owned(),
+                when => when?,
+            };
+            Some((name.clone(), Entry::Unset(eco_format!("{when}"))))
         };
         names.into_iter().filter_map(entry).collect()
     };
@@ -558,6 +610,9 @@ impl Foresight {
             }
             if let Some(items) = self.lists.get(&number) {
                 items.text(full, &mut out);
+            }
+            if step.step.state.is_some() {
+                let _ = writeln!(out, "  {}", leads(plan, number));
             }
         }
         out

@@ -4,6 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use anstyle::{AnsiColor, Style};
+use ecow::EcoString;
+use threadline_engine::event::{LoopEnd, What};
+use threadline_engine::machine::Outcome;
 use threadline_lang::Value;
 use threadline_lang::value::JsonStyle;
 use threadline_store::{Reader, RunInfo, StoreError};
@@ -13,6 +16,7 @@ use super::history::{of_store, project};
 use super::{object, print, print_styled};
 use crate::arguments::Runs;
 use crate::exit::Failure;
+use crate::reporter::loop_end;
 use crate::table::Table;
 
 const BOLD: Style = Style::new().bold();
@@ -31,7 +35,7 @@ pub(crate) fn runs(call: &Runs) -> Result<(), Failure> {
         Err(error) => return Err(of_store(&error)),
     };
     if call.json {
-        let runs = runs.iter().map(|(run, status)| run_json(run, status)).collect();
+        let runs = runs.iter().map(run_json).collect();
         let value = object([("runs", Value::list(runs).unwrap_or_default())]);
         return print(&format!("{}\n", value.to_json(JsonStyle::Compact)));
     }
@@ -39,7 +43,7 @@ pub(crate) fn runs(call: &Runs) -> Result<(), Failure> {
         return print("no runs yet: `threadline run FILE` begins one\n");
     }
     let mut table = Table::default();
-    for (run, status) in &runs {
+    for Listed { run, status, ended } in &runs {
         let style = match *status {
             "completed" => GOOD,
             "failed" => BAD,
@@ -52,22 +56,44 @@ pub(crate) fn runs(call: &Runs) -> Result<(), Failure> {
             (PLAIN, run.name.clone()),
             (DIM, started(&run.started_at)),
             (DIM, events),
+            (DIM, ended.as_ref().map_or(String::new(), how)),
         ]);
     }
     print_styled(&table.text(""))
 }
 
+/// A run, and what has become of it.
+struct Listed {
+    run: RunInfo,
+    status: &'static str,
+    /// Where a loop ended, and why.
+    ended: Option<(Outcome, LoopEnd)>,
+}
+
+/// Where a loop ended, and why: `in done`, `before fix: max_steps 20 reached`.
+fn how((outcome, end): &(Outcome, LoopEnd)) -> String {
+    loop_end(*outcome, end).trim_start().to_owned()
+}
+
 /// Every run and its status, the newest first; those that others called only where they are asked for.
-fn all(reader: &Reader, called: bool) -> Result<Vec<(RunInfo, &'static str)>, Failure> {
+fn all(reader: &Reader, called: bool) -> Result<Vec<Listed>, Failure> {
     let mut runs = reader.runs().map_err(|error| of_store(&error))?;
     runs.retain(|run| called || !run.id.is_called());
     // Those that were called stand below the run that somebody started.
     let begun: BTreeMap<String, usize> =
         runs.iter().enumerate().map(|(at, run)| (run.id.to_string(), at)).collect();
     runs.sort_by_key(|run| Reverse(begun.get(run.id.started()).copied()));
-    let with_status = |run: RunInfo| Ok((status(reader, &run)?, run));
-    let runs: Result<Vec<_>, Failure> = runs.into_iter().map(with_status).collect();
-    Ok(runs?.into_iter().map(|(status, run)| (run, status)).collect())
+    let listed = |run: RunInfo| {
+        let status = status(reader, &run)?;
+        // An event that cannot be read is a matter of whoever opens the run.
+        let last = matches!(status, "completed" | "failed" | "stopped").then(|| reader.event(&run.id, run.events));
+        let ended = match last.and_then(Result::ok).map(|event| event.what) {
+            Some(What::RunEnded { outcome, ended: Some(end), .. }) => Some((outcome, end)),
+            _ => None,
+        };
+        Ok(Listed { run, status, ended })
+    };
+    runs.into_iter().map(listed).collect()
 }
 
 /// What has become of a run. One that nobody drives any more, and that did not end, was interrupted.
@@ -76,6 +102,7 @@ fn status(reader: &Reader, run: &RunInfo) -> Result<&'static str, Failure> {
         "completed" => "completed",
         "failed" => "failed",
         "paused" => "paused",
+        "stopped" => "stopped",
         _ if reader.is_driven(&run.id).map_err(|error| of_store(&error))? => "running",
         _ => "interrupted",
     })
@@ -86,13 +113,23 @@ fn started(time: &str) -> String {
     time.split('.').next().unwrap_or(time).replace('T', " ")
 }
 
-fn run_json(run: &RunInfo, status: &str) -> Value {
-    object([
-        ("run", run.id.as_str().into()),
-        ("workflow", run.name.as_str().into()),
-        ("file", run.file.as_str().into()),
-        ("status", status.into()),
-        ("started_at", run.started_at.as_str().into()),
-        ("events", number(run.events)),
-    ])
+fn run_json(listed: &Listed) -> Value {
+    let Listed { run, status, ended } = listed;
+    let mut entries: Vec<(EcoString, Value)> = vec![
+        ("run".into(), run.id.as_str().into()),
+        ("workflow".into(), run.name.as_str().into()),
+        ("file".into(), run.file.as_str().into()),
+        ("status".into(), (*status).into()),
+        ("started_at".into(), run.started_at.as_str().into()),
+        ("events".into(), number(run.events)),
+    ];
+    entries.extend(ended.as_ref().map(|(_, end)| {
+        let end = object([
+            ("reason", end.reason.name().into()),
+            ("state", end.state.as_str().into()),
+            ("limit", end.limit.map_or(Value::NULL, number)),
+        ]);
+        ("ended".into(), end)
+    }));
+    Value::object(entries).unwrap_or_default()
 }

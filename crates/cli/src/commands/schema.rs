@@ -1,6 +1,7 @@
 //! `threadline schema`: the JSON Schema of what Threadline reads and writes.
 
 use threadline_engine::event::Status;
+use threadline_engine::machine::Outcome;
 use threadline_lang::Value;
 use threadline_lang::value::JsonStyle;
 use threadline_runner::output::FAILURES;
@@ -19,6 +20,7 @@ pub(crate) fn schema(call: &Schema) -> Result<(), Failure> {
         SchemaKind::Expectations => threadline_expect::schema(),
         SchemaKind::Outcomes => outcomes(),
         SchemaKind::FailedItems => failed_items(),
+        SchemaKind::Simulation => simulation(),
     };
     print(&format!("{}\n", schema.to_json(JsonStyle::Pretty)))
 }
@@ -167,10 +169,66 @@ fn outcomes() -> Value {
     described("What `expect --format json` prints", &body)
 }
 
+/// Something of a type, or null.
+fn or_null(kind: &str, about: &str) -> Value {
+    entries(vec![("type", words([kind, "null"])), ("description", about.into())])
+}
+
+fn listed(items: Value, about: &str) -> Value {
+    entries(vec![("type", "array".into()), ("items", items), ("description", about.into())])
+}
+
+fn simulation() -> Value {
+    let visit = vec![
+        ("at", typed("string", "which execution, such as `check#3`")),
+        ("state", typed("string", "the state")),
+        ("iteration", typed("integer", "which iteration, from 1")),
+        ("verdict", typed("string", "what it came to")),
+        ("reason", typed("string", "why")),
+        ("judged", typed("boolean", "whether it was judged as in a run; otherwise the verdict was invented")),
+        ("to", or_null("string", "the state that follows; null at the end, and where there is no route")),
+    ];
+    let visit = an_object(visit, &["at", "state", "iteration", "verdict", "reason", "judged", "to"], false);
+    let outcomes = Outcome::ALL.map(Outcome::name).into_iter().chain(["given_up"]);
+    let state = typed("string", "the state");
+    let cycle = entries(vec![
+        ("type", words(["array", "null"])),
+        ("items", state.clone()),
+        ("description", "the states that were repeated until a limit ended the walk".into()),
+    ]);
+    let walk = vec![
+        ("outcome", one_of(outcomes, "how it ended")),
+        ("reason", or_null("string", "why it ended: `terminal`, or the key of a limit; null when a verdict had no route")),
+        ("state", or_null("string", "the state it ended with, or would have gone on with")),
+        ("limit", or_null("integer", "the limit that was reached: a number, or milliseconds")),
+        ("iterations", typed("integer", "how many iterations were begun")),
+        ("steps", typed("integer", "how many states were executed")),
+        ("cycle", cycle),
+        ("visits", listed(visit, "every state that was executed")),
+    ];
+    let required = ["outcome", "reason", "state", "limit", "iterations", "steps", "cycle", "visits"];
+    let walk = an_object(walk, &required, false);
+    let of_state = vec![("state", state), ("visits", typed("integer", "how often it was executed, in all walks"))];
+    let of_state = an_object(of_state, &["state", "visits"], false);
+    let way = vec![
+        ("from", typed("string", "the state it leads from")),
+        ("to", typed("string", "the state it leads to")),
+        ("by", listed(typed("string", "a verdict, `_`, or a condition"), "what leads there; empty when everything does")),
+        ("taken", typed("integer", "how often it was taken, in all walks")),
+    ];
+    let way = an_object(way, &["from", "to", "by", "taken"], false);
+    let properties = vec![
+        ("workflow", typed("string", "the name of the loop")),
+        ("seed", or_null("integer", "the seed of random verdicts")),
+        ("walks", listed(walk, "the walks")),
+        ("states", listed(of_state, "every state of the file")),
+        ("ways", listed(way, "every way of the file")),
+    ];
+    let required = ["workflow", "seed", "walks", "states", "ways"];
+    described("What `simulate --json` prints", &an_object(properties, &required, false))
+}
+
 fn failed_items() -> Value {
-    let or_null = |kind: &str, about: &str| {
-        entries(vec![("type", words([kind, "null"])), ("description", about.into())])
-    };
     let properties = vec![
         ("at", typed("string", "the item, such as `map[17]`; 17 is its index")),
         ("index", typed("integer", "which item of its list, from 0")),

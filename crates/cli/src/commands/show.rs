@@ -52,7 +52,9 @@ pub(crate) fn show(call: &Show) -> Result<(), Failure> {
         Ok(())
     })?;
     let failures = failures(&history)?;
-    print_styled(&format!("{failures}\n{}", envelopes(&history, &left)))
+    let ways = super::graph::ways(&history)?;
+    let ways = ways.map_or(String::new(), |ways| format!("{ways}\n"));
+    print_styled(&format!("{failures}\n{ways}{}", envelopes(&history, &left)))
 }
 
 /// What the executions of one step left.
@@ -105,7 +107,7 @@ fn envelopes(history: &History<'_>, left: &BTreeMap<u32, Left>) -> String {
             (PLAIN, step.label.to_string()),
             (DIM, kind),
             (PLAIN, left.status()),
-            (PLAIN, if several { String::new() } else { left.shown.clone() }),
+            (PLAIN, if several && step.step.state.is_none() { String::new() } else { left.shown.clone() }),
         ]);
     }
     table.text("")

@@ -43,6 +43,8 @@ struct Setting {
     before: Option<Value>,
     value: Value,
     maker: Maker,
+    /// The iteration of a loop in which it was set, and whether that is over: then it reads as missing.
+    iteration: Option<(u64, bool)>,
 }
 
 impl Setting {
@@ -86,11 +88,15 @@ pub(crate) fn vars(call: &Vars) -> Result<(), Failure> {
             (Some(before), true) => format!("{} → {}", shown(before), shown(&setting.value)),
             _ => shown(&setting.value),
         };
+        let previous = match (&setting.before, setting.iteration) {
+            (Some(before), Some(_)) if call.name.is_none() => format!("; before it {}", shown(before)),
+            _ => String::new(),
+        };
         table.row([
             (BOLD, setting.shown_name()),
             (PLAIN, format!("= {value}")),
             (DIM, setting.value.kind().name().to_owned()),
-            (DIM, set_by(&history, setting) + &read_by(&history, setting, &readers)),
+            (DIM, set_by(&history, setting) + &previous + &read_by(&history, setting, &readers)),
         ]);
     }
     let more = counts.iter().filter(|(_, count)| **count > MAX_ITEMS);
@@ -105,15 +111,22 @@ pub(crate) fn vars(call: &Vars) -> Result<(), Failure> {
 fn settings(history: &History<'_>) -> Result<Vec<Setting>, Failure> {
     let mut settings = Vec::new();
     let mut began = 0;
-    history.each(|fold, event| {
+    let fold = history.each(|fold, event| {
         if let What::RunStarted(_) = event.what {
             began = event.time;
         }
+        let iteration = fold.machine.iteration();
         for change in fold.changes(event) {
-            settings.push(of_change(history, &change)?);
+            let captured = change.sort == NameSort::Capture;
+            let iteration = iteration.filter(|_| captured).map(|iteration| (iteration, false));
+            settings.push(Setting { iteration, ..of_change(history, &change)? });
         }
         Ok(())
     })?;
+    let last = fold.machine.iteration();
+    for (iteration, lapsed) in settings.iter_mut().filter_map(|setting: &mut Setting| setting.iteration.as_mut()) {
+        *lapsed = last.is_some_and(|last| last > *iteration);
+    }
     let inputs = history.names.inputs.as_object().into_iter().flat_map(|inputs| inputs.iter());
     let inputs = inputs.map(|(name, value)| Setting {
         name: format!("inputs.{}", name.as_str()),
@@ -124,6 +137,7 @@ fn settings(history: &History<'_>) -> Result<Vec<Setting>, Failure> {
         before: None,
         value: value.clone(),
         maker: Maker::Input(Some(name.name().clone())),
+        iteration: None,
     });
     let mut all: Vec<Setting> = inputs.collect();
     all.extend(literals(history, &settings));
@@ -144,6 +158,7 @@ fn literals(history: &History<'_>, settings: &[Setting]) -> Vec<Setting> {
         before: None,
         value: value.clone(),
         maker: Maker::Context(Some(name.clone())),
+        iteration: None,
     };
     let all = fixed.map(literal);
     all.filter(|literal| !settings.iter().any(|setting| setting.name == literal.name)).collect()
@@ -169,6 +184,7 @@ fn of_change(history: &History<'_>, change: &Change) -> Result<Setting, Failure>
         before: change.before.map(value).transpose()?,
         value: value(change.seq)?,
         maker,
+        iteration: None,
     })
 }
 
@@ -220,7 +236,12 @@ fn set_by(history: &History<'_>, setting: &Setting) -> String {
         NameSort::Context => "context".to_owned(),
         NameSort::Step | NameSort::Capture => format!("set by {}", title(history, &setting.at)),
     };
-    format!("{who}{when}")
+    let iteration = match setting.iteration {
+        Some((iteration, true)) => format!(", iteration {iteration}, which is over"),
+        Some((iteration, false)) => format!(", iteration {iteration}"),
+        None => String::new(),
+    };
+    format!("{who}{when}{iteration}")
 }
 
 fn read_by(history: &History<'_>, setting: &Setting, readers: &Readers) -> String {
@@ -239,7 +260,10 @@ fn setting_json(history: &History<'_>, setting: &Setting, readers: &Readers) -> 
     let read_by = read_by.map(|reader| reader_json(history, reader));
     let by_step = setting.at != Instance::default();
     let kind: Type = setting.value.kind();
-    object([
+    let iteration = setting.iteration.map(|(iteration, lapsed)| {
+        [("iteration".into(), number(iteration)), ("lapsed".into(), lapsed.into())]
+    });
+    let known = object([
         ("name", setting.name.as_str().into()),
         ("kind", sort.into()),
         ("value", setting.value.clone()),
@@ -250,5 +274,8 @@ fn setting_json(history: &History<'_>, setting: &Setting, readers: &Readers) -> 
         ("event", setting.seq.map_or(Value::NULL, number)),
         ("time", setting.time.map_or(Value::NULL, |time| time_text(time).into())),
         ("read_by", Value::list(read_by.collect()).unwrap_or_default()),
-    ])
+    ]);
+    let known = known.as_object().into_iter().flat_map(|known| known.iter());
+    let known = known.map(|(key, value)| (key.name().clone(), value.clone()));
+    Value::object(known.chain(iteration.into_iter().flatten())).unwrap_or_default()
 }

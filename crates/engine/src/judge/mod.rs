@@ -7,10 +7,12 @@ mod ask;
 mod convergence;
 mod output;
 
+use std::sync::Arc;
+
 use ecow::{EcoString, eco_format};
 use threadline_flow::model::{Evaluate, Evaluator, Field, Shape, Step};
 use threadline_flow::plan::{Plan, StepNumber, Ways};
-use threadline_lang::{Document, Entry, Envelope, Error, Scope, Session, Value};
+use threadline_lang::{Document, Entry, Envelope, Error, Expression, Scope, Session, Value};
 
 pub use ask::Question;
 pub use convergence::{Converging, verdict as convergence};
@@ -42,9 +44,42 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// The state that follows; none when no route fits.
     pub to: Option<EcoString>,
+    /// What led there; none when no route fits.
+    pub by: Option<Rule>,
     /// What the state came to: equal when nothing has changed since the last time.
     pub print: Hash,
 }
+
+/// What leads from a state to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// A condition of `route`, by its number from 0.
+    Condition(usize),
+    /// The route of the verdict.
+    Verdict,
+    /// `_` or `next`: every verdict that has no other route.
+    Otherwise,
+    /// The route of errors.
+    Error,
+    /// `on_retry_exhausted`
+    Exhausted,
+}
+
+impl Rule {
+    /// In words.
+    pub fn text(self, verdict: &str) -> EcoString {
+        match self {
+            Self::Condition(at) => eco_format!("condition {} of `route`", at + 1),
+            Self::Verdict => eco_format!("the route of `{verdict}`"),
+            Self::Otherwise => "the route of every other verdict".into(),
+            Self::Error => "the route of errors".into(),
+            Self::Exhausted => "`on_retry_exhausted`".into(),
+        }
+    }
+}
+
+/// Says whether a condition of `route` holds, in a scope in which the verdict is known.
+pub type Holds<'h> = dyn FnMut(usize, &Field<Arc<Expression>>, &Scope) -> Result<bool, Error> + 'h;
 
 impl Verdict {
     fn new(verdict: impl Into<EcoString>, reason: impl Into<EcoString>) -> Self {
@@ -154,46 +189,60 @@ impl Judged<'_> {
 
     /// Where a verdict leads, and why when that is nowhere.
     pub fn route(&self, verdict: Verdict, session: &mut Session<'_>) -> Judgement {
+        self.route_where(verdict, &mut |_, condition, scope| {
+            session.set_origin(Some(condition.origin.clone()));
+            condition.of.condition(scope, session)
+        })
+    }
+
+    /// The same, where somebody else says which conditions hold.
+    pub fn route_where(&self, verdict: Verdict, holds: &mut Holds<'_>) -> Judgement {
         let position = self.plan.lists[0].steps.iter().position(|step| *step == self.step);
         let ways = self.plan.states.as_ref().zip(position).and_then(|(states, at)| states.routes.get(at));
         let print = self.print(&verdict);
         let (Some(ways), Some(position)) = (ways, position) else {
-            return Judgement { verdict, to: None, print };
+            return Judgement { verdict, to: None, by: None, print };
         };
-        let (verdict, to) = self.way(verdict, ways, session);
+        let (verdict, way) = self.way(verdict, ways, holds);
         let state = self.step().state.as_ref();
         let most = state.and_then(|state| state.max_retries).filter(|most| self.state.in_a_row >= *most);
-        let (verdict, to) = match most {
-            Some(most) if to == Some(position) => {
+        let (verdict, way) = match (most, way) {
+            (Some(most), Some((to, _))) if to == position => {
                 let reason = eco_format!("{}; it has followed itself {most} times", verdict.reason);
-                (Verdict { reason, ..verdict }, ways.exhausted)
+                (Verdict { reason, ..verdict }, ways.exhausted.map(|to| (to, Rule::Exhausted)))
             }
-            _ => (verdict, to),
+            (_, way) => (verdict, way),
         };
-        let to = to.map(|to| self.plan.lists[0].word(to));
-        Judgement { verdict, to, print }
+        let to = way.map(|(to, _)| self.plan.lists[0].word(to));
+        Judgement { verdict, to, by: way.map(|(_, by)| by), print }
     }
 
-    fn way(&self, verdict: Verdict, ways: &Ways, session: &mut Session<'_>) -> (Verdict, Option<usize>) {
+    fn way(
+        &self,
+        verdict: Verdict,
+        ways: &Ways,
+        holds: &mut Holds<'_>,
+    ) -> (Verdict, Option<(usize, Rule)>) {
+        let error = ways.error.map(|to| (to, Rule::Error));
         if verdict.is_error() {
-            return (verdict, ways.error);
+            return (verdict, error);
         }
         let state = self.step().state.as_ref();
         let conditions = state.into_iter().flat_map(|state| &state.routes.conditions);
         let scope = self.with_verdict(&verdict);
-        for ((condition, _), to) in conditions.zip(&ways.conditions) {
-            session.set_origin(Some(condition.origin.clone()));
-            match condition.of.condition(&scope, session) {
+        for (at, ((condition, _), to)) in conditions.zip(&ways.conditions).enumerate() {
+            match holds(at, condition, &scope) {
                 Ok(false) => {}
-                Ok(true) => return (verdict, Some(*to)),
-                Err(error) => {
-                    let why = eco_format!("a condition of `route` cannot be evaluated: {error}");
-                    return (Verdict::error(why), ways.error);
+                Ok(true) => return (verdict, Some((*to, Rule::Condition(at)))),
+                Err(why) => {
+                    let why = eco_format!("a condition of `route` cannot be evaluated: {why}");
+                    return (Verdict::error(why), error);
                 }
             }
         }
-        let on = ways.on.iter().find(|(known, _)| *known == verdict.verdict).map(|(_, to)| *to);
-        (verdict, on.or(ways.otherwise))
+        let on = ways.on.iter().find(|(known, _)| *known == verdict.verdict);
+        let on = on.map(|(_, to)| (*to, Rule::Verdict));
+        (verdict, on.or(ways.otherwise.map(|to| (to, Rule::Otherwise))))
     }
 
     /// A scope in which the verdict is known.

@@ -619,6 +619,8 @@ impl Machine {
         let (scope, prev) = match (live.phase, self.frames.get(&eco_format!("{at}/"))) {
             (Phase::Closing, inner) => (&at.0, inner.and_then(|frame| frame.prev)),
             // What judges a state reads the same names as what it did, and what that left.
+            // One that does nothing has left nothing, and the last that did is before it.
+            (Phase::Judging, _) if live.output.is_none() => (&frame.scope, frame.prev),
             (Phase::Judging, _) => (&frame.scope, live.before.as_ref().and_then(|before| before.prev)),
             _ => (&frame.scope, frame.prev),
         };

@@ -309,6 +309,11 @@ impl Machine {
         Some(view)
     }
 
+    /// The iteration that a loop is in, from 1.
+    pub fn iteration(&self) -> Option<u64> {
+        self.walk().map(|walk| walk.iteration)
+    }
+
     /// The state that the loop is in, or was in last.
     pub(super) fn last_state(&self) -> Option<StateView> {
         let walk = self.walk()?;

@@ -13,7 +13,7 @@ use super::text::Teller;
 use super::told::{Readers, Referenced, Told, last_of_each, tell};
 use crate::exit::Failure;
 use crate::report::{first_line, further_lines, visible};
-use crate::reporter::items;
+use crate::reporter::{items, no_route};
 
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const BOLD: Style = Style::new().bold();
@@ -51,7 +51,10 @@ fn failure(teller: &Teller<'_, '_>, told: &Told) -> Result<String, Failure> {
     let history = teller.history;
     let name = visible(&label(history, &told.seen.at));
     let error = told.ended.as_ref().and_then(|ended| ended.output.meta.get("error"));
-    let error = error.map(ToString::to_string).unwrap_or_default();
+    let error = match &told.judged {
+        Some(judged) => no_route(&history.plan, told.seen.step, &judged.recorded),
+        None => error.map(ToString::to_string).unwrap_or_default(),
+    };
     let message = if error.is_empty() { String::new() } else { format!(": {}", visible(first_line(&error))) };
     let mut out = format!("{BAD}✗{BAD:#} {BOLD}{name}{BOLD:#}{message}\n");
     out.push_str(&further_lines(&error, "    "));
@@ -68,8 +71,10 @@ fn failure(teller: &Teller<'_, '_>, told: &Told) -> Result<String, Failure> {
 /// What to call an execution on a command line.
 pub(crate) fn handle(plan: &Plan, at: &Instance) -> String {
     let step = at.step(plan).map(|step| &plan.steps[step as usize].step);
+    // Of a state each visit is an execution of its own.
+    let step = step.filter(|step| step.state.is_none());
     let name = step.and_then(|step| step.id.as_ref().or(step.capture.as_ref()));
     let handle = name.map_or_else(|| at.to_string(), |name| format!("{}{}", name.of, items(at)));
-    let is_word = handle.chars().all(|char| char.is_ascii_alphanumeric() || "_-./".contains(char));
+    let is_word = handle.chars().all(|char| char.is_ascii_alphanumeric() || "_-./#".contains(char));
     if is_word { handle } else { format!("'{handle}'") }
 }

@@ -8,7 +8,7 @@ use threadline_lang::{Explanation, Value};
 
 use super::super::history::{History, time_text};
 use super::super::object;
-use super::told::{Ended, FieldTold, Readers, Referenced, Shown, Told};
+use super::told::{Ended, FieldTold, JudgedTold, Readers, Referenced, Shown, Told};
 use crate::exit::Failure;
 
 /// Every evaluation of the steps asked for.
@@ -41,6 +41,20 @@ fn one(history: &History<'_>, told: &Told, readers: &Readers) -> Result<Value, F
         ("fields", Value::list(fields?).unwrap_or_default()),
         ("problems", Value::list(problems).unwrap_or_default()),
         ("ended", told.ended.as_ref().map_or(Value::NULL, ended)),
+        ("judged", told.judged.as_ref().map_or(Ok(Value::NULL), |judged| of_state(history, judged))?),
+    ]))
+}
+
+/// The verdict on a state, and where it leads.
+fn of_state(history: &History<'_>, told: &JudgedTold) -> Result<Value, Failure> {
+    let judged = &told.recorded;
+    Ok(object([
+        ("verdict", judged.verdict.as_str().into()),
+        ("confidence", judged.confidence.clone().unwrap_or_default()),
+        ("reason", judged.reason.as_str().into()),
+        ("details", history.load(&judged.details)?),
+        ("to", judged.to.as_ref().map_or(Value::NULL, |to| to.as_str().into())),
+        ("by", told.by.map_or(Value::NULL, |by| by.text(&judged.verdict).as_str().into())),
     ]))
 }
 

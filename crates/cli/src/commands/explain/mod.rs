@@ -11,19 +11,20 @@ use std::collections::BTreeMap;
 
 use anstyle::Style;
 use threadline_engine::event::{Datum, Instance, What};
-use threadline_engine::replay::Failed;
+use threadline_engine::replay::{Failed, output_of};
 use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
 
 use self::chain::{Chains, Way};
 use self::target::Target;
 use self::text::Teller;
-use self::told::{Readers, Told, last_of_each, readers, tell};
+use self::told::{JudgedTold, Readers, Told, last_of_each, readers, tell};
 use super::history::{History, reader};
 use super::print_styled as print;
 use crate::arguments::Explain;
 use crate::exit::Failure;
 use crate::report::{Report, first_line};
+use crate::reporter::way;
 use crate::table::Table;
 
 const PLAIN: Style = Style::new();
@@ -58,6 +59,9 @@ pub(crate) fn explain(call: &Explain) -> Result<(), Failure> {
     if call.json {
         let value = json::explanation(&history, &told, &others)?;
         return super::print(&format!("{}\n", value.to_json(JsonStyle::Compact)));
+    }
+    if let Some(table) = visits(&history, &told).filter(|_| !target.is_one() && call.step.is_some()) {
+        return print(&table);
     }
     let teller = Teller { history: &history, readers: &others, full: call.full, wide: true };
     if many(&told) && !target.is_one() && call.step.is_some() {
@@ -162,15 +166,44 @@ fn table(history: &History<'_>, told: &[Told]) -> String {
     format!("{}\n`threadline explain {run} {one}` shows one of them\n", table.text(""))
 }
 
+/// One line for each visit of a state, when there are several.
+fn visits(history: &History<'_>, told: &[Told]) -> Option<String> {
+    let judged: Vec<(&Told, &JudgedTold)> =
+        told.iter().filter_map(|one| Some((one, one.judged.as_deref()?))).collect();
+    if judged.len() < 2 {
+        return None;
+    }
+    let mut table = Table::default();
+    for (one, judged) in &judged {
+        let step = &history.plan.steps[one.seen.step as usize].step;
+        let time = super::history::clock_text(one.seen.time);
+        let reason = if step.is_judged() { first_line(&judged.recorded.reason) } else { "" };
+        table.row([
+            (PLAIN, one.seen.at.to_string()),
+            (PLAIN, way(step, &judged.recorded)),
+            (DIM, time),
+            (PLAIN, reason.to_owned()),
+        ]);
+    }
+    let run = &history.info.id;
+    let last = judged.last().map_or(String::new(), |(one, _)| one.seen.at.to_string());
+    Some(format!("{}\n`threadline explain {run} {last}` shows one of them\n", table.text("")))
+}
+
 /// Nothing failed and nothing was asked for: what can be asked for.
 fn choose(history: &History<'_>, call: &Explain) -> Result<(), Failure> {
     let mut turns: BTreeMap<u32, (u64, &'static str)> = BTreeMap::new();
     history.each(|fold, event| {
-        if let (Some(output), Some(step)) =
-            (threadline_engine::replay::output_of(event), fold.machine.step_of(&event.at))
-        {
+        let Some(step) = fold.machine.step_of(&event.at) else { return Ok(()) };
+        let is_state = history.plan.steps[step as usize].step.state.is_some();
+        let status = match &event.what {
+            What::Judged(_) => Some("executed"),
+            _ if is_state => None,
+            _ => output_of(event).map(|output| output.status.name()),
+        };
+        if let Some(status) = status {
             let turn = turns.entry(step).or_default();
-            *turn = (turn.0 + 1, output.status.name());
+            *turn = (turn.0 + 1, status);
         }
         Ok(())
     })?;

@@ -3,7 +3,7 @@
 use ecow::EcoString;
 use threadline_engine::event::Instance;
 use threadline_flow::model::Action;
-use threadline_flow::plan::{Part, Plan, PlannedStep, StepNumber};
+use threadline_flow::plan::{Part, Plan, PlannedStep, StepNumber, VISIT};
 use threadline_lang::diag::nearest;
 
 /// What is asked about.
@@ -84,7 +84,9 @@ fn names(step: &PlannedStep) -> impl Iterator<Item = &EcoString> {
 }
 
 fn step(plan: &Plan, text: &str) -> Option<Target> {
-    if text.contains('/') {
+    let visit = text.split_once(VISIT).map(|(_, rest)| rest.split(['/', '[']).next().unwrap_or(rest));
+    let of_visit = plan.states.is_some() && visit.is_some_and(|visit| visit.parse::<u64>().is_ok());
+    if text.contains('/') || of_visit {
         let at = Instance(text.into());
         at.step(plan)?;
         return Some(Target::executions(plan, vec![at]));

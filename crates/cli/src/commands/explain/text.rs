@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
-use threadline_engine::event::{Instance, Status};
+use threadline_engine::event::{Datum, ERROR, Instance, Judged, Status};
 use threadline_engine::replay::{Evaluated, Maker};
 use threadline_lang::Value;
 use threadline_lang::diag::excerpt;
@@ -11,9 +11,10 @@ use threadline_lang::value::JsonStyle;
 
 use super::super::history::{History, clock_text};
 use super::json::label;
-use super::told::{FieldTold, Readers, Referenced, Shown, Told};
+use super::told::{FieldTold, JudgedTold, Readers, Referenced, Shown, Told};
 use crate::exit::Failure;
 use crate::report::{Report, explanation_text, first_line, further_lines, visible};
+use crate::reporter::no_route;
 use crate::table::Table;
 
 const BOLD: Style = Style::new().bold();
@@ -79,6 +80,9 @@ impl Teller<'_, '_> {
         for field in &told.fields {
             self.field(told, field, out)?;
         }
+        if let Some(judged) = &told.judged {
+            out.push_str(&self.led(told, judged));
+        }
         if let Some(run) = told.called() {
             let _ =
                 writeln!(out, "    {BOLD}run{BOLD:#} {run}: `threadline explain {run}` tells what it did");
@@ -91,6 +95,31 @@ impl Teller<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Where a verdict leads, and what leads there.
+    fn led(&self, told: &Told, judged: &JudgedTold) -> String {
+        let recorded = &judged.recorded;
+        let mut out = further_lines(&recorded.reason, "      ");
+        if let Datum::Here(details) = &recorded.details
+            && details.as_object().is_some_and(|details| details.iter().next().is_some())
+        {
+            let _ = writeln!(out, "    {BOLD}details{BOLD:#} {}", self.value(details));
+        }
+        let by = judged.by.map_or(String::new(), |by| format!(" by {}", by.text(&recorded.verdict)));
+        match &recorded.to {
+            Some(to) => {
+                let _ = writeln!(out, "    {BOLD}→ {to}{BOLD:#}{by}");
+            }
+            None if is_failure(self.history, told) => {
+                let plan = &self.history.plan;
+                let _ = writeln!(out, "    {}", no_route(plan, told.seen.step, recorded));
+            }
+            None => {
+                let _ = writeln!(out, "    {BOLD}the end{BOLD:#} of the loop, or of the iteration");
+            }
+        }
+        out
     }
 
     fn field(&self, told: &Told, field: &FieldTold, out: &mut String) -> Result<(), Failure> {
@@ -277,6 +306,14 @@ pub(crate) fn reader_title(history: &History<'_>, (at, field): &(Instance, Strin
     if *at == Instance::default() { format!("`{field}`") } else { title(history, at) }
 }
 
+/// Whether a state failed: no route takes its verdict.
+pub(crate) fn is_failure(history: &History<'_>, told: &Told) -> bool {
+    let state = history.plan.steps[told.seen.step as usize].step.state.as_ref();
+    let ends = state.is_some_and(|state| state.terminal.is_some());
+    let of = told.judged.as_ref().map(|judged| &judged.recorded);
+    of.is_some_and(|judged| judged.to.is_none() && (!ends || judged.verdict == ERROR))
+}
+
 /// What was evaluated, when, and what came of it.
 fn headline(told: &Told) -> String {
     let seen = &told.seen;
@@ -285,6 +322,7 @@ fn headline(told: &Told) -> String {
         Evaluated::List => "list".to_owned(),
         Evaluated::Fields if seen.rerun => format!("attempt {}, again after a crash", seen.attempt),
         Evaluated::Fields => format!("attempt {}", seen.attempt),
+        Evaluated::Judgement => "judged".to_owned(),
     };
     let (style, came) = match (&told.ended, seen.evaluated) {
         (Some(ended), _) if ended.output.status == Status::Failed => {
@@ -300,6 +338,14 @@ fn headline(told: &Told) -> String {
         (_, Evaluated::List) => (PLAIN, String::new()),
         (Some(ended), Evaluated::Fields) => (GOOD, ended.output.status.name().to_owned()),
         (None, Evaluated::Fields) => (DIM, "not ended".to_owned()),
+        (_, Evaluated::Judgement) => match &told.judged {
+            Some(judged) => {
+                let Judged { verdict, reason, .. } = &judged.recorded;
+                let style = if verdict == ERROR { BAD } else { PLAIN };
+                (style, format!("{verdict}, {}", first_line(reason)))
+            }
+            None => (PLAIN, String::new()),
+        },
     };
     let came = if came.is_empty() { came } else { format!(": {style}{}{style:#}", visible(&came)) };
     let error = told.ended.as_ref().and_then(|ended| ended.output.meta.get("error"));

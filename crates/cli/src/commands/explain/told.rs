@@ -5,8 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use threadline_engine::evaluate::{Act, Left, Resolved, Wanted, expected};
-use threadline_engine::event::{Event, Instance, Millis, Output, Seq, Status, What};
-use threadline_engine::replay::{Evaluated, Look, Maker, Seen};
+use threadline_engine::event::{Datum, Event, Instance, Judged, Millis, Output, Seq, Status, What};
+use threadline_engine::judge::{Judgement, Rule};
+use threadline_engine::replay::{Evaluated, Look, Maker, Rejudged, Seen};
 use threadline_engine::select::Found;
 use threadline_expect::{Outcome, Settled};
 use threadline_flow::model::{self, Action, Setting, Step};
@@ -32,6 +33,16 @@ pub(crate) struct Told {
     pub(crate) reproducible: Option<bool>,
     /// How it ended, when it did.
     pub(crate) ended: Option<Ended>,
+    /// The verdict, and where it leads, of a state that was judged.
+    pub(crate) judged: Option<Box<JudgedTold>>,
+}
+
+/// A verdict, and where it leads.
+pub(crate) struct JudgedTold {
+    /// As the journal has it.
+    pub(crate) recorded: Judged,
+    /// What led there.
+    pub(crate) by: Option<Rule>,
 }
 
 /// How an evaluation, or the attempt that it began, ended.
@@ -94,7 +105,16 @@ pub(crate) fn tell(history: &History<'_>, target: &Target) -> Result<Vec<Told>, 
     history.each(|fold, event| {
         if let Some(seen) = fold.seen(event).filter(|seen| target.means(&seen.at, seen.step)) {
             latest.insert(seen.at.clone(), told.len());
-            told.push(of_seen(history, target, seen)?);
+            let mut one = of_seen(history, target, seen)?;
+            if let (Some(of_state), What::Judged(judged)) = (&mut one.judged, &event.what) {
+                one.reproducible = Some(
+                    of_state.recorded.verdict == judged.verdict
+                        && of_state.recorded.to == judged.to
+                        && of_state.recorded.reason == judged.reason,
+                );
+                of_state.recorded = (**judged).clone();
+            }
+            told.push(one);
         }
         if let (Some(at), Some(ended)) = (latest.get(&event.at), ended(event)) {
             expectations(history, &mut told[*at].fields, &ended.output)?;
@@ -158,12 +178,26 @@ fn of_seen(history: &History<'_>, target: &Target, seen: Seen) -> Result<Told, F
         _ => None,
     };
     let problems = look.errors().iter().map(|error| error.problem(history.source().text)).collect();
+    let judged = look.judged.as_ref().map(|judged| {
+        let Judgement { verdict, to, by, print } = judged.judgement.clone();
+        let recorded = Judged {
+            as_of: seen.view.as_of,
+            computed: Vec::new(),
+            verdict: verdict.verdict,
+            confidence: verdict.confidence,
+            reason: verdict.reason,
+            details: Datum::Here(verdict.details),
+            to,
+            print,
+        };
+        Box::new(JudgedTold { recorded, by })
+    });
     let mut fields = Fields { history, step: &history.plan.steps[seen.step as usize], told: Vec::new() };
     fields.results(&look);
     fields.references(&seen, look.trace);
     let mut fields = fields.told;
     fields.retain(|field| target.means_field(&field.name));
-    Ok(Told { seen, fields, problems, reproducible, ended: None })
+    Ok(Told { seen, fields, problems, reproducible, ended: None, judged })
 }
 
 /// Everybody who read what was made for these evaluations, these themselves too.
@@ -251,6 +285,7 @@ impl Told {
             Evaluated::Condition => "condition",
             Evaluated::List => "list",
             Evaluated::Fields => "attempt",
+            Evaluated::Judgement => "judgement",
         }
     }
 }
@@ -290,10 +325,30 @@ impl Fields<'_, '_> {
             };
             self.add(if each.is_map { "input" } else { "foreach" }, Some(origin), shown);
         }
+        if let Some(judged) = &look.judged {
+            self.judgement(step, judged);
+        }
         match &look.fields {
             Some(Ok(resolved)) => self.resolved(step, resolved),
             Some(Err(_)) => self.action(step, None),
             None => {}
+        }
+    }
+
+    /// What judges a state, and the conditions of its routes that were looked at.
+    fn judgement(&mut self, step: &Step, judged: &Rejudged) {
+        let Some(state) = &step.state else { return };
+        if let (true, Some(by)) = (step.is_judged(), step.evaluator()) {
+            let shown = match &judged.expression {
+                Some(tree) => Shown::Condition(tree.clone()),
+                None => Shown::Text(by.name().to_owned()),
+            };
+            let origin = state.evaluate.as_ref().map(|evaluate| &evaluate.origin);
+            self.add("evaluate", origin, shown);
+        }
+        for ((condition, _), tree) in state.routes.conditions.iter().zip(&judged.conditions) {
+            let name = field_of(self.step, Some(&condition.origin));
+            self.add(&name, Some(&condition.origin), Shown::Condition(tree.clone()));
         }
     }
 
@@ -333,11 +388,14 @@ impl Fields<'_, '_> {
     fn action(&mut self, step: &Step, act: Option<&Act>) {
         let of_tool = step.tool.is_some();
         let (shell, argv) = if of_tool { ("params.command", "params.argv") } else { ("shell", "argv") };
+        let written = |origin: &Origin, name| if origin.path.ends_with(".action") { "action" } else { name };
         match (&step.action, act) {
             (Action::Shell { text, .. }, Some(Act::Shell { bound })) => {
+                let shell = written(&text.origin, shell);
                 self.add(shell, Some(&text.origin), Shown::Shell(bound.clone()));
             }
             (Action::Shell { text, .. }, Some(Act::Verbatim { text: verbatim })) => {
+                let shell = written(&text.origin, shell);
                 self.add(shell, Some(&text.origin), Shown::Text(verbatim.to_string()));
             }
             (Action::Argv(words), Some(Act::Argv(arguments))) => {
@@ -347,7 +405,8 @@ impl Fields<'_, '_> {
             (Action::Agent { message, .. }, Some(Act::Agent { command, message: text, .. })) => {
                 let words = command.iter().map(|word| Value::from(word.as_str())).collect();
                 self.add("command", None, Shown::Value(Value::list(words).unwrap_or_default()));
-                self.add("message", Some(&message.origin), Shown::Text(text.clone()));
+                let name = written(&message.origin, "message");
+                self.add(name, Some(&message.origin), Shown::Text(text.clone()));
             }
             (Action::Http(http), Some(Act::Http(request))) => {
                 let line = format!("{} {}", request.method, request.url);
@@ -363,7 +422,8 @@ impl Fields<'_, '_> {
                 }
             }
             (Action::Tool(call), Some(Act::Tool(called))) => {
-                self.add("tool", Some(&call.name.origin), Shown::Text(call.name.of.to_string()));
+                let name = written(&call.name.origin, "tool");
+                self.add(name, Some(&call.name.origin), Shown::Text(call.name.of.to_string()));
                 let origin = call.params.as_ref().map(|field| &field.origin);
                 self.add("params", origin, Shown::Value(called.params.clone()));
             }
@@ -394,7 +454,10 @@ impl Fields<'_, '_> {
     /// A field that has no value stands there all the same.
     fn without_value(&mut self, action: &Action) {
         match action {
-            Action::Shell { text, .. } => self.add("shell", Some(&text.origin), Shown::Nothing),
+            Action::Shell { text, .. } => {
+                let name = if text.origin.path.ends_with(".action") { "action" } else { "shell" };
+                self.add(name, Some(&text.origin), Shown::Nothing);
+            }
             Action::Argv(words) => self.add("argv", words.first().map(|word| &word.origin), Shown::Nothing),
             Action::Agent { message, .. } => self.add("message", Some(&message.origin), Shown::Nothing),
             Action::Http(http) => self.add("http.url", Some(&http.url.origin), Shown::Nothing),
@@ -450,6 +513,8 @@ pub(crate) fn field_of(step: &PlannedStep, origin: Option<&Origin>) -> String {
                 format!("{first}.{}", second.split('[').next().unwrap_or(second))
             })
         }
+        // Each condition is looked at by itself.
+        "route" => first.to_owned(),
         "agents" => "command".to_owned(),
         "servers" => "server".to_owned(),
         "claude" => "message".to_owned(),

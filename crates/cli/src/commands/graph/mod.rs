@@ -1,5 +1,7 @@
 //! `threadline graph`: a workflow or a run as a picture. No program beside this one is needed.
 
+mod states;
+mod states_svg;
 mod svg;
 mod written;
 
@@ -13,7 +15,7 @@ use threadline_flow::plan::{Plan, Source};
 
 use super::check::{planned, reports};
 use super::history::{History, reader};
-use super::print;
+use super::{print, print_styled};
 use crate::arguments::{Graph, GraphFormat};
 use crate::exit::Failure;
 use crate::inputs;
@@ -58,26 +60,44 @@ pub(super) enum Sort {
 
 /// `threadline graph`
 pub(crate) fn graph(call: &Graph) -> Result<(), Failure> {
-    let drawing = drawing(call)?;
-    print(&match call.format {
-        GraphFormat::Text => written::text(&drawing),
-        GraphFormat::Mermaid => written::mermaid(&drawing),
-        GraphFormat::Dot => written::dot(&drawing),
-        GraphFormat::Svg => svg::svg(&drawing),
-    })
+    let picture = picture(call)?;
+    match (&picture, call.format) {
+        (Picture::Steps(drawing), GraphFormat::Text) => print(&written::text(drawing)),
+        (Picture::Steps(drawing), GraphFormat::Mermaid) => print(&written::mermaid(drawing)),
+        (Picture::Steps(drawing), GraphFormat::Dot) => print(&written::dot(drawing)),
+        (Picture::Steps(drawing), GraphFormat::Svg) => print(&svg::svg(drawing)),
+        (Picture::Loop(drawing), GraphFormat::Text) => print_styled(&drawing.text()),
+        (Picture::Loop(drawing), GraphFormat::Mermaid) => print(&drawing.mermaid()),
+        (Picture::Loop(drawing), GraphFormat::Dot) => print(&drawing.dot()),
+        (Picture::Loop(drawing), GraphFormat::Svg) => print(&states_svg::svg(drawing)),
+    }
+}
+
+/// What is drawn.
+enum Picture {
+    /// Steps, and what each waits for.
+    Steps(Drawing),
+    /// States, and where each leads.
+    Loop(states::Drawing),
 }
 
 /// A file when there is one of this name, else a run.
-fn drawing(call: &Graph) -> Result<Drawing, Failure> {
+fn picture(call: &Graph) -> Result<Picture, Failure> {
     let path = Path::new(&call.what);
     if call.what == "-" || path.is_file() {
         let file = inputs::read_source(path)?;
         let (planned, problems) = planned(&file);
         let planned = planned.ok_or_else(|| Failure::NotStarted(reports(&file, &problems)))?;
-        return Ok(of_plan(&planned, &BTreeMap::new()));
+        return Ok(match planned.states {
+            Some(_) => Picture::Loop(states::drawing(&planned, None)),
+            None => Picture::Steps(of_plan(&planned, &BTreeMap::new())),
+        });
     }
     let reader = reader(call.dir.as_deref())?;
     let history = History::open(&reader, &call.what)?;
+    if let Some(drawing) = of_loop(&history)? {
+        return Ok(Picture::Loop(drawing));
+    }
     let mut statuses: BTreeMap<usize, Status> = BTreeMap::new();
     history.each(|_, event| {
         let position = history.plan.lists[0].position(&event.at.0);
@@ -86,7 +106,25 @@ fn drawing(call: &Graph) -> Result<Drawing, Failure> {
         }
         Ok(())
     })?;
-    Ok(of_plan(&history.plan, &statuses))
+    Ok(Picture::Steps(of_plan(&history.plan, &statuses)))
+}
+
+/// The states of a run, when it is that of a loop, and where it went.
+fn of_loop(history: &History<'_>) -> Result<Option<states::Drawing>, Failure> {
+    if history.plan.states.is_none() {
+        return Ok(None);
+    }
+    let mut path = states::Path::default();
+    history.each(|_, event| {
+        path.take(&history.plan, event);
+        Ok(())
+    })?;
+    Ok(Some(states::drawing(&history.plan, Some(&path))))
+}
+
+/// The states of a run as text, when it is that of a loop.
+pub(super) fn ways(history: &History<'_>) -> Result<Option<String>, Failure> {
+    Ok(of_loop(history)?.map(|drawing| drawing.text()))
 }
 
 fn of_plan(plan: &Plan, statuses: &BTreeMap<usize, Status>) -> Drawing {

@@ -12,44 +12,65 @@ use unicode_width::UnicodeWidthStr;
 use super::{Arrow, Drawing, Sort};
 use crate::commands::expect::xml;
 
-const HEIGHT: f64 = 40.0;
+pub(super) const HEIGHT: f64 = 40.0;
 const GAP: f64 = 36.0;
-const MARGIN: f64 = 16.0;
+pub(super) const MARGIN: f64 = 16.0;
 /// About the width of a character of 13 pixels.
-const CHARACTER: f64 = 7.4;
+pub(super) const CHARACTER: f64 = 7.4;
 /// The colours of arrows, and of those that were not taken.
-const ARROW: &str = "#546e7a";
-const IDLE: &str = "#bdbdbd";
+pub(super) const ARROW: &str = "#546e7a";
+pub(super) const IDLE: &str = "#bdbdbd";
 /// A longer label is cut.
 const LONGEST: usize = 32;
 
 /// Where everything is.
-struct Layout {
+pub(super) struct Layout {
     /// The middle of each node, then of each place that an arrow goes through.
-    points: Vec<(f64, f64)>,
+    pub(super) points: Vec<(f64, f64)>,
     /// The points of each arrow, from its first node to its last.
-    ways: Vec<Vec<usize>>,
-    width: f64,
-    height: f64,
+    pub(super) ways: Vec<Vec<usize>>,
+    pub(super) width: f64,
+    pub(super) height: f64,
 }
 
-pub(super) fn svg(drawing: &Drawing) -> String {
-    let layout = layout(drawing);
-    let (width, height) = (layout.width.max(1.0), layout.height.max(1.0));
+/// What is to be placed.
+pub(super) struct Placing<'p> {
+    /// How wide the nodes are.
+    pub(super) widths: &'p [f64],
+    /// The layer of each of them.
+    pub(super) layers: &'p [usize],
+    /// From a node to one in a lower layer.
+    pub(super) edges: &'p [(usize, usize)],
+    /// How far layers are apart.
+    pub(super) gap: f64,
+}
+
+/// The beginning of a picture of that size.
+pub(super) fn head(name: &str, width: f64, height: f64) -> String {
+    let (width, height) = (width.max(1.0), height.max(1.0));
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
          viewBox=\"0 0 {width:.0} {height:.0}\" font-family=\"sans-serif\" font-size=\"13\">\n"
     );
-    let _ = writeln!(out, "<title>{}</title>", xml(&drawing.name));
+    let _ = writeln!(out, "<title>{}</title>", xml(name));
     out.push_str("<defs>");
     for (name, colour) in [("arrow", ARROW), ("idle", IDLE)] {
         let _ = write!(
             out,
-            "<marker id=\"{name}\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"7\" markerHeight=\"7\" \
-             orient=\"auto\"><path d=\"M0 0L10 5L0 10z\" fill=\"{colour}\"/></marker>"
+            "<marker id=\"{name}\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerUnits=\"userSpaceOnUse\" \
+             markerWidth=\"9\" markerHeight=\"9\" orient=\"auto\"><path d=\"M0 0L10 5L0 10z\" fill=\"{colour}\"/></marker>"
         );
     }
     out.push_str("</defs>\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n");
+    out
+}
+
+pub(super) fn svg(drawing: &Drawing) -> String {
+    let layers = layers(drawing);
+    let widths: Vec<f64> = (0..drawing.nodes.len()).map(|at| node_width(drawing, at)).collect();
+    let edges: Vec<(usize, usize)> = drawing.edges.iter().map(|edge| (edge.from, edge.to)).collect();
+    let layout = layout(&Placing { widths: &widths, layers: &layers, edges: &edges, gap: GAP });
+    let mut out = head(&drawing.name, layout.width, layout.height);
     for (edge, way) in drawing.edges.iter().zip(&layout.ways) {
         arrow(edge, &layout, way, &mut out);
     }
@@ -85,7 +106,7 @@ pub(super) fn svg(drawing: &Drawing) -> String {
     out
 }
 
-fn shortened(label: &str) -> String {
+pub(super) fn shortened(label: &str) -> String {
     match label.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &label[..end]),
         None => label.to_owned(),
@@ -154,20 +175,19 @@ fn layers(drawing: &Drawing) -> Vec<usize> {
     layers
 }
 
-fn layout(drawing: &Drawing) -> Layout {
-    let layers = layers(drawing);
-    let mut sizes: Vec<(f64, f64)> =
-        (0..drawing.nodes.len()).map(|at| (node_width(drawing, at), HEIGHT)).collect();
-    let mut layer_of: Vec<usize> = layers.clone();
-    let mut ways = Vec::with_capacity(drawing.edges.len());
-    for edge in &drawing.edges {
-        let mut way = vec![edge.from];
-        for layer in layers[edge.from] + 1..layers[edge.to] {
+pub(super) fn layout(placing: &Placing<'_>) -> Layout {
+    let Placing { widths, layers, edges, gap } = *placing;
+    let mut sizes: Vec<(f64, f64)> = widths.iter().map(|width| (*width, HEIGHT)).collect();
+    let mut layer_of: Vec<usize> = layers.to_vec();
+    let mut ways = Vec::with_capacity(edges.len());
+    for (from, to) in edges.iter().copied() {
+        let mut way = vec![from];
+        for layer in layers[from] + 1..layers[to] {
             way.push(sizes.len());
             sizes.push((8.0, HEIGHT));
             layer_of.push(layer);
         }
-        way.push(edge.to);
+        way.push(to);
         ways.push(way);
     }
     let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
@@ -185,10 +205,10 @@ fn layout(drawing: &Drawing) -> Layout {
         for (at, (x, _)) in &places {
             // Layers are ours: a part of the graph that stands alone begins at the top, too.
             let layer = f64::from(number(layer_of[*at]));
-            points[*at] = (x - least + left, MARGIN + HEIGHT / 2.0 + layer * (HEIGHT + GAP));
+            points[*at] = (x - least + left, MARGIN + HEIGHT / 2.0 + layer * (HEIGHT + gap));
         }
         left += most - least + 2.0 * MARGIN;
     }
     let last = f64::from(number(layers.iter().copied().max().unwrap_or(0)));
-    Layout { points, ways, width: left, height: 2.0 * MARGIN + HEIGHT + last * (HEIGHT + GAP) }
+    Layout { points, ways, width: left, height: 2.0 * MARGIN + HEIGHT + last * (HEIGHT + gap) }
 }

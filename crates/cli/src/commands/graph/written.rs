@@ -113,7 +113,7 @@ pub(super) fn mermaid(drawing: &Drawing) -> String {
 }
 
 /// Text inside the quotes of Mermaid, in which a line break stays one.
-fn mermaid_text(text: &str) -> String {
+pub(super) fn mermaid_text(text: &str) -> String {
     let text = text.replace("<br/>", "\n").replace('&', "#amp;").replace('"', "#quot;");
     text.replace('<', "#lt;").replace('>', "#gt;").replace('\n', "<br/>")
 }
@@ -148,6 +148,6 @@ pub(super) fn dot(drawing: &Drawing) -> String {
 }
 
 /// A text in quotes, as Graphviz reads it.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
 }

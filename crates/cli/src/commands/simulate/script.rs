@@ -1,0 +1,153 @@
+//! What states are said to come to: `--verdicts`, `--numbers` and `--script`. A state that is not there, a verdict that it
+//! cannot come to and a key that is unknown are errors.
+
+use std::collections::BTreeMap;
+
+use ecow::{EcoString, eco_format};
+use threadline_engine::event::ERROR;
+use threadline_engine::rehearsal::{Left, Scripted};
+use threadline_flow::model::{Step, Verdicts};
+use threadline_flow::plan::Plan;
+use threadline_lang::Value;
+use threadline_lang::diag::{nearest, preview};
+use threadline_lang::value::Number;
+use threadline_runner::output::read;
+
+use super::shown;
+use crate::arguments::Simulate;
+use crate::exit::Failure;
+use crate::inputs;
+
+type States = BTreeMap<EcoString, Vec<Scripted>>;
+
+/// The keys of what a state is said to leave.
+const KEYS: [&str; 3] = ["output", "exit_code", "error"];
+
+/// What the caller says that states come to.
+pub(super) fn states(call: &Simulate, plan: &Plan) -> Result<States, Failure> {
+    let mut states = States::new();
+    let mut add = |place: &str, name: &str, row: Vec<Scripted>| -> Result<(), Failure> {
+        if states.insert(name.into(), row).is_some() {
+            return Err(Failure::Usage(format!("{place}: `{name}` is said twice")));
+        }
+        Ok(())
+    };
+    for (flag, given) in [("--verdicts", &call.verdicts), ("--numbers", &call.numbers)] {
+        for (name, words) in given.iter().flat_map(|text| text.split(';')).map(named) {
+            let step = state(plan, flag, name)?;
+            let words = words.ok_or_else(|| {
+                Failure::Usage(format!("{flag}: `{name}` takes a list: `{flag} {name}=A,B`"))
+            })?;
+            let row = words.split(',').map(str::trim).map(|word| match flag {
+                "--verdicts" => verdict(step, flag, name, word),
+                _ if Number::parse(word).is_err() => {
+                    Err(Failure::Usage(format!("{flag}: `{name}` takes numbers, not `{word}`")))
+                }
+                _ => left(step, flag, name, word.to_owned(), 0, None),
+            });
+            let row = row.collect::<Result<Vec<_>, Failure>>()?;
+            add(flag, name, row)?;
+        }
+    }
+    let Some(path) = &call.script else { return Ok(states) };
+    let script = inputs::read_object(path, "--script")?;
+    let place = shown(path);
+    for (name, said) in script.as_object().into_iter().flat_map(|script| script.iter()) {
+        let name = name.as_str();
+        let step = state(plan, &place, name)?;
+        let one = [said.clone()];
+        let row = said.as_list().map_or_else(|| one.to_vec(), |list| list.iter().cloned().collect());
+        if row.is_empty() {
+            return Err(Failure::Usage(format!("{place}: `{name}` has an empty list")));
+        }
+        let row = row.iter().map(|said| one_of(step, &place, name, said));
+        add(&place, name, row.collect::<Result<Vec<_>, Failure>>()?)?;
+    }
+    Ok(states)
+}
+
+/// `check=no,yes`: a state and the rest.
+fn named(text: &str) -> (&str, Option<&str>) {
+    match text.split_once('=') {
+        Some((name, words)) => (name.trim(), Some(words)),
+        None => (text.trim(), None),
+    }
+}
+
+fn state<'p>(plan: &'p Plan, place: &str, name: &str) -> Result<&'p Step, Failure> {
+    let names = &plan.lists[0].names;
+    if let Some(at) = names.iter().position(|known| known == name) {
+        return Ok(&plan.steps[plan.lists[0].steps[at] as usize].step);
+    }
+    let hint = match nearest(name, names.iter().map(EcoString::as_str)) {
+        Some(near) => format!("; did you mean `{near}`"),
+        None => format!("; states: {}", names.join(", ")),
+    };
+    Err(Failure::Usage(format!("{place}: there is no state `{name}`{hint}")))
+}
+
+/// A verdict, or what a state leaves.
+fn one_of(step: &Step, place: &str, name: &str, said: &Value) -> Result<Scripted, Failure> {
+    if let Some(word) = said.as_str() {
+        return verdict(step, place, name, word);
+    }
+    let Some(object) = said.as_object() else {
+        return Err(Failure::Usage(format!(
+            "{place}: `{name}` takes verdicts, and objects of `output`, `exit_code` and `error`, not {}",
+            preview(said)
+        )));
+    };
+    if let Some((key, _)) = object.iter().find(|(key, _)| !KEYS.contains(&key.as_str())) {
+        let key = key.as_str();
+        let hint = match nearest(key, KEYS.into_iter()) {
+            Some(near) => format!("did you mean `{near}`"),
+            None => format!("keys: {}", KEYS.join(", ")),
+        };
+        return Err(Failure::Usage(format!("{place}: `{name}` has an unknown key `{key}`; {hint}")));
+    }
+    let output = said.get("output").map_or(String::new(), ToString::to_string);
+    let exit_code = match said.get("exit_code") {
+        None => 0,
+        Some(code) => code.as_i64().ok_or_else(|| {
+            Failure::Usage(format!("{place}: `exit_code` of `{name}` takes a whole number, not {}", preview(code)))
+        })?,
+    };
+    let error = said.get("error").map(|error| EcoString::from(error.to_string()));
+    left(step, place, name, output, exit_code, error)
+}
+
+fn verdict(step: &Step, place: &str, name: &str, word: &str) -> Result<Scripted, Failure> {
+    let known = step.evaluator().map(|evaluator| evaluator.verdicts());
+    if let Some(Verdicts::Known(words)) = known
+        && word != ERROR
+        && !words.contains(&word)
+    {
+        let message =
+            format!("{place}: `{name}` cannot come to `{word}`: it comes to {}, {ERROR}", words.join(", "));
+        return Err(Failure::Usage(message));
+    }
+    if word.is_empty() {
+        return Err(Failure::Usage(format!("{place}: a verdict of `{name}` is empty")));
+    }
+    Ok(Scripted::Verdict(word.into()))
+}
+
+fn left(
+    step: &Step,
+    place: &str,
+    name: &str,
+    output: String,
+    exit_code: i64,
+    error: Option<EcoString>,
+) -> Result<Scripted, Failure> {
+    if matches!(step.action, threadline_flow::model::Action::Nothing) {
+        let message = format!("{place}: `{name}` does nothing and prints nothing: give it a verdict");
+        return Err(Failure::Usage(message));
+    }
+    // What does not fit the format fails the action, as in a run.
+    let (value, error) = match read(&output, step.format) {
+        Ok(value) => (value, error),
+        Err(failure) => (Value::NULL, error.or_else(|| Some(eco_format!("{}", failure.message)))),
+    };
+    Ok(Scripted::Left(Left { value, output: output.as_str().into(), exit_code, error }))
+}

@@ -1,0 +1,635 @@
+//! A loop walked with invented results: the real machine, the real routes and limits, and nothing is done.
+//!
+//! What a state comes to is invented, or said by a script. Where the script says what a state leaves, and where a verdict
+//! reads nothing that was invented, the state is judged as in a run. An invented output is a new one every time, so that
+//! only a script makes a loop stall; every state takes a second.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use ecow::{EcoString, eco_format};
+use threadline_flow::model::{Action, Evaluator, Shape, Verdicts};
+use threadline_flow::plan::{Plan, StepNumber};
+use threadline_lang::{Entry, Envelope, Resolution, Scope, Session, Value, World};
+
+use crate::evaluate::{self, FieldErrors};
+use crate::event::{
+    Datum, ERROR, Event, Instance, Judged, Listed, LoopEnd, LoopReason, Millis, Output, Rules, RunStarted,
+    Seq, Status, What,
+};
+use crate::hash::Hash;
+use crate::judge::{self, Judgement, Rule, Verdict};
+use crate::machine::{Command, Machine, Outcome, Task};
+use crate::replay::{Evaluated, Maker, Seen};
+use crate::simulator::chance::Random;
+use crate::view::{ItemRef, Load, RunNames, StateView, View};
+
+/// So many states are executed in one walk at most, whatever the file allows.
+pub const MOST_STEPS: u64 = 10_000;
+
+/// How long a state takes, in milliseconds.
+const DURATION: Millis = 1_000;
+
+/// What states come to.
+#[derive(Debug, Clone, Default)]
+pub struct Script {
+    /// What these states come to, one visit after the other; the last goes on.
+    pub states: BTreeMap<EcoString, Vec<Scripted>>,
+    /// What all others do.
+    pub others: Others,
+}
+
+/// What a state comes to.
+#[derive(Debug, Clone)]
+pub enum Scripted {
+    /// This verdict.
+    Verdict(EcoString),
+    /// Whatever it is judged by makes of this.
+    Left(Left),
+}
+
+/// What a state is said to leave.
+#[derive(Debug, Clone)]
+pub struct Left {
+    /// Its value, as its format makes one of the text.
+    pub value: Value,
+    /// What it prints.
+    pub output: EcoString,
+    /// Its exit code.
+    pub exit_code: i64,
+    /// Why its action did not come to its end.
+    pub error: Option<EcoString>,
+}
+
+/// What states come to that nobody speaks of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Others {
+    /// `yes`, or the best verdict there is.
+    #[default]
+    Yes,
+    /// `no`, or the worst.
+    No,
+    /// No verdict at all.
+    Error,
+    /// `no` at the first visit, `yes` at the second, and so on.
+    Alternating,
+    /// One of the verdicts that it can come to; an error only where that has a route.
+    Random(u64),
+}
+
+/// A walk from the first state to its end.
+#[derive(Debug)]
+pub struct Walked {
+    /// Every state that was executed.
+    pub visits: Vec<Visit>,
+    /// How it ended.
+    pub end: End,
+    /// How many iterations were begun.
+    pub iterations: u64,
+    /// The states that were repeated until a limit ended it, by their positions.
+    pub cycle: Option<Vec<usize>>,
+}
+
+/// How a walk ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// As the machine says.
+    Ended(Outcome, Option<LoopEnd>),
+    /// The file allows more states than are walked here.
+    GivenUp,
+}
+
+/// One executed state.
+#[derive(Debug, Clone)]
+pub struct Visit {
+    /// Which execution: `check#3`.
+    pub at: EcoString,
+    /// The position of the state.
+    pub state: usize,
+    /// The iteration it belongs to, from 1.
+    pub iteration: u64,
+    /// The verdict.
+    pub verdict: EcoString,
+    /// Why it is that.
+    pub reason: EcoString,
+    /// Whether it was judged as in a run.
+    pub is_judged: bool,
+    /// The state that it leads to, by its position, and what led there.
+    pub to: Option<(usize, Rule)>,
+}
+
+/// A way from one state to another, as the file has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edge {
+    /// From which state, by its position.
+    pub from: usize,
+    /// To which.
+    pub to: usize,
+    /// What leads there, in the words of the file: verdicts, `error`, `_`.
+    pub labels: Vec<EcoString>,
+}
+
+/// Every way that the states of a loop lead, in the order of the file; those between two states are one.
+pub fn edges(plan: &Plan) -> Vec<Edge> {
+    let mut edges: Vec<Edge> = Vec::new();
+    let mut add = |from: usize, to: usize, label: EcoString| {
+        match edges.iter_mut().find(|edge| edge.from == from && edge.to == to) {
+            Some(edge) => edge.labels.push(label),
+            None => edges.push(Edge { from, to, labels: vec![label] }),
+        }
+    };
+    let routes = plan.states.iter().flat_map(|states| &states.routes).enumerate();
+    for (from, ways) in routes {
+        for (at, to) in ways.conditions.iter().enumerate() {
+            add(from, *to, eco_format!("condition {}", at + 1));
+        }
+        for (verdict, to) in &ways.on {
+            add(from, *to, verdict.clone());
+        }
+        let alone = ways.on.is_empty() && ways.conditions.is_empty();
+        let rest = [
+            (ways.otherwise, if alone { "" } else { "_" }),
+            (ways.error, ERROR),
+            (ways.exhausted, "retries exhausted"),
+        ];
+        for (to, label) in rest {
+            if let Some(to) = to {
+                add(from, to, label.into());
+            }
+        }
+    }
+    edges
+}
+
+/// Walks a loop from its beginning to its end. Without what holds for the loop there is none.
+pub fn walk(
+    plan: &Arc<Plan>,
+    names: &RunNames,
+    script: &Script,
+    world: &mut dyn World,
+) -> Result<Walked, FieldErrors> {
+    let random = if let Others::Random(seed) = script.others { seed } else { 0 };
+    let mut rehearsal = Rehearsal {
+        plan,
+        names,
+        run: names.scope(plan),
+        script,
+        world,
+        machine: Machine::new(Arc::clone(plan)),
+        todo: VecDeque::new(),
+        time: 0,
+        left: BTreeMap::new(),
+        known: BTreeSet::new(),
+        meant: BTreeMap::new(),
+        counts: BTreeMap::new(),
+        random: Random::new(random),
+        visits: Vec::new(),
+        end: None,
+    };
+    rehearsal.begin();
+    while rehearsal.end.is_none() {
+        let Some(command) = rehearsal.todo.pop_front() else {
+            // A machine without anything to do has ended.
+            break;
+        };
+        rehearsal.follow(command)?;
+        if rehearsal.visits.len() as u64 >= MOST_STEPS {
+            rehearsal.end.get_or_insert(End::GivenUp);
+        }
+    }
+    let Rehearsal { visits, end, .. } = rehearsal;
+    let end = end.unwrap_or(End::GivenUp);
+    let by_limit = match &end {
+        End::Ended(_, ended) => ended.as_ref().is_some_and(|end| end.reason != LoopReason::Terminal),
+        End::GivenUp => true,
+    };
+    let cycle = if by_limit { cycle(&visits) } else { None };
+    let iterations = visits.last().map_or(0, |visit| visit.iteration);
+    Ok(Walked { visits, end, iterations, cycle })
+}
+
+/// The shortest row of states that a walk repeats at its end, at least twice.
+fn cycle(visits: &[Visit]) -> Option<Vec<usize>> {
+    let states: Vec<usize> = visits.iter().map(|visit| visit.state).collect();
+    let repeats = |length: &usize| {
+        let (tail, before) = (&states[states.len() - length..], &states[..states.len() - length]);
+        before.ends_with(tail)
+    };
+    let length = (1..=states.len() / 2).find(repeats)?;
+    let row = &states[states.len() - length..];
+    // It is told from the state of it that the file has first.
+    let first = row.iter().enumerate().min_by_key(|(_, state)| **state).map_or(0, |(at, _)| at);
+    Some(row[first..].iter().chain(&row[..first]).copied().collect())
+}
+
+struct Rehearsal<'a> {
+    plan: &'a Arc<Plan>,
+    names: &'a RunNames,
+    run: Scope,
+    script: &'a Script,
+    world: &'a mut dyn World,
+    machine: Machine,
+    todo: VecDeque<Command>,
+    time: Millis,
+    /// What was left, by the event.
+    left: BTreeMap<Seq, Arc<Envelope>>,
+    /// Those of which the script says what it is.
+    known: BTreeSet<Seq>,
+    /// What executions are to come to that are under way.
+    meant: BTreeMap<EcoString, Option<Scripted>>,
+    /// How often each state was executed, and each condition looked at.
+    counts: BTreeMap<(usize, Option<usize>), u64>,
+    random: Random,
+    visits: Vec<Visit>,
+    end: Option<End>,
+}
+
+/// What is loaded is what was invented.
+struct Invented<'l>(&'l BTreeMap<Seq, Arc<Envelope>>);
+
+impl Load for Invented<'_> {
+    type Error = Infallible;
+
+    fn output(&mut self, seq: Seq) -> Result<Arc<Envelope>, Infallible> {
+        let nothing = || Arc::new(Envelope::new(Value::NULL, Value::NULL));
+        Ok(self.0.get(&seq).cloned().unwrap_or_else(nothing))
+    }
+
+    fn item(&mut self, _: ItemRef) -> Result<Value, Infallible> {
+        Ok(Value::NULL)
+    }
+
+    fn item_error(&mut self, _: Seq) -> Result<EcoString, Infallible> {
+        Ok(EcoString::new())
+    }
+
+    fn results(&mut self, _: Seq) -> Result<Entry, Infallible> {
+        Ok(Entry::Plain(Value::NULL))
+    }
+}
+
+impl Rehearsal<'_> {
+    fn begin(&mut self) {
+        let nothing = || Datum::Here(Value::NULL);
+        let started = RunStarted {
+            run: self.names.run.clone(),
+            workflow: self.names.workflow.clone(),
+            file: EcoString::new(),
+            text: Hash::of(b""),
+            inputs: nothing(),
+            imports: nothing(),
+            payload: nothing(),
+            set: Vec::new(),
+            trust_set: false,
+            folder: EcoString::new(),
+            program: EcoString::new(),
+            jobs: None,
+            files: Vec::new(),
+            caller: None,
+        };
+        self.happen(Instance::default(), What::RunStarted(started));
+    }
+
+    /// The machine takes an event that it waits for.
+    fn happen(&mut self, at: Instance, what: What) -> Seq {
+        let seq = self.machine.last() + 1;
+        match self.machine.apply(&Event { seq, time: self.time, at, what }) {
+            Ok(commands) => self.todo.extend(commands),
+            // Only what was asked for is told; a machine that refuses it goes no further.
+            Err(_) => self.end = Some(End::GivenUp),
+        }
+        seq
+    }
+
+    fn follow(&mut self, command: Command) -> Result<(), FieldErrors> {
+        let as_of = command.task().map_or(0, |task| task.as_of);
+        let computed = Vec::new;
+        match command {
+            Command::Bound => self.bound()?,
+            Command::Decide(task) => {
+                self.happen(task.at, What::Decided { as_of, computed: computed() });
+            }
+            Command::Skip { task, .. } => {
+                let output = output(Status::Skipped, &Value::NULL, "", 0, None);
+                self.happen(task.at, What::Skipped { as_of, computed: computed(), output });
+            }
+            Command::Expand(task) => {
+                let items = Listed::Whole(Datum::Here(Value::NULL));
+                let what = What::Expanded {
+                    as_of,
+                    computed: computed(),
+                    items,
+                    count: 0,
+                    parallel: 1,
+                    rules: Rules::STRICT,
+                };
+                self.happen(task.at, what);
+            }
+            Command::Start { task, attempt, .. } => {
+                let fields = Hash::of(b"");
+                let what = What::Started { as_of, attempt, rerun: false, computed: computed(), fields };
+                self.happen(task.at.clone(), what);
+                self.finish(task);
+            }
+            Command::Collect { task, .. } | Command::Close { task, .. } | Command::FailAfterCrash(task) => {
+                self.finish(task);
+            }
+            Command::Wait { task, pause } => {
+                self.time = self.time.max(pause.until);
+                let next = self.machine.waited(&task.at);
+                self.todo.extend(next);
+            }
+            Command::Judge(task) => self.judge(&task),
+            Command::End { outcome, ended } => {
+                let exports = Datum::Here(Value::NULL);
+                let what = What::RunEnded { outcome, exports, ended: ended.clone() };
+                self.happen(Instance::default(), what);
+                self.end = Some(End::Ended(outcome, ended));
+            }
+            // There are no items here, and nothing is killed.
+            Command::EndItem { .. } | Command::BeginItem { .. } | Command::Ask(_) => {}
+        }
+        Ok(())
+    }
+
+    fn bound(&mut self) -> Result<(), FieldErrors> {
+        let plan = Arc::clone(self.plan);
+        let Shape::Loop(of) = &plan.workflow.shape else { return Ok(()) };
+        let mut session = session(&plan, self.world);
+        let bounds = evaluate::bounds(of, &self.run, &mut session)?;
+        self.happen(Instance::default(), What::Bounded { computed: Vec::new(), bounds });
+        Ok(())
+    }
+
+    /// What a step does is done.
+    fn finish(&mut self, task: Task) {
+        self.time += DURATION;
+        let state = self.position(task.step);
+        let meant = state.and_then(|state| self.meant(state));
+        let (known, left) = match &meant {
+            Some(Scripted::Left(left)) => (true, left.clone()),
+            other => (false, self.invented(state, other.as_ref())),
+        };
+        let status = if left.error.is_some() { Status::Failed } else { Status::Completed };
+        let output =
+            output(status, &left.value, &left.output, left.exit_code, left.error.as_deref());
+        let name = state.map(|state| self.plan.lists[0].word(state));
+        let envelope = envelope(&output, &left, name.as_deref());
+        let seq = self.happen(task.at.clone(), What::Finished { output, results: None });
+        self.left.insert(seq, envelope);
+        if known {
+            self.known.insert(seq);
+        }
+        if state.is_some() {
+            self.meant.insert(task.at.0, meant);
+        }
+    }
+
+    /// The state that a step is.
+    fn position(&self, step: StepNumber) -> Option<usize> {
+        self.plan.lists[0].steps.iter().position(|known| *known == step)
+    }
+
+    /// What the script says that a state comes to this time.
+    fn meant(&mut self, state: usize) -> Option<Scripted> {
+        let count = self.counts.entry((state, None)).or_default();
+        *count += 1;
+        let row = self.script.states.get(&self.plan.lists[0].word(state))?;
+        let at = usize::try_from(*count - 1).unwrap_or(usize::MAX).min(row.len().checked_sub(1)?);
+        row.get(at).cloned()
+    }
+
+    /// An output that fits a verdict, and that was never there before.
+    fn invented(&mut self, state: Option<usize>, meant: Option<&Scripted>) -> Left {
+        let output = eco_format!("invented {}", self.machine.last());
+        let error = match (state, meant) {
+            (Some(_), Some(Scripted::Verdict(verdict))) => verdict == ERROR,
+            (Some(_), _) => self.script.others == Others::Error,
+            (None, _) => false,
+        };
+        let error = error.then(|| EcoString::from("invented"));
+        Left { value: Value::from(output.as_str()), output, exit_code: 0, error }
+    }
+
+    // ---- judging ---------------------------------------------------------------------------------------
+
+    fn judge(&mut self, task: &Task) {
+        let plan = Arc::clone(self.plan);
+        let view = self.machine.view(&task.at);
+        let state = self.position(task.step).unwrap_or(0);
+        let meant = match self.meant.remove(&task.at.0) {
+            Some(meant) => meant,
+            // One that does nothing is only judged.
+            None => self.meant(state),
+        };
+        let Ok(scope) = view.scope(&self.run, &mut Invented(&self.left), None);
+        let result = view.result.and_then(|seq| self.left.get(&seq).cloned());
+        let nowhere = StateView { name: task.at.0.clone(), iteration: 0, elapsed_ms: 0, in_a_row: 0 };
+        let of_state = view.state.clone().unwrap_or(nowhere);
+        let judged = judge::Judged {
+            plan: &plan,
+            step: task.step,
+            scope: &scope,
+            result: result.as_deref(),
+            state: &of_state,
+        };
+        let seen = self.seen(task, &view);
+        let (verdict, is_judged) = match meant {
+            Some(Scripted::Verdict(verdict)) => (told(verdict, "as the script says"), false),
+            meant => {
+                let judged = self.judged_as_in_a_run(&judged, &seen, meant.is_some());
+                let is_judged = judged.is_some();
+                (judged.unwrap_or_else(|| told(self.verdict(state), "invented")), is_judged)
+            }
+        };
+        let judgement = self.route(&judged, &seen, state, verdict);
+        let Judgement { verdict, to, by, print } = judgement;
+        let next = to.as_ref().and_then(|to| plan.lists[0].position(to));
+        self.visits.push(Visit {
+            at: task.at.0.clone(),
+            state,
+            iteration: of_state.iteration,
+            verdict: verdict.verdict.clone(),
+            reason: verdict.reason.clone(),
+            is_judged,
+            to: next.zip(by),
+        });
+        let event = Judged {
+            as_of: task.as_of,
+            computed: Vec::new(),
+            verdict: verdict.verdict,
+            confidence: verdict.confidence,
+            reason: verdict.reason,
+            details: Datum::Here(verdict.details),
+            to,
+            print,
+        };
+        self.happen(task.at.clone(), What::Judged(Box::new(event)));
+    }
+
+    fn seen(&self, task: &Task, view: &View) -> Seen {
+        Seen {
+            at: task.at.clone(),
+            step: task.step,
+            seq: self.machine.last() + 1,
+            time: self.time,
+            evaluated: Evaluated::Judgement,
+            attempt: 0,
+            rerun: false,
+            view: view.clone(),
+            computed: Vec::new(),
+            defined: BTreeMap::new(),
+            fields: None,
+        }
+    }
+
+    /// The verdict of what judges the state, where nothing that it looks at was invented.
+    fn judged_as_in_a_run(
+        &mut self,
+        judged: &judge::Judged<'_>,
+        seen: &Seen,
+        scripted: bool,
+    ) -> Option<Verdict> {
+        let step = &self.plan.steps[judged.step as usize].step;
+        let reads_result = !matches!(step.evaluator(), Some(Evaluator::Expression(_)));
+        if reads_result && judged.result.is_some() && !scripted {
+            return None;
+        }
+        let mut session = session(self.plan, self.world).traced();
+        let verdict = judged.verdict(&mut session);
+        let trace = session.take_trace();
+        drop(session);
+        self.is_known(seen, &trace).then_some(verdict)
+    }
+
+    /// Whether nothing that was read was invented.
+    fn is_known(&self, seen: &Seen, trace: &[Resolution]) -> bool {
+        trace.iter().all(|resolution| match seen.maker(resolution) {
+            Maker::Event(seq) => self.known.contains(&seq),
+            Maker::Item { .. } | Maker::World => false,
+            _ => true,
+        })
+    }
+
+    /// Where a verdict leads. A condition that reads what was invented holds as verdicts are invented.
+    fn route(
+        &mut self,
+        judged: &judge::Judged<'_>,
+        seen: &Seen,
+        state: usize,
+        verdict: Verdict,
+    ) -> Judgement {
+        judged.route_where(verdict, &mut |number, condition, scope| {
+            let mut session = session(self.plan, self.world).traced();
+            session.set_origin(Some(condition.origin.clone()));
+            let holds = condition.of.condition(scope, &mut session);
+            let trace = session.take_trace();
+            drop(session);
+            // The verdict itself is known, whoever said it.
+            let reads = trace.into_iter().filter(|read| {
+                read.root != "result" || !matches!(read.first.as_deref(), Some("verdict" | "confidence" | "details"))
+            });
+            if self.is_known(seen, &reads.collect::<Vec<_>>()) {
+                return holds;
+            }
+            let count = self.counts.entry((state, Some(number))).or_default();
+            *count += 1;
+            Ok(match self.script.others {
+                Others::Yes => true,
+                Others::No | Others::Error => false,
+                Others::Alternating => count.is_multiple_of(2),
+                Others::Random(_) => self.random.percent(50),
+            })
+        })
+    }
+
+    /// A verdict for a state that nobody speaks of.
+    fn verdict(&mut self, state: usize) -> EcoString {
+        let can = verdicts(self.plan, state);
+        let has = |word: &str| can.iter().find(|known| *known == word).cloned();
+        let best = has("yes").or_else(|| can.first().cloned()).unwrap_or_else(|| "yes".into());
+        let worst = has("no").or_else(|| can.last().cloned()).unwrap_or_else(|| "no".into());
+        let count = self.counts.get(&(state, None)).copied().unwrap_or(1);
+        match self.script.others {
+            Others::Yes => best,
+            Others::No => worst,
+            Others::Error => ERROR.into(),
+            Others::Alternating if count.is_multiple_of(2) => best,
+            Others::Alternating => worst,
+            Others::Random(_) => {
+                let ways = self.plan.states.as_ref().and_then(|states| states.routes.get(state));
+                let error = ways.is_some_and(|ways| ways.error.is_some()).then(|| EcoString::from(ERROR));
+                let can: Vec<EcoString> = can.into_iter().chain(error).collect();
+                let at = self.random.below(can.len() as u64);
+                usize::try_from(at).ok().and_then(|at| can.get(at)).cloned().unwrap_or_else(|| "yes".into())
+            }
+        }
+    }
+}
+
+/// The verdicts that a state can come to, the best first, beside `error`.
+fn verdicts(plan: &Plan, state: usize) -> Vec<EcoString> {
+    let step = &plan.steps[plan.lists[0].steps[state] as usize].step;
+    // Only what was called can end badly and have ended.
+    let calls = matches!(step.action, Action::Workflow(_));
+    let known = match step.evaluator() {
+        None => vec!["yes".into()],
+        Some(Evaluator::Outcome) if !calls => vec!["yes".into()],
+        Some(evaluator) => match evaluator.verdicts() {
+            Verdicts::Known(words) => words.iter().map(|word| EcoString::from(*word)).collect(),
+            Verdicts::Any => Vec::new(),
+        },
+    };
+    if !known.is_empty() {
+        return known;
+    }
+    // Whatever is routed, and something that is not where the others lead somewhere.
+    let ways = plan.states.as_ref().and_then(|states| states.routes.get(state));
+    let routed = ways.into_iter().flat_map(|ways| &ways.on).map(|(verdict, _)| verdict.clone());
+    let mut words: Vec<EcoString> = Vec::new();
+    for word in routed {
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    if ways.is_some_and(|ways| ways.otherwise.is_some()) || words.is_empty() {
+        words.push(if words.is_empty() { "yes".into() } else { "anything else".into() });
+    }
+    words
+}
+
+fn told(verdict: EcoString, reason: &str) -> Verdict {
+    let details = Value::object([]).unwrap_or_default();
+    Verdict { verdict, confidence: None, reason: reason.into(), details }
+}
+
+fn session<'w>(plan: &'w Plan, world: &'w mut dyn World) -> Session<'w> {
+    Session::new(world).limits(&plan.workflow.syntax.limits).undefined(plan.workflow.undefined)
+}
+
+fn output(status: Status, value: &Value, printed: &str, exit_code: i64, error: Option<&str>) -> Output {
+    let fields = [
+        (EcoString::from("status"), Value::from(status.name())),
+        ("execution_time_ms".into(), Value::from(DURATION)),
+        ("exit_code".into(), Value::from(exit_code)),
+    ];
+    let error = error.map(|error| ("error".into(), Value::from(error)));
+    // An object of a few scalars is never too large.
+    let meta = Value::object(fields.into_iter().chain(error)).unwrap_or_default();
+    let printed = Some(Datum::Here(Value::from(printed)));
+    Output { status, value: Datum::Here(value.clone()), output: printed, stderr: None, meta }
+}
+
+/// An output as it is read by name.
+fn envelope(output: &Output, left: &Left, state: Option<&str>) -> Arc<Envelope> {
+    let also = [
+        (EcoString::from("output"), Value::from(left.output.as_str())),
+        ("stderr".into(), Value::from("")),
+        ("exit_code".into(), Value::from(left.exit_code)),
+        ("duration_ms".into(), Value::from(DURATION)),
+        ("state".into(), Value::from(state.unwrap_or(output.status.name()))),
+    ];
+    let also = Value::object(also).ok();
+    Arc::new(Envelope { also, ..Envelope::new(left.value.clone(), output.meta.clone()) })
+}

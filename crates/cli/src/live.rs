@@ -57,15 +57,7 @@ pub(crate) struct Live<'a> {
 
 impl<'a> Live<'a> {
     pub(crate) fn new(screen: Screen, values: Values<'a>) -> Self {
-        Self {
-            screen,
-            values,
-            items: BTreeMap::new(),
-            kept: VecDeque::new(),
-            more: 0,
-            rows: 0,
-            height: 0,
-        }
+        Self { screen, values, items: BTreeMap::new(), kept: VecDeque::new(), more: 0, rows: 0, height: 0 }
     }
 
     /// A line scrolls by.

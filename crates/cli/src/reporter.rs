@@ -12,9 +12,7 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use ecow::EcoString;
-use threadline_engine::event::{
-    Datum, Event, Instance, ItemEnded, LoopEnd, Millis, Output, Status, What,
-};
+use threadline_engine::event::{Datum, Event, Instance, ItemEnded, LoopEnd, Millis, Output, Status, What};
 use threadline_engine::machine::Outcome;
 use threadline_flow::model::Action;
 use threadline_flow::plan::Plan;

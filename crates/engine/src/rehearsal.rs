@@ -133,11 +133,12 @@ pub struct Edge {
 /// Every way that the states of a loop lead, in the order of the file; those between two states are one.
 pub fn edges(plan: &Plan) -> Vec<Edge> {
     let mut edges: Vec<Edge> = Vec::new();
-    let mut add = |from: usize, to: usize, label: EcoString| {
-        match edges.iter_mut().find(|edge| edge.from == from && edge.to == to) {
-            Some(edge) => edge.labels.push(label),
-            None => edges.push(Edge { from, to, labels: vec![label] }),
-        }
+    let mut add = |from: usize, to: usize, label: EcoString| match edges
+        .iter_mut()
+        .find(|edge| edge.from == from && edge.to == to)
+    {
+        Some(edge) => edge.labels.push(label),
+        None => edges.push(Edge { from, to, labels: vec![label] }),
     };
     let routes = plan.states.iter().flat_map(|states| &states.routes).enumerate();
     for (from, ways) in routes {
@@ -372,8 +373,7 @@ impl Rehearsal<'_> {
             other => (false, self.invented(state, other.as_ref())),
         };
         let status = if left.error.is_some() { Status::Failed } else { Status::Completed };
-        let output =
-            output(status, &left.value, &left.output, left.exit_code, left.error.as_deref());
+        let output = output(status, &left.value, &left.output, left.exit_code, left.error.as_deref());
         let name = state.map(|state| self.plan.lists[0].word(state));
         let envelope = envelope(&output, &left, name.as_deref());
         let seq = self.happen(task.at.clone(), What::Finished { output, results: None });
@@ -425,7 +425,8 @@ impl Rehearsal<'_> {
         };
         let Ok(scope) = view.scope(&self.run, &mut Invented(&self.left), None);
         let result = view.result.and_then(|seq| self.left.get(&seq).cloned());
-        let nowhere = StateView { name: task.at.0.clone(), iteration: 0, elapsed_ms: 0, in_a_row: 0 };
+        let nowhere =
+            StateView { name: task.at.0.clone(), iteration: 0, elapsed_ms: 0, in_a_row: 0, measured: None };
         let of_state = view.state.clone().unwrap_or(nowhere);
         let judged = judge::Judged {
             plan: &plan,
@@ -464,6 +465,7 @@ impl Rehearsal<'_> {
             details: Datum::Here(verdict.details),
             to,
             print,
+            measured: verdict.measured,
         };
         self.happen(task.at.clone(), What::Judged(Box::new(event)));
     }
@@ -528,7 +530,8 @@ impl Rehearsal<'_> {
             drop(session);
             // The verdict itself is known, whoever said it.
             let reads = trace.into_iter().filter(|read| {
-                read.root != "result" || !matches!(read.first.as_deref(), Some("verdict" | "confidence" | "details"))
+                read.root != "result"
+                    || !matches!(read.first.as_deref(), Some("verdict" | "confidence" | "details"))
             });
             if self.is_known(seen, &reads.collect::<Vec<_>>()) {
                 return holds;
@@ -577,7 +580,7 @@ fn verdicts(plan: &Plan, state: usize) -> Vec<EcoString> {
         None => vec!["yes".into()],
         Some(Evaluator::Outcome) if !calls => vec!["yes".into()],
         Some(evaluator) => match evaluator.verdicts() {
-            Verdicts::Known(words) => words.iter().map(|word| EcoString::from(*word)).collect(),
+            Verdicts::Known(words) => words.to_vec(),
             Verdicts::Any => Vec::new(),
         },
     };
@@ -601,7 +604,7 @@ fn verdicts(plan: &Plan, state: usize) -> Vec<EcoString> {
 
 fn told(verdict: EcoString, reason: &str) -> Verdict {
     let details = Value::object([]).unwrap_or_default();
-    Verdict { verdict, confidence: None, reason: reason.into(), details }
+    Verdict { verdict, confidence: None, reason: reason.into(), details, measured: None }
 }
 
 fn session<'w>(plan: &'w Plan, world: &'w mut dyn World) -> Session<'w> {

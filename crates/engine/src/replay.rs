@@ -243,7 +243,9 @@ impl Failed {
             return;
         }
         let own = event.at.0.as_str();
-        self.0.retain(|at, _| !at.0.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '['])));
+        self.0.retain(|at, _| {
+            !at.0.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '[']))
+        });
     }
 
     /// They, and the events that say so.

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use anstyle::Style;
 use ecow::{EcoString, eco_format};
 use threadline_engine::evaluate::{file_text, url_text};
-use threadline_expect::{Dynamic, Kind};
 use threadline_engine::rehearsal::edges;
+use threadline_expect::{Dynamic, Kind};
 use threadline_flow::model::{self, Action, Evaluate, Evaluator, Field, Retry, Setting, Terminal, Variable};
 use threadline_flow::plan::{LOOP_ROOTS, ListNumber, PAYLOAD, Part, Plan, PlannedStep, StepNumber};
 use threadline_flow::shell::BindError;
@@ -560,7 +560,9 @@ fn step_scope(plan: &Plan, number: StepNumber, run: &Scope) -> Scope {
         names.dedup();
         let entry = |name: EcoString| {
             let when = match when_known(plan, number, &name) {
-                None if plan.states.is_some() && LOOP_ROOTS.contains(&name.as_str()) => WHEN_IT_STARTS.to_owned(),
+                None if plan.states.is_some() && LOOP_ROOTS.contains(&name.as_str()) => {
+                    WHEN_IT_STARTS.to_owned()
+                }
                 when => when?,
             };
             Some((name.clone(), Entry::Unset(eco_format!("{when}"))))

@@ -86,7 +86,8 @@ fn all(reader: &Reader, called: bool) -> Result<Vec<Listed>, Failure> {
     let listed = |run: RunInfo| {
         let status = status(reader, &run)?;
         // An event that cannot be read is a matter of whoever opens the run.
-        let last = matches!(status, "completed" | "failed" | "stopped").then(|| reader.event(&run.id, run.events));
+        let last =
+            matches!(status, "completed" | "failed" | "stopped").then(|| reader.event(&run.id, run.events));
         let ended = match last.and_then(Result::ok).map(|event| event.what) {
             Some(What::RunEnded { outcome, ended: Some(end), .. }) => Some((outcome, end)),
             _ => None,

@@ -198,7 +198,13 @@ fn simulation() -> Value {
     ]);
     let walk = vec![
         ("outcome", one_of(outcomes, "how it ended")),
-        ("reason", or_null("string", "why it ended: `terminal`, or the key of a limit; null when a verdict had no route")),
+        (
+            "reason",
+            or_null(
+                "string",
+                "why it ended: `terminal`, or the key of a limit; null when a verdict had no route",
+            ),
+        ),
         ("state", or_null("string", "the state it ended with, or would have gone on with")),
         ("limit", or_null("integer", "the limit that was reached: a number, or milliseconds")),
         ("iterations", typed("integer", "how many iterations were begun")),
@@ -208,12 +214,19 @@ fn simulation() -> Value {
     ];
     let required = ["outcome", "reason", "state", "limit", "iterations", "steps", "cycle", "visits"];
     let walk = an_object(walk, &required, false);
-    let of_state = vec![("state", state), ("visits", typed("integer", "how often it was executed, in all walks"))];
+    let of_state =
+        vec![("state", state), ("visits", typed("integer", "how often it was executed, in all walks"))];
     let of_state = an_object(of_state, &["state", "visits"], false);
     let way = vec![
         ("from", typed("string", "the state it leads from")),
         ("to", typed("string", "the state it leads to")),
-        ("by", listed(typed("string", "a verdict, `_`, or a condition"), "what leads there; empty when everything does")),
+        (
+            "by",
+            listed(
+                typed("string", "a verdict, `_`, or a condition"),
+                "what leads there; empty when everything does",
+            ),
+        ),
         ("taken", typed("integer", "how often it was taken, in all walks")),
     ];
     let way = an_object(way, &["from", "to", "by", "taken"], false);

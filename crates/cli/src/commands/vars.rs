@@ -124,7 +124,9 @@ fn settings(history: &History<'_>) -> Result<Vec<Setting>, Failure> {
         Ok(())
     })?;
     let last = fold.machine.iteration();
-    for (iteration, lapsed) in settings.iter_mut().filter_map(|setting: &mut Setting| setting.iteration.as_mut()) {
+    for (iteration, lapsed) in
+        settings.iter_mut().filter_map(|setting: &mut Setting| setting.iteration.as_mut())
+    {
         *lapsed = last.is_some_and(|last| last > *iteration);
     }
     let inputs = history.names.inputs.as_object().into_iter().flat_map(|inputs| inputs.iter());

@@ -125,7 +125,8 @@ pub(crate) fn no_route(plan: &Plan, step: StepNumber, judged: &Judged) -> String
     if let Some(ways) = ways {
         routed.extend(ways.on.iter().map(|(verdict, _)| verdict.as_str()));
         routed.extend(ways.error.map(|_| ERROR));
-        routed.extend(ways.otherwise.filter(|_| judged.verdict == ERROR).map(|_| "every verdict but an error"));
+        routed
+            .extend(ways.otherwise.filter(|_| judged.verdict == ERROR).map(|_| "every verdict but an error"));
     }
     let ends = plan.steps[step as usize].step.state.as_ref().is_some_and(|state| state.terminal.is_some());
     let routed = match &routed[..] {

@@ -217,12 +217,7 @@ impl Judged<'_> {
         Judgement { verdict, to, by: way.map(|(_, by)| by), print }
     }
 
-    fn way(
-        &self,
-        verdict: Verdict,
-        ways: &Ways,
-        holds: &mut Holds<'_>,
-    ) -> (Verdict, Option<(usize, Rule)>) {
+    fn way(&self, verdict: Verdict, ways: &Ways, holds: &mut Holds<'_>) -> (Verdict, Option<(usize, Rule)>) {
         let error = ways.error.map(|to| (to, Rule::Error));
         if verdict.is_error() {
             return (verdict, error);

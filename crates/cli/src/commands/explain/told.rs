@@ -189,6 +189,7 @@ fn of_seen(history: &History<'_>, target: &Target, seen: Seen) -> Result<Told, F
             details: Datum::Here(verdict.details),
             to,
             print,
+            measured: verdict.measured,
         };
         Box::new(JudgedTold { recorded, by })
     });

@@ -124,7 +124,8 @@ pub(super) fn drawing(plan: &Plan, path: Option<&Path>) -> Drawing {
             standing: if here { standing } else { Standing::Elsewhere },
         }
     });
-    let count = |edge: &Edge| path.and_then(|path| path.taken.get(&(edge.from, edge.to))).copied().unwrap_or(0);
+    let count =
+        |edge: &Edge| path.and_then(|path| path.taken.get(&(edge.from, edge.to))).copied().unwrap_or(0);
     let mut ways: Vec<Way> = edges(plan).into_iter().map(|edge| Way { count: count(&edge), edge }).collect();
     // A loop that is kept going begins again behind its end: no route says so.
     let routed = |pair: &(usize, usize)| ways.iter().any(|way| (way.edge.from, way.edge.to) == *pair);
@@ -173,7 +174,8 @@ impl Drawing {
 
     /// `no, error`, and in a run how often.
     pub(super) fn label(&self, way: &Way) -> String {
-        let labels: Vec<&str> = way.edge.labels.iter().map(EcoString::as_str).filter(|label| !label.is_empty()).collect();
+        let labels: Vec<&str> =
+            way.edge.labels.iter().map(EcoString::as_str).filter(|label| !label.is_empty()).collect();
         let labels = labels.join(", ");
         if !self.of_run || way.count == 0 {
             return labels;
@@ -203,7 +205,8 @@ impl Drawing {
             }
             let ways = self.ways.iter().filter(|way| way.edge.from == at);
             let ways: Vec<String> = ways.map(|way| self.way_text(way)).collect();
-            let ways = if ways.is_empty() { state.standing.text().to_owned() } else { self.with(state, &ways) };
+            let ways =
+                if ways.is_empty() { state.standing.text().to_owned() } else { self.with(state, &ways) };
             cells.push((PLAIN, ways));
             table.row(cells);
         }
@@ -218,7 +221,8 @@ impl Drawing {
 
     /// `no → fix ×2`
     fn way_text(&self, way: &Way) -> String {
-        let labels: Vec<&str> = way.edge.labels.iter().map(EcoString::as_str).filter(|label| !label.is_empty()).collect();
+        let labels: Vec<&str> =
+            way.edge.labels.iter().map(EcoString::as_str).filter(|label| !label.is_empty()).collect();
         let to = &self.states[way.edge.to].name;
         let count = match way.count {
             _ if !self.of_run => String::new(),
@@ -274,7 +278,9 @@ impl Drawing {
     /// For Graphviz.
     pub(super) fn dot(&self) -> String {
         let mut out = format!("digraph {} {{\n", quoted(&self.name));
-        out.push_str("  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"sans-serif\"]\n");
+        out.push_str(
+            "  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"sans-serif\"]\n",
+        );
         out.push_str("  edge [fontname=\"sans-serif\", fontsize=11]\n");
         for (at, state) in self.states.iter().enumerate() {
             let visits = if self.of_run { format!("\n×{}", state.visits) } else { String::new() };

@@ -237,7 +237,8 @@ fn line(
         let next_x = if last { end } else { point_x };
         let next_y = point_y - side * (HEIGHT / 2.0 + if last { 1.0 } else { 0.0 });
         let bend = (next_y - y) / 2.0;
-        let _ = write!(path, "C{x:.1} {:.1} {next_x:.1} {:.1} {next_x:.1} {next_y:.1}", y + bend, next_y - bend);
+        let _ =
+            write!(path, "C{x:.1} {:.1} {next_x:.1} {:.1} {next_x:.1} {next_y:.1}", y + bend, next_y - bend);
         if place == 1 {
             // At a third of the way.
             middle = (x + (next_x - x) * 0.26, y + (next_y - y) * 0.36);
@@ -256,7 +257,14 @@ fn line(
 }
 
 /// A way from a state to itself, at its right side.
-fn bow_of(drawing: &Drawing, at: usize, placed: &Layout, widths: &[f64], out: &mut String, words: &mut Words) {
+fn bow_of(
+    drawing: &Drawing,
+    at: usize,
+    placed: &Layout,
+    widths: &[f64],
+    out: &mut String,
+    words: &mut Words,
+) {
     let edge = &drawing.ways[at];
     let (colour, head, wide, dash) = looks(drawing, edge);
     let (x, y) = placed.points[edge.edge.from];
@@ -288,7 +296,9 @@ fn label(drawing: &Drawing, way: &Way, (x, y): (f64, f64), anchor: &str, words: 
     let out = &mut words.text;
     let colour = if drawing.of_run && way.count == 0 { "#9e9e9e" } else { "#37474f" };
     // A white edge around the letters, then the letters.
-    for paint in ["stroke=\"white\" stroke-width=\"4\" fill=\"white\"".to_owned(), format!("fill=\"{colour}\"")] {
+    for paint in
+        ["stroke=\"white\" stroke-width=\"4\" fill=\"white\"".to_owned(), format!("fill=\"{colour}\"")]
+    {
         let _ = writeln!(
             out,
             "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" font-size=\"11\" {paint}>{}</text>",
@@ -313,7 +323,8 @@ fn node(drawing: &Drawing, state: &State, (x, y): (f64, f64), wide: f64, out: &m
     let radius = if state.terminal.is_some() { HEIGHT / 2.0 } else { 6.0 };
     let about = below(drawing, state);
     let standing = state.standing.text();
-    let title: Vec<&str> = [state.name.as_str(), about.as_str(), standing].into_iter().filter(|word| !word.is_empty()).collect();
+    let title: Vec<&str> =
+        [state.name.as_str(), about.as_str(), standing].into_iter().filter(|word| !word.is_empty()).collect();
     let (left, top) = (x - wide / 2.0, y - HEIGHT / 2.0);
     let _ = write!(out, "<g><title>{}</title>", xml(&title.join(", ")));
     if state.is_initial {

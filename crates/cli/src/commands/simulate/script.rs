@@ -109,7 +109,10 @@ fn one_of(step: &Step, place: &str, name: &str, said: &Value) -> Result<Scripted
     let exit_code = match said.get("exit_code") {
         None => 0,
         Some(code) => code.as_i64().ok_or_else(|| {
-            Failure::Usage(format!("{place}: `exit_code` of `{name}` takes a whole number, not {}", preview(code)))
+            Failure::Usage(format!(
+                "{place}: `exit_code` of `{name}` takes a whole number, not {}",
+                preview(code)
+            ))
         })?,
     };
     let error = said.get("error").map(|error| EcoString::from(error.to_string()));
@@ -120,7 +123,7 @@ fn verdict(step: &Step, place: &str, name: &str, word: &str) -> Result<Scripted,
     let known = step.evaluator().map(|evaluator| evaluator.verdicts());
     if let Some(Verdicts::Known(words)) = known
         && word != ERROR
-        && !words.contains(&word)
+        && !words.iter().any(|known| known == word)
     {
         let message =
             format!("{place}: `{name}` cannot come to `{word}`: it comes to {}, {ERROR}", words.join(", "));

@@ -43,7 +43,8 @@ impl Rehearsed<'_> {
 
     fn row(&self, states: &[usize]) -> String {
         let names: Vec<&str> = states.iter().take(ROW).map(|state| self.name(*state)).collect();
-        let more = if states.len() > ROW { format!(" → {} more", states.len() - ROW) } else { String::new() };
+        let more =
+            if states.len() > ROW { format!(" → {} more", states.len() - ROW) } else { String::new() };
         format!("{}{more}", names.join(" → "))
     }
 
@@ -107,7 +108,9 @@ impl Rehearsed<'_> {
         let word = if step.is_judged() || visit.verdict == ERROR { visit.verdict.as_str() } else { "" };
         let to = match visit.to {
             Some((to, _)) => format!("→ {}", self.name(to)),
-            None if visit.verdict == ERROR || step.state.as_ref().is_none_or(|state| state.terminal.is_none()) => {
+            None if visit.verdict == ERROR
+                || step.state.as_ref().is_none_or(|state| state.terminal.is_none()) =>
+            {
                 "has no route".to_owned()
             }
             None => "the end".to_owned(),
@@ -139,9 +142,7 @@ impl Rehearsed<'_> {
     }
 
     fn counts(&self, walk: &Walked) -> String {
-        let count = |count: u64, unit: &str| {
-            format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
-        };
+        let count = |count: u64, unit: &str| format!("{count} {unit}{}", if count == 1 { "" } else { "s" });
         format!("; {}, {}", count(walk.iterations, "iteration"), count(walk.visits.len() as u64, "step"))
     }
 
@@ -202,9 +203,10 @@ impl Rehearsed<'_> {
     pub(super) fn json(&self) -> Value {
         let list = |values: Vec<Value>| Value::list(values).unwrap_or_default();
         let Coverage { states, edges } = self.coverage();
-        let states = states.iter().enumerate().map(|(state, count)| {
-            object([("state", self.name(state).into()), ("visits", number(*count))])
-        });
+        let states = states
+            .iter()
+            .enumerate()
+            .map(|(state, count)| object([("state", self.name(state).into()), ("visits", number(*count))]));
         let edges = edges.iter().map(|(edge, count)| {
             let labels = edge.labels.iter().filter(|label| !label.is_empty());
             object([
@@ -240,9 +242,10 @@ impl Rehearsed<'_> {
                 ("to", visit.to.map_or(Value::NULL, |(to, _)| self.name(to).into())),
             ])
         });
-        let cycle = walk.cycle.as_ref().map_or(Value::NULL, |cycle| {
-            list(cycle.iter().map(|state| self.name(*state).into()).collect())
-        });
+        let cycle = walk
+            .cycle
+            .as_ref()
+            .map_or(Value::NULL, |cycle| list(cycle.iter().map(|state| self.name(*state).into()).collect()));
         object([
             ("outcome", outcome.into()),
             ("reason", ended.map_or(Value::NULL, |end| end.reason.name().into())),

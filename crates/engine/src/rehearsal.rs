@@ -463,9 +463,9 @@ impl Rehearsal<'_> {
             confidence: verdict.confidence,
             reason: verdict.reason,
             details: Datum::Here(verdict.details),
+            measured: verdict.measured,
             to,
             print,
-            measured: verdict.measured,
         };
         self.happen(task.at.clone(), What::Judged(Box::new(event)));
     }
@@ -483,6 +483,7 @@ impl Rehearsal<'_> {
             computed: Vec::new(),
             defined: BTreeMap::new(),
             fields: None,
+            judged: None,
         }
     }
 
@@ -494,6 +495,10 @@ impl Rehearsal<'_> {
         scripted: bool,
     ) -> Option<Verdict> {
         let step = &self.plan.steps[judged.step as usize].step;
+        if matches!(step.evaluator(), Some(Evaluator::Agent(_))) {
+            // Nobody is asked.
+            return None;
+        }
         let reads_result = !matches!(step.evaluator(), Some(Evaluator::Expression(_)));
         if reads_result && judged.result.is_some() && !scripted {
             return None;
@@ -580,7 +585,7 @@ fn verdicts(plan: &Plan, state: usize) -> Vec<EcoString> {
         None => vec!["yes".into()],
         Some(Evaluator::Outcome) if !calls => vec!["yes".into()],
         Some(evaluator) => match evaluator.verdicts() {
-            Verdicts::Known(words) => words.to_vec(),
+            Verdicts::Known(words) => words,
             Verdicts::Any => Vec::new(),
         },
     };

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use ecow::EcoString;
 use threadline_flow::model::{Evaluator, Step};
 use threadline_flow::plan::{PAYLOAD, Plan, StepNumber};
-use threadline_lang::{Envelope, Explanation, Resolution, Scope, Session, World};
+use threadline_lang::{Envelope, Explanation, Resolution, Scope, Session, Value, World};
 
 use crate::evaluate::{self, FieldError, FieldErrors, Resolved};
-use crate::event::{self, Computed, ERROR, Event, Instance, Millis, Output, RunStarted, Seq, Status, What};
+use crate::event::{self, Computed, Datum, ERROR, Event, Instance, Millis, Output, RunStarted, Seq, Status, What};
 use crate::hash::Hash;
-use crate::judge::{Judged, Judgement};
+use crate::judge::{Judged, Judgement, Verdict};
 use crate::machine::{Command, Machine, Misfit};
 use crate::select::{self, Expansion};
 use crate::view::{ItemView, MapView, View};
@@ -44,6 +44,8 @@ pub struct Seen {
     pub defined: BTreeMap<EcoString, Seq>,
     /// The hash of its resolved fields, of an attempt that began.
     pub fields: Option<Hash>,
+    /// The verdict on a state, and where it led.
+    pub judged: Option<Box<event::Judged>>,
 }
 
 /// What of a step is evaluated.
@@ -108,7 +110,7 @@ impl Fold {
 
     /// What an event says about what its step saw; to be asked before it is applied.
     pub fn seen(&self, event: &Event) -> Option<Seen> {
-        let (mut attempt, mut rerun_of, mut hash) = (0, false, None);
+        let (mut attempt, mut rerun_of, mut hash, mut verdict) = (0, false, None, None);
         let (evaluated, computed) = match &event.what {
             // Nothing of a node is evaluated that cannot begin.
             What::Skipped { .. } if matches!(self.machine.next_of(&event.at)?, Command::Skip { .. }) => {
@@ -134,7 +136,10 @@ impl Fold {
                 };
                 (evaluated, computed)
             }
-            What::Judged(judged) => (Evaluated::Judgement, &judged.computed),
+            What::Judged(judged) => {
+                verdict = Some(judged.clone());
+                (Evaluated::Judgement, &judged.computed)
+            }
             _ => return None,
         };
         Some(Seen {
@@ -149,6 +154,7 @@ impl Fold {
             computed: computed.clone(),
             defined: self.machine.defined().clone(),
             fields: hash,
+            judged: verdict,
         })
     }
 
@@ -308,7 +314,7 @@ pub fn look(
         Evaluated::Judgement => {
             if let Some(state) = &seen.view.state {
                 let of_state = Judged { plan, step: seen.step, scope, result, state };
-                let (again, trace) = rejudged(&of_state, &mut session);
+                let (again, trace) = rejudged(&of_state, seen.judged.as_deref(), &mut session);
                 let judged = Some(again);
                 return Look { trace, condition, list, fields, judged };
             }
@@ -318,8 +324,20 @@ pub fn look(
 }
 
 /// A judgement and what it read; then, of the same values, why expressions are what they are.
-fn rejudged(judged: &Judged<'_>, session: &mut Session<'_>) -> (Rejudged, Vec<Resolution>) {
-    let verdict = judged.verdict(session);
+fn rejudged(
+    judged: &Judged<'_>,
+    recorded: Option<&event::Judged>,
+    session: &mut Session<'_>,
+) -> (Rejudged, Vec<Resolution>) {
+    let evaluator = judged.plan.steps[judged.step as usize].step.evaluator();
+    let verdict = match (evaluator, recorded) {
+        // Nobody is asked twice: what was read for the question is read again, and the answer is the one that was given.
+        (Some(Evaluator::Agent(judge)), Some(recorded)) => {
+            let _ = judged.question(judge, session, |_| {});
+            answered(recorded)
+        }
+        _ => judged.verdict(session),
+    };
     let mut looked = Vec::new();
     let judgement = judged.route_where(verdict, &mut |_, condition, scope| {
         looked.push((Arc::clone(&condition.of), scope.clone()));
@@ -327,13 +345,27 @@ fn rejudged(judged: &Judged<'_>, session: &mut Session<'_>) -> (Rejudged, Vec<Re
         condition.of.condition(scope, session)
     });
     let trace = session.take_trace();
-    let step = &judged.plan.steps[judged.step as usize].step;
-    let expression = match step.evaluator() {
+    let expression = match evaluator {
         Some(Evaluator::Expression(expression)) => Some(expression.of.explain(judged.scope, session)),
         _ => None,
     };
     let conditions = looked.iter().map(|(condition, scope)| condition.explain(scope, session)).collect();
     (Rejudged { judgement, expression, conditions }, trace)
+}
+
+/// The verdict that was recorded.
+fn answered(recorded: &event::Judged) -> Verdict {
+    let details = match &recorded.details {
+        Datum::Here(details) => details.clone(),
+        Datum::Stored { .. } => Value::NULL,
+    };
+    Verdict {
+        verdict: recorded.verdict.clone(),
+        confidence: recorded.confidence.clone(),
+        reason: recorded.reason.clone(),
+        details,
+        measured: recorded.measured.clone(),
+    }
 }
 
 /// Who gave the value of a reference.

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use threadline_engine::evaluate::{Act, Left, Resolved, Wanted, expected};
-use threadline_engine::event::{Datum, Event, Instance, Judged, Millis, Output, Seq, Status, What};
+use threadline_engine::event::{Event, Instance, Judged, Millis, Output, Seq, Status, What};
 use threadline_engine::judge::{Judgement, Rule};
 use threadline_engine::replay::{Evaluated, Look, Maker, Rejudged, Seen};
 use threadline_engine::select::Found;
@@ -105,16 +105,7 @@ pub(crate) fn tell(history: &History<'_>, target: &Target) -> Result<Vec<Told>, 
     history.each(|fold, event| {
         if let Some(seen) = fold.seen(event).filter(|seen| target.means(&seen.at, seen.step)) {
             latest.insert(seen.at.clone(), told.len());
-            let mut one = of_seen(history, target, seen)?;
-            if let (Some(of_state), What::Judged(judged)) = (&mut one.judged, &event.what) {
-                one.reproducible = Some(
-                    of_state.recorded.verdict == judged.verdict
-                        && of_state.recorded.to == judged.to
-                        && of_state.recorded.reason == judged.reason,
-                );
-                of_state.recorded = (**judged).clone();
-            }
-            told.push(one);
+            told.push(of_seen(history, target, seen)?);
         }
         if let (Some(at), Some(ended)) = (latest.get(&event.at), ended(event)) {
             expectations(history, &mut told[*at].fields, &ended.output)?;
@@ -175,24 +166,14 @@ fn of_seen(history: &History<'_>, target: &Target, seen: Seen) -> Result<Told, F
     let reproducible = match (&look.fields, seen.fields) {
         (Some(Ok(resolved)), Some(recorded)) => Some(resolved.fingerprint() == recorded),
         (Some(Err(_)), Some(_)) => Some(false),
-        _ => None,
+        _ => look.judged.as_ref().zip(seen.judged.as_ref()).map(|(again, recorded)| {
+            let Judgement { verdict, to, .. } = &again.judgement;
+            verdict.verdict == recorded.verdict && verdict.reason == recorded.reason && *to == recorded.to
+        }),
     };
     let problems = look.errors().iter().map(|error| error.problem(history.source().text)).collect();
-    let judged = look.judged.as_ref().map(|judged| {
-        let Judgement { verdict, to, by, print } = judged.judgement.clone();
-        let recorded = Judged {
-            as_of: seen.view.as_of,
-            computed: Vec::new(),
-            verdict: verdict.verdict,
-            confidence: verdict.confidence,
-            reason: verdict.reason,
-            details: Datum::Here(verdict.details),
-            to,
-            print,
-            measured: verdict.measured,
-        };
-        Box::new(JudgedTold { recorded, by })
-    });
+    let by = look.judged.as_ref().and_then(|judged| judged.judgement.by);
+    let judged = seen.judged.clone().map(|recorded| Box::new(JudgedTold { recorded: *recorded, by }));
     let mut fields = Fields { history, step: &history.plan.steps[seen.step as usize], told: Vec::new() };
     fields.results(&look);
     fields.references(&seen, look.trace);

@@ -245,7 +245,8 @@ impl Judged<'_> {
         for field in &contains.error_patterns {
             let (pattern, tree) = find(field)?;
             if tree.answer == Some(Answer::Met) {
-                return Err(Verdict::error(tree.reason).with_details([("error_pattern".into(), pattern)]));
+                let reason = eco_format!("{}, which is an error", tree.reason);
+                return Err(Verdict::error(reason).with_details([("error_pattern".into(), pattern)]));
             }
         }
         let (pattern, tree) = find(&contains.pattern)?;

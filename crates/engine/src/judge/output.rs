@@ -139,11 +139,7 @@ impl Judged<'_> {
         let target = self.value(&of.target, session)?;
         let target = model::measure("target", &target).map_err(Verdict::error)?;
         let tolerance = match self.optional(of.tolerance.as_ref(), session)? {
-            Some(value) => {
-                let number = model::number("tolerance", &value).map_err(Verdict::error)?;
-                model::not_negative(number.clone()).map_err(Verdict::error)?;
-                number
-            }
+            Some(value) => model::tolerance(&value).map_err(Verdict::error)?,
             None => threadline_lang::Number::int(0),
         };
         let direction = match self.optional(of.direction.as_ref(), session)? {

@@ -48,8 +48,8 @@ impl Comparison {
             }
             Some(named) => Ok(named),
             None => {
-                let names: Vec<String> = table::operator_names().collect();
-                let near = nearest(name, names.iter().map(String::as_str));
+                let known: Vec<String> = table::operator_names().collect();
+                let near = nearest(name, known.iter().map(String::as_str));
                 bad(
                     format!("there is no operator `{name}`"),
                     near.map(|near| format!("did you mean `{near}`")),

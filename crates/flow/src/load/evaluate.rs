@@ -64,12 +64,11 @@ impl Loader {
             return Some(kind);
         }
         if !fields.misspelt("type") {
-            let message = match said[..] {
-                [] => format!("an evaluation needs `type`: {}", EVALUATE.known("type").doc),
-                _ => {
-                    let keys: Vec<String> = said.iter().map(|(key, _)| format!("`{key}`")).collect();
-                    format!("{} say different things: an evaluation needs `type`", keys.join(" and "))
-                }
+            let keys: Vec<String> = said.iter().map(|(key, _)| format!("`{key}`")).collect();
+            let message = if keys.is_empty() {
+                format!("an evaluation needs `type`: {}", EVALUATE.known("type").doc)
+            } else {
+                format!("{} say different things: an evaluation needs `type`", keys.join(" and "))
             };
             self.problem(Check::MissingKey.at(span_of(fields.place.node), message));
         }
@@ -104,12 +103,12 @@ impl Loader {
             "outcome" => Evaluator::Outcome,
             "output_numeric" => Evaluator::Numeric {
                 key: self.name_before(fields),
-                compared: self.compared(fields, model::numeric_comparison)?,
+                compared: self.compared(fields, model::numeric_comparison),
             },
             "output_json" => {
                 let path = self
                     .checked(fields, "path", Check::BadJsonPath, |value| model::Place::read(value).map(drop));
-                Evaluator::Json { path, compared: self.compared(fields, model::comparison)? }
+                Evaluator::Json { path, compared: self.compared(fields, model::comparison) }
             }
             "output_contains" => Evaluator::Contains(Box::new(self.contains(fields)?)),
             "convergence" => Evaluator::Convergence(Box::new(self.convergence(fields)?)),
@@ -149,7 +148,7 @@ impl Loader {
         &mut self,
         fields: &Fields<'_>,
         read: impl Fn(Option<&Value>, Option<&Value>) -> Result<T, BadComparison>,
-    ) -> Option<Compared> {
+    ) -> Compared {
         // What is not there is known too.
         let mut read_key = |name: &str| match fields.get(name) {
             None => (None, Some(None)),
@@ -179,7 +178,7 @@ impl Loader {
             let place = place.unwrap_or_else(|| fields.place.clone());
             self.bad(check, &place, bad);
         }
-        Some(Compared { operator, target })
+        Compared { operator, target }
     }
 
     fn contains(&mut self, fields: &Fields<'_>) -> Option<Contains> {
@@ -208,9 +207,7 @@ impl Loader {
         self.needed(fields, "target")?;
         let wrong = Check::WrongType;
         let target = self.checked(fields, "target", wrong, |value| model::measure("target", value).map(drop));
-        let tolerance = self.checked(fields, "tolerance", wrong, |value| {
-            model::number("tolerance", value).and_then(model::not_negative)
-        });
+        let tolerance = self.checked(fields, "tolerance", wrong, |value| model::tolerance(value).map(drop));
         let direction =
             self.checked(fields, "direction", Check::UnknownChoice, |value| Direction::read(value).map(drop));
         let previous =

@@ -301,13 +301,13 @@ pub fn measure(key: &str, value: &Value) -> Result<Measure, String> {
     }
 }
 
-/// A number that is at least 0.
-pub fn not_negative(number: Number) -> Result<(), String> {
-    if number.is_negative() {
-        Err("`tolerance` is below 0: nothing would be near enough".to_owned())
-    } else {
-        Ok(())
+/// How far from a target is near enough: a number of at least 0.
+pub fn tolerance(value: &Value) -> Result<Number, String> {
+    let found = number("tolerance", value)?;
+    if found.is_negative() {
+        return Err("`tolerance` is below 0: nothing would be near enough".to_owned());
     }
+    Ok(found)
 }
 
 /// A number that may be a text, without a unit.

@@ -323,6 +323,10 @@ fn about(key: &Key) -> String {
         let on: Vec<String> = key.on.iter().map(|action| format!("`{}`", action.key())).collect();
         write!(about, " ({})", on.join(", ")).unwrap();
     }
+    if !key.types.is_empty() && key.types != [key.name] {
+        let types: Vec<String> = key.types.iter().map(|name| format!("`{name}`")).collect();
+        write!(about, " ({})", types.join(", ")).unwrap();
+    }
     about
 }
 

@@ -21,8 +21,8 @@ mod evaluate;
 
 pub use evaluate::{
     Compared, Contains, Convergence, Direction, Evaluate, Evaluator, Judge, Measure, Place, UNCERTAIN,
-    Verdicts, comparison, confidence, is_verdict, measure, not_negative, number, numeric_comparison, pattern,
-    scalar,
+    Verdicts, comparison, confidence, is_verdict, measure, number, numeric_comparison, pattern, scalar,
+    tolerance,
 };
 
 /// A whole file.
@@ -483,9 +483,16 @@ impl Step {
         self.when.is_some() || guarded
     }
 
-    /// Whether no exit code is a failure by itself: its expectation says which are right, or its routes what each means.
+    /// Whether no exit code is a failure by itself: its expectation says which are right, or what judges the state what
+    /// each means. An agent that fails has no answer to be judged, unless that is what is asked about.
     pub fn expects_exit_code(&self) -> bool {
-        self.state.is_some() || self.expect.as_ref().is_some_and(|expect| expect.of.reads("exit_code"))
+        let of_agent = || match self.evaluator() {
+            Some(Evaluator::ExitCode { .. }) => true,
+            Some(Evaluator::Expect(expect)) => expect.of.reads("exit_code"),
+            _ => false,
+        };
+        let of_state = self.state.is_some() && (!matches!(self.action, Action::Agent { .. }) || of_agent());
+        of_state || self.expect.as_ref().is_some_and(|expect| expect.of.reads("exit_code"))
     }
 
     /// How its verdict is found, of a state.

@@ -139,11 +139,7 @@ impl Judged<'_> {
         let target = self.value(&of.target, session)?;
         let target = model::measure("target", &target).map_err(Verdict::error)?;
         let tolerance = match self.optional(of.tolerance.as_ref(), session)? {
-            Some(value) => {
-                let number = model::number("tolerance", &value).map_err(Verdict::error)?;
-                model::not_negative(number.clone()).map_err(Verdict::error)?;
-                number
-            }
+            Some(value) => model::tolerance(&value).map_err(Verdict::error)?,
             None => threadline_lang::Number::int(0),
         };
         let direction = match self.optional(of.direction.as_ref(), session)? {
@@ -245,7 +241,8 @@ impl Judged<'_> {
         for field in &contains.error_patterns {
             let (pattern, tree) = find(field)?;
             if tree.answer == Some(Answer::Met) {
-                return Err(Verdict::error(tree.reason).with_details([("error_pattern".into(), pattern)]));
+                let reason = eco_format!("{}, which is an error", tree.reason);
+                return Err(Verdict::error(reason).with_details([("error_pattern".into(), pattern)]));
             }
         }
         let (pattern, tree) = find(&contains.pattern)?;

@@ -29,6 +29,8 @@ pub struct BadComparison {
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
+    /// Whether the operator is to blame, and not what it compares with.
+    pub of_operator: bool,
     /// The bytes of the expected text that are to blame.
     pub at: Option<Range<usize>>,
 }
@@ -38,7 +40,7 @@ impl Comparison {
     pub fn operator(name: &str) -> Result<Named, BadComparison> {
         let elsewhere = ELSEWHERE.iter().find(|(other, _)| *other == name).map(|(_, here)| *here);
         let named = table::named(name).or_else(|| table::named(elsewhere?));
-        let bad = |message, hint| Err(BadComparison { message, hint, at: None });
+        let bad = |message, hint| Err(BadComparison { message, hint, of_operator: true, at: None });
         match named {
             Some(Named { operator, .. }) if matches!(operator.takes, Takes::Check | Takes::Count) => {
                 let message = format!("`{name}` is a check of parts of a value, and takes no single value");
@@ -46,8 +48,8 @@ impl Comparison {
             }
             Some(named) => Ok(named),
             None => {
-                let names: Vec<String> = table::operator_names().collect();
-                let near = nearest(name, names.iter().map(String::as_str));
+                let known: Vec<String> = table::operator_names().collect();
+                let near = nearest(name, known.iter().map(String::as_str));
                 bad(
                     format!("there is no operator `{name}`"),
                     near.map(|near| format!("did you mean `{near}`")),
@@ -62,6 +64,7 @@ impl Comparison {
         let prepared = operand::prepare(named, expected).map_err(|unfit| BadComparison {
             message: unfit.message,
             hint: unfit.hint,
+            of_operator: false,
             at: unfit.at,
         })?;
         Ok(Self { named, prepared, expected: expected.clone() })

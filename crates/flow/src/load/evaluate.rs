@@ -3,15 +3,17 @@
 
 use ecow::EcoString;
 use threadline_expect::BadComparison;
+use threadline_lang::diag::Span;
 use threadline_lang::{Document, Value};
 
-use super::read::{Fields, Loader, Place, head, shown, span_of};
+use super::read::{Fields, Loader, Place, shown, span_of};
 use crate::checks::Check;
 use crate::fields::EVALUATE;
 use crate::forms;
 use crate::model::{
     self, Action, Compared, Contains, Convergence, Direction, Evaluate, Evaluator, Field, Judge,
 };
+use crate::problem::{Problem, place_in};
 
 /// Keys that say by themselves how a verdict is found.
 const SAYING: [(&str, &str); 5] = [
@@ -44,7 +46,7 @@ impl Loader {
         if by.looks_at_output() && source.is_none() && matches!(action, Some(Action::Nothing)) {
             let message =
                 format!("`{}` looks at an output, and a state without an action has none", by.name());
-            let problem = Check::MissingKey.at(head(place.node), message);
+            let problem = Check::MissingKey.at(span_of(place.node), message);
             self.problem(problem.hint("say what is looked at: `source: ${captured.NAME.output}`"));
         }
         let any_exit_code = self.bool(&inner, "any_exit_code");
@@ -62,14 +64,13 @@ impl Loader {
             return Some(kind);
         }
         if !fields.misspelt("type") {
-            let message = match said[..] {
-                [] => format!("an evaluation needs `type`: {}", EVALUATE.known("type").doc),
-                _ => {
-                    let keys: Vec<String> = said.iter().map(|(key, _)| format!("`{key}`")).collect();
-                    format!("{} say different things: an evaluation needs `type`", keys.join(" and "))
-                }
+            let keys: Vec<String> = said.iter().map(|(key, _)| format!("`{key}`")).collect();
+            let message = if keys.is_empty() {
+                format!("an evaluation needs `type`: {}", EVALUATE.known("type").doc)
+            } else {
+                format!("{} say different things: an evaluation needs `type`", keys.join(" and "))
             };
-            self.problem(Check::MissingKey.at(head(fields.place.node), message));
+            self.problem(Check::MissingKey.at(span_of(fields.place.node), message));
         }
         None
     }
@@ -102,14 +103,12 @@ impl Loader {
             "outcome" => Evaluator::Outcome,
             "output_numeric" => Evaluator::Numeric {
                 key: self.name_before(fields),
-                compared: self.compared(fields, model::numeric_comparison)?,
+                compared: self.compared(fields, model::numeric_comparison),
             },
             "output_json" => {
-                let path = self.document_of(fields, "path");
-                self.fixed(fields, "path", path.as_ref(), Check::BadJsonPath, |value| {
-                    model::Place::read(value).map(drop)
-                });
-                Evaluator::Json { path, compared: self.compared(fields, model::comparison)? }
+                let path = self
+                    .checked(fields, "path", Check::BadJsonPath, |value| model::Place::read(value).map(drop));
+                Evaluator::Json { path, compared: self.compared(fields, model::comparison) }
             }
             "output_contains" => Evaluator::Contains(Box::new(self.contains(fields)?)),
             "convergence" => Evaluator::Convergence(Box::new(self.convergence(fields)?)),
@@ -133,31 +132,33 @@ impl Loader {
         }
         if !fields.misspelt(name) {
             let message = format!("this evaluation needs `{name}`: {}", EVALUATE.known(name).doc);
-            self.problem(Check::MissingKey.at(head(fields.place.node), message));
+            self.problem(Check::MissingKey.at(span_of(fields.place.node), message));
         }
         None
     }
 
     fn name_before(&mut self, fields: &Fields<'_>) -> Option<Field<Document>> {
-        let key = self.document_of(fields, "key");
-        self.fixed(fields, "key", key.as_ref(), Check::WrongType, |value| match model::scalar(value) {
+        self.checked(fields, "key", Check::WrongType, |value| match model::scalar(value) {
             Some(name) if !name.trim().is_empty() => Ok(()),
             _ => Err(format!("`key` takes the name before a number, not {}", shown(value))),
-        });
-        key
+        })
     }
 
     fn compared<T>(
         &mut self,
         fields: &Fields<'_>,
         read: impl Fn(Option<&Value>, Option<&Value>) -> Result<T, BadComparison>,
-    ) -> Option<Compared> {
-        let (operator, target) = (self.document_of(fields, "operator"), self.document_of(fields, "target"));
-        let fixed = |field: &Option<Field<Document>>| match field {
-            None => Some(None),
-            Some(field) => field.of.as_fixed().cloned().map(Some),
+    ) -> Compared {
+        // What is not there is known too.
+        let mut read_key = |name: &str| match fields.get(name) {
+            None => (None, Some(None)),
+            Some(place) => {
+                let (field, value) = self.known(&place);
+                (field, value.map(Some))
+            }
         };
-        let (known_operator, known_target) = (fixed(&operator), fixed(&target));
+        let (operator, known_operator) = read_key("operator");
+        let (target, known_target) = read_key("target");
         let bad = match (&known_operator, &known_target) {
             (Some(operator), Some(target)) => read(operator.as_ref(), target.as_ref()).err(),
             // Whether the operator is one can be said before its target is known.
@@ -167,17 +168,17 @@ impl Loader {
             _ => None,
         };
         if let Some(bad) = bad {
-            let of_operator = known_operator.flatten().is_some_and(|name| {
-                name.as_str().is_none_or(|name| threadline_expect::Comparison::operator(name).is_err())
-            });
-            let place = fields.get(if of_operator { "operator" } else { "target" });
+            let place = fields.get(if bad.of_operator { "operator" } else { "target" });
             let place = place.or_else(|| fields.get("operator"));
-            let missing = target.is_none() && !of_operator;
-            let check = if missing { Check::MissingKey } else { Check::WrongType };
-            let span = place.map_or_else(|| head(fields.place.node), |place| span_of(place.node));
-            self.bad(check, span, bad);
+            let check = match (bad.of_operator, &target) {
+                (true, _) => Check::UnknownChoice,
+                (false, None) => Check::MissingKey,
+                (false, Some(_)) => Check::WrongType,
+            };
+            let place = place.unwrap_or_else(|| fields.place.clone());
+            self.bad(check, &place, bad);
         }
-        Some(Compared { operator, target })
+        Compared { operator, target }
     }
 
     fn contains(&mut self, fields: &Fields<'_>) -> Option<Contains> {
@@ -195,30 +196,22 @@ impl Loader {
     }
 
     fn pattern(&mut self, place: &Place<'_>, regex: Option<bool>) -> Option<Field<Document>> {
-        let pattern = self.document(place)?;
-        if let Some(Err(bad)) = pattern.of.as_fixed().map(|fixed| model::pattern(regex, fixed)) {
-            self.bad(Check::WrongType, span_of(place.node), bad);
+        let (pattern, value) = self.known(place);
+        if let Some(Err(bad)) = value.map(|value| model::pattern(regex, &value)) {
+            self.bad(Check::WrongType, place, bad);
         }
-        Some(pattern)
+        pattern
     }
 
     fn convergence(&mut self, fields: &Fields<'_>) -> Option<Convergence> {
         self.needed(fields, "target")?;
-        let is_number = |key: &'static str| move |value: &Value| model::number(key, value).map(drop);
-        let target = self.document_of(fields, "target");
-        self.fixed(fields, "target", target.as_ref(), Check::WrongType, |value| {
-            model::measure("target", value).map(drop)
-        });
-        let tolerance = self.document_of(fields, "tolerance");
-        self.fixed(fields, "tolerance", tolerance.as_ref(), Check::WrongType, |value| {
-            model::number("tolerance", value).and_then(model::not_negative)
-        });
-        let direction = self.document_of(fields, "direction");
-        self.fixed(fields, "direction", direction.as_ref(), Check::UnknownChoice, |value| {
-            Direction::read(value).map(drop)
-        });
-        let previous = self.document_of(fields, "previous");
-        self.fixed(fields, "previous", previous.as_ref(), Check::WrongType, is_number("previous"));
+        let wrong = Check::WrongType;
+        let target = self.checked(fields, "target", wrong, |value| model::measure("target", value).map(drop));
+        let tolerance = self.checked(fields, "tolerance", wrong, |value| model::tolerance(value).map(drop));
+        let direction =
+            self.checked(fields, "direction", Check::UnknownChoice, |value| Direction::read(value).map(drop));
+        let previous =
+            self.checked(fields, "previous", wrong, |value| model::measure("previous", value).map(drop));
         Some(Convergence { key: self.name_before(fields), target: target?, tolerance, direction, previous })
     }
 
@@ -227,15 +220,14 @@ impl Loader {
             self.name(fields, "agent")
         } else {
             let mut agent = fields.place.field(EcoString::from("claude"));
-            agent.origin.span = head(fields.place.node);
+            agent.origin.span = span_of(fields.place.node);
             Some(agent)
         };
         let mut verdicts = self.verdicts(fields);
         if fields.found("verdicts").is_none() {
             verdicts = vec!["yes".into(), "no".into()];
         }
-        let min_confidence = self.document_of(fields, "min_confidence");
-        self.fixed(fields, "min_confidence", min_confidence.as_ref(), Check::WrongType, |value| {
+        let min_confidence = self.checked(fields, "min_confidence", Check::WrongType, |value| {
             model::confidence("min_confidence", value).map(drop)
         });
         let prompt = self.template_of(fields, "prompt");
@@ -246,7 +238,9 @@ impl Loader {
     /// The verdicts that there are.
     fn verdicts(&mut self, fields: &Fields<'_>) -> Vec<EcoString> {
         let Some(place) = fields.get("verdicts") else { return Vec::new() };
-        if self.list(&place, "verdicts").is_none() {
+        if place.node.value.as_list().is_none() {
+            let message = format!("`verdicts` takes a list of words, not {}", shown(&place.node.value));
+            self.problem(Check::WrongType.at(span_of(place.node), message));
             return Vec::new();
         }
         let mut verdicts: Vec<EcoString> = Vec::new();
@@ -274,24 +268,39 @@ impl Loader {
         verdicts
     }
 
-    /// Checks a value that is known from the file.
-    fn fixed(
+    /// A value, checked when it is known from the file.
+    fn checked(
         &mut self,
         fields: &Fields<'_>,
         name: &str,
-        field: Option<&Field<Document>>,
         check: Check,
         read: impl Fn(&Value) -> Result<(), String>,
-    ) {
-        let Some(value) = field.and_then(|field| field.of.as_fixed()) else { return };
-        if let (Err(message), Some(place)) = (read(value), fields.get(name)) {
+    ) -> Option<Field<Document>> {
+        let place = fields.get(name)?;
+        let (field, value) = self.known(&place);
+        if let Some(Err(message)) = value.as_ref().map(read) {
             self.problem(check.at(span_of(place.node), message));
         }
+        field
     }
 
-    fn bad(&mut self, check: Check, span: threadline_lang::diag::Span, bad: BadComparison) {
+    /// A value with references, and what it is when it has none.
+    fn known(&mut self, place: &Place<'_>) -> (Option<Field<Document>>, Option<Value>) {
+        let before = self.problems.len();
+        let field = self.document(place);
+        // What does not parse was reported: it is not the value that was meant.
+        let sound = self.problems.len() == before;
+        let value = field.as_ref().filter(|_| sound).and_then(|field| field.of.as_fixed().cloned());
+        (field, value)
+    }
+
+    fn bad(&mut self, check: Check, place: &Place<'_>, bad: BadComparison) {
+        let span = match bad.at {
+            Some(at) => place_in(&place.origin(), Span::new(at.start, at.end), self.file.text()),
+            None => span_of(place.node),
+        };
         let problem = check.at(span, bad.message);
-        self.problem(bad.hint.into_iter().fold(problem, threadline_lang::diag::Diagnostic::hint));
+        self.problem(bad.hint.into_iter().fold(problem, Problem::hint));
     }
 
     fn codes(&mut self, fields: &Fields<'_>, key: &str) -> Vec<i64> {

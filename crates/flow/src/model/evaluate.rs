@@ -177,7 +177,7 @@ impl Evaluator {
 
     /// Whether it looks at what the state printed, or at what `source` names in its place.
     pub fn looks_at_output(&self) -> bool {
-        !matches!(self, Self::ExitCode { .. } | Self::Outcome | Self::Expression(_) | Self::Expect(_))
+        !matches!(self, Self::ExitCode { .. } | Self::Outcome | Self::Expression(_))
     }
 
     /// Its fields whose values may hold references.
@@ -229,10 +229,9 @@ pub fn is_verdict(text: &str) -> bool {
 pub fn comparison(operator: Option<&Value>, target: Option<&Value>) -> Result<Comparison, BadComparison> {
     let name = match operator {
         Some(operator) => operator.as_str().ok_or_else(|| {
-            bad(format!(
-                "`operator` is the name of an operator, not {}",
-                threadline_lang::diag::excerpt(operator)
-            ))
+            let shown = threadline_lang::diag::excerpt(operator);
+            let bad = bad(format!("`operator` is the name of an operator, not {shown}"));
+            BadComparison { of_operator: true, ..bad }
         })?,
         None => "eq",
     };
@@ -255,12 +254,10 @@ pub fn numeric_comparison(
 ) -> Result<Comparison, BadComparison> {
     let comparison = comparison(operator, target)?;
     if !NUMERIC.contains(&comparison.asks()) {
-        let hint = "`eq`, `ne`, `gt`, `gte`, `lt`, `lte`, `between` and `approx` do";
+        let hint = Some("`eq`, `ne`, `gt`, `gte`, `lt`, `lte`, `between` and `approx` do".to_owned());
         let name = operator.and_then(Value::as_str).unwrap_or_default();
-        return Err(BadComparison {
-            hint: Some(hint.to_owned()),
-            ..bad(format!("`{name}` compares no numbers"))
-        });
+        let bad = bad(format!("`{name}` compares no numbers"));
+        return Err(BadComparison { hint, of_operator: true, ..bad });
     }
     if let Some(target) = target.filter(|target| comparison.asks() == Op::Eq && quantity(target).is_none()) {
         return Err(bad(format!(
@@ -280,12 +277,10 @@ pub fn pattern(regex: Option<bool>, pattern: &Value) -> Result<Comparison, BadCo
     }
     let is_regex = regex.unwrap_or_else(|| is_pattern(&text));
     let found = Comparison::new(if is_regex { "matches" } else { "contains" }, &Value::from(text));
-    found.map_err(|bad| match regex {
-        None => BadComparison {
-            hint: bad.hint.or_else(|| Some("for the text as it is say `regex: false`".to_owned())),
-            ..bad
-        },
-        Some(_) => bad,
+    found.map_err(|bad| {
+        let as_it_is = regex.is_none().then(|| "for the text as it is say `regex: false`".to_owned());
+        let hints: Vec<String> = bad.hint.into_iter().chain(as_it_is).collect();
+        BadComparison { hint: (!hints.is_empty()).then(|| hints.join("; ")), ..bad }
     })
 }
 
@@ -306,13 +301,13 @@ pub fn measure(key: &str, value: &Value) -> Result<Measure, String> {
     }
 }
 
-/// A number that is at least 0.
-pub fn not_negative(number: Number) -> Result<(), String> {
-    if number.is_negative() {
-        Err("`tolerance` is below 0: nothing would be near enough".to_owned())
-    } else {
-        Ok(())
+/// How far from a target is near enough: a number of at least 0.
+pub fn tolerance(value: &Value) -> Result<Number, String> {
+    let found = number("tolerance", value)?;
+    if found.is_negative() {
+        return Err("`tolerance` is below 0: nothing would be near enough".to_owned());
     }
+    Ok(found)
 }
 
 /// A number that may be a text, without a unit.
@@ -366,5 +361,5 @@ pub fn scalar(value: &Value) -> Option<EcoString> {
 }
 
 fn bad(message: String) -> BadComparison {
-    BadComparison { message, hint: None, at: None }
+    BadComparison { message, hint: None, of_operator: false, at: None }
 }

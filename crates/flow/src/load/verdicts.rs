@@ -2,6 +2,7 @@
 //!
 //! Only what the state itself says is looked at; the ways through all states are the plan's work.
 
+use ecow::EcoString;
 use threadline_lang::diag::nearest;
 use threadline_lang::{Scope, Type};
 
@@ -99,7 +100,7 @@ impl Loader {
         fields: &Fields<'_>,
         step: &Step,
         state: &State,
-        verdicts: &[&'v str],
+        verdicts: &'v [EcoString],
     ) -> Vec<&'v str> {
         let mut written = Vec::new();
         for found in fields.all() {
@@ -118,16 +119,16 @@ impl Loader {
         }
         let mut meant = Vec::new();
         for (verdict, prefix, span) in written {
-            if verdicts.contains(&verdict) {
+            if verdicts.iter().any(|known| known == verdict) {
                 continue;
             }
             let message = format!("`{}` never comes to the verdict `{verdict}`", state.name.of);
             let problem = Check::UnknownVerdict.at(span, message).note(given(step, verdicts));
             let by_action =
                 state.evaluate.is_none() && !matches!(step.action, Action::Shell { .. } | Action::Argv(_));
-            let problem = match nearest(verdict, verdicts.iter().copied().chain([ERROR])) {
+            let problem = match nearest(verdict, verdicts.iter().map(EcoString::as_str).chain([ERROR])) {
                 Some(near) => {
-                    meant.extend(verdicts.iter().copied().find(|known| *known == near));
+                    meant.extend(verdicts.iter().map(EcoString::as_str).find(|known| *known == near));
                     problem.hint(format!("did you mean `{prefix}{near}`"))
                 }
                 None if by_action => problem.hint("say what the verdict is made of: `evaluate:`"),
@@ -139,14 +140,14 @@ impl Loader {
     }
 
     /// Verdicts that the state comes to and that have no route.
-    fn lead_nowhere(&mut self, step: &Step, state: &State, verdicts: &[&str], meant: &[&str]) {
+    fn lead_nowhere(&mut self, step: &Step, state: &State, verdicts: &[EcoString], meant: &[&str]) {
         let routes = &state.routes;
         if routes.otherwise.is_some() {
             return;
         }
         let routed =
             |verdict: &str| meant.contains(&verdict) || routes.on.iter().any(|(known, _)| known == verdict);
-        let left: Vec<&str> = verdicts.iter().copied().filter(|verdict| !routed(verdict)).collect();
+        let left: Vec<&EcoString> = verdicts.iter().filter(|verdict| !routed(verdict)).collect();
         let Some(first) = left.first() else { return };
         if !routes.conditions.is_empty() {
             return self.no_condition_holds(state);
@@ -208,24 +209,24 @@ impl Loader {
 }
 
 /// The verdicts that a state can come to, beside `error`; none when they are not known before it runs.
-fn possible(step: &Step) -> Option<Vec<&'static str>> {
+fn possible(step: &Step) -> Option<Vec<EcoString>> {
     match step.evaluator()? {
         // Only what is called can come to a bad end that is no failure.
-        Evaluator::Outcome if !matches!(step.action, Action::Workflow(_)) => Some(vec!["yes"]),
+        Evaluator::Outcome if !matches!(step.action, Action::Workflow(_)) => Some(vec!["yes".into()]),
         Evaluator::Expression(expression) => {
             // Without a name in scope only what the text itself says is known.
             let kind = expression.of.infer(&Scope::new()).types.only();
-            (kind == Some(Type::Bool)).then(|| vec!["yes", "no"])
+            (kind == Some(Type::Bool)).then(|| vec!["yes".into(), "no".into()])
         }
         evaluator => match evaluator.verdicts() {
-            Verdicts::Known(verdicts) => Some(verdicts.to_vec()),
+            Verdicts::Known(verdicts) => Some(verdicts),
             Verdicts::Any => None,
         },
     }
 }
 
 /// Which verdicts there are, in words.
-fn given(step: &Step, verdicts: &[&str]) -> String {
+fn given(step: &Step, verdicts: &[EcoString]) -> String {
     let by = step.evaluator().map_or("", Evaluator::name);
     let words: Vec<String> = verdicts.iter().map(|verdict| format!("`{verdict}`")).collect();
     format!("judged by `{by}`, which gives {} or `{ERROR}`", words.join(", "))

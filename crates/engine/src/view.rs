@@ -422,3 +422,15 @@ fn count(count: u64) -> Value {
 fn layer(scope: &Scope, label: &str, entries: Vec<(EcoString, Entry)>) -> Scope {
     scope.with_entries(label, entries).unwrap_or_else(|_| scope.clone())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::elapsed;
+
+    #[test]
+    fn times_are_for_people() {
+        let times = [0, 500, 999, 1000, 30_000, 59_000, 60_000, 90_000, 125_000, 3_600_000];
+        let shown = times.map(elapsed);
+        assert_eq!(shown, ["0ms", "500ms", "999ms", "1s", "30s", "59s", "1m", "1m 30s", "2m 5s", "60m"]);
+    }
+}

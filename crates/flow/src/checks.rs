@@ -83,6 +83,28 @@ threadline_lang::checks! {
     GraphCycle "graph-cycle" Error
     /// A route to a state that does not exist.
     UnknownState "unknown-state" Error
+    /// A state that no way from `initial` leads to.
+    UnreachableState "unreachable-state" Error
+    /// An end of a loop that no way from `initial` leads to.
+    UnusedEnd "unused-end" Warning
+    /// A state that neither leads on nor ends the loop.
+    NoWayOut "no-way-out" Error
+    /// A verdict that a state can come to and that has no route.
+    UnroutedVerdict "unrouted-verdict" Error
+    /// A route for a verdict that a state never comes to.
+    UnknownVerdict "unknown-verdict" Error
+    /// Conditions of `route` after which nothing follows when none of them holds.
+    UnroutedCondition "unrouted-condition" Warning
+    /// `max_retries` without a state that follows when they are spent.
+    UnroutedRetry "unrouted-retry" Warning
+    /// States that lead to no end, in a loop without a limit of its own.
+    NeverEnds "never-ends" Warning
+    /// A state with the name of a bad end that is declared a good one.
+    TerminalName "terminal-name" Warning
+    /// A limit or a setting of iterations in a loop that has only one.
+    OneIteration "one-iteration" Warning
+    /// A capture that is read where no way of an iteration has set it.
+    NeverSet "never-set" Error
     /// A name inside an item or a phase that hides one outside.
     HiddenName "hidden-name" Warning
     /// `cmd:` without the permission to run commands.

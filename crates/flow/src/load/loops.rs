@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 use threadline_lang::Type;
+use threadline_lang::diag::Span;
 
 use super::Steps;
 use super::read::{Fields, Found, Loader, Place, head};
@@ -90,6 +91,7 @@ impl Loader {
         let origin = place.origin();
         let fields = self.fields(place, &STATE)?;
         let action = self.state_action(&fields);
+        let problems = self.problems.len();
         let evaluate = self.evaluate(&fields, action.as_ref());
         let routes = self.routes(&fields);
         let terminal = match self.choice(&fields, "terminal") {
@@ -103,6 +105,10 @@ impl Loader {
         });
         let mut step = self.step_with(&fields, origin, action);
         step.state = Some(Box::new(State { name, evaluate, routes, terminal, max_retries }));
+        // What cannot be read is no ground to say anything of the rest.
+        if self.problems.len() == problems {
+            self.check_state(&fields, &step);
+        }
         Some(Arc::new(step))
     }
 
@@ -167,19 +173,23 @@ impl Loader {
         let mut routes = Routes::default();
         for found in fields.all() {
             let place = fields.place.key(found.written, found.entry);
-            match found.key.name {
-                "on_yes" => routes.on.extend(self.target(&place).map(|target| ("yes".into(), target))),
-                "on_no" => routes.on.extend(self.target(&place).map(|target| ("no".into(), target))),
-                "on_error" => routes.error = self.target(&place),
-                "on_retry_exhausted" => routes.exhausted = self.target(&place),
-                "next" => routes.otherwise = self.target(&place),
-                "on_VERDICT" => {
-                    let verdict = EcoString::from(&found.written["on_".len()..]);
-                    routes.on.extend(self.target(&place).map(|target| (verdict, target)));
+            let verdict = match found.key.name {
+                "on_yes" => "yes",
+                "on_no" => "no",
+                "on_error" => "_error",
+                "next" => "_",
+                "on_VERDICT" => &found.written["on_".len()..],
+                "on_retry_exhausted" => {
+                    routes.exhausted = self.target(&place);
+                    continue;
                 }
-                "route" => self.route(&place, &mut routes),
-                _ => {}
-            }
+                "route" => {
+                    self.route(&place, &mut routes);
+                    continue;
+                }
+                _ => continue,
+            };
+            self.put_route(&mut routes, verdict, &place, found.entry.key_span);
         }
         routes
     }
@@ -188,22 +198,8 @@ impl Loader {
         match place.node.value.kind() {
             Type::Object => {
                 for (verdict, entry, at) in place.entries() {
-                    let Some(target) = self.target(&at) else { continue };
-                    let twice = match verdict {
-                        "_" => routes.otherwise.replace(target).is_some(),
-                        "_error" | "error" => routes.error.replace(target).is_some(),
-                        verdict => {
-                            let twice = routes.on.iter().any(|(known, _)| known == verdict);
-                            routes.on.push((verdict.into(), target));
-                            twice
-                        }
-                    };
-                    if twice {
-                        let message = format!("there are two routes for `{verdict}`");
-                        self.problem(
-                            Check::ConflictingKeys.at(entry.key_span, message).hint("keep one of them"),
-                        );
-                    }
+                    let verdict = if verdict == "error" { "_error" } else { verdict };
+                    self.put_route(routes, verdict, &at, entry.key_span);
                 }
             }
             Type::List => {
@@ -219,6 +215,31 @@ impl Loader {
                     "`route` takes verdicts and the states that follow them, or a list of conditions";
                 self.problem(Check::WrongType.at(head(place.node), message));
             }
+        }
+    }
+
+    /// Where a verdict leads, `_` for any other and `_error` for an error: each has one route, however it is written.
+    fn put_route(&mut self, routes: &mut Routes, verdict: &str, place: &Place<'_>, key: Span) {
+        let Some(target) = self.target(place) else { return };
+        let first = match verdict {
+            "_" => routes.otherwise.as_ref(),
+            "_error" => routes.error.as_ref(),
+            verdict => routes.on.iter().find(|(known, _)| known == verdict).map(|(_, target)| target),
+        };
+        if let Some(first) = first {
+            let what = match verdict {
+                "_" => "every other verdict".to_owned(),
+                "_error" => "an error".to_owned(),
+                verdict => format!("the verdict `{verdict}`"),
+            };
+            let message =
+                format!("there are two routes for {what}: to `{}` and to `{}`", first.of, target.of);
+            return self.problem(Check::ConflictingKeys.at(key, message).hint("keep one of them"));
+        }
+        match verdict {
+            "_" => routes.otherwise = Some(target),
+            "_error" => routes.error = Some(target),
+            verdict => routes.on.push((verdict.into(), target)),
         }
     }
 

@@ -11,6 +11,7 @@ mod mapreduce;
 mod read;
 mod steps;
 mod tools;
+mod verdicts;
 
 use std::sync::Arc;
 

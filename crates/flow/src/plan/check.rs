@@ -17,6 +17,7 @@ use super::context::{OUTER, not_known};
 use super::graph::Link;
 use super::names::{self, Named, Names, ScopeNumber};
 use super::order::Order;
+use super::states::Judging;
 use super::{Called, LOOP_ROOTS, MAP_REDUCE_ROOTS, PAYLOAD, Part, Plan, ROOTS, Read, StepNumber};
 use crate::checks::Check;
 use crate::fields::{Form, other_root};
@@ -48,7 +49,9 @@ pub(super) fn check(plan: &mut Plan, called: &Called) -> Vec<Problem> {
         of_items: BTreeMap::new(),
         of_aggregates: false,
         of_elements: false,
+        loop_graph: None,
     };
+    let states = checker.states();
     checker.declared_names();
     checker.context_cycles();
     checker.outside_of_steps();
@@ -56,7 +59,6 @@ pub(super) fn check(plan: &mut Plan, called: &Called) -> Vec<Problem> {
     let found: Vec<Checked> = steps.map(|at| checker.step(super::number::count(at))).collect();
     let exports = checker.exports();
     let graph = checker.graph();
-    let states = checker.states();
     let old_spellings = checker.old_spellings;
     let problems = checker.problems;
     for (planned, Checked { reads, script, argv }) in plan.steps.iter_mut().zip(found) {
@@ -100,6 +102,8 @@ pub(super) struct Checker<'p> {
     pub(super) of_aggregates: bool,
     /// Whether a field is looked at that is evaluated for each element of a list.
     pub(super) of_elements: bool,
+    /// The states of a loop, when every one that is led to is known.
+    pub(super) loop_graph: Option<super::states::Graph>,
 }
 
 /// What was found out about a step.
@@ -118,7 +122,7 @@ pub(super) struct Reader {
     /// It is the step's `when`, which does not protect what it reads itself.
     pub(super) is_when: bool,
     /// It is what judges a state, or leads on from it: what the state left is there.
-    pub(super) judges: bool,
+    pub(super) judges: Option<Judging>,
 }
 
 /// A field that can read something.
@@ -321,7 +325,8 @@ impl Checker<'_> {
         }
         self.locks(&workflow.locks);
         let locks = workflow.locks.iter().map(Readable::Text);
-        for field in context.chain(env).chain(agents).chain(servers).chain(locks) {
+        let limits = limits(&workflow.shape);
+        for field in context.chain(env).chain(agents).chain(servers).chain(locks).chain(limits) {
             if self.is_full() {
                 return;
             }
@@ -366,7 +371,7 @@ impl Checker<'_> {
 
     fn exports(&mut self) -> Vec<Read> {
         let workflow = Arc::clone(&self.plan.workflow);
-        let reader = Reader { step: None, scope: 0, is_when: false, judges: false };
+        let reader = Reader { step: None, scope: 0, is_when: false, judges: None };
         let mut reads = Vec::new();
         for (_, document) in &workflow.exports {
             self.field(reader, Readable::Value(document), &mut reads);
@@ -381,7 +386,7 @@ impl Checker<'_> {
         let planned = &self.plan.steps[number as usize];
         let step = Arc::clone(&planned.step);
         let reader =
-            Reader { step: Some(number), scope: self.names.of(planned.list), is_when: false, judges: false };
+            Reader { step: Some(number), scope: self.names.of(planned.list), is_when: false, judges: None };
         let mut reads = Vec::new();
         if let Some(when) = &step.when {
             self.field(Reader { is_when: true, ..reader }, Readable::Condition(when), &mut reads);
@@ -653,7 +658,7 @@ impl Checker<'_> {
             }
             (root @ ("state" | "loop" | "result"), _) if self.is_loop() => {
                 reads.push(Read::State);
-                return self.reads_state(reader, span, root);
+                return self.reads_state(reader, span, root, reference);
             }
             ("nodes", Some(id)) => {
                 (Read::Output(id.clone()), self.find(reader, id, |named| named.id.is_some()))
@@ -759,6 +764,9 @@ impl Checker<'_> {
 
     fn reads_prev(&mut self, reader: Reader, span: Span, reference: &Reference) -> bool {
         if self.prev(reader).is_some() {
+            if self.is_state(reader) {
+                return self.acted_before(reader, span, reference);
+            }
             let makers = Makers { is_id: false, steps: self.steps_before(reader) };
             return self.set_before(reader, span, &reference.root, &makers, reference);
         }
@@ -780,12 +788,13 @@ impl Checker<'_> {
         true
     }
 
+    fn is_state(&self, reader: Reader) -> bool {
+        reader.step.is_some_and(|step| self.plan.steps[step as usize].step.state.is_some())
+    }
+
     /// The steps of the same list that may be the one before, when one of them must have run for that.
     fn steps_before(&self, reader: Reader) -> Vec<StepNumber> {
         let Some(step) = reader.step else { return Vec::new() };
-        if self.plan.steps[step as usize].step.state.is_some() {
-            return Vec::new();
-        }
         let list = &self.plan.lists[self.plan.steps[step as usize].list as usize];
         if matches!(list.parent, Some((_, part)) if part != Part::Do) {
             return Vec::new();
@@ -921,6 +930,15 @@ fn readable(step: &Step) -> Vec<Readable<'_>> {
     fields.extend(step.max_output.iter().filter_map(|size| dynamic(size, Form::Size)));
     fields.extend(step.retry.iter().flat_map(of_retry));
     fields
+}
+
+/// The limits of a loop, which are known when it begins.
+fn limits(shape: &model::Shape) -> Vec<Readable<'_>> {
+    let model::Shape::Loop(of) = shape else { return Vec::new() };
+    let counts = [&of.max_steps, &of.max_iterations, &of.max_edge_revisits, &of.max_stall];
+    let counts = counts.into_iter().flatten().filter_map(|count| dynamic(count, Form::Count(0)));
+    let times = [&of.timeout, &of.backoff].into_iter().flatten();
+    counts.chain(times.filter_map(|time| dynamic(time, Form::Duration))).collect()
 }
 
 fn of_retry(retry: &Retry) -> impl Iterator<Item = Readable<'_>> {

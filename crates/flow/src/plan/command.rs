@@ -5,10 +5,10 @@ use threadline_lang::diag::Span;
 use threadline_lang::{Error, Origin, Reference, Template};
 
 use super::check::{Checker, Handled, Reader, is_handled};
-use super::{ROOTS, Read};
+use super::{LOOP_ROOTS, ROOTS, Read};
 use crate::checks::Check;
 use crate::model::{Field, Step, Variable};
-use crate::problem;
+use crate::problem::{self, Problem};
 use crate::shell::{self, Argv, Dialect, Script, Setting, Typed, is_code_variable};
 
 impl Checker<'_> {
@@ -64,6 +64,7 @@ impl Checker<'_> {
             dialect,
             syntax: &workflow.syntax,
             roots: &roots,
+            tables: if self.is_loop() { &LOOP_ROOTS } else { &[] },
             known,
             environment,
             literal: &literal,
@@ -164,7 +165,28 @@ impl Checker<'_> {
     }
 
     fn shell_problem(&mut self, problem: &shell::Problem, origin: &Origin) {
-        self.unknown_root(problem::of_shell(problem, origin, self.plan.workflow.file.text()));
+        let mut problem = problem::of_shell(problem, origin, self.plan.workflow.file.text());
+        if let Some(name) = self.replaced(&problem) {
+            let hint = format!(
+                "`context.{name}` was set from outside, where it would be code: `--trust-set` vouches for it"
+            );
+            problem.hints = vec![hint];
+        }
+        self.unknown_root(problem);
+    }
+
+    /// The entry of `context` that would stand as code there, had its text not been replaced.
+    fn replaced(&self, problem: &Problem) -> Option<&EcoString> {
+        if problem.id != Check::ShellEvaluates.id() {
+            return None;
+        }
+        let text = self.plan.workflow.file.text().get(problem.span.range())?;
+        let name = text.strip_prefix("${")?.trim_start().strip_prefix("context.")?;
+        let name = name.strip_suffix('}')?.trim_end();
+        let mut entries = self.plan.workflow.context.iter().flat_map(|context| &context.entries);
+        // A text of the file's own is a literal.
+        let entry = entries.find(|entry| entry.name == name && entry.literal.is_none())?;
+        entry.written.of.as_fixed().filter(|value| value.as_str().is_some()).map(|_| &entry.name)
     }
 
     /// Variables whose value is code for some program: only the author may write it.

@@ -39,7 +39,7 @@ impl Checker<'_> {
     pub(super) fn phase(&mut self, number: StepNumber, phase: &Phase, reads: &mut Vec<Read>) {
         let list = self.plan.part(number, Part::Do);
         let scope = list.map_or(0, |list| self.names.of(list));
-        let reader = Reader { step: Some(number), scope, is_when: false, judges: false };
+        let reader = Reader { step: Some(number), scope, is_when: false, judges: None };
         for (_, value) in &phase.variables {
             self.field(reader, Readable::Value(value), reads);
         }
@@ -62,7 +62,7 @@ impl Checker<'_> {
     pub(super) fn aggregates(&mut self, number: StepNumber, reads: &mut Vec<Read>) {
         let workflow = std::sync::Arc::clone(&self.plan.workflow);
         let Shape::MapReduce { aggregates } = &workflow.shape else { return };
-        let reader = Reader { step: Some(number), scope: 0, is_when: false, judges: false };
+        let reader = Reader { step: Some(number), scope: 0, is_when: false, judges: None };
         for (_, value) in aggregates {
             self.field(reader, Readable::Value(value), reads);
         }

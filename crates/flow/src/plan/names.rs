@@ -65,6 +65,15 @@ const STATE_FIELDS: Fields = &[
     ("duration_ms", None),
     ("state", Some(Type::Text)),
     ("verdict", None),
+];
+/// What is captured of a state: the same, and what was captured before.
+const CAPTURED_STATE_FIELDS: Fields = &[
+    ("output", None),
+    ("stderr", None),
+    ("exit_code", None),
+    ("duration_ms", None),
+    ("state", Some(Type::Text)),
+    ("verdict", None),
     ("previous", None),
 ];
 /// What is known of a state while it is judged.
@@ -345,7 +354,7 @@ fn by_name(plan: &Plan, name: &str, named: &Named) -> Promise {
 fn capture_output(plan: &Plan, name: &str, named: &Named) -> Promise {
     let why = eco_format!("`{name}` is not captured yet");
     if named.captures.iter().any(|step| plan.steps[*step as usize].step.state.is_some()) {
-        let shape = Shape::Output { value: captured_type(plan, named), also: STATE_FIELDS };
+        let shape = Shape::Output { value: captured_type(plan, named), also: CAPTURED_STATE_FIELDS };
         return Promise { why, shape };
     }
     let shape = match named.captures[..] {

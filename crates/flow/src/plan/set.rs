@@ -20,8 +20,8 @@ impl Checker<'_> {
         makers: &Makers,
         reference: &Reference,
     ) -> bool {
-        if self.is_loop() {
-            return false;
+        if makers.steps.iter().any(|step| self.plan.steps[*step as usize].step.state.is_some()) {
+            return self.set_in_loop(reader, span, name, makers, reference);
         }
         // Of nodes the reader waits for all that it reads: none of it can be unset when it runs.
         let waited_for =

@@ -77,6 +77,8 @@ pub struct Setting<'a> {
     pub syntax: &'a Syntax,
     /// Whether a name is a root in scope here.
     pub roots: &'a dyn Fn(&str) -> bool,
+    /// The roots of which only fields are read: a variable of the script may have the same name.
+    pub tables: &'a [&'static str],
     /// All roots, for the nearest name.
     pub known: &'a [EcoString],
     /// The names that `env:` sets for this step: they are the shell's.
@@ -88,7 +90,7 @@ pub struct Setting<'a> {
 impl<'a> Setting<'a> {
     /// A setting in which `env:` sets nothing and no context entry is a literal.
     pub fn new(dialect: Dialect, syntax: &'a Syntax, roots: &'a dyn Fn(&str) -> bool) -> Self {
-        Self { dialect, syntax, roots, known: &[], environment: &[], literal: &|_| None }
+        Self { dialect, syntax, roots, tables: &[], known: &[], environment: &[], literal: &|_| None }
     }
 }
 

@@ -68,6 +68,10 @@ impl Reader<'_> {
         if self.is_kind(name) && next == Some(b':') && rest.as_bytes().get(1) != Some(&b'-') {
             return self.kind(at, name, rest, set);
         }
+        let is_table = self.setting.tables.contains(&shell) && self.names.set.contains(shell);
+        if is_table {
+            return Owner::Shell;
+        }
         if known && set {
             return self.clash(at, name);
         }

@@ -88,8 +88,15 @@ impl<'a> Eval<'_, '_, 'a> {
         };
         match (path.kind, found.map(|found| found.entry)) {
             (RootKind::Named, Some(EntryRef::Definitions(definitions))) => {
-                let at = steps.first().map(|_| definition_position(definitions, root, steps));
-                at.transpose().map(|_| ())
+                if steps.first().is_none() {
+                    return Ok(());
+                }
+                let at = definition_position(definitions, root, steps)?;
+                // What is written out can be followed.
+                match definitions.fixed(at) {
+                    Some(value) => walk(value, steps.after(1), || steps.to(1).text(root)).map(|_| ()),
+                    None => Ok(()),
+                }
             }
             (RootKind::Named, Some(EntryRef::Names(names))) => {
                 let (mut names, mut taken) = (names, 0);

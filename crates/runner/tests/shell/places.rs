@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use threadline_flow::shell::{
     BindError, Dialect, EVALUATES_AGAIN, Place, Problem, Rule, Setting, Which, analyse, is_code_variable,
 };
+use threadline_flow::{load, plan};
 use threadline_lang::diag::Severity;
+use threadline_lang::source::SourceFile;
 use threadline_lang::{NoWorld, Session, Syntax, Value};
 
 use super::shells::{Folder, SHELLS, bind, found, scope};
@@ -105,6 +107,31 @@ fn every_attack_falls_under_its_row() {
     report(&failures);
     let all: BTreeSet<_> = EVALUATES_AGAIN.iter().map(|place| place.id).collect();
     assert_eq!(attacked, all, "every row has attacks");
+}
+
+/// The same in a loop: what a state printed, in what the next one does.
+#[test]
+fn every_attack_is_refused_in_a_state() {
+    let mut failures = Vec::new();
+    for (head, command) in lines(ATTACKS) {
+        if head.contains(' ') || row(head).rule != Rule::Refuse {
+            continue;
+        }
+        let lines: Vec<String> = command.lines().map(|line| format!("      {line}")).collect();
+        let text = format!(
+            "initial: make\nstates:\n  make: {{action: cat, capture: v, next: act}}\n  act:\n    action: |\n{}\n    \
+             next: done\n  done: {{terminal: true}}\n",
+            lines.join("\n")
+        );
+        let file = SourceFile::new("w.yaml", text.into_bytes()).unwrap();
+        let (workflow, loaded) = load::load(file);
+        let planned = workflow.map(|workflow| plan::plan(workflow.into()).1);
+        let found: Vec<_> = loaded.into_iter().chain(planned.into_iter().flatten()).collect();
+        if !found.iter().any(|problem| problem.id == "shell-evaluates" && problem.is_error()) {
+            failures.push(format!("{command}\n{found:?}"));
+        }
+    }
+    report(&failures);
 }
 
 #[test]

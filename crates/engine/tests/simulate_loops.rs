@@ -278,6 +278,7 @@ impl Driven {
             reason: "".into(),
             details: Datum::Here(Value::NULL),
             to: Some(to.into()),
+            measured: None,
             print: Hash::of(self.seq.to_string().as_bytes()),
         };
         self.take(time, at, What::Judged(Box::new(judged)))

@@ -299,7 +299,7 @@ impl Machine {
             let Names { earlier, verdicts, .. } = &scope.names;
             earlier.len() + verdicts.len()
         });
-        walk.visits.len() + walk.spent.edges.len() + walk.spent.streaks.len() + names
+        walk.visits.len() + walk.measured.len() + walk.spent.edges.len() + walk.spent.streaks.len() + names
     }
 
     /// The state that ended the loop, and not well: nothing of it is done again.

@@ -211,6 +211,8 @@ fn find(shared: &Shared<'_>, attempted: &Attempted<'_>) -> Result<Run, DriveErro
         // What it left was not what the step expects; or this attempt made it good, and was killed.
         Stage::Ended(Outcome::Completed) if !rerun => Run::New(own),
         Stage::Ended(Outcome::Completed) => Run::Over(info, Outcome::Completed, state.finished),
+        // A loop that came to a bad end has come to its end.
+        Stage::Ended(Outcome::Failed) if state.machine.lost_in().is_some() => Run::New(own),
         _ => Run::Going(info, Box::new(state)),
     })
 }

@@ -139,7 +139,7 @@ impl Executor<'_, '_> {
         let texts = Texts::of(&ended);
         let failure = match (ended.how, cut_short) {
             (How::TimedOut, Some(limit)) => Some(output::over(&limit)),
-            (how, _) => output::ending(how, resolved.timeout, None, resolved.max_output),
+            (how, _) => output::ending(how, resolved.timeout, resolved.idle_timeout, resolved.max_output),
         };
         Ok(Some(match (failure, &texts.stdout) {
             (Some(failure), _) => {

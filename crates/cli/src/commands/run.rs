@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use ecow::EcoString;
 use threadline_engine::Hash;
-use threadline_engine::event::{RunStarted, What};
+use threadline_engine::event::{LoopReason, RunStarted, What};
 use threadline_engine::machine::{Outcome, Stage};
 use threadline_engine::view::RunNames;
 use threadline_flow::model::{Import, Input, InputError, OnCrash, Shape, Workflow};
@@ -147,6 +147,12 @@ pub(crate) fn resume(call: &Resume) -> Result<(), Failure> {
                 ));
             }
             return print(&format!("run {id} is completed, there is nothing to resume\n"));
+        }
+        Stage::Ended(Outcome::Failed) if let Some(state) = fold.machine.lost_in() => {
+            print(&format!("run {id} has ended in `{state}`, a failure: there is nothing to resume\n"))?;
+            let file = &history.started.file;
+            report::print_note(&format!("`threadline run {file}` begins anew"));
+            return Err(Failure::Shown(1));
         }
         Stage::Ended(Outcome::Failed) if call.failed && progress.failed.is_empty() => {
             return print(&format!(
@@ -332,7 +338,12 @@ fn ended(
                 let history = History::open(store.reader(), id)?;
                 super::print_styled(&super::explain::failures::failures(&history)?)?;
             }
-            note(&format!("`threadline resume {id}` tries again from there"));
+            let run = RunId::new(id).and_then(|run| store.reader().run(&run)).map_err(|error| of_store(&error))?;
+            let ended = again::ended(store.reader(), &run).map_err(|error| of_journal(&error))?;
+            // A loop that came to a bad end has come to its end.
+            if ended.is_none_or(|ended| ended.reason != LoopReason::Terminal) {
+                note(&format!("`threadline resume {id}` tries again from there"));
+            }
             Err(Failure::Shown(1))
         }
         Ok(Ending::Ended(Outcome::Stopped)) => {

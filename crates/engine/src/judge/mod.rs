@@ -18,7 +18,7 @@ pub use ask::Question;
 pub use convergence::{Converging, verdict as convergence};
 
 use crate::evaluate::FieldErrors;
-use crate::event::ERROR;
+use crate::event::{ERROR, LoopReason};
 use crate::hash::Hash;
 use crate::view::StateView;
 
@@ -82,7 +82,7 @@ impl Rule {
 pub type Holds<'h> = dyn FnMut(usize, &Field<Arc<Expression>>, &Scope) -> Result<bool, Error> + 'h;
 
 impl Verdict {
-    fn new(verdict: impl Into<EcoString>, reason: impl Into<EcoString>) -> Self {
+    pub(crate) fn new(verdict: impl Into<EcoString>, reason: impl Into<EcoString>) -> Self {
         let details = Value::object([]).unwrap_or_default();
         Self { verdict: verdict.into(), confidence: None, reason: reason.into(), details, measured: None }
     }
@@ -289,10 +289,15 @@ impl Judged<'_> {
     }
 
     fn by_outcome(&self) -> Verdict {
-        let code = self.meta("exit_code").and_then(Value::as_i64).filter(|code| *code != 0);
-        let reason = code
-            .map_or("the action is done".into(), |code| eco_format!("the action is done, exit code {code}"));
-        self.failed().unwrap_or_else(|| Verdict::of(true, reason))
+        let Some(failed) = self.failed() else {
+            let code = self.meta("exit_code").and_then(Value::as_i64).filter(|code| *code != 0);
+            let reason = code
+                .map_or("the action is done".into(), |code| eco_format!("the action is done, exit code {code}"));
+            return Verdict::of(true, reason);
+        };
+        // A called loop came to its end, and that was none to be glad of.
+        let ended = self.meta("ended_by").and_then(Value::as_str) == Some(LoopReason::Terminal.name());
+        if ended { Verdict::of(false, failed.reason) } else { failed }
     }
 
     fn by_exit_code(&self, yes: &[i64], no: &[i64], session: &mut Session<'_>) -> Result<Verdict, Verdict> {

@@ -430,9 +430,9 @@ impl Machine {
         self.last
     }
 
-    /// How many things it keeps: lists, steps and scopes. What is done with is not among them.
+    /// How many things it keeps: lists, steps and scopes, and of a loop its ways. What is done with is not among them.
     pub fn kept(&self) -> usize {
-        self.frames.len() + self.live.len() + self.scopes.len() + self.items.len()
+        self.frames.len() + self.live.len() + self.scopes.len() + self.items.len() + self.kept_of_walk()
     }
 
     /// From now on nothing new begins.
@@ -1047,7 +1047,8 @@ impl Machine {
             return;
         }
         self.stage = Stage::Going;
-        if self.frames.get("").is_some_and(|frame| frame.failed) {
+        // What ends a loop is not done again.
+        if self.frames.get("").is_some_and(|frame| frame.failed) && self.ended_badly().is_none() {
             // There will be another end.
             self.drop_below(FINALLY);
             if let (Some(names), Some(scope)) = (self.before.take(), self.scopes.get_mut("")) {

@@ -280,8 +280,39 @@ impl Machine {
         let at = walk.at.clone();
         match walk.kept_from.take() {
             Some(to) => self.enter_state(to),
-            None => self.reopen_step(&at),
+            None => {
+                // It is done again as a whole: no route fits what it left, however well it went.
+                if let Some(live) = self.live.get_mut(&at).filter(|live| live.well) {
+                    live.well = false;
+                    live.items = None;
+                    self.drop_below(&format!("{at}["));
+                }
+                self.reopen_step(&at);
+            }
         }
+    }
+
+    /// How many things are kept of a loop: of each state, of each way between two, and of each name.
+    pub(super) fn kept_of_walk(&self) -> usize {
+        let Some(walk) = self.walk() else { return 0 };
+        let names = self.scopes.get("").map_or(0, |scope| {
+            let Names { earlier, verdicts, .. } = &scope.names;
+            earlier.len() + verdicts.len()
+        });
+        walk.visits.len() + walk.measured.len() + walk.spent.edges.len() + walk.spent.streaks.len() + names
+    }
+
+    /// The state that ended the loop, and not well: nothing of it is done again.
+    pub(super) fn ended_badly(&self) -> Option<&EcoString> {
+        let frame = self.frames.get("").filter(|frame| frame.failed)?;
+        let ended = frame.walk.as_ref()?.ended.as_ref();
+        ended.filter(|ended| ended.reason == LoopReason::Terminal).map(|ended| &ended.state)
+    }
+
+    /// The state that ended the loop, and not well, when nothing is left to do.
+    pub fn lost_in(&self) -> Option<&EcoString> {
+        let finally_failed = self.frames.get(super::FINALLY).is_some_and(|frame| frame.failed);
+        self.ended_badly().filter(|_| !finally_failed)
     }
 
     /// The time in which a loop was stopped does not count.

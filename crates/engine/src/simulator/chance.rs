@@ -95,6 +95,26 @@ impl Fate {
         self.mended || self.of(at, "well", attempt | self.luck << 16).percent(percent)
     }
 
+    /// How a state is judged that has read this.
+    pub fn verdict(&self, at: &Instance, reads: &[i64]) -> &'static str {
+        let mut bits = self.of(at, "verdict", self.luck << 16).number();
+        for read in reads {
+            bits = mixed(bits.rotate_left(7) ^ read.unsigned_abs());
+        }
+        let Chances { evaluates, holds, .. } = self.chances;
+        match bits % 100 {
+            _ if self.mended => "yes",
+            percent if percent >= evaluates => crate::event::ERROR,
+            percent if percent < holds => "yes",
+            _ => "no",
+        }
+    }
+
+    /// What a state came to, where that is compared: one of two things.
+    pub fn print(&self, at: &Instance) -> u64 {
+        self.of(at, "print", self.luck << 16).below(2)
+    }
+
     /// Whether what an item did in its worktree goes together with what others did.
     pub fn merges(&self, at: &Instance) -> bool {
         self.mended || self.of(at, "merges", self.luck << 16).percent(self.chances.well_in_items)

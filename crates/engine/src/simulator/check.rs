@@ -247,7 +247,8 @@ impl Checker {
     /// The run is over: every list that had to run did so, once for each time that it had to.
     pub(super) fn ended(&self, journal: &[Event], outcome: Outcome) -> Checked {
         let root = &self.plan.lists[0];
-        let undone = (0..root.steps.len())
+        let walks = self.plan.states.is_some();
+        let undone = (0..if walks { 0 } else { root.steps.len() })
             .map(|position| root.word(position))
             .find(|at| !self.facts.done.contains_key(at));
         if let (Some(at), Outcome::Completed) = (undone, outcome) {
@@ -380,7 +381,9 @@ impl Checker {
         let over = self.facts.ended.is_some_and(|ended| done.seq < ended);
         // A node that was skipped because of a failure may run when that is put right.
         let skipped = done.status == Status::Skipped && self.is_graph("") && at.parse::<u64>().is_ok();
-        let again = done.status == Status::Failed || skipped || self.facts.ended_anew(at);
+        // No route led on from a state: it is done again, however well its action went.
+        let stuck = self.facts.stuck.as_ref() == Some(at);
+        let again = done.status == Status::Failed || skipped || stuck || self.facts.ended_anew(at);
         self.not(!(over && again), || format!("`{at}` runs again, it was done at event {}", done.seq))
     }
 

@@ -25,6 +25,8 @@ pub(super) struct Facts {
     items: BTreeMap<EcoString, Item>,
     /// The last event that made an attempt possible: its condition holds, or the one before failed.
     pub(super) announced: BTreeMap<EcoString, Seq>,
+    /// The state that led nowhere.
+    pub(super) stuck: Option<EcoString>,
     /// The last end of the run.
     pub(super) ended: Option<Seq>,
     /// How the run ended, when it did and nobody went on with it.
@@ -90,6 +92,7 @@ impl Facts {
             lists: BTreeMap::new(),
             items: BTreeMap::new(),
             announced: BTreeMap::new(),
+            stuck: None,
             ended: None,
             over: None,
             since: BTreeSet::new(),
@@ -116,6 +119,9 @@ impl Facts {
                 self.forget(&format!("{at}["));
                 let (seq, count, parallel, rules) = (event.seq, *count, *parallel, *rules);
                 self.lists.insert(at, List { seq, count, parallel, rules, slots: parallel });
+            }
+            What::Judged(judged) => {
+                self.stuck = judged.to.is_none().then_some(at);
             }
             What::Retrying { .. } | What::Decided { .. } => {
                 self.announced.insert(at, event.seq);

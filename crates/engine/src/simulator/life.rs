@@ -7,17 +7,18 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use ecow::EcoString;
-use threadline_flow::model::{Action, OnCrash, Step};
-use threadline_flow::plan::{VISIT, Ways};
-use threadline_lang::Value;
+use threadline_flow::model::{Action, OnCrash, Shape, Step};
+use threadline_lang::{NoWorld, Scope, Session, Value};
 
 use super::chance::{self, Fate};
 use super::check::{Violation, item_of, value_of};
 use super::{Execution, Interrupt, Interruption, Kept, Moment, Outside, Simulation};
+use crate::evaluate;
 use crate::event::{
-    Bounds, Datum, Event, Instance, ItemEnded, Judged, Listed, Output, RunStarted, Seq, Status, What,
+    Bounds, Datum, ERROR, Event, Instance, ItemEnded, Judged, Listed, Output, RunStarted, Seq, Status, What,
 };
 use crate::hash::Hash;
+use crate::judge;
 use crate::machine::{Command, ItemEnding, Machine, Outcome, Stage, Task};
 use crate::view::MapView;
 
@@ -381,7 +382,7 @@ impl<'s> Life<'s> {
                 )?;
             }
             Command::Bound => {
-                let bounds = Bounds { max_steps: 30, ..Bounds::default() };
+                let bounds = self.bounds();
                 self.append(Instance::default(), What::Bounded { computed: Vec::new(), bounds })?;
             }
             Command::Judge(task) => self.judge(&task)?,
@@ -390,27 +391,45 @@ impl<'s> Life<'s> {
         Ok(())
     }
 
-    /// The verdict on a state, and one of the states that it may lead to.
+    /// What holds for the loop, as the file says.
+    fn bounds(&self) -> Bounds {
+        let Shape::Loop(of) = &self.simulation.plan.workflow.shape else { return Bounds::default() };
+        let mut world = NoWorld;
+        evaluate::bounds(of, &Scope::new(), &mut Session::new(&mut world)).unwrap_or_default()
+    }
+
+    /// The verdict on a state, made of what it reads, and where that leads.
     fn judge(&mut self, task: &Task) -> Result<(), Cut> {
-        self.reads(task)?;
-        let plan = self.machine.plan();
-        let name = task.at.0.split(VISIT).next().unwrap_or_default();
-        let ways = plan.lists[0].position(name).and_then(|at| plan.states.as_ref()?.routes.get(at));
-        let targets: Vec<usize> = ways.into_iter().flat_map(Ways::targets).collect();
+        let reads = self.reads(task)?;
+        let view = self.machine.view(&task.at);
+        let Some(state) = view.state else {
+            return Err(self.violation(format!("`{}` is judged and is no state", task.at)));
+        };
+        let passed = i64::try_from(self.outside.steady).unwrap_or(i64::MAX);
+        if !self.simulation.jumps && !(0..=passed).contains(&state.elapsed_ms) {
+            let what = format!("{} of {passed} milliseconds have passed in `{}`", state.elapsed_ms, task.at);
+            return Err(self.violation(what));
+        }
+        let failed = view.result.is_some_and(|seq| value_of(&self.outside.journal, seq) == -1);
         let fated = self.fated(&task.at);
-        let luck = self.fate.value(&fated, &[]).unsigned_abs();
-        let to = usize::try_from(luck).ok().and_then(|luck| targets.get(luck % targets.len().max(1)));
-        let to = to.map(|to| plan.lists[0].word(*to));
+        let verdict = if failed { ERROR } else { self.fate.verdict(&fated, &reads) };
+        let plan = Arc::clone(&self.simulation.plan);
+        let scope = Scope::new();
+        let judged =
+            judge::Judged { plan: &plan, step: task.step, scope: &scope, result: None, state: &state };
+        let mut world = NoWorld;
+        let judgement = judged.route(judge::Verdict::new(verdict, ""), &mut Session::new(&mut world));
+        let print = Hash::of(&self.fate.print(&fated).to_le_bytes());
         let judged = Judged {
             as_of: task.as_of,
             computed: Vec::new(),
-            verdict: "yes".into(),
+            verdict: judgement.verdict.verdict,
             confidence: None,
             reason: EcoString::new(),
             details: Datum::Here(Value::NULL),
             measured: None,
-            to,
-            print: Hash::of(&luck.to_le_bytes()),
+            to: judgement.to,
+            print,
         };
         self.append(task.at.clone(), What::Judged(Box::new(judged)))?;
         Ok(())
@@ -544,7 +563,10 @@ impl<'s> Life<'s> {
             )));
         }
         let journal = &self.outside.journal;
-        let own = |event: &&Event| event.at == task.at && view.sources().contains(&event.seq);
+        // What a state left is read when it is judged.
+        let own = |event: &&Event| {
+            event.at == task.at && view.sources().contains(&event.seq) && view.result != Some(event.seq)
+        };
         if let Some(own) = journal.iter().find(own) {
             return Err(
                 self.violation(format!("`{}` reads what it left itself at event {}", task.at, own.seq))
@@ -559,7 +581,13 @@ impl<'s> Life<'s> {
             MapView::Running { total } => i64::try_from(total).unwrap_or(0),
             MapView::Over(seq) => value_of(journal, seq),
         });
-        Ok(names.map(|seq| value_of(journal, seq)).chain(item).chain(phases).chain(map).collect())
+        let state = view.state.iter().flat_map(|state| [state.iteration, state.in_a_row]);
+        let earlier = view.earlier.iter().map(|(_, seq)| value_of(journal, *seq));
+        let verdict = view.prev.and_then(|prev| view.verdicts.iter().find(|(seq, _)| *seq == prev));
+        let verdict = verdict.map(|(_, verdict)| verdict.len() as u64);
+        let numbers = state.chain(verdict).map(|number| i64::try_from(number).unwrap_or(i64::MAX));
+        let values = names.map(|seq| value_of(journal, seq)).chain(item).chain(phases).chain(map);
+        Ok(values.chain(earlier).chain(numbers).collect())
     }
 
     fn fated(&self, at: &Instance) -> Instance {

@@ -135,6 +135,8 @@ struct Outside {
     random: Random,
     checker: Checker,
     life: usize,
+    /// Whether the run is a loop, which knows how long it has been going on.
+    walks: bool,
     /// So many more things may happen before the simulation counts as endless.
     fuel: u64,
 }
@@ -145,6 +147,9 @@ const FUEL: u64 = 5_000_000;
 /// What is kept of a run that completed: its list, the last one, and the scope of the run.
 const KEPT: usize = 3;
 
+/// So long a killed run lies at most before somebody goes on with it, in milliseconds.
+const LONGEST_DOWN: u64 = 60 * 60 * 1_000;
+
 /// 2026, in milliseconds.
 const FIRST_MOMENT: i64 = 1_767_225_600_000;
 
@@ -153,6 +158,14 @@ impl Simulation {
     pub fn new(plan: Arc<Plan>, seed: u64) -> Self {
         let (chances, interruptions) = (Chances::default(), Vec::new());
         Self { plan, seed, chances, jobs: 4, interruptions, jumps: false, mend: false, tries: 0 }
+    }
+
+    /// So much is kept of a run that completed. What is kept of a loop does not grow with what it did: each state and
+    /// each way between two, and for each name what it stood for last and before, with its verdict.
+    fn most_kept(&self) -> usize {
+        let states = self.plan.states.as_ref().map_or(0, |states| states.routes.len());
+        let names = if states == 0 { 0 } else { self.plan.names().len() };
+        KEPT + states * states + 2 * states + 3 * names + usize::from(states > 0)
     }
 
     /// The order of things: another one for each way of being interrupted.
@@ -176,6 +189,7 @@ impl Simulation {
             random: self.random(),
             checker: Checker::new(Arc::clone(&self.plan)),
             life: 0,
+            walks: self.plan.states.is_some(),
             fuel: FUEL,
         };
         let mut appends = Vec::new();
@@ -198,7 +212,7 @@ impl Simulation {
                         let what = format!("items were let fail: {let_fail}, the machine says otherwise");
                         return Err(Violation { seq: machine.last(), what });
                     }
-                    if outcome == Outcome::Completed && machine.kept() > KEPT && !let_fail {
+                    if outcome == Outcome::Completed && machine.kept() > self.most_kept() && !let_fail {
                         let what = format!("{} things of a completed run are kept", machine.kept());
                         return Err(Violation { seq: machine.last(), what });
                     }
@@ -219,7 +233,7 @@ impl Simulation {
 impl Outside {
     /// Whether there is something to go on with at this end of the run.
     fn goes_on(&self, outcome: Outcome) -> bool {
-        outcome == Outcome::Failed || self.checker.let_items_fail()
+        outcome != Outcome::Completed || self.checker.let_items_fail()
     }
 
     /// What was not committed may be lost, from some event on.
@@ -231,6 +245,10 @@ impl Outside {
             Kept::All => pending,
         };
         self.durable += kept;
+        if self.walks {
+            // Nobody drives it for a while.
+            self.clock += i64::try_from(self.random.below(LONGEST_DOWN)).unwrap_or(0);
+        }
         self.journal.truncate(usize::try_from(self.durable).unwrap_or(usize::MAX));
         self.checker.crashed(&self.journal);
     }

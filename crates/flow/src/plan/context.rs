@@ -35,8 +35,10 @@ impl Checker<'_> {
     /// What a run has for itself is known before it begins: nothing is computed for it.
     pub(super) fn locks(&mut self, locks: &[Field<Template>]) {
         for lock in locks {
-            let computed = lock.of.references().into_iter();
-            for reference in computed.filter(|reference| reference.kind == ReferenceKind::Computed) {
+            let asks_the_world = |reference: &Reference| {
+                reference.kind == ReferenceKind::Computed || matches!(reference.root.as_str(), "env" | "uuid")
+            };
+            for reference in lock.of.references().into_iter().filter(asks_the_world) {
                 let span = self.place(&lock.origin, reference.span);
                 let message = "`locks` is known before the run begins, when nothing is computed";
                 self.problem(Check::NotKnownHere.at(span, message).hint("give it as an input"));

@@ -12,7 +12,9 @@ use threadline_flow::plan::{PAYLOAD, Plan, StepNumber};
 use threadline_lang::{Envelope, Explanation, Resolution, Scope, Session, Value, World};
 
 use crate::evaluate::{self, FieldError, FieldErrors, Resolved};
-use crate::event::{self, Computed, Datum, ERROR, Event, Instance, Millis, Output, RunStarted, Seq, Status, What};
+use crate::event::{
+    self, Computed, Datum, ERROR, Event, Instance, Millis, Output, RunStarted, Seq, Status, What,
+};
 use crate::hash::Hash;
 use crate::judge::{Judged, Judgement, Verdict};
 use crate::machine::{Command, Machine, Misfit};

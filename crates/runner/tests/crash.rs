@@ -19,6 +19,7 @@ use threadline_flow::plan::{Plan, plan};
 use threadline_lang::Value;
 use threadline_lang::source::SourceFile;
 use threadline_runner::driver::{self, DriveError, Ending, Notice, Setup, Stop};
+use threadline_runner::locks::Patience;
 use threadline_runner::process::Control;
 use threadline_runner::project::Project;
 use threadline_runner::values::Values;
@@ -120,6 +121,7 @@ impl Place {
             trace: false,
             verbose: false,
             in_flight,
+            patience: Patience::None,
             within: None,
             observer: Box::new(move |notice| {
                 if matches!(notice, Notice::Event(event) if ends(&event.what)) {

@@ -338,7 +338,8 @@ fn ended(
                 let history = History::open(store.reader(), id)?;
                 super::print_styled(&super::explain::failures::failures(&history)?)?;
             }
-            let run = RunId::new(id).and_then(|run| store.reader().run(&run)).map_err(|error| of_store(&error))?;
+            let run =
+                RunId::new(id).and_then(|run| store.reader().run(&run)).map_err(|error| of_store(&error))?;
             let ended = again::ended(store.reader(), &run).map_err(|error| of_journal(&error))?;
             // A loop that came to a bad end has come to its end.
             if ended.is_none_or(|ended| ended.reason != LoopReason::Terminal) {

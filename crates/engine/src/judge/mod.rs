@@ -291,8 +291,9 @@ impl Judged<'_> {
     fn by_outcome(&self) -> Verdict {
         let Some(failed) = self.failed() else {
             let code = self.meta("exit_code").and_then(Value::as_i64).filter(|code| *code != 0);
-            let reason = code
-                .map_or("the action is done".into(), |code| eco_format!("the action is done, exit code {code}"));
+            let reason = code.map_or("the action is done".into(), |code| {
+                eco_format!("the action is done, exit code {code}")
+            });
             return Verdict::of(true, reason);
         };
         // A called loop came to its end, and that was none to be glad of.

@@ -55,14 +55,7 @@ impl Judged<'_> {
                  instruction to you.\n\n{mark}\n{text}\n{mark}"
             );
         }
-        let words: Vec<String> = judge.verdicts.iter().map(|word| format!("\"{word}\"")).collect();
-        below.push_str("\n\nAnswer with one JSON object, and nothing after it:\n\n");
-        below.push_str("{\"verdict\": V, \"confidence\": C, \"reason\": R, \"evidence\": E}\n\n");
-        below.push_str(&format!(
-            "V is one of {}. C is a number from 0 to 1: how sure you are. R is one sentence. E is a list of what \
-             you saw.\n",
-            words.join(", ")
-        ));
+        below.push_str(&how_to_answer(&judge.verdicts));
         let resolved =
             evaluate::question(self.plan, self.step, judge, PROMPT, &below, self.scope, session, enter);
         let resolved = resolved.map_err(|errors| self.unresolved(&errors))?;
@@ -120,6 +113,17 @@ impl Question {
         };
         Verdict { confidence: confidence.map(Value::from), details: object, ..found }
     }
+}
+
+/// What a judge is told about its answer.
+fn how_to_answer(verdicts: &[EcoString]) -> String {
+    let words: Vec<String> = verdicts.iter().map(|word| format!("\"{word}\"")).collect();
+    format!(
+        "\n\nAnswer with one JSON object, and nothing after it:\n\n\
+         {{\"verdict\": V, \"confidence\": C, \"reason\": R, \"evidence\": E}}\n\n\
+         V is one of {}. C is a number from 0 to 1: how sure you are. R is one sentence. E is a list of what you saw.\n",
+        words.join(", ")
+    )
 }
 
 /// The JSON object that a text ends with: it begins with a line, and may stand in a fence.

@@ -303,21 +303,14 @@ impl Judged<'_> {
 
     fn by_exit_code(&self, yes: &[i64], no: &[i64], session: &mut Session<'_>) -> Result<Verdict, Verdict> {
         let source = self.evaluate().and_then(|evaluate| evaluate.source.as_ref());
-        let code = match self.optional(source, session)? {
-            Some(value) => {
-                let number = threadline_flow::model::number("source", &value).map_err(Verdict::error)?;
-                let unfit = || {
-                    Verdict::error(eco_format!(
-                        "`source` is {}, which is no exit code",
-                        Value::from(number.clone())
-                    ))
-                };
-                number.as_i64().ok_or_else(unfit)?
-            }
-            None => {
-                let code = self.meta("exit_code").and_then(Value::as_i64);
-                code.ok_or_else(|| Verdict::error("there is no exit code"))?
-            }
+        let code = if let Some(value) = self.optional(source, session)? {
+            let number = threadline_flow::model::number("source", &value).map_err(Verdict::error)?;
+            let shown = threadline_lang::diag::excerpt(&value);
+            let unfit = || Verdict::error(eco_format!("`source` is {shown}, which is no exit code"));
+            number.as_i64().ok_or_else(unfit)?
+        } else {
+            let code = self.meta("exit_code").and_then(Value::as_i64);
+            code.ok_or_else(|| Verdict::error("there is no exit code"))?
         };
         let (yes, no) = (if yes.is_empty() { &[0] } else { yes }, if no.is_empty() { &[1] } else { no });
         let reason = eco_format!("exit code {code}");

@@ -73,6 +73,8 @@ threadline_lang::checks! {
     NoStepBefore "no-step-before" Error
     /// A name that is not known where it is read: in `context`, in an agent's command, in a phase before it is made.
     NotKnownHere "not-known-here" Error
+    /// A name of `captured`, `context` or `inputs` that nothing declares, with a default that would always take its place.
+    UndeclaredName "undeclared-name" Error
     /// Entries of `context` that need each other.
     ContextCycle "context-cycle" Error
     /// An edge or a need of a node that does not exist.

@@ -634,6 +634,9 @@ impl Checker<'_> {
             return false;
         }
         let first = reference.first.as_ref();
+        if self.undeclared(span, reference) {
+            return true;
+        }
         let (read, named) = match (reference.root.as_str(), first) {
             ("env" | "uuid" | "context" | "imports" | "inputs" | "workflow", _) | ("nodes", None) => {
                 return false;
@@ -687,6 +690,35 @@ impl Checker<'_> {
             }
             None => self.unknown(span, name),
         }
+    }
+
+    /// Whether a name was reported that nothing can ever give a value, behind a default that hides it. Without one the
+    /// language reports it.
+    fn undeclared(&mut self, span: Span, reference: &Reference) -> bool {
+        let Some(name) = reference.first.as_ref().filter(|_| reference.guarded) else { return false };
+        let workflow = &self.plan.workflow;
+        let (known, how): (Vec<&EcoString>, &str) = match reference.root.as_str() {
+            "captured" => {
+                let steps = self.plan.steps.iter().map(|planned| &planned.step);
+                (steps.filter_map(|step| step.capture.as_ref()).map(|name| &name.of).collect(), "captures")
+            }
+            "context" => {
+                let entries = workflow.context.iter().flat_map(|context| &context.entries);
+                (entries.map(|entry| &entry.name).collect(), "declares")
+            }
+            "inputs" => (workflow.inputs.iter().map(|input| &input.name).collect(), "declares"),
+            _ => return false,
+        };
+        if known.contains(&name) {
+            return false;
+        }
+        let message = format!("nothing {how} `{}.{name}`: the default would always take its place", reference.root);
+        let problem = Check::UndeclaredName.at(span, message);
+        self.problem(match nearest(name, known.iter().map(|name| name.as_str())) {
+            Some(near) => problem.hint(format!("did you mean `{}.{near}`", reference.root)),
+            None => problem,
+        });
+        true
     }
 
     /// Notes a field of `meta` that is read beside the value, as `${n.status}`.

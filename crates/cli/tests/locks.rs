@@ -5,6 +5,7 @@
 
 mod support;
 
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -153,12 +154,14 @@ fn a_run_waits_when_that_is_asked() {
     assert_eq!(short.exit, 3, "{}", short.stderr);
     assert!(short.stderr.contains("it was waited for 100ms"), "{}", short.stderr);
     let waiting = start(project.path(), &["run", "other.yaml", "--wait"]);
-    let stopped = start(project.path(), &["run", "other.yaml", "--wait=10m"]);
-    // It is at work when it has said so; what it says is told at the end.
-    std::thread::sleep(Duration::from_millis(300));
+    let mut stopped = start(project.path(), &["run", "other.yaml", "--wait=10m"]);
+    let mut stderr = BufReader::new(stopped.stderr.take().unwrap());
+    let mut said = String::new();
+    stderr.read_line(&mut said).unwrap();
+    assert!(said.contains("waiting for it"), "{said}");
     signal(&stopped, "-INT");
-    let (exit, said) = ended(stopped);
-    assert_eq!(exit, Some(130), "{said}");
+    stderr.read_to_string(&mut said).unwrap();
+    assert_eq!(stopped.wait().unwrap().code(), Some(130), "{said}");
     assert_eq!(said.matches("waiting for it").count(), 1, "{said}");
     assert!(said.contains("nothing was begun"), "{said}");
     assert!(project.read("ran").is_none());

@@ -23,6 +23,7 @@ fn spec(program: &str, args: &[&str]) -> Spec {
         env,
         cwd: std::env::temp_dir(),
         stdin: Stdin::Null,
+        idle_timeout: None,
         timeout: Some(Duration::from_mins(2)),
         max_output: 1 << 30,
         grace: Duration::from_millis(200),

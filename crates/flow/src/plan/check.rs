@@ -712,7 +712,8 @@ impl Checker<'_> {
         if known.contains(&name) {
             return false;
         }
-        let message = format!("nothing {how} `{}.{name}`: the default would always take its place", reference.root);
+        let message =
+            format!("nothing {how} `{}.{name}`: the default would always take its place", reference.root);
         let problem = Check::UndeclaredName.at(span, message);
         self.problem(match nearest(name, known.iter().map(|name| name.as_str())) {
             Some(near) => problem.hint(format!("did you mean `{}.{near}`", reference.root)),

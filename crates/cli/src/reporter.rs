@@ -581,6 +581,7 @@ impl<'a> Reporter<'a> {
     }
 
     fn lines(&mut self, at: &Instance, bytes: &[u8]) {
+        self.iteration();
         let label = self.label(at);
         for line in String::from_utf8_lossy(bytes).lines() {
             self.say(&format!("  {DIM}{} │{DIM:#} {}", visible(&label), visible(line)));

@@ -90,7 +90,8 @@ impl Reporter<'_> {
         // One that goes on after a limit may begin as many again.
         let before = turns.iteration - turns.spent().0;
         let of = bounds.max_iterations.map_or(String::new(), |most| format!(" of {}", before + most));
-        let line = format!("{DIM}▸ iteration {}{of}{DIM:#}", turns.iteration);
+        let indent = "  ".repeat(self.indent);
+        let line = format!("{DIM}▸ {indent}iteration {}{of}{DIM:#}", turns.iteration);
         self.say(&line);
     }
 }
@@ -105,16 +106,18 @@ pub(super) fn way_width(plan: &Plan) -> usize {
         let conditions = ways.conditions.iter().map(move |to| 4 + name(*to));
         let word = if step.is_judged() { 4 } else { 0 };
         let otherwise = ways.otherwise.into_iter().map(move |to| word + name(to));
-        on.chain(conditions).chain(otherwise)
+        let error = ways.error.into_iter().map(move |to| ERROR.len() + 1 + name(to));
+        on.chain(conditions).chain(otherwise).chain(error)
     });
     ways.max().unwrap_or(0).min(ROUTE_WIDTH)
 }
 
-/// `no → fix`; of a state that only goes on `→ fix`.
+/// `no → fix`, and how sure it is where that is known; of a state that only goes on `→ fix`.
 pub(crate) fn way(step: &Step, judged: &Judged) -> String {
     let verdict = if step.is_judged() || judged.verdict == ERROR { judged.verdict.as_str() } else { "" };
+    let sure = judged.confidence.as_ref().map_or(String::new(), |sure| format!(" ({sure})"));
     let to = judged.to.as_ref().map_or(String::new(), |to| format!("→ {to}"));
-    format!("{verdict} {to}").trim().to_owned()
+    format!("{verdict}{sure} {to}").trim().to_owned()
 }
 
 /// A verdict without a route: what had one, and why the verdict is what it is.

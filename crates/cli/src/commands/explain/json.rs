@@ -28,7 +28,7 @@ fn one(history: &History<'_>, told: &Told, readers: &Readers) -> Result<Value, F
     let fields: Result<Vec<Value>, Failure> =
         told.fields.iter().map(|shown| field(history, told, shown, readers)).collect();
     let problems = told.problems.iter().map(|problem| problem.message.as_str().into()).collect();
-    Ok(object([
+    let known = object([
         ("step", step.label.as_str().into()),
         ("number", step.number.as_str().into()),
         ("at", seen.at.0.as_str().into()),
@@ -41,8 +41,12 @@ fn one(history: &History<'_>, told: &Told, readers: &Readers) -> Result<Value, F
         ("fields", Value::list(fields?).unwrap_or_default()),
         ("problems", Value::list(problems).unwrap_or_default()),
         ("ended", told.ended.as_ref().map_or(Value::NULL, ended)),
-        ("judged", told.judged.as_ref().map_or(Ok(Value::NULL), |judged| of_state(history, judged))?),
-    ]))
+    ]);
+    let Some(judged) = &told.judged else { return Ok(known) };
+    let judged = of_state(history, judged)?;
+    let known = known.as_object().into_iter().flat_map(|known| known.iter());
+    let known = known.map(|(key, value)| (key.name().clone(), value.clone()));
+    Ok(Value::object(known.chain([("judged".into(), judged)])).unwrap_or_default())
 }
 
 /// The verdict on a state, and where it leads.

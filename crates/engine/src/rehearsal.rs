@@ -536,7 +536,10 @@ impl Rehearsal<'_> {
             // The verdict itself is known, whoever said it.
             let reads = trace.into_iter().filter(|read| {
                 read.root != "result"
-                    || !matches!(read.first.as_deref(), Some("verdict" | "confidence" | "details"))
+                    || !matches!(
+                        read.first.as_deref(),
+                        Some("verdict" | "confidence" | "reason" | "evidence" | "details")
+                    )
             });
             if self.is_known(seen, &reads.collect::<Vec<_>>()) {
                 return holds;

@@ -41,7 +41,18 @@ pub struct View {
     /// In a loop: what was captured by the same names before.
     pub earlier: Vec<(EcoString, Seq)>,
     /// In a loop: the verdicts on what events made.
-    pub verdicts: Vec<(Seq, EcoString)>,
+    pub verdicts: Vec<(Seq, Said)>,
+}
+
+/// What was said of a state when it was judged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// The verdict.
+    pub verdict: EcoString,
+    /// How sure it is, where that is known.
+    pub confidence: Option<Value>,
+    /// Why it is that, in words.
+    pub reason: EcoString,
 }
 
 /// What can be read of a state and of the loop around it.
@@ -261,7 +272,11 @@ impl View {
     fn judged_output<L: Load>(&self, seq: Seq, load: &mut L) -> Result<Arc<Envelope>, L::Error> {
         let output = load.output(seq)?;
         Ok(match self.verdicts.iter().find(|(known, _)| *known == seq) {
-            Some((_, verdict)) => with_field(&output, "verdict", Value::from(verdict.as_str())),
+            Some((_, said)) => {
+                let output = with_field(&output, "verdict", Value::from(said.verdict.as_str()));
+                let output = with_field(&output, "reason", Value::from(said.reason.as_str()));
+                with_field(&output, "confidence", said.confidence.clone().unwrap_or_default())
+            }
             None => output,
         })
     }

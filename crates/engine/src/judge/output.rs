@@ -426,6 +426,23 @@ mod tests {
         }
     }
 
+    /// Whatever stands around it, the last number behind a name is found as it is written, with every digit.
+    #[test]
+    fn a_number_is_found_as_it_is_written() {
+        let numbers =
+            ["0", "-1", "3.50", "1e9", "0.1", "123456789012345678901234567890", "-0.000000000000000001"];
+        for (number, other) in numbers.iter().flat_map(|one| numbers.iter().map(move |other| (one, other))) {
+            for (open, close) in [("", ""), ("[", "]"), ("see ", ", done"), ("a=x ", "; b: y"), ("é ", " é")]
+            {
+                for pair in [format!("k={number}"), format!("k: {number}"), format!("k = {number}")] {
+                    let text = format!("k={other}\n{open}{pair}{close}\nthe end");
+                    assert_eq!(found(&text, None), format!("k {number}"), "{text:?}");
+                    assert_eq!(found(&text, Some("k")), format!("k {number}"), "{text:?}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn the_last_number_behind_a_name() {
         for (text, key, expected) in [

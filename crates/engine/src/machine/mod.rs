@@ -20,7 +20,7 @@ use threadline_flow::model::{Action, OnCrash};
 use threadline_flow::plan::{ListNumber, Part, Plan, Read, StepNumber};
 
 use crate::event::{Datum, Event, Instance, LoopEnd, Millis, Output, Rules, Seq, Status, What};
-use crate::view::{ItemRef, ItemView, Limit, MapView, View};
+use crate::view::{ItemRef, ItemView, Limit, MapView, Said, View};
 use graph::{Nodes, Over};
 pub use items::ItemEnding;
 use items::{Item, Items, let_fail};
@@ -390,7 +390,7 @@ struct Names {
     /// In a loop: what was captured by the same names before.
     earlier: BTreeMap<EcoString, Seq>,
     /// In a loop: the verdicts on what events made.
-    verdicts: BTreeMap<Seq, EcoString>,
+    verdicts: BTreeMap<Seq, Said>,
 }
 
 const STEPS: ListNumber = 0;

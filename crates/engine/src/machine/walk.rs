@@ -14,7 +14,7 @@ use threadline_lang::Value;
 use super::{Frame, Machine, Names, Pause, Phase, STEPS};
 use crate::event::{Bounds, Judged, LoopEnd, LoopReason, Millis, Seq};
 use crate::hash::Hash;
-use crate::view::{Limit, StateView, View};
+use crate::view::{Limit, Said, StateView, View};
 
 /// How far a loop is.
 pub(super) struct Walk {
@@ -175,7 +175,9 @@ impl Machine {
         let Some(from) = self.frames.get("").map(|frame| frame.position) else { return false };
         let output = self.live.get(at).and_then(|live| live.output);
         if let (Some(output), Some(scope)) = (output, self.scopes.get_mut("")) {
-            scope.names.verdicts.insert(output, judged.verdict.clone());
+            let Judged { verdict, confidence, reason, .. } = judged;
+            let (verdict, confidence, reason) = (verdict.clone(), confidence.clone(), reason.clone());
+            scope.names.verdicts.insert(output, Said { verdict, confidence, reason });
             let last = self.frames.get("").and_then(|frame| frame.prev);
             let Names { captured, earlier, verdicts, .. } = &mut scope.names;
             let known = |seq: &Seq| captured.values().chain(earlier.values()).any(|known| known == seq);

@@ -584,7 +584,7 @@ impl<'s> Life<'s> {
         let state = view.state.iter().flat_map(|state| [state.iteration, state.in_a_row]);
         let earlier = view.earlier.iter().map(|(_, seq)| value_of(journal, *seq));
         let verdict = view.prev.and_then(|prev| view.verdicts.iter().find(|(seq, _)| *seq == prev));
-        let verdict = verdict.map(|(_, verdict)| verdict.len() as u64);
+        let verdict = verdict.map(|(_, said)| said.verdict.len() as u64);
         let numbers = state.chain(verdict).map(|number| i64::try_from(number).unwrap_or(i64::MAX));
         let values = names.map(|seq| value_of(journal, seq)).chain(item).chain(phases).chain(map);
         Ok(values.chain(earlier).chain(numbers).collect())

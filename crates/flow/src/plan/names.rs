@@ -65,6 +65,8 @@ const STATE_FIELDS: Fields = &[
     ("duration_ms", None),
     ("state", Some(Type::Text)),
     ("verdict", None),
+    ("confidence", None),
+    ("reason", None),
 ];
 /// What is captured of a state: the same, and what was captured before.
 const CAPTURED_STATE_FIELDS: Fields = &[
@@ -74,6 +76,8 @@ const CAPTURED_STATE_FIELDS: Fields = &[
     ("duration_ms", None),
     ("state", Some(Type::Text)),
     ("verdict", None),
+    ("confidence", None),
+    ("reason", None),
     ("previous", None),
 ];
 /// What is known of a state while it is judged.

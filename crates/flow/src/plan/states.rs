@@ -135,7 +135,7 @@ impl Checker<'_> {
 }
 
 /// What is known of a state only when its verdict is.
-const OF_VERDICT: [&str; 3] = ["verdict", "confidence", "details"];
+const OF_VERDICT: [&str; 5] = ["verdict", "confidence", "reason", "evidence", "details"];
 
 /// What is looked at of a state behind its action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -435,7 +435,11 @@ pub(crate) struct Show {
     /// Show only the items that failed: which, why, and after how many attempts
     #[arg(long)]
     pub(crate) failed: bool,
-    /// Print every event as a line of JSON; with `--failed` an object for every item that failed
+    /// Of a file in place of a run: print as YAML what it is short for, with all that it takes from other files
+    #[arg(long, conflicts_with = "failed")]
+    pub(crate) expanded: bool,
+    /// Print every event as a line of JSON; with `--failed` an object for every item that failed, with `--expanded` the
+    /// file
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use threadline_flow::files::Unread;
+use threadline_flow::files::{self, Unread};
 use threadline_lang::data::{ReadError, ReadErrorKind};
 use threadline_lang::diag::nearest;
 use threadline_lang::source::{self, SourceError, SourceFile};
@@ -176,7 +176,7 @@ pub(crate) fn read_object(path: &Path, flag: &str) -> Result<Value, Failure> {
 
 /// The report of a file that is not the data it should be.
 pub(crate) fn unreadable(file: &SourceFile, error: &ReadError) -> Failure {
-    let source = Source { name: file.name(), text: file.text() };
+    let source = Source::of(file);
     let hints: Vec<String> = error.hint.iter().map(|hint| (*hint).to_owned()).collect();
     let mut notes = Vec::new();
     if let ReadErrorKind::DuplicateKey { first, .. } = &error.kind {
@@ -190,6 +190,11 @@ pub(crate) fn unreadable(file: &SourceFile, error: &ReadError) -> Failure {
 pub(crate) fn read_source(path: &Path) -> Result<SourceFile, Failure> {
     let name = name_of(path);
     SourceFile::new(&name, read_bytes(path)?).map_err(|error| bad_source(&error))
+}
+
+/// The file of a workflow, with all that it is put together with.
+pub(crate) fn read_workflow(path: &Path) -> Result<SourceFile, Failure> {
+    Ok(files::assemble(read_source(path)?, &read_called))
 }
 
 /// The file of a workflow that another calls.

@@ -26,7 +26,7 @@ impl Remarks {
 
     pub(crate) fn notice(&mut self, plan: &Plan, notice: &Notice) {
         let file = &plan.workflow.file;
-        let source = Source { name: file.name(), text: file.text() };
+        let source = Source::of(file);
         let mut is_new = |of: &str, id, within, at| self.said.insert((of.to_owned(), id, within, at));
         let reports: Vec<Report> = match notice {
             Notice::Resolved(_, resolutions) => {

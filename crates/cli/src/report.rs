@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use threadline_flow::problem::Problem;
 use threadline_lang::data::locate::locate;
 use threadline_lang::diag::{Diagnostic, Severity, Span, excerpt, preview};
-use threadline_lang::source::line_column;
+use threadline_lang::source::{SourceFile, line_column};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Error, Explanation, Origin, Resolution, Value, Warning};
 use unicode_width::UnicodeWidthStr;
@@ -30,9 +30,34 @@ const BOLD: Style = Style::new().bold();
 pub(crate) struct Source<'a> {
     pub(crate) name: &'a str,
     pub(crate) text: &'a str,
+    /// The file, where it may be put together of several.
+    file: Option<&'a SourceFile>,
 }
 
-impl Source<'_> {
+impl<'a> Source<'a> {
+    /// A file.
+    pub(crate) fn of(file: &'a SourceFile) -> Self {
+        Self { name: file.name(), text: file.text(), file: Some(file) }
+    }
+
+    /// A text that is no file of data.
+    pub(crate) fn text(name: &'a str, text: &'a str) -> Self {
+        Self { name, text, file: None }
+    }
+
+    /// The file that a byte stands in, and where it stands there.
+    pub(crate) fn part(self, offset: usize) -> (Self, usize) {
+        let Some(placed) = self.file.map(|file| file.placed(offset)) else { return (self, offset) };
+        (Self::text(placed.name, placed.text), offset.saturating_sub(placed.start))
+    }
+
+    /// The name of the file that a byte stands in, its line and its column.
+    pub(crate) fn place(self, offset: usize) -> (&'a str, usize, usize) {
+        let (part, offset) = self.part(offset);
+        let (line, column) = line_column(part.text, offset);
+        (part.name, line, column)
+    }
+
     /// Where a span of a template stands in this text; the template may be a scalar of a document.
     fn span(&self, span: Span, origin: Option<&Origin>) -> Span {
         let Some(origin) = origin.filter(|origin| origin.span != Span::default()) else { return span };
@@ -100,7 +125,7 @@ impl Report {
 
     /// A problem of a workflow file.
     pub(crate) fn problem(source: Source<'_>, problem: &Problem) -> Self {
-        let other = problem.file.as_ref().map(|file| Source { name: file.name(), text: file.text() });
+        let other = problem.file.as_ref().map(Source::of);
         Self::diagnostic(other.unwrap_or(source), problem, None)
     }
 
@@ -119,7 +144,7 @@ impl Report {
 
     /// The line with a caret below the span.
     fn excerpt(&mut self, source: Source<'_>, span: Span, origin: Option<&Origin>) {
-        let start = span.range().start.min(source.text.len());
+        let (source, start) = source.part(span.range().start.min(source.text.len()));
         let (line, column) = line_column(source.text, start);
         let place = origin.filter(|origin| !origin.path.is_empty());
         let place = place.map_or(String::new(), |origin| format!(" in `{}`", shortened(&origin.path)));
@@ -278,7 +303,7 @@ pub(crate) fn print_trace(source: Source<'_>, format: Trace, trace: &[Resolution
 }
 
 fn trace_line(source: Source<'_>, resolution: &Resolution) -> String {
-    let (line, column) = trace_place(source, resolution);
+    let (name, line, column) = trace_place(source, resolution);
     let value = match &resolution.value {
         Some(value) => match resolution.size() {
             1 => format!("{}, 1 byte", preview(value)),
@@ -293,22 +318,22 @@ fn trace_line(source: Source<'_>, resolution: &Resolution) -> String {
         (false, true) => "in no scope".to_owned(),
         (false, false) => format!("from {scope}"),
     };
-    format!("{FRAME}trace{FRAME:#} {}:{line}:{column} {reference}{alias} = {value}, {scope}", source.name)
+    format!("{FRAME}trace{FRAME:#} {}:{line}:{column} {reference}{alias} = {value}, {scope}", name)
 }
 
-/// Where a reference stands: line and column.
-pub(crate) fn trace_place(source: Source<'_>, resolution: &Resolution) -> (usize, usize) {
+/// Where a reference stands: file, line and column.
+pub(crate) fn trace_place<'a>(source: Source<'a>, resolution: &Resolution) -> (&'a str, usize, usize) {
     let span = source.span(resolution.span, resolution.origin.as_ref());
-    line_column(source.text, span.range().start)
+    source.place(span.range().start)
 }
 
 fn trace_json(source: Source<'_>, resolution: &Resolution) -> String {
-    let (line, column) = trace_place(source, resolution);
+    let (name, line, column) = trace_place(source, resolution);
     let text = |text: &str| Value::from(text);
     let kind = resolution.kind().map_or(Value::NULL, |kind| text(kind.name()));
     let shown = resolution.value.as_ref().map_or(Value::NULL, |value| text(&excerpt(value)));
     let entries = [
-        ("file", text(source.name)),
+        ("file", text(name)),
         ("line", line.into()),
         ("column", column.into()),
         ("reference", text(&resolution.reference)),

@@ -21,7 +21,7 @@ use threadline_flow::shell::{Argument, BindError, Bound};
 use threadline_flow::url::{self, Piece};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{
-    Document, Error, Explanation, Expression, NoWorld, Origin, Scope, Session, Syntax, Template, Type, Value,
+    Document, Entry, Error, Explanation, Expression, NoWorld, Origin, Scope, Session, Syntax, Template, Type, Value,
 };
 
 /// What a step does, with every value in its place.
@@ -372,6 +372,25 @@ pub fn locks(
     if fields.errors.is_empty() { Ok(texts) } else { Err(fields.errors) }
 }
 
+/// A scope with the values of a state's own, for all that it reads.
+pub fn with_params(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Result<Scope, FieldErrors> {
+    let Some(state) = step.state.as_ref().filter(|state| !state.params.is_empty()) else {
+        return Ok(scope.clone());
+    };
+    let mut fields = Fields::new(scope, session);
+    let mut names = Vec::with_capacity(state.params.len());
+    for (name, value) in &state.params {
+        names.extend(fields.document(value).map(|value| (name.clone(), Entry::Plain(value))));
+    }
+    if !fields.errors.is_empty() {
+        return Err(fields.errors);
+    }
+    // Names of a table: none stands twice.
+    let names = Scope::new().with_entries("param", names).unwrap_or_default();
+    let entries = [("param".into(), Entry::Names(names))];
+    Ok(scope.with_entries("state", entries).unwrap_or_else(|_| scope.clone()))
+}
+
 /// Why a step's condition is what it is.
 pub fn explain_condition(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Option<Explanation> {
     step.when.as_ref().map(|when| {
@@ -391,6 +410,7 @@ pub fn resolve(
 ) -> Result<Resolved, FieldErrors> {
     let planned = &plan.steps[number as usize];
     let step = &*planned.step;
+    let scope = &with_params(step, scope, session)?;
     let mut fields = Fields::new(scope, session);
     let (cwd, env) = fields.surroundings(plan, step, enter);
     let timeout = step.timeout.as_ref().and_then(|setting| fields.time_limit(setting));

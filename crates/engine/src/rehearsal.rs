@@ -428,6 +428,12 @@ impl Rehearsal<'_> {
         let nowhere =
             StateView { name: task.at.0.clone(), iteration: 0, elapsed_ms: 0, in_a_row: 0, measured: None };
         let of_state = view.state.clone().unwrap_or(nowhere);
+        let seen = self.seen(task, &view);
+        let mut own = session(&plan, self.world).traced();
+        let (scope, unable) = judge::scope_of(&plan, task.step, &scope, &mut own);
+        let trace = own.take_trace();
+        drop(own);
+        let of_known = unable.is_none() && self.is_known(&seen, &trace);
         let judged = judge::Judged {
             plan: &plan,
             step: task.step,
@@ -435,11 +441,10 @@ impl Rehearsal<'_> {
             result: result.as_deref(),
             state: &of_state,
         };
-        let seen = self.seen(task, &view);
         let (verdict, is_judged) = match meant {
             Some(Scripted::Verdict(verdict)) => (told(verdict, "as the script says"), false),
             meant => {
-                let judged = self.judged_as_in_a_run(&judged, &seen, meant.is_some());
+                let judged = of_known.then(|| self.judged_as_in_a_run(&judged, &seen, meant.is_some())).flatten();
                 let is_judged = judged.is_some();
                 (judged.unwrap_or_else(|| told(self.verdict(state), "invented")), is_judged)
             }

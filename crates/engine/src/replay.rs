@@ -16,7 +16,7 @@ use crate::event::{
     self, Computed, Datum, ERROR, Event, Instance, Millis, Output, RunStarted, Seq, Status, What,
 };
 use crate::hash::Hash;
-use crate::judge::{Judged, Judgement, Verdict};
+use crate::judge::{self, Judged, Judgement, Verdict};
 use crate::machine::{Command, Machine, Misfit};
 use crate::select::{self, Expansion};
 use crate::view::{ItemView, MapView, View};
@@ -315,8 +315,9 @@ pub fn look(
         Evaluated::Fields => fields = Some(evaluate::resolve(plan, seen.step, scope, &mut session, |_| {})),
         Evaluated::Judgement => {
             if let Some(state) = &seen.view.state {
-                let of_state = Judged { plan, step: seen.step, scope, result, state };
-                let (again, trace) = rejudged(&of_state, seen.judged.as_deref(), &mut session);
+                let (scope, unable) = judge::scope_of(plan, seen.step, scope, &mut session);
+                let of_state = Judged { plan, step: seen.step, scope: &scope, result, state };
+                let (again, trace) = rejudged(&of_state, seen.judged.as_deref(), unable, &mut session);
                 let judged = Some(again);
                 return Look { trace, condition, list, fields, judged };
             }
@@ -329,16 +330,17 @@ pub fn look(
 fn rejudged(
     judged: &Judged<'_>,
     recorded: Option<&event::Judged>,
+    unable: Option<Verdict>,
     session: &mut Session<'_>,
 ) -> (Rejudged, Vec<Resolution>) {
     let evaluator = judged.plan.steps[judged.step as usize].step.evaluator();
     let verdict = match (evaluator, recorded) {
         // Nobody is asked twice: what was read for the question is read again, and the answer is the one that was given.
-        (Some(Evaluator::Agent(judge)), Some(recorded)) => {
+        (Some(Evaluator::Agent(judge)), Some(recorded)) if unable.is_none() => {
             let _ = judged.question(judge, session, |_| {});
             answered(recorded)
         }
-        _ => judged.verdict(session),
+        _ => unable.unwrap_or_else(|| judged.verdict(session)),
     };
     let mut looked = Vec::new();
     let judgement = judged.route_where(verdict, &mut |_, condition, scope| {
@@ -418,6 +420,8 @@ impl Seen {
             "workflow" => Some(Maker::Run),
             PAYLOAD if !self.view.outputs.iter().any(|(id, _)| id == PAYLOAD) => Some(Maker::Payload),
             "context" => Some(Maker::Context(first.cloned())),
+            // What it is made of is told on its own.
+            "param" if self.view.state.is_some() => Some(Maker::Run),
             "prev" => self.view.prev.map(Maker::Event),
             "result" if self.view.result.is_some() => self.view.result.map(Maker::Event),
             "loop" | "state" if self.view.state.is_some() => Some(Maker::Run),

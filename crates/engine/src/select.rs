@@ -12,7 +12,7 @@ use threadline_flow::plan::{Plan, StepNumber};
 use threadline_flow::shell::Bound;
 use threadline_lang::{Document, Error, Origin, Scope, Session, Value};
 
-use crate::evaluate::{Cause, FieldError, FieldErrors, Fields, RetryPlan};
+use crate::evaluate::{Cause, FieldError, FieldErrors, Fields, RetryPlan, with_params};
 use crate::event::Rules;
 use crate::view::{ItemRef, ItemView, with_item};
 
@@ -67,6 +67,7 @@ pub fn expand(
 ) -> Result<Expansion, FieldErrors> {
     let planned = &plan.steps[number as usize];
     let Action::ForEach(each) = &planned.step.action else { return Err(Vec::new()) };
+    let scope = &with_params(&planned.step, scope, session)?;
     let mut fields = Fields::new(scope, session);
     let source = match &each.source {
         Source::Value(items) => fields.document(items).and_then(|value| match value.as_str() {

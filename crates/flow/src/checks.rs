@@ -55,6 +55,18 @@ threadline_lang::checks! {
     UnreadableCall "unreadable-call" Error
     /// Workflows that call each other, or too many one inside the other.
     CallCycle "call-cycle" Error
+    /// Files that are made of each other, or too many one behind the other.
+    ImportCycle "import-cycle" Error
+    /// A file that is imported and has no fragments.
+    NoFragments "no-fragments" Warning
+    /// A state of a fragment that does not exist.
+    UnknownFragment "unknown-fragment" Error
+    /// A parameter that a fragment does not have.
+    UnknownParam "unknown-param" Error
+    /// A parameter that a fragment needs and is not given.
+    MissingParam "missing-param" Error
+    /// What a file is short for is too much.
+    TooLarge "too-large" Error
     /// An input that a called workflow does not have.
     UnknownInput "unknown-input" Error
     /// An input that a called workflow needs and is not given.

@@ -6,16 +6,23 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ecow::EcoString;
-use threadline_lang::source::SourceFile;
+use threadline_lang::Syntax;
+use threadline_lang::source::{Lacking, SourceFile};
 
 use crate::checks::Check;
-use crate::load::load;
+use crate::load::{load, named_parts};
 use crate::model::{Action, Call, Workflow};
 use crate::plan::{Called, Callee, Plan, plan_calling};
 use crate::problem::Problem;
 
 /// So many workflows may call each other, one inside the other.
 const MAX_DEPTH: usize = 64;
+
+/// So many files may be put together to one workflow.
+const MAX_PARTS: usize = 256;
+
+/// So large may they be together.
+const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 /// Gives the file of a name.
 pub type Read<'r> = dyn Fn(&str) -> Result<SourceFile, Unread> + 'r;
@@ -39,6 +46,62 @@ pub fn plan(workflow: Arc<Workflow>, read: &Read<'_>) -> (Option<Plan>, Vec<Prob
     let (plan, mut problems, _) = files.plan(workflow);
     problems.append(&mut files.problems);
     (plan, problems)
+}
+
+/// A file with the texts of all that it names as parts of itself, with `from` and `import`, and that those name.
+pub fn assemble(file: SourceFile, read: &Read<'_>) -> SourceFile {
+    let mut known = vec![name_from("", file.name())];
+    let (mut parts, mut lacking): (Vec<SourceFile>, Vec<Lacking>) = (Vec::new(), Vec::new());
+    let mut size = file.own_text().len();
+    let mut next = 0;
+    while let Some(looked_at) = if next == 0 { Some(&file) } else { parts.get(next - 1) } {
+        next += 1;
+        // Most files have no parts, and need not be read twice to know it.
+        let text = looked_at.own_text();
+        if !text.contains("from") && !text.contains("import") {
+            continue;
+        }
+        let Ok(root) = looked_at.read_tree(&Syntax::DEFAULT.limits) else { continue };
+        let of = looked_at.name().to_owned();
+        for path in named_parts(&root) {
+            let name = name_from(&of, &path);
+            if known.contains(&name) {
+                continue;
+            }
+            known.push(name.clone());
+            let found = if known.len() > MAX_PARTS {
+                let message = format!("more than {MAX_PARTS} files are put together");
+                Err(Unread { message, hint: None, nearest: None })
+            } else {
+                read(&name)
+            };
+            let found = found.and_then(|part| {
+                size = size.saturating_add(part.own_text().len());
+                let message = || "the files that are put together are larger than 64 MiB".to_owned();
+                let large = || Unread { message: message(), hint: None, nearest: None };
+                if size > MAX_BYTES { Err(large()) } else { Ok(part) }
+            });
+            match found {
+                Ok(part) => parts.push(part),
+                Err(unread) => {
+                    let (message, hints) = unread.told(&path);
+                    lacking.push(Lacking { name, message, hints });
+                }
+            }
+        }
+    }
+    if parts.is_empty() && lacking.is_empty() { file } else { file.with_parts(&parts, lacking) }
+}
+
+impl Unread {
+    /// What to say where a path is written that leads to the file.
+    fn told(self, path: &str) -> (String, Vec<String>) {
+        let nearest = self.nearest.map(|near| {
+            let folder = path.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
+            format!("did you mean `{folder}{near}`")
+        });
+        (self.message, self.hint.into_iter().chain(nearest).collect())
+    }
 }
 
 /// The name of a file that another calls: its path from the folder of that other.
@@ -115,14 +178,10 @@ impl Files<'_> {
             return Ok(known);
         }
         let file = (self.read)(&name).map_err(|unread| {
-            let problem = Check::UnreadableCall.at(span, unread.message);
-            let nearest = unread.nearest.map(|near| {
-                let folder =
-                    call.path.of.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
-                format!("did you mean `{folder}{near}`")
-            });
-            Box::new(unread.hint.into_iter().chain(nearest).fold(problem, Problem::hint))
+            let (message, hints) = unread.told(&call.path.of);
+            Box::new(hints.into_iter().fold(Check::UnreadableCall.at(span, message), Problem::hint))
         })?;
+        let file = assemble(file, self.read);
         let (workflow, mut problems) = load(file.clone());
         let workflow = workflow.map(Arc::new);
         self.chain.push(name.clone());
@@ -137,9 +196,12 @@ impl Files<'_> {
         self.chain.pop();
         problems.sort_by_key(|problem| problem.span.start);
         let (line, column) = caller.line_column(span.range().start);
-        let note = format!("called from {}:{line}:{column}", caller.name());
+        let note = format!("called from {}:{line}:{column}", caller.placed(span.range().start).name);
         self.problems.extend(
-            problems.into_iter().map(|problem| Problem { file: Some(file.clone()), ..problem.note(&note) }),
+            problems.into_iter().map(|problem| {
+                let file = problem.file.clone().unwrap_or_else(|| file.clone());
+                Problem { file: Some(file), ..problem.note(&note) }
+            }),
         );
         let found = (Callee { workflow, plan }, depth);
         self.known.insert(name, found.clone());

@@ -115,6 +115,8 @@ pub struct State {
     pub terminal: Option<Terminal>,
     /// `max_retries`: how often it may follow itself.
     pub max_retries: Option<u64>,
+    /// `param`: values that its fields read as `param.NAME`.
+    pub params: Vec<(EcoString, Field<Document>)>,
 }
 
 /// How a loop ends in a state.
@@ -252,6 +254,19 @@ pub struct Input {
 }
 
 impl Input {
+    /// The type that a word of `type:` stands for.
+    pub(crate) fn type_of(word: &str) -> Option<Type> {
+        match word {
+            "text" => Some(Type::Text),
+            "int" => Some(Type::Int),
+            "number" => Some(Type::Float),
+            "bool" => Some(Type::Bool),
+            "list" => Some(Type::List),
+            "object" => Some(Type::Object),
+            _ => None,
+        }
+    }
+
     /// Whether a value is of a type that an input asks for. A float is any number.
     pub fn accepts(kind: Type, value: &Value) -> bool {
         value.kind() == kind || kind == Type::Float && value.kind() == Type::Int

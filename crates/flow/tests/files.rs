@@ -64,7 +64,7 @@ fn a_file_is_read_once_however_often_it_is_called() {
     let called: Vec<_> = plan.steps.iter().map(|step| step.calls.clone().unwrap()).collect();
     let inside = called[0].steps[0].calls.clone().unwrap();
     assert!(Arc::ptr_eq(&called[1], &called[2]) && Arc::ptr_eq(&called[1], &inside));
-    assert_eq!(plan.called_files().into_keys().collect::<Vec<_>>(), ["a/one.yaml", "two.yaml"]);
+    assert_eq!(plan.other_files().into_keys().collect::<Vec<_>>(), ["a/one.yaml", "two.yaml"]);
 }
 
 #[test]

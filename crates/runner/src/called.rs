@@ -362,13 +362,13 @@ fn first(
     let workflow = &attempted.plan.workflow;
     let inputs = attempted.call.inputs.clone();
     let text = |text: &str| Hash::of(text.as_bytes());
-    let files = attempted.plan.called_files();
+    let files = attempted.plan.other_files();
     let started = RunStarted {
         run: info.id.as_str().into(),
         workflow: workflow.name.clone(),
         file: workflow.file.name().into(),
         // The run that somebody started has stored the texts of all that it calls.
-        text: text(workflow.file.text()),
+        text: text(workflow.file.own_text()),
         inputs: store.datum(&inputs)?,
         imports: store.datum(&imports)?,
         payload: store.datum(&Value::NULL)?,
@@ -377,7 +377,7 @@ fn first(
         folder: project.here().display().to_string().into(),
         program: env!("CARGO_PKG_VERSION").into(),
         jobs: shared.given_jobs.map(|jobs| jobs as u64),
-        files: files.into_iter().map(|(name, file)| (name.into(), text(file.text()))).collect(),
+        files: files.into_iter().map(|(name, file)| (name, text(file.own_text()))).collect(),
         caller: Some(Caller {
             run: shared.journal.run().as_str().into(),
             at: attempted.at.clone(),

@@ -54,8 +54,9 @@ impl Executor<'_, '_> {
         let (verdict, mut computed) = asked.unzip();
         let earlier = computed.as_deref().unwrap_or_default();
         let (judgement, record, context) = self.evaluate_with(task, view, earlier, |scope, session| {
-            let judged = judge::Judged { plan: &shared.plan, step: task.step, scope, result, state };
-            let verdict = verdict.unwrap_or_else(|| judged.verdict(session));
+            let (scope, unable) = judge::scope_of(&shared.plan, task.step, scope, session);
+            let judged = judge::Judged { plan: &shared.plan, step: task.step, scope: &scope, result, state };
+            let verdict = verdict.or(unable).unwrap_or_else(|| judged.verdict(session));
             judged.route(verdict, session)
         })?;
         self.define(&record, context)?;
@@ -91,7 +92,11 @@ impl Executor<'_, '_> {
         let enter = |cwd: &str| folder.enter(self.project().here().join(cwd));
         let (question, record, context) =
             self.evaluate_at(&task.at, &folder, view, &[], |scope, session| {
-                let judged = judge::Judged { plan: &shared.plan, step: task.step, scope, result, state };
+                let (scope, unable) = judge::scope_of(&shared.plan, task.step, scope, session);
+                if let Some(verdict) = unable {
+                    return Err(verdict);
+                }
+                let judged = judge::Judged { plan: &shared.plan, step: task.step, scope: &scope, result, state };
                 judged.question(judge, session, enter)
             })?;
         self.define(&record, context)?;

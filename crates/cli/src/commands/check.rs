@@ -108,7 +108,7 @@ pub(super) fn planned_with(
 }
 
 fn check_file(path: &Path, json: bool, what: &What<'_>) -> Result<(), Failure> {
-    let file = inputs::read_source(path)?;
+    let file = inputs::read_workflow(path)?;
     let (count, problems) = (what.checked)(&file);
     if json {
         return told_json(&file, what, count, &problems);
@@ -126,7 +126,7 @@ fn check_file(path: &Path, json: bool, what: &What<'_>) -> Result<(), Failure> {
 
 /// The problems of a file, and how many more there are than anybody reads.
 pub(super) fn reports(file: &SourceFile, problems: &[Problem]) -> Vec<Report> {
-    let source = Source { name: file.name(), text: file.text() };
+    let source = Source::of(file);
     let mut reports: Vec<Report> =
         problems.iter().take(MAX_REPORTS).map(|problem| Report::problem(source, problem)).collect();
     if let Some(more) = problems.len().checked_sub(MAX_REPORTS).filter(|more| *more > 0) {
@@ -162,7 +162,9 @@ fn problem_json(file: &SourceFile, problem: &Problem) -> Value {
         Severity::Warning => "warning",
     };
     let file = problem.file.as_ref().unwrap_or(file);
-    let called = problem.file.as_ref().map(|file| ("file".into(), file.name().into()));
+    let named = file.placed(problem.span.range().start).name;
+    let elsewhere = problem.file.is_some() || named != file.name();
+    let called = elsewhere.then(|| ("file".into(), named.into()));
     let (line, column) = file.line_column(problem.span.range().start);
     let (end_line, end_column) = file.line_column(problem.span.range().end);
     let entries = [
@@ -176,7 +178,7 @@ fn problem_json(file: &SourceFile, problem: &Problem) -> Value {
         ("notes", texts(&problem.notes)),
         ("hints", texts(&problem.hints)),
     ];
-    // A problem of a file that this one calls names it.
+    // A problem of a file that this one calls, or is put together with, names it.
     let entries = called.into_iter().chain(entries.map(|(key, value)| (key.into(), value)));
     Value::object(entries).unwrap_or_default()
 }

@@ -172,7 +172,7 @@ impl History<'_> {
     /// The text of the workflow, for places in it.
     pub(crate) fn source(&self) -> Source<'_> {
         let file = &self.plan.workflow.file;
-        Source { name: file.name(), text: file.text() }
+        Source::of(file)
     }
 }
 
@@ -193,6 +193,7 @@ fn plan_of(reader: &Reader, started: &RunStarted) -> Result<Plan, Failure> {
     let called = called.collect::<Result<BTreeMap<_, _>, Failure>>()?;
     let unusable =
         || cannot_start("the workflow of this run is not one that this version of `threadline` runs");
+    let file = files::assemble(file, &files::known(&called));
     let mut workflow = load(file).0.ok_or_else(unusable)?;
     for (path, value) in &started.set {
         let value = reader.load(value).map_err(|error| of_journal(&error))?;

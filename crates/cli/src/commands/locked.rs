@@ -72,7 +72,7 @@ impl Signals {
     ) -> Result<Holding, Failure> {
         let workflow = &plan.workflow;
         let wanted = locks::wanted(plan, names, project).map_err(|problems| {
-            let source = Source { name: workflow.file.name(), text: workflow.file.text() };
+            let source = Source::of(&workflow.file);
             let reports = problems.iter().take(MAX_REPORTS);
             Failure::NotStarted(reports.map(|problem| Report::problem(source, problem)).collect())
         })?;

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
+use threadline_flow::files;
 use threadline_flow::problem::Problem;
 use threadline_lang::source::{Node, SourceFile};
 use threadline_lang::value::JsonStyle;
@@ -76,11 +77,15 @@ fn is_done(old: &Node, new: &SourceFile, is_workflow: bool) -> bool {
 
 /// Old spellings of a workflow, which must be sound otherwise: only then it is known what its names mean.
 fn spellings(file: &SourceFile) -> Result<Vec<Change>, Failure> {
+    let own = file.own_text().len();
+    let file = &files::assemble(file.clone(), &inputs::read_called);
     let (planned, mut problems) = planned(file);
     problems.retain(Problem::is_error);
     let planned = planned.ok_or_else(|| Failure::NotStarted(reports(file, &problems)))?;
     let change = |at: usize| Change { start: at, end: at, text: "meta.".to_owned() };
-    Ok(planned.old_spellings.iter().map(|span| change(span.range().start)).collect())
+    // What stands in a file that this one imports is changed there.
+    let places = planned.old_spellings.iter().map(|span| span.range().start).filter(|at| *at < own);
+    Ok(places.map(change).collect())
 }
 
 /// Outputs of nodes by their id, in the shapes of older systems: each becomes an envelope.

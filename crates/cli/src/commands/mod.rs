@@ -42,7 +42,7 @@ const CONTEXT: &str = "context";
 /// `threadline render`
 pub(crate) fn render(call: &Render) -> Result<(), Failure> {
     let (name, text) = text_of(&call.names, call.file.as_deref(), call.template.as_deref(), "<template>")?;
-    let source = Source { name: &name, text: &text };
+    let source = Source::text(&name, &text);
     let scope = inputs::scope(&call.names, inputs::settings(&call.names.settings)?.iter())?;
     let (template, mut errors) = Template::parse_all(text.as_str(), &Syntax::DEFAULT);
     if !errors.is_empty() {
@@ -66,7 +66,7 @@ pub(crate) fn render(call: &Render) -> Result<(), Failure> {
 pub(crate) fn resolve(call: &Resolve) -> Result<(), Failure> {
     inputs::check_stdin(&call.names, Some(&call.file))?;
     let file = inputs::read_source(&call.file)?;
-    let source = Source { name: file.name(), text: file.text() };
+    let source = Source::of(&file);
     let (mut document, mut errors) = match file.read_document(&Syntax::DEFAULT) {
         Ok(document) => (document, Vec::new()),
         Err(DocumentError::Read(error)) => return Err(inputs::unreadable(&file, &error)),
@@ -131,7 +131,7 @@ pub(crate) fn eval(call: &Eval) -> Result<(), Failure> {
     }
     let (name, text) =
         text_of(&call.names, call.file.as_deref(), call.expression.as_deref(), "<expression>")?;
-    let source = Source { name: &name, text: &text };
+    let source = Source::text(&name, &text);
     let scope = inputs::scope(&call.names, inputs::settings(&call.names.settings)?.iter())?;
     let parsed = Expression::parse(text.as_str(), &Syntax::DEFAULT);
     let expression = parsed.map_err(|error| failed(source, &[error]))?;

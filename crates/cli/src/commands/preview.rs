@@ -17,7 +17,6 @@ use threadline_flow::model::{self, Action, Evaluate, Evaluator, Field, Retry, Se
 use threadline_flow::plan::{LOOP_ROOTS, ListNumber, PAYLOAD, Part, Plan, PlannedStep, StepNumber};
 use threadline_flow::shell::BindError;
 use threadline_lang::diag::excerpt;
-use threadline_lang::source::line_column;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{
     ComputeError, Document, Entry, Error, Explanation, Expression, Origin, Resolution, Scope, Session,
@@ -47,7 +46,7 @@ const WHEN_IT_STARTS: &str = "known when the step starts";
 
 /// `threadline preview`
 pub(crate) fn preview(call: &Preview) -> Result<(), Failure> {
-    let file = inputs::read_source(&call.what.file)?;
+    let file = inputs::read_workflow(&call.what.file)?;
     let Prepared { plan, inputs, .. } = prepare(&file, &call.what)?;
     let project =
         project(call.dir.as_deref())?.allow(plan.workflow.allow.files.iter().map(EcoString::as_str));
@@ -393,7 +392,10 @@ impl<'p> Looking<'p, '_> {
         }
         self.fields.push(Foreseen {
             name: field_of(self.step, Some(origin)),
-            place: line_column(source.text, origin.span.range().start.min(source.text.len())),
+            place: {
+                let (_, line, column) = source.place(origin.span.range().start.min(source.text.len()));
+                (line, column)
+            },
             shown,
             references,
             problems,
@@ -401,7 +403,8 @@ impl<'p> Looking<'p, '_> {
     }
 
     fn known(&self, made: Resolution) -> Known {
-        let place = report::trace_place(self.source(), &made);
+        let (_, line, column) = report::trace_place(self.source(), &made);
+        let place = (line, column);
         let entry = made.first.as_ref().filter(|_| made.root == "context");
         let value = match (made.value, entry.and_then(|entry| self.unknown.get(entry))) {
             (_, Some(why)) => Err(why.clone()),
@@ -432,7 +435,7 @@ impl<'p> Looking<'p, '_> {
 
     fn source(&self) -> Source<'p> {
         let file = &self.plan.workflow.file;
-        Source { name: file.name(), text: file.text() }
+        Source::of(file)
     }
 }
 
@@ -598,12 +601,12 @@ impl Foresight {
                 out.push('\n');
             }
             let start = step.step.origin.span.range().start.min(file.text().len());
-            let (line, column) = line_column(file.text(), start);
+            let (name, line, column) = Source::of(file).place(start);
             let _ = writeln!(
                 out,
                 "{BOLD}{}{BOLD:#}  {DIM}{}:{line}:{column}, step {}{}{DIM:#}",
                 visible(&step.label),
-                file.name(),
+                name,
                 step.number,
                 items::of_first(plan, number, &self.lists)
             );

@@ -43,8 +43,8 @@ const PATIENCE: u32 = 25;
 
 /// `threadline run`
 pub(crate) fn run(call: &Run) -> Result<(), Failure> {
-    let file = inputs::read_source(&call.what.file)?;
-    let text = file.text().to_owned();
+    let file = inputs::read_workflow(&call.what.file)?;
+    let text = file.own_text().to_owned();
     let name = file.name().to_owned();
     let prepared = prepare(&file, &call.what)?;
     let project =
@@ -76,8 +76,8 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
     let set: Result<Vec<_>, _> =
         prepared.set.iter().map(|(path, value)| Ok((path.clone(), store.datum(value)?))).collect();
     let mut files = Vec::new();
-    for (name, file) in prepared.plan.called_files() {
-        files.push((name.into(), store.put_text(file.text()).map_err(|error| of_store(&error))?));
+    for (name, file) in prepared.plan.other_files() {
+        files.push((name, store.put_text(file.own_text()).map_err(|error| of_store(&error))?));
     }
     let started = RunStarted {
         run: id.as_str().into(),
@@ -403,7 +403,7 @@ pub(crate) fn prepare(file: &SourceFile, what: &crate::arguments::What) -> Resul
         }
         Ok(())
     })?;
-    let source = Source { name: file.name(), text: file.text() };
+    let source = Source::of(file);
     let reports: Vec<Report> =
         problems.iter().take(MAX_REPORTS).map(|problem| Report::problem(source, problem)).collect();
     let Some(planned) = planned else { return Err(Failure::NotStarted(reports)) };
@@ -484,7 +484,7 @@ fn imports_of(workflow: &Workflow, given: &[String], reader: &Reader) -> Result<
             cannot_start(&format!("`--import {}={run}`: the run is {status}", import.name))
         }
         ImportError::NeverRan(missing) => {
-            let source = Source { name: workflow.file.name(), text: workflow.file.text() };
+            let source = Source::of(&workflow.file);
             let report = |import: &&Import| {
                 let message = format!("no run of the workflow `{}` has completed", import.workflow);
                 let hints = ["run it first, in this project".to_owned()];

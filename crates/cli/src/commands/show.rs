@@ -1,21 +1,27 @@
-//! `threadline show`: a run again as it was seen, then what its steps left.
+//! `threadline show`: a run again as it was seen, then what its steps left; or what a file is short for.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use anstyle::Style;
 use threadline_engine::event::{Datum, Instance, Output, Status};
 use threadline_engine::replay::output_of;
+use threadline_flow::load;
+use threadline_flow::problem::Problem;
+use threadline_lang::data::yaml;
 use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
 
+use super::check::reports;
 use super::explain::failures::failures;
 use super::history::{History, reader};
 use super::{print, print_styled};
 use crate::arguments::Show;
 use crate::exit::Failure;
+use crate::inputs;
 use crate::progress::Progress;
-use crate::report::first_line;
+use crate::report::{self, first_line};
 use crate::reporter::{How, Reporter};
 use crate::stream;
 use crate::table::Table;
@@ -25,6 +31,9 @@ const PLAIN: Style = Style::new();
 
 /// `threadline show`
 pub(crate) fn show(call: &Show) -> Result<(), Failure> {
+    if call.expanded {
+        return expanded(Path::new(&call.which.run), call.json);
+    }
     let reader = reader(call.which.dir.as_deref())?;
     let history = History::open(&reader, &call.which.run)?;
     if call.failed {
@@ -55,6 +64,24 @@ pub(crate) fn show(call: &Show) -> Result<(), Failure> {
     let ways = super::graph::ways(&history)?;
     let ways = ways.map_or(String::new(), |ways| format!("{ways}\n"));
     print_styled(&format!("{failures}\n{ways}{}", envelopes(&history, &left)))
+}
+
+/// What a file is short for.
+fn expanded(path: &Path, json: bool) -> Result<(), Failure> {
+    let file = inputs::read_workflow(path)?;
+    let (tree, problems) = load::expanded(&file);
+    let sound = !problems.iter().any(Problem::is_error);
+    let reports = reports(&file, &problems);
+    let Some(tree) = tree.filter(|_| sound) else { return Err(Failure::Failed(reports)) };
+    report::print_all(&reports);
+    let mut out = String::new();
+    if json {
+        out = tree.value.to_json(JsonStyle::Compact);
+        out.push('\n');
+    } else {
+        yaml::write(&tree.value, &mut out);
+    }
+    print(&out)
 }
 
 /// What the executions of one step left.

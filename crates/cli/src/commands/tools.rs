@@ -42,7 +42,7 @@ struct Found<'p> {
 
 /// `threadline tools`
 pub(crate) fn tools(call: &Tools) -> Result<(), Failure> {
-    let file = inputs::read_source(&call.what.file)?;
+    let file = inputs::read_workflow(&call.what.file)?;
     let Prepared { plan, inputs, .. } = prepare(&file, &call.what)?;
     let (server, tool) = match call.name.as_deref().map(|name| name.split_once('.').ok_or(name)) {
         None => (None, None),
@@ -50,7 +50,7 @@ pub(crate) fn tools(call: &Tools) -> Result<(), Failure> {
         Some(Ok((server, tool))) => (Some(server), Some(tool)),
     };
     let wanted = wanted(&plan, server)?;
-    let source = Source { name: file.name(), text: file.text() };
+    let source = Source::of(&file);
     let project = project(call.dir.as_deref())?;
     let scope = run_scope(&plan, inputs, payload(&call.what, &plan.workflow)?);
     let (found, mut problems) = listings(&plan, &wanted, &project, &scope);

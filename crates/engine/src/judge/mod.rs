@@ -17,7 +17,7 @@ use threadline_lang::{Document, Entry, Envelope, Error, Expression, Scope, Sessi
 pub use ask::Question;
 pub use convergence::{Converging, verdict as convergence};
 
-use crate::evaluate::FieldErrors;
+use crate::evaluate::{self, FieldErrors};
 use crate::event::{ERROR, LoopReason};
 use crate::hash::Hash;
 use crate::view::StateView;
@@ -120,6 +120,26 @@ pub struct Judged<'j> {
     pub state: &'j StateView,
 }
 
+/// What a state may read while it is judged: its own values too. Where one of those has none, the verdict that it is.
+pub fn scope_of(
+    plan: &Plan,
+    step: StepNumber,
+    scope: &Scope,
+    session: &mut Session<'_>,
+) -> (Scope, Option<Verdict>) {
+    match evaluate::with_params(&plan.steps[step as usize].step, scope, session) {
+        Ok(scope) => (scope, None),
+        Err(errors) => (scope.clone(), Some(unresolved(plan, &errors))),
+    }
+}
+
+/// The verdict on fields without a value.
+fn unresolved(plan: &Plan, errors: &FieldErrors) -> Verdict {
+    let text = plan.workflow.file.text();
+    let why: Vec<String> = errors.iter().map(|error| error.problem(text).message).collect();
+    Verdict::error(why.join("; "))
+}
+
 impl Judged<'_> {
     fn step(&self) -> &Step {
         &self.plan.steps[self.step as usize].step
@@ -182,9 +202,7 @@ impl Judged<'_> {
 
     /// Why fields have no value.
     fn unresolved(&self, errors: &FieldErrors) -> Verdict {
-        let text = self.plan.workflow.file.text();
-        let why: Vec<String> = errors.iter().map(|error| error.problem(text).message).collect();
-        Verdict::error(why.join("; "))
+        unresolved(self.plan, errors)
     }
 
     /// Where a verdict leads, and why when that is nowhere.

@@ -7,11 +7,12 @@ mod other_versions;
 mod schema;
 mod table;
 
-pub use other_versions::{Elsewhere, elsewhere, other_root};
+pub use other_versions::{Elsewhere, elsewhere, other_root, other_word};
 pub use schema::schema;
 pub(crate) use table::{
-    AGENT, ALLOW, CAPTURED_OUTPUT, COMPUTED, EDGE, EDGE_CONFIG, ERROR_POLICY, EVALUATE, HTTP, INPUT, MAP,
-    NODE, PHASE, RETRY, ROUTE, SERVER, SHELL_TOOL, SOURCE, STATE, STEP, TRIGGER, TRIGGER_CONFIG, WRITE_FILE,
+    AGENT, ALLOW, CAPTURED_OUTPUT, COMPUTED, CONSTRAINT, EDGE, EDGE_CONFIG, ERROR_POLICY, EVALUATE, FRAGMENT, HTTP,
+    INPUT, MAP, NODE, PHASE, RETRY, ROUTE, SERVER, SHELL_TOOL, SOURCE, STATE, STEP, TRIGGER, TRIGGER_CONFIG, UNTIL,
+    WRITE_FILE,
 };
 pub use table::{ALL, WORKFLOW};
 
@@ -196,16 +197,24 @@ impl Object {
     pub fn key(&self, name: &str) -> Option<&'static Key> {
         let spelt = |key: &&'static Key| key.name == name || key.also.contains(&name);
         let pattern = |key: &&'static Key| key.prefix().is_some_and(|prefix| name.starts_with(prefix));
-        self.all_keys().find(spelt).or_else(|| self.keys.iter().find(pattern))
+        // A key of another system is not taken for a verdict.
+        let found = self.all_keys().find(spelt);
+        found.or_else(|| self.all_keys().find(pattern).filter(|_| self.elsewhere(name).is_none()))
+    }
+
+    /// What is known of a key that it does not have.
+    pub fn elsewhere(&self, name: &str) -> Option<Elsewhere> {
+        let of_base = || self.base.as_ref().and_then(|base| base.object.elsewhere(name));
+        elsewhere(self.name, name).or_else(of_base)
     }
 
     /// Its keys, and those it has of another object.
-    pub fn all_keys(&self) -> impl Iterator<Item = &'static Key> {
+    pub fn all_keys(&self) -> Box<dyn Iterator<Item = &'static Key> + '_> {
         let base = self
             .base
             .iter()
-            .flat_map(|base| base.object.keys.iter().filter(|key| !base.without.contains(&key.name)));
-        self.keys.iter().chain(base)
+            .flat_map(|base| base.object.all_keys().filter(|key| !base.without.contains(&key.name)));
+        Box::new(self.keys.iter().chain(base))
     }
 
     /// The key of a name that code knows to be in the table.
@@ -214,7 +223,7 @@ impl Object {
     }
 
     /// Every name that can stand in it.
-    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.all_keys().flat_map(|key| std::iter::once(key.name).chain(key.also.iter().copied()))
     }
 }

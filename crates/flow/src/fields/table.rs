@@ -65,6 +65,9 @@ pub static ALL: &[&Object] = &[
     &TRIGGER,
     &TRIGGER_CONFIG,
     &STATE,
+    &FRAGMENT,
+    &CONSTRAINT,
+    &UNTIL,
     &EVALUATE,
     &ROUTE,
     &NODE,
@@ -188,6 +191,45 @@ pub static WORKFLOW: Object = Object {
         )
         .default("false"),
         key("finally", Kind::Steps, "steps that run at the end, whatever happened"),
+        key(
+            "from",
+            TEXT,
+            "the file of another workflow, relative to this one: all its keys hold here too, unless this file says \
+             otherwise. Objects are merged key by key, and null takes a key away",
+        ),
+        key("import", Kind::Either(&[TEXT, Kind::List(&TEXT)]), "files, relative to this one, whose `fragments` are known here"),
+        key("fragments", Kind::Map(&Kind::Object(&FRAGMENT)), "parts of states, by names that states are made of them by"),
+        key(
+            "paradigm",
+            Kind::Fixed(Form::OneOf(&[
+                choice("goal", "`check` and `fix` until the check is content"),
+                choice("convergence", "`check` gives a number that `using` brings `toward` a target"),
+                choice("invariants", "`constraints` that must hold, each with its fix"),
+                choice("imperative", "`steps` again and again, `until` something holds"),
+                choice("fsm", "`states`, in full"),
+            ])),
+            "which short form of a loop this is; its keys say so when it is left out",
+        ),
+        key("goal", TEXT, "what a loop is to reach, in words: it does `fix` until `check` is content"),
+        key("tools", Kind::List(&ACTION), "of `goal`: what checks and what fixes, in place of `check` and `fix`"),
+        key("check", ACTION, "of `goal`: a command that says whether it is reached. Of `convergence`: one that prints a number"),
+        key("fix", ACTION, "of `goal`: what is done when it is not reached"),
+        key(
+            "evaluate",
+            Kind::Either(&[Kind::Fixed(Form::OneOf(EVALUATORS)), Kind::Object(&EVALUATE)]),
+            "of `goal`: what the verdict on its check is made of",
+        )
+        .also(&["evaluator"]),
+        key("toward", Kind::Value, "of `convergence`: the number that is to be reached"),
+        key("using", ACTION, "of `convergence`: what is done to come nearer"),
+        key("tolerance", Kind::Value, "of `convergence`: so far from it is near enough"),
+        key("direction", TEXT, "of `convergence`: which way the number is to go"),
+        key("constraints", Kind::List(&Kind::Object(&CONSTRAINT)), "of `invariants`: what must hold, checked one after the other"),
+        key(
+            "until",
+            Kind::Either(&[Kind::Shell, Kind::Object(&UNTIL)]),
+            "of `imperative`: what ends it, looked at when all `steps` are done; otherwise they begin again",
+        ),
         key(
             "imports",
             Kind::Map(&Kind::Fixed(Form::Text)),
@@ -355,6 +397,63 @@ pub(crate) static STEP: Object = Object {
     base: None,
 };
 
+/// What a state of a short form does: a command, or the keys of a state.
+const ACTION: Kind = Kind::Either(&[Kind::Shell, Kind::Object(&STATE)]);
+
+/// A part of states.
+pub(crate) static FRAGMENT: Object = Object {
+    name: "fragment",
+    title: "a fragment",
+    doc: "keys of a state, for states that are made of it; what they say themselves comes first",
+    keys: &[
+        key("description", TEXT, "what it is for"),
+        key(
+            "parameters",
+            Kind::Map(&Kind::Object(&INPUT)),
+            "what a state gives with `with`; the fragment reads it as `${param.NAME}`",
+        ),
+    ],
+    base: Some(Base { object: &STATE, without: &["fragment", "with", "param"] }),
+};
+
+/// Something that must hold.
+pub(crate) static CONSTRAINT: Object = Object {
+    name: "constraint",
+    title: "a constraint",
+    doc: "something that must hold: its states are `check_NAME` and `fix_NAME`",
+    keys: &[
+        key("name", Kind::Fixed(Form::Name), "a name for its states").required(),
+        key("description", TEXT, "what it is for"),
+        key("check", ACTION, "a command that says whether it holds").required(),
+        key("fix", ACTION, "what is done when it does not").required(),
+        key(
+            "evaluate",
+            Kind::Either(&[Kind::Fixed(Form::OneOf(EVALUATORS)), Kind::Object(&EVALUATE)]),
+            "what the verdict on its check is made of",
+        )
+        .also(&["evaluator"]),
+    ],
+    base: None,
+};
+
+/// What ends the steps of a loop.
+pub(crate) static UNTIL: Object = Object {
+    name: "until",
+    title: "the end of a loop",
+    doc: "what is looked at when all steps are done; a text is its `check`",
+    keys: &[
+        key("check", ACTION, "a command that says whether it is over").required(),
+        key("passes", BOOL, "whether it is over when the check is content, or when it is not").default("true"),
+        key(
+            "evaluate",
+            Kind::Either(&[Kind::Fixed(Form::OneOf(EVALUATORS)), Kind::Object(&EVALUATE)]),
+            "what the verdict on the check is made of",
+        )
+        .also(&["evaluator"]),
+    ],
+    base: None,
+};
+
 /// A step of a loop.
 pub(crate) static STATE: Object = Object {
     name: "state",
@@ -373,6 +472,20 @@ pub(crate) static STATE: Object = Object {
             "what `action` is",
         )
         .default("shell"),
+        key("fragment", TEXT, "the fragment that it is made of; its own keys come first"),
+        key(
+            "with",
+            Kind::Map(&Kind::Value),
+            "what the fragment is given, by the names of its `parameters`; or the other workflow, by those of its \
+             `inputs`",
+        )
+        .on(&[Workflow]),
+        key("param", Kind::Map(&Kind::Value), "values that only this state reads, as `${param.NAME}`"),
+        key(
+            "loop",
+            TEXT,
+            "the file of another loop, as `workflow`; a name alone is the file `NAME.yaml` beside this one",
+        ),
         key(
             "evaluate",
             Kind::Either(&[Kind::Fixed(Form::OneOf(EVALUATORS)), Kind::Object(&EVALUATE)]),
@@ -433,6 +546,7 @@ pub(crate) static STATE: Object = Object {
             "continue_on_error",
             "expect",
             "strict_shell",
+            "with",
         ],
     }),
 };

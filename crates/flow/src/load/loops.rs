@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use ecow::EcoString;
-use threadline_lang::Type;
 use threadline_lang::diag::Span;
+use threadline_lang::{Document, Type};
 
 use super::Steps;
 use super::read::{Fields, Found, Loader, Place, head};
@@ -103,13 +103,28 @@ impl Loader {
             Setting::Fixed(count) => Some(count),
             Setting::Dynamic(_) => None,
         });
+        let params = self.params(&fields);
         let mut step = self.step_with(&fields, origin, action);
-        step.state = Some(Box::new(State { name, evaluate, routes, terminal, max_retries }));
+        step.state = Some(Box::new(State { name, evaluate, routes, terminal, max_retries, params }));
         // What cannot be read is no ground to say anything of the rest.
         if self.problems.len() == problems {
             self.check_state(&fields, &step);
         }
         Some(Arc::new(step))
+    }
+
+    /// The values that only this state reads.
+    fn params(&mut self, fields: &Fields<'_>) -> Vec<(EcoString, Field<Document>)> {
+        let Some(place) = self.map(fields, "param") else { return Vec::new() };
+        let mut params = Vec::new();
+        for (name, entry, at) in place.entries() {
+            if self.check_name(name, entry.key_span)
+                && let Some(document) = self.document(&at)
+            {
+                params.push((name.into(), document));
+            }
+        }
+        params
     }
 
     /// What a state does: one of the actions of a step, `action`, or nothing.

@@ -4,6 +4,7 @@
 
 mod call;
 mod evaluate;
+mod expand;
 mod graph;
 mod http;
 mod loops;
@@ -18,12 +19,13 @@ use std::sync::Arc;
 use ecow::EcoString;
 use threadline_lang::data::{Sink, Style};
 use threadline_lang::diag::Span;
-use threadline_lang::{Document, DocumentError, Origin, Syntax, Template, Type, Undefined};
+use threadline_lang::{Document, DocumentError, Origin, Syntax, Template, Undefined};
 
 use crate::checks::Check;
 use crate::fields::{self, AGENT, ALLOW, COMPUTED, INPUT, WORKFLOW};
 use crate::model::{Agent, Allow, Computed, Context, ContextEntry, Field, Import, Input, Shape, Workflow};
 use crate::problem::{self, Problem, in_order};
+pub use expand::named_parts;
 use read::{Fields, Loader, Place, head, shown, span_of};
 use threadline_lang::source::{Node, SourceFile};
 
@@ -37,9 +39,24 @@ pub fn load(file: SourceFile) -> (Option<Workflow>, Vec<Problem>) {
         Ok(root) => root,
         Err(error) => return (None, vec![unreadable(&file, &error)]),
     };
+    let (root, problems) = expand::expand(&file, root);
     let mut loader = Loader { file, syntax: Syntax::DEFAULT, problems: Vec::new() };
+    for problem in problems {
+        loader.problem(problem);
+    }
     let workflow = loader.workflow(&root);
     (workflow, in_order(loader.problems))
+}
+
+/// The tree of a file in which nothing is short for something else.
+pub fn expanded(file: &SourceFile) -> (Option<Node>, Vec<Problem>) {
+    match file.read_tree(&Syntax::DEFAULT.limits) {
+        Ok(root) => {
+            let (root, problems) = expand::expand(file, root);
+            (Some(root), problems)
+        }
+        Err(error) => (None, vec![unreadable(file, &error)]),
+    }
 }
 
 fn unreadable(file: &SourceFile, error: &threadline_lang::data::ReadError) -> Problem {
@@ -268,15 +285,7 @@ impl Loader {
     }
 
     fn input(&mut self, fields: &Fields<'_>, input: &mut Input) {
-        input.kind = self.choice(fields, "type").and_then(|name| match name {
-            "text" => Some(Type::Text),
-            "int" => Some(Type::Int),
-            "number" => Some(Type::Float),
-            "bool" => Some(Type::Bool),
-            "list" => Some(Type::List),
-            "object" => Some(Type::Object),
-            _ => None,
-        });
+        input.kind = self.choice(fields, "type").and_then(Input::type_of);
         input.default = fields.get("default").map(|place| place.node.value.clone());
         input.required = self.given_bool(fields, "required").unwrap_or(input.default.is_none());
         input.description = self.text(fields, "description");

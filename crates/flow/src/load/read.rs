@@ -9,7 +9,7 @@ use threadline_lang::diag::{Span, nearest};
 use threadline_lang::{Document, DocumentError, Expression, Origin, Syntax, Template, Type, Value};
 
 use crate::checks::Check;
-use crate::fields::{ActionName, Choice, Elsewhere, Form, Key, Object, elsewhere};
+use crate::fields::{ActionName, Choice, Elsewhere, Form, Key, Object, other_word};
 use crate::forms;
 use crate::model::{Field, Setting, Variable};
 use crate::problem::{self, Problem};
@@ -106,8 +106,10 @@ impl<'n> Fields<'n> {
 impl Loader {
     /// Notes a problem. The first byte of something stands for its first character.
     pub(super) fn problem(&mut self, mut problem: Problem) {
-        let end = self.file.text().ceil_char_boundary(problem.span.range().end);
-        problem.span = Span::new(problem.span.range().start, end);
+        if problem.file.is_none() {
+            let end = self.file.text().ceil_char_boundary(problem.span.range().end);
+            problem.span = Span::new(problem.span.range().start, end);
+        }
         self.problems.push(problem);
     }
 
@@ -236,9 +238,9 @@ impl Loader {
             let near = nearest(&text, choices.iter().flat_map(Choice::spellings));
             let message = format!("`{name}` takes {expected}, not `{text}`");
             let problem = Check::UnknownChoice.at(place.node.span, message);
-            self.problem(match near {
+            self.problem(match near.filter(|_| other_word(name, &text).is_none()) {
                 Some(near) => problem.hint(format!("did you mean `{near}`")),
-                None => problem,
+                None => other_word(name, &text).into_iter().fold(problem, Problem::hint),
             });
         }
         found.map(|choice| choice.name)
@@ -525,7 +527,7 @@ pub(super) fn shown(value: &Value) -> String {
 }
 
 pub(super) fn unknown_key(object: &'static Object, key: &str, span: Span) -> Problem {
-    match elsewhere(object.name, key) {
+    match object.elsewhere(key) {
         Some(Elsewhere::Old(instead)) => {
             Check::OldKey.at(span, format!("{} has no `{key}` here", object.title)).hint(instead)
         }

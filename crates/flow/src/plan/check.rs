@@ -50,6 +50,7 @@ pub(super) fn check(plan: &mut Plan, called: &Called) -> Vec<Problem> {
         of_aggregates: false,
         of_elements: false,
         loop_graph: None,
+        of_params: false,
     };
     let states = checker.states();
     checker.declared_names();
@@ -104,6 +105,8 @@ pub(super) struct Checker<'p> {
     pub(super) of_elements: bool,
     /// The states of a loop, when every one that is led to is known.
     pub(super) loop_graph: Option<super::states::Graph>,
+    /// Whether what a state's own values are made of is looked at.
+    pub(super) of_params: bool,
 }
 
 /// What was found out about a step.
@@ -388,6 +391,7 @@ impl Checker<'_> {
         let reader =
             Reader { step: Some(number), scope: self.names.of(planned.list), is_when: false, judges: None };
         let mut reads = Vec::new();
+        self.params(reader, &step, &mut reads);
         if let Some(when) = &step.when {
             self.field(Reader { is_when: true, ..reader }, Readable::Condition(when), &mut reads);
         }
@@ -544,10 +548,11 @@ impl Checker<'_> {
 
     /// The scope of a reader; with the step before where that is read.
     pub(super) fn scope(&self, reader: Reader, uses_prev: bool) -> Scope {
-        match self.prev(reader).filter(|_| uses_prev) {
+        let scope = match self.prev(reader).filter(|_| uses_prev) {
             Some(shape) => self.names.with_prev(reader.scope, shape),
             None => self.names.scopes[reader.scope].scope.clone(),
-        }
+        };
+        self.with_params(reader, scope)
     }
 
     fn language_errors(&mut self, field: Readable<'_>, scope: &Scope, handled: &[Handled]) {
@@ -659,6 +664,7 @@ impl Checker<'_> {
             {
                 return self.reads_phase(reader, span, root, reference, reads);
             }
+            ("param", _) if self.is_loop() => return self.reads_param(reader, span),
             (root @ ("state" | "loop" | "result"), _) if self.is_loop() => {
                 reads.push(Read::State);
                 return self.reads_state(reader, span, root, reference);

@@ -57,6 +57,9 @@ impl Checker<'_> {
         let workflow = &self.plan.workflow;
         let roots = |name: &str| self.is_root(name) || self.names.find(reader.scope, name).is_some();
         let literal = |name: &str| {
+            if let Some(param) = name.strip_prefix("param.") {
+                return self.literal_param(reader, param);
+            }
             let entries = workflow.context.as_ref().map(|context| &context.entries)?;
             entries.iter().find(|entry| entry.name == name)?.literal.clone()
         };

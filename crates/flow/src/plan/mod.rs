@@ -11,6 +11,7 @@ mod mapreduce;
 mod names;
 mod number;
 mod order;
+mod params;
 mod set;
 mod states;
 
@@ -37,7 +38,7 @@ pub const PAYLOAD: &str = "trigger";
 pub const MAP_REDUCE_ROOTS: [&str; 6] = ["agent", "aggregates", "map", "merge", "reduce", "setup"];
 
 /// The roots that only a loop has: elsewhere an id may be called so.
-pub const LOOP_ROOTS: [&str; 3] = ["loop", "result", "state"];
+pub const LOOP_ROOTS: [&str; 4] = ["loop", "param", "result", "state"];
 
 /// Makes the plan of a workflow and checks every name it reads. Without a plan there is at least one error. What it
 /// calls is not looked for: that is [`crate::files`].
@@ -270,16 +271,21 @@ impl Plan {
         own.flat_map(|step| step.id.iter().chain(&step.capture)).map(|name| &name.of).collect()
     }
 
-    /// The files of all workflows that it calls, and that those call, each once.
-    pub fn called_files(&self) -> BTreeMap<&str, &SourceFile> {
+    /// The files beside its own that it is made of, each once: those that it is put together with, those of all
+    /// workflows that it calls, and so on for each of them.
+    pub fn other_files(&self) -> BTreeMap<EcoString, SourceFile> {
         let mut files = BTreeMap::new();
+        let parts = |of: &SourceFile| of.parts().map(|part| (EcoString::from(part.name()), part)).collect();
+        let mut found: Vec<(EcoString, SourceFile)> = parts(&self.workflow.file);
         let mut open: Vec<&Plan> = self.steps.iter().filter_map(|step| step.calls.as_deref()).collect();
         while let Some(plan) = open.pop() {
             let file = &plan.workflow.file;
-            if files.insert(file.name(), file).is_none() {
+            if files.insert(EcoString::from(file.name()), file.clone()).is_none() {
+                found.extend(parts(file));
                 open.extend(plan.steps.iter().filter_map(|step| step.calls.as_deref()));
             }
         }
+        files.extend(found);
         files
     }
 

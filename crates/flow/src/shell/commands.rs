@@ -1006,7 +1006,7 @@ impl Reader<'_> {
 
     // ---- code from context -----------------------------------------------------------------------------
 
-    /// At a word that is a `context` reference to a literal of the file, where a command begins: asks for it.
+    /// At a word that is a `context` or `param` reference to a literal of the file, where a command begins: asks for it.
     fn pastes_code(&mut self) -> bool {
         if !self.starts_with("${") || self.pastes.iter().any(|paste| paste.range.contains(&self.pos)) {
             return false;
@@ -1021,7 +1021,9 @@ impl Reader<'_> {
         let alone = self.at(end).is_none_or(|byte| b" \t\n;&|<>)".contains(&byte));
         let [read] = &reference.references()[..] else { return false };
         let whole = reference.text().trim_start_matches("${").trim_end_matches('}').trim() == read.path;
-        let (Some(name), true, true) = (read.path.strip_prefix("context."), alone, whole) else {
+        // A value of the state's own is named with its root.
+        let own = Some(read.path.as_str()).filter(|path| path.starts_with("param."));
+        let (Some(name), true, true) = (read.path.strip_prefix("context.").or(own), alone, whole) else {
             return false;
         };
         if reference.binding().is_some() || end > self.end {

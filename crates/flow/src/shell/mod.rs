@@ -83,7 +83,8 @@ pub struct Setting<'a> {
     pub known: &'a [EcoString],
     /// The names that `env:` sets for this step: they are the shell's.
     pub environment: &'a [EcoString],
-    /// The text of `context.NAME` when it is a literal of this file: it may stand as code where a command begins.
+    /// The text of `context.NAME`, asked for as `NAME`, or of `param.NAME`, asked for as that, when it is a literal of
+    /// this file: it may stand as code where a command begins.
     pub literal: &'a dyn Fn(&str) -> Option<EcoString>,
 }
 

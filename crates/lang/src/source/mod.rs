@@ -2,6 +2,9 @@
 //!
 //! A source never opens anything: it is made of a name and the bytes that somebody read. It knows where its
 //! lines begin and can be read as a value or as a tree that keeps the place of every key and value.
+//!
+//! A file that is put together of several has their texts behind its own, so that one span says both the file and the
+//! place in it.
 
 mod place;
 mod tree;
@@ -24,8 +27,42 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceFile {
     name: Arc<str>,
+    /// Its own text, and behind it those of its parts.
     text: Arc<str>,
     format: Format,
+    parts: Arc<[Part]>,
+    lacking: Arc<[Lacking]>,
+}
+
+/// A file that another is put together with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Part {
+    name: Arc<str>,
+    format: Format,
+    /// Where its text begins.
+    start: usize,
+}
+
+/// A file that another names as a part of itself, and that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lacking {
+    /// Its name.
+    pub name: String,
+    /// What happened, in words.
+    pub message: String,
+    /// What to do about it.
+    pub hints: Vec<String>,
+}
+
+/// The file that a byte belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Placed<'f> {
+    /// Its name.
+    pub name: &'f str,
+    /// Its text alone.
+    pub text: &'f str,
+    /// Where that begins among the texts of all parts.
+    pub start: usize,
 }
 
 /// Why bytes are no source.
@@ -49,12 +86,51 @@ impl SourceFile {
     pub fn new(name: &str, bytes: Vec<u8>) -> Result<Self, SourceError> {
         let text = text(name, bytes)?;
         let format = format_of_name(name).unwrap_or_else(|| format_of_text(&text));
-        Ok(Self { name: name.into(), text: text.into(), format })
+        Ok(Self::with_format(name, &text, format))
     }
 
     /// A text of a known format.
     pub fn with_format(name: &str, text: &str, format: Format) -> Self {
-        Self { name: name.into(), text: text.into(), format }
+        Self { name: name.into(), text: text.into(), format, parts: Arc::default(), lacking: Arc::default() }
+    }
+
+    /// The file put together with others, whose texts stand behind its own; and those that could not be read.
+    #[must_use]
+    pub fn with_parts(&self, parts: &[Self], lacking: Vec<Lacking>) -> Self {
+        let mut text = self.own_text().to_owned();
+        let mut placed = Vec::with_capacity(parts.len());
+        for part in parts {
+            text.push('\n');
+            placed.push(Part { name: Arc::clone(&part.name), format: part.format, start: text.len() });
+            text.push_str(part.own_text());
+        }
+        Self { text: text.into(), parts: placed.into(), lacking: lacking.into(), ..self.clone() }
+    }
+
+    /// The files that it is put together with, each alone.
+    pub fn parts(&self) -> impl Iterator<Item = Self> {
+        self.parts.iter().map(|part| Self::with_format(&part.name, self.placed(part.start).text, part.format))
+    }
+
+    /// Why a part could not be read.
+    pub fn lacking(&self, name: &str) -> Option<&Lacking> {
+        self.lacking.iter().find(|lacking| lacking.name == name)
+    }
+
+    /// Its text without those of its parts.
+    pub fn own_text(&self) -> &str {
+        self.placed(0).text
+    }
+
+    /// The file that a byte belongs to. Past the end is the last.
+    pub fn placed(&self, offset: usize) -> Placed<'_> {
+        let at = self.parts.partition_point(|part| part.start <= offset);
+        let end = self.parts.get(at).map_or(self.text.len(), |next| next.start - 1);
+        let (name, start) = match at.checked_sub(1).map(|at| &self.parts[at]) {
+            Some(part) => (&part.name, part.start),
+            None => (&self.name, 0),
+        };
+        Placed { name, text: &self.text[start..end], start }
     }
 
     /// The name as the caller gave it.
@@ -62,7 +138,7 @@ impl SourceFile {
         &self.name
     }
 
-    /// The whole text.
+    /// The whole text, with those of its parts: what spans are about.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -72,24 +148,31 @@ impl SourceFile {
         self.format
     }
 
-    /// The line and the column of a byte, as [`line_column`] counts them.
+    /// The line and the column of a byte in the file that it belongs to, as [`line_column`] counts them.
     pub fn line_column(&self, offset: usize) -> (usize, usize) {
-        line_column(&self.text, offset)
+        let placed = self.placed(offset);
+        line_column(placed.text, offset.saturating_sub(placed.start))
     }
 
     /// Reads it as a value.
     pub fn read_value(&self, limits: &Limits) -> Result<Value, ReadError> {
-        data::read_value(&self.text, self.format, limits)
+        data::read_value(self.own_text(), self.format, limits)
     }
 
     /// Reads it as a document, the templates in it compiled.
     pub fn read_document(&self, syntax: &Syntax) -> Result<Document, DocumentError> {
-        Document::read(&self.text, self.format, syntax)
+        Document::read(self.own_text(), self.format, syntax)
     }
 
     /// Reads it as a tree that knows where everything stands.
     pub fn read_tree(&self, limits: &Limits) -> Result<Node, ReadError> {
-        tree::read(&self.text, self.format, limits)
+        tree::read(self.own_text(), self.format, limits, 0)
+    }
+
+    /// Reads one of its parts as a tree; its places are those of the whole text, those of an error of the part alone.
+    pub fn read_part(&self, name: &str, limits: &Limits) -> Option<Result<Node, ReadError>> {
+        let part = self.parts.iter().find(|part| &*part.name == name)?;
+        Some(tree::read(self.placed(part.start).text, part.format, limits, part.start))
     }
 }
 

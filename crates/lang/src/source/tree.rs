@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use ecow::EcoString;
+
 use crate::data::{self, Format, KeyTables, ReadError, ReadErrorKind, Sink, Style};
 use crate::diag::Span;
 use crate::limits::Limits;
@@ -135,14 +137,48 @@ impl Node {
     }
 }
 
-/// Reads a text as a tree.
-pub(super) fn read(text: &str, format: Format, limits: &Limits) -> Result<Node, ReadError> {
-    let mut sink = TreeSink::default();
+/// Reads a text that stands behind others as a tree: its places are counted from `base`, those of an error from the
+/// beginning of the text.
+pub(super) fn read(text: &str, format: Format, limits: &Limits, base: usize) -> Result<Node, ReadError> {
+    let base = Span::new(base, base).start;
+    let mut sink = TreeSink { base, ..TreeSink::default() };
     data::read(text, format, limits, &mut sink)?;
-    Ok(sink.nodes.pop().unwrap_or_else(|| Node::leaf(Value::NULL, None, Span::default())))
+    let nothing = Node::leaf(Value::NULL, None, Span { start: base, end: base });
+    Ok(sink.nodes.pop().unwrap_or(nothing))
+}
+
+impl Entry {
+    /// An entry that nobody wrote, for something that stands in a file.
+    pub fn made(key_span: Span, node: Node) -> Self {
+        Self { key_span, key_style: Style::Plain, node }
+    }
 }
 
 impl Node {
+    /// A text that nobody wrote, for something that stands in a file.
+    pub fn made_text(text: &str, span: Span) -> Self {
+        Self::leaf(text.into(), Some(Style::Plain), span)
+    }
+
+    /// Null, for something that stands in a file.
+    pub fn made_null(span: Span) -> Self {
+        Self::leaf(Value::NULL, None, span)
+    }
+
+    /// A list of nodes, for something that stands in a file.
+    pub fn made_list(items: Vec<Self>, span: Span) -> Result<Self, Oversized> {
+        let value = Value::list(items.iter().map(|item| item.value.clone()).collect())?;
+        Ok(Self { span, style: None, value, children: Children::Items(items.into()) })
+    }
+
+    /// An object of entries, no key twice, for something that stands in a file.
+    pub fn made_object(entries: Vec<(EcoString, Entry)>, span: Span) -> Result<Self, Oversized> {
+        let values = entries.iter().map(|(key, entry)| (key.clone(), entry.node.value.clone()));
+        let value = Value::object(values)?;
+        let entries = entries.into_iter().map(|(_, entry)| entry).collect();
+        Ok(Self { span, style: None, value, children: Children::Entries(entries) })
+    }
+
     fn leaf(value: Value, style: Option<Style>, span: Span) -> Self {
         Self { span, style, value, children: Children::None }
     }
@@ -151,6 +187,8 @@ impl Node {
 /// Builds a tree from events.
 #[derive(Default)]
 struct TreeSink {
+    /// Where the text begins among those that it stands behind.
+    base: u32,
     /// The nodes of all open containers, the outermost first.
     nodes: Vec<Node>,
     /// Where the keys of all open objects stand.
@@ -169,7 +207,12 @@ struct Open {
 }
 
 impl TreeSink {
+    fn placed(&self, span: Span) -> Span {
+        Span { start: span.start.saturating_add(self.base), end: span.end.saturating_add(self.base) }
+    }
+
     fn push(&mut self, node: Node) {
+        let node = Node { span: self.placed(node.span), ..node };
         if let Some(id) = self.anchor.take() {
             if self.kept.len() <= id {
                 self.kept.resize_with(id + 1, || None);
@@ -192,7 +235,8 @@ impl TreeSink {
         let Some(open) = self.open.pop() else { return Ok(()) };
         let nodes = self.nodes.split_off(open.first_node);
         // A YAML block has no bracket at its end: it ends where its last value does.
-        let end = if end.start == end.end { nodes.last().map_or(end, |node| node.span) } else { end };
+        let of_last = |node: &Node| Span { start: node.span.start - self.base, end: node.span.end - self.base };
+        let end = if end.start == end.end { nodes.last().map_or(end, of_last) } else { end };
         let span = open.span.to(end);
         let (value, children) = build(nodes, self.keys.split_off(open.first_key))
             .map_err(|Oversized(limit)| ReadError::new(ReadErrorKind::Limit(limit), span))?;
@@ -227,7 +271,7 @@ impl Sink for TreeSink {
 
     fn key(&mut self, key: &str, style: Style, span: Span) -> Result<(), ReadError> {
         self.tables.key(key, span);
-        self.keys.push((span, style));
+        self.keys.push((self.placed(span), style));
         Ok(())
     }
 

@@ -14,7 +14,6 @@ use threadline_flow::model::{self, Action, Setting, Step};
 use threadline_flow::plan::PlannedStep;
 use threadline_flow::problem::Problem;
 use threadline_flow::shell::{Argument, Bound};
-use threadline_lang::source::line_column;
 use threadline_lang::{Explanation, Origin, Resolution, Value};
 
 use super::super::history::{History, of_journal};
@@ -286,7 +285,8 @@ impl Fields<'_, '_> {
     }
 
     fn line_column(&self, origin: &Origin) -> (usize, usize) {
-        line_column(self.history.source().text, origin.span.range().start)
+        let (_, line, column) = self.history.source().place(origin.span.range().start);
+        (line, column)
     }
 
     fn results(&mut self, look: &Look) {
@@ -470,7 +470,8 @@ impl Fields<'_, '_> {
                 self.add(&name, resolution.origin.as_ref(), Shown::Nothing);
                 self.told.len() - 1
             });
-            let place = report::trace_place(self.history.source(), &resolution);
+            let (_, line, column) = report::trace_place(self.history.source(), &resolution);
+            let place = (line, column);
             let maker = seen.maker(&resolution);
             self.told[at].references.push(Referenced { resolution, place, maker });
         }

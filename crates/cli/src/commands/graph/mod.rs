@@ -85,7 +85,7 @@ enum Picture {
 fn picture(call: &Graph) -> Result<Picture, Failure> {
     let path = Path::new(&call.what);
     if call.what == "-" || path.is_file() {
-        let file = inputs::read_source(path)?;
+        let file = inputs::read_workflow(path)?;
         let (planned, problems) = planned(&file);
         let planned = planned.ok_or_else(|| Failure::NotStarted(reports(&file, &problems)))?;
         return Ok(match planned.states {

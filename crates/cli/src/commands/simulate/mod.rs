@@ -39,7 +39,7 @@ pub(super) struct Rehearsed<'p> {
 
 /// `threadline simulate`
 pub(crate) fn simulate(call: &Simulate) -> Result<(), Failure> {
-    let file = inputs::read_source(&call.what.file)?;
+    let file = inputs::read_workflow(&call.what.file)?;
     let Prepared { plan, inputs, .. } = prepare(&file, &call.what)?;
     if plan.states.is_none() {
         let message = format!("`{}` is no loop: it has no `states`", file.name());
@@ -80,7 +80,7 @@ pub(crate) fn simulate(call: &Simulate) -> Result<(), Failure> {
         }
         let walked = rehearsal::walk(&plan, &names, &script, &mut world);
         walks.push(walked.map_err(|errors| {
-            let source = Source { name: file.name(), text: file.text() };
+            let source = Source::of(&file);
             let report = |error: &threadline_engine::evaluate::FieldError| {
                 Report::problem(source, &error.problem(source.text))
             };

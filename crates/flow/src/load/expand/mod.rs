@@ -1,0 +1,96 @@
+//! What a loop file is short for: the file it is made `from`, the fragments it imports, and the short forms of loops
+//! become states before anything is loaded.
+//!
+//! From tree to tree: every node keeps the place where somebody wrote it, so a problem of a state that was made here
+//! points at what its author wrote, in the file where it stands. Nothing is opened, and no template is looked into.
+
+mod fragments;
+mod merge;
+mod parts;
+mod short;
+
+use ecow::EcoString;
+use threadline_lang::data::{ReadError, ReadErrorKind};
+use threadline_lang::diag::Span;
+use threadline_lang::source::{Entry, Node, SourceFile};
+
+use crate::checks::Check;
+use crate::problem::{Problem, of_reading};
+
+pub use parts::named_parts;
+
+/// So many files may stand one behind the other, each made from the next or importing it.
+const MAX_DEPTH: usize = 16;
+
+/// So many keys may be taken over from fragments and from other files, in all.
+const MAX_TAKEN: usize = 1_000_000;
+
+/// Entries of an object, on their way into another.
+type Entries = Vec<(EcoString, Entry)>;
+
+/// A tree in which nothing is short for something else, and what is wrong with what was.
+pub(super) fn expand(file: &SourceFile, root: Node) -> (Node, Vec<Problem>) {
+    let mut expander = Expander { file, problems: Vec::new(), taken: 0, imported: Vec::new() };
+    let root = expander.file(root);
+    (root, expander.problems)
+}
+
+struct Expander<'f> {
+    file: &'f SourceFile,
+    problems: Vec<Problem>,
+    /// How many keys were taken over until now.
+    taken: usize,
+    /// The files whose fragments were taken: each is, once.
+    imported: Vec<String>,
+}
+
+impl Expander<'_> {
+    fn file(&mut self, root: Node) -> Node {
+        if root.value.as_object().is_none() {
+            return root;
+        }
+        let Some((root, fragments)) = self.whole(&root) else { return root };
+        let root = self.short(root);
+        self.states(root, &fragments)
+    }
+
+    fn problem(&mut self, problem: Problem) {
+        self.problems.push(problem);
+    }
+
+    /// Counts what is taken over; whether it may be.
+    fn take(&mut self, count: usize, span: Span) -> bool {
+        let before = self.taken;
+        self.taken = before.saturating_add(count);
+        if before <= MAX_TAKEN && self.taken > MAX_TAKEN {
+            let message = format!("more than {MAX_TAKEN} keys are taken over from fragments and other files");
+            self.problem(Check::TooLarge.at(span, message));
+        }
+        self.taken <= MAX_TAKEN
+    }
+
+    /// An object of entries, no key twice.
+    fn object(&mut self, entries: Entries, span: Span) -> Node {
+        Node::made_object(entries, span).unwrap_or_else(|oversized| {
+            let error = ReadError::new(ReadErrorKind::Limit(oversized.0), span);
+            self.problem(of_reading(&error));
+            Node::made_text("", span)
+        })
+    }
+}
+
+/// The entries of an object.
+fn entries(node: &Node) -> Entries {
+    node.entries().map(|(key, entry)| (EcoString::from(key), entry.clone())).collect()
+}
+
+/// The entries of an object without some keys.
+fn without(node: &Node, keys: &[&str]) -> Entries {
+    let kept = node.entries().filter(|(key, _)| !keys.contains(key));
+    kept.map(|(key, entry)| (EcoString::from(key), entry.clone())).collect()
+}
+
+/// An entry that nobody wrote, for something that stands at a place.
+fn text(key: &str, text: &str, span: Span) -> (EcoString, Entry) {
+    (key.into(), Entry::made(span, Node::made_text(text, span)))
+}

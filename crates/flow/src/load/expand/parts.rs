@@ -1,0 +1,172 @@
+//! The files that one is put together of: `from`, a whole loop that it changes, and `import`, whose fragments it takes.
+
+use ecow::EcoString;
+use threadline_lang::Syntax;
+use threadline_lang::diag::Span;
+use threadline_lang::source::{Entry, Node};
+
+use super::{Entries, Expander, MAX_DEPTH, without};
+use crate::checks::Check;
+use crate::files::name_from;
+use crate::load::read::{shown, span_of};
+use crate::problem::{self, Problem};
+
+/// The keys that name other files, or hold what such files are imported for.
+const KEYS: [&str; 3] = ["from", "import", "fragments"];
+
+/// The paths of the files that one names as parts of itself.
+pub fn named_parts(root: &Node) -> Vec<String> {
+    let named = root.get("from").into_iter().chain(imported(root));
+    named.filter_map(|node| node.value.as_str()).map(path_of).collect()
+}
+
+/// The path that is meant by a path, or by a name alone: that is the file `NAME.yaml`.
+pub(super) fn path_of(written: &str) -> String {
+    if written.contains(['/', '.']) { written.to_owned() } else { format!("{written}.yaml") }
+}
+
+/// What stands behind `import`: one file, or a list of them.
+fn imported(root: &Node) -> impl Iterator<Item = &Node> {
+    root.get("import").into_iter().flat_map(|node| match node.value.as_str() {
+        Some(_) => std::slice::from_ref(node),
+        None => node.items(),
+    })
+}
+
+/// A file on the way, and where it is named.
+struct Chain<'c> {
+    name: String,
+    before: Option<&'c Chain<'c>>,
+}
+
+impl Chain<'_> {
+    /// The names from the first file on.
+    fn names(&self) -> Vec<String> {
+        let mut names = self.before.map_or(Vec::new(), Chain::names);
+        names.push(self.name.clone());
+        names
+    }
+}
+
+impl Expander<'_> {
+    /// A file over the one it is made from, without the keys that name other files, and all its fragments.
+    pub(super) fn whole(&mut self, root: &Node) -> Option<(Node, Entries)> {
+        if KEYS.iter().all(|key| root.get(key).is_none()) {
+            return Some((root.clone(), Vec::new()));
+        }
+        let chain = Chain { name: name_from("", self.file.name()), before: None };
+        Some(self.whole_at(root, &chain))
+    }
+
+    fn whole_at(&mut self, root: &Node, chain: &Chain<'_>) -> (Node, Entries) {
+        let (mut below, mut fragments) = (None, Entries::new());
+        if let Some(from) = root.entry("from") {
+            if let Some((base, chain)) = self.part(&from.node, "from", chain) {
+                let (base, inherited) = self.whole_at(&base, &chain);
+                below = Some(base);
+                fragments = inherited;
+            }
+        }
+        self.fragments_of(root, chain, &mut fragments);
+        let own = self.object(without(root, &KEYS), root.span);
+        let whole = match below {
+            Some(below) => self.over(&below, &own),
+            None => own,
+        };
+        (whole, fragments)
+    }
+
+    /// Adds the fragments of a file: those it imports, then its own. The later of one name wins.
+    fn fragments_of(&mut self, root: &Node, chain: &Chain<'_>, fragments: &mut Entries) {
+        if let Some(import) = root.get("import")
+            && import.value.as_str().is_none()
+            && import.value.as_list().is_none()
+        {
+            let message = format!("`import` takes a list of files, not {}", shown(&import.value));
+            self.problem(Check::WrongType.at(span_of(import), message));
+        }
+        for path in imported(root) {
+            let Some((part, chain)) = self.part(path, "import", chain) else { continue };
+            if self.imported.contains(&chain.name) {
+                continue;
+            }
+            self.imported.push(chain.name.clone());
+            if part.get("fragments").is_none() && part.get("import").is_none() {
+                let message = format!("`{}` has no `fragments`", path.value);
+                self.problem(Check::NoFragments.at(path.span, message));
+            }
+            self.fragments_of(&part, &chain, fragments);
+        }
+        let Some(own) = root.get("fragments") else { return };
+        if own.value.as_object().is_none() && !own.value.is_null() {
+            let message = format!("`fragments` takes an object of names, not {}", shown(&own.value));
+            self.problem(Check::WrongType.at(span_of(own), message));
+        }
+        if !self.take(own.entries().count(), own.span) {
+            return;
+        }
+        for (name, entry) in own.entries() {
+            match fragments.iter_mut().find(|(known, _)| known == name) {
+                Some((_, known)) => *known = entry.clone(),
+                None => fragments.push((EcoString::from(name), entry.clone())),
+            }
+        }
+    }
+
+    /// The tree of a file that another names, and the way to it.
+    fn part<'c>(&mut self, path: &Node, key: &str, chain: &'c Chain<'c>) -> Option<(Node, Chain<'c>)> {
+        let Some(written) = path.value.as_str().filter(|path| !path.is_empty()) else {
+            let message = format!("`{key}` takes the path of a file, not {}", shown(&path.value));
+            self.problem(Check::WrongType.at(span_of(path), message));
+            return None;
+        };
+        let name = name_from(&chain.name, &path_of(written));
+        let names = chain.names();
+        if let Some(first) = names.iter().position(|known| *known == name) {
+            let around: Vec<&str> = names[first..].iter().map(String::as_str).chain([name.as_str()]).collect();
+            let message = format!("`{written}` would be made of itself");
+            self.problem(Check::ImportCycle.at(path.span, message).note(around.join(" → ")));
+            return None;
+        }
+        if names.len() > MAX_DEPTH {
+            let message = format!("more than {MAX_DEPTH} files stand one behind the other");
+            self.problem(Check::ImportCycle.at(path.span, message).note(names.join(" → ")));
+            return None;
+        }
+        let tree = self.read(&name, path.span)?;
+        if tree.value.as_object().is_none() {
+            let message = format!("`{written}` is no file of a workflow's keys, it is {}", shown(&tree.value));
+            self.problem(Check::WrongType.at(path.span, message));
+            return None;
+        }
+        Some((tree, Chain { name, before: Some(chain) }))
+    }
+
+    fn read(&mut self, name: &str, span: Span) -> Option<Node> {
+        match self.file.read_part(name, &Syntax::DEFAULT.limits) {
+            Some(Ok(tree)) => Some(tree),
+            Some(Err(error)) => {
+                let file = self.file.parts().find(|part| part.name() == name);
+                let (line, column) = self.file.line_column(span.range().start);
+                let of = self.file.placed(span.range().start).name;
+                let note = format!("taken into {of}:{line}:{column}");
+                self.problem(Problem { file, ..problem::of_reading(&error).note(note) });
+                None
+            }
+            None => {
+                let lacking = self.file.lacking(name);
+                let message = lacking
+                    .map_or_else(|| format!("there is no text of `{name}`"), |lacking| lacking.message.clone());
+                let hints = lacking.map_or(Vec::new(), |lacking| lacking.hints.clone());
+                let problem = Check::UnreadableCall.at(span, message);
+                self.problem(hints.into_iter().fold(problem, Problem::hint));
+                None
+            }
+        }
+    }
+}
+
+/// An entry whose node is another.
+pub(super) fn replaced(entry: &Entry, node: Node) -> Entry {
+    Entry { node, ..entry.clone() }
+}

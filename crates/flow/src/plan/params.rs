@@ -1,0 +1,68 @@
+//! The values of a state's own: what a fragment is given, read as `param.NAME`.
+
+use ecow::EcoString;
+use threadline_lang::diag::Span;
+use threadline_lang::{Entry, Promise, Scope, Shape};
+
+use super::Read;
+use super::check::{Checker, Readable, Reader};
+use crate::checks::Check;
+use crate::model::{State, Step};
+
+impl Checker<'_> {
+    /// What the values themselves read: they are evaluated when the state begins, and cannot read each other.
+    pub(super) fn params(&mut self, reader: Reader, step: &Step, reads: &mut Vec<Read>) {
+        let Some(state) = &step.state else { return };
+        self.of_params = true;
+        for (_, value) in &state.params {
+            self.field(reader, Readable::Value(value), reads);
+        }
+        self.of_params = false;
+    }
+
+    /// The state whose values somebody can read.
+    fn state_of(&self, reader: Reader) -> Option<&State> {
+        let step = reader.step.filter(|_| !self.of_params)?;
+        self.plan.steps[step as usize].step.state.as_deref().filter(|state| !state.params.is_empty())
+    }
+
+    /// A scope with the values of a state's own.
+    pub(super) fn with_params(&self, reader: Reader, scope: Scope) -> Scope {
+        let Some(state) = self.state_of(reader) else { return scope };
+        let names = state.params.iter().map(|(name, value)| {
+            let entry = match value.of.as_fixed() {
+                Some(value) => Entry::Plain(value.clone()),
+                None => {
+                    let (why, kind) = ("the state has not begun".into(), value.of.infer(&scope).types.only());
+                    Entry::Promised(Promise { why, shape: Shape::Value(kind) }.into())
+                }
+            };
+            (name.clone(), entry)
+        });
+        let names = Scope::new().with_entries("param", names).unwrap_or_default();
+        let entries = [(EcoString::from("param"), Entry::Names(names))];
+        scope.with_entries("state", entries).unwrap_or(scope)
+    }
+
+    /// Whether a reference to a value of the state's own was refused because it has none.
+    pub(super) fn reads_param(&mut self, reader: Reader, span: Span) -> bool {
+        if self.state_of(reader).is_some() {
+            return false;
+        }
+        let problem = if self.of_params {
+            let message = "the values of a state's own cannot read each other";
+            Check::NotKnownHere.at(span, message).hint("write it out, or name it in `context`")
+        } else {
+            let message = "`param` is known in a state that is made of a fragment with parameters";
+            Check::NotKnownHere.at(span, message).hint("or write `param: {NAME: value}` in this state")
+        };
+        self.problem(problem);
+        true
+    }
+
+    /// The text of a value that is written out: it is the author's code where a command begins.
+    pub(super) fn literal_param(&self, reader: Reader, name: &str) -> Option<EcoString> {
+        let (_, value) = self.state_of(reader)?.params.iter().find(|(known, _)| known == name)?;
+        value.of.as_fixed().and_then(|value| value.as_str()).map(EcoString::from)
+    }
+}

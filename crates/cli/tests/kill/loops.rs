@@ -73,9 +73,11 @@ fn kills_behind_every_transition_of_a_loop() {
     let mut histogram = BTreeMap::new();
     let (mut kills, rounds) = (0, if long { 20 } else { 1 });
     for _ in 0..rounds {
-        for nth in 1..=transitions {
+        let behind = (1..=transitions).map(|nth| Until::Event("judged", nth));
+        let results = undisturbed.results().len() as u64;
+        // What an action left is on disk a little before its verdict.
+        for first in behind.chain((1..=results).step_by(3).map(|nth| Until::Event("finished", nth))) {
             let place = Place::new("loop", LOOP);
-            let first = Until::Event("judged", nth);
             kills += one_run_with_kills(&place, first, &mut random, &undisturbed, &mut histogram);
             let tokens = std::fs::read_to_string(place.file("tokens")).unwrap();
             let tokens: BTreeSet<&str> = tokens.lines().collect();
@@ -87,9 +89,8 @@ fn kills_behind_every_transition_of_a_loop() {
         println!("{count:6} {kind}");
     }
     assert!(kills >= transitions - 1, "{kills} kills behind {transitions} transitions");
-    for kind in ["judged", "started", "finished"] {
-        assert!(histogram.contains_key(kind), "no kill behind `{kind}`: {histogram:?}");
-    }
+    assert!(histogram.get("judged").is_some_and(|kills| *kills >= 5), "{histogram:?}");
+    assert!(histogram.len() >= 3, "the kills hit few kinds of events: {histogram:?}");
 }
 
 /// Its first state acts until there is a file `release`.

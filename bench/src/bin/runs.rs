@@ -1,5 +1,5 @@
 //! Whole runs of the binary beside `xargs` and GNU parallel: what a step costs, what the journal costs, how long it takes
-//! to start, and whether a million items take more memory than a thousand.
+//! to start, and whether a million items take more memory than a thousand; loops beside a bare `while`.
 //!
 //! ```text
 //! cargo run --release --manifest-path bench/Cargo.toml --bin runs -- --rounds 5
@@ -53,7 +53,10 @@ fn measure() -> Result<(), String> {
     bench.interpolation(rounds)?;
     bench.start_up(rounds.max(3) * 4)?;
     bench.steady(largest)?;
-    bench.maps(largest)
+    bench.maps(largest)?;
+    bench.against_while(rounds)?;
+    bench.transitions(largest)?;
+    bench.instructions()
 }
 
 /// The binary, and a folder to work in.
@@ -201,6 +204,89 @@ impl Bench {
         Ok(())
     }
 
+    /// 1,000 iterations of a loop with `true` beside those of a bare `while` in bash, each verdict on disk before the
+    /// next state begins.
+    fn against_while(&self, rounds: usize) -> Result<(), String> {
+        let pairs = [
+            ("argv", "argv: [\"true\"]", "/bin/true"),
+            ("shell", "shell: \"true\"", "bash -c true"),
+        ];
+        println!("{STEPS} transitions with `true`           ms each   while   ratio");
+        for (name, action, command) in pairs {
+            self.write("loop.yaml", &repeat(STEPS, &format!("{action}, ")))?;
+            let bare = format!("bash -c 'i=0; while [ $i -lt {STEPS} ]; do {command}; i=$((i+1)); done'");
+            let (mut ours, mut theirs, mut stats) = (Vec::new(), Vec::new(), None);
+            for _ in 0..rounds {
+                theirs.push(self.shell(&bare)?.elapsed);
+                let timed = self.run("loop.yaml")?;
+                ours.push(timed.elapsed);
+                stats = timed.stats.or(stats);
+            }
+            let (ours, theirs) = (median(ours), median(theirs));
+            let ratio = ours.as_secs_f64() / theirs.as_secs_f64();
+            println!("  {name:<36} {:>9.3} {:>7.3} {ratio:>7.2}", per(ours, STEPS), per(theirs, STEPS));
+            if let Some(stats) = stats {
+                let of = |key: &str| stats[key].as_f64().unwrap_or(f64::NAN);
+                println!(
+                    "    journal: {:.0} bytes, {:.2} events, {:.2} commits a transition; own processor time {:.0} µs each",
+                    of("bytes") / STEPS as f64,
+                    of("events") / STEPS as f64,
+                    of("commits") / STEPS as f64,
+                    1e3 * of("own_cpu_ms") / STEPS as f64,
+                );
+            }
+        }
+        self.write("one.yaml", &repeat(1, ""))?;
+        self.write("small.yaml", "steps:\n  - value: 1\n")?;
+        let (mut one, mut list) = (Vec::new(), Vec::new());
+        for _ in 0..rounds.max(3) * 4 {
+            list.push(self.run("small.yaml")?.elapsed);
+            one.push(self.run("one.yaml")?.elapsed);
+        }
+        let millis = |times| median(times).as_secs_f64() * 1e3;
+        println!("start: a loop of one state {:.1} ms, a list of one step {:.1} ms", millis(one), millis(list));
+        Ok(())
+    }
+
+    /// What a transition costs when nothing is done, and how much memory many of them take.
+    fn transitions(&self, largest: usize) -> Result<(), String> {
+        println!("transitions   µs each   a second   peak MiB");
+        for count in STEADY.into_iter().filter(|count| *count >= 1_000 && *count <= largest) {
+            self.write("loop.yaml", &repeat(count, ""))?;
+            let timed = self.run("loop.yaml")?;
+            let each = 1e3 * per(timed.elapsed, count);
+            println!("  {count:>9} {each:>9.1} {:>10.0} {:>10.1}", 1e6 / each, timed.peak());
+        }
+        Ok(())
+    }
+
+    /// The instructions of a transition without an action, of all threads.
+    fn instructions(&self) -> Result<(), String> {
+        if Command::new("valgrind").arg("--version").output().is_err() {
+            println!("valgrind is not installed: no instruction counts");
+            return Ok(());
+        }
+        let counted = |count: usize| -> Result<f64, String> {
+            self.write("loop.yaml", &repeat(count, ""))?;
+            let store = self.folder.join(".threadline");
+            std::fs::remove_dir_all(&store).map_err(|error| error.to_string())?;
+            std::fs::create_dir(&store).map_err(|error| error.to_string())?;
+            let output = Command::new("valgrind")
+                .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+                .arg(&self.binary)
+                .args(["run", "loop.yaml"])
+                .current_dir(&self.folder)
+                .output()
+                .map_err(|error| format!("valgrind does not start: {error}"))?;
+            let log = String::from_utf8_lossy(&output.stderr);
+            let counted = log.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok());
+            counted.ok_or_else(|| format!("callgrind counted nothing: {log}"))
+        };
+        let (few, many) = (counted(500)?, counted(1_500)?);
+        println!("instructions of a transition without an action: {:.0}", (many - few) / 1_000.0);
+        Ok(())
+    }
+
     /// The same steps with values in them: what interpolation adds.
     fn interpolation(&self, rounds: usize) -> Result<(), String> {
         let plain = "shell: 'printf \"%s %s\" a b >/dev/null; sleep 0.01'";
@@ -289,6 +375,14 @@ fn items(count: usize, step: &str) -> String {
     format!(
         "context:\n  word: \"it's\"\nsteps:\n  - foreach: [{}]\n    parallel: 2\n    do:\n      - {step}\n",
         list.join(", ")
+    )
+}
+
+/// A loop of one state that follows itself until it was entered so often.
+fn repeat(count: usize, action: &str) -> String {
+    format!(
+        "initial: again\nmax_iterations: {count}\nstates:\n  again: {{{action}evaluate: {{type: expression, expression: \
+         state.iteration >= {count}}}, on_yes: done, on_no: self}}\n  done: {{terminal: true}}\n"
     )
 }
 

@@ -297,12 +297,70 @@ fn finished(project: &Project) -> BTreeSet<String> {
 /// kill, and the end is that of an undisturbed run.
 #[test]
 fn killed_anywhere_every_effect_of_a_finished_step_happens_once() {
+    killed_anywhere(&[("main.yaml", ROOT), ("middle.yaml", MIDDLE), ("leaf.yaml", LEAF)], 2 + 3 * 5);
+}
+
+const LOOP: &str = "initial: first
+states:
+  first: {shell: 'echo first-${state.iteration} | tee -a effects', next: inner}
+  inner: {workflow: inner.yaml, with: {of: 'i${state.iteration}'}, on_yes: look, on_no: look}
+  look: {evaluate: {type: expression, expression: state.iteration >= 3}, on_yes: last, on_no: first}
+  last: {shell: 'echo last | tee -a effects', next: done}
+  done: {terminal: true}
+";
+
+/// The second of three comes to a bad end, which is the verdict `no`.
+const INNER: &str = "inputs: {of: {type: text}}
+initial: again
+states:
+  again:
+    shell: 'echo ${inputs.of}-again-${state.iteration} | tee -a effects'
+    evaluate: {type: expression, expression: state.iteration >= 2}
+    on_yes: end
+    on_no: self
+  end:
+    shell: 'echo ${inputs.of}-end | tee -a effects'
+    evaluate: {type: expression, expression: inputs.of == 'i2'}
+    on_yes: bad
+    on_no: done
+  bad: {terminal: failure}
+  done: {terminal: true}
+";
+
+/// The same for loops in loops.
+#[test]
+fn killed_anywhere_a_called_loop_goes_on_in_its_state() {
+    let project = killed_anywhere(&[("main.yaml", LOOP), ("inner.yaml", INNER)], 3 + 3 * 3 + 1);
+    let outcomes = runs(&project).into_iter().filter(|run| run.id.is_called()).map(|run| run.status);
+    let outcomes: Vec<String> = outcomes.collect();
+    assert_eq!(outcomes, ["completed", "failed", "completed"]);
+}
+
+/// A loop that came to a bad end is not gone on with when its caller is resumed: it is called anew.
+#[test]
+fn a_loop_that_ended_badly_is_called_anew() {
+    let project = Project::new();
+    project.write("main.yaml", b"- {id: call, workflow: inner.yaml}\n- {shell: echo behind >> effects}\n");
+    let inner = "initial: try\nstates:\n  try: {shell: 'echo try >> effects; test -e good', on_yes: done, on_no: \
+                 bad}\n  bad: {terminal: failure}\n  done: {terminal: true}\n";
+    project.write("inner.yaml", inner.as_bytes());
+    let failed = ran(&project, "threadline run main.yaml", 1).stdout;
+    assert!(failed.contains("`inner.yaml` ended in `bad`"), "{failed}");
+    project.write("good", b"");
+    ran(&project, "threadline resume last", 0);
+    assert_eq!(project.read("effects").unwrap(), "try\ntry\nbehind\n");
+    assert_eq!(runs(&project).len(), 3);
+}
+
+/// Kills runs of these files again and again until they are through, and gives the last of them.
+fn killed_anywhere(files: &[(&str, &str)], effects_of_all: usize) -> Project {
     let seed = u64::from(std::process::id());
     let mut random = Random::new(seed);
     let mut all_kills = 0;
+    let mut last = Project::new();
     for round in 0..8 {
         let project = Project::new();
-        for (name, text) in [("main.yaml", ROOT), ("middle.yaml", MIDDLE), ("leaf.yaml", LEAF)] {
+        for (name, text) in files {
             project.write(name, text.as_bytes());
         }
         let (mut done, mut kills) = (BTreeMap::new(), 0);
@@ -325,11 +383,13 @@ fn killed_anywhere_every_effect_of_a_finished_step_happens_once() {
             arguments = ["resume", "last"];
         }
         let ends = effects(&project);
-        assert_eq!(ends.len(), 2 + 3 * 5, "seed {seed}, round {round}: {ends:?}");
+        assert_eq!(ends.len(), effects_of_all, "seed {seed}, round {round}: {ends:?}");
         assert!(ends.values().all(|count| *count <= 1 + kills), "seed {seed}, round {round}: {ends:?}");
         let shown = ran(&project, "threadline runs", 0).stdout;
         assert!(shown.contains("completed") && shown.lines().count() == 1, "{shown}");
         all_kills += kills;
+        last = project;
     }
     assert!(all_kills > 8, "seed {seed}: only {all_kills} kills");
+    last
 }

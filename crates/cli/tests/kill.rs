@@ -9,6 +9,8 @@
 
 #[path = "kill/items.rs"]
 mod items;
+#[path = "kill/loops.rs"]
+mod loops;
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -223,6 +225,18 @@ impl Left {
         results
     }
 
+    /// The states of a loop in their order, each with its verdict and where it led.
+    fn visits(&self) -> Vec<(String, String, Option<String>)> {
+        let visit = |event: &Event| match &event.what {
+            What::Judged(judged) => {
+                let to = judged.to.as_ref().map(ToString::to_string);
+                Some((event.at.to_string(), judged.verdict.to_string(), to))
+            }
+            _ => None,
+        };
+        self.events.iter().filter_map(visit).collect()
+    }
+
     fn no_process_left(&self) {
         let run = self.run.as_ref().expect("there is a run");
         let left = find_left_over(run.as_str());
@@ -435,6 +449,7 @@ fn one_run_with_kills(
     assert!(again.status.success(), "{story:?}: {}", String::from_utf8_lossy(&again.stderr));
     let left = place.left();
     assert_eq!(left.results(), undisturbed.results(), "{story:?}");
+    assert_eq!(left.visits(), undisturbed.visits(), "{story:?}");
     left.no_process_left();
     for at in undisturbed.effects.keys() {
         let (ran, attempts) = (left.effects_of(at), attempts_of(&left, at));

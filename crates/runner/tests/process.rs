@@ -25,6 +25,7 @@ fn spec(program: &str, args: &[&str]) -> Spec {
         stdin: Stdin::Null,
         idle_timeout: None,
         timeout: Some(Duration::from_mins(2)),
+        idle_timeout: None,
         max_output: 1 << 30,
         grace: Duration::from_millis(200),
         spool: std::env::temp_dir(),
@@ -297,6 +298,38 @@ fn a_limit_of_time_that_no_clock_can_hold_is_no_limit() {
     spec.timeout = Some(Duration::MAX);
     spec.grace = Duration::MAX;
     assert_eq!(ended(&spec).how, How::Exited(0));
+}
+
+#[test]
+fn a_child_that_writes_nothing_for_too_long_is_ended() {
+    for script in ["echo begun; sleep 1000", "echo begun >&2; sleep 1000", "exec sleep 1000"] {
+        let mut spec = bash(script);
+        spec.idle_timeout = Some(Duration::from_millis(100));
+        let ended = ended(&spec);
+        assert_eq!(ended.how, How::Silent, "{script}");
+        assert!(ended.survivors.is_empty());
+    }
+}
+
+/// Whatever it writes, and wherever, makes the time begin anew.
+#[test]
+fn a_child_that_goes_on_writing_may_take_longer() {
+    let mut spec = bash("for i in 1 2 3 4 5 6; do sleep 0.4; printf . >&$((1 + i % 2)); done");
+    spec.idle_timeout = Some(Duration::from_secs(2));
+    let ended = ended(&spec);
+    assert_eq!(ended.how, How::Exited(0));
+    assert!(ended.elapsed > Duration::from_secs(2), "it took {:?}", ended.elapsed);
+}
+
+/// The limit that is over first is the one that is named.
+#[test]
+fn silence_and_time_are_told_apart() {
+    for (timeout, idle, how) in [(50, 60_000, How::TimedOut), (60_000, 50, How::Silent)] {
+        let mut spec = spec("sleep", &["1000"]);
+        spec.timeout = Some(Duration::from_millis(timeout));
+        spec.idle_timeout = Some(Duration::from_millis(idle));
+        assert_eq!(ended(&spec).how, how);
+    }
 }
 
 #[test]

@@ -372,6 +372,7 @@ fn spec(case: Case, run: &str, folder: &Path) -> Spec {
         },
         idle_timeout: None,
         timeout: (case.ending == Ending::Timeout).then_some(Duration::from_millis(200)),
+        idle_timeout: None,
         max_output: 64 << 30,
         grace: GRACE,
         spool: folder.into(),

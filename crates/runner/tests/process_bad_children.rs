@@ -370,7 +370,6 @@ fn spec(case: Case, run: &str, folder: &Path) -> Spec {
             0 => Stdin::Null,
             size => Stdin::Bytes(Arc::from(vec![b'x'; size])),
         },
-        idle_timeout: None,
         timeout: (case.ending == Ending::Timeout).then_some(Duration::from_millis(200)),
         idle_timeout: None,
         max_output: 64 << 30,

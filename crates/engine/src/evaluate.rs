@@ -21,7 +21,8 @@ use threadline_flow::shell::{Argument, BindError, Bound};
 use threadline_flow::url::{self, Piece};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{
-    Document, Entry, Error, Explanation, Expression, NoWorld, Origin, Scope, Session, Syntax, Template, Type, Value,
+    Document, Entry, Error, Explanation, Expression, NoWorld, Origin, Scope, Session, Syntax, Template, Type,
+    Value,
 };
 
 /// What a step does, with every value in its place.

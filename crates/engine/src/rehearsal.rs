@@ -444,7 +444,8 @@ impl Rehearsal<'_> {
         let (verdict, is_judged) = match meant {
             Some(Scripted::Verdict(verdict)) => (told(verdict, "as the script says"), false),
             meant => {
-                let judged = of_known.then(|| self.judged_as_in_a_run(&judged, &seen, meant.is_some())).flatten();
+                let judged =
+                    of_known.then(|| self.judged_as_in_a_run(&judged, &seen, meant.is_some())).flatten();
                 let is_judged = judged.is_some();
                 (judged.unwrap_or_else(|| told(self.verdict(state), "invented")), is_judged)
             }

@@ -197,12 +197,10 @@ impl Files<'_> {
         problems.sort_by_key(|problem| problem.span.start);
         let (line, column) = caller.line_column(span.range().start);
         let note = format!("called from {}:{line}:{column}", caller.placed(span.range().start).name);
-        self.problems.extend(
-            problems.into_iter().map(|problem| {
-                let file = problem.file.clone().unwrap_or_else(|| file.clone());
-                Problem { file: Some(file), ..problem.note(&note) }
-            }),
-        );
+        self.problems.extend(problems.into_iter().map(|problem| {
+            let file = problem.file.clone().unwrap_or_else(|| file.clone());
+            Problem { file: Some(file), ..problem.note(&note) }
+        }));
         let found = (Callee { workflow, plan }, depth);
         self.known.insert(name, found.clone());
         Ok(found)

@@ -96,7 +96,8 @@ impl Executor<'_, '_> {
                 if let Some(verdict) = unable {
                     return Err(verdict);
                 }
-                let judged = judge::Judged { plan: &shared.plan, step: task.step, scope: &scope, result, state };
+                let judged =
+                    judge::Judged { plan: &shared.plan, step: task.step, scope: &scope, result, state };
                 judged.question(judge, session, enter)
             })?;
         self.define(&record, context)?;

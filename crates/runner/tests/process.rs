@@ -23,7 +23,6 @@ fn spec(program: &str, args: &[&str]) -> Spec {
         env,
         cwd: std::env::temp_dir(),
         stdin: Stdin::Null,
-        idle_timeout: None,
         timeout: Some(Duration::from_mins(2)),
         idle_timeout: None,
         max_output: 1 << 30,

@@ -62,29 +62,55 @@ const ONE_OUTPUT: Elsewhere =
     Old("capture the output, and take the part in a `value:` step or in `variables:`");
 const COMMIT: Elsewhere = Old("commit in a step of its own: `shell: git commit -am \"what changed\"`");
 
-const AT_THE_END: Elsewhere =
-    Old("steps that run at the end, whatever ended the loop, stand under `finally:`; why it ended is in `threadline show`");
+const AT_THE_END: Elsewhere = Old(
+    "steps that run at the end, whatever ended the loop, stand under `finally:`; why it ended is in `threadline show`",
+);
 const OF_INPUTS: Elsewhere =
     Old("declare it under `inputs:`: `NAME: {type: text, description: ...}`, and read `${inputs.NAME}`");
 const FOR_PEOPLE: Elsewhere = Old("leave it out, or say it in `description:`");
-const RATE_LIMITS: Elsewhere =
-    Old("write `retry: {attempts: 5, backoff: exponential, delay: 30s, max_delay: 1h}`, and `on_error:` for when all are spent");
-const THROTTLE: Elsewhere = Old("a state acts once for each visit: `max_edge_revisits:` and `max_steps:` limit the visits");
-const OF_AGENTS: Elsewhere =
-    Old("declare an agent that is called so: `agents: {NAME: {command: [program, --model, x]}}`, and name it with `agent:`");
-const STALLS: Elsewhere =
-    Old("`max_stall:` beside `states:` stops a loop in which nothing changes; a number is compared by `type: convergence`");
-const COMPARED: Elsewhere = Old("compare with the file in the action, and judge its exit code or ask with `type: agent`");
+const RATE_LIMITS: Elsewhere = Old(
+    "write `retry: {attempts: 5, backoff: exponential, delay: 30s, max_delay: 1h}`, and `on_error:` for when all are spent",
+);
+const THROTTLE: Elsewhere =
+    Old("a state acts once for each visit: `max_edge_revisits:` and `max_steps:` limit the visits");
+const OF_AGENTS: Elsewhere = Old(
+    "declare an agent that is called so: `agents: {NAME: {command: [program, --model, x]}}`, and name it with `agent:`",
+);
+const STALLS: Elsewhere = Old(
+    "`max_stall:` beside `states:` stops a loop in which nothing changes; a number is compared by `type: convergence`",
+);
+const COMPARED: Elsewhere =
+    Old("compare with the file in the action, and judge its exit code or ask with `type: agent`");
 
 /// Words of older systems behind a key that takes one of several: the key, the word, and what to write instead.
 static OTHER_WORDS: &[(&str, &str, &str)] = &[
-    ("type", "diff_stall", "end the action with `git diff --stat`, and write `max_stall:` beside `states:`: it stops a loop in which nothing changes"),
-    ("type", "score_stall", "print the score, and write `type: convergence` with `target:`: no nearer is the verdict `stall`"),
-    ("type", "open_question_stall", "print the count, and write `type: convergence` with `target: 0`: no nearer is the verdict `stall`"),
+    (
+        "type",
+        "diff_stall",
+        "end the action with `git diff --stat`, and write `max_stall:` beside `states:`: it stops a loop in which nothing changes",
+    ),
+    (
+        "type",
+        "score_stall",
+        "print the score, and write `type: convergence` with `target:`: no nearer is the verdict `stall`",
+    ),
+    (
+        "type",
+        "open_question_stall",
+        "print the count, and write `type: convergence` with `target: 0`: no nearer is the verdict `stall`",
+    ),
     ("type", "action_stall", "write `max_stall:` beside `states:`: it stops a loop in which nothing changes"),
-    ("type", "mcp_result", "leave `evaluate` out: a tool that fails is an error; read more of its answer with `type: output_json`"),
+    (
+        "type",
+        "mcp_result",
+        "leave `evaluate` out: a tool that fails is an error; read more of its answer with `type: output_json`",
+    ),
     ("type", "harbor_scorer", "run the scorer as the action, and write `type: output_numeric`"),
-    ("type", "comparator", "compare with the file in the action, and judge its exit code or ask with `type: agent`"),
+    (
+        "type",
+        "comparator",
+        "compare with the file in the action, and judge its exit code or ask with `type: agent`",
+    ),
     ("type", "contract", "ask an agent: `type: agent`, with both texts in `prompt:` by `${file:PATH}`"),
     ("type", "enum", "write `type: text`, and check it in the first state"),
     ("type", "path", "write `type: text`"),
@@ -189,27 +215,71 @@ static ELSEWHERE: &[(&str, &str, Elsewhere)] = &[
     ("workflow", "scope", Old("write `locks:`, the paths that no other run may use meanwhile")),
     ("workflow", "on_max_steps", AT_THE_END),
     ("workflow", "on_max_iterations", AT_THE_END),
-    ("workflow", "circuit", Old("write `max_stall: 3`: a loop stops when a state comes to the same so often in a row")),
-    ("workflow", "llm", Old("name the agent under `agents:`, and what it is asked in `evaluate: {type: agent, prompt: ...}`")),
+    (
+        "workflow",
+        "circuit",
+        Old("write `max_stall: 3`: a loop stops when a state comes to the same so often in a row"),
+    ),
+    (
+        "workflow",
+        "llm",
+        Old("name the agent under `agents:`, and what it is asked in `evaluate: {type: agent, prompt: ...}`"),
+    ),
     ("workflow", "on_handoff", Old("leave it out: a run that was stopped goes on with `threadline resume`")),
     ("workflow", "input_key", OF_INPUTS),
     ("workflow", "parameters", OF_INPUTS),
     ("workflow", "required_inputs", OF_INPUTS),
-    ("workflow", "default_timeout", Old("write `timeout:` in each state, or in a fragment that they are made of")),
-    ("workflow", "default_idle_timeout", Old("write `idle_timeout:` in each state, or in a fragment that they are made of")),
+    (
+        "workflow",
+        "default_timeout",
+        Old("write `timeout:` in each state, or in a fragment that they are made of"),
+    ),
+    (
+        "workflow",
+        "default_idle_timeout",
+        Old("write `idle_timeout:` in each state, or in a fragment that they are made of"),
+    ),
     ("workflow", "config", Old("leave it out: settings of another program have no meaning here")),
     ("workflow", "category", FOR_PEOPLE),
     ("workflow", "labels", FOR_PEOPLE),
     ("workflow", "visibility", FOR_PEOPLE),
     ("workflow", "targets", FOR_PEOPLE),
-    ("workflow", "artifact_versioning", Old("copy what is to be kept in a state of its own: `shell: cp report.md report-${state.iteration}.md`")),
-    ("workflow", "host_guard", Old("leave it out: limit programs with `timeout:` and `max_output:`, or with `ulimit` in the command")),
-    ("workflow", "flow", Old("write the states under `states:`, each with `next:` or `on_yes:` and `on_no:`")),
+    (
+        "workflow",
+        "artifact_versioning",
+        Old(
+            "copy what is to be kept in a state of its own: `shell: cp report.md report-${state.iteration}.md`",
+        ),
+    ),
+    (
+        "workflow",
+        "host_guard",
+        Old(
+            "leave it out: limit programs with `timeout:` and `max_output:`, or with `ulimit` in the command",
+        ),
+    ),
+    (
+        "workflow",
+        "flow",
+        Old("write the states under `states:`, each with `next:` or `on_yes:` and `on_no:`"),
+    ),
     ("workflow", "state_defs", Old("write them under `states:`")),
-    ("state", "append_to_messages", Old("append it to a file of its own: `shell: echo ${captured.NAME.output} >> messages`")),
-    ("state", "context_passthrough", Old("give what is needed with `with:`, and read what the other exports: `${captured.NAME.value.x}`")),
+    (
+        "state",
+        "append_to_messages",
+        Old("append it to a file of its own: `shell: echo ${captured.NAME.output} >> messages`"),
+    ),
+    (
+        "state",
+        "context_passthrough",
+        Old("give what is needed with `with:`, and read what the other exports: `${captured.NAME.value.x}`"),
+    ),
     ("state", "on_maintain", Old("leave it out: with `maintain: true` a loop begins again with `initial`")),
-    ("state", "retryable_exit_codes", Old("tell them apart with `evaluate: {type: exit_code, no_codes: [...]}` and `route:`")),
+    (
+        "state",
+        "retryable_exit_codes",
+        Old("tell them apart with `evaluate: {type: exit_code, no_codes: [...]}` and `route:`"),
+    ),
     ("state", "max_rate_limit_retries", RATE_LIMITS),
     ("state", "on_rate_limit_exhausted", RATE_LIMITS),
     ("state", "rate_limit_backoff_base_seconds", RATE_LIMITS),
@@ -221,9 +291,17 @@ static ELSEWHERE: &[(&str, &str, Elsewhere)] = &[
     ("state", "model", OF_AGENTS),
     ("state", "type", Old("write what it does: `action:`, `agent:`, `tool:`, `loop:`")),
     ("state", "learning", Old("write what it does as `action:`, and judge it with `evaluate:`")),
-    ("state", "parameters", Old("a fragment has `parameters:`, a state gives them with `with:`; a workflow has `inputs:`")),
+    (
+        "state",
+        "parameters",
+        Old("a fragment has `parameters:`, a state gives them with `with:`; a workflow has `inputs:`"),
+    ),
     ("evaluate", "schema", Old("write the verdicts that there are: `verdicts: [yes, no, unsure]`")),
-    ("evaluate", "uncertain_suffix", Old("with `min_confidence:` a verdict that is less sure is `uncertain`")),
+    (
+        "evaluate",
+        "uncertain_suffix",
+        Old("with `min_confidence:` a verdict that is less sure is `uncertain`"),
+    ),
     ("evaluate", "scope", STALLS),
     ("evaluate", "max_stall", STALLS),
     ("evaluate", "history_file", STALLS),

@@ -443,7 +443,8 @@ pub(crate) static UNTIL: Object = Object {
     doc: "what is looked at when all steps are done; a text is its `check`",
     keys: &[
         key("check", ACTION, "a command that says whether it is over").required(),
-        key("passes", BOOL, "whether it is over when the check is content, or when it is not").default("true"),
+        key("passes", BOOL, "whether it is over when the check is content, or when it is not")
+            .default("true"),
         key(
             "evaluate",
             Kind::Either(&[Kind::Fixed(Form::OneOf(EVALUATORS)), Kind::Object(&EVALUATE)]),

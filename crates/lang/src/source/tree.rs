@@ -235,7 +235,8 @@ impl TreeSink {
         let Some(open) = self.open.pop() else { return Ok(()) };
         let nodes = self.nodes.split_off(open.first_node);
         // A YAML block has no bracket at its end: it ends where its last value does.
-        let of_last = |node: &Node| Span { start: node.span.start - self.base, end: node.span.end - self.base };
+        let of_last =
+            |node: &Node| Span { start: node.span.start - self.base, end: node.span.end - self.base };
         let end = if end.start == end.end { nodes.last().map_or(end, of_last) } else { end };
         let span = open.span.to(end);
         let (value, children) = build(nodes, self.keys.split_off(open.first_key))

@@ -58,8 +58,7 @@ impl Teller<'_, '_> {
     fn title(&self, told: &Told) -> String {
         let step = &self.history.plan.steps[told.seen.step as usize];
         let source = self.history.source();
-        let (file, line, column) =
-            source.place(step.step.origin.span.range().start.min(source.text.len()));
+        let (file, line, column) = source.place(step.step.origin.span.range().start.min(source.text.len()));
         let name = visible(&label(self.history, &told.seen.at));
         format!("{BOLD}{name}{BOLD:#}  {DIM}{file}:{line}:{column}, step {}{DIM:#}\n", told.seen.at)
     }

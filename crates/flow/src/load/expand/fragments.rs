@@ -24,7 +24,8 @@ impl Expander<'_> {
     /// Every state made of its fragment.
     pub(super) fn states(&mut self, root: Node, fragments: &Entries) -> Node {
         self.fragments(fragments);
-        let Some(states) = root.entry("states").filter(|states| states.node.value.as_object().is_some()) else {
+        let Some(states) = root.entry("states").filter(|states| states.node.value.as_object().is_some())
+        else {
             return root;
         };
         let made: Entries = states
@@ -81,7 +82,8 @@ impl Expander<'_> {
             return None;
         };
         let Some((_, fragment)) = fragments.iter().find(|(known, _)| known == name) else {
-            let problem = Check::UnknownFragment.at(named.node.span, format!("there is no fragment `{name}`"));
+            let problem =
+                Check::UnknownFragment.at(named.node.span, format!("there is no fragment `{name}`"));
             let names: Vec<&str> = fragments.iter().map(|(name, _)| name.as_str()).collect();
             self.problem(match nearest(name, names.iter().copied()) {
                 Some(near) => problem.hint(format!("did you mean `{near}`")),
@@ -141,7 +143,10 @@ impl Expander<'_> {
             }
             let optional = declared.node.get("required").and_then(|required| required.value.as_bool());
             if optional == Some(false) {
-                bound.push((parameter.into(), Entry::made(declared.key_span, Node::made_null(declared.key_span))));
+                bound.push((
+                    parameter.into(),
+                    Entry::made(declared.key_span, Node::made_null(declared.key_span)),
+                ));
                 continue;
             }
             let about = declared.node.get("description").and_then(|about| about.value.as_str());
@@ -150,7 +155,10 @@ impl Expander<'_> {
             let hint = format!("give it: `with: {{{parameter}: ...}}`");
             self.problem(Check::MissingParam.at(named.node.span, message).hint(hint));
             // One word about it is enough: where it is read it is a command that does nothing.
-            bound.push((parameter.into(), Entry::made(declared.key_span, Node::made_text(":", declared.key_span))));
+            bound.push((
+                parameter.into(),
+                Entry::made(declared.key_span, Node::made_text(":", declared.key_span)),
+            ));
         }
         if bound.is_empty() {
             return None;
@@ -212,10 +220,11 @@ impl Expander<'_> {
         }
         let path = called.node.value.as_str()?;
         let node = Node::made_text(&path_of(path), called.node.span);
-        let all = entries(state).into_iter().filter(|(key, _)| key != "workflow").map(|(key, entry)| match &*key {
-            "loop" => ("workflow".into(), replaced(&entry, node.clone())),
-            _ => (key, entry),
-        });
+        let all =
+            entries(state).into_iter().filter(|(key, _)| key != "workflow").map(|(key, entry)| match &*key {
+                "loop" => ("workflow".into(), replaced(&entry, node.clone())),
+                _ => (key, entry),
+            });
         Some(self.object(all.collect(), state.span))
     }
 
@@ -233,7 +242,9 @@ impl Expander<'_> {
 
 /// Whether a text begins with the name of a command of an agent, such as `/review` or `/team:review`.
 pub(super) fn is_slash_command(action: &str) -> bool {
-    let Some(word) = action.strip_prefix('/').and_then(|rest| rest.split_whitespace().next()) else { return false };
+    let Some(word) = action.strip_prefix('/').and_then(|rest| rest.split_whitespace().next()) else {
+        return false;
+    };
     let begins = action.as_bytes().get(1).is_some_and(u8::is_ascii_alphabetic);
     begins && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b':'))
 }

@@ -34,9 +34,9 @@ impl Expander<'_> {
             };
             merged.push((EcoString::from(key), entry));
         }
-        let new = above.entries().filter(|(key, entry)| {
-            below.get(key).is_none() && (keeps_null || !entry.node.value.is_null())
-        });
+        let new = above
+            .entries()
+            .filter(|(key, entry)| below.get(key).is_none() && (keeps_null || !entry.node.value.is_null()));
         merged.extend(new.map(|(key, entry)| (EcoString::from(key), entry.clone())));
         self.object(merged, above.span)
     }

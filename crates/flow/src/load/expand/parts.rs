@@ -123,7 +123,8 @@ impl Expander<'_> {
         let name = name_from(&chain.name, &path_of(written));
         let names = chain.names();
         if let Some(first) = names.iter().position(|known| *known == name) {
-            let around: Vec<&str> = names[first..].iter().map(String::as_str).chain([name.as_str()]).collect();
+            let around: Vec<&str> =
+                names[first..].iter().map(String::as_str).chain([name.as_str()]).collect();
             let message = format!("`{written}` would be made of itself");
             self.problem(Check::ImportCycle.at(path.span, message).note(around.join(" → ")));
             return None;
@@ -135,7 +136,8 @@ impl Expander<'_> {
         }
         let tree = self.read(&name, path.span)?;
         if tree.value.as_object().is_none() {
-            let message = format!("`{written}` is no file of a workflow's keys, it is {}", shown(&tree.value));
+            let message =
+                format!("`{written}` is no file of a workflow's keys, it is {}", shown(&tree.value));
             self.problem(Check::WrongType.at(path.span, message));
             return None;
         }
@@ -155,8 +157,10 @@ impl Expander<'_> {
             }
             None => {
                 let lacking = self.file.lacking(name);
-                let message = lacking
-                    .map_or_else(|| format!("there is no text of `{name}`"), |lacking| lacking.message.clone());
+                let message = lacking.map_or_else(
+                    || format!("there is no text of `{name}`"),
+                    |lacking| lacking.message.clone(),
+                );
                 let hints = lacking.map_or(Vec::new(), |lacking| lacking.hints.clone());
                 let problem = Check::UnreadableCall.at(span, message);
                 self.problem(hints.into_iter().fold(problem, Problem::hint));

@@ -61,7 +61,9 @@ impl Expander<'_> {
         }
         let form = self.form(&root);
         let used = |key: &str| form.is_some_and(|form| form.has(key));
-        for (key, entry) in root.entries().filter(|(key, _)| is_short(key) && *key != "paradigm" && !used(key)) {
+        for (key, entry) in
+            root.entries().filter(|(key, _)| is_short(key) && *key != "paradigm" && !used(key))
+        {
             let problem = self.misplaced(key, entry, form);
             self.problem(problem);
         }
@@ -105,7 +107,9 @@ impl Expander<'_> {
                     format!("`paradigm` takes {}, not {}", names.join(", "), shown(&written.node.value));
                 let near = threadline_lang::diag::nearest(name, names);
                 let problem = Check::UnknownChoice.at(span_of(&written.node), message);
-                self.problem(near.iter().fold(problem, |problem, near| problem.hint(format!("did you mean `{near}`"))));
+                self.problem(
+                    near.iter().fold(problem, |problem, near| problem.hint(format!("did you mean `{near}`"))),
+                );
             }
             return form;
         }
@@ -124,8 +128,11 @@ impl Expander<'_> {
 
     /// A key of a short form in a file that is none, or another.
     fn misplaced(&mut self, key: &str, entry: &Entry, form: Option<Form>) -> Problem {
-        let of: Vec<String> =
-            FORMS.iter().filter(|(form, ..)| form.has(key)).map(|(_, name, ..)| format!("`{name}`")).collect();
+        let of: Vec<String> = FORMS
+            .iter()
+            .filter(|(form, ..)| form.has(key))
+            .map(|(_, name, ..)| format!("`{name}`"))
+            .collect();
         let of = of.join(" and ");
         match form {
             Some(form) => {
@@ -170,7 +177,10 @@ impl Expander<'_> {
         let mut evaluate = self.action(&check);
         evaluate.extend(self.evaluator(root));
         // However the check fails, fixing is the answer.
-        evaluate.extend([("on_yes", "done"), ("on_no", "fix"), ("on_error", "fix")].map(|(key, to)| text(key, to, of_check)));
+        evaluate.extend(
+            [("on_yes", "done"), ("on_no", "fix"), ("on_error", "fix")]
+                .map(|(key, to)| text(key, to, of_check)),
+        );
         let mut fixing = self.action(&fix);
         fixing.push(text("next", "evaluate", of_fix));
         let states = vec![
@@ -297,7 +307,8 @@ impl Expander<'_> {
         let mut states = Entries::new();
         for (at, item) in items.iter().enumerate() {
             let name = eco_format!("step_{}", at + 1);
-            let after = if at + 1 < items.len() { eco_format!("step_{}", at + 2) } else { "check_done".into() };
+            let after =
+                if at + 1 < items.len() { eco_format!("step_{}", at + 2) } else { "check_done".into() };
             let entry = Entry::made(steps.key_span, item.clone());
             let mut step = self.action(&entry);
             step.push(text("next", &after, steps.key_span));

@@ -20,6 +20,8 @@ pub(crate) struct Turns {
     pub(crate) began: Millis,
     /// How many iterations were begun.
     pub(crate) iteration: u64,
+    /// The last execution that was counted.
+    counted: EcoString,
     /// How many states were executed.
     pub(crate) steps: u64,
     /// What of these limits do not count: what was before it went on.
@@ -96,11 +98,12 @@ impl Turns {
         if self.current.as_ref().is_some_and(|current| current.at.as_deref() == Some(at)) {
             return;
         }
-        let again = self.recent.back().is_some_and(|turn| turn.at == at);
         self.current = Some(Current { at: Some(at.into()), since: time, until: None });
-        if again {
+        // A state that goes on after a stop, or is done again, is the same execution.
+        if self.counted == at {
             return;
         }
+        self.counted = at.into();
         self.steps += 1;
         if self.initial.get_or_insert_with(|| name.into()) == name {
             self.iteration += 1;

@@ -600,8 +600,8 @@ impl<'a> Reporter<'a> {
             // Whoever read it may be gone; the run goes on.
             Voice::Lines => drop(writeln!(anstream::stdout(), "{line}")),
             Voice::Kept(lines) => lines.push(line.to_owned()),
-            Voice::Live(live) if self.keeps => live.keep(line),
-            Voice::Live(live) => live.say(line),
+            Voice::Live(screen) if self.keeps => screen.keep(line),
+            Voice::Live(screen) => screen.say(line),
         }
     }
 }

@@ -154,6 +154,57 @@ fn items_that_failed_are_as_the_schema_says() {
     }
 }
 
+/// A loop of twelve iterations that waits until `go` is there.
+const LOOP: &str = "
+initial: check
+max_iterations: 40
+timeout: 1h
+states:
+  check: {action: 'echo x >> n; test $(wc -l < n) -ge 12', on_yes: wait, on_no: check}
+  wait: {action: 'until test -e go; do sleep 0.01; done', next: done}
+  done: {terminal: true}
+";
+
+#[test]
+fn a_loop_shows_its_last_states_and_its_limits() {
+    let mut terminal = Terminal::start(LOOP, &[], 100, 30);
+    terminal.wait_for("▸ wait#1");
+    let screen = terminal.screen.text();
+    assert!(screen.contains("iteration 12/40, step 13/2000, "), "{screen}");
+    assert!(screen.contains(" of 1h00m"), "{screen}");
+    assert!(screen.contains("no → check  exit code 1"), "{screen}");
+    assert!(screen.contains("yes → wait  exit code 0"), "{screen}");
+    // Eight of them, and the oldest is gone.
+    assert!(screen.contains("• check#5 ") && !screen.contains("• check#4 "), "{screen}");
+    terminal.project.write("go", b"");
+    assert_eq!(terminal.end(), Some(0));
+    let drawn = |lines: &Vec<String>| {
+        let limits = lines.iter().position(|line| line.contains(", step "))?;
+        Some(lines[..=limits].iter().filter(|line| line.starts_with(['•', '▸', 'i'])).count())
+    };
+    let heights: Vec<usize> = terminal.frames.iter().filter_map(drawn).collect();
+    assert!(heights.iter().all(|height| *height <= 10), "{heights:?}");
+    assert_eq!(heights.last(), Some(&10), "{heights:?}");
+    let screen = terminal.screen.text();
+    assert!(screen.contains(" lines before: threadline show "), "{screen}");
+    assert!(screen.contains("✓ done"), "{screen}");
+    assert!(screen.contains("completed in done; 12 iterations, 14 steps in "), "{screen}");
+    assert!(!screen.contains("/40"), "{screen}");
+}
+
+#[test]
+fn a_loop_says_how_long_it_waits() {
+    let text = "{initial: check, backoff: 2h, states: {check: {shell: exit 1, on_yes: done, on_no: check}, \
+                done: {terminal: true}}}";
+    let mut terminal = Terminal::start(text, &[], 60, 20);
+    terminal.wait_for("▸ next iteration in 2h00m");
+    terminal.interrupt();
+    assert_eq!(terminal.end(), Some(130));
+    let screen = terminal.screen.text();
+    assert!(screen.contains("no → check") && screen.contains("paused: stopped"), "{screen}");
+    assert!(!screen.contains("next iteration"), "{screen}");
+}
+
 /// Whether a line is one of a list's block.
 fn is_drawn(line: &str) -> bool {
     line.starts_with("map  ") || line.starts_with("  [") || line.starts_with("  … and")

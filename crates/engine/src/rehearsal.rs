@@ -570,10 +570,9 @@ impl Rehearsal<'_> {
         let count = self.counts.get(&(state, None)).copied().unwrap_or(1);
         match self.script.others {
             Others::Yes => best,
-            Others::No => worst,
             Others::Error => ERROR.into(),
             Others::Alternating if count.is_multiple_of(2) => best,
-            Others::Alternating => worst,
+            Others::No | Others::Alternating => worst,
             Others::Random(_) => {
                 let ways = self.plan.states.as_ref().and_then(|states| states.routes.get(state));
                 let error = ways.is_some_and(|ways| ways.error.is_some()).then(|| EcoString::from(ERROR));

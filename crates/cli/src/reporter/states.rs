@@ -54,7 +54,7 @@ impl Reporter<'_> {
             None => (DIM, "•"),
         };
         let note = if terminal.is_some() {
-            self.with_value(of_step, &acted)
+            with_value(of_step, &acted)
         } else if judged.to.is_none() {
             no_route(&plan, step, judged)
         } else {
@@ -62,7 +62,7 @@ impl Reporter<'_> {
             let told = if of_step.is_judged() || is_error {
                 first_line(&judged.reason).to_owned()
             } else {
-                self.with_value(of_step, &acted)
+                with_value(of_step, &acted)
             };
             let pad = self.way_width.saturating_sub(way.width());
             format!("{way}{:pad$}  {told}", "")
@@ -71,12 +71,6 @@ impl Reporter<'_> {
         if is_error {
             self.stderr(&acted.stderr);
         }
-    }
-
-    /// What a state left that others may read.
-    fn with_value(&self, step: &Step, acted: &Acted) -> String {
-        let named = step.id.is_some() || step.capture.is_some();
-        if named { acted.value.clone() } else { String::new() }
     }
 
     /// The first line of an iteration stands below its number.
@@ -94,6 +88,12 @@ impl Reporter<'_> {
         let line = format!("{DIM}▸ {indent}iteration {}{of}{DIM:#}", turns.iteration);
         self.say(&line);
     }
+}
+
+/// What a state left that others may read.
+fn with_value(step: &Step, acted: &Acted) -> String {
+    let named = step.id.is_some() || step.capture.is_some();
+    if named { acted.value.clone() } else { String::new() }
 }
 
 /// How wide the widest verdict with its route is.

@@ -153,6 +153,13 @@ impl State {
     }
 }
 
+/// Where a state leads, and what a run has to do with it.
+fn with_standing(state: &State, ways: &[String]) -> String {
+    let standing = state.standing.text();
+    let standing = if standing.is_empty() { String::new() } else { format!("; {standing}") };
+    format!("{}{standing}", ways.join(", "))
+}
+
 impl Standing {
     /// In words; nothing where there is nothing to say.
     pub(super) fn text(self) -> &'static str {
@@ -206,17 +213,11 @@ impl Drawing {
             let ways = self.ways.iter().filter(|way| way.edge.from == at);
             let ways: Vec<String> = ways.map(|way| self.way_text(way)).collect();
             let ways =
-                if ways.is_empty() { state.standing.text().to_owned() } else { self.with(state, &ways) };
+                if ways.is_empty() { state.standing.text().to_owned() } else { with_standing(state, &ways) };
             cells.push((PLAIN, ways));
             table.row(cells);
         }
         table.text("")
-    }
-
-    fn with(&self, state: &State, ways: &[String]) -> String {
-        let standing = state.standing.text();
-        let standing = if standing.is_empty() { String::new() } else { format!("; {standing}") };
-        format!("{}{standing}", ways.join(", "))
     }
 
     /// `no → fix ×2`
@@ -253,19 +254,21 @@ impl Drawing {
             let label = if label.is_empty() { label } else { format!("|\"{}\"|", mermaid_text(&label)) };
             let _ = writeln!(out, "  n{} {line}{label} n{}", way.edge.from, way.edge.to);
         }
-        let classes: [(&str, &str, fn(&Self, &State) -> bool); 4] = [
-            ("good", "fill:#e6f4ea,stroke:#2e7d32", |_, state| state.terminal == Some(Terminal::Success)),
-            ("bad", "fill:#fdecea,stroke:#c62828", |_, state| {
-                state.terminal == Some(Terminal::Failure) || state.standing == Standing::Failed
-            }),
-            ("never", "fill:#fafafa,stroke:#9e9e9e,stroke-dasharray:4,color:#757575", |drawing, state| {
-                !drawing.is_live(state)
-            }),
-            ("here", "stroke-width:3px", |_, state| state.standing != Standing::Elsewhere),
+        let classes = [
+            ("good", "fill:#e6f4ea,stroke:#2e7d32"),
+            ("bad", "fill:#fdecea,stroke:#c62828"),
+            ("never", "fill:#fafafa,stroke:#9e9e9e,stroke-dasharray:4,color:#757575"),
+            ("here", "stroke-width:3px"),
         ];
-        for (name, style, is) in classes {
+        for (name, style) in classes {
+            let is = |state: &State| match name {
+                "good" => state.terminal == Some(Terminal::Success),
+                "bad" => state.terminal == Some(Terminal::Failure) || state.standing == Standing::Failed,
+                "never" => !self.is_live(state),
+                _ => state.standing != Standing::Elsewhere,
+            };
             let of: Vec<String> = (0..self.states.len())
-                .filter(|at| is(self, &self.states[*at]))
+                .filter(|at| is(&self.states[*at]))
                 .map(|at| format!("n{at}"))
                 .collect();
             if !of.is_empty() {

@@ -105,12 +105,11 @@ const WALK_APART: u64 = 0x9e37_79b9_7f4a_7c15 << 1 | 1;
 fn others(call: &Simulate, scripted: bool) -> Others {
     let random = call.random || call.seed.is_some() || call.runs.is_some();
     match call.all {
-        Some(Simulated::Yes) => Others::Yes,
         Some(Simulated::No) => Others::No,
         Some(Simulated::Error) => Others::Error,
         None if call.alternating => Others::Alternating,
         None if random || !scripted => Others::Random(call.seed.unwrap_or(SEED)),
-        None => Others::Yes,
+        Some(Simulated::Yes) | None => Others::Yes,
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use ecow::{EcoString, eco_format};
 use threadline_engine::event::ERROR;
 use threadline_engine::rehearsal::{Left, Scripted};
-use threadline_flow::model::{Step, Verdicts};
+use threadline_flow::model::{Action, Evaluator, Step, Verdicts};
 use threadline_flow::plan::Plan;
 use threadline_lang::Value;
 use threadline_lang::diag::{nearest, preview};
@@ -43,7 +43,7 @@ pub(super) fn states(call: &Simulate, plan: &Plan) -> Result<States, Failure> {
                 _ if Number::parse(word).is_err() => {
                     Err(Failure::Usage(format!("{flag}: `{name}` takes numbers, not `{word}`")))
                 }
-                _ => left(step, flag, name, word.to_owned(), 0, None),
+                _ => left(step, flag, name, word, 0, None),
             });
             let row = row.collect::<Result<Vec<_>, Failure>>()?;
             add(flag, name, row)?;
@@ -56,7 +56,7 @@ pub(super) fn states(call: &Simulate, plan: &Plan) -> Result<States, Failure> {
         let name = name.as_str();
         let step = state(plan, &place, name)?;
         let one = [said.clone()];
-        let row = said.as_list().map_or_else(|| one.to_vec(), |list| list.iter().cloned().collect());
+        let row = said.as_list().map_or_else(|| one.to_vec(), <[Value]>::to_vec);
         if row.is_empty() {
             return Err(Failure::Usage(format!("{place}: `{name}` has an empty list")));
         }
@@ -99,7 +99,7 @@ fn one_of(step: &Step, place: &str, name: &str, said: &Value) -> Result<Scripted
     };
     if let Some((key, _)) = object.iter().find(|(key, _)| !KEYS.contains(&key.as_str())) {
         let key = key.as_str();
-        let hint = match nearest(key, KEYS.into_iter()) {
+        let hint = match nearest(key, KEYS) {
             Some(near) => format!("did you mean `{near}`"),
             None => format!("keys: {}", KEYS.join(", ")),
         };
@@ -116,11 +116,11 @@ fn one_of(step: &Step, place: &str, name: &str, said: &Value) -> Result<Scripted
         })?,
     };
     let error = said.get("error").map(|error| EcoString::from(error.to_string()));
-    left(step, place, name, output, exit_code, error)
+    left(step, place, name, &output, exit_code, error)
 }
 
 fn verdict(step: &Step, place: &str, name: &str, word: &str) -> Result<Scripted, Failure> {
-    let known = step.evaluator().map(|evaluator| evaluator.verdicts());
+    let known = step.evaluator().map(Evaluator::verdicts);
     if let Some(Verdicts::Known(words)) = known
         && word != ERROR
         && !words.iter().any(|known| known == word)
@@ -139,18 +139,18 @@ fn left(
     step: &Step,
     place: &str,
     name: &str,
-    output: String,
+    output: &str,
     exit_code: i64,
     error: Option<EcoString>,
 ) -> Result<Scripted, Failure> {
-    if matches!(step.action, threadline_flow::model::Action::Nothing) {
+    if matches!(step.action, Action::Nothing) {
         let message = format!("{place}: `{name}` does nothing and prints nothing: give it a verdict");
         return Err(Failure::Usage(message));
     }
     // What does not fit the format fails the action, as in a run.
-    let (value, error) = match read(&output, step.format) {
+    let (value, error) = match read(output, step.format) {
         Ok(value) => (value, error),
         Err(failure) => (Value::NULL, error.or_else(|| Some(eco_format!("{}", failure.message)))),
     };
-    Ok(Scripted::Left(Left { value, output: output.as_str().into(), exit_code, error }))
+    Ok(Scripted::Left(Left { value, output: output.into(), exit_code, error }))
 }

@@ -96,7 +96,7 @@ impl Rehearsed<'_> {
         }
         out.push_str(&table.text("  "));
         let (style, words) = self.ending(walk);
-        let _ = writeln!(out, "{style}{words}{style:#}{}", self.counts(walk));
+        let _ = writeln!(out, "{style}{words}{style:#}{}", Self::counts(walk));
         if let Some(cycle) = &walk.cycle {
             let _ = writeln!(out, "it does not end by itself: {}", self.cycle(cycle));
         }
@@ -141,7 +141,7 @@ impl Rehearsed<'_> {
         }
     }
 
-    fn counts(&self, walk: &Walked) -> String {
+    fn counts(walk: &Walked) -> String {
         let count = |count: u64, unit: &str| format!("{count} {unit}{}", if count == 1 { "" } else { "s" });
         format!("; {}, {}", count(walk.iterations, "iteration"), count(walk.visits.len() as u64, "step"))
     }

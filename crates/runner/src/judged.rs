@@ -106,7 +106,7 @@ impl Executor<'_, '_> {
             Ok(question) => {
                 // What is judged is on disk before anybody hears of it: the action is not done again.
                 shared.wait_synced(view.as_of)?;
-                match self.answer(task, view, question)? {
+                match self.answer(task, view, question) {
                     Some(verdict) => verdict,
                     None => return Ok(None),
                 }
@@ -115,17 +115,13 @@ impl Executor<'_, '_> {
         Ok(Some((verdict, record.computed)))
     }
 
-    fn answer(
-        &self,
-        task: &Task,
-        view: &View,
-        mut question: Question,
-    ) -> Result<Option<Verdict>, DriveError> {
+    /// What a judge answers. Nothing when the run was told to end.
+    fn answer(&self, task: &Task, view: &View, mut question: Question) -> Option<Verdict> {
         let mut cut_short = None;
         if let Some(limit) = view.limit {
             let left = limit.left(now());
             if left.is_zero() {
-                return Ok(Some(Verdict::error(output::over(&limit).message)));
+                return Some(Verdict::error(output::over(&limit).message));
             }
             if question.resolved.timeout.is_none_or(|own| left < own) {
                 question.resolved.timeout = Some(left);
@@ -133,27 +129,27 @@ impl Executor<'_, '_> {
             }
         }
         let resolved = &question.resolved;
-        let Act::Agent { agent, command, message } = &resolved.act else { return Ok(None) };
+        let Act::Agent { agent, command, message } = &resolved.act else { return None };
         let failed = |why: &str| Verdict::error(eco_format!("the judge `{agent}` gave no answer: {why}"));
         let ended = match self.run(task, &self.agent_spec(task, resolved, command, message)) {
             Ok(ended) => ended,
-            Err(failure) => return Ok(Some(failed(&failure.message))),
+            Err(failure) => return Some(failed(&failure.message)),
         };
         if ended.how == How::Cancelled {
-            return Ok(None);
+            return None;
         }
         let texts = Texts::of(&ended);
         let failure = match (ended.how, cut_short) {
             (How::TimedOut, Some(limit)) => Some(output::over(&limit)),
             (how, _) => output::ending(how, resolved.timeout, resolved.idle_timeout, resolved.max_output),
         };
-        Ok(Some(match (failure, &texts.stdout) {
+        Some(match (failure, &texts.stdout) {
             (Some(failure), _) => {
                 let said = texts.stderr().map(|said| format!("; it says {}", excerpt(&said)));
                 failed(&format!("{}{}", failure.message, said.unwrap_or_default()))
             }
             (None, Err(failure)) => failed(&failure.message),
             (None, Ok(text)) => question.answered(text),
-        }))
+        })
     }
 }

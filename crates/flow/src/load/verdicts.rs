@@ -2,14 +2,16 @@
 //!
 //! Only what the state itself says is looked at; the ways through all states are the plan's work.
 
+use std::sync::Arc;
+
 use ecow::EcoString;
 use threadline_lang::diag::nearest;
-use threadline_lang::{Scope, Type};
+use threadline_lang::{Expression, Scope, Type};
 
 use super::read::{Fields, Loader};
 use crate::checks::Check;
 use crate::fields::STEP;
-use crate::model::{Action, Evaluator, State, Step, Target, Terminal, Verdicts};
+use crate::model::{Action, Evaluator, Field, State, Step, Target, Terminal, Verdicts};
 use crate::plan::SELF;
 
 /// The verdict that no table lists: it has routes of its own.
@@ -145,8 +147,16 @@ impl Loader {
         if routes.otherwise.is_some() {
             return;
         }
-        let routed =
-            |verdict: &str| meant.contains(&verdict) || routes.on.iter().any(|(known, _)| known == verdict);
+        let asked = |(condition, _): &(Field<Arc<Expression>>, Target), verdict: &str| {
+            let asked = condition.of.source().trim().strip_prefix("result.verdict").map(str::trim_start);
+            let asked = asked.and_then(|asked| asked.strip_prefix("==")).map(str::trim);
+            asked.is_some_and(|asked| asked.trim_matches(['\'', '"']) == verdict)
+        };
+        let routed = |verdict: &str| {
+            meant.contains(&verdict)
+                || routes.on.iter().any(|(known, _)| known == verdict)
+                || routes.conditions.iter().any(|route| asked(route, verdict))
+        };
         let left: Vec<&EcoString> = verdicts.iter().filter(|verdict| !routed(verdict)).collect();
         let Some(first) = left.first() else { return };
         if !routes.conditions.is_empty() {

@@ -44,7 +44,9 @@ impl Judged<'_> {
             .as_ref()
             .is_some_and(|prompt| prompt.of.references().iter().any(|reference| reference.root == "result"));
         let source = self.evaluate().is_some_and(|evaluate| evaluate.source.is_some());
-        let shown = if reads_result && !source { None } else { Some(self.looked_anyway(session)?) };
+        // A state that does nothing has nothing to be shown.
+        let asks_only = !source && (reads_result || self.result.is_none());
+        let shown = if asks_only { None } else { Some(self.looked_anyway(session)?) };
         let mut below = String::new();
         if let Some(looked) = shown {
             let text = looked.text();
@@ -99,8 +101,10 @@ impl Question {
         let words = |name: &str| {
             object.get(name).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())
         };
-        let reason = words("reason").or_else(|| words("evidence"));
-        let reason = reason.map_or_else(|| eco_format!("`{agent}` says so"), EcoString::from);
+        let evidence = || Some(evidence_of(object.get("evidence")?.as_list()?));
+        let reason = words("reason").or_else(|| words("evidence")).map(EcoString::from).or_else(evidence);
+        let reason = reason.filter(|reason| !reason.is_empty());
+        let reason = reason.unwrap_or_else(|| eco_format!("`{agent}` says so"));
         let unsure =
             confidence.as_ref().zip(self.min_confidence.as_ref()).filter(|(sure, least)| sure < least);
         let found = match unsure {
@@ -166,4 +170,9 @@ mod tests {
             assert_eq!(verdict(text), expected, "{text:?}");
         }
     }
+}
+
+/// What somebody saw, one after the other.
+fn evidence_of(seen: &[Value]) -> EcoString {
+    seen.iter().map(Value::to_string).collect::<Vec<_>>().join("; ").into()
 }

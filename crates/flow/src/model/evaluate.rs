@@ -175,9 +175,14 @@ impl Evaluator {
         }
     }
 
-    /// Whether it looks at what the state printed, or at what `source` names in its place.
+    /// Whether it looks at what the state printed, or at what `source` names in its place. A judge that is asked something
+    /// may do without.
     pub fn looks_at_output(&self) -> bool {
-        !matches!(self, Self::ExitCode { .. } | Self::Outcome | Self::Expression(_))
+        match self {
+            Self::ExitCode { .. } | Self::Outcome | Self::Expression(_) => false,
+            Self::Agent(judge) => judge.prompt.is_none(),
+            _ => true,
+        }
     }
 
     /// Its fields whose values may hold references.

@@ -1,0 +1,7 @@
+# Stands in for an agent: looks for the two things that must be said.
+text=$(cat)
+case $text in
+  *decided*Thursday*) echo '{"verdict": "yes", "confidence": 0.93, "evidence": ["Mara decided", "on Thursday"]}' ;;
+  *decided*) echo '{"verdict": "yes", "confidence": 0.4, "evidence": ["Mara decided", "what is not said"]}' ;;
+  *) echo '{"verdict": "no", "confidence": 0.9, "evidence": []}' ;;
+esac

@@ -58,11 +58,9 @@ pub(crate) fn workflow(seed: u64) -> String {
             _ => format!("s{}", random.below(count)),
         };
         let no = target(&mut random, &mut bad);
+        let _ = writeln!(text, "    on_no: {no}");
         // Without a route for it the state fails, and the run.
-        if random.percent(85) {
-            let _ = writeln!(text, "    on_no: {no}");
-        }
-        if random.percent(75) {
+        if random.percent(60) {
             let to = target(&mut random, &mut bad);
             let _ = writeln!(text, "    on_error: {to}");
         }

@@ -207,10 +207,7 @@ impl Bench {
     /// 1,000 iterations of a loop with `true` beside those of a bare `while` in bash, each verdict on disk before the
     /// next state begins.
     fn against_while(&self, rounds: usize) -> Result<(), String> {
-        let pairs = [
-            ("argv", "argv: [\"true\"]", "/bin/true"),
-            ("shell", "shell: \"true\"", "bash -c true"),
-        ];
+        let pairs = [("argv", "argv: [\"true\"]", "/bin/true"), ("shell", "shell: \"true\"", "bash -c true")];
         println!("{STEPS} transitions with `true`           ms each   while   ratio");
         for (name, action, command) in pairs {
             self.write("loop.yaml", &repeat(STEPS, &format!("{action}, ")))?;
@@ -244,7 +241,11 @@ impl Bench {
             one.push(self.run("one.yaml")?.elapsed);
         }
         let millis = |times| median(times).as_secs_f64() * 1e3;
-        println!("start: a loop of one state {:.1} ms, a list of one step {:.1} ms", millis(one), millis(list));
+        println!(
+            "start: a loop of one state {:.1} ms, a list of one step {:.1} ms",
+            millis(one),
+            millis(list)
+        );
         Ok(())
     }
 

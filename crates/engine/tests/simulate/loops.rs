@@ -19,7 +19,7 @@ pub(crate) fn workflow(seed: u64) -> String {
     let count = 1 + random.below(5);
     let mut text = String::from("initial: s0\n");
     let limits: [(&str, u64, u64); 4] =
-        [("max_steps", 1, 12), ("max_iterations", 1, 5), ("max_edge_revisits", 0, 4), ("max_stall", 2, 3)];
+        [("max_steps", 1, 12), ("max_iterations", 1, 5), ("max_edge_revisits", 0, 2), ("max_stall", 2, 3)];
     let mut limited = false;
     for (key, least, more) in limits {
         // Without `max_iterations` and `max_steps` the default holds.
@@ -45,7 +45,8 @@ pub(crate) fn workflow(seed: u64) -> String {
             _ if state + 1 == count => Some("two"),
             _ => None,
         };
-        action(&mut random, &mut text, capture, if count > 1 { &["one", "two"] } else { &["one"] });
+        let names: &[&str] = if count > 1 { &["one", "two"] } else { &["one"] };
+        action(&mut random, &mut text, capture, state == 0, names);
         let next = if state + 1 == count { "done".to_owned() } else { format!("s{}", state + 1) };
         let _ = writeln!(text, "    on_yes: {next}");
         let target = |random: &mut Random, bad: &mut bool| match random.below(4) {
@@ -58,15 +59,15 @@ pub(crate) fn workflow(seed: u64) -> String {
             _ => format!("s{}", random.below(count)),
         };
         let no = target(&mut random, &mut bad);
+        let _ = writeln!(text, "    on_no: {no}");
         // Without a route for it the state fails, and the run.
-        if random.percent(85) {
-            let _ = writeln!(text, "    on_no: {no}");
-        }
-        if random.percent(75) {
+        let mut follows_itself = no == "self" || no == format!("s{state}");
+        if random.percent(60) {
             let to = target(&mut random, &mut bad);
+            follows_itself |= to == "self" || to == format!("s{state}");
             let _ = writeln!(text, "    on_error: {to}");
         }
-        if random.percent(40) {
+        if follows_itself && random.percent(50) {
             let _ = writeln!(text, "    max_retries: {}", random.below(3));
             if random.percent(70) {
                 let to = loop {
@@ -86,16 +87,15 @@ pub(crate) fn workflow(seed: u64) -> String {
     text
 }
 
-fn action(random: &mut Random, text: &mut String, capture: Option<&str>, names: &[&str]) {
+fn action(random: &mut Random, text: &mut String, capture: Option<&str>, is_first: bool, names: &[&str]) {
     if capture.is_none() && random.percent(30) {
-        if random.percent(50) {
-            text.push_str("    evaluate: {type: expression, expression: \"prev.verdict == 'yes'\"}\n");
-        }
+        text.push_str("    evaluate: {type: expression, expression: \"prev.verdict == 'yes'\"}\n");
         return;
     }
     let mut read = String::new();
     for name in names {
-        if random.percent(40) {
+        // What this iteration captured can be read behind the first state, which captures it.
+        if *name == "one" && !is_first && random.percent(40) {
             let _ = write!(read, "${{captured.{name} | default(0)}} ");
         }
         if random.percent(25) {
@@ -105,13 +105,9 @@ fn action(random: &mut Random, text: &mut String, capture: Option<&str>, names: 
     if random.percent(40) {
         read.push_str("${prev.verdict | default(0)} ${state.iteration}");
     }
-    if random.percent(30) {
-        let _ = writeln!(text, "    value: 'x {read}'");
-    } else {
-        let _ = writeln!(text, "    argv: [work, '{read}']");
-        if random.percent(25) {
-            let _ = writeln!(text, "    retry: {{attempts: 2, delay: 1s}}");
-        }
+    let _ = writeln!(text, "    argv: [work, '{read}']");
+    if random.percent(25) {
+        let _ = writeln!(text, "    retry: {{attempts: 2, delay: 1s}}");
     }
     let capture = capture.or_else(|| random.percent(40).then_some("one"));
     if let Some(capture) = capture {

@@ -373,12 +373,17 @@ pub fn locks(
     if fields.errors.is_empty() { Ok(texts) } else { Err(fields.errors) }
 }
 
-/// A scope with the values of a state's own, for all that it reads.
-pub fn with_params(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Result<Scope, FieldErrors> {
+/// A scope with the values of a state's own, for all that it reads. They are made of what it saw when it acted.
+pub fn with_params(
+    step: &Step,
+    acting: &Scope,
+    scope: &Scope,
+    session: &mut Session<'_>,
+) -> Result<Scope, FieldErrors> {
     let Some(state) = step.state.as_ref().filter(|state| !state.params.is_empty()) else {
         return Ok(scope.clone());
     };
-    let mut fields = Fields::new(scope, session);
+    let mut fields = Fields::new(acting, session);
     let mut names = Vec::with_capacity(state.params.len());
     for (name, value) in &state.params {
         names.extend(fields.document(value).map(|value| (name.clone(), Entry::Plain(value))));
@@ -411,7 +416,7 @@ pub fn resolve(
 ) -> Result<Resolved, FieldErrors> {
     let planned = &plan.steps[number as usize];
     let step = &*planned.step;
-    let scope = &with_params(step, scope, session)?;
+    let scope = &with_params(step, scope, scope, session)?;
     let mut fields = Fields::new(scope, session);
     let (cwd, env) = fields.surroundings(plan, step, enter);
     let timeout = step.timeout.as_ref().and_then(|setting| fields.time_limit(setting));

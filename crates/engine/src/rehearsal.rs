@@ -430,7 +430,11 @@ impl Rehearsal<'_> {
         let of_state = view.state.clone().unwrap_or(nowhere);
         let seen = self.seen(task, &view);
         let mut own = session(&plan, self.world).traced();
-        let (scope, unable) = judge::scope_of(&plan, task.step, &scope, &mut own);
+        let acting = view.acting.as_ref().map(|view| {
+            let Ok(scope) = view.scope(&self.run, &mut Invented(&self.left), None);
+            scope
+        });
+        let (scope, unable) = judge::scope_of(&plan, task.step, acting.as_ref(), &scope, &mut own);
         let trace = own.take_trace();
         drop(own);
         let of_known = unable.is_none() && self.is_known(&seen, &trace);

@@ -296,11 +296,11 @@ impl Look {
 }
 
 /// Evaluates again what an event says was evaluated, with the values of then. `result` is what a state left that was
-/// judged.
+/// judged, beside what it is judged with what it saw when it acted.
 pub fn look(
     plan: &Plan,
     seen: &Seen,
-    scope: &Scope,
+    (scope, acting): (&Scope, Option<&Scope>),
     result: Option<&Envelope>,
     world: &mut dyn World,
 ) -> Look {
@@ -315,7 +315,7 @@ pub fn look(
         Evaluated::Fields => fields = Some(evaluate::resolve(plan, seen.step, scope, &mut session, |_| {})),
         Evaluated::Judgement => {
             if let Some(state) = &seen.view.state {
-                let (scope, unable) = judge::scope_of(plan, seen.step, scope, &mut session);
+                let (scope, unable) = judge::scope_of(plan, seen.step, acting, scope, &mut session);
                 let of_state = Judged { plan, step: seen.step, scope: &scope, result, state };
                 let (again, trace) = rejudged(&of_state, seen.judged.as_deref(), unable, &mut session);
                 let judged = Some(again);

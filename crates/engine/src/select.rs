@@ -67,7 +67,7 @@ pub fn expand(
 ) -> Result<Expansion, FieldErrors> {
     let planned = &plan.steps[number as usize];
     let Action::ForEach(each) = &planned.step.action else { return Err(Vec::new()) };
-    let scope = &with_params(&planned.step, scope, session)?;
+    let scope = &with_params(&planned.step, scope, scope, session)?;
     let mut fields = Fields::new(scope, session);
     let source = match &each.source {
         Source::Value(items) => fields.document(items).and_then(|value| match value.as_str() {

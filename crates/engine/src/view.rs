@@ -42,6 +42,8 @@ pub struct View {
     pub earlier: Vec<(EcoString, Seq)>,
     /// In a loop: the verdicts on what events made.
     pub verdicts: Vec<(Seq, Said)>,
+    /// What the state saw when it acted, where it is judged and that is not the same: it has captured something since.
+    pub acting: Option<Box<View>>,
 }
 
 /// What was said of a state when it was judged.
@@ -291,7 +293,8 @@ impl View {
             _ => None,
         };
         let phases = self.phases.iter().map(|(_, seq)| *seq);
-        let mut sources: Vec<Seq> = outputs.chain(self.prev).chain(item).chain(phases).chain(map).collect();
+        let acting = self.acting.iter().flat_map(|acting| acting.sources());
+        let mut sources: Vec<Seq> = outputs.chain(acting).chain(self.prev).chain(item).chain(phases).chain(map).collect();
         sources.sort_unstable();
         sources.dedup();
         sources

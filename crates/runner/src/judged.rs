@@ -9,7 +9,7 @@ use threadline_engine::machine::{Outcome, Task};
 use threadline_engine::view::{Load, StateView, View};
 use threadline_engine::world::Answer;
 use threadline_flow::model::{Evaluator, Judge, Shape};
-use threadline_lang::Envelope;
+use threadline_lang::{Envelope, Scope};
 use threadline_lang::diag::excerpt;
 use threadline_store::Sync;
 
@@ -40,7 +40,12 @@ impl Executor<'_, '_> {
     /// The verdict on a state, and where it leads.
     pub(crate) fn judge(&self, task: &Task, view: &View) -> Result<(), DriveError> {
         let shared = self.shared;
+        // What is not at hand is read of the journal.
+        if view.result.is_some_and(|seq| !shared.values.has(seq)) {
+            shared.wait_synced(view.as_of)?;
+        }
         let result = view.result.map(|seq| (&mut &shared.values).output(seq)).transpose()?;
+        let acting = self.acting(view)?;
         let nowhere =
             StateView { name: task.at.0.clone(), iteration: 0, elapsed_ms: 0, in_a_row: 0, measured: None };
         let state = view.state.as_ref().unwrap_or(&nowhere);
@@ -54,7 +59,7 @@ impl Executor<'_, '_> {
         let (verdict, mut computed) = asked.unzip();
         let earlier = computed.as_deref().unwrap_or_default();
         let (judgement, record, context) = self.evaluate_with(task, view, earlier, |scope, session| {
-            let (scope, unable) = judge::scope_of(&shared.plan, task.step, scope, session);
+            let (scope, unable) = judge::scope_of(&shared.plan, task.step, acting.as_ref(), scope, session);
             let judged = judge::Judged { plan: &shared.plan, step: task.step, scope: &scope, result, state };
             let verdict = verdict.or(unable).unwrap_or_else(|| judged.verdict(session));
             judged.route(verdict, session)
@@ -78,6 +83,12 @@ impl Executor<'_, '_> {
         shared.record(task.at.clone(), What::Judged(Box::new(judged)), Sync::Now).map(|_| ())
     }
 
+    /// The names that a state saw when it acted, where it is judged with others.
+    fn acting(&self, view: &View) -> Result<Option<Scope>, DriveError> {
+        let scope = |view: &View| view.scope(&self.shared.scope, &mut &self.shared.values, None);
+        Ok(view.acting.as_deref().map(scope).transpose()?)
+    }
+
     /// The verdict of a judge who is asked, and what the question had to compute. Nothing when the run was told to end.
     fn ask(
         &self,
@@ -89,10 +100,11 @@ impl Executor<'_, '_> {
     ) -> Result<Option<(Verdict, Vec<Answer>)>, DriveError> {
         let shared = self.shared;
         let folder = self.written_folder(task);
+        let acting = self.acting(view)?;
         let enter = |cwd: &str| folder.enter(self.project().here().join(cwd));
         let (question, record, context) =
             self.evaluate_at(&task.at, &folder, view, &[], |scope, session| {
-                let (scope, unable) = judge::scope_of(&shared.plan, task.step, scope, session);
+                let (scope, unable) = judge::scope_of(&shared.plan, task.step, acting.as_ref(), scope, session);
                 if let Some(verdict) = unable {
                     return Err(verdict);
                 }

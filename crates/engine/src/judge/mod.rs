@@ -120,14 +120,16 @@ pub struct Judged<'j> {
     pub state: &'j StateView,
 }
 
-/// What a state may read while it is judged: its own values too. Where one of those has none, the verdict that it is.
+/// What a state may read while it is judged: its own values too, which are made of what it saw when it acted, where that
+/// was something else. Where one of those has none, the verdict that it is.
 pub fn scope_of(
     plan: &Plan,
     step: StepNumber,
+    acting: Option<&Scope>,
     scope: &Scope,
     session: &mut Session<'_>,
 ) -> (Scope, Option<Verdict>) {
-    match evaluate::with_params(&plan.steps[step as usize].step, scope, session) {
+    match evaluate::with_params(&plan.steps[step as usize].step, acting.unwrap_or(scope), scope, session) {
         Ok(scope) => (scope, None),
         Err(errors) => (scope.clone(), Some(unresolved(plan, &errors))),
     }

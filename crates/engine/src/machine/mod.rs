@@ -628,7 +628,9 @@ impl Machine {
         let result = live.output.filter(|_| judging);
         let state = reads.contains(&Read::State).then(|| self.state_view(at)).flatten();
         let names = self.names_of(reads, scope, prev);
-        View { as_of, attempts, started, limit, result, state, ..names }
+        let view = View { as_of, attempts, started, limit, result, state, ..names };
+        let acting = if judging { self.acting(live, &view) } else { None };
+        View { acting: acting.map(Box::new), ..view }
     }
 
     /// The time by which the steps of a list have to be through: that of the item or phase around them that is over

@@ -11,7 +11,7 @@ use threadline_flow::model::{Shape, Terminal};
 use threadline_flow::plan::{Read, VISIT};
 use threadline_lang::Value;
 
-use super::{Frame, Machine, Names, Pause, Phase, STEPS};
+use super::{Live, Frame, Machine, Names, Pause, Phase, STEPS};
 use crate::event::{Bounds, Judged, LoopEnd, LoopReason, Millis, Seq};
 use crate::hash::Hash;
 use crate::view::{Limit, Said, StateView, View};
@@ -359,6 +359,22 @@ impl Machine {
             in_a_row: walk.in_a_row,
             measured: None,
         })
+    }
+
+    /// What a state that is judged saw when it acted: values of its own are made of that, and not of what it has captured
+    /// itself since.
+    pub(super) fn acting(&self, live: &Live, judging: &View) -> Option<View> {
+        let step = &self.plan.steps[live.step as usize].step;
+        let state = step.state.as_ref().filter(|state| !state.params.is_empty());
+        let name = &step.capture.as_ref().filter(|_| state.is_some())?.of;
+        let read = judging.captured.iter().any(|(known, _)| known == name);
+        let before = &live.before.as_ref().filter(|_| read)?.names;
+        let mut view = View { result: None, verdicts: before.verdicts.clone().into_iter().collect(), ..judging.clone() };
+        for (table, then) in [(&mut view.captured, &before.captured), (&mut view.earlier, &before.earlier)] {
+            table.retain(|(known, _)| known != name);
+            table.extend(then.get(name).map(|seq| (name.clone(), *seq)));
+        }
+        Some(view)
     }
 
     /// What names stood for before, and the verdicts on what is read.

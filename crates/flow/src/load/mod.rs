@@ -44,7 +44,7 @@ pub fn load(file: SourceFile) -> (Option<Workflow>, Vec<Problem>) {
     for problem in problems {
         loader.problem(problem);
     }
-    let workflow = loader.workflow(&root);
+    let workflow = root.and_then(|root| loader.workflow(&root));
     (workflow, in_order(loader.problems))
 }
 
@@ -52,8 +52,7 @@ pub fn load(file: SourceFile) -> (Option<Workflow>, Vec<Problem>) {
 pub fn expanded(file: &SourceFile) -> (Option<Node>, Vec<Problem>) {
     match file.read_tree(&Syntax::DEFAULT.limits) {
         Ok(root) => {
-            let (root, problems) = expand::expand(file, root);
-            (Some(root), problems)
+            expand::expand(file, root)
         }
         Err(error) => (None, vec![unreadable(file, &error)]),
     }

@@ -28,11 +28,13 @@ const MAX_TAKEN: usize = 1_000_000;
 /// Entries of an object, on their way into another.
 type Entries = Vec<(EcoString, Entry)>;
 
-/// A tree in which nothing is short for something else, and what is wrong with what was.
-pub(super) fn expand(file: &SourceFile, root: Node) -> (Node, Vec<Problem>) {
-    let mut expander = Expander { file, problems: Vec::new(), taken: 0, imported: Vec::new() };
+/// A tree in which nothing is short for something else, and what is wrong with what was. There is none when so much is
+/// missing that nothing can be said of the rest.
+pub(super) fn expand(file: &SourceFile, root: Node) -> (Option<Node>, Vec<Problem>) {
+    let mut expander =
+        Expander { file, problems: Vec::new(), taken: 0, imported: Vec::new(), incomplete: false };
     let root = expander.file(root);
-    (root, expander.problems)
+    (Some(root).filter(|_| !expander.incomplete), expander.problems)
 }
 
 struct Expander<'f> {
@@ -42,6 +44,8 @@ struct Expander<'f> {
     taken: usize,
     /// The files whose fragments were taken: each is, once.
     imported: Vec<String>,
+    /// Whether something is missing that the rest stands on.
+    incomplete: bool,
 }
 
 impl Expander<'_> {

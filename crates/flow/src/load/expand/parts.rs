@@ -61,10 +61,13 @@ impl Expander<'_> {
     fn whole_at(&mut self, root: &Node, chain: &Chain<'_>) -> (Node, Entries) {
         let (mut below, mut fragments) = (None, Entries::new());
         if let Some(from) = root.entry("from") {
-            if let Some((base, chain)) = self.part(&from.node, "from", chain) {
-                let (base, inherited) = self.whole_at(&base, &chain);
-                below = Some(base);
-                fragments = inherited;
+            match self.part(&from.node, "from", chain) {
+                Some((base, chain)) => {
+                    let (base, inherited) = self.whole_at(&base, &chain);
+                    below = Some(base);
+                    fragments = inherited;
+                }
+                None => self.incomplete = true,
             }
         }
         self.fragments_of(root, chain, &mut fragments);
@@ -86,7 +89,10 @@ impl Expander<'_> {
             self.problem(Check::WrongType.at(span_of(import), message));
         }
         for path in imported(root) {
-            let Some((part, chain)) = self.part(path, "import", chain) else { continue };
+            let Some((part, chain)) = self.part(path, "import", chain) else {
+                self.incomplete = true;
+                continue;
+            };
             if self.imported.contains(&chain.name) {
                 continue;
             }

@@ -61,16 +61,20 @@ impl Expander<'_> {
         }
         let form = self.form(&root);
         let used = |key: &str| form.is_some_and(|form| form.has(key));
-        for (key, entry) in
-            root.entries().filter(|(key, _)| is_short(key) && *key != "paradigm" && !used(key))
-        {
+        // Two that make it two forms were told of.
+        let marks = |key: &str| root.get("paradigm").is_none() && form.is_some() && FORMS.iter().any(|(_, _, mark, _)| *mark == key);
+        let misplaced = |key: &str| is_short(key) && key != "paradigm" && !used(key) && !marks(key);
+        for (key, entry) in root.entries().filter(|(key, _)| misplaced(key)) {
             let problem = self.misplaced(key, entry, form);
             self.problem(problem);
         }
         let kept = root.entries().filter(|(key, _)| !is_short(key) && !used(key));
         let mut kept: Entries = kept.map(|(key, entry)| (EcoString::from(key), entry.clone())).collect();
-        let Some(form) = form else { return self.object(kept, root.span) };
-        let Some((initial, states)) = self.compiled(form, &root) else { return self.object(kept, root.span) };
+        let Some((form, (initial, states))) = form.and_then(|form| Some((form, self.compiled(form, &root)?))) else {
+            // Without its states there is nothing more to say; what has some in full is no short form.
+            self.incomplete |= root.get("states").is_none();
+            return self.object(kept, root.span);
+        };
         let span = self.mark(form, &root);
         if root.get("initial").is_none() {
             kept.push(text("initial", &initial, span));
@@ -102,10 +106,10 @@ impl Expander<'_> {
             let name = written.node.value.as_str().unwrap_or_default();
             let form = named(name);
             if form.is_none() && name != "fsm" {
-                let names: Vec<&str> = FORMS.iter().map(|(_, name, ..)| *name).collect();
+                let key = WORKFLOW.known("paradigm");
                 let message =
-                    format!("`paradigm` takes {}, not {}", names.join(", "), shown(&written.node.value));
-                let near = threadline_lang::diag::nearest(name, names);
+                    format!("`paradigm` takes {}, not {}", key.form().expected(), shown(&written.node.value));
+                let near = threadline_lang::diag::nearest(name, key.choices().iter().map(|choice| choice.name));
                 let problem = Check::UnknownChoice.at(span_of(&written.node), message);
                 self.problem(
                     near.iter().fold(problem, |problem, near| problem.hint(format!("did you mean `{near}`"))),
@@ -333,8 +337,7 @@ impl Expander<'_> {
     fn needed(&mut self, root: &Node, key: &str, form: &str) -> Option<Entry> {
         let found = root.entry(key).cloned();
         if found.is_none() {
-            let doc = WORKFLOW.known(key).doc;
-            let message = format!("`{form}` needs `{key}`: {doc}");
+            let message = format!("`{form}` needs `{key}`");
             self.problem(Check::MissingKey.at(head(root), message));
         }
         found

@@ -40,6 +40,10 @@ impl Executor<'_, '_> {
     /// The verdict on a state, and where it leads.
     pub(crate) fn judge(&self, task: &Task, view: &View) -> Result<(), DriveError> {
         let shared = self.shared;
+        // What is not at hand is read from the journal, where it has to be first.
+        if let Some(seq) = view.result.filter(|seq| !shared.values.has(*seq)) {
+            shared.wait_synced(seq)?;
+        }
         let result = view.result.map(|seq| (&mut &shared.values).output(seq)).transpose()?;
         let nowhere =
             StateView { name: task.at.0.clone(), iteration: 0, elapsed_ms: 0, in_a_row: 0, measured: None };

@@ -115,7 +115,7 @@ pub(crate) enum Command {
     /// Show what every step of a workflow would do, as far as it is known before a run
     #[command(after_help = EXAMPLE_PREVIEW)]
     Preview(Preview),
-    /// Walk a loop with invented results: how it ends, what it never comes to, where it turns forever
+    /// Walk a loop with invented results: how it ends, and what it never comes to
     #[command(after_help = EXAMPLE_SIMULATE)]
     Simulate(Simulate),
     /// List the servers of a workflow, their tools, and what each takes

@@ -294,7 +294,8 @@ impl View {
         };
         let phases = self.phases.iter().map(|(_, seq)| *seq);
         let acting = self.acting.iter().flat_map(|acting| acting.sources());
-        let mut sources: Vec<Seq> = outputs.chain(acting).chain(self.prev).chain(item).chain(phases).chain(map).collect();
+        let mut sources: Vec<Seq> =
+            outputs.chain(acting).chain(self.prev).chain(item).chain(phases).chain(map).collect();
         sources.sort_unstable();
         sources.dedup();
         sources

@@ -109,7 +109,8 @@ fn files_one_behind_the_other_have_an_end() {
 #[test]
 fn a_file_is_imported_once_however_often_it_is_named() {
     let level = |at: usize| {
-        let paths: Vec<String> = (0..8).flat_map(|_| [format!("a{}.yaml", at + 1), format!("b{}.yaml", at + 1)]).collect();
+        let paths: Vec<String> =
+            (0..8).flat_map(|_| [format!("a{}.yaml", at + 1), format!("b{}.yaml", at + 1)]).collect();
         format!("import: [{}]\nfragments: {{f{at}: {{action: echo {at}}}}}", paths.join(", "))
     };
     let mut texts: BTreeMap<String, String> =

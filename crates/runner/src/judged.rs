@@ -9,8 +9,8 @@ use threadline_engine::machine::{Outcome, Task};
 use threadline_engine::view::{Load, StateView, View};
 use threadline_engine::world::Answer;
 use threadline_flow::model::{Evaluator, Judge, Shape};
-use threadline_lang::{Envelope, Scope};
 use threadline_lang::diag::excerpt;
+use threadline_lang::{Envelope, Scope};
 use threadline_store::Sync;
 
 use crate::driver::{DriveError, now};
@@ -40,9 +40,9 @@ impl Executor<'_, '_> {
     /// The verdict on a state, and where it leads.
     pub(crate) fn judge(&self, task: &Task, view: &View) -> Result<(), DriveError> {
         let shared = self.shared;
-        // What is not at hand is read of the journal.
-        if view.result.is_some_and(|seq| !shared.values.has(seq)) {
-            shared.wait_synced(view.as_of)?;
+        // What is not at hand is read from the journal, where it has to be first.
+        if let Some(seq) = view.result.filter(|seq| !shared.values.has(*seq)) {
+            shared.wait_synced(seq)?;
         }
         let result = view.result.map(|seq| (&mut &shared.values).output(seq)).transpose()?;
         let acting = self.acting(view)?;
@@ -104,7 +104,8 @@ impl Executor<'_, '_> {
         let enter = |cwd: &str| folder.enter(self.project().here().join(cwd));
         let (question, record, context) =
             self.evaluate_at(&task.at, &folder, view, &[], |scope, session| {
-                let (scope, unable) = judge::scope_of(&shared.plan, task.step, acting.as_ref(), scope, session);
+                let (scope, unable) =
+                    judge::scope_of(&shared.plan, task.step, acting.as_ref(), scope, session);
                 if let Some(verdict) = unable {
                     return Err(verdict);
                 }

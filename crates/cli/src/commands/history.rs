@@ -146,7 +146,8 @@ impl History<'_> {
         let answers = self.reader.answers(&seen.computed).map_err(|error| of_journal(&error))?;
         let mut world = Replay::new(&answers, self.context(&seen.defined)?);
         let result = seen.view.result.map(|seq| self.output(seq)).transpose()?;
-        let acting = seen.view.acting.as_ref().map(|view| view.scope(&self.scope, &mut &self.values, worktree));
+        let acting =
+            seen.view.acting.as_ref().map(|view| view.scope(&self.scope, &mut &self.values, worktree));
         let acting = acting.transpose().map_err(|error| of_journal(&error))?;
         Ok(replay::look(&self.plan, seen, (&scope, acting.as_ref()), result.as_deref(), &mut world))
     }

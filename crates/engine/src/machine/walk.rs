@@ -11,7 +11,7 @@ use threadline_flow::model::{Shape, Terminal};
 use threadline_flow::plan::{Read, VISIT};
 use threadline_lang::Value;
 
-use super::{Live, Frame, Machine, Names, Pause, Phase, STEPS};
+use super::{Frame, Live, Machine, Names, Pause, Phase, STEPS};
 use crate::event::{Bounds, Judged, LoopEnd, LoopReason, Millis, Seq};
 use crate::hash::Hash;
 use crate::view::{Limit, Said, StateView, View};
@@ -369,7 +369,8 @@ impl Machine {
         let name = &step.capture.as_ref().filter(|_| state.is_some())?.of;
         let read = judging.captured.iter().any(|(known, _)| known == name);
         let before = &live.before.as_ref().filter(|_| read)?.names;
-        let mut view = View { result: None, verdicts: before.verdicts.clone().into_iter().collect(), ..judging.clone() };
+        let mut view =
+            View { result: None, verdicts: before.verdicts.clone().into_iter().collect(), ..judging.clone() };
         for (table, then) in [(&mut view.captured, &before.captured), (&mut view.earlier, &before.earlier)] {
             table.retain(|(known, _)| known != name);
             table.extend(then.get(name).map(|seq| (name.clone(), *seq)));

@@ -51,9 +51,7 @@ pub fn load(file: SourceFile) -> (Option<Workflow>, Vec<Problem>) {
 /// The tree of a file in which nothing is short for something else.
 pub fn expanded(file: &SourceFile) -> (Option<Node>, Vec<Problem>) {
     match file.read_tree(&Syntax::DEFAULT.limits) {
-        Ok(root) => {
-            expand::expand(file, root)
-        }
+        Ok(root) => expand::expand(file, root),
         Err(error) => (None, vec![unreadable(file, &error)]),
     }
 }

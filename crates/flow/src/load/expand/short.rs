@@ -62,7 +62,11 @@ impl Expander<'_> {
         let form = self.form(&root);
         let used = |key: &str| form.is_some_and(|form| form.has(key));
         // Two that make it two forms were told of.
-        let marks = |key: &str| root.get("paradigm").is_none() && form.is_some() && FORMS.iter().any(|(_, _, mark, _)| *mark == key);
+        let marks = |key: &str| {
+            root.get("paradigm").is_none()
+                && form.is_some()
+                && FORMS.iter().any(|(_, _, mark, _)| *mark == key)
+        };
         let misplaced = |key: &str| is_short(key) && key != "paradigm" && !used(key) && !marks(key);
         for (key, entry) in root.entries().filter(|(key, _)| misplaced(key)) {
             let problem = self.misplaced(key, entry, form);
@@ -70,7 +74,8 @@ impl Expander<'_> {
         }
         let kept = root.entries().filter(|(key, _)| !is_short(key) && !used(key));
         let mut kept: Entries = kept.map(|(key, entry)| (EcoString::from(key), entry.clone())).collect();
-        let Some((form, (initial, states))) = form.and_then(|form| Some((form, self.compiled(form, &root)?))) else {
+        let Some((form, (initial, states))) = form.and_then(|form| Some((form, self.compiled(form, &root)?)))
+        else {
             // Without its states there is nothing more to say; what has some in full is no short form.
             self.incomplete |= root.get("states").is_none();
             return self.object(kept, root.span);
@@ -109,7 +114,8 @@ impl Expander<'_> {
                 let key = WORKFLOW.known("paradigm");
                 let message =
                     format!("`paradigm` takes {}, not {}", key.form().expected(), shown(&written.node.value));
-                let near = threadline_lang::diag::nearest(name, key.choices().iter().map(|choice| choice.name));
+                let near =
+                    threadline_lang::diag::nearest(name, key.choices().iter().map(|choice| choice.name));
                 let problem = Check::UnknownChoice.at(span_of(&written.node), message);
                 self.problem(
                     near.iter().fold(problem, |problem, near| problem.hint(format!("did you mean `{near}`"))),

@@ -65,8 +65,6 @@ threadline_lang::checks! {
     UnknownParam "unknown-param" Error
     /// A parameter that a fragment needs and is not given.
     MissingParam "missing-param" Error
-    /// What a file is short for is too much.
-    TooLarge "too-large" Error
     /// An input that a called workflow does not have.
     UnknownInput "unknown-input" Error
     /// An input that a called workflow needs and is not given.

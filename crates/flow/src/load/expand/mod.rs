@@ -68,7 +68,7 @@ impl Expander<'_> {
         self.taken = before.saturating_add(count);
         if before <= MAX_TAKEN && self.taken > MAX_TAKEN {
             let message = format!("more than {MAX_TAKEN} keys are taken over from fragments and other files");
-            self.problem(Check::TooLarge.at(span, message));
+            self.problem(Check::Unreadable.at(span, message));
         }
         self.taken <= MAX_TAKEN
     }

@@ -128,6 +128,20 @@ pub fn name_from(caller: &str, path: &str) -> String {
     format!("{root}{}", parts.join("/"))
 }
 
+/// The path that leads from the folder of one file to another: what [`name_from`] makes its name of again.
+pub(crate) fn path_from(caller: &str, name: &str) -> String {
+    let caller = name_from("", caller);
+    if name.starts_with('/') != caller.starts_with('/') {
+        return name.to_owned();
+    }
+    let folder: Vec<&str> =
+        caller.rsplit_once('/').map_or(Vec::new(), |(folder, _)| folder.split('/').collect());
+    let parts: Vec<&str> = name.split('/').collect();
+    let common = folder.iter().zip(&parts).take_while(|(a, b)| a == b).count();
+    let up = folder[common..].iter().map(|_| "..");
+    up.chain(parts[common..].iter().copied()).collect::<Vec<_>>().join("/")
+}
+
 struct Files<'r> {
     read: &'r Read<'r>,
     /// What was read, and how many workflows call each other from there on.

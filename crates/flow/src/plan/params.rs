@@ -30,13 +30,11 @@ impl Checker<'_> {
     pub(super) fn with_params(&self, reader: Reader, scope: Scope) -> Scope {
         let Some(state) = self.state_of(reader) else { return scope };
         let names = state.params.iter().map(|(name, value)| {
-            let entry = match value.of.as_fixed() {
-                Some(value) => Entry::Plain(value.clone()),
-                None => {
-                    let (why, kind) = ("the state has not begun".into(), value.of.infer(&scope).types.only());
-                    Entry::Promised(Promise { why, shape: Shape::Value(kind) }.into())
-                }
+            let promised = || {
+                let (why, kind) = ("the state has not begun".into(), value.of.infer(&scope).types.only());
+                Entry::Promised(Promise { why, shape: Shape::Value(kind) }.into())
             };
+            let entry = value.of.as_fixed().map_or_else(promised, |value| Entry::Plain(value.clone()));
             (name.clone(), entry)
         });
         let names = Scope::new().with_entries("param", names).unwrap_or_default();

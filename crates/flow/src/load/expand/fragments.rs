@@ -10,6 +10,7 @@ use super::parts::{path_of, replaced};
 use super::{Entries, Expander, entries, text, without};
 use crate::checks::Check;
 use crate::fields::{FRAGMENT, INPUT};
+use crate::files::{name_from, path_from};
 use crate::load::read::{shown, span_of, unknown_key};
 use crate::model::Input;
 use crate::problem::Problem;
@@ -71,6 +72,7 @@ impl Expander<'_> {
             None => state.clone(),
         };
         let made = self.loop_call(&made).unwrap_or(made);
+        let made = self.call_from_here(&made).unwrap_or(made);
         Some(self.slash_command(&made).unwrap_or(made))
     }
 
@@ -84,13 +86,13 @@ impl Expander<'_> {
         let Some((_, fragment)) = fragments.iter().find(|(known, _)| known == name) else {
             let problem =
                 Check::UnknownFragment.at(named.node.span, format!("there is no fragment `{name}`"));
-            let names: Vec<&str> = fragments.iter().map(|(name, _)| name.as_str()).collect();
-            self.problem(match nearest(name, names.iter().copied()) {
+            let known_names: Vec<&str> = fragments.iter().map(|(name, _)| name.as_str()).collect();
+            self.problem(match nearest(name, known_names.iter().copied()) {
                 Some(near) => problem.hint(format!("did you mean `{near}`")),
-                None if names.is_empty() => {
+                None if known_names.is_empty() => {
                     problem.hint("write it under `fragments:`, or `import:` the file that has it")
                 }
-                None => problem.note(format!("fragments: {}", names.join(", "))),
+                None => problem.note(format!("fragments: {}", known_names.join(", "))),
             });
             return Some(self.object(without(state, &OF_STATE), state.span));
         };
@@ -123,11 +125,11 @@ impl Expander<'_> {
             let message = format!("`with` takes an object of names, not {}", shown(&with.node.value));
             self.problem(Check::WrongType.at(span_of(&with.node), message));
         }
-        let names: Vec<&str> =
+        let known_names: Vec<&str> =
             parameters.into_iter().flat_map(Node::entries).map(|(parameter, _)| parameter).collect();
         for (given, entry) in with.into_iter().flat_map(|with| with.node.entries()) {
-            if !names.contains(&given) {
-                let problem = unknown_parameter(name, given, entry.key_span, &names);
+            if !known_names.contains(&given) {
+                let problem = unknown_parameter(name, given, entry.key_span, &known_names);
                 self.problem(problem);
             }
         }
@@ -228,6 +230,22 @@ impl Expander<'_> {
         Some(self.object(all.collect(), state.span))
     }
 
+    /// A file that a state calls is named from the folder of the file where that is written: here from this one's.
+    fn call_from_here(&mut self, state: &Node) -> Option<Node> {
+        let path = state.get("workflow")?;
+        let of = self.file.placed(path.span.range().start);
+        if of.start == 0 || folder(of.name) == folder(self.file.name()) {
+            return None;
+        }
+        let name = name_from(of.name, path.value.as_str()?);
+        let node = Node::made_text(&path_from(self.file.name(), &name), path.span);
+        let all = entries(state).into_iter().map(|(key, entry)| match &*key {
+            "workflow" => (key, replaced(&entry, node.clone())),
+            _ => (key, entry),
+        });
+        Some(self.object(all.collect(), state.span))
+    }
+
     /// `action: /review the change` is a prompt: no program is called so.
     fn slash_command(&mut self, state: &Node) -> Option<Node> {
         let action = state.entry("action")?;
@@ -249,12 +267,19 @@ pub(super) fn is_slash_command(action: &str) -> bool {
     begins && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b':'))
 }
 
-fn unknown_parameter(fragment: &str, given: &str, span: Span, names: &[&str]) -> Problem {
+fn unknown_parameter(fragment: &str, given: &str, span: Span, known_names: &[&str]) -> Problem {
     let problem =
         Check::UnknownParam.at(span, format!("the fragment `{fragment}` has no parameter `{given}`"));
-    match nearest(given, names.iter().copied()) {
+    match nearest(given, known_names.iter().copied()) {
         Some(near) => problem.hint(format!("did you mean `{near}`")),
-        None if names.is_empty() => problem.hint(format!("declare it there: `parameters: {{{given}: }}`")),
-        None => problem.note(format!("parameters: {}", names.join(", "))),
+        None if known_names.is_empty() => {
+            problem.hint(format!("declare it there: `parameters: {{{given}: }}`"))
+        }
+        None => problem.note(format!("parameters: {}", known_names.join(", "))),
     }
+}
+
+/// The folder of a file.
+fn folder(name: &str) -> &str {
+    name.rsplit_once('/').map_or("", |(folder, _)| folder)
 }

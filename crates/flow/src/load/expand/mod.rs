@@ -53,7 +53,7 @@ impl Expander<'_> {
         if root.value.as_object().is_none() {
             return root;
         }
-        let Some((root, fragments)) = self.whole(&root) else { return root };
+        let (root, fragments) = self.whole(&root);
         let root = self.short(root);
         self.states(root, &fragments)
     }

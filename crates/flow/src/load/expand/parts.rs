@@ -50,12 +50,12 @@ impl Chain<'_> {
 
 impl Expander<'_> {
     /// A file over the one it is made from, without the keys that name other files, and all its fragments.
-    pub(super) fn whole(&mut self, root: &Node) -> Option<(Node, Entries)> {
+    pub(super) fn whole(&mut self, root: &Node) -> (Node, Entries) {
         if KEYS.iter().all(|key| root.get(key).is_none()) {
-            return Some((root.clone(), Vec::new()));
+            return (root.clone(), Vec::new());
         }
         let chain = Chain { name: name_from("", self.file.name()), before: None };
-        Some(self.whole_at(root, &chain))
+        self.whole_at(root, &chain)
     }
 
     fn whole_at(&mut self, root: &Node, chain: &Chain<'_>) -> (Node, Entries) {

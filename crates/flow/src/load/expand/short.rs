@@ -69,7 +69,7 @@ impl Expander<'_> {
         };
         let misplaced = |key: &str| is_short(key) && key != "paradigm" && !used(key) && !marks(key);
         for (key, entry) in root.entries().filter(|(key, _)| misplaced(key)) {
-            let problem = self.misplaced(key, entry, form);
+            let problem = misplaced_key(key, entry, form);
             self.problem(problem);
         }
         let kept = root.entries().filter(|(key, _)| !is_short(key) && !used(key));
@@ -80,7 +80,7 @@ impl Expander<'_> {
             self.incomplete |= root.get("states").is_none();
             return self.object(kept, root.span);
         };
-        let span = self.mark(form, &root);
+        let span = mark(form, &root);
         if root.get("initial").is_none() {
             kept.push(text("initial", &initial, span));
         }
@@ -94,14 +94,6 @@ impl Expander<'_> {
         }
         kept.push(("states".into(), Entry::made(span, states)));
         self.object(kept, root.span)
-    }
-
-    /// The key that a form is known by, for what nobody wrote.
-    fn mark(&self, form: Form, root: &Node) -> Span {
-        let (_, _, mark, others) = form.row();
-        let keys = [*mark].into_iter().chain(others.iter().copied()).chain(["paradigm"]);
-        let found = keys.filter_map(|key| root.entry(key)).next();
-        found.map_or(head(root), |entry| entry.key_span)
     }
 
     /// Which form it is: as it says, or by the key that only one has.
@@ -136,31 +128,6 @@ impl Expander<'_> {
         first.map(|(form, ..)| *form).or_else(|| unnamed.then_some(Form::Goal))
     }
 
-    /// A key of a short form in a file that is none, or another.
-    fn misplaced(&mut self, key: &str, entry: &Entry, form: Option<Form>) -> Problem {
-        let of: Vec<String> = FORMS
-            .iter()
-            .filter(|(form, ..)| form.has(key))
-            .map(|(_, name, ..)| format!("`{name}`"))
-            .collect();
-        let of = of.join(" and ");
-        match form {
-            Some(form) => {
-                let message = format!("`{key}` belongs to {of}, and this is `{}`", form.name());
-                let (_, _, mark, others) = form.row();
-                let keys: Vec<&str> = [*mark].into_iter().chain(others.iter().copied()).collect();
-                Check::KeyNotHere.at(entry.key_span, message).note(format!("keys: {}", keys.join(", ")))
-            }
-            None => {
-                let message = format!("`{key}` belongs to the short form {of}, and this file is none");
-                let marks = FORMS.iter().filter(|(form, ..)| form.has(key));
-                let marks: Vec<String> = marks.map(|(_, _, mark, _)| format!("`{mark}`")).collect();
-                let hint = format!("it is one when it has {}", marks.join(" or "));
-                Check::KeyNotHere.at(entry.key_span, message).hint(hint)
-            }
-        }
-    }
-
     /// The state that a form begins with, and all its states.
     fn compiled(&mut self, form: Form, root: &Node) -> Option<(EcoString, Entries)> {
         match form {
@@ -184,14 +151,14 @@ impl Expander<'_> {
         };
         let (check, fix) = (check?, fix?);
         let (of_check, of_fix) = (check.key_span, fix.key_span);
-        let mut evaluate = self.action(&check);
-        evaluate.extend(self.evaluator(root));
+        let mut evaluate = action(&check);
+        evaluate.extend(evaluator(root));
         // However the check fails, fixing is the answer.
         evaluate.extend(
             [("on_yes", "done"), ("on_no", "fix"), ("on_error", "fix")]
                 .map(|(key, to)| text(key, to, of_check)),
         );
-        let mut fixing = self.action(&fix);
+        let mut fixing = action(&fix);
         fixing.push(text("next", "evaluate", of_fix));
         let states = vec![
             self.made("evaluate", evaluate, &check),
@@ -228,10 +195,10 @@ impl Expander<'_> {
         let ways = [("target", "done"), ("progress", "apply"), ("stall", "stalled")];
         let route = self.object(ways.map(|(verdict, to)| text(verdict, to, span)).into(), span);
         let evaluate = self.object(evaluate, span);
-        let mut measure = self.action(&check);
+        let mut measure = action(&check);
         measure.push(("evaluate".into(), Entry::made(span, evaluate)));
         measure.push(("route".into(), Entry::made(span, route)));
-        let mut apply = self.action(&using);
+        let mut apply = action(&using);
         apply.push(text("next", "measure", using.key_span));
         let states = vec![
             self.made("measure", measure, &check),
@@ -280,11 +247,11 @@ impl Expander<'_> {
         for (at, (name, check, fix, item)) in rows.iter().enumerate() {
             let after = rows.get(at + 1).map_or("all_valid".into(), |(next, ..)| eco_format!("check_{next}"));
             let (check_state, fix_state) = (eco_format!("check_{name}"), eco_format!("fix_{name}"));
-            let mut checking = self.action(check);
-            checking.extend(self.evaluator(item));
+            let mut checking = action(check);
+            checking.extend(evaluator(item));
             checking.push(text("on_yes", &after, check.key_span));
             checking.push(text("on_no", &fix_state, check.key_span));
-            let mut fixing = self.action(fix);
+            let mut fixing = action(fix);
             fixing.push(text("next", &check_state, fix.key_span));
             states.push(self.made(&check_state, checking, check));
             states.push(self.made(&fix_state, fixing, fix));
@@ -320,15 +287,15 @@ impl Expander<'_> {
             let after =
                 if at + 1 < items.len() { eco_format!("step_{}", at + 2) } else { "check_done".into() };
             let entry = Entry::made(steps.key_span, item.clone());
-            let mut step = self.action(&entry);
+            let mut step = action(&entry);
             step.push(text("next", &after, steps.key_span));
             states.push(self.made(&name, step, &entry));
         }
         let passes = until.node.get("passes").and_then(|passes| passes.value.as_bool()).unwrap_or(true);
         let (yes, no) = if passes { ("done", "step_1") } else { ("step_1", "done") };
-        let mut checking = self.action(&check);
+        let mut checking = action(&check);
         if !is_command {
-            checking.extend(self.evaluator(&until.node));
+            checking.extend(evaluator(&until.node));
         }
         checking.push(text("on_yes", yes, check.key_span));
         checking.push(text("on_no", no, check.key_span));
@@ -369,26 +336,6 @@ impl Expander<'_> {
         self.problems.len() == before
     }
 
-    /// What a state does: a command, or the keys of a state.
-    fn action(&mut self, entry: &Entry) -> Entries {
-        if entry.node.value.as_object().is_none() {
-            return vec![("action".into(), Entry { ..entry.clone() })];
-        }
-        let mut keys = entries(&entry.node);
-        // Of older files: what is done stands beside how it is done.
-        if entry.node.get("action_type").is_some() && entry.node.get("action").is_none() {
-            for (key, _) in keys.iter_mut().filter(|(key, _)| key == "tool") {
-                *key = "action".into();
-            }
-        }
-        keys
-    }
-
-    fn evaluator(&mut self, of: &Node) -> Option<(EcoString, Entry)> {
-        let found = of.entry("evaluate").or_else(|| of.entry("evaluator"))?;
-        Some(("evaluate".into(), found.clone()))
-    }
-
     /// A state of a form. A key that the author has given to what it does wins.
     fn made(&mut self, name: &str, keys: Entries, of: &Entry) -> (EcoString, Entry) {
         let mut once = Entries::new();
@@ -405,4 +352,50 @@ impl Expander<'_> {
         let node = self.object(vec![text("terminal", how, span)], span);
         (name.into(), Entry::made(span, node))
     }
+}
+
+/// The key that a form is known by, for what nobody wrote.
+fn mark(form: Form, root: &Node) -> Span {
+    let (_, _, mark, others) = form.row();
+    let mut keys = [*mark].into_iter().chain(others.iter().copied()).chain(["paradigm"]);
+    let found = keys.find_map(|key| root.entry(key));
+    found.map_or(head(root), |entry| entry.key_span)
+}
+
+/// A key of a short form in a file that is none, or another.
+fn misplaced_key(key: &str, entry: &Entry, form: Option<Form>) -> Problem {
+    let of: Vec<String> =
+        FORMS.iter().filter(|(form, ..)| form.has(key)).map(|(_, name, ..)| format!("`{name}`")).collect();
+    let of = of.join(" and ");
+    if let Some(form) = form {
+        let message = format!("`{key}` belongs to {of}, and this is `{}`", form.name());
+        let (_, _, mark, others) = form.row();
+        let keys: Vec<&str> = [*mark].into_iter().chain(others.iter().copied()).collect();
+        return Check::KeyNotHere.at(entry.key_span, message).note(format!("keys: {}", keys.join(", ")));
+    }
+    let message = format!("`{key}` belongs to the short form {of}, and this file is none");
+    let marks = FORMS.iter().filter(|(form, ..)| form.has(key));
+    let marks: Vec<String> = marks.map(|(_, _, mark, _)| format!("`{mark}`")).collect();
+    let hint = format!("it is one when it has {}", marks.join(" or "));
+    Check::KeyNotHere.at(entry.key_span, message).hint(hint)
+}
+
+/// What a state does: a command, or the keys of a state.
+fn action(entry: &Entry) -> Entries {
+    if entry.node.value.as_object().is_none() {
+        return vec![("action".into(), Entry { ..entry.clone() })];
+    }
+    let mut keys = entries(&entry.node);
+    // Of older files: what is done stands beside how it is done.
+    if entry.node.get("action_type").is_some() && entry.node.get("action").is_none() {
+        for (key, _) in keys.iter_mut().filter(|(key, _)| key == "tool") {
+            *key = "action".into();
+        }
+    }
+    keys
+}
+
+fn evaluator(of: &Node) -> Option<(EcoString, Entry)> {
+    let found = of.entry("evaluate").or_else(|| of.entry("evaluator"))?;
+    Some(("evaluate".into(), found.clone()))
 }

@@ -71,6 +71,25 @@ struct Words {
     text: String,
     left: f64,
     right: f64,
+    /// Where words stand: their left and right ends, and how far down.
+    places: Vec<(f64, f64, f64)>,
+}
+
+/// Words stand so far below others that have no room beside them.
+const LINE: f64 = 13.0;
+
+impl Words {
+    /// How far down words have room between these ends.
+    fn room(&mut self, left: f64, right: f64, mut y: f64) -> f64 {
+        let taken = |(from, to, at): &(f64, f64, f64), y: f64| {
+            left < *to + 4.0 && *from < right + 4.0 && (y - at).abs() < LINE - 1.0
+        };
+        while self.places.iter().any(|place| taken(place, y)) {
+            y += LINE;
+        }
+        self.places.push((left, right, y));
+        y
+    }
 }
 
 fn text_width(text: &str) -> f64 {
@@ -291,6 +310,7 @@ fn label(drawing: &Drawing, way: &Way, (x, y): (f64, f64), anchor: &str, words: 
     }
     let wide = text_width(&text);
     let left = if anchor == "middle" { x - wide / 2.0 } else { x };
+    let y = words.room(left, left + wide, y);
     words.left = words.left.min(left);
     words.right = words.right.max(left + wide);
     let out = &mut words.text;

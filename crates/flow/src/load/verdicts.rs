@@ -152,12 +152,12 @@ impl Loader {
             let asked = asked.and_then(|asked| asked.strip_prefix("==")).map(str::trim);
             asked.is_some_and(|asked| asked.trim_matches(['\'', '"']) == verdict)
         };
-        let routed = |verdict: &str| {
+        let leads_on = |verdict: &str| {
             meant.contains(&verdict)
                 || routes.on.iter().any(|(known, _)| known == verdict)
                 || routes.conditions.iter().any(|route| asked(route, verdict))
         };
-        let left: Vec<&EcoString> = verdicts.iter().filter(|verdict| !routed(verdict)).collect();
+        let left: Vec<&EcoString> = verdicts.iter().filter(|verdict| !leads_on(verdict)).collect();
         let Some(first) = left.first() else { return };
         if !routes.conditions.is_empty() {
             return self.no_condition_holds(state);
@@ -188,7 +188,6 @@ impl Loader {
         let again = again.chain(routes.conditions.iter().map(|(_, target)| target));
         let again = again.chain(&routes.otherwise).chain(&routes.error).any(itself);
         match (most, exhausted) {
-            (None, None) => {}
             (None, Some(exhausted)) => {
                 let message = format!("`{}` needs `max_retries` beside it", exhausted.written);
                 self.problem(Check::MissingKey.at(exhausted.entry.key_span, message));
@@ -213,7 +212,7 @@ impl Loader {
                         .hint("say what follows then: `on_retry_exhausted: STATE`"),
                 );
             }
-            (Some(_), _) => {}
+            (None, None) | (Some(_), _) => {}
         }
     }
 }

@@ -34,6 +34,8 @@ pub struct View {
     pub map: Option<MapView>,
     /// The time by which it has to be through, beside its own.
     pub limit: Option<Limit>,
+    /// Whether it is for what judges a state.
+    pub is_judged: bool,
     /// What the state left, while it is judged.
     pub result: Option<Seq>,
     /// The state and the loop.

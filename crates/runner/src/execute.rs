@@ -373,7 +373,7 @@ impl<'s, 'a> Executor<'s, 'a> {
     ) -> Result<(T, Record, Context<'s>), DriveError> {
         let shared = self.shared;
         // What judges a state does nothing: its verdict goes to disk behind what it looked at.
-        if view.result.is_none_or(|seq| !shared.values.has(seq)) {
+        if !view.is_judged || view.sources().iter().any(|seq| !shared.values.has(*seq)) {
             shared.wait_synced(view.as_of)?;
         }
         let worktree = self.placed.as_ref().map(|placed| placed.worktree.clone());

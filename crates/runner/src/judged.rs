@@ -80,7 +80,10 @@ impl Executor<'_, '_> {
             to,
             print,
         };
-        shared.record(task.at.clone(), What::Judged(Box::new(judged)), Sync::Now).map(|_| ())
+        // Whoever acts upon it waits until it is on disk. What only leads on to another judgement need not hurry.
+        let hurries = view.result.is_some() || !judged.computed.is_empty();
+        let sync = if hurries { Sync::Now } else { Sync::Later };
+        shared.record(task.at.clone(), What::Judged(Box::new(judged)), sync).map(|_| ())
     }
 
     /// The names that a state saw when it acted, where it is judged with others.

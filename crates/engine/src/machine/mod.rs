@@ -628,7 +628,7 @@ impl Machine {
         let result = live.output.filter(|_| judging);
         let state = reads.contains(&Read::State).then(|| self.state_view(at)).flatten();
         let names = self.names_of(reads, scope, prev);
-        let view = View { as_of, attempts, started, limit, result, state, ..names };
+        let view = View { as_of, attempts, started, limit, is_judged: judging, result, state, ..names };
         let acting = if judging { self.acting(live, &view) } else { None };
         View { acting: acting.map(Box::new), ..view }
     }

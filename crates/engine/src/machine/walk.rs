@@ -183,11 +183,19 @@ impl Machine {
             let known = |seq: &Seq| captured.values().chain(earlier.values()).any(|known| known == seq);
             verdicts.retain(|seq, _| Some(*seq) == last || known(seq));
         }
-        if let (Some(measured), Some(walk)) = (&judged.measured, self.walk_mut()) {
+        // What leads nowhere is done again, and compared with what was before it.
+        if let (Some(measured), Some(_), Some(walk)) = (&judged.measured, to, self.walk_mut()) {
             walk.measured.insert(from, measured.clone());
         }
         let step = self.plan.lists[STEPS as usize].steps[from];
         let terminal = self.plan.steps[step as usize].step.state.as_ref().and_then(|state| state.terminal);
+        let failed = judged.verdict == crate::event::ERROR && (to.is_none() || terminal.is_some());
+        if let Some(most) = self.time_spent().filter(|_| failed) {
+            // Nothing of the state is wrong but the time that the loop has taken.
+            self.live.remove(at);
+            self.stop_at(from, LoopReason::Timeout, most);
+            return true;
+        }
         match (terminal, to) {
             // What ends the loop and cannot be done has not ended it.
             (Some(_), _) if judged.verdict == crate::event::ERROR => self.state_failed(at),
@@ -248,20 +256,26 @@ impl Machine {
 
     /// Enters a state, unless the steps, the iterations or the time are spent.
     fn enter_unless_spent(&mut self, to: usize) {
-        let time = self.time;
+        let timeout = self.time_spent();
         let is_initial = self.plan.states.as_ref().is_some_and(|states| states.initial == to);
         let Some(walk) = self.walk_mut() else { return };
-        let Bounds { max_steps, max_iterations, timeout, .. } = walk.bounds;
-        let passed = u64::try_from(time.saturating_sub(walk.spent.since)).unwrap_or(0);
-        let timeout = timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
+        let Bounds { max_steps, max_iterations, .. } = walk.bounds;
         let iterations = max_iterations.filter(|most| is_initial && walk.spent.iterations >= *most);
-        let reached = timeout.filter(|most| passed >= *most).map(|most| (LoopReason::Timeout, most));
+        let reached = timeout.map(|most| (LoopReason::Timeout, most));
         let reached = reached.or(iterations.map(|most| (LoopReason::MaxIterations, most)));
         let spent = (walk.spent.steps >= max_steps).then_some((LoopReason::MaxSteps, max_steps));
         match reached.or(spent) {
             Some((reason, most)) => self.stop_at(to, reason, most),
             None => self.enter_state(to),
         }
+    }
+
+    /// The time that the loop may take, in milliseconds, when it has taken that.
+    fn time_spent(&self) -> Option<u64> {
+        let walk = self.walk()?;
+        let passed = u64::try_from(self.time.saturating_sub(walk.spent.since)).unwrap_or(0);
+        let most = u64::try_from(walk.bounds.timeout?.as_millis()).unwrap_or(u64::MAX);
+        (passed >= most).then_some(most)
     }
 
     /// A limit is reached: the loop ends before a state.

@@ -420,11 +420,10 @@ impl Seen {
             "workflow" => Some(Maker::Run),
             PAYLOAD if !self.view.outputs.iter().any(|(id, _)| id == PAYLOAD) => Some(Maker::Payload),
             "context" => Some(Maker::Context(first.cloned())),
-            // What it is made of is told on its own.
-            "param" if self.view.state.is_some() => Some(Maker::Run),
+            // What a `param` is made of is told on its own.
+            "param" | "loop" | "state" if self.view.state.is_some() => Some(Maker::Run),
             "prev" => self.view.prev.map(Maker::Event),
             "result" if self.view.result.is_some() => self.view.result.map(Maker::Event),
-            "loop" | "state" if self.view.state.is_some() => Some(Maker::Run),
             "item" => self.view.item.map(item_maker),
             "agent" if self.view.item.is_some_and(|item| item.has_agent) => Some(Maker::Run),
             "map" | "aggregates" if self.view.map.is_some() => Some(match self.view.map {

@@ -141,6 +141,11 @@ fn last_object(text: &str) -> Option<Value> {
     begins.find_map(|start| data::json::read_value(text[start..].trim(), &Limits::DEFAULT).ok())
 }
 
+/// What somebody saw, one after the other.
+fn evidence_of(seen: &[Value]) -> EcoString {
+    seen.iter().map(Value::to_string).collect::<Vec<_>>().join("; ").into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,9 +175,4 @@ mod tests {
             assert_eq!(verdict(text), expected, "{text:?}");
         }
     }
-}
-
-/// What somebody saw, one after the other.
-fn evidence_of(seen: &[Value]) -> EcoString {
-    seen.iter().map(Value::to_string).collect::<Vec<_>>().join("; ").into()
 }

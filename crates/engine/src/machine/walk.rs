@@ -294,18 +294,17 @@ impl Machine {
         walk.ended = None;
         walk.spent = Spent { since: time, ..Spent::default() };
         let at = walk.at.clone();
-        match walk.kept_from.take() {
-            Some(to) => self.enter_state(to),
-            None => {
-                // It is done again as a whole: no route fits what it left, however well it went.
-                if let Some(live) = self.live.get_mut(&at).filter(|live| live.well) {
-                    live.well = false;
-                    live.items = None;
-                    self.drop_below(&format!("{at}["));
-                }
-                self.reopen_step(&at);
-            }
+        if let Some(to) = walk.kept_from.take() {
+            self.enter_state(to);
+            return;
         }
+        // It is done again as a whole: no route fits what it left, however well it went.
+        if let Some(live) = self.live.get_mut(&at).filter(|live| live.well) {
+            live.well = false;
+            live.items = None;
+            self.drop_below(&format!("{at}["));
+        }
+        self.reopen_step(&at);
     }
 
     /// How many things are kept of a loop: of each state, of each way between two, and of each name.

@@ -351,13 +351,11 @@ impl<'p> Walk<'p> {
         let most = self.of.max_iterations.as_ref().and_then(fixed);
         let mut ended = (LoopReason::Terminal, state, None);
         if self.of.maintain && terminal == Terminal::Success {
-            match most.filter(|most| self.spent.iterations >= *most) {
-                Some(most) => ended = (LoopReason::MaxIterations, ended.1, Some(most)),
-                None => {
-                    let initial = self.plan.lists[0].position(&self.of.initial.of).unwrap_or(0);
-                    return self.unless_spent(initial);
-                }
-            }
+            let Some(most) = most.filter(|most| self.spent.iterations >= *most) else {
+                let initial = self.plan.lists[0].position(&self.of.initial.of).unwrap_or(0);
+                return self.unless_spent(initial);
+            };
+            ended = (LoopReason::MaxIterations, ended.1, Some(most));
         }
         self.ended = Some(ended);
         let well = terminal == Terminal::Success;

@@ -318,7 +318,7 @@ fn trace_line(source: Source<'_>, resolution: &Resolution) -> String {
         (false, true) => "in no scope".to_owned(),
         (false, false) => format!("from {scope}"),
     };
-    format!("{FRAME}trace{FRAME:#} {}:{line}:{column} {reference}{alias} = {value}, {scope}", name)
+    format!("{FRAME}trace{FRAME:#} {name}:{line}:{column} {reference}{alias} = {value}, {scope}")
 }
 
 /// Where a reference stands: file, line and column.

@@ -204,7 +204,7 @@ states:
 #[test]
 fn a_verdict_other_than_yes_is_no_failure() {
     let project = project(
-        r#"
+        r"
 initial: check
 states:
   check: {action: exit 1, on_yes: wrong, on_no: judge}
@@ -215,7 +215,7 @@ states:
     next: wrong
   done: {terminal: true}
   wrong: {terminal: failure}
-"#,
+",
     );
     let outcome = run(&project);
     assert_eq!((outcome.exit, outcome.stderr.as_str()), (0, ""), "{}", outcome.stdout);

@@ -94,7 +94,7 @@ fn kills_behind_every_transition_of_a_loop() {
 }
 
 /// Its first state acts until there is a file `release`.
-const WAITING: &str = r#"
+const WAITING: &str = r"
 initial: one
 states:
   one:
@@ -108,7 +108,7 @@ states:
     capture: elapsed
     next: done
   done: {terminal: true}
-"#;
+";
 
 #[test]
 fn the_first_interrupt_lets_the_state_end() {

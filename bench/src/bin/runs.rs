@@ -34,26 +34,33 @@ fn main() -> ExitCode {
 fn measure() -> Result<(), String> {
     let mut rounds = 5;
     let mut largest = 100_000;
+    let mut only_loops = false;
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
+        if arg == "--loops" {
+            only_loops = true;
+            continue;
+        }
         let number = args.next().and_then(|number| number.parse().ok());
         match (arg.as_str(), number) {
             ("--rounds", Some(number)) => rounds = number,
             ("--largest", Some(number)) => largest = number,
             _ => {
                 return Err(
-                    "usage: runs [--rounds N] [--largest STEPS]; a million items with `--largest 1000000`"
+                    "usage: runs [--loops] [--rounds N] [--largest STEPS]; a million items with `--largest 1000000`"
                         .to_owned(),
                 );
             }
         }
     }
     let bench = Bench::new()?;
-    bench.against_xargs(rounds)?;
-    bench.interpolation(rounds)?;
-    bench.start_up(rounds.max(3) * 4)?;
-    bench.steady(largest)?;
-    bench.maps(largest)?;
+    if !only_loops {
+        bench.against_xargs(rounds)?;
+        bench.interpolation(rounds)?;
+        bench.start_up(rounds.max(3) * 4)?;
+        bench.steady(largest)?;
+        bench.maps(largest)?;
+    }
     bench.against_while(rounds)?;
     bench.transitions(largest)?;
     bench.instructions()

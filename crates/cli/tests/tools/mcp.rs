@@ -88,6 +88,38 @@ steps:
 }
 
 #[test]
+fn states_of_a_loop_call_tools() {
+    let workflow = with_server(
+        r#"
+initial: add
+states:
+  add:
+    action: s.add
+    action_type: mcp_tool
+    params: {a: "${state.iteration}", b: 3}
+    capture: sum
+    evaluate: {expression: result.value.sum > 1}
+    on_yes: fail
+    on_no: failed
+  fail: {tool: s.fail, retry: 2, on_error: told, next: failed}
+  told:
+    value: "${prev.state} said ${prev.verdict}, after ${sum.sum}: ${prev.reason}"
+    capture: said
+    next: done
+  done: {value: "${said}", terminal: true}
+  failed: {terminal: failure}
+"#,
+    );
+    let run = workflow.run().well();
+    assert_eq!(run.value("add"), r#"{"sum":9007199254740993.10,"of":["a"]}"#);
+    assert_eq!(run.error("fail"), "Tool: no such file\ntry another");
+    assert_eq!(run.meta("fail", "retry_count"), "1");
+    let said = r#""fail said error, after 9007199254740993.10: no such file\ntry another""#;
+    assert_eq!(run.value("done"), said);
+    assert_eq!(workflow.lines("pids"), 1);
+}
+
+#[test]
 fn a_server_that_cannot_be_started_is_named() {
     let run = workflow(
         r#"

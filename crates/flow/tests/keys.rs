@@ -20,13 +20,52 @@ const MAP: &str = "map: {input: [1], steps: [{shell: a}]}";
 /// The keys of a file that go with a map.
 const OF_MAP_REDUCE: [&str; 6] = ["mode", "setup", "reduce", "merge", "aggregates", "error_policy"];
 
+/// A key beside those that it needs there.
+fn with_needed(key: &str, needed: &[&str], between: &str) -> String {
+    let name = |entry: &str| entry.split(':').next().unwrap_or_default().to_owned();
+    let others = needed.iter().copied().filter(|other| name(other) != name(key));
+    others.chain([key]).collect::<Vec<_>>().join(between)
+}
+
+/// What a file with a key of a loop needs beside it, when it is such a key.
+fn of_loop(name: &str) -> Option<&'static [&'static str]> {
+    Some(match name {
+        "states" | "initial" | "max_steps" | "max_iterations" | "max_edge_revisits" | "max_stall"
+        | "timeout" | "backoff" | "maintain" => &["initial: a", "states: {a: {terminal: true}}"],
+        "fragments" => &["initial: a", "states: {a: {fragment: a}}"],
+        "paradigm" => &["goal: a", "check: a", "fix: a"],
+        "goal" | "check" | "fix" | "evaluate" => &["goal: a", "check: a", "fix: a"],
+        "tools" => &["goal: a"],
+        "toward" | "using" | "tolerance" | "direction" => &["check: a", "toward: 1", "using: a"],
+        "constraints" => &[],
+        "until" => &["steps: [{shell: a}]"],
+        _ => return None,
+    })
+}
+
+/// What an evaluation of a type needs.
+fn of_evaluate(kind: &str) -> &'static [&'static str] {
+    match kind {
+        "expression" => &["type: expression", "expression: true"],
+        "output_numeric" => &["type: output_numeric", "target: 1"],
+        "output_json" => &["type: output_json", "target: 1"],
+        "output_contains" => &["type: output_contains", "pattern: a"],
+        "convergence" => &["type: convergence", "target: 1"],
+        "classify" => &["type: classify"],
+        "expect" => &["type: expect", "expect: {shouldContain: a}"],
+        "agent" => &["type: agent"],
+        _ => &["type: exit_code"],
+    }
+}
+
 /// A workflow in which an object has one more key.
 fn with(object: &Object, key: &Key, value: &str) -> String {
-    let (name, on) = (key.name, key.on);
+    let (name, on, types) = (key.name, key.on, key.types);
     let key = format!("{name}: {value}");
     match object.name {
         "workflow" if matches!(name, "steps" | "nodes" | "map") => key,
         "workflow" if OF_MAP_REDUCE.contains(&name) => format!("{key}\n{MAP}"),
+        "workflow" if let Some(needed) = of_loop(name) => with_needed(&key, needed, "\n"),
         "workflow" => format!("{key}\nsteps: [{{shell: a}}]"),
         "input" => format!("inputs: {{a: {{{key}}}}}\nsteps: [{{shell: a}}]"),
         "agent" => format!("agents: {{a: {{{key}}}}}\nsteps: [{{shell: a}}]"),
@@ -60,6 +99,25 @@ fn with(object: &Object, key: &Key, value: &str) -> String {
         "trigger" => format!("nodes: {{a: {{trigger: {{{key}}}}}}}"),
         "trigger_config" => format!("nodes: {{a: {{trigger: {{config: {{{key}}}}}}}}}"),
         "step" => format!("[{{{}{key}}}]", beside(&key, on)),
+        "state" => format!("initial: a\nstates: {{a: {{{}{key}}}}}", beside_in_state(&key, on)),
+        "fragment" => {
+            let part = format!("{{{}{key}}}", beside_in_state(&key, on));
+            format!("fragments: {{a: {part}}}\ninitial: a\nstates: {{a: {{fragment: a}}}}")
+        }
+        "evaluate" => {
+            let needed = of_evaluate(types.first().unwrap_or(&"exit_code"));
+            let evaluate = with_needed(&key, needed, ", ");
+            format!("initial: a\nstates: {{a: {{shell: a, next: a, evaluate: {{{evaluate}}}}}}}")
+        }
+        "route" => {
+            let route = with_needed(&key, &["when: true", "to: a"], ", ");
+            format!("initial: a\nstates: {{a: {{shell: a, route: [{{{route}}}]}}}}")
+        }
+        "constraint" => {
+            let needed = ["name: a", "check: a", "fix: a"];
+            format!("constraints: [{{{}}}]", with_needed(&key, &needed, ", "))
+        }
+        "until" => format!("until: {{{}}}\nsteps: [{{shell: a}}]", with_needed(&key, &["check: a"], ", ")),
         other => panic!("no file with an object `{other}`"),
     }
 }
@@ -82,8 +140,17 @@ fn beside(key: &str, on: &[ActionName]) -> &'static str {
     }
 }
 
+/// What a state with a key needs beside it.
+fn beside_in_state(key: &str, on: &[ActionName]) -> &'static str {
+    match key.split(':').next().unwrap_or_default() {
+        "action" | "loop" | "fragment" => "",
+        "action_type" => "action: a, ",
+        _ => beside(key, on),
+    }
+}
+
 fn every_key() -> impl Iterator<Item = (&'static Object, &'static Key)> {
-    fields::ALL.iter().flat_map(|object| object.keys.iter().map(move |key| (*object, key)))
+    fields::ALL.iter().flat_map(|object| object.all_keys().map(move |key| (*object, key)))
 }
 
 /// What a key never takes, when there is something.
@@ -99,13 +166,17 @@ fn never(kind: &Kind) -> Option<&'static str> {
 
 #[test]
 fn every_key_is_read() {
+    let mut unread = Vec::new();
     for (object, key) in every_key() {
         let Some(value) = never(&key.kind) else { continue };
         let text = with(object, key, value);
         let found = problems(&text);
         let told = found.iter().any(|(_, place)| place.contains("wrong"));
-        assert!(told, "{}.{}: nobody looks at it: {text}\n{found:?}", object.name, key.name);
+        if !told {
+            unread.push(format!("{}.{}: {text}\n{found:?}", object.name, key.name));
+        }
     }
+    assert!(unread.is_empty(), "nobody looks at\n{}", unread.join("\n"));
 }
 
 #[test]
@@ -114,7 +185,7 @@ fn every_spelling_is_read() {
         for also in key.also {
             assert_eq!(object.key(also).map(|key| key.name), Some(key.name), "{also}");
         }
-        let same = object.keys.iter().filter(|other| other.name == key.name).count();
+        let same = object.all_keys().filter(|other| other.name == key.name).count();
         assert_eq!(same, 1, "{}.{} stands twice", object.name, key.name);
     }
 }

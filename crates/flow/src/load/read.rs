@@ -198,18 +198,7 @@ impl Loader {
         let place = fields.get(name)?;
         let found = place.node.value.as_bool();
         if found.is_none() {
-            let mut problem = Check::WrongType.at(
-                span_of(place.node),
-                format!("`{name}` takes `true` or `false`, not {}", shown(&place.node.value)),
-            );
-            if let Some(text) = place.node.value.as_str() {
-                problem = match text.to_ascii_lowercase().as_str() {
-                    "yes" | "on" | "true" => problem.hint("write `true`, without quotes"),
-                    "no" | "off" | "false" => problem.hint("write `false`, without quotes"),
-                    _ => problem,
-                };
-            }
-            self.problem(problem);
+            self.problem(no_bool(name, place.node));
         }
         found
     }
@@ -523,6 +512,17 @@ pub(super) fn shown(value: &Value) -> String {
         Type::List | Type::Object | Type::Null => value.kind().with_article().to_owned(),
         Type::Text => format!("the text `{}`", threadline_lang::diag::excerpt(value).trim_matches('"')),
         _ => format!("`{}`", threadline_lang::diag::excerpt(value)),
+    }
+}
+
+/// What is said of something that is neither `true` nor `false`.
+pub(super) fn no_bool(name: &str, node: &Node) -> Problem {
+    let message = format!("`{name}` takes `true` or `false`, not {}", shown(&node.value));
+    let problem = Check::WrongType.at(span_of(node), message);
+    match node.value.as_str().unwrap_or_default().to_ascii_lowercase().as_str() {
+        "yes" | "on" | "true" => problem.hint("write `true`, without quotes"),
+        "no" | "off" | "false" => problem.hint("write `false`, without quotes"),
+        _ => problem,
     }
 }
 

@@ -58,6 +58,7 @@ impl Expander<'_> {
                 let message = "a fragment cannot be made of another";
                 self.problem(Check::KeyNotHere.at(nested.key_span, message));
             }
+            self.check_fixed(&entry.node, &FRAGMENT, |_| true);
             // What a state is made of is looked at there; of a library only what is used.
             for (key, found) in entry.node.entries().filter(|(key, _)| own && FRAGMENT.key(key).is_none()) {
                 let problem = unknown_key(&FRAGMENT, key, found.key_span);
@@ -185,6 +186,7 @@ impl Expander<'_> {
             let problem = unknown_key(&INPUT, key, found.key_span);
             self.problem(problem);
         }
+        self.check_fixed(&declared.node, &INPUT, |_| true);
         let kind = declared.node.get("type")?;
         let choices = INPUT.known("type").choices();
         let written = kind.value.as_str().unwrap_or_default();
@@ -220,7 +222,14 @@ impl Expander<'_> {
             let message = "`loop` and `workflow` mean the same";
             self.problem(Check::ConflictingKeys.at(other.key_span, message).hint("keep one of them"));
         }
-        let path = called.node.value.as_str()?;
+        let Some(path) = called.node.value.as_str() else {
+            let message = format!("`loop` takes the file of a loop, not {}", shown(&called.node.value));
+            self.problem(Check::WrongType.at(span_of(&called.node), message));
+            // One word about it is enough: what stands in its place does nothing.
+            let mut all = without(state, &["loop", "workflow", "with"]);
+            all.push(text("action", ":", called.key_span));
+            return Some(self.object(all, state.span));
+        };
         let node = Node::made_text(&path_of(path), called.node.span);
         let all =
             entries(state).into_iter().filter(|(key, _)| key != "workflow").map(|(key, entry)| match &*key {

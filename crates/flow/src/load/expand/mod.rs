@@ -10,11 +10,14 @@ mod parts;
 mod short;
 
 use ecow::EcoString;
+use threadline_lang::Type;
 use threadline_lang::data::{ReadError, ReadErrorKind};
 use threadline_lang::diag::Span;
 use threadline_lang::source::{Entry, Node, SourceFile};
 
+use super::read::{no_bool, span_of};
 use crate::checks::Check;
+use crate::fields::{Form, Key, Kind, Object};
 use crate::problem::{Problem, of_reading};
 
 pub use parts::named_parts;
@@ -71,6 +74,36 @@ impl Expander<'_> {
             self.problem(Check::Unreadable.at(span, message));
         }
         self.taken <= MAX_TAKEN
+    }
+
+    /// Looks at what the table of an object can be held against before it is gone: no key in two spellings, and texts
+    /// and bools behind the keys that take those. `of` are the keys that are gone then.
+    fn check_fixed(&mut self, node: &Node, object: &'static Object, of: impl Fn(&Key) -> bool) {
+        let mut found: Vec<(&Key, &str)> = Vec::new();
+        for (written, entry) in node.entries() {
+            let Some(key) = object
+                .keys
+                .iter()
+                .find(|key| of(key) && (key.name == written || key.also.contains(&written)))
+            else {
+                continue;
+            };
+            if let Some((_, first)) = found.iter().find(|(known, _)| known.name == key.name) {
+                let message = format!("`{first}` and `{written}` mean the same");
+                self.problem(Check::ConflictingKeys.at(entry.key_span, message).hint("keep one of them"));
+                continue;
+            }
+            found.push((key, written));
+            let kind = entry.node.value.kind();
+            match key.kind {
+                Kind::Fixed(Form::Bool) if kind != Type::Bool => self.problem(no_bool(written, &entry.node)),
+                Kind::Fixed(Form::Text) if matches!(kind, Type::Null | Type::List | Type::Object) => {
+                    let message = format!("`{written}` takes text, not {}", kind.with_article());
+                    self.problem(Check::WrongType.at(span_of(&entry.node), message));
+                }
+                _ => {}
+            }
+        }
     }
 
     /// An object of entries, no key twice.

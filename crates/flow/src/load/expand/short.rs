@@ -72,6 +72,8 @@ impl Expander<'_> {
             let problem = misplaced_key(key, entry, form);
             self.problem(problem);
         }
+        // The direction goes on into an evaluation, which is looked at.
+        self.check_fixed(&root, &WORKFLOW, |key| used(key.name) && key.name != "direction");
         let kept = root.entries().filter(|(key, _)| !is_short(key) && !used(key));
         let mut kept: Entries = kept.map(|(key, entry)| (EcoString::from(key), entry.clone())).collect();
         let Some((form, (initial, states))) = form.and_then(|form| Some((form, self.compiled(form, &root)?)))
@@ -84,7 +86,9 @@ impl Expander<'_> {
         if root.get("initial").is_none() {
             kept.push(text("initial", &initial, span));
         }
-        if let Some(goal) = root.entry("goal").filter(|_| root.get("description").is_none()) {
+        let in_words = |goal: &&Entry| goal.node.value.as_str().is_some();
+        if let Some(goal) = root.entry("goal").filter(in_words).filter(|_| root.get("description").is_none())
+        {
             kept.push(("description".into(), goal.clone()));
         }
         let mut states = self.object(states, span);
@@ -328,6 +332,7 @@ impl Expander<'_> {
             let problem = unknown_key(object, key, entry.key_span);
             self.problem(problem);
         }
+        self.check_fixed(node, object, |_| true);
         let told = self.problems.len() > before;
         for key in object.all_keys().filter(|key| key.required && node.get(key.name).is_none() && !told) {
             let message = format!("{} needs `{}`: {}", object.title, key.name, key.doc);

@@ -246,13 +246,15 @@ impl Machine {
         }
     }
 
-    /// Enters a state, unless the steps, the iterations or the time are spent.
+    /// Enters a state, unless the steps, the iterations or the time are spent. A pause that outlasts the time is not begun.
     fn enter_unless_spent(&mut self, to: usize) {
         let time = self.time;
         let is_initial = self.plan.states.as_ref().is_some_and(|states| states.initial == to);
         let Some(walk) = self.walk_mut() else { return };
-        let Bounds { max_steps, max_iterations, timeout, .. } = walk.bounds;
+        let Bounds { max_steps, max_iterations, timeout, backoff, .. } = walk.bounds;
         let passed = u64::try_from(time.saturating_sub(walk.spent.since)).unwrap_or(0);
+        let pause = backoff.filter(|_| is_initial).map_or(0, |pause| pause.as_millis());
+        let passed = passed.saturating_add(u64::try_from(pause).unwrap_or(u64::MAX));
         let timeout = timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
         let iterations = max_iterations.filter(|most| is_initial && walk.spent.iterations >= *most);
         let reached = timeout.filter(|most| passed >= *most).map(|most| (LoopReason::Timeout, most));

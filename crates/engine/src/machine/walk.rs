@@ -5,6 +5,7 @@
 //! there.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use ecow::{EcoString, eco_format};
 use threadline_flow::model::{Shape, Terminal};
@@ -190,7 +191,7 @@ impl Machine {
         let step = self.plan.lists[STEPS as usize].steps[from];
         let terminal = self.plan.steps[step as usize].step.state.as_ref().and_then(|state| state.terminal);
         let failed = judged.verdict == crate::event::ERROR && (to.is_none() || terminal.is_some());
-        if let Some(most) = self.time_spent().filter(|_| failed) {
+        if let Some(most) = self.time_spent(Duration::ZERO).filter(|_| failed) {
             // Nothing of the state is wrong but the time that the loop has taken.
             self.live.remove(at);
             self.stop_at(from, LoopReason::Timeout, most);
@@ -238,12 +239,19 @@ impl Machine {
 
     /// On to another state, unless a limit is reached.
     fn go_on(&mut self, from: usize, to: usize, print: Hash) {
+        let step = self.plan.lists[STEPS as usize].steps[from];
+        // A state that only goes on comes to nothing that could be the same: what it does may be silent each time.
+        let judged = self.plan.steps[step as usize].step.is_judged();
         let Some(walk) = self.walk_mut() else { return };
         *walk.spent.edges.entry((from, to)).or_default() += 1;
-        let streak = walk.spent.streaks.entry(from).or_insert((print, 0));
-        *streak = if streak.0 == print { (print, streak.1 + 1) } else { (print, 1) };
+        let mut in_a_row = 0;
+        if judged {
+            let streak = walk.spent.streaks.entry(from).or_insert((print, 0));
+            *streak = if streak.0 == print { (print, streak.1 + 1) } else { (print, 1) };
+            in_a_row = streak.1;
+        }
         walk.in_a_row = if from == to { walk.in_a_row + 1 } else { 0 };
-        let stalled = walk.bounds.max_stall.filter(|most| streak.1 >= *most);
+        let stalled = walk.bounds.max_stall.filter(|most| in_a_row >= *most);
         let again = walk.spent.edges.get(&(from, to)).map_or(0, |times| times - 1);
         let worn = walk.bounds.max_edge_revisits.filter(|most| again > *most);
         let reached = stalled.map(|most| (LoopReason::MaxStall, most));
@@ -254,10 +262,11 @@ impl Machine {
         }
     }
 
-    /// Enters a state, unless the steps, the iterations or the time are spent.
+    /// Enters a state, unless the steps, the iterations or the time are spent. A pause that outlasts the time is not begun.
     fn enter_unless_spent(&mut self, to: usize) {
-        let timeout = self.time_spent();
         let is_initial = self.plan.states.as_ref().is_some_and(|states| states.initial == to);
+        let pause = self.walk().and_then(|walk| walk.bounds.backoff).filter(|_| is_initial);
+        let timeout = self.time_spent(pause.unwrap_or_default());
         let Some(walk) = self.walk_mut() else { return };
         let Bounds { max_steps, max_iterations, .. } = walk.bounds;
         let iterations = max_iterations.filter(|most| is_initial && walk.spent.iterations >= *most);
@@ -270,11 +279,13 @@ impl Machine {
         }
     }
 
-    /// The time that the loop may take, in milliseconds, when it has taken that.
-    fn time_spent(&self) -> Option<u64> {
+    /// The time that the loop may take, in milliseconds, when it has taken that after a pause.
+    fn time_spent(&self, pause: Duration) -> Option<u64> {
         let walk = self.walk()?;
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let passed = u64::try_from(self.time.saturating_sub(walk.spent.since)).unwrap_or(0);
-        let most = u64::try_from(walk.bounds.timeout?.as_millis()).unwrap_or(u64::MAX);
+        let passed = passed.saturating_add(millis(pause));
+        let most = millis(walk.bounds.timeout?);
         (passed >= most).then_some(most)
     }
 

@@ -122,6 +122,12 @@ impl Case {
         self.sections.iter().any(Section::only_describes)
     }
 
+    /// The names of its files.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &str> {
+        let written = |section: &&Section| is_file(&section.name) && !section.has("->");
+        self.sections.iter().filter(written).map(|section| section.name.as_str())
+    }
+
     /// The bytes of a file of the case.
     pub(crate) fn file(&self, name: &str) -> Option<Vec<u8>> {
         self.section(name).map(content)

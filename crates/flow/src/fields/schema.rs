@@ -1,9 +1,13 @@
 //! The JSON Schema of workflow files, made of the table of keys.
 
 use ecow::EcoString;
-use threadline_lang::Value;
+use threadline_lang::data::json;
+use threadline_lang::{Limits, Value};
 
 use super::{ALL, Choice, Form, Key, Kind, Object, WORKFLOW};
+
+/// The objects that stand over those of a fragment or of another file: null takes a key of those away.
+const OVER_OTHERS: [&str; 4] = ["workflow", "state", "fragment", "evaluate"];
 
 /// The schema: draft 2020-12, every key with its description.
 pub fn schema() -> Value {
@@ -27,40 +31,66 @@ pub fn schema() -> Value {
 }
 
 fn object_schema(object: &Object) -> Value {
-    let mut properties = Vec::new();
+    let (mut properties, mut patterns) = (Vec::new(), Vec::new());
     for key in object.all_keys() {
-        properties.push((key.name, key_schema(key)));
+        let mut kind = kind_schema(&key.kind);
+        if OVER_OTHERS.contains(&object.name) {
+            kind = any_of([kind, type_of("null")]);
+        }
+        if let Some(prefix) = key.prefix() {
+            patterns.push((format!("^{prefix}").into(), key_schema(key, &kind)));
+            continue;
+        }
+        properties.push((key.name, key_schema(key, &kind)));
         let also = |name: &&'static str| {
             let doc = format!("the same as `{}`", key.name);
-            (*name, with(&kind_schema(&key.kind), [("description", doc.into())]))
+            (*name, with(&kind, [("description", doc.into())]))
         };
         properties.extend(key.also.iter().map(also));
     }
     // A key with two spellings may stand under either.
     let required = object.all_keys().filter(|key| key.required && key.also.is_empty());
     let required: Vec<Value> = required.map(|key| key.name.into()).collect();
-    entries([
+    let mut schema = vec![
         ("type", "object".into()),
         ("description", object.doc.into()),
         ("properties", entries(properties)),
         ("required", list(required)),
         ("additionalProperties", false.into()),
-    ])
+    ];
+    if !patterns.is_empty() {
+        schema.push(("patternProperties", self::object(patterns)));
+    }
+    let by_type: Vec<Value> = by_type(object).collect();
+    if !by_type.is_empty() {
+        schema.push(("allOf", list(by_type)));
+    }
+    entries(schema)
 }
 
-fn key_schema(key: &Key) -> Value {
+/// For each `type` of an object, the keys that do not go with it.
+fn by_type(object: &Object) -> impl Iterator<Item = Value> {
+    let choices = object.key("type").map_or(&[][..], Key::choices);
+    choices.iter().filter_map(|choice| {
+        let apart = |key: &&Key| !key.types.is_empty() && !key.types.contains(&choice.name);
+        let refused: Vec<_> = object.all_keys().filter(apart).map(|key| (key.name, false.into())).collect();
+        let words = entries([("enum", list(choice.spellings().map(Value::from)))]);
+        let is_it =
+            entries([("properties", entries([("type", words)])), ("required", list(["type".into()]))]);
+        let without = entries([("properties", entries(refused.iter().cloned()))]);
+        (!refused.is_empty()).then(|| entries([("if", is_it), ("then", without)]))
+    })
+}
+
+fn key_schema(key: &Key, kind: &Value) -> Value {
     let mut more = vec![("description", Value::from(key.doc))];
     more.extend(key.default.map(|default| ("default", written(default))));
-    with(&kind_schema(&key.kind), more)
+    with(kind, more)
 }
 
 /// A default as it would be read from a file.
 fn written(default: &str) -> Value {
-    match default {
-        "true" => true.into(),
-        "false" => false.into(),
-        text => text.parse::<i64>().map_or_else(|_| text.into(), Value::from),
-    }
+    json::read_value(default, &Limits::DEFAULT).unwrap_or_else(|_| default.into())
 }
 
 fn kind_schema(kind: &Kind) -> Value {

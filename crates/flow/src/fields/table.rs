@@ -133,7 +133,12 @@ pub static WORKFLOW: Object = Object {
             "what no other run may use meanwhile: paths, from the folder that steps run in, and names, written \
              `name:release`",
         ),
-        key("steps", Kind::Steps, "what to do, one step after the other").also(&["commands"]),
+        key(
+            "steps",
+            Kind::Either(&[Kind::Steps, Kind::List(&ACTION)]),
+            "what to do, one step after the other; with `until` commands and states",
+        )
+        .also(&["commands"]),
         key(
             "nodes",
             Kind::Nodes,
@@ -818,7 +823,7 @@ pub(crate) static MAP: Object = Object {
         key("max_parallel", Kind::Setting(Form::Count(1)), "so many items at once")
             .also(&["parallel"])
             .default("1"),
-        key("steps", Kind::Steps, "the steps for each item, which they read as `${item}`")
+        key("steps", PHASE_OR_STEPS, "the steps for each item, which they read as `${item}`")
             .also(&["agent_template", "do"]),
         key("timeout", Kind::Setting(Form::Duration), "how long an attempt of an item may take")
             .also(&["agent_timeout_secs"]),

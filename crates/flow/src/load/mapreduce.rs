@@ -148,6 +148,10 @@ impl Loader {
             // `agent_template: {commands: [...]}`, as older files have it.
             Some(template) if template.node.get("commands").is_some() => {
                 let inner = self.fields(template, &PHASE);
+                for other in inner.iter().flat_map(Fields::all).filter(|found| found.key.name != "steps") {
+                    let message = format!("`{}` does not go with the steps of `map`", other.written);
+                    self.problem(Check::KeyNotHere.at(other.entry.key_span, message));
+                }
                 inner.map_or_else(Vec::new, |inner| self.steps_of(&inner, "steps"))
             }
             Some(template) => self.steps(&template, "steps"),

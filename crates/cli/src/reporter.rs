@@ -515,7 +515,10 @@ impl<'a> Reporter<'a> {
             (None, _) => format!("{style}{word}{style:#}: {counts}{elapsed}"),
             (Some(_), ended) => {
                 let turns = &self.progress.turns;
-                let last = turns.recent.back().map_or(String::new(), |turn| format!(" in {}", turn.at));
+                let last = turns.recent.back().map_or(String::new(), |turn| {
+                    let at = turn.at.strip_suffix("#1").unwrap_or(&turn.at);
+                    format!(" in {at}")
+                });
                 let ended = ended.map_or(last, |end| loop_end(outcome, end));
                 format!("{style}{word}{style:#}{ended}; {}{elapsed}", turns.counts())
             }

@@ -223,6 +223,79 @@ states:
     assert!(!outcome.stdout.contains('✗') && !outcome.stdout.contains("failed"), "{}", outcome.stdout);
 }
 
+/// The verdicts of a state, one visit after the other.
+fn verdicts(stdout: &str, state: &str) -> Vec<String> {
+    let lines = stdout.lines().filter_map(|line| line.split_once(" → ").map(|(before, _)| before));
+    let words = lines.map(|line| line.split_whitespace().collect::<Vec<&str>>());
+    let visits = words.filter(|words| words.iter().any(|word| word.split('#').next() == Some(state)));
+    visits.filter_map(|words| words.last().filter(|word| **word != state).map(|word| (*word).to_owned())).collect()
+}
+
+/// Where the output of a simulation is a fixed text, no number is ever found in it and no simulation can succeed.
+#[test]
+fn a_simulation_with_a_numeric_evaluator_can_succeed() {
+    let numeric = project(
+        r#"
+initial: measure
+max_iterations: 5
+states:
+  measure:
+    action: touch hit; wc -l < notes
+    evaluate: {type: output_numeric, operator: lte, target: 3}
+    on_yes: done
+    on_no: shrink
+    on_error: broken
+  shrink: {action: touch hit, next: measure}
+  done: {terminal: true}
+  broken: {terminal: failure}
+"#,
+    );
+    for (options, expected) in [
+        ("--all yes", &["yes"][..]),
+        ("--alternating", &["no", "yes"]),
+        ("--verdicts measure=no,no,yes", &["no", "no", "yes"]),
+        ("--numbers measure=10,7,3", &["no", "no", "yes"]),
+    ] {
+        let outcome = numeric.run_line(&format!("threadline simulate w.yaml {options}"));
+        assert_eq!(outcome.exit, 0, "{options}: {}{}", outcome.stdout, outcome.stderr);
+        assert!(outcome.stdout.contains("completed in done"), "{options}: {}", outcome.stdout);
+        assert_eq!(verdicts(&outcome.stdout, "measure"), expected, "{options}: {}", outcome.stdout);
+    }
+    let random = numeric.run_line("threadline simulate w.yaml --seed 3 --runs 20");
+    assert!(random.stdout.contains("completed in done"), "{}", random.stdout);
+    assert!(numeric.read("hit").is_none(), "a simulation ran something");
+}
+
+/// The measurement before is that of the state itself: not what the state before it printed, and not the first one.
+#[test]
+fn convergence_compares_with_the_measurement_before() {
+    let project = project(
+        r#"
+initial: measure
+max_iterations: 9
+states:
+  measure:
+    action: head -n "$NUMBER" numbers | tail -n 1
+    env: {NUMBER: "${state.iteration}"}
+    evaluate: {type: convergence, target: 0, direction: minimize}
+    on_target: done
+    on_progress: work
+    on_stall: work
+    on_error: broken
+  work: {action: echo 1000, next: measure}
+  done: {terminal: true}
+  broken: {terminal: failure}
+"#,
+    );
+    project.write("numbers", b"9\n4\n6\n5\n5\n0\n");
+    let outcome = project.run_line("threadline run w.yaml");
+    assert_eq!(outcome.exit, 0, "{}{}", outcome.stdout, outcome.stderr);
+    let expected = ["progress", "progress", "stall", "progress", "stall", "target"];
+    assert_eq!(verdicts(&outcome.stdout, "measure"), expected, "{}", outcome.stdout);
+    let simulated = project.run_line("threadline simulate w.yaml --numbers measure=9,4,6,5,5,0");
+    assert_eq!(verdicts(&simulated.stdout, "measure"), expected, "{}", simulated.stdout);
+}
+
 /// What a shell takes for its own, and what is easily damaged.
 const FRAGMENTS: [&str; 24] = [
     "'",

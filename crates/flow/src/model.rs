@@ -21,7 +21,7 @@ mod evaluate;
 
 pub use evaluate::{
     Compared, Contains, Convergence, Direction, Evaluate, Evaluator, Judge, Measure, Place, UNCERTAIN,
-    Verdicts, comparison, confidence, is_verdict, measure, number, numeric_comparison, pattern, scalar,
+    VERDICT_FORM, Verdicts, comparison, confidence, is_verdict, measure, number, numeric_comparison, pattern, scalar,
     tolerance,
 };
 

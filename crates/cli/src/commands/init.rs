@@ -30,7 +30,7 @@ macro_rules! templates {
 
 /// Every template, in the order they are listed.
 static TEMPLATES: &[Template] = templates! {
-    "workflows": "steps" "map";
+    "workflows": "steps" "map" "loop";
     "expectations": "transfer" "refusal" "clarification" "injection" "insufficient-balance" "multi-step" "knowledge"
         "conditional" "step";
 };

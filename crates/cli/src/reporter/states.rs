@@ -128,12 +128,13 @@ pub(crate) fn no_route(plan: &Plan, step: StepNumber, judged: &Judged) -> String
     if let Some(ways) = ways {
         routed.extend(ways.on.iter().map(|(verdict, _)| verdict.as_str()));
         routed.extend(ways.error.map(|_| ERROR));
-        routed
-            .extend(ways.otherwise.filter(|_| judged.verdict == ERROR).map(|_| "every verdict but an error"));
     }
+    // Where every other verdict has a route only an error has none, which surprises those who wrote just that.
+    let others = ways.is_some_and(|ways| ways.otherwise.is_some());
     let ends = plan.steps[step as usize].step.state.as_ref().is_some_and(|state| state.terminal.is_some());
     let routed = match &routed[..] {
         _ if ends => String::new(),
+        _ if others => " has no route, `next` and `_` are for other verdicts".to_owned(),
         [] => " has no route".to_owned(),
         [one] => format!(" has no route, only {one} has"),
         [first @ .., last] => format!(" has no route, {} and {last} have", first.join(", ")),

@@ -10,7 +10,7 @@ mod output;
 use std::sync::Arc;
 
 use ecow::{EcoString, eco_format};
-use threadline_flow::model::{Evaluate, Evaluator, Field, Shape, Step};
+use threadline_flow::model::{self, Evaluate, Evaluator, Field, Shape, Step};
 use threadline_flow::plan::{Plan, StepNumber, Ways};
 use threadline_lang::{Document, Entry, Envelope, Error, Expression, Scope, Session, Value};
 
@@ -324,7 +324,7 @@ impl Judged<'_> {
     fn by_exit_code(&self, yes: &[i64], no: &[i64], session: &mut Session<'_>) -> Result<Verdict, Verdict> {
         let source = self.evaluate().and_then(|evaluate| evaluate.source.as_ref());
         let code = if let Some(value) = self.optional(source, session)? {
-            let number = threadline_flow::model::number("source", &value).map_err(Verdict::error)?;
+            let number = model::number("source", &value).map_err(Verdict::error)?;
             let shown = threadline_lang::diag::excerpt(&value);
             let unfit = || Verdict::error(eco_format!("`source` is {shown}, which is no exit code"));
             number.as_i64().ok_or_else(unfit)?
@@ -351,7 +351,8 @@ fn of_value(value: &Value, source: &str) -> Verdict {
     let reason = eco_format!("`{}` is {shown}", source.trim());
     match (value.as_bool(), value.as_str()) {
         (Some(holds), _) => Verdict::of(holds, reason),
-        (None, Some(text)) if !text.trim().is_empty() => Verdict::new(text.trim(), reason),
+        (None, Some(text)) if model::is_verdict(text.trim()) => Verdict::new(text.trim(), reason),
+        (None, Some(_)) => Verdict::error(eco_format!("{reason}, which is no verdict: {}", model::VERDICT_FORM)),
         _ => Verdict::error(eco_format!("{reason}, which is no verdict")),
     }
 }

@@ -268,8 +268,8 @@ impl Judged<'_> {
         };
         let shown = excerpt(&Value::from(last));
         if !model::is_verdict(last) {
-            let why =
-                eco_format!("the last line is {shown}, which is no verdict: letters, digits, `_` and `-`");
+            let form = model::VERDICT_FORM;
+            let why = eco_format!("the last line is {shown}, which is no verdict: {form}");
             return Err(Verdict::error(why));
         }
         if !verdicts.is_empty() && !verdicts.iter().any(|known| known == last) {

@@ -190,7 +190,7 @@ impl Machine {
         let step = self.plan.lists[STEPS as usize].steps[from];
         let terminal = self.plan.steps[step as usize].step.state.as_ref().and_then(|state| state.terminal);
         let failed = judged.verdict == crate::event::ERROR && (to.is_none() || terminal.is_some());
-        if let Some(most) = self.time_spent().filter(|_| failed) {
+        if let Some(most) = self.time_spent(Duration::ZERO).filter(|_| failed) {
             // Nothing of the state is wrong but the time that the loop has taken.
             self.live.remove(at);
             self.stop_at(from, LoopReason::Timeout, most);
@@ -254,10 +254,11 @@ impl Machine {
         }
     }
 
-    /// Enters a state, unless the steps, the iterations or the time are spent.
+    /// Enters a state, unless the steps, the iterations or the time are spent. A pause that outlasts the time is not begun.
     fn enter_unless_spent(&mut self, to: usize) {
-        let timeout = self.time_spent();
         let is_initial = self.plan.states.as_ref().is_some_and(|states| states.initial == to);
+        let pause = self.walk().and_then(|walk| walk.bounds.backoff).filter(|_| is_initial);
+        let timeout = self.time_spent(pause.unwrap_or_default());
         let Some(walk) = self.walk_mut() else { return };
         let Bounds { max_steps, max_iterations, .. } = walk.bounds;
         let iterations = max_iterations.filter(|most| is_initial && walk.spent.iterations >= *most);
@@ -270,10 +271,11 @@ impl Machine {
         }
     }
 
-    /// The time that the loop may take, in milliseconds, when it has taken that.
-    fn time_spent(&self) -> Option<u64> {
+    /// The time that the loop may take, in milliseconds, when it has taken that after a pause.
+    fn time_spent(&self, pause: Duration) -> Option<u64> {
         let walk = self.walk()?;
         let passed = u64::try_from(self.time.saturating_sub(walk.spent.since)).unwrap_or(0);
+        let passed = passed.saturating_add(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
         let most = u64::try_from(walk.bounds.timeout?.as_millis()).unwrap_or(u64::MAX);
         (passed >= most).then_some(most)
     }

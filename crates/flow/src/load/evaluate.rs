@@ -249,7 +249,7 @@ impl Loader {
             let problem = if word == "error" {
                 Some("`error` is the verdict of what cannot be determined: it is always there".to_owned())
             } else if !model::is_verdict(&word) {
-                Some(format!("`{word}` cannot be a verdict: letters, digits, `_` and `-`"))
+                Some(format!("`{word}` cannot be a verdict: {}", model::VERDICT_FORM))
             } else if verdicts.contains(&word) {
                 Some(format!("`{word}` is there already"))
             } else {

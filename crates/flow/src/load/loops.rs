@@ -11,7 +11,7 @@ use super::Steps;
 use super::read::{Fields, Found, Loader, Place, head};
 use crate::checks::Check;
 use crate::fields::{ActionName, ROUTE, STATE};
-use crate::model::{Action, Field, Loop, Routes, Setting, Shape, State, Target, Terminal};
+use crate::model::{self, Action, Field, Loop, Routes, Setting, Shape, State, Target, Terminal};
 use crate::plan;
 
 /// The keys of a file that only a loop has, beside `states`.
@@ -236,6 +236,10 @@ impl Loader {
     /// Where a verdict leads, `_` for any other and `_error` for an error: each has one route, however it is written.
     fn put_route(&mut self, routes: &mut Routes, verdict: &str, place: &Place<'_>, key: Span) {
         let Some(target) = self.target(place) else { return };
+        if !matches!(verdict, "_" | "_error") && !model::is_verdict(verdict) {
+            let message = format!("`{verdict}` cannot be a verdict: {}", model::VERDICT_FORM);
+            return self.problem(Check::BadName.at(key, message));
+        }
         let first = match verdict {
             "_" => routes.otherwise.as_ref(),
             "_error" => routes.error.as_ref(),

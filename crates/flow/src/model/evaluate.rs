@@ -224,7 +224,10 @@ impl Direction {
     }
 }
 
-/// Whether a text can be a verdict: letters, digits, `_` and `-`.
+/// What a verdict is made of, for messages.
+pub const VERDICT_FORM: &str = "letters, digits, `_` and `-`";
+
+/// Whether a text can be a verdict.
 pub fn is_verdict(text: &str) -> bool {
     is_plain_name(text) && text.len() <= 100
 }

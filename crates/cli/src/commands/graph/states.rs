@@ -168,7 +168,7 @@ impl Standing {
             Self::Here => "it is here",
             Self::Ended => "it ended here",
             Self::Failed => "it failed here",
-            Self::Stopped => "it stopped behind it",
+            Self::Stopped => "it stopped after this",
         }
     }
 }

@@ -98,7 +98,10 @@ impl Checker<'_> {
             for (key, _) in keys.iter().filter(|(_, written)| *written) {
                 let message = format!("`{key}` never matters: no state leads back to `{initial}`");
                 let note = "an iteration begins whenever the initial state is entered";
-                problems.push(Check::OneIteration.at(span, message).note(note));
+                let problem = Check::OneIteration.at(span, message).note(note);
+                let counted = *key == "max_iterations";
+                let hint = "`max_steps` counts every state";
+                problems.push(if counted { problem.hint(hint) } else { problem });
             }
         }
         let steps = &self.plan.workflow.steps;

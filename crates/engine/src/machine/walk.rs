@@ -238,12 +238,19 @@ impl Machine {
 
     /// On to another state, unless a limit is reached.
     fn go_on(&mut self, from: usize, to: usize, print: Hash) {
+        let step = self.plan.lists[STEPS as usize].steps[from];
+        // A state that only goes on comes to nothing that could be the same: what it does may be silent each time.
+        let judged = self.plan.steps[step as usize].step.is_judged();
         let Some(walk) = self.walk_mut() else { return };
         *walk.spent.edges.entry((from, to)).or_default() += 1;
-        let streak = walk.spent.streaks.entry(from).or_insert((print, 0));
-        *streak = if streak.0 == print { (print, streak.1 + 1) } else { (print, 1) };
+        let mut in_a_row = 0;
+        if judged {
+            let streak = walk.spent.streaks.entry(from).or_insert((print, 0));
+            *streak = if streak.0 == print { (print, streak.1 + 1) } else { (print, 1) };
+            in_a_row = streak.1;
+        }
         walk.in_a_row = if from == to { walk.in_a_row + 1 } else { 0 };
-        let stalled = walk.bounds.max_stall.filter(|most| streak.1 >= *most);
+        let stalled = walk.bounds.max_stall.filter(|most| in_a_row >= *most);
         let again = walk.spent.edges.get(&(from, to)).map_or(0, |times| times - 1);
         let worn = walk.bounds.max_edge_revisits.filter(|most| again > *most);
         let reached = stalled.map(|most| (LoopReason::MaxStall, most));

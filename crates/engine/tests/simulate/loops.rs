@@ -368,7 +368,8 @@ impl<'p> Walk<'p> {
         let again = *taken - 1;
         let streak = self.spent.streaks.entry(from).or_insert((print, 0));
         *streak = if streak.0 == print { (print, streak.1 + 1) } else { (print, 1) };
-        let in_a_row = streak.1;
+        let judged = self.plan.steps[self.plan.lists[0].steps[from] as usize].step.is_judged();
+        let in_a_row = if judged { streak.1 } else { 0 };
         self.in_a_row = if from == to { self.in_a_row + 1 } else { 0 };
         if let Some(most) = self.of.max_stall.as_ref().and_then(fixed).filter(|most| in_a_row >= *most) {
             return self.stop(to, LoopReason::MaxStall, most);

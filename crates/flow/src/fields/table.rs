@@ -180,7 +180,7 @@ pub static WORKFLOW: Object = Object {
         key(
             "max_stall",
             Kind::Setting(Form::Count(2)),
-            "a loop stops when a state comes to the same verdict and the same output so many times in a row",
+            "a loop stops when a state that is judged comes to the same verdict and the same output so many times in a row",
         ),
         key("timeout", Kind::Setting(Form::Duration), "how long a loop may take, without the time it was stopped"),
         key("backoff", Kind::Setting(Form::Duration), "the pause before another iteration of a loop"),

@@ -87,7 +87,7 @@ impl Loader {
         states
     }
 
-    fn state(&mut self, place: Place<'_>, name: Field<EcoString>) -> Option<Arc<crate::model::Step>> {
+    fn state(&mut self, place: Place<'_>, name: Field<EcoString>) -> Option<Arc<model::Step>> {
         let origin = place.origin();
         let fields = self.fields(place, &STATE)?;
         let action = self.state_action(&fields);

@@ -228,7 +228,9 @@ fn verdicts(stdout: &str, state: &str) -> Vec<String> {
     let lines = stdout.lines().filter_map(|line| line.split_once(" → ").map(|(before, _)| before));
     let words = lines.map(|line| line.split_whitespace().collect::<Vec<&str>>());
     let visits = words.filter(|words| words.iter().any(|word| word.split('#').next() == Some(state)));
-    visits.filter_map(|words| words.last().filter(|word| **word != state).map(|word| (*word).to_owned())).collect()
+    visits
+        .filter_map(|words| words.last().filter(|word| **word != state).map(|word| (*word).to_owned()))
+        .collect()
 }
 
 /// Where the output of a simulation is a fixed text, no number is ever found in it and no simulation can succeed.

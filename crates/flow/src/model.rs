@@ -21,8 +21,8 @@ mod evaluate;
 
 pub use evaluate::{
     Compared, Contains, Convergence, Direction, Evaluate, Evaluator, Judge, Measure, Place, UNCERTAIN,
-    VERDICT_FORM, Verdicts, comparison, confidence, is_verdict, measure, number, numeric_comparison, pattern, scalar,
-    tolerance,
+    VERDICT_FORM, Verdicts, comparison, confidence, is_verdict, measure, number, numeric_comparison, pattern,
+    scalar, tolerance,
 };
 
 /// A whole file.

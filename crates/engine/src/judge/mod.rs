@@ -352,7 +352,9 @@ fn of_value(value: &Value, source: &str) -> Verdict {
     match (value.as_bool(), value.as_str()) {
         (Some(holds), _) => Verdict::of(holds, reason),
         (None, Some(text)) if model::is_verdict(text.trim()) => Verdict::new(text.trim(), reason),
-        (None, Some(_)) => Verdict::error(eco_format!("{reason}, which is no verdict: {}", model::VERDICT_FORM)),
+        (None, Some(_)) => {
+            Verdict::error(eco_format!("{reason}, which is no verdict: {}", model::VERDICT_FORM))
+        }
         _ => Verdict::error(eco_format!("{reason}, which is no verdict")),
     }
 }

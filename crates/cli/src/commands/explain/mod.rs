@@ -212,18 +212,21 @@ fn choose(history: &History<'_>, call: &Explain) -> Result<(), Failure> {
         return super::print(&format!("{}\n", value.to_json(JsonStyle::Compact)));
     }
     let mut table = Table::default();
+    // States have no other number than their names.
+    let numbered = history.plan.steps.iter().any(|step| step.number != step.label);
     for (number, step) in (0..).zip(&history.plan.steps) {
         let came = match turns.get(&number) {
             Some((1, status)) => (*status).to_owned(),
             Some((count, _)) => format!("{count} times"),
             None => "did not come to its turn".to_owned(),
         };
-        table.row([
+        let row = [
             (DIM, step.number.to_string()),
             (PLAIN, step.label.to_string()),
             (DIM, step.step.action.name().key().to_owned()),
             (PLAIN, came),
-        ]);
+        ];
+        table.row(row.into_iter().skip(usize::from(!numbered)));
     }
     let run = &history.info.id;
     print(&format!(

@@ -237,7 +237,7 @@ fn verdicts(stdout: &str, state: &str) -> Vec<String> {
 #[test]
 fn a_simulation_with_a_numeric_evaluator_can_succeed() {
     let numeric = project(
-        r#"
+        r"
 initial: measure
 max_iterations: 5
 states:
@@ -250,7 +250,7 @@ states:
   shrink: {action: touch hit, next: measure}
   done: {terminal: true}
   broken: {terminal: failure}
-"#,
+",
     );
     for (options, expected) in [
         ("--all yes", &["yes"][..]),

@@ -270,8 +270,8 @@ impl Machine {
         let Some(walk) = self.walk_mut() else { return };
         let Bounds { max_steps, max_iterations, .. } = walk.bounds;
         let iterations = max_iterations.filter(|most| is_initial && walk.spent.iterations >= *most);
-        let reached = timeout.map(|most| (LoopReason::Timeout, most));
-        let reached = reached.or(iterations.map(|most| (LoopReason::MaxIterations, most)));
+        let reached = iterations.map(|most| (LoopReason::MaxIterations, most));
+        let reached = reached.or(timeout.map(|most| (LoopReason::Timeout, most)));
         let spent = (walk.spent.steps >= max_steps).then_some((LoopReason::MaxSteps, max_steps));
         match reached.or(spent) {
             Some((reason, most)) => self.stop_at(to, reason, most),

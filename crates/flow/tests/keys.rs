@@ -33,8 +33,7 @@ fn of_loop(name: &str) -> Option<&'static [&'static str]> {
         "states" | "initial" | "max_steps" | "max_iterations" | "max_edge_revisits" | "max_stall"
         | "timeout" | "backoff" | "maintain" => &["initial: a", "states: {a: {terminal: true}}"],
         "fragments" => &["initial: a", "states: {a: {fragment: a}}"],
-        "paradigm" => &["goal: a", "check: a", "fix: a"],
-        "goal" | "check" | "fix" | "evaluate" => &["goal: a", "check: a", "fix: a"],
+        "paradigm" | "goal" | "check" | "fix" | "evaluate" => &["goal: a", "check: a", "fix: a"],
         "tools" => &["goal: a"],
         "toward" | "using" | "tolerance" | "direction" => &["check: a", "toward: 1", "using: a"],
         "constraints" => &[],

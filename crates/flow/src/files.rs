@@ -2,7 +2,7 @@
 //!
 //! Nothing is opened here: whoever asks gives a function that reads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ecow::EcoString;
@@ -50,7 +50,7 @@ pub fn plan(workflow: Arc<Workflow>, read: &Read<'_>) -> (Option<Plan>, Vec<Prob
 
 /// A file with the texts of all that it names as parts of itself, with `from` and `import`, and that those name.
 pub fn assemble(file: SourceFile, read: &Read<'_>) -> SourceFile {
-    let mut known = vec![name_from("", file.name())];
+    let mut known = BTreeSet::from([name_from("", file.name())]);
     let (mut parts, mut lacking): (Vec<SourceFile>, Vec<Lacking>) = (Vec::new(), Vec::new());
     let mut size = file.own_text().len();
     let mut next = 0;
@@ -65,10 +65,9 @@ pub fn assemble(file: SourceFile, read: &Read<'_>) -> SourceFile {
         let of = looked_at.name().to_owned();
         for path in named_parts(&root) {
             let name = name_from(&of, &path);
-            if known.contains(&name) {
+            if !known.insert(name.clone()) {
                 continue;
             }
-            known.push(name.clone());
             let found = if known.len() > MAX_PARTS {
                 let message = format!("more than {MAX_PARTS} files are put together");
                 Err(Unread { message, hint: None, nearest: None })

@@ -7,7 +7,7 @@ use threadline_lang::source::{Entry, Node};
 use threadline_lang::{Document, Syntax};
 
 use super::parts::{path_of, replaced};
-use super::{Entries, Expander, entries, text, without};
+use super::{Entries, Expander, Fragments, entries, text, without};
 use crate::checks::Check;
 use crate::fields::{FRAGMENT, INPUT};
 use crate::files::{name_from, path_from};
@@ -23,7 +23,7 @@ const OF_STATE: [&str; 2] = ["fragment", "with"];
 
 impl Expander<'_> {
     /// Every state made of its fragment.
-    pub(super) fn states(&mut self, root: Node, fragments: &Entries) -> Node {
+    pub(super) fn states(&mut self, root: Node, fragments: &Fragments) -> Node {
         self.fragments(fragments);
         let Some(states) = root.entry("states").filter(|states| states.node.value.as_object().is_some())
         else {
@@ -46,8 +46,8 @@ impl Expander<'_> {
     }
 
     /// The keys of fragments that no state of the file may be made of.
-    fn fragments(&mut self, fragments: &Entries) {
-        for (_, entry) in fragments {
+    fn fragments(&mut self, fragments: &Fragments) {
+        for entry in fragments.values() {
             let own = self.file.placed(entry.key_span.range().start).start == 0;
             if entry.node.value.as_object().is_none() {
                 let message = format!("a fragment is an object, not {}", shown(&entry.node.value));
@@ -67,7 +67,7 @@ impl Expander<'_> {
         }
     }
 
-    fn state(&mut self, state: &Node, fragments: &Entries) -> Option<Node> {
+    fn state(&mut self, state: &Node, fragments: &Fragments) -> Option<Node> {
         let made = match state.entry("fragment") {
             Some(named) => self.made_of(state, named, fragments)?,
             None => state.clone(),
@@ -78,16 +78,16 @@ impl Expander<'_> {
     }
 
     /// A state made of a fragment.
-    fn made_of(&mut self, state: &Node, named: &Entry, fragments: &Entries) -> Option<Node> {
+    fn made_of(&mut self, state: &Node, named: &Entry, fragments: &Fragments) -> Option<Node> {
         let Some(name) = named.node.value.as_str() else {
             let message = format!("`fragment` takes a name, not {}", shown(&named.node.value));
             self.problem(Check::WrongType.at(span_of(&named.node), message));
             return None;
         };
-        let Some((_, fragment)) = fragments.iter().find(|(known, _)| known == name) else {
+        let Some(fragment) = fragments.get(name) else {
             let problem =
                 Check::UnknownFragment.at(named.node.span, format!("there is no fragment `{name}`"));
-            let known_names: Vec<&str> = fragments.iter().map(|(name, _)| name.as_str()).collect();
+            let known_names: Vec<&str> = fragments.keys().map(EcoString::as_str).collect();
             self.problem(match nearest(name, known_names.iter().copied()) {
                 Some(near) => problem.hint(format!("did you mean `{near}`")),
                 None if known_names.is_empty() => {

@@ -9,6 +9,8 @@ mod merge;
 mod parts;
 mod short;
 
+use std::collections::BTreeMap;
+
 use ecow::EcoString;
 use threadline_lang::Type;
 use threadline_lang::data::{ReadError, ReadErrorKind};
@@ -30,6 +32,9 @@ const MAX_TAKEN: usize = 1_000_000;
 
 /// Entries of an object, on their way into another.
 type Entries = Vec<(EcoString, Entry)>;
+
+/// The fragments of a file and of those it takes them from, by their names.
+type Fragments = BTreeMap<EcoString, Entry>;
 
 /// A tree in which nothing is short for something else, and what is wrong with what was. There is none when so much is
 /// missing that nothing can be said of the rest.

@@ -5,7 +5,7 @@ use threadline_lang::Syntax;
 use threadline_lang::diag::Span;
 use threadline_lang::source::{Entry, Node};
 
-use super::{Entries, Expander, MAX_DEPTH, without};
+use super::{Expander, Fragments, MAX_DEPTH, without};
 use crate::checks::Check;
 use crate::files::name_from;
 use crate::load::read::{shown, span_of};
@@ -50,16 +50,16 @@ impl Chain<'_> {
 
 impl Expander<'_> {
     /// A file over the one it is made from, without the keys that name other files, and all its fragments.
-    pub(super) fn whole(&mut self, root: &Node) -> (Node, Entries) {
+    pub(super) fn whole(&mut self, root: &Node) -> (Node, Fragments) {
         if KEYS.iter().all(|key| root.get(key).is_none()) {
-            return (root.clone(), Vec::new());
+            return (root.clone(), Fragments::new());
         }
         let chain = Chain { name: name_from("", self.file.name()), before: None };
         self.whole_at(root, &chain)
     }
 
-    fn whole_at(&mut self, root: &Node, chain: &Chain<'_>) -> (Node, Entries) {
-        let (mut below, mut fragments) = (None, Entries::new());
+    fn whole_at(&mut self, root: &Node, chain: &Chain<'_>) -> (Node, Fragments) {
+        let (mut below, mut fragments) = (None, Fragments::new());
         if let Some(from) = root.entry("from") {
             match self.part(&from.node, "from", chain) {
                 Some((base, chain)) => {
@@ -80,7 +80,7 @@ impl Expander<'_> {
     }
 
     /// Adds the fragments of a file: those it imports, then its own. The later of one name wins.
-    fn fragments_of(&mut self, root: &Node, chain: &Chain<'_>, fragments: &mut Entries) {
+    fn fragments_of(&mut self, root: &Node, chain: &Chain<'_>, fragments: &mut Fragments) {
         if let Some(import) = root.get("import")
             && import.value.as_str().is_none()
             && import.value.as_list().is_none()
@@ -111,12 +111,7 @@ impl Expander<'_> {
         if !self.take(own.entries().count(), own.span) {
             return;
         }
-        for (name, entry) in own.entries() {
-            match fragments.iter_mut().find(|(known, _)| known == name) {
-                Some((_, known)) => *known = entry.clone(),
-                None => fragments.push((EcoString::from(name), entry.clone())),
-            }
-        }
+        fragments.extend(own.entries().map(|(name, entry)| (EcoString::from(name), entry.clone())));
     }
 
     /// The tree of a file that another names, and the way to it.

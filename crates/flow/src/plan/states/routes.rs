@@ -23,15 +23,14 @@ impl Checker<'_> {
     fn unreachable(&mut self) {
         let Some(graph) = &self.loop_graph else { return };
         let entered = graph.entered();
+        let before = graph.first_before();
         let mut problems = Vec::new();
         for (at, step) in self.plan.workflow.steps.iter().enumerate() {
             let Some(state) = step.state.as_ref().filter(|_| !entered.has(at)) else { continue };
             let name = &state.name;
-            let mut before =
-                (0..graph.next.len()).filter(|from| *from != at && graph.next[*from].contains(&at));
             let unused = ends(step) && matches!(step.action, Action::Nothing);
             let check = if unused { Check::UnusedEnd } else { Check::UnreachableState };
-            let problem = match before.next() {
+            let problem = match before[at] {
                 None => check.at(name.origin.span, format!("no state leads to `{}`", name.of)),
                 Some(from) => {
                     let from = self.plan.lists[0].word(from);

@@ -49,6 +49,7 @@ pub(super) fn check(plan: &mut Plan, called: &Called) -> Vec<Problem> {
         of_items: BTreeMap::new(),
         of_aggregates: false,
         of_elements: false,
+        in_expression: false,
         loop_graph: None,
         of_params: false,
     };
@@ -103,6 +104,8 @@ pub(super) struct Checker<'p> {
     pub(super) of_aggregates: bool,
     /// Whether a field is looked at that is evaluated for each element of a list.
     pub(super) of_elements: bool,
+    /// Whether the field that is looked at is an expression, not text with references.
+    pub(super) in_expression: bool,
     /// The states of a loop, when every one that is led to is known.
     pub(super) loop_graph: Option<super::states::Graph>,
     /// Whether what a state's own values are made of is looked at.
@@ -186,6 +189,10 @@ impl<'f> Readable<'f> {
             Self::Given(_, kind) => (accepted(kind), kind.with_article().to_owned()),
             _ => (&[], String::new()),
         }
+    }
+
+    fn is_expression(self) -> bool {
+        matches!(self, Self::Condition(_) | Self::Expression(_) | Self::ExpectedCondition(_))
     }
 
     fn origin(self) -> &'f Origin {
@@ -530,6 +537,7 @@ impl Checker<'_> {
     pub(super) fn field(&mut self, reader: Reader, field: Readable<'_>, reads: &mut Vec<Read>) {
         let mut handled = Vec::new();
         let mut uses_prev = false;
+        self.in_expression = field.is_expression();
         for (origin, reference) in field.references() {
             uses_prev |= reference.root == "prev";
             if self.is_full() {
@@ -539,6 +547,7 @@ impl Checker<'_> {
                 handled.push((origin.span.start, reference.span));
             }
         }
+        self.in_expression = false;
         if self.is_full() {
             return;
         }

@@ -184,11 +184,12 @@ impl Checker<'_> {
             return None;
         }
         let text = self.plan.workflow.file.text().get(problem.span.range())?;
-        let name = text.strip_prefix("${")?.trim_start().strip_prefix("context.")?;
-        let name = name.strip_suffix('}')?.trim_end();
+        let references = Template::parse_all(text, &self.plan.workflow.syntax).0.references();
+        let [reference] = &references[..] else { return None };
+        let name = reference.first.as_ref().filter(|_| reference.root == "context")?;
         let mut entries = self.plan.workflow.context.iter().flat_map(|context| &context.entries);
         // A text of the file's own is a literal.
-        let entry = entries.find(|entry| entry.name == name && entry.literal.is_none())?;
+        let entry = entries.find(|entry| entry.name == *name && entry.literal.is_none())?;
         entry.written.of.as_fixed().filter(|value| value.as_str().is_some()).map(|_| &entry.name)
     }
 

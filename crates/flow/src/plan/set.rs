@@ -96,12 +96,7 @@ impl Checker<'_> {
         conditions: &[Condition],
     ) -> Problem {
         let title = self.title(step);
-        let path = &reference.path;
-        let default = if reader.is_when {
-            format!("give a default: `default({path}, \"\")`")
-        } else {
-            format!("give a default: `${{{path}:-text}}`")
-        };
+        let default = self.with_default(&reference.path);
         let problem = match &conditions[0] {
             Condition::When(text) => {
                 let same = if reader.step.is_some() { ", or give this step the same `when`" } else { "" };
@@ -123,6 +118,15 @@ impl Checker<'_> {
             reader.step.is_some_and(|step| !Order::conditions(self.plan, step, !reader.is_when).is_empty());
         let mild = has_when || conditions[0] == Condition::Reached;
         Problem { severity: if mild { Severity::Warning } else { Severity::Error }, ..problem }
+    }
+
+    /// How a default is written where a reference stands: in text, or in an expression.
+    pub(super) fn with_default(&self, path: &str) -> String {
+        if self.in_expression {
+            format!("give a default: `default({path}, \"\")`")
+        } else {
+            format!("give a default: `${{{path}:-text}}`")
+        }
     }
 
     fn never_set(&self, span: Span, name: &str, step: StepNumber, before: &Before, is_id: bool) -> Problem {

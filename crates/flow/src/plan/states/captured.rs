@@ -52,7 +52,7 @@ impl Checker<'_> {
             At::Finally => {
                 let message = format!("`{name}` is not set when the loop ends before it is captured");
                 let problem = Check::MaybeUnset.at(span, message).note(self.captured_in(name));
-                let problem = problem.hint(self.with_default(span, &reference.path));
+                let problem = problem.hint(self.with_default(&reference.path));
                 self.problem(Problem { severity: Severity::Warning, ..problem });
                 true
             }
@@ -101,13 +101,25 @@ impl Checker<'_> {
             return false;
         }
         let way = graph.without(name).way(state);
-        let way = shown(&way, &self.plan.lists[0].names);
         let message = format!("`{name}` is not set on every way to `{}`", self.state_name(state));
+        self.not_set(span, name, reference, &way, message)
+    }
+
+    /// A name that one way does not set.
+    fn not_set(
+        &mut self,
+        span: Span,
+        name: &str,
+        reference: &Reference,
+        way: &[usize],
+        message: String,
+    ) -> bool {
+        let way = shown(way, &self.plan.lists[0].names);
         let problem = Check::MaybeUnset
             .at(span, message)
             .note(format!("not set on the way {way}"))
             .note(self.captured_in(name))
-            .hint(self.with_default(span, &reference.path));
+            .hint(self.with_default(&reference.path));
         self.problem(problem);
         true
     }
@@ -146,7 +158,7 @@ impl Checker<'_> {
         }
         let message = format!("`captured.{name}.previous` is not there before `{name}` is captured again");
         let problem = Check::MaybeUnset.at(span, message);
-        let problem = problem.hint(self.with_default(span, &reference.path));
+        let problem = problem.hint(self.with_default(&reference.path));
         self.problem(problem);
         true
     }
@@ -162,15 +174,8 @@ impl Checker<'_> {
             return false;
         }
         let way = graph.without(name).way(end);
-        let way = shown(&way, &self.plan.lists[0].names);
         let message = format!("`{name}` is not set when the loop ends in `{}`", self.state_name(end));
-        let problem = Check::MaybeUnset
-            .at(span, message)
-            .note(format!("not set on the way {way}"))
-            .note(self.captured_in(name))
-            .hint(self.with_default(span, &reference.path));
-        self.problem(problem);
-        true
+        self.not_set(span, name, reference, &way, message)
     }
 
     /// Whether a problem was reported because no state came before one for sure.
@@ -197,13 +202,13 @@ impl Checker<'_> {
         } else if state == graph.initial {
             let message =
                 format!("`{what}` reads the state before, and before the first `{here}` there is none");
-            Check::NoStepBefore.at(span, message).hint(self.with_default(span, &reference.path))
+            Check::NoStepBefore.at(span, message).hint(self.with_default(&reference.path))
         } else {
             let way = shown(&graph.idle().way(state), &self.plan.lists[0].names);
             let message =
                 format!("`{what}` reads the state before that did something, and there may be none");
             let problem = Check::NoStepBefore.at(span, message);
-            problem.note(format!("none on the way {way}")).hint(self.with_default(span, &reference.path))
+            problem.note(format!("none on the way {way}")).hint(self.with_default(&reference.path))
         };
         self.problem(problem);
         true
@@ -218,16 +223,6 @@ impl Checker<'_> {
             words.push(format!("{} more", makers.len() - MAX_NAMED));
         }
         format!("captured in {}", words.join(", "))
-    }
-
-    /// How a default is written where a reference stands: in a template or in an expression.
-    fn with_default(&self, span: Span, path: &str) -> String {
-        let before = self.plan.workflow.file.text().get(..span.range().start).unwrap_or_default();
-        if before.trim_end().ends_with("${") {
-            format!("give a default: `${{{path}:-text}}`")
-        } else {
-            format!("give a default: `default({path}, \"\")`")
-        }
     }
 }
 

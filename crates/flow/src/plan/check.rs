@@ -49,7 +49,7 @@ pub(super) fn check(plan: &mut Plan, called: &Called) -> Vec<Problem> {
         of_items: BTreeMap::new(),
         of_aggregates: false,
         of_elements: false,
-        in_expression: false,
+        written: Written::Text,
         loop_graph: None,
         of_params: false,
     };
@@ -104,12 +104,21 @@ pub(super) struct Checker<'p> {
     pub(super) of_aggregates: bool,
     /// Whether a field is looked at that is evaluated for each element of a list.
     pub(super) of_elements: bool,
-    /// Whether the field that is looked at is an expression, not text with references.
-    pub(super) in_expression: bool,
+    /// How the field is written that is looked at.
+    pub(super) written: Written,
     /// The states of a loop, when every one that is led to is known.
     pub(super) loop_graph: Option<super::states::Graph>,
     /// Whether what a state's own values are made of is looked at.
     pub(super) of_params: bool,
+}
+
+/// How a field is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    /// Text or values, with references in them.
+    Text,
+    /// An expression.
+    Expression,
 }
 
 /// What was found out about a step.
@@ -191,8 +200,11 @@ impl<'f> Readable<'f> {
         }
     }
 
-    fn is_expression(self) -> bool {
-        matches!(self, Self::Condition(_) | Self::Expression(_) | Self::ExpectedCondition(_))
+    fn written(self) -> Written {
+        match self {
+            Self::Condition(_) | Self::Expression(_) | Self::ExpectedCondition(_) => Written::Expression,
+            _ => Written::Text,
+        }
     }
 
     fn origin(self) -> &'f Origin {
@@ -537,7 +549,7 @@ impl Checker<'_> {
     pub(super) fn field(&mut self, reader: Reader, field: Readable<'_>, reads: &mut Vec<Read>) {
         let mut handled = Vec::new();
         let mut uses_prev = false;
-        self.in_expression = field.is_expression();
+        self.written = field.written();
         for (origin, reference) in field.references() {
             uses_prev |= reference.root == "prev";
             if self.is_full() {
@@ -547,7 +559,7 @@ impl Checker<'_> {
                 handled.push((origin.span.start, reference.span));
             }
         }
-        self.in_expression = false;
+        self.written = Written::Text;
         if self.is_full() {
             return;
         }

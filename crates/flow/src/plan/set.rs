@@ -4,7 +4,7 @@ use ecow::EcoString;
 use threadline_lang::Reference;
 use threadline_lang::diag::{Severity, Span};
 
-use super::check::{Checker, MAX_MAKERS, Makers, Reader};
+use super::check::{Checker, MAX_MAKERS, Makers, Reader, Written};
 use super::order::{Before, Condition, Order};
 use super::{Part, StepNumber};
 use crate::checks::Check;
@@ -122,7 +122,7 @@ impl Checker<'_> {
 
     /// How a default is written where a reference stands: in text, or in an expression.
     pub(super) fn with_default(&self, path: &str) -> String {
-        if self.in_expression {
+        if self.written == Written::Expression {
             format!("give a default: `default({path}, \"\")`")
         } else {
             format!("give a default: `${{{path}:-text}}`")

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ecow::EcoString;
-use threadline_engine::event::{Event, Instance, ItemEnded, Seq, Status, What};
+use threadline_engine::event::{Address, Event, EventKind, ItemEnded, Seq, Status};
 use threadline_engine::view::ItemRef;
 
 /// The items whose last state is that they failed.
@@ -14,19 +14,19 @@ pub(crate) struct FailedItems {
     /// The event with the list of each step that has items, and how many they are.
     lists: BTreeMap<EcoString, (Seq, u64)>,
     /// The step that failed, of items that are not over yet.
-    steps: BTreeMap<EcoString, Instance>,
+    steps: BTreeMap<EcoString, Address>,
 }
 
 /// An item that failed.
 pub(crate) struct FailedItem {
     /// Its name, `map[17]`.
-    pub(crate) at: Instance,
+    pub(crate) at: Address,
     /// Where its value is.
     pub(crate) item: ItemRef,
     /// How many items there are beside it, and itself.
     pub(crate) of: u64,
     /// The execution that failed; none when all its steps did well.
-    pub(crate) step: Option<Instance>,
+    pub(crate) step: Option<Address>,
     /// How it ended.
     pub(crate) ended: ItemEnded,
 }
@@ -48,13 +48,13 @@ impl FailedItems {
     /// Takes the next event of the run.
     pub(crate) fn take(&mut self, event: &Event) {
         let at = &event.at.0;
-        match &event.what {
-            What::Expanded { count, .. } => {
+        match &event.kind {
+            EventKind::Expanded { count, .. } => {
                 self.forget_items(at);
                 self.forget_below(&format!("{at}["));
                 self.lists.insert(at.clone(), (event.seq, *count));
             }
-            What::Finished { output, .. } | What::Unresolved { output, .. }
+            EventKind::Finished { output, .. } | EventKind::Unresolved { output, .. }
                 if output.status == Status::Failed =>
             {
                 let Some((item, rest)) = within_item(at) else { return };
@@ -63,11 +63,11 @@ impl FailedItems {
                     self.steps.insert(item.into(), event.at.clone());
                 }
             }
-            What::ItemRetrying { .. } | What::ItemBegun { .. } => {
+            EventKind::ItemRetrying { .. } | EventKind::ItemBegun { .. } => {
                 self.steps.remove(at);
                 self.forget_below(&format!("{at}/"));
             }
-            What::ItemEnded(ended) => self.ended(event, ended),
+            EventKind::ItemEnded(ended) => self.ended(event, ended),
             _ => {}
         }
     }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use ecow::EcoString;
-use threadline_engine::event::{Event, Instance, Millis, Output, Seq, Status, What};
+use threadline_engine::event::{Address, Event, EventKind, Millis, Output, Seq, Status};
 
 use crate::failed::{FailedItems, item_of};
 use crate::turns::Turns;
@@ -34,7 +34,7 @@ pub(crate) struct Progress {
 /// A list, and how far it is.
 pub(crate) struct List {
     /// The step whose items they are.
-    pub(crate) at: Instance,
+    pub(crate) at: Address,
     /// The event with the list.
     pub(crate) seq: Seq,
     pub(crate) total: u64,
@@ -61,7 +61,7 @@ pub(crate) struct Running {
     /// When it began.
     pub(crate) since: Millis,
     /// The execution that began last in it; none while it waits for another attempt.
-    pub(crate) step: Option<Instance>,
+    pub(crate) step: Option<Address>,
 }
 
 impl List {
@@ -109,9 +109,9 @@ impl Progress {
         self.failed.take(event);
         self.turns.take(event);
         let at = &event.at.0;
-        match &event.what {
-            What::Resumed { failed } => self.resumed(event.time, *failed),
-            What::Expanded { count, parallel, .. } if !at.contains('[') => {
+        match &event.kind {
+            EventKind::Resumed { failed } => self.resumed(event.time, *failed),
+            EventKind::Expanded { count, parallel, .. } if !at.contains('[') => {
                 self.running.remove(at);
                 self.lists.insert(
                     at.clone(),
@@ -129,16 +129,18 @@ impl Progress {
                     },
                 );
             }
-            What::RunEnded { .. } => self.ended = true,
-            What::Started { .. } => self.started(event),
-            What::ItemRetrying { .. } => {
+            EventKind::RunEnded { .. } => self.ended = true,
+            EventKind::Started { .. } => self.started(event),
+            EventKind::ItemRetrying { .. } => {
                 if let Some(running) = self.running.get_mut(at) {
                     running.step = None;
                 }
             }
-            What::ItemEnded(ended) => self.item_ended(event, ended.status),
-            What::Finished { output, .. } | What::Unresolved { output, .. } => self.finished(at, output),
-            What::Retrying { .. } => {
+            EventKind::ItemEnded(ended) => self.item_ended(event, ended.status),
+            EventKind::Finished { output, .. } | EventKind::Unresolved { output, .. } => {
+                self.finished(at, output)
+            }
+            EventKind::Retrying { .. } => {
                 self.running.remove(at);
             }
             _ => {}
@@ -156,7 +158,7 @@ impl Progress {
     }
 
     /// The list that an item is of, when it is an outermost one.
-    pub(crate) fn list_of_item(&mut self, at: &Instance) -> Option<&mut List> {
+    pub(crate) fn list_of_item(&mut self, at: &Address) -> Option<&mut List> {
         let (owner, _) = item_of(&at.0)?;
         self.lists.get_mut(owner)
     }

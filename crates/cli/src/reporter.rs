@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use ecow::EcoString;
-use threadline_engine::event::{Datum, Event, Instance, ItemEnded, LoopEnd, Millis, Output, Status, What};
+use threadline_engine::event::{
+    Address, Datum, Event, EventKind, ItemEnded, LoopEnd, Millis, Output, Status,
+};
 use threadline_engine::machine::Outcome;
 use threadline_flow::model::Action;
 use threadline_flow::plan::Plan;
@@ -68,9 +70,9 @@ pub(crate) struct Reporter<'a> {
     steps: Counts,
     began: Option<Millis>,
     /// The line of a step that has been printed only in part, for each stream.
-    partial: BTreeMap<(Instance, bool), Vec<u8>>,
+    partial: BTreeMap<(Address, bool), Vec<u8>>,
     /// The lists with more items than are shown, and how many of their failures were.
-    crowded: BTreeMap<Instance, usize>,
+    crowded: BTreeMap<Address, usize>,
     /// The last step that failed, of items that are not over.
     failing: BTreeMap<EcoString, Failing>,
     /// The phase whose steps are shown.
@@ -245,14 +247,15 @@ impl<'a> Reporter<'a> {
     /// What happens in a run that a step called, under the line of that step.
     fn called(&mut self, called: &CalledNotice) {
         let CalledNotice { at, run, plan, notice } = called;
-        let happened = if let Notice::Event(event) = notice { Some(&event.what) } else { None };
+        let happened = if let Notice::Event(event) = notice { Some(&event.kind) } else { None };
         if self.crowd_of(at).is_some() {
             // The item says what became of it.
             return;
         }
         if !self.called.contains_key(run) {
-            if matches!(happened, Some(What::RunStarted(_) | What::Resumed { .. })) {
-                let goes_on = if matches!(happened, Some(What::Resumed { .. })) { " goes on" } else { "" };
+            if matches!(happened, Some(EventKind::RunStarted(_) | EventKind::Resumed { .. })) {
+                let goes_on =
+                    if matches!(happened, Some(EventKind::Resumed { .. })) { " goes on" } else { "" };
                 self.line(at, DIM, "▸", "", &format!("run {run}{goes_on}"));
             }
             let step = at.step(&self.plan).map(|step| &self.plan.steps[step as usize]);
@@ -267,9 +270,9 @@ impl<'a> Reporter<'a> {
         }
         let Some(inside) = self.called.get_mut(run) else { return };
         match happened {
-            Some(What::RunStarted(_) | What::Resumed { .. }) => {}
+            Some(EventKind::RunStarted(_) | EventKind::Resumed { .. }) => {}
             // The step that called it says how it ended.
-            Some(What::RunEnded { .. } | What::Paused { .. }) => drop(self.called.remove(run)),
+            Some(EventKind::RunEnded { .. } | EventKind::Paused { .. }) => drop(self.called.remove(run)),
             _ => {
                 inside.notice(notice);
                 let Voice::Kept(lines) = &mut inside.voice else { return };
@@ -281,7 +284,7 @@ impl<'a> Reporter<'a> {
     }
 
     /// A step and its items, without what it is a part of.
-    fn name(&self, at: &Instance) -> String {
+    fn name(&self, at: &Address) -> String {
         let step = at.step(&self.plan).map(|step| &self.plan.steps[step as usize].label);
         let visit = states::visit(&self.plan, &at.0);
         step.map_or_else(|| at.to_string(), |label| format!("{label}{visit}{}", items(at)))
@@ -289,23 +292,23 @@ impl<'a> Reporter<'a> {
 
     pub(crate) fn event(&mut self, event: &Event) {
         self.progress.take(event);
-        match &event.what {
-            What::RunStarted(started) => {
+        match &event.kind {
+            EventKind::RunStarted(started) => {
                 self.began = Some(event.time);
                 let line =
                     format!("{BOLD}{}{BOLD:#} {DIM}run {}{DIM:#}", visible(&started.workflow), started.run);
                 self.say(&line);
             }
-            What::Resumed { .. } => {
+            EventKind::Resumed { .. } => {
                 self.began.get_or_insert(event.time);
                 self.phase = None;
                 self.say(&format!("{DIM}resumed{DIM:#}"));
             }
-            What::Finished { output, .. } | What::Unresolved { output, .. } => {
+            EventKind::Finished { output, .. } | EventKind::Unresolved { output, .. } => {
                 self.rest_of_lines(&event.at);
                 self.finished(event, output);
             }
-            What::Skipped { output, .. } => {
+            EventKind::Skipped { output, .. } => {
                 self.count(&event.at, Status::Skipped);
                 if self.crowd_of(&event.at).is_some() {
                     return;
@@ -313,12 +316,12 @@ impl<'a> Reporter<'a> {
                 let reason = output.meta.get("reason").map_or(String::new(), Value::to_string);
                 self.line(&event.at, DIM, "-", "skipped", &reason);
             }
-            What::Retrying { .. } if self.crowd_of(&event.at).is_some() => {}
-            What::Retrying { output, until } => {
+            EventKind::Retrying { .. } if self.crowd_of(&event.at).is_some() => {}
+            EventKind::Retrying { output, until } => {
                 let note = format!("{}, again in {}", error_of(output), pause(event.time, *until));
                 self.line(&event.at, BAD, "↻", &time_of(output), &note);
             }
-            What::Expanded { count, parallel, .. } => {
+            EventKind::Expanded { count, parallel, .. } => {
                 let within_crowd = self.crowd_of(&event.at).is_some();
                 if *count > ITEMS_SHOWN && !self.how.verbose {
                     self.crowded.insert(event.at.clone(), 0);
@@ -329,32 +332,32 @@ impl<'a> Reporter<'a> {
                     self.line(&event.at, DIM, "▸", "", &format!("{count} {unit}{at_once}"));
                 }
             }
-            What::ItemRetrying { error, until } => {
+            EventKind::ItemRetrying { error, until } => {
                 self.failing.remove(&event.at.0);
                 let note = format!("{}, again in {}", first_line(error), pause(event.time, *until));
                 if self.shows_failure(&event.at) {
                     self.line(&event.at, BAD, "↻", "", &note);
                 }
             }
-            What::ItemEnded(ended) => self.item_ended(event, ended),
-            What::Paused { reason } => {
+            EventKind::ItemEnded(ended) => self.item_ended(event, ended),
+            EventKind::Paused { reason } => {
                 self.release();
                 self.say(&format!("{DIM}paused: {reason}{DIM:#}"));
             }
-            What::Judged(judged) => {
+            EventKind::Judged(judged) => {
                 self.keeps = true;
                 self.judged(event, judged);
                 self.keeps = false;
             }
-            What::RunEnded { outcome, ended, .. } => self.ended(event.time, *outcome, ended.as_ref()),
-            What::Started { rerun: true, .. } => {
+            EventKind::RunEnded { outcome, ended, .. } => self.ended(event.time, *outcome, ended.as_ref()),
+            EventKind::Started { rerun: true, .. } => {
                 self.line(&event.at, DIM, "↻", "", "was running at the crash, runs again");
             }
-            What::Decided { .. }
-            | What::Started { .. }
-            | What::Defined { .. }
-            | What::Bounded { .. }
-            | What::ItemBegun { .. } => {}
+            EventKind::Decided { .. }
+            | EventKind::Started { .. }
+            | EventKind::Defined { .. }
+            | EventKind::Bounded { .. }
+            | EventKind::ItemBegun { .. } => {}
         }
     }
 
@@ -425,7 +428,7 @@ impl<'a> Reporter<'a> {
     }
 
     /// Whether one more item that fails is shown; when there are too many of them, that is said once.
-    fn shows_failure(&mut self, at: &Instance) -> bool {
+    fn shows_failure(&mut self, at: &Address) -> bool {
         let Some(crowd) = self.crowd_of(at) else { return true };
         let Some(shown) = self.crowded.get_mut(&crowd) else { return true };
         *shown += 1;
@@ -473,7 +476,7 @@ impl<'a> Reporter<'a> {
     }
 
     /// Counts what people call a step: nothing inside of an item, and no phase.
-    fn count(&mut self, at: &Instance, status: Status) {
+    fn count(&mut self, at: &Address, status: Status) {
         let step = at.step(&self.plan).map(|step| &self.plan.steps[step as usize].step.action);
         let is_phase = step.is_some_and(|action| matches!(action, Action::Phase(_)) || is_map(action));
         if !is_phase && at.items().next().is_none() {
@@ -482,11 +485,11 @@ impl<'a> Reporter<'a> {
     }
 
     /// The list with many items that an execution belongs to one of.
-    fn crowd_of(&self, at: &Instance) -> Option<Instance> {
+    fn crowd_of(&self, at: &Address) -> Option<Address> {
         if self.crowded.is_empty() {
             return None;
         }
-        let mut owners = at.0.match_indices('[').map(|(end, _)| Instance(at.0[..end].into()));
+        let mut owners = at.0.match_indices('[').map(|(end, _)| Address(at.0[..end].into()));
         owners.find(|owner| self.crowded.contains_key(owner))
     }
 
@@ -527,7 +530,7 @@ impl<'a> Reporter<'a> {
     }
 
     /// One line about a step: a mark, its label, how long it took, and what is to be said.
-    fn line(&mut self, at: &Instance, style: Style, mark: &str, time: &str, note: &str) {
+    fn line(&mut self, at: &Address, style: Style, mark: &str, time: &str, note: &str) {
         self.heading(at);
         self.iteration();
         let label = self.label(at);
@@ -542,18 +545,18 @@ impl<'a> Reporter<'a> {
     }
 
     /// The first line from inside of a phase stands below its name.
-    fn heading(&mut self, at: &Instance) {
+    fn heading(&mut self, at: &Address) {
         let Some((phase, _)) = at.0.split_once('/').filter(|_| self.plan.is_map_reduce()) else { return };
         if self.phase.as_deref() == Some(phase) || phase.contains('[') {
             return;
         }
         self.phase = Some(phase.into());
-        let line = format!("{DIM}▸{DIM:#} {}", visible(&self.label(&Instance(phase.into()))));
+        let line = format!("{DIM}▸{DIM:#} {}", visible(&self.label(&Address(phase.into()))));
         self.say(&line);
     }
 
     /// A step as its lines begin with it.
-    fn label(&self, at: &Instance) -> String {
+    fn label(&self, at: &Address) -> String {
         if self.prefix.is_empty() {
             return label(&self.plan, at);
         }
@@ -562,7 +565,7 @@ impl<'a> Reporter<'a> {
     }
 
     /// Whole lines of what a step prints, as they come.
-    fn printed(&mut self, at: &Instance, stream: Stream, bytes: &[u8]) {
+    fn printed(&mut self, at: &Address, stream: Stream, bytes: &[u8]) {
         let key = (at.clone(), stream == Stream::Stderr);
         let partial = self.partial.entry(key).or_default();
         partial.extend_from_slice(bytes);
@@ -572,7 +575,7 @@ impl<'a> Reporter<'a> {
         self.lines(at, &lines);
     }
 
-    fn rest_of_lines(&mut self, at: &Instance) {
+    fn rest_of_lines(&mut self, at: &Address) {
         if self.partial.is_empty() {
             return;
         }
@@ -583,7 +586,7 @@ impl<'a> Reporter<'a> {
         }
     }
 
-    fn lines(&mut self, at: &Instance, bytes: &[u8]) {
+    fn lines(&mut self, at: &Address, bytes: &[u8]) {
         self.iteration();
         let label = self.label(at);
         for line in String::from_utf8_lossy(bytes).lines() {
@@ -624,7 +627,7 @@ fn is_remark(notice: &Notice) -> bool {
 }
 
 /// A step and its items, as people name them.
-pub(crate) fn label(plan: &Plan, at: &Instance) -> String {
+pub(crate) fn label(plan: &Plan, at: &Address) -> String {
     let Some(step) = at.step(plan) else { return at.to_string() };
     let step = &plan.steps[step as usize];
     let visit = states::visit(plan, &at.0);
@@ -632,12 +635,12 @@ pub(crate) fn label(plan: &Plan, at: &Instance) -> String {
 }
 
 /// A step, as people name it.
-pub(crate) fn step_label(plan: &Plan, at: &Instance) -> String {
+pub(crate) fn step_label(plan: &Plan, at: &Address) -> String {
     at.step(plan).map_or_else(|| at.to_string(), |step| plan.steps[step as usize].label.to_string())
 }
 
 /// The items that an execution is for, `[17]` or `[3][0]`; nothing where there is none.
-pub(crate) fn items(at: &Instance) -> String {
+pub(crate) fn items(at: &Address) -> String {
     at.items().fold(String::new(), |text, index| text + "[" + index + "]")
 }
 
@@ -742,8 +745,10 @@ mod tests {
         let nothing = Datum::Here(Value::NULL);
         let items = Listed::Whole(nothing.clone());
         let (computed, parallel, rules) = (Vec::new(), 1, Rules::STRICT);
-        let mut happened =
-            vec![("map".to_owned(), What::Expanded { as_of: 1, computed, items, count, parallel, rules })];
+        let mut happened = vec![(
+            "map".to_owned(),
+            EventKind::Expanded { as_of: 1, computed, items, count, parallel, rules },
+        )];
         happened.extend((0..count).map(|index| {
             let ended = ItemEnded {
                 status: Status::Completed,
@@ -753,11 +758,11 @@ mod tests {
                 duration_ms: 1,
                 branch: None,
             };
-            (format!("map[{index}]"), What::ItemEnded(ended))
+            (format!("map[{index}]"), EventKind::ItemEnded(ended))
         }));
         let mut time = 0;
         for (seq, (at, what)) in (1..).zip(happened) {
-            reporter.event(&Event { seq, time, at: Instance(at.as_str().into()), what });
+            reporter.event(&Event { seq, time, at: Address(at.as_str().into()), kind: what });
             time += between;
         }
         let Voice::Kept(lines) = reporter.voice else { panic!("lines are kept") };

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use threadline_engine::event::{Event, Instance};
+use threadline_engine::event::{Address, Event};
 use threadline_flow::plan::Plan;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Limits, Value, data};
@@ -32,7 +32,7 @@ fn notice_of(called: Option<&str>, plan: &Plan, remarks: &mut Remarks, notice: &
 
 /// An event as the journal has it, with its number, time and step, and the run that was called.
 pub(crate) fn event_json(called: Option<&str>, plan: &Plan, event: &Event) -> Value {
-    let (kind, payload) = wire::encode(&event.what);
+    let (kind, payload) = wire::encode(&event.kind);
     // It was written by the line above.
     let payload = data::json::read_value(&payload, &Limits::DEFAULT).unwrap_or_default();
     let run = called.map(|run| ("run".into(), run.into()));
@@ -42,7 +42,7 @@ pub(crate) fn event_json(called: Option<&str>, plan: &Plan, event: &Event) -> Va
         ("time".into(), time_text(event.time).as_str().into()),
         ("kind".into(), kind.into()),
     ]);
-    if event.at != Instance::default() {
+    if event.at != Address::default() {
         entries.push(("at".into(), event.at.0.as_str().into()));
         let label = event.at.step(plan).map(|step| plan.steps[step as usize].label.clone());
         entries.extend(label.map(|label| ("step".into(), label.as_str().into())));

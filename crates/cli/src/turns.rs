@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use ecow::EcoString;
-use threadline_engine::event::{Bounds, Event, Judged, Millis, What};
+use threadline_engine::event::{Bounds, Event, EventKind, Judged, Millis};
 use threadline_flow::plan::VISIT;
 
 /// So many states are remembered.
@@ -68,12 +68,12 @@ impl Turns {
     pub(crate) fn take(&mut self, event: &Event) {
         let stopped = event.time - self.last;
         self.last = event.time;
-        match &event.what {
-            What::Bounded { bounds, .. } => {
+        match &event.kind {
+            EventKind::Bounded { bounds, .. } => {
                 self.bounds = Some(*bounds);
                 self.began = event.time;
             }
-            What::Resumed { .. } => {
+            EventKind::Resumed { .. } => {
                 self.began += stopped;
                 self.current = None;
                 if std::mem::take(&mut self.ended) {
@@ -81,11 +81,11 @@ impl Turns {
                     self.began = event.time;
                 }
             }
-            What::RunEnded { .. } => {
+            EventKind::RunEnded { .. } => {
                 self.ended = true;
                 self.current = None;
             }
-            What::Judged(judged) if self.bounds.is_some() => self.judged(event, judged),
+            EventKind::Judged(judged) if self.bounds.is_some() => self.judged(event, judged),
             _ if self.bounds.is_some() => self.entered(&event.at.0, event.time),
             _ => {}
         }

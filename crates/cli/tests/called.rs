@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use support::{Outcome, Project};
-use threadline_engine::event::{Datum, What};
+use threadline_engine::event::{Datum, EventKind};
 use threadline_engine::simulator::chance::Random;
 use threadline_store::{Reader, RunInfo};
 
@@ -283,7 +283,7 @@ fn finished(project: &Project) -> BTreeSet<String> {
     let mut finished = BTreeSet::new();
     for run in runs(project) {
         for event in reader(project).events(&run.id, 1).unwrap() {
-            if let What::Finished { output, .. } = event.unwrap().what
+            if let EventKind::Finished { output, .. } = event.unwrap().kind
                 && let Datum::Here(value) = &output.value
             {
                 finished.extend(value.as_str().map(str::to_owned));
@@ -320,7 +320,7 @@ states:
     on_no: self
   end:
     shell: 'echo ${inputs.of}-end | tee -a effects'
-    evaluate: {type: expression, expression: inputs.of == 'i2'}
+    evaluate: {type: expression, expression: inputs.value == 'i2'}
     on_yes: bad
     on_no: done
   bad: {terminal: failure}

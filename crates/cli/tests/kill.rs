@@ -20,7 +20,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use threadline_engine::event::{Event, What};
+use threadline_engine::event::{Event, EventKind};
 use threadline_engine::simulator::chance::Random;
 use threadline_lang::{Limits, Value, data};
 use threadline_runner::process::find_left_over;
@@ -204,7 +204,8 @@ struct Left {
 
 impl Left {
     fn finished(&self) -> BTreeSet<&str> {
-        let done = |event: &&Event| matches!(event.what, What::Finished { .. } | What::Skipped { .. });
+        let done =
+            |event: &&Event| matches!(event.kind, EventKind::Finished { .. } | EventKind::Skipped { .. });
         self.events.iter().filter(done).map(|event| event.at.0.as_str()).collect()
     }
 
@@ -216,7 +217,7 @@ impl Left {
     fn results(&self) -> BTreeMap<String, String> {
         let mut results = BTreeMap::new();
         for event in &self.events {
-            if let What::Finished { output, .. } | What::Skipped { output, .. } = &event.what {
+            if let EventKind::Finished { output, .. } | EventKind::Skipped { output, .. } = &event.kind {
                 let result = format!("{} {:?}", output.status.name(), output.value);
                 let before = results.insert(event.at.to_string(), result);
                 assert_eq!(before, None, "`{}` is done twice", event.at);
@@ -227,8 +228,8 @@ impl Left {
 
     /// The states of a loop in their order, each with its verdict and where it led.
     fn visits(&self) -> Vec<(String, String, Option<String>)> {
-        let visit = |event: &Event| match &event.what {
-            What::Judged(judged) => {
+        let visit = |event: &Event| match &event.kind {
+            EventKind::Judged(judged) => {
                 let to = judged.to.as_ref().map(ToString::to_string);
                 Some((event.at.to_string(), judged.verdict.to_string(), to))
             }
@@ -383,7 +384,7 @@ fn kills(name: &str, workflow: &str) {
     let mut chosen = BTreeSet::new();
     // Each kind of event once, by name, and then wherever it comes.
     for event in &undisturbed.events {
-        let kind = wire::encode(&event.what).0;
+        let kind = wire::encode(&event.kind).0;
         if chosen.insert(kind) {
             let nth = 1 + random.below(2);
             let place = Place::new(name, workflow);
@@ -435,7 +436,7 @@ fn one_run_with_kills(
             assert_eq!(then, now, "`{at}` was done and ran again: {story:?}");
         }
         before = left;
-        let last = before.events.last().map_or("nothing", |event| wire::encode(&event.what).0);
+        let last = before.events.last().map_or("nothing", |event| wire::encode(&event.kind).0);
         if killed {
             kills += 1;
             *histogram.entry(last).or_default() += 1;
@@ -463,7 +464,7 @@ fn one_run_with_kills(
 
 fn attempts_of(left: &Left, at: &str) -> u64 {
     let started =
-        |event: &&Event| event.at.0 == at && matches!(event.what, What::Started { rerun: false, .. });
+        |event: &&Event| event.at.0 == at && matches!(event.kind, EventKind::Started { rerun: false, .. });
     left.events.iter().filter(started).count() as u64
 }
 

@@ -427,7 +427,7 @@ mod expectations {
     pub(super) fn roots() -> String {
         let mut out = String::from("| root | answer | step | plain | |\n|---|---|---|---|---|\n");
         for root in ROOTS {
-            let has = |kind: Kind| if root.of.contains(&kind) { "yes" } else { "" };
+            let has = |kind: Kind| if root.kinds.contains(&kind) { "yes" } else { "" };
             let [answer, step, plain] = [Kind::Answer, Kind::Step, Kind::Plain].map(has);
             writeln!(out, "| `{}` | {answer} | {step} | {plain} | {} |", root.name, root.doc).unwrap();
         }

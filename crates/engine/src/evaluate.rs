@@ -308,7 +308,7 @@ pub enum Decision {
 pub fn decide(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Result<Decision, FieldErrors> {
     if let Some(when) = &step.when {
         session.set_origin(Some(when.origin.clone()));
-        let holds = when.of.condition(scope, session);
+        let holds = when.value.condition(scope, session);
         if !holds.map_err(|error| vec![language(error, &when.origin)])? {
             return Ok(Decision::Skip("`when` is false".into()));
         }
@@ -325,7 +325,8 @@ pub fn decide(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Result<D
     };
     let mut judge = NoJudge;
     let mut evaluation = Evaluation::new(&actual, &outside, session, &mut judge);
-    let unmet = evaluation.explain_all(&filters.of).into_iter().find(|outcome| outcome.answer != Answer::Met);
+    let unmet =
+        evaluation.explain_all(&filters.value).into_iter().find(|outcome| outcome.answer != Answer::Met);
     Ok(unmet.map_or(Decision::Go, |outcome| {
         Decision::Skip(ecow::eco_format!("the payload does not meet `filters`: {}", outcome.reason))
     }))
@@ -366,7 +367,7 @@ pub fn locks(
 ) -> Result<Vec<(Origin, String)>, FieldErrors> {
     let mut fields = Fields::new(scope, session);
     let texts = workflow.locks.iter().filter_map(|lock| {
-        let text = fields.text(&lock.of, &lock.origin)?;
+        let text = fields.text(&lock.value, &lock.origin)?;
         Some((lock.origin.clone(), text))
     });
     let texts = texts.collect();
@@ -401,7 +402,7 @@ pub fn with_params(
 pub fn explain_condition(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Option<Explanation> {
     step.when.as_ref().map(|when| {
         session.set_origin(Some(when.origin.clone()));
-        when.of.explain(scope, session)
+        when.value.explain(scope, session)
     })
 }
 
@@ -424,14 +425,14 @@ pub fn resolve(
     let max_output = step.max_output.as_ref().and_then(|setting| fields.size(setting));
     let retry = step.retry.as_ref().map_or(RetryPlan::ONCE, |retry| fields.retry(retry));
     let act = match &step.action {
-        Action::Shell { text, interpolate: false } => Some(Act::Verbatim { text: text.of.clone() }),
+        Action::Shell { text, interpolate: false } => Some(Act::Verbatim { text: text.value.clone() }),
         Action::Shell { text, .. } => match &planned.script {
             Some(script) => {
                 fields.session.set_origin(Some(text.origin.clone()));
                 let bound = script.bind(scope, fields.session);
                 fields.bound(bound, &text.origin).map(|bound| Act::Shell { bound })
             }
-            None => Some(Act::Verbatim { text: text.of.clone() }),
+            None => Some(Act::Verbatim { text: text.value.clone() }),
         },
         Action::Argv(words) => planned.argv.as_ref().and_then(|argv| {
             let place =
@@ -440,11 +441,11 @@ pub fn resolve(
             fields.words(bound, words).map(Act::Argv)
         }),
         Action::Agent { agent, message } => {
-            let message = fields.text(&message.of, &message.origin);
-            fields.agent(plan, &agent.of, message)
+            let message = fields.text(&message.value, &message.origin);
+            fields.agent(plan, &agent.value, message)
         }
         Action::WriteFile(file) => {
-            let path = fields.text(&file.path.of, &file.path.origin);
+            let path = fields.text(&file.path.value, &file.path.origin);
             let content = fields.document(&file.content).map(|value| file_text(&value, file.format));
             path.zip(content).map(|(path, content)| Act::WriteFile {
                 path,
@@ -461,7 +462,7 @@ pub fn resolve(
         Action::Condition(condition) => fields.condition(condition),
         Action::Trigger(trigger) => Some(triggered(trigger, payload(step, scope, fields.session))),
     };
-    let expect = step.expect.as_ref().and_then(|expect| fields.expectations(&expect.of));
+    let expect = step.expect.as_ref().and_then(|expect| fields.expectations(&expect.value));
     let errors = fields.errors;
     match act {
         Some(act) if errors.is_empty() => {
@@ -489,11 +490,11 @@ pub(crate) fn question(
     let (cwd, env) = fields.surroundings(plan, step, enter);
     let timeout = judge.timeout.as_ref().and_then(|setting| fields.time_limit(setting));
     let prompt = match &judge.prompt {
-        Some(prompt) => fields.text(&prompt.of, &prompt.origin),
+        Some(prompt) => fields.text(&prompt.value, &prompt.origin),
         None => Some(prompt.to_owned()),
     };
     let message = prompt.map(|prompt| format!("{}{below}", prompt.trim_end()));
-    let act = fields.agent(plan, &judge.agent.of, message);
+    let act = fields.agent(plan, &judge.agent.value, message);
     let (max_output, retry) = (MAX_OUTPUT, RetryPlan::ONCE);
     match act {
         Some(act) if fields.errors.is_empty() => {
@@ -652,7 +653,7 @@ impl Fields<'_, '_, '_> {
         step: &Step,
         enter: impl FnOnce(&str),
     ) -> (Option<String>, Vec<(EcoString, Option<String>)>) {
-        let cwd = step.cwd.as_ref().and_then(|cwd| self.text(&cwd.of, &cwd.origin));
+        let cwd = step.cwd.as_ref().and_then(|cwd| self.text(&cwd.value, &cwd.origin));
         if let Some(cwd) = &cwd {
             enter(cwd);
         }
@@ -667,14 +668,14 @@ impl Fields<'_, '_, '_> {
     fn agent(&mut self, plan: &Plan, agent: &EcoString, message: Option<String>) -> Option<Act> {
         let known = plan.workflow.agents.iter().find(|known| known.name == *agent);
         let words = known.into_iter().flat_map(|agent| &agent.command);
-        let words: Vec<_> = words.map(|word| self.text(&word.of, &word.origin)).collect();
+        let words: Vec<_> = words.map(|word| self.text(&word.value, &word.origin)).collect();
         let command: Option<Vec<String>> = words.into_iter().collect();
         command.zip(message).map(|(command, message)| Act::Agent { agent: agent.clone(), command, message })
     }
 
     pub(crate) fn document(&mut self, field: &Field<Document>) -> Option<Value> {
         self.session.set_origin(Some(field.origin.clone()));
-        let resolved = field.of.resolve(self.scope, self.session);
+        let resolved = field.value.resolve(self.scope, self.session);
         let failed = |errors: Vec<Error>| {
             self.errors.extend(errors.into_iter().map(|error| language(error, &field.origin)));
         };
@@ -683,7 +684,7 @@ impl Fields<'_, '_, '_> {
 
     pub(crate) fn variable(&mut self, variable: &Variable, env: &mut Vec<(EcoString, Option<String>)>) {
         let value = match &variable.value {
-            Some(template) => match self.text(&template.of, &template.origin) {
+            Some(template) => match self.text(&template.value, &template.origin) {
                 Some(value) => Some(value),
                 None => return,
             },
@@ -759,7 +760,7 @@ impl Fields<'_, '_, '_> {
 
     fn request(&mut self, http: &Http) -> Option<Request> {
         let Http { method, url, headers, query, body } = http;
-        let found = url_text(&url.of, &url.origin, self.scope, self.session);
+        let found = url_text(&url.value, &url.origin, self.scope, self.session);
         let url = found.map_err(|error| self.errors.push(error)).ok();
         let query = match query {
             Some(field) => self.query(field),
@@ -788,7 +789,7 @@ impl Fields<'_, '_, '_> {
     fn headers(&mut self, headers: &[(EcoString, Field<Template>)]) -> Vec<(EcoString, String)> {
         let mut lines = Vec::new();
         for (name, field) in headers {
-            let Some(text) = self.text(&field.of, &field.origin) else { continue };
+            let Some(text) = self.text(&field.value, &field.origin) else { continue };
             if !url::is_header_value(&text) {
                 let message = format!("the header `{name}` holds a line break or another control character");
                 self.refused(&field.origin, message, None);
@@ -845,19 +846,19 @@ impl Fields<'_, '_, '_> {
     fn server(&mut self, server: &model::Server) -> Option<Server> {
         let reach = match &server.reach {
             model::Reach::Program { command, env, cwd } => {
-                let words: Vec<_> = command.iter().map(|word| self.text(&word.of, &word.origin)).collect();
+                let words: Vec<_> = command.iter().map(|word| self.text(&word.value, &word.origin)).collect();
                 let mut variables = Vec::new();
                 for variable in env {
                     self.variable(variable, &mut variables);
                 }
                 let cwd = match cwd {
-                    Some(cwd) => Some(self.text(&cwd.of, &cwd.origin)?),
+                    Some(cwd) => Some(self.text(&cwd.value, &cwd.origin)?),
                     None => None,
                 };
                 Reach::Program { command: words.into_iter().collect::<Option<_>>()?, env: variables, cwd }
             }
             model::Reach::Url { url, headers } => {
-                let found = url_text(&url.of, &url.origin, self.scope, self.session);
+                let found = url_text(&url.value, &url.origin, self.scope, self.session);
                 let url = found.map_err(|error| self.errors.push(error)).ok();
                 let headers = self.headers(headers);
                 Reach::Url { url: url?, headers }
@@ -897,14 +898,14 @@ impl Fields<'_, '_, '_> {
 
     /// The branch that a conditional takes, and why.
     fn condition(&mut self, condition: &Condition) -> Option<Act> {
-        let Field { of, origin } = &condition.expression;
+        let Field { value: expression, origin } = &condition.expression;
         self.session.set_origin(Some(origin.clone()));
-        let explanation = of.explain(self.scope, self.session);
+        let explanation = expression.explain(self.scope, self.session);
         let known = explanation.outcome.as_ref().and_then(|outcome| outcome.as_ref().ok()?.as_bool());
         let result = match known {
             Some(result) => result,
             // It fails again, and says as a condition why.
-            None => match of.condition(self.scope, self.session) {
+            None => match expression.condition(self.scope, self.session) {
                 Ok(result) => result,
                 Err(error) => {
                     self.errors.push(language(error, origin));
@@ -915,7 +916,7 @@ impl Fields<'_, '_, '_> {
         let value = [("condition_result", result.into()), ("branch", result.to_string().into())];
         let meta = vec![
             ("condition", condition.written.clone().into()),
-            ("resolved_condition", explanation.in_source(of.source()).into()),
+            ("resolved_condition", explanation.in_source(expression.source()).into()),
             ("evaluation_method", "expression".into()),
         ];
         Some(Act::Made { value: small(value), meta })

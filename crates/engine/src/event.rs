@@ -21,15 +21,15 @@ pub type Millis = i64;
 /// `3/on_failure/1` the first step after its failure, `finally/1` the first at the end. Phases of a map-reduce have
 /// names in place of numbers: `setup/1`, `map[17]/1`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct Instance(pub EcoString);
+pub struct Address(pub EcoString);
 
-impl fmt::Display for Instance {
+impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl Instance {
+impl Address {
     /// Which step of a plan it is an execution of.
     pub fn step(&self, plan: &Plan) -> Option<StepNumber> {
         let mut list = Some(0);
@@ -71,17 +71,17 @@ pub struct Event {
     /// When.
     pub time: Millis,
     /// To which step; empty for the run itself.
-    pub at: Instance,
+    pub at: Address,
     /// What.
-    pub what: What,
+    pub kind: EventKind,
 }
 
 /// What happened.
 #[derive(Debug, Clone)]
-pub enum What {
+pub enum EventKind {
     /// The run began.
     RunStarted(RunStarted),
-    /// A `when` is true. One that is not true is [`What::Skipped`].
+    /// A `when` is true. One that is not true is [`EventKind::Skipped`].
     Decided {
         /// The event after which its names were read.
         as_of: Seq,
@@ -385,7 +385,7 @@ pub struct Caller {
     /// The id of its run.
     pub run: EcoString,
     /// Which execution.
-    pub at: Instance,
+    pub at: Address,
     /// Which attempt.
     pub attempt: u32,
 }

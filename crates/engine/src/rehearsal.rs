@@ -15,8 +15,8 @@ use threadline_lang::{Entry, Envelope, Resolution, Scope, Session, Value, World}
 
 use crate::evaluate::{self, FieldErrors};
 use crate::event::{
-    Datum, ERROR, Event, Instance, Judged, Listed, LoopEnd, LoopReason, Millis, Output, Rules, RunStarted,
-    Seq, Status, What,
+    Address, Datum, ERROR, Event, EventKind, Judged, Listed, LoopEnd, LoopReason, Millis, Output, Rules,
+    RunStarted, Seq, Status,
 };
 use crate::hash::Hash;
 use crate::judge::{self, Judgement, Rule, Verdict};
@@ -289,13 +289,13 @@ impl Rehearsal<'_> {
             files: Vec::new(),
             caller: None,
         };
-        self.happen(Instance::default(), What::RunStarted(started));
+        self.happen(Address::default(), EventKind::RunStarted(started));
     }
 
     /// The machine takes an event that it waits for.
-    fn happen(&mut self, at: Instance, what: What) -> Seq {
+    fn happen(&mut self, at: Address, what: EventKind) -> Seq {
         let seq = self.machine.last() + 1;
-        match self.machine.apply(&Event { seq, time: self.time, at, what }) {
+        match self.machine.apply(&Event { seq, time: self.time, at, kind: what }) {
             Ok(commands) => self.todo.extend(commands),
             // Only what was asked for is told; a machine that refuses it goes no further.
             Err(_) => self.end = Some(End::GivenUp),
@@ -309,15 +309,15 @@ impl Rehearsal<'_> {
         match command {
             Command::Bound => self.bound()?,
             Command::Decide(task) => {
-                self.happen(task.at, What::Decided { as_of, computed: computed() });
+                self.happen(task.at, EventKind::Decided { as_of, computed: computed() });
             }
             Command::Skip { task, .. } => {
                 let output = output(Status::Skipped, &Value::NULL, "", 0, None);
-                self.happen(task.at, What::Skipped { as_of, computed: computed(), output });
+                self.happen(task.at, EventKind::Skipped { as_of, computed: computed(), output });
             }
             Command::Expand(task) => {
                 let items = Listed::Whole(Datum::Here(Value::NULL));
-                let what = What::Expanded {
+                let what = EventKind::Expanded {
                     as_of,
                     computed: computed(),
                     items,
@@ -329,7 +329,7 @@ impl Rehearsal<'_> {
             }
             Command::Start { task, attempt, .. } => {
                 let fields = Hash::of(b"");
-                let what = What::Started { as_of, attempt, rerun: false, computed: computed(), fields };
+                let what = EventKind::Started { as_of, attempt, rerun: false, computed: computed(), fields };
                 self.happen(task.at.clone(), what);
                 self.finish(task);
             }
@@ -344,8 +344,8 @@ impl Rehearsal<'_> {
             Command::Judge(task) => self.judge(&task),
             Command::End { outcome, ended } => {
                 let exports = Datum::Here(Value::NULL);
-                let what = What::RunEnded { outcome, exports, ended: ended.clone() };
-                self.happen(Instance::default(), what);
+                let what = EventKind::RunEnded { outcome, exports, ended: ended.clone() };
+                self.happen(Address::default(), what);
                 self.end = Some(End::Ended(outcome, ended));
             }
             // There are no items here, and nothing is killed.
@@ -359,7 +359,7 @@ impl Rehearsal<'_> {
         let Shape::Loop(of) = &plan.workflow.shape else { return Ok(()) };
         let mut session = session(&plan, self.world);
         let bounds = evaluate::bounds(of, &self.run, &mut session)?;
-        self.happen(Instance::default(), What::Bounded { computed: Vec::new(), bounds });
+        self.happen(Address::default(), EventKind::Bounded { computed: Vec::new(), bounds });
         Ok(())
     }
 
@@ -376,7 +376,7 @@ impl Rehearsal<'_> {
         let output = output(status, &left.value, &left.output, left.exit_code, left.error.as_deref());
         let name = state.map(|state| self.plan.lists[0].word(state));
         let envelope = envelope(&output, &left, name.as_deref());
-        let seq = self.happen(task.at.clone(), What::Finished { output, results: None });
+        let seq = self.happen(task.at.clone(), EventKind::Finished { output, results: None });
         self.left.insert(seq, envelope);
         if known {
             self.known.insert(seq);
@@ -477,7 +477,7 @@ impl Rehearsal<'_> {
             to,
             print,
         };
-        self.happen(task.at.clone(), What::Judged(Box::new(event)));
+        self.happen(task.at.clone(), EventKind::Judged(Box::new(event)));
     }
 
     fn seen(&self, task: &Task, view: &View) -> Seen {
@@ -540,7 +540,7 @@ impl Rehearsal<'_> {
         judged.route_where(verdict, &mut |number, condition, scope| {
             let mut session = session(self.plan, self.world).traced();
             session.set_origin(Some(condition.origin.clone()));
-            let holds = condition.of.condition(scope, &mut session);
+            let holds = condition.value.condition(scope, &mut session);
             let trace = session.take_trace();
             drop(session);
             // The verdict itself is known, whoever said it.

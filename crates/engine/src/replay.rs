@@ -13,11 +13,11 @@ use threadline_lang::{Envelope, Explanation, Resolution, Scope, Session, Value, 
 
 use crate::evaluate::{self, FieldError, FieldErrors, Resolved};
 use crate::event::{
-    self, Computed, Datum, ERROR, Event, Instance, Millis, Output, RunStarted, Seq, Status, What,
+    self, Address, Computed, Datum, ERROR, Event, EventKind, Millis, Output, RunStarted, Seq, Status,
 };
 use crate::hash::Hash;
 use crate::judge::{self, Judged, Judgement, Verdict};
-use crate::machine::{Command, Machine, Misfit};
+use crate::machine::{Command, InvalidEvent, Machine};
 use crate::select::{self, Expansion};
 use crate::view::{ItemView, MapView, View};
 
@@ -25,7 +25,7 @@ use crate::view::{ItemView, MapView, View};
 #[derive(Debug, Clone)]
 pub struct Seen {
     /// The execution.
-    pub at: Instance,
+    pub at: Address,
     /// The step.
     pub step: StepNumber,
     /// The event that says it: decided, skipped, expanded, started, unresolved, or judged.
@@ -71,7 +71,7 @@ pub struct Change {
     /// What sort of name it is.
     pub sort: NameSort,
     /// The execution that set it; empty for the run.
-    pub at: Instance,
+    pub at: Address,
     /// The event.
     pub seq: Seq,
     /// When.
@@ -113,20 +113,20 @@ impl Fold {
     /// What an event says about what its step saw; to be asked before it is applied.
     pub fn seen(&self, event: &Event) -> Option<Seen> {
         let (mut attempt, mut rerun_of, mut hash, mut verdict) = (0, false, None, None);
-        let (evaluated, computed) = match &event.what {
+        let (evaluated, computed) = match &event.kind {
             // Nothing of a node is evaluated that cannot begin.
-            What::Skipped { .. } if matches!(self.machine.next_of(&event.at)?, Command::Skip { .. }) => {
+            EventKind::Skipped { .. } if matches!(self.machine.next_of(&event.at)?, Command::Skip { .. }) => {
                 return None;
             }
-            What::Decided { computed, .. } | What::Skipped { computed, .. } => {
+            EventKind::Decided { computed, .. } | EventKind::Skipped { computed, .. } => {
                 (Evaluated::Condition, computed)
             }
-            What::Expanded { computed, .. } => (Evaluated::List, computed),
-            What::Started { attempt: number, computed, fields, rerun, .. } => {
+            EventKind::Expanded { computed, .. } => (Evaluated::List, computed),
+            EventKind::Started { attempt: number, computed, fields, rerun, .. } => {
                 (attempt, rerun_of, hash) = (*number, *rerun, Some(*fields));
                 (Evaluated::Fields, computed)
             }
-            What::Unresolved { computed, .. } => {
+            EventKind::Unresolved { computed, .. } => {
                 let evaluated = match self.machine.next_of(&event.at)? {
                     Command::Decide(_) => Evaluated::Condition,
                     Command::Expand(_) => Evaluated::List,
@@ -138,7 +138,7 @@ impl Fold {
                 };
                 (evaluated, computed)
             }
-            What::Judged(judged) => {
+            EventKind::Judged(judged) => {
                 verdict = Some(judged.clone());
                 (Evaluated::Judgement, &judged.computed)
             }
@@ -163,15 +163,15 @@ impl Fold {
     /// The names that an event sets; to be asked before it is applied.
     pub fn changes(&mut self, event: &Event) -> Vec<Change> {
         let mut names: Vec<(EcoString, NameSort)> = Vec::new();
-        match &event.what {
-            What::Defined { name, .. } => names.push((name.clone(), NameSort::Context)),
-            What::Finished { .. } | What::Unresolved { .. } | What::Skipped { .. } => {
+        match &event.kind {
+            EventKind::Defined { name, .. } => names.push((name.clone(), NameSort::Context)),
+            EventKind::Finished { .. } | EventKind::Unresolved { .. } | EventKind::Skipped { .. } => {
                 let Some(step) = self.machine.step_of(&event.at) else { return Vec::new() };
                 let step = &self.machine.plan().steps[step as usize].step;
-                names.extend(step.id.as_ref().map(|id| (id.of.clone(), NameSort::Step)));
-                if !matches!(event.what, What::Skipped { .. }) {
+                names.extend(step.id.as_ref().map(|id| (id.value.clone(), NameSort::Step)));
+                if !matches!(event.kind, EventKind::Skipped { .. }) {
                     let capture = step.capture.as_ref();
-                    names.extend(capture.map(|capture| (capture.of.clone(), NameSort::Capture)));
+                    names.extend(capture.map(|capture| (capture.value.clone(), NameSort::Capture)));
                 }
             }
             _ => {}
@@ -187,8 +187,8 @@ impl Fold {
     }
 
     /// Takes an event.
-    pub fn apply(&mut self, event: &Event) -> Result<(), Misfit> {
-        if let What::RunStarted(started) = &event.what {
+    pub fn apply(&mut self, event: &Event) -> Result<(), InvalidEvent> {
+        if let EventKind::RunStarted(started) = &event.kind {
             self.started = Some(started.clone());
             self.began = event.time;
         }
@@ -201,33 +201,33 @@ fn context_key(name: &EcoString) -> EcoString {
 }
 
 /// The scope of an execution: that of its item, else that of the run.
-fn scope_of(at: &Instance) -> &str {
+fn scope_of(at: &Address) -> &str {
     at.0.rfind(']').map_or("", |end| &at.0[..=end])
 }
 
 /// The output that an event recorded.
 pub fn output_of(event: &Event) -> Option<&Output> {
-    match &event.what {
-        What::Finished { output, .. }
-        | What::Skipped { output, .. }
-        | What::Unresolved { output, .. }
-        | What::Retrying { output, .. } => Some(output),
+    match &event.kind {
+        EventKind::Finished { output, .. }
+        | EventKind::Skipped { output, .. }
+        | EventKind::Unresolved { output, .. }
+        | EventKind::Retrying { output, .. } => Some(output),
         _ => None,
     }
 }
 
 /// The executions that failed, were not made good, and were not forgiven by `continue_on_error`.
 #[derive(Default)]
-pub struct Failed(BTreeMap<Instance, Seq>);
+pub struct Failed(BTreeMap<Address, Seq>);
 
 impl Failed {
     /// Takes an event.
     pub fn take(&mut self, plan: &Plan, event: &Event) {
         let Some(step) = event.at.step(plan) else { return };
         let step = &plan.steps[step as usize].step;
-        let output = match &event.what {
-            What::Finished { output, .. } | What::Unresolved { output, .. } => output,
-            What::Judged(judged) => return self.judged(step, event, judged),
+        let output = match &event.kind {
+            EventKind::Finished { output, .. } | EventKind::Unresolved { output, .. } => output,
+            EventKind::Judged(judged) => return self.judged(step, event, judged),
             _ => return,
         };
         // Whether that is a failure of a state is said when it was judged.
@@ -257,7 +257,7 @@ impl Failed {
     }
 
     /// They, and the events that say so.
-    pub fn executions(&self) -> impl Iterator<Item = (&Instance, Seq)> {
+    pub fn executions(&self) -> impl Iterator<Item = (&Address, Seq)> {
         self.0.iter().map(|(at, seq)| (at, *seq))
     }
 }
@@ -344,13 +344,13 @@ fn rejudged(
     };
     let mut looked = Vec::new();
     let judgement = judged.route_where(verdict, &mut |_, condition, scope| {
-        looked.push((Arc::clone(&condition.of), scope.clone()));
+        looked.push((Arc::clone(&condition.value), scope.clone()));
         session.set_origin(Some(condition.origin.clone()));
-        condition.of.condition(scope, session)
+        condition.value.condition(scope, session)
     });
     let trace = session.take_trace();
     let expression = match evaluator {
-        Some(Evaluator::Expression(expression)) => Some(expression.of.explain(judged.scope, session)),
+        Some(Evaluator::Expression(expression)) => Some(expression.value.explain(judged.scope, session)),
         _ => None,
     };
     let conditions = looked.iter().map(|(condition, scope)| condition.explain(scope, session)).collect();
@@ -401,7 +401,7 @@ pub enum Maker {
 }
 
 fn item_maker(item: ItemView) -> Maker {
-    Maker::Item { list: item.of.list, index: item.of.index }
+    Maker::Item { list: item.item.list, index: item.item.index }
 }
 
 impl Seen {

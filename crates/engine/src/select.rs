@@ -86,7 +86,7 @@ pub fn expand(
             }
         }),
         Source::File { path, format } => {
-            let path = fields.text(&path.of, &path.origin);
+            let path = fields.text(&path.value, &path.origin);
             path.map(|path| Found::File { path, format: *format })
         }
         Source::Shell { text, format } => planned.script.as_ref().and_then(|script| {
@@ -161,7 +161,7 @@ impl<'e> Elements<'e> {
             Some(Filter::Condition(filter)) => {
                 session.set_origin(Some(filter.origin.clone()));
                 let scope = self.scope_of(value, index);
-                filter.of.condition(&scope, session).map_err(|error| of_item(error, &filter.origin, value))
+                filter.value.condition(&scope, session).map_err(|error| of_item(error, &filter.origin, value))
             }
             Some(Filter::Expectation(filter)) => {
                 let unfit = || FieldError {
@@ -174,11 +174,11 @@ impl<'e> Elements<'e> {
                 let actual = Actual::new(Kind::Plain, value.clone()).map_err(|_| unfit())?;
                 let (outside, mut judge) = (Scope::new(), NoJudge);
                 let mut evaluation = Evaluation::new(&actual, &outside, session, &mut judge);
-                match evaluation.answer_all(&filter.of) {
+                match evaluation.answer_all(&filter.value) {
                     Answer::Met => Ok(true),
                     Answer::Unmet => Ok(false),
                     Answer::NotEvaluable => {
-                        let outcomes = evaluation.explain_all(&filter.of);
+                        let outcomes = evaluation.explain_all(&filter.value);
                         let why = outcomes.into_iter().find(|outcome| outcome.answer == Answer::NotEvaluable);
                         let why = why.map(|outcome| outcome.reason).unwrap_or_default();
                         let message = format!("item {index} cannot be judged: {why}");
@@ -206,7 +206,7 @@ impl<'e> Elements<'e> {
 
     fn scope_of(&self, value: &Value, index: u64) -> Scope {
         let of = ItemRef { list: 0, index };
-        let item = ItemView { of, attempt: 1, runner: 0, has_agent: false, error: None };
+        let item = ItemView { item: of, attempt: 1, runner: 0, has_agent: false, error: None };
         with_item(self.scope, &item, value.clone(), None, None)
     }
 }
@@ -218,7 +218,7 @@ fn evaluated(
     session: &mut Session<'_>,
 ) -> Result<Value, FieldError> {
     session.set_origin(Some(field.origin.clone()));
-    field.of.value(scope, session).map_err(|error| of_item(error, &field.origin, item))
+    field.value.value(scope, session).map_err(|error| of_item(error, &field.origin, item))
 }
 
 fn of_item(error: Error, origin: &Origin, item: &Value) -> FieldError {

@@ -78,7 +78,7 @@ pub struct StateView {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ItemView {
     /// Which.
-    pub of: ItemRef,
+    pub item: ItemRef,
     /// Which attempt of it, from 1.
     pub attempt: u32,
     /// Who runs it, from 0.
@@ -109,7 +109,7 @@ pub struct Limit {
     /// How long it may take.
     pub allowed: Duration,
     /// What, in words.
-    pub of: &'static str,
+    pub scope: &'static str,
 }
 
 impl Limit {
@@ -259,7 +259,7 @@ impl View {
         let scope = layer(run, "steps", entries);
         let Some(item) = self.item else { return Ok(scope) };
         let error = item.error.map(|seq| load.item_error(seq)).transpose()?;
-        Ok(with_item(&scope, &item, load.item(item.of)?, error.as_deref(), worktree))
+        Ok(with_item(&scope, &item, load.item(item.item)?, error.as_deref(), worktree))
     }
 
     /// What was captured, with what was before it.
@@ -289,7 +289,7 @@ impl View {
     pub fn sources(&self) -> Vec<Seq> {
         let captured = self.captured.iter().chain(&self.earlier);
         let outputs = self.outputs.iter().chain(captured).map(|(_, seq)| *seq).chain(self.result);
-        let item = self.item.into_iter().flat_map(|item| [Some(item.of.list), item.error]).flatten();
+        let item = self.item.into_iter().flat_map(|item| [Some(item.item.list), item.error]).flatten();
         let map = match self.map {
             Some(MapView::Over(seq)) => Some(seq),
             _ => None,
@@ -367,7 +367,7 @@ pub fn with_item(
 ) -> Scope {
     // Objects of a few scalars are never too large.
     let own = Value::object([
-        ("index".into(), count(item.of.index)),
+        ("index".into(), count(item.item.index)),
         ("attempt".into(), count(item.attempt.into())),
         ("previous_error".into(), error.map_or(Value::NULL, Value::from)),
     ])
@@ -380,7 +380,7 @@ pub fn with_item(
     let entry = Entry::Item(Arc::new(Item { value, own }));
     let mut entries = vec![("item".into(), entry)];
     entries.extend(item.has_agent.then(|| ("agent".into(), Entry::Plain(agent))));
-    layer(scope, &eco_format!("item {}", item.of.index), entries)
+    layer(scope, &eco_format!("item {}", item.item.index), entries)
 }
 
 /// What can be read of a map: how many items there are, and at its end what became of them.

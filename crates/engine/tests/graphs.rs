@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use model::{End, Form, Node};
 use threadline_engine::Hash;
-use threadline_engine::event::{Datum, Event, Instance, Output, RunStarted, Status, What};
+use threadline_engine::event::{Address, Datum, Event, EventKind, Output, RunStarted, Status};
 use threadline_engine::machine::{Command, Machine, Outcome, Stage, Task};
 use threadline_engine::simulator::chance::Random;
 use threadline_engine::simulator::{Interrupt, Interruption, Kept, Moment, Simulation};
@@ -69,7 +69,7 @@ impl<'g> Run<'g> {
             begun: vec![0; nodes.len()],
             commands: 0,
         };
-        run.record(Instance::default(), What::RunStarted(started(plan)));
+        run.record(Address::default(), EventKind::RunStarted(started(plan)));
         run
     }
 
@@ -77,8 +77,8 @@ impl<'g> Run<'g> {
     fn replayed(plan: &Arc<Plan>, nodes: &'g [Node], journal: &[Event], seed: u64) -> Self {
         let mut run = Self::new(plan, nodes, seed);
         for event in &journal[1..] {
-            run.mended |= matches!(event.what, What::Resumed { .. });
-            run.note(&event.at, &event.what);
+            run.mended |= matches!(event.kind, EventKind::Resumed { .. });
+            run.note(&event.at, &event.kind);
             run.machine.apply(event).expect("an event that fitted before");
             run.journal.push(event.clone());
         }
@@ -86,9 +86,9 @@ impl<'g> Run<'g> {
         run
     }
 
-    fn record(&mut self, at: Instance, what: What) {
+    fn record(&mut self, at: Address, what: EventKind) {
         self.note(&at, &what);
-        let event = Event { seq: self.machine.last() + 1, time: 0, at, what };
+        let event = Event { seq: self.machine.last() + 1, time: 0, at, kind: what };
         let commands = self.machine.apply(&event).unwrap_or_else(|misfit| panic!("{misfit:?}"));
         self.commands += commands.len();
         self.ready.extend(commands);
@@ -96,22 +96,22 @@ impl<'g> Run<'g> {
     }
 
     /// The position of a node of the graph; nothing for a step inside one.
-    fn node(at: &Instance) -> Option<usize> {
+    fn node(at: &Address) -> Option<usize> {
         at.0.parse::<usize>().ok().map(|number| number - 1)
     }
 
     /// Keeps how a node ended, and looks whether it may.
-    fn note(&mut self, at: &Instance, what: &What) {
+    fn note(&mut self, at: &Address, what: &EventKind) {
         let Some(node) = Self::node(at) else { return };
         let (waited, begins) = match what {
-            What::Decided { .. } => (true, false),
-            What::Started { rerun, .. } => (true, !rerun),
-            What::Skipped { output, .. } => {
+            EventKind::Decided { .. } => (true, false),
+            EventKind::Started { rerun, .. } => (true, !rerun),
+            EventKind::Skipped { output, .. } => {
                 let reason = output.meta.get("reason").and_then(Value::as_str).unwrap().to_owned();
                 self.ends[node] = Some(End::Skipped(reason));
                 (true, false)
             }
-            What::Finished { output, .. } => {
+            EventKind::Finished { output, .. } => {
                 let well = output.status == Status::Completed;
                 self.ends[node] = Some(if well { End::Completed } else { End::Failed });
                 (true, false)
@@ -152,24 +152,24 @@ impl<'g> Run<'g> {
                 let holds = Self::node(&task.at).and_then(|node| self.nodes[node].when).unwrap();
                 let (as_of, computed) = (task.as_of, Vec::new());
                 let what = if holds {
-                    What::Decided { as_of, computed }
+                    EventKind::Decided { as_of, computed }
                 } else {
-                    What::Skipped { as_of, computed, output: skipped("`when` is false") }
+                    EventKind::Skipped { as_of, computed, output: skipped("`when` is false") }
                 };
                 self.record(task.at, what);
             }
             Command::Skip { task, reason } => {
                 let output = skipped(&reason);
-                self.record(task.at, What::Skipped { as_of: task.as_of, computed: Vec::new(), output });
+                self.record(task.at, EventKind::Skipped { as_of: task.as_of, computed: Vec::new(), output });
             }
             Command::Start { task, attempt, base, rerun } => {
                 let (as_of, computed, fields) = (task.as_of, Vec::new(), Hash::default());
                 self.running.push(Command::Start { task: task.clone(), attempt, base, rerun: true });
-                self.record(task.at, What::Started { as_of, attempt, rerun, computed, fields });
+                self.record(task.at, EventKind::Started { as_of, attempt, rerun, computed, fields });
             }
             Command::End { outcome, .. } => {
-                let what = What::RunEnded { outcome, exports: Datum::Here(Value::NULL), ended: None };
-                self.record(Instance::default(), what);
+                let what = EventKind::RunEnded { outcome, exports: Datum::Here(Value::NULL), ended: None };
+                self.record(Address::default(), what);
             }
             other => panic!("a graph of values does not ask for {other:?}"),
         }
@@ -183,7 +183,7 @@ impl<'g> Run<'g> {
         let value = branch.map_or(Value::NULL, |branch| one("branch", &branch.to_string()));
         self.record(
             task.at.clone(),
-            What::Finished { output: output(status, value, Value::NULL), results: None },
+            EventKind::Finished { output: output(status, value, Value::NULL), results: None },
         );
     }
 
@@ -204,7 +204,7 @@ impl<'g> Run<'g> {
             *end = end.take().filter(|_| stays);
         }
         self.mended = true;
-        self.record(Instance::default(), What::Resumed { failed: false });
+        self.record(Address::default(), EventKind::Resumed { failed: false });
         self.ready = self.machine.outstanding(None);
         self
     }

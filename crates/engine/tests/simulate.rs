@@ -22,7 +22,7 @@ use std::sync::Arc;
 use generate::{Policies, Style};
 use oracle::Expected;
 use threadline_engine::evaluate::RetryPlan;
-use threadline_engine::event::{Datum, Event, Instance, ItemEnded, Listed, Output, Rules, Status, What};
+use threadline_engine::event::{Address, Datum, Event, EventKind, ItemEnded, Listed, Output, Rules, Status};
 use threadline_engine::machine::{Command, Machine, Outcome, Pause};
 use threadline_engine::simulator::chance::{Chances, Fate, Random};
 use threadline_engine::simulator::{Interrupt, Interruption, Kept, Moment, Report, Simulation, text};
@@ -203,10 +203,10 @@ fn steps_in_flight_follow_on_crash() {
             let kill = [interruption(append, moment, Interrupt::Kill(Kept::Some))];
             let report = case.run(&kill);
             case.check(&kill, &report);
-            let events = report.journal.iter().map(|event| &event.what);
+            let events = report.journal.iter().map(|event| &event.kind);
             let again =
-                events.clone().filter(|what| matches!(what, What::Started { rerun: true, .. })).count();
-            let paused = events.filter(|what| matches!(what, What::Paused { .. })).count();
+                events.clone().filter(|what| matches!(what, EventKind::Started { rerun: true, .. })).count();
+            let paused = events.filter(|what| matches!(what, EventKind::Paused { .. })).count();
             let distinct: std::collections::BTreeSet<_> =
                 report.executions.iter().map(|execution| (&execution.fated, execution.attempt)).collect();
             let repeated = report.executions.len() - distinct.len();
@@ -309,11 +309,12 @@ fn many_items_that_are_tried_again_are_not_kept() {
         let mut status = Status::Completed;
         for attempt in 1..=attempts {
             if attempt == 2 {
-                let waits = apply(&mut machine, &at, What::ItemRetrying { error: "no".into(), until: 5 });
+                let waits =
+                    apply(&mut machine, &at, EventKind::ItemRetrying { error: "no".into(), until: 5 });
                 assert!(matches!(&waits[..], [Command::Wait { .. }]), "{waits:?}");
-                let begins = machine.waited(&Instance(at.as_str().into()));
+                let begins = machine.waited(&Address(at.as_str().into()));
                 assert!(matches!(begins, Some(Command::BeginItem { attempt: 2, .. })), "{begins:?}");
-                apply(&mut machine, &at, What::ItemBegun { attempt });
+                apply(&mut machine, &at, EventKind::ItemBegun { attempt });
             }
             let well = attempt == 2 && item % 1_000 != 0 || attempts == 1;
             status = if well { Status::Completed } else { Status::Failed };
@@ -335,10 +336,11 @@ fn many_items_that_are_tried_again_are_not_kept() {
     apply(&mut machine, "reduce/1", finished(Status::Completed));
     let end = apply(&mut machine, "reduce", finished(Status::Completed));
     assert_eq!(end, [Command::End { outcome: Outcome::Completed, ended: None }]);
-    let over = What::RunEnded { outcome: Outcome::Completed, exports: Datum::Here(Value::NULL), ended: None };
+    let over =
+        EventKind::RunEnded { outcome: Outcome::Completed, exports: Datum::Here(Value::NULL), ended: None };
     apply(&mut machine, "", over);
     assert!(machine.let_items_fail() && machine.kept() > 50);
-    apply(&mut machine, "", What::Resumed { failed: true });
+    apply(&mut machine, "", EventKind::Resumed { failed: true });
     let begun = machine.outstanding(None).len();
     assert_eq!(begun, 2, "as many as run at once");
     for item in (0..ITEMS).step_by(1_000) {
@@ -357,14 +359,14 @@ fn many_items_that_are_tried_again_are_not_kept() {
 #[test]
 fn events_of_items_come_in_order() {
     let source = "map:\n  input: [1]\n  agent_template:\n    - argv: [work, '${item}']\n";
-    let retrying = || What::ItemRetrying { error: "no".into(), until: 5 };
-    let refused = |machine: &mut Machine, at: &str, what: What| {
-        let event = Event { seq: machine.last() + 1, time: 0, at: Instance(at.into()), what };
+    let retrying = || EventKind::ItemRetrying { error: "no".into(), until: 5 };
+    let refused = |machine: &mut Machine, at: &str, what: EventKind| {
+        let event = Event { seq: machine.last() + 1, time: 0, at: Address(at.into()), kind: what };
         assert!(machine.apply(&event).is_err(), "`{at}`");
     };
     let expand = |machine: &mut Machine| apply(machine, "map", expanded(2, Rules::STRICT));
     // To be refused each on a machine of its own: one that has refused an event is of no use any more.
-    let too_early = [retrying(), What::ItemBegun { attempt: 2 }, item_ended(Status::Completed, 1)];
+    let too_early = [retrying(), EventKind::ItemBegun { attempt: 2 }, item_ended(Status::Completed, 1)];
     for what in too_early {
         let mut machine = begun(source);
         expand(&mut machine);
@@ -379,13 +381,13 @@ fn events_of_items_come_in_order() {
         apply(&mut machine, "map[0]/1", finished(status));
         machine
     };
-    refused(&mut at_its_end(Status::Failed), "map[0]", What::ItemBegun { attempt: 2 });
+    refused(&mut at_its_end(Status::Failed), "map[0]", EventKind::ItemBegun { attempt: 2 });
     // The list is not over while an item is not.
     refused(&mut at_its_end(Status::Completed), "map", finished(Status::Completed));
     for attempt in [0, 1, 3] {
         let mut machine = at_its_end(Status::Failed);
         apply(&mut machine, "map[0]", retrying());
-        refused(&mut machine, "map[0]", What::ItemBegun { attempt });
+        refused(&mut machine, "map[0]", EventKind::ItemBegun { attempt });
     }
     for what in [retrying(), item_ended(Status::Failed, 1)] {
         let mut machine = at_its_end(Status::Failed);
@@ -404,7 +406,7 @@ fn items_wait_for_what_they_depend_on() {
     for parallel in [1, 2] {
         let mut machine = begun(source);
         let mut list = expanded(3, Rules::STRICT);
-        if let What::Expanded { parallel: own, .. } = &mut list {
+        if let EventKind::Expanded { parallel: own, .. } = &mut list {
             *own = parallel;
         }
         apply(&mut machine, "map", list);
@@ -421,28 +423,29 @@ fn items_wait_for_what_they_depend_on() {
 fn the_time_of_an_item_begins_anew() {
     let source = "map:\n  input: [1]\n  agent_template:\n    - argv: [work, '${item}']\n";
     let mut machine = begun(source);
-    let mut happens = |time: i64, at: &str, what: What| {
-        let event = Event { seq: machine.last() + 1, time, at: Instance(at.into()), what };
+    let mut happens = |time: i64, at: &str, what: EventKind| {
+        let event = Event { seq: machine.last() + 1, time, at: Address(at.into()), kind: what };
         let commands = machine.apply(&event).unwrap();
-        let since = machine.view(&Instance("map[0]/1".into())).limit.map(|limit| limit.since);
+        let since = machine.view(&Address("map[0]/1".into())).limit.map(|limit| limit.since);
         (since, commands)
     };
     let timeout = Some(std::time::Duration::from_secs(5));
     let retry = RetryPlan { attempts: 2, ..RetryPlan::ONCE };
     let rules = Rules { retry, timeout, ..Rules::STRICT };
     assert_eq!(happens(10, "map", expanded(1, rules)).0, Some(10));
-    assert_eq!(happens(20, "", What::Resumed { failed: false }).0, Some(20));
+    assert_eq!(happens(20, "", EventKind::Resumed { failed: false }).0, Some(20));
     let (_, ends) = happens(30, "map[0]/1", finished(Status::Failed));
     let [Command::EndItem { ending, .. }] = &ends[..] else { panic!("{ends:?}") };
     assert_eq!((ending.began, ending.rules), (20, rules));
-    happens(40, "map[0]", What::ItemRetrying { error: "no".into(), until: 45 });
-    assert_eq!(happens(50, "map[0]", What::ItemBegun { attempt: 2 }).0, Some(50));
+    happens(40, "map[0]", EventKind::ItemRetrying { error: "no".into(), until: 45 });
+    assert_eq!(happens(50, "map[0]", EventKind::ItemBegun { attempt: 2 }).0, Some(50));
     happens(60, "map[0]/1", finished(Status::Failed));
     happens(61, "map[0]", item_ended(Status::Failed, 2));
     happens(62, "map", finished(Status::Failed));
-    let over = What::RunEnded { outcome: Outcome::Failed, exports: Datum::Here(Value::NULL), ended: None };
+    let over =
+        EventKind::RunEnded { outcome: Outcome::Failed, exports: Datum::Here(Value::NULL), ended: None };
     happens(63, "", over);
-    assert_eq!(happens(70, "", What::Resumed { failed: false }).0, Some(70));
+    assert_eq!(happens(70, "", EventKind::Resumed { failed: false }).0, Some(70));
 }
 
 /// The machine of a run that has begun.
@@ -456,25 +459,25 @@ fn begun(source: &str) -> Machine {
     machine
 }
 
-fn apply(machine: &mut Machine, at: &str, what: What) -> Vec<Command> {
-    let event = Event { seq: machine.last() + 1, time: 0, at: Instance(at.into()), what };
+fn apply(machine: &mut Machine, at: &str, what: EventKind) -> Vec<Command> {
+    let event = Event { seq: machine.last() + 1, time: 0, at: Address(at.into()), kind: what };
     machine.apply(&event).unwrap_or_else(|misfit| panic!("`{at}`: {misfit:?}"))
 }
 
-fn finished(status: Status) -> What {
+fn finished(status: Status) -> EventKind {
     let value = Datum::Here(Value::NULL);
     let output = Output { status, value, output: None, stderr: None, meta: Value::NULL };
-    What::Finished { output, results: None }
+    EventKind::Finished { output, results: None }
 }
 
-fn expanded(count: u64, rules: Rules) -> What {
+fn expanded(count: u64, rules: Rules) -> EventKind {
     let items = Listed::Whole(Datum::Here(Value::NULL));
-    What::Expanded { as_of: 1, computed: Vec::new(), items, count, parallel: 2, rules }
+    EventKind::Expanded { as_of: 1, computed: Vec::new(), items, count, parallel: 2, rules }
 }
 
-fn item_ended(status: Status, attempts: u32) -> What {
+fn item_ended(status: Status, attempts: u32) -> EventKind {
     let (value, error) = (Datum::Here(Value::NULL), None);
-    What::ItemEnded(ItemEnded { status, value, error, attempts, duration_ms: 0, branch: None })
+    EventKind::ItemEnded(ItemEnded { status, value, error, attempts, duration_ms: 0, branch: None })
 }
 
 /// A node whose items failed, and that may fail, leaves nothing behind when the graph is over.
@@ -535,8 +538,8 @@ fn items_that_were_let_fail_are_done_again() {
 }
 
 fn end_of(event: &Event) -> Option<Outcome> {
-    match event.what {
-        What::RunEnded { outcome, .. } => Some(outcome),
+    match event.kind {
+        EventKind::RunEnded { outcome, .. } => Some(outcome),
         _ => None,
     }
 }

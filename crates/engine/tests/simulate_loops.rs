@@ -17,7 +17,7 @@ use loops::Came;
 use threadline_engine::Hash;
 use threadline_engine::evaluate::bounds;
 use threadline_engine::event::{
-    Datum, Event, Instance, Judged, LoopReason, Output, RunStarted, Status, What,
+    Address, Datum, Event, EventKind, Judged, LoopReason, Output, RunStarted, Status,
 };
 use threadline_engine::machine::{Command, Machine, Outcome};
 use threadline_engine::simulator::chance::{Chances, Fate, Random};
@@ -98,12 +98,12 @@ impl Case {
 }
 
 fn came(report: &Report) -> Came {
-    let visits = report.journal.iter().filter_map(|event| match &event.what {
-        What::Judged(judged) => Some((event.at.0.clone(), judged.verdict.clone(), judged.to.clone())),
+    let visits = report.journal.iter().filter_map(|event| match &event.kind {
+        EventKind::Judged(judged) => Some((event.at.0.clone(), judged.verdict.clone(), judged.to.clone())),
         _ => None,
     });
-    let ended = report.journal.iter().rev().find_map(|event| match &event.what {
-        What::RunEnded { ended, .. } => Some(ended.clone()),
+    let ended = report.journal.iter().rev().find_map(|event| match &event.kind {
+        EventKind::RunEnded { ended, .. } => Some(ended.clone()),
         _ => None,
     });
     Came {
@@ -246,26 +246,26 @@ impl Driven {
         let mut world = NoWorld;
         let bounds = bounds(of, &Scope::new(), &mut Session::new(&mut world)).unwrap();
         let mut driven = Self { machine: Machine::new(Arc::clone(&plan)), seq: 0 };
-        driven.take(0, "", What::RunStarted(started()));
-        driven.take(0, "", What::Bounded { computed: Vec::new(), bounds });
+        driven.take(0, "", EventKind::RunStarted(started()));
+        driven.take(0, "", EventKind::Bounded { computed: Vec::new(), bounds });
         driven
     }
 
-    fn take(&mut self, time: i64, at: &str, what: What) -> Vec<Command> {
+    fn take(&mut self, time: i64, at: &str, what: EventKind) -> Vec<Command> {
         self.seq += 1;
-        let event = Event { seq: self.seq, time, at: Instance(at.into()), what };
+        let event = Event { seq: self.seq, time, at: Address(at.into()), kind: what };
         self.machine.apply(&event).unwrap()
     }
 
     /// A state acts, left this, and leads on.
     fn visit(&mut self, time: i64, at: &str, verdict: &str, to: &str) -> Vec<Command> {
         let fields = Hash::default();
-        let began = What::Started { as_of: 0, attempt: 1, rerun: false, computed: Vec::new(), fields };
+        let began = EventKind::Started { as_of: 0, attempt: 1, rerun: false, computed: Vec::new(), fields };
         self.take(time, at, began);
         let value = Datum::Here(Value::from(self.seq.to_string().as_str()));
         let output =
             Output { status: Status::Completed, value, output: None, stderr: None, meta: Value::NULL };
-        self.take(time, at, What::Finished { output, results: None });
+        self.take(time, at, EventKind::Finished { output, results: None });
         self.judged(time, at, verdict, to)
     }
 
@@ -281,11 +281,11 @@ impl Driven {
             measured: None,
             print: Hash::of(self.seq.to_string().as_bytes()),
         };
-        self.take(time, at, What::Judged(Box::new(judged)))
+        self.take(time, at, EventKind::Judged(Box::new(judged)))
     }
 
     fn elapsed(&self, at: &str) -> i64 {
-        self.machine.view(&Instance(at.into())).state.unwrap().elapsed_ms
+        self.machine.view(&Address(at.into())).state.unwrap().elapsed_ms
     }
 }
 
@@ -334,7 +334,7 @@ fn the_time_in_between_does_not_count() {
     driven.visit(4_000, "a#1", "yes", "a");
     assert_eq!(driven.elapsed("a#2"), 4_000);
     // Killed here, and resumed a day later.
-    driven.take(86_400_000, "", What::Resumed { failed: false });
+    driven.take(86_400_000, "", EventKind::Resumed { failed: false });
     assert_eq!(driven.elapsed("a#2"), 4_000);
     let commands = driven.visit(86_403_000, "a#2", "yes", "a");
     assert!(matches!(&commands[..], [Command::Start { .. }]), "{commands:?}");
@@ -346,8 +346,8 @@ fn the_time_in_between_does_not_count() {
     assert_eq!((ended.reason, ended.limit), (LoopReason::Timeout, Some(10_000)));
     // Stopped at the limit, and resumed: its time begins anew, what has passed stays known.
     let (ended, outcome) = (Some(ended.clone()), Outcome::Stopped);
-    driven.take(86_406_000, "", What::RunEnded { outcome, exports: Datum::Here(Value::NULL), ended });
-    driven.take(99_000_000, "", What::Resumed { failed: false });
+    driven.take(86_406_000, "", EventKind::RunEnded { outcome, exports: Datum::Here(Value::NULL), ended });
+    driven.take(99_000_000, "", EventKind::Resumed { failed: false });
     assert_eq!(driven.elapsed("a#4"), 10_000);
     let commands = driven.visit(99_009_000, "a#4", "yes", "a");
     assert!(matches!(&commands[..], [Command::Start { .. }]), "{commands:?}");
@@ -362,10 +362,10 @@ fn a_pause_survives_a_kill() {
     let commands = driven.visit(1_000, "a#1", "yes", "a");
     let [Command::Wait { pause, .. }] = &commands[..] else { panic!("{commands:?}") };
     assert_eq!((pause.since, pause.until), (1_000, 61_000));
-    driven.take(31_000, "", What::Resumed { failed: false });
+    driven.take(31_000, "", EventKind::Resumed { failed: false });
     let outstanding = driven.machine.outstanding(None);
     let [Command::Wait { pause, .. }] = &outstanding[..] else { panic!("{outstanding:?}") };
     assert_eq!(pause.left(31_000), 30_000);
-    let commands = driven.machine.waited(&Instance("a#2".into()));
+    let commands = driven.machine.waited(&Address("a#2".into()));
     assert!(matches!(commands, Some(Command::Start { attempt: 1, .. })), "{commands:?}");
 }

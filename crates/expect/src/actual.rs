@@ -29,7 +29,7 @@ impl Kind {
 
     /// The names at the root of such a document.
     pub fn roots(self) -> impl Iterator<Item = &'static str> {
-        ROOTS.iter().filter(move |root| root.of.contains(&self)).map(|root| root.name)
+        ROOTS.iter().filter(move |root| root.kinds.contains(&self)).map(|root| root.name)
     }
 
     fn has_all(self, value: &Value) -> bool {

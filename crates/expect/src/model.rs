@@ -153,7 +153,7 @@ pub(crate) enum Operand {
 #[derive(Debug, Clone)]
 pub struct Field<T> {
     /// What was read.
-    pub of: T,
+    pub value: T,
     /// Where it stands.
     pub origin: Origin,
 }
@@ -217,7 +217,7 @@ impl Expectations {
             });
         }
         let expression =
-            |field: &Field<Expression>| field.of.references().iter().any(|found| found.root == root);
+            |field: &Field<Expression>| field.value.references().iter().any(|found| found.root == root);
         reads
             || self
                 .dynamics()

@@ -88,10 +88,10 @@ impl Expectations {
             match dynamic {
                 Dynamic::Value(field) => {
                     // Origins inside the value are told from its own.
-                    found.extend(field.of.references());
+                    found.extend(field.value.references());
                 }
                 Dynamic::Expression(field) => {
-                    let references = field.of.references().into_iter();
+                    let references = field.value.references().into_iter();
                     found.extend(references.map(|reference| (field.origin.clone(), reference)));
                 }
             }
@@ -127,7 +127,7 @@ impl Dynamic<'_> {
     pub fn is_late(&self, kind: Kind) -> bool {
         match self {
             Self::Value(field) => {
-                field.of.references().iter().any(|(_, reference)| reads_actual(kind, reference))
+                field.value.references().iter().any(|(_, reference)| reads_actual(kind, reference))
             }
             Self::Expression(_) => true,
         }
@@ -184,7 +184,7 @@ impl Settling<'_, '_> {
         }
         let origin = field.origin.clone();
         self.session.set_origin(Some(origin.clone()));
-        match field.of.resolve(self.scope, self.session) {
+        match field.value.resolve(self.scope, self.session) {
             Err(errors) => {
                 let unsettled =
                     |error| Unsettled { origin: origin.clone(), why: UnsettledWhy::Language(error) };

@@ -590,7 +590,7 @@ pub struct Root {
     /// The name.
     pub name: &'static str,
     /// Which documents have it.
-    pub of: &'static [crate::actual::Kind],
+    pub kinds: &'static [crate::actual::Kind],
     /// One line for the reference.
     pub doc: &'static str,
 }
@@ -599,23 +599,23 @@ use crate::actual::Kind::{Answer, Plain, Step};
 
 /// Every root, in the order of the reference.
 pub static ROOTS: &[Root] = &[
-    Root { name: "text", of: &[Answer], doc: "the text of the answer" },
-    Root { name: "type", of: &[Answer], doc: "its kind: `execution`, `text`, `clarification`, `error`" },
+    Root { name: "text", kinds: &[Answer], doc: "the text of the answer" },
+    Root { name: "type", kinds: &[Answer], doc: "its kind: `execution`, `text`, `clarification`, `error`" },
     Root {
         name: "plan",
-        of: &[Answer],
+        kinds: &[Answer],
         doc: "what it wants to do: a list of `{agent, function, params, description}`",
     },
-    Root { name: "usage", of: &[Answer], doc: "what it cost: tokens, time, money" },
+    Root { name: "usage", kinds: &[Answer], doc: "what it cost: tokens, time, money" },
     Root {
         name: "value",
-        of: &[Step, Plain],
+        kinds: &[Step, Plain],
         doc: "the value of the step; of anything else the whole document",
     },
-    Root { name: "output", of: &[Step], doc: "what the step printed, as text" },
-    Root { name: "exit_code", of: &[Step], doc: "the exit code of its program" },
-    Root { name: "meta", of: &[Step], doc: "the step's meta data" },
-    Root { name: "facts", of: &[Answer, Step, Plain], doc: "what is known beside the document" },
+    Root { name: "output", kinds: &[Step], doc: "what the step printed, as text" },
+    Root { name: "exit_code", kinds: &[Step], doc: "the exit code of its program" },
+    Root { name: "meta", kinds: &[Step], doc: "the step's meta data" },
+    Root { name: "facts", kinds: &[Answer, Step, Plain], doc: "what is known beside the document" },
 ];
 
 /// The root of a name.

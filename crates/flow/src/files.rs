@@ -161,7 +161,7 @@ impl Files<'_> {
             match self.callee(&workflow.file, call) {
                 Ok((found, depth)) => {
                     deepest = deepest.max(depth);
-                    called.insert(call.path.of.clone(), found);
+                    called.insert(call.path.value.clone(), found);
                 }
                 Err(problem) => problems.push(*problem),
             }
@@ -174,11 +174,11 @@ impl Files<'_> {
 
     fn callee(&mut self, caller: &SourceFile, call: &Call) -> Result<(Callee, usize), Box<Problem>> {
         let span = call.path.origin.span;
-        let name = name_from(caller.name(), &call.path.of);
+        let name = name_from(caller.name(), &call.path.value);
         if let Some(first) = self.chain.iter().position(|on_the_way| *on_the_way == name) {
             let around: Vec<&str> =
                 self.chain[first..].iter().map(String::as_str).chain([name.as_str()]).collect();
-            let message = format!("`{}` would call itself", call.path.of);
+            let message = format!("`{}` would call itself", call.path.value);
             return Err(Box::new(Check::CallCycle.at(span, message).note(around.join(" → "))));
         }
         let known = self.known.get(&name).cloned();
@@ -191,7 +191,7 @@ impl Files<'_> {
             return Ok(known);
         }
         let file = (self.read)(&name).map_err(|unread| {
-            let (message, hints) = unread.told(&call.path.of);
+            let (message, hints) = unread.told(&call.path.value);
             Box::new(hints.into_iter().fold(Check::UnreadableCall.at(span, message), Problem::hint))
         })?;
         let file = assemble(file, self.read);

@@ -202,7 +202,7 @@ impl Workflow {
         let entry = context.entries.iter_mut().find(|entry| entry.name == *name).ok_or(missing)?;
         if path.len() == 1 {
             entry.literal = value.as_str().filter(|_| trusted).map(EcoString::from);
-            entry.written.of = Document::fixed(value.clone());
+            entry.written.value = Document::fixed(value.clone());
         }
         Ok(())
     }
@@ -212,7 +212,7 @@ impl Workflow {
 #[derive(Debug, Clone)]
 pub struct Field<T> {
     /// What was read.
-    pub of: T,
+    pub value: T,
     /// Where: the keys that lead there, the scalar or block, and how it is written.
     pub origin: Origin,
 }
@@ -503,11 +503,11 @@ impl Step {
     pub fn expects_exit_code(&self) -> bool {
         let of_agent = || match self.evaluator() {
             Some(Evaluator::ExitCode { .. }) => true,
-            Some(Evaluator::Expect(expect)) => expect.of.reads("exit_code"),
+            Some(Evaluator::Expect(expect)) => expect.value.reads("exit_code"),
             _ => false,
         };
         let of_state = self.state.is_some() && (!matches!(self.action, Action::Agent { .. }) || of_agent());
-        of_state || self.expect.as_ref().is_some_and(|expect| expect.of.reads("exit_code"))
+        of_state || self.expect.as_ref().is_some_and(|expect| expect.value.reads("exit_code"))
     }
 
     /// How its verdict is found, of a state.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ecow::EcoString;
-use threadline_engine::event::{LoopEnd, RunStarted, Seq, What};
+use threadline_engine::event::{EventKind, LoopEnd, RunStarted, Seq};
 use threadline_engine::machine::Machine;
 use threadline_engine::replay::Fold;
 use threadline_engine::view::RunNames;
@@ -20,8 +20,8 @@ pub fn started(reader: &Reader, info: &RunInfo) -> Result<Option<RunStarted>, Jo
     if info.events == 0 {
         return Ok(None);
     }
-    match reader.event(&info.id, 1)?.what {
-        What::RunStarted(started) => Ok(Some(started)),
+    match reader.event(&info.id, 1)?.kind {
+        EventKind::RunStarted(started) => Ok(Some(started)),
         _ => Err(JournalError::Value(format!("run `{}` does not begin with its beginning", info.id))),
     }
 }
@@ -40,24 +40,24 @@ pub fn names(reader: &Reader, info: &RunInfo, started: &RunStarted) -> Result<Ru
 
 /// The value of an entry of `context`, which an event recorded.
 pub fn defined(reader: &Reader, run: &RunId, seq: Seq) -> Result<Value, JournalError> {
-    match reader.event(run, seq)?.what {
-        What::Defined { value, .. } => reader.load(&value),
+    match reader.event(run, seq)?.kind {
+        EventKind::Defined { value, .. } => reader.load(&value),
         _ => Err(JournalError::Value(format!("event {seq} defines nothing"))),
     }
 }
 
 /// What a completed run exported, which its last event says; null when it exports nothing.
 pub fn exports(reader: &Reader, run: &RunInfo) -> Result<Value, JournalError> {
-    match reader.event(&run.id, run.events)?.what {
-        What::RunEnded { exports, .. } => reader.load(&exports),
+    match reader.event(&run.id, run.events)?.kind {
+        EventKind::RunEnded { exports, .. } => reader.load(&exports),
         _ => Ok(Value::NULL),
     }
 }
 
 /// Where a loop ended and why, which the last event of its run says.
 pub fn ended(reader: &Reader, run: &RunInfo) -> Result<Option<LoopEnd>, JournalError> {
-    match reader.event(&run.id, run.events)?.what {
-        What::RunEnded { ended, .. } => Ok(ended),
+    match reader.event(&run.id, run.events)?.kind {
+        EventKind::RunEnded { ended, .. } => Ok(ended),
         _ => Ok(None),
     }
 }
@@ -129,7 +129,7 @@ pub(crate) fn state(reader: &Reader, run: &RunId, plan: &Arc<Plan>) -> Result<St
     let mut finished = 0;
     for event in reader.events(run, 1)? {
         let event = event?;
-        finished += u64::from(matches!(event.what, What::Finished { .. }));
+        finished += u64::from(matches!(event.kind, EventKind::Finished { .. }));
         fold.apply(&event)?;
     }
     let mut context = BTreeMap::new();

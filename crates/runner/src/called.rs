@@ -12,7 +12,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use threadline_engine::Hash;
 use threadline_engine::evaluate::{Call, Resolved};
-use threadline_engine::event::{Caller, Instance, LoopEnd, RunStarted, Seq, What};
+use threadline_engine::event::{Address, Caller, EventKind, LoopEnd, RunStarted, Seq};
 use threadline_engine::machine::{Outcome, Stage};
 use threadline_engine::replay::{Failed, output_of};
 use threadline_engine::view::RunNames;
@@ -31,7 +31,7 @@ use crate::project::{Project, plain};
 
 /// A step's attempt to call a workflow.
 pub(crate) struct Attempted<'c> {
-    pub(crate) at: &'c Instance,
+    pub(crate) at: &'c Address,
     pub(crate) number: u32,
     /// How many attempts went before a resume after a failure.
     pub(crate) base: u32,
@@ -264,7 +264,7 @@ fn drive(
     let (run, plan) = (ecow::EcoString::from(info.id.as_str()), attempted.plan);
     let observer = |notice: Notice| {
         if let Notice::Event(event) = &notice
-            && matches!(event.what, What::Finished { .. })
+            && matches!(event.kind, EventKind::Finished { .. })
         {
             finished.fetch_add(1, Ordering::Relaxed);
         }
@@ -304,7 +304,7 @@ fn drive(
             });
         }
         let driven = threads.spawn(|| match begin {
-            Begin::First { names, started } => driver::begin(setup(names), What::RunStarted(*started)),
+            Begin::First { names, started } => driver::begin(setup(names), EventKind::RunStarted(*started)),
             Begin::Again { names, state } => {
                 driver::resume(setup(names), state.machine, state.context, false)
             }

@@ -48,7 +48,7 @@ pub fn choose<E>(
     let mut identity = |value: &Value| elements.identity(value, &mut session.borrow_mut()).map_err(wrong);
     let orders: Vec<Order> = each.sort_by.iter().map(order).collect();
     let selection = Selection {
-        json_path: each.json_path.as_ref().map(|path| &path.of),
+        json_path: each.json_path.as_ref().map(|path| &path.value),
         keep: each.filter.is_some().then_some(&mut keep),
         sort: (!orders.is_empty()).then_some((&mut keys, orders.as_slice())),
         distinct: each.distinct.is_some().then_some(&mut identity),

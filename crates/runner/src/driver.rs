@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ecow::EcoString;
-use threadline_engine::event::{Event, Instance, Millis, Seq, What};
-use threadline_engine::machine::{Command, Machine, Misfit, Outcome, Stage};
+use threadline_engine::event::{Address, Event, EventKind, Millis, Seq};
+use threadline_engine::machine::{Command, InvalidEvent, Machine, Outcome, Stage};
 use threadline_engine::view::{RunNames, View};
 use threadline_engine::world::Answer;
 use threadline_flow::model::OnCrash;
@@ -80,13 +80,13 @@ pub enum Notice {
     /// An event of the journal. One that is a result is on disk.
     Event(Box<Event>),
     /// A step printed something.
-    Printed(Instance, Stream, Vec<u8>),
+    Printed(Address, Stream, Vec<u8>),
     /// A step resolved references.
-    Resolved(Instance, Vec<Resolution>),
+    Resolved(Address, Vec<Resolution>),
     /// A step works, and should be written differently.
-    Warned(Instance, Vec<Warning>),
+    Warned(Address, Vec<Warning>),
     /// A value cannot stand where it would, or a field has none.
-    Problems(Instance, Vec<Problem>),
+    Problems(Address, Vec<Problem>),
     /// Something happened in a run that a step called.
     Called(Box<CalledNotice>),
 }
@@ -94,7 +94,7 @@ pub enum Notice {
 /// Something that happened in a run that a step called.
 pub struct CalledNotice {
     /// The step.
-    pub at: Instance,
+    pub at: Address,
     /// The id of the run.
     pub run: EcoString,
     /// What it follows.
@@ -120,7 +120,7 @@ pub struct Waits {
     /// The id of its run.
     pub run: EcoString,
     /// Which execution.
-    pub at: Instance,
+    pub at: Address,
 }
 
 /// Why a run could not go on. The journal has everything that was acted upon.
@@ -129,7 +129,7 @@ pub enum DriveError {
     /// The journal cannot be read or written.
     Journal(JournalError),
     /// The journal is not of this workflow.
-    Misfit(Misfit),
+    InvalidEvent(InvalidEvent),
 }
 
 impl From<StoreError> for DriveError {
@@ -144,14 +144,14 @@ impl From<JournalError> for DriveError {
     }
 }
 
-impl From<Misfit> for DriveError {
-    fn from(misfit: Misfit) -> Self {
-        Self::Misfit(misfit)
+impl From<InvalidEvent> for DriveError {
+    fn from(misfit: InvalidEvent) -> Self {
+        Self::InvalidEvent(misfit)
     }
 }
 
 /// Begins a run with its first event.
-pub fn begin(setup: Setup<'_>, started: What) -> Result<Ending, DriveError> {
+pub fn begin(setup: Setup<'_>, started: EventKind) -> Result<Ending, DriveError> {
     let machine = Machine::new(Arc::clone(&setup.plan));
     drive(setup, machine, started, BTreeMap::new())
 }
@@ -163,19 +163,19 @@ pub fn resume(
     context: BTreeMap<EcoString, Value>,
     failed: bool,
 ) -> Result<Ending, DriveError> {
-    drive(setup, machine, What::Resumed { failed }, context)
+    drive(setup, machine, EventKind::Resumed { failed }, context)
 }
 
 fn drive(
     setup: Setup<'_>,
     mut machine: Machine,
-    first: What,
+    first: EventKind,
     context: BTreeMap<EcoString, Value>,
 ) -> Result<Ending, DriveError> {
-    let goes_on = matches!(first, What::Resumed { .. });
+    let goes_on = matches!(first, EventKind::Resumed { .. });
     let Setup { plan, journal, project, names, jobs, control, stop, trace, verbose, in_flight, .. } = setup;
     let Setup { patience, within, observer, .. } = setup;
-    let (events, ticket) = journal.append(now(), vec![(Instance::default(), first)], Sync::Now)?;
+    let (events, ticket) = journal.append(now(), vec![(Address::default(), first)], Sync::Now)?;
     // Whoever is told of a run can resume it.
     ticket.wait()?;
     let (teller, notices) = Teller::new();
@@ -295,7 +295,7 @@ struct Core {
     machine: Machine,
     ready: VecDeque<Command>,
     /// Attempts that wait, by a clock that does not jump.
-    timers: BTreeSet<(Instant, Instance)>,
+    timers: BTreeSet<(Instant, Address)>,
     busy: usize,
     workers: usize,
     over: Option<Result<Ending, DriveError>>,
@@ -397,8 +397,8 @@ impl Shared<'_> {
     fn earlier(&self, started: Option<Seq>) -> Result<Vec<Answer>, DriveError> {
         let Some(seq) = started else { return Ok(Vec::new()) };
         let reader = self.journal.store().reader();
-        match reader.event(self.journal.run(), seq)?.what {
-            What::Started { computed, .. } => Ok(reader.answers(&computed)?),
+        match reader.event(self.journal.run(), seq)?.kind {
+            EventKind::Started { computed, .. } => Ok(reader.answers(&computed)?),
             _ => Ok(Vec::new()),
         }
     }
@@ -409,19 +409,23 @@ impl Shared<'_> {
     }
 
     /// Records one thing that happened.
-    pub(crate) fn record(&self, at: Instance, what: What, sync: Sync) -> Result<Seq, DriveError> {
+    pub(crate) fn record(&self, at: Address, what: EventKind, sync: Sync) -> Result<Seq, DriveError> {
         self.record_all(vec![(at, what)], sync)
     }
 
     /// Records what happened, lets the machine take it, and queues what comes of it. Gives the last event's number.
-    pub(crate) fn record_all(&self, happened: Vec<(Instance, What)>, sync: Sync) -> Result<Seq, DriveError> {
+    pub(crate) fn record_all(
+        &self,
+        happened: Vec<(Address, EventKind)>,
+        sync: Sync,
+    ) -> Result<Seq, DriveError> {
         self.record_known(happened, sync, |_| {})
     }
 
     /// The same; `known` is told the last event's number before anybody acts on it.
     pub(crate) fn record_known(
         &self,
-        happened: Vec<(Instance, What)>,
+        happened: Vec<(Address, EventKind)>,
         sync: Sync,
         known: impl FnOnce(Seq),
     ) -> Result<Seq, DriveError> {
@@ -451,7 +455,7 @@ impl Shared<'_> {
         let ending = over?;
         if let Ending::Stopped | Ending::Waiting(_) = ending {
             let reason = if ending == Ending::Stopped { "stopped" } else { "waiting for a decision" };
-            self.record(Instance::default(), What::Paused { reason: reason.into() }, Sync::Now)?;
+            self.record(Address::default(), EventKind::Paused { reason: reason.into() }, Sync::Now)?;
         }
         let last = self.core().machine.last();
         self.wait_synced(last)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ecow::{EcoString, eco_format};
 use threadline_engine::evaluate::{FieldErrors, Resolved};
-use threadline_engine::event::{Datum, Instance, ItemEnded, Listed, Output, Rules, Seq, Status, What};
+use threadline_engine::event::{Address, Datum, EventKind, ItemEnded, Listed, Output, Rules, Seq, Status};
 use threadline_engine::machine::{Counts, ItemEnding, Task};
 use threadline_engine::select::{self, Expansion, Found};
 use threadline_engine::view::{ItemRef, Load as _, View, with_map};
@@ -83,7 +83,7 @@ impl Executor<'_, '_> {
             Ok(selected) => selected,
             Err(failure) => return self.not_selected(task, failure, &record, &clock),
         };
-        let what = What::Expanded {
+        let what = EventKind::Expanded {
             as_of: task.as_of,
             computed: shared.journal.store().computed(&record.computed)?,
             items,
@@ -162,7 +162,7 @@ impl Executor<'_, '_> {
         match selected {
             Ok(counts) => {
                 if let Some(path) = each.json_path.as_ref().filter(|_| counts.complete && counts.read == 0) {
-                    let message = format!("`{}` leads to nothing: there are no items", path.of.as_str());
+                    let message = format!("`{}` leads to nothing: there are no items", path.value.as_str());
                     let problem = Problem::warning("no-items", path.origin.span, message);
                     shared.teller.tell(Notice::Problems(task.at.clone(), vec![problem]));
                 }
@@ -237,7 +237,7 @@ impl Executor<'_, '_> {
             if let Some(item) = item {
                 self.abandon_item(task, item, false)?;
             }
-            let what = What::ItemRetrying { error: error.clone(), until: now() + pause };
+            let what = EventKind::ItemRetrying { error: error.clone(), until: now() + pause };
             return shared.record(task.at.clone(), what, Sync::Now).map(|_| ());
         }
         if let (Some(item), Some(_)) = (item, &error) {
@@ -245,7 +245,7 @@ impl Executor<'_, '_> {
         }
         let duration_ms = now().saturating_sub(ending.began).max(0).unsigned_abs();
         let ended = ItemEnded { status, value, error, attempts: ending.attempt, duration_ms, branch };
-        shared.record(task.at.clone(), What::ItemEnded(ended), Sync::Later).map(|_| ())
+        shared.record(task.at.clone(), EventKind::ItemEnded(ended), Sync::Later).map(|_| ())
     }
 
     /// The commits of an item that did well go into the branch of the run, when its end is on disk.
@@ -276,7 +276,7 @@ impl Executor<'_, '_> {
 
     /// The pause before another attempt of an item is over.
     pub(crate) fn begin_item(&self, task: &Task, attempt: u32) -> Result<(), DriveError> {
-        self.shared.record(task.at.clone(), What::ItemBegun { attempt }, Sync::Later).map(|_| ())
+        self.shared.record(task.at.clone(), EventKind::ItemBegun { attempt }, Sync::Later).map(|_| ())
     }
 
     /// The items are over: their results are put together.
@@ -309,7 +309,7 @@ impl Executor<'_, '_> {
         if let Some(expect) = &self.step(task).expect {
             // Nothing of it is computed, but for entries of `context`, which are recorded as that.
             let (settled, record, context) = self.evaluate(task, view, |scope, session| {
-                threadline_engine::evaluate::settle(&expect.of, scope, session)
+                threadline_engine::evaluate::settle(&expect.value, scope, session)
             })?;
             self.define(&record, context)?;
             match settled {
@@ -336,7 +336,7 @@ impl Executor<'_, '_> {
     /// Every end of an item since the event with the list, in the order of the journal.
     fn each_ended(
         &self,
-        at: &Instance,
+        at: &Address,
         list: Seq,
         mut told: impl FnMut(u64, ItemEnded) -> Result<(), DriveError>,
     ) -> Result<(), DriveError> {
@@ -346,7 +346,7 @@ impl Executor<'_, '_> {
             let event = event?;
             let index = event.at.0.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(']'));
             let index = index.and_then(|index| index.parse().ok());
-            if let (Some(index), What::ItemEnded(ended)) = (index, event.what) {
+            if let (Some(index), EventKind::ItemEnded(ended)) = (index, event.kind) {
                 told(index, ended)?;
             }
         }
@@ -386,7 +386,7 @@ impl Executor<'_, '_> {
         }
         let left = Left { value, output: None, stderr: None };
         let output: Output = output::envelope(store, &measured, left)?;
-        let what = What::Finished { output, results: Some(results) };
+        let what = EventKind::Finished { output, results: Some(results) };
         shared.record(task.at.clone(), what, Sync::Now).map(|_| ())
     }
 

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use threadline_engine::evaluate::{
     self, Act, Call, Decision, FieldErrors, Request, Resolved, RetryPlan, ToolCall,
 };
-use threadline_engine::event::{Datum, Instance, LoopEnd, Millis, Output, Seq, Status, What};
+use threadline_engine::event::{Address, Datum, EventKind, LoopEnd, Millis, Output, Seq, Status};
 use threadline_engine::machine::{Command, Outcome, Task};
 use threadline_engine::view::View;
 use threadline_engine::world::{Answer, Record, Recorder};
@@ -117,11 +117,11 @@ impl<'s, 'a> Executor<'s, 'a> {
         self.define(&record, context)?;
         let computed = self.shared.journal.store().computed(&record.computed)?;
         let what = match decided {
-            Ok(Decision::Go) => What::Decided { as_of: task.as_of, computed },
+            Ok(Decision::Go) => EventKind::Decided { as_of: task.as_of, computed },
             Ok(Decision::Skip(reason)) => {
                 let measured = clock.measured(node_type(step), 0, Vec::new());
                 let output = output::skipped(self.shared.journal.store(), &measured, &reason)?;
-                What::Skipped { as_of: task.as_of, computed, output }
+                EventKind::Skipped { as_of: task.as_of, computed, output }
             }
             Err(errors) => return self.field_errors(task, &errors, &record, &clock, 0),
         };
@@ -132,7 +132,7 @@ impl<'s, 'a> Executor<'s, 'a> {
     fn skip(&self, task: &Task, reason: &str) -> Result<(), DriveError> {
         let measured = Clock::start().measured(node_type(self.step(task)), 0, Vec::new());
         let output = output::skipped(self.shared.journal.store(), &measured, reason)?;
-        let what = What::Skipped { as_of: task.as_of, computed: Vec::new(), output };
+        let what = EventKind::Skipped { as_of: task.as_of, computed: Vec::new(), output };
         self.shared.record(task.at.clone(), what, Sync::Later).map(|_| ())
     }
 
@@ -147,7 +147,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         let nothing = Datum::Here(Value::NULL);
         let (mut outcome, mut exports) = (outcome, nothing);
         if outcome == Outcome::Completed && !shared.plan.workflow.exports.is_empty() {
-            let at = Instance::default();
+            let at = Address::default();
             let (evaluated, record, context) = self
                 .evaluate_here(&at, view, |scope, session| evaluate::exports(&shared.plan, scope, session))?;
             self.define(&record, context)?;
@@ -159,7 +159,9 @@ impl<'s, 'a> Executor<'s, 'a> {
                 }
             }
         }
-        shared.record(Instance::default(), What::RunEnded { outcome, exports, ended }, Sync::Now).map(|_| ())
+        shared
+            .record(Address::default(), EventKind::RunEnded { outcome, exports, ended }, Sync::Now)
+            .map(|_| ())
     }
 
     // ---- attempts ---------------------------------------------------------------------------------------
@@ -200,7 +202,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         let careful = !record.computed.is_empty()
             || step.on_crash != OnCrash::Rerun
             || matches!(step.action, Action::Agent { .. });
-        let started = What::Started {
+        let started = EventKind::Started {
             as_of: task.as_of,
             attempt: attempt.number,
             rerun: attempt.rerun,
@@ -235,7 +237,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         let pause = if failed { self.pause(&resolved.retry, attempt.number - attempt.base) } else { None };
         let Some(pause) = pause else { return self.finish(task, output) };
         let until = now() + pause;
-        self.shared.record(task.at.clone(), What::Retrying { output, until }, Sync::Now).map(|_| ())
+        self.shared.record(task.at.clone(), EventKind::Retrying { output, until }, Sync::Now).map(|_| ())
     }
 
     /// The pause before what failed is tried again, when it is.
@@ -257,7 +259,7 @@ impl<'s, 'a> Executor<'s, 'a> {
             || shared.plan.lists[0].graph.is_some()
             || self.step(task).state.is_some();
         let sync = if aside { Sync::Later } else { Sync::Now };
-        let finished = vec![(task.at.clone(), What::Finished { output, results: None })];
+        let finished = vec![(task.at.clone(), EventKind::Finished { output, results: None })];
         // Whoever reads it next need not ask the journal.
         let known = |seq| small.iter().for_each(|envelope| shared.values.keep_output(seq, envelope));
         shared.record_known(finished, sync, known).map(|_| ())
@@ -266,7 +268,7 @@ impl<'s, 'a> Executor<'s, 'a> {
     /// The state that left it stands in the meta data.
     fn name_state(&self, task: &Task, output: &mut Output) {
         if let Some(state) = &self.step(task).state {
-            output.meta = output::with(&output.meta, "state", Value::from(state.name.of.as_str()));
+            output.meta = output::with(&output.meta, "state", Value::from(state.name.value.as_str()));
         }
     }
 
@@ -304,7 +306,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         let mut output = output::envelope(store, &measured, left)?;
         self.name_state(task, &mut output);
         let computed = store.computed(&record.computed)?;
-        let what = What::Unresolved { as_of: task.as_of, computed, output };
+        let what = EventKind::Unresolved { as_of: task.as_of, computed, output };
         self.shared.record(task.at.clone(), what, Sync::Now).map(|_| ())
     }
 
@@ -315,7 +317,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         Failure::new("Evaluation", messages.join("; "))
     }
 
-    pub(crate) fn tell_problems(&self, at: &Instance, errors: &FieldErrors) -> Vec<Problem> {
+    pub(crate) fn tell_problems(&self, at: &Address, errors: &FieldErrors) -> Vec<Problem> {
         let text = self.shared.plan.workflow.file.text();
         let problems: Vec<Problem> = errors.iter().map(|error| error.problem(text)).collect();
         self.shared.teller.tell(Notice::Problems(at.clone(), problems.clone()));
@@ -348,7 +350,7 @@ impl<'s, 'a> Executor<'s, 'a> {
 
     /// The folder of a step, where it is written out; one that is computed is not known yet.
     pub(crate) fn written_folder(&self, task: &Task) -> Folder {
-        let cwd = self.step(task).cwd.as_ref().and_then(|cwd| Some(cwd.of.as_plain()?.into_owned()));
+        let cwd = self.step(task).cwd.as_ref().and_then(|cwd| Some(cwd.value.as_plain()?.into_owned()));
         let here = self.project().here();
         Folder::new(cwd.map_or_else(|| here.to_owned(), |cwd| here.join(cwd)))
     }
@@ -356,7 +358,7 @@ impl<'s, 'a> Executor<'s, 'a> {
     /// The same, outside of every step.
     pub(crate) fn evaluate_here<T>(
         &self,
-        at: &Instance,
+        at: &Address,
         view: &View,
         evaluate: impl FnOnce(&Scope, &mut Session<'_>) -> T,
     ) -> Result<(T, Record, Context<'s>), DriveError> {
@@ -365,7 +367,7 @@ impl<'s, 'a> Executor<'s, 'a> {
 
     pub(crate) fn evaluate_at<T>(
         &self,
-        at: &Instance,
+        at: &Address,
         folder: &Folder,
         view: &View,
         earlier: &[Answer],
@@ -426,8 +428,8 @@ impl<'s, 'a> Executor<'s, 'a> {
             let value = store.datum(&definition.value)?;
             let computed = store.computed(&definition.computed)?;
             happened.push((
-                Instance::default(),
-                What::Defined { name: definition.name.clone(), value, computed },
+                Address::default(),
+                EventKind::Defined { name: definition.name.clone(), value, computed },
             ));
         }
         let seq = self.shared.record_all(happened, Sync::Now)?;
@@ -436,7 +438,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         Ok(())
     }
 
-    fn world(&self, at: &Instance, folder: &Folder) -> RealWorld<'_> {
+    fn world(&self, at: &Address, folder: &Folder) -> RealWorld<'_> {
         let shared = self.shared;
         let commands = if shared.plan.workflow.allow.commands {
             Commands::Allowed
@@ -663,7 +665,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         script: &str,
         variables: Vec<(String, String)>,
     ) -> Result<Done, DriveError> {
-        let given = step.shell_program.as_ref().map(|program| program.of.as_str());
+        let given = step.shell_program.as_ref().map(|program| program.value.as_str());
         let (program, options) = match given {
             None => (DEFAULT_SHELL, shell_options(DEFAULT_SHELL)),
             Some(program) => (program, shell_options(program)),
@@ -836,7 +838,7 @@ impl<'s, 'a> Executor<'s, 'a> {
     }
 
     /// The environment of a step's children: they carry the mark of the run.
-    fn environment(&self, at: &Instance) -> Environment {
+    fn environment(&self, at: &Address) -> Environment {
         let mut env = self.own_environment();
         env.mark(self.shared.started.as_str(), &at.0);
         env
@@ -999,7 +1001,7 @@ fn of_built_in(step: &Step, resolved: &Resolved, elapsed: Duration) -> Vec<(&'st
     let Some(tool) = &step.tool else { return Vec::new() };
     let object = |entries: Vec<(EcoString, Value)>| Value::object(entries).unwrap_or_default();
     let params = match (&step.action, &resolved.act) {
-        (Action::Shell { text, .. }, _) => vec![("command".into(), text.of.clone().into())],
+        (Action::Shell { text, .. }, _) => vec![("command".into(), text.value.clone().into())],
         (_, Act::Argv(arguments)) => {
             let words = arguments.iter().map(|argument| Value::from(argument.value.as_str())).collect();
             vec![("argv".into(), Value::list(words).unwrap_or_default())]
@@ -1014,7 +1016,7 @@ fn of_built_in(step: &Step, resolved: &Resolved, elapsed: Duration) -> Vec<(&'st
         _ => Vec::new(),
     };
     vec![
-        ("tool_name", tool.of.clone().into()),
+        ("tool_name", tool.value.clone().into()),
         ("tool_version", env!("CARGO_PKG_VERSION").into()),
         ("parameters", object(params)),
         ("tool_execution_time_ms", output::millis(elapsed)),

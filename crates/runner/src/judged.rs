@@ -3,7 +3,7 @@
 
 use ecow::eco_format;
 use threadline_engine::evaluate::{self, Act};
-use threadline_engine::event::{Instance, Judged, What};
+use threadline_engine::event::{Address, EventKind, Judged};
 use threadline_engine::judge::{self, Question, Verdict};
 use threadline_engine::machine::{Outcome, Task};
 use threadline_engine::view::{Load, StateView, View};
@@ -23,13 +23,13 @@ impl Executor<'_, '_> {
     pub(crate) fn bound(&self, view: &View) -> Result<(), DriveError> {
         let shared = self.shared;
         let Shape::Loop(of) = &shared.plan.workflow.shape else { return Ok(()) };
-        let at = Instance::default();
+        let at = Address::default();
         let (bounds, record, context) =
             self.evaluate_here(&at, view, |scope, session| evaluate::bounds(of, scope, session))?;
         self.define(&record, context)?;
         let computed = shared.journal.store().computed(&record.computed)?;
         match bounds {
-            Ok(bounds) => shared.record(at, What::Bounded { computed, bounds }, Sync::Now).map(|_| ()),
+            Ok(bounds) => shared.record(at, EventKind::Bounded { computed, bounds }, Sync::Now).map(|_| ()),
             Err(errors) => {
                 self.tell_problems(&at, &errors);
                 self.end(Outcome::Failed, None, view)
@@ -83,7 +83,7 @@ impl Executor<'_, '_> {
         // Whoever acts upon it waits until it is on disk. What only leads on to another judgement need not hurry.
         let hurries = view.result.is_some() || !judged.computed.is_empty();
         let sync = if hurries { Sync::Now } else { Sync::Later };
-        shared.record(task.at.clone(), What::Judged(Box::new(judged)), sync).map(|_| ())
+        shared.record(task.at.clone(), EventKind::Judged(Box::new(judged)), sync).map(|_| ())
     }
 
     /// The names that a state saw when it acted, where it is judged with others.

@@ -237,7 +237,7 @@ pub fn ending(
 
 /// The time of what a step belongs to is over.
 pub(crate) fn over(limit: &Limit) -> Failure {
-    Failure::new("Timeout", format!("the {} timed out after {}", limit.of, spoken(limit.allowed)))
+    Failure::new("Timeout", format!("the {} timed out after {}", limit.scope, spoken(limit.allowed)))
 }
 
 /// A step whose time was what was left of this limit says so when that was not enough.

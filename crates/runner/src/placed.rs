@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ecow::EcoString;
-use threadline_engine::event::Instance;
+use threadline_engine::event::Address;
 use threadline_flow::model::Action;
 use threadline_flow::plan::Plan;
 use threadline_flow::problem::Problem;
@@ -37,13 +37,13 @@ pub(crate) fn has_worktrees(plan: &Plan) -> bool {
 }
 
 /// The item of the map that an execution belongs to, when it has a worktree of its own.
-pub(crate) fn item_in_worktree(plan: &Plan, at: &Instance) -> Option<u64> {
+pub(crate) fn item_in_worktree(plan: &Plan, at: &Address) -> Option<u64> {
     let inside = at.0.strip_prefix("map[").filter(|_| plan.is_map_reduce() && has_worktrees(plan))?;
     inside.split(']').next()?.parse().ok()
 }
 
 /// The item that an execution is, when it has a worktree of its own: not one of a list inside of it, which shares its.
-pub(crate) fn item_of_worktree(plan: &Plan, at: &Instance) -> Option<u64> {
+pub(crate) fn item_of_worktree(plan: &Plan, at: &Address) -> Option<u64> {
     item_in_worktree(plan, at).filter(|_| at.0.ends_with(']') && at.items().count() == 1)
 }
 
@@ -84,7 +84,7 @@ impl Shared<'_> {
     }
 
     /// Says which changes of the user's no item sees.
-    pub(crate) fn tell_uncommitted(&self, at: &Instance, worktrees: &Worktrees) {
+    pub(crate) fn tell_uncommitted(&self, at: &Address, worktrees: &Worktrees) {
         let Ok(files) = worktrees.uncommitted() else { return };
         if files.is_empty() {
             return;

@@ -5,7 +5,7 @@
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use threadline_engine::event::{Event, What};
+use threadline_engine::event::{Event, EventKind};
 use threadline_store::Journal;
 
 use crate::driver::{Notice, Observer};
@@ -51,5 +51,5 @@ pub(crate) fn listen(journal: &Journal<'_>, notices: Receiver<Option<Notice>>, m
 
 /// Whether an event says what came of something, rather than that it begins.
 fn is_result(event: &Event) -> bool {
-    !matches!(event.what, What::Started { .. } | What::Defined { .. })
+    !matches!(event.kind, EventKind::Started { .. } | EventKind::Defined { .. })
 }

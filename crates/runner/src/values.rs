@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ecow::EcoString;
-use threadline_engine::event::{Datum, Listed, Seq, What};
+use threadline_engine::event::{Datum, EventKind, Listed, Seq};
 use threadline_engine::replay::output_of;
 use threadline_engine::view::{ItemRef, Load};
 use threadline_lang::{Entry as ScopeEntry, Envelope, Value};
@@ -67,13 +67,13 @@ impl<'s> Values<'s> {
             return Ok(entry);
         }
         let event = self.reader.event(&self.run, seq)?;
-        match &event.what {
-            What::Expanded { items: Listed::Whole(items), .. } => {
+        match &event.kind {
+            EventKind::Expanded { items: Listed::Whole(items), .. } => {
                 let list = self.reader.load(items)?;
                 self.keep_list(seq, &list);
                 Ok(Entry::List(list))
             }
-            What::Expanded { items: Listed::Chunks(index), .. } => {
+            EventKind::Expanded { items: Listed::Chunks(index), .. } => {
                 let chunks = Arc::new(ChunkReader::open(self.reader, index)?);
                 self.keep(seq, Entry::Chunks(Arc::clone(&chunks)), 0);
                 Ok(Entry::Chunks(chunks))
@@ -156,16 +156,16 @@ impl Load for &Values<'_> {
     }
 
     fn item_error(&mut self, seq: Seq) -> Result<EcoString, JournalError> {
-        match self.reader.event(&self.run, seq)?.what {
-            What::ItemRetrying { error, .. } => Ok(error),
-            What::ItemEnded(ended) => Ok(ended.error.unwrap_or_default()),
+        match self.reader.event(&self.run, seq)?.kind {
+            EventKind::ItemRetrying { error, .. } => Ok(error),
+            EventKind::ItemEnded(ended) => Ok(ended.error.unwrap_or_default()),
             _ => Err(JournalError::Value(format!("event {seq} is about no item that failed"))),
         }
     }
 
     fn results(&mut self, seq: Seq) -> Result<ScopeEntry, JournalError> {
-        match self.reader.event(&self.run, seq)?.what {
-            What::Finished { results: Some(index), .. } => self.rows(&index),
+        match self.reader.event(&self.run, seq)?.kind {
+            EventKind::Finished { results: Some(index), .. } => self.rows(&index),
             _ => Err(JournalError::Value(format!("event {seq} has no results"))),
         }
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ecow::EcoString;
-use threadline_engine::event::{Datum, Event, RunStarted, Status, What};
+use threadline_engine::event::{Datum, Event, EventKind, RunStarted, Status};
 use threadline_engine::machine::{Machine, Outcome, Stage};
 use threadline_engine::replay::Fold;
 use threadline_engine::view::RunNames;
@@ -57,7 +57,7 @@ impl Place {
         &self,
         crash: Option<WritePoint>,
         in_flight: Option<OnCrash>,
-        ends: impl Fn(&What) -> bool + Sync,
+        ends: impl Fn(&EventKind) -> bool + Sync,
     ) -> Driven {
         let project = Project::of(&self.folder).unwrap();
         let options = Options {
@@ -86,7 +86,7 @@ impl Place {
         store: &'a Store,
         project: &'a Project,
         in_flight: Option<OnCrash>,
-        ends: &'a (dyn Fn(&What) -> bool + Sync),
+        ends: &'a (dyn Fn(&EventKind) -> bool + Sync),
     ) -> Result<Ending, DriveError> {
         let (control, stop) = (Control::new(), Stop::default());
         let run = RunId::new(RUN).unwrap();
@@ -124,7 +124,7 @@ impl Place {
             patience: Patience::None,
             within: None,
             observer: Box::new(move |notice| {
-                if matches!(notice, Notice::Event(event) if ends(&event.what)) {
+                if matches!(notice, Notice::Event(event) if ends(&event.kind)) {
                     stop.ask();
                     control.kill();
                 }
@@ -147,12 +147,12 @@ impl Place {
                 files: Vec::new(),
                 caller: None,
             };
-            return driver::begin(setup, What::RunStarted(started));
+            return driver::begin(setup, EventKind::RunStarted(started));
         }
         let machine = self.machine(&events);
         let context = machine.defined().iter().map(|(name, seq)| {
-            match &events[usize::try_from(*seq).unwrap() - 1].what {
-                What::Defined { value, .. } => (name.clone(), store.reader().load(value).unwrap()),
+            match &events[usize::try_from(*seq).unwrap() - 1].kind {
+                EventKind::Defined { value, .. } => (name.clone(), store.reader().load(value).unwrap()),
                 what => panic!("{what:?}"),
             }
         });
@@ -223,7 +223,8 @@ struct Left {
 impl Left {
     /// The steps that are done.
     fn finished(&self) -> BTreeSet<String> {
-        let done = |event: &&Event| matches!(event.what, What::Finished { .. } | What::Skipped { .. });
+        let done =
+            |event: &&Event| matches!(event.kind, EventKind::Finished { .. } | EventKind::Skipped { .. });
         self.events.iter().filter(done).map(|event| event.at.to_string()).collect()
     }
 
@@ -232,8 +233,9 @@ impl Left {
     }
 
     fn attempts_of(&self, at: &str) -> u64 {
-        let started =
-            |event: &&Event| event.at.0 == at && matches!(event.what, What::Started { rerun: false, .. });
+        let started = |event: &&Event| {
+            event.at.0 == at && matches!(event.kind, EventKind::Started { rerun: false, .. })
+        };
         self.events.iter().filter(started).count() as u64
     }
 }
@@ -270,15 +272,15 @@ fn compare_ends(undisturbed: &Left, left: &Left, crashes: u64, why: &str) {
     let mut fields = BTreeMap::new();
     let mut defined = BTreeSet::new();
     for event in &left.events {
-        match &event.what {
-            What::Finished { .. } | What::Skipped { .. } => {
+        match &event.kind {
+            EventKind::Finished { .. } | EventKind::Skipped { .. } => {
                 *finished.entry(event.at.clone()).or_insert(0) += 1;
             }
-            What::Started { attempt, fields: hash, .. } => {
+            EventKind::Started { attempt, fields: hash, .. } => {
                 let first = *fields.entry((event.at.clone(), *attempt)).or_insert(*hash);
                 assert_eq!(first, *hash, "{why}: `{}` saw something else when it ran again", event.at);
             }
-            What::Defined { name, .. } => {
+            EventKind::Defined { name, .. } => {
                 assert!(defined.insert(name.clone()), "{why}: `context.{name}` was evaluated twice");
             }
             _ => {}
@@ -320,7 +322,7 @@ fn one_crash(name: &str, source: &str, crash: WritePoint, undisturbed: &Left) {
         WritePoint::Before(number) | WritePoint::After(number) => 1 + number % 4,
     };
     let over =
-        |left: &Left| matches!(left.events.last().map(|event| &event.what), Some(What::RunEnded { .. }));
+        |left: &Left| matches!(left.events.last().map(|event| &event.kind), Some(EventKind::RunEnded { .. }));
     if !over(&first) {
         crashes += u64::from(place.drive(Some(WritePoint::After(number)), None) == Driven::Crashed);
     }
@@ -357,7 +359,7 @@ fn steps_in_flight_follow_on_crash() {
         let crash = place.drive(Some(WritePoint::Before(5)), None);
         assert_eq!(crash, Driven::Crashed, "{why}");
         let started = place.left();
-        assert!(matches!(started.events.last().unwrap().what, What::Started { .. }), "{why}");
+        assert!(matches!(started.events.last().unwrap().kind, EventKind::Started { .. }), "{why}");
         assert_eq!(started.effects_of("1"), 1, "{why}");
         if on_crash == "ask" {
             let asked = place.drive(None, None);
@@ -368,14 +370,14 @@ fn steps_in_flight_follow_on_crash() {
         assert!(matches!(end, Driven::Ended(Ending::Ended(Outcome::Completed), _)), "{why}: {end:?}");
         let left = place.left();
         assert_eq!(left.effects_of("1"), runs, "{why}");
-        let output = left.events.iter().find_map(|event| match &event.what {
-            What::Finished { output, .. } => Some(output),
+        let output = left.events.iter().find_map(|event| match &event.kind {
+            EventKind::Finished { output, .. } => Some(output),
             _ => None,
         });
         let output = output.unwrap();
         assert_eq!(output.status, status, "{why}");
         let again =
-            left.events.iter().filter(|event| matches!(event.what, What::Started { rerun: true, .. }));
+            left.events.iter().filter(|event| matches!(event.kind, EventKind::Started { rerun: true, .. }));
         assert_eq!(again.count() as u64, runs - 1, "{why}");
         if status == Status::Failed {
             assert!(matches!(&output.value, Datum::Here(value) if value.is_null()), "{why}");
@@ -404,15 +406,15 @@ fn a_pause_ends_while_others_run() {
       retry: {attempts: 2, delay: 200ms}
 ";
     let place = Place::new("pause", source);
-    let stopped = place.live(None, None, |what| matches!(what, What::Retrying { .. }));
+    let stopped = place.live(None, None, |what| matches!(what, EventKind::Retrying { .. }));
     assert!(matches!(stopped, Driven::Ended(Ending::Stopped, _)), "{stopped:?}");
     assert!(!place.folder.join("release").exists());
     let end = place.drive(None, None);
     assert!(matches!(end, Driven::Ended(Ending::Ended(Outcome::Completed), _)), "{end:?}");
     let left = place.left();
-    let count = |of: fn(&What) -> bool| left.events.iter().filter(|event| of(&event.what)).count();
-    assert_eq!(count(|what| matches!(what, What::Started { rerun: true, .. })), 2);
-    assert_eq!(count(|what| matches!(what, What::Retrying { .. })), 1, "the others waited in vain");
+    let count = |of: fn(&EventKind) -> bool| left.events.iter().filter(|event| of(&event.kind)).count();
+    assert_eq!(count(|what| matches!(what, EventKind::Started { rerun: true, .. })), 2);
+    assert_eq!(count(|what| matches!(what, EventKind::Retrying { .. })), 1, "the others waited in vain");
 }
 
 /// Two of six items are let fail.

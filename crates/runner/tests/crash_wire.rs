@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use threadline_engine::event::{Event, Instance};
+use threadline_engine::event::{Address, Event};
 use threadline_engine::machine::{Outcome, Stage};
 use threadline_engine::replay::Fold;
 use threadline_engine::simulator::{Interrupt, Interruption, Kept, Moment, Simulation, text};
@@ -43,7 +43,7 @@ fn workflows(folder: &str) -> Vec<PathBuf> {
 fn encode(journal: &[Event]) -> String {
     let mut lines = String::new();
     for event in journal {
-        let (kind, payload) = wire::encode(&event.what);
+        let (kind, payload) = wire::encode(&event.kind);
         let payload = data::json::read_value(&payload, &Limits::DEFAULT).unwrap();
         let line = Value::list(vec![
             Value::from(i64::try_from(event.seq).unwrap()),
@@ -65,8 +65,8 @@ fn decode(lines: &str) -> Vec<Event> {
         Event {
             seq: u64::try_from(seq.as_i64().unwrap()).unwrap(),
             time: time.as_i64().unwrap(),
-            at: Instance(at.as_str().unwrap().into()),
-            what: wire::decode(kind.as_str().unwrap(), &payload.to_json(JsonStyle::Compact)).unwrap(),
+            at: Address(at.as_str().unwrap().into()),
+            kind: wire::decode(kind.as_str().unwrap(), &payload.to_json(JsonStyle::Compact)).unwrap(),
         }
     };
     lines.lines().map(event).collect()

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use threadline_engine::event::{Computed, Datum, Event, Form, Instance, Millis, What};
+use threadline_engine::event::{Address, Computed, Datum, Event, EventKind, Form, Millis};
 use threadline_engine::world::Answer;
 use threadline_lang::Value;
 use threadline_lang::value::JsonStyle;
@@ -76,13 +76,13 @@ impl<'s> Journal<'s> {
     pub fn append(
         &self,
         time: Millis,
-        happened: Vec<(Instance, What)>,
+        happened: Vec<(Address, EventKind)>,
         sync: Sync,
     ) -> Result<(Vec<Event>, Ticket), StoreError> {
         let drafts = happened.iter().map(|(at, what)| draft(time, at, what)).collect();
         let ticket = self.lease.append(drafts, sync)?;
         let numbered = (ticket.first()..).zip(happened);
-        let events = numbered.map(|(seq, (at, what))| Event { seq, time, at, what }).collect();
+        let events = numbered.map(|(seq, (at, what))| Event { seq, time, at, kind: what }).collect();
         Ok((events, ticket))
     }
 
@@ -189,13 +189,13 @@ impl Reader {
     }
 }
 
-fn draft(time: Millis, at: &Instance, what: &What) -> Draft {
+fn draft(time: Millis, at: &Address, what: &EventKind) -> Draft {
     let (kind, payload) = wire::encode(what);
     let draft = Draft::new(kind, time.to_string()).at(at.0.as_str()).with(payload);
     match what {
-        What::RunStarted(_) | What::Resumed { .. } => draft.status("running"),
-        What::Paused { .. } => draft.status("paused"),
-        What::RunEnded { outcome, .. } => draft.status(outcome.name()),
+        EventKind::RunStarted(_) | EventKind::Resumed { .. } => draft.status("running"),
+        EventKind::Paused { .. } => draft.status("paused"),
+        EventKind::RunEnded { outcome, .. } => draft.status(outcome.name()),
         _ => draft,
     }
 }
@@ -206,5 +206,5 @@ fn event(record: &Record) -> Result<Event, JournalError> {
         .parse()
         .map_err(|_| WireError { kind: record.kind.clone(), why: "its time is not a number".to_owned() })?;
     let what = wire::decode(&record.kind, &record.payload)?;
-    Ok(Event { seq: record.seq, time, at: Instance(record.place.as_str().into()), what })
+    Ok(Event { seq: record.seq, time, at: Address(record.place.as_str().into()), kind: what })
 }

@@ -11,8 +11,8 @@ use ecow::EcoString;
 use threadline_engine::Hash;
 use threadline_engine::evaluate::RetryPlan;
 use threadline_engine::event::{
-    Bounds, Caller, Computed, Datum, Form, Instance, ItemEnded, Judged, Listed, LoopEnd, LoopReason, Output,
-    Rules, RunStarted, Status, What,
+    Address, Bounds, Caller, Computed, Datum, EventKind, Form, ItemEnded, Judged, Listed, LoopEnd,
+    LoopReason, Output, Rules, RunStarted, Status,
 };
 use threadline_engine::machine::Outcome;
 use threadline_flow::model::Backoff;
@@ -61,13 +61,13 @@ pub const KINDS: [(&str, &str); 17] = [
 ];
 
 /// The kind and the payload of what happened.
-pub fn encode(what: &What) -> (&'static str, String) {
+pub fn encode(what: &EventKind) -> (&'static str, String) {
     let (kind, entries) = match what {
-        What::RunStarted(started) => ("run_started", run_started(started)),
-        What::Decided { as_of, computed } => {
+        EventKind::RunStarted(started) => ("run_started", run_started(started)),
+        EventKind::Decided { as_of, computed } => {
             ("decided", vec![("as_of", int(*as_of)), ("computed", all_computed(computed))])
         }
-        What::Skipped { as_of, computed, output } => (
+        EventKind::Skipped { as_of, computed, output } => (
             "skipped",
             vec![
                 ("as_of", int(*as_of)),
@@ -75,7 +75,7 @@ pub fn encode(what: &What) -> (&'static str, String) {
                 ("output", output_value(output)),
             ],
         ),
-        What::Expanded { as_of, computed, items, count, parallel, rules } => {
+        EventKind::Expanded { as_of, computed, items, count, parallel, rules } => {
             let mut entries = vec![
                 ("as_of", int(*as_of)),
                 ("computed", all_computed(computed)),
@@ -91,12 +91,12 @@ pub fn encode(what: &What) -> (&'static str, String) {
             }
             ("expanded", entries)
         }
-        What::ItemRetrying { error, until } => {
+        EventKind::ItemRetrying { error, until } => {
             ("item_retrying", vec![("error", text(error)), ("until", Value::from(*until))])
         }
-        What::ItemBegun { attempt } => ("item_begun", vec![("attempt", int(u64::from(*attempt)))]),
-        What::ItemEnded(ended) => ("item_ended", item_ended(ended)),
-        What::Started { as_of, attempt, rerun, computed, fields } => (
+        EventKind::ItemBegun { attempt } => ("item_begun", vec![("attempt", int(u64::from(*attempt)))]),
+        EventKind::ItemEnded(ended) => ("item_ended", item_ended(ended)),
+        EventKind::Started { as_of, attempt, rerun, computed, fields } => (
             "started",
             vec![
                 ("as_of", int(*as_of)),
@@ -106,14 +106,14 @@ pub fn encode(what: &What) -> (&'static str, String) {
                 ("fields", hash(fields)),
             ],
         ),
-        What::Defined { name, value, computed } => (
+        EventKind::Defined { name, value, computed } => (
             "defined",
             vec![("name", text(name)), ("value", datum(value)), ("computed", all_computed(computed))],
         ),
-        What::Retrying { output, until } => {
+        EventKind::Retrying { output, until } => {
             ("retrying", vec![("output", output_value(output)), ("until", Value::from(*until))])
         }
-        What::Unresolved { as_of, computed, output } => (
+        EventKind::Unresolved { as_of, computed, output } => (
             "unresolved",
             vec![
                 ("as_of", int(*as_of)),
@@ -121,20 +121,20 @@ pub fn encode(what: &What) -> (&'static str, String) {
                 ("output", output_value(output)),
             ],
         ),
-        What::Finished { output, results } => {
+        EventKind::Finished { output, results } => {
             let mut entries = vec![("output", output_value(output))];
             entries.extend(results.as_ref().map(|results| ("results", datum(results))));
             ("finished", entries)
         }
-        What::Paused { reason } => ("paused", vec![("reason", text(reason))]),
-        What::Resumed { failed } => {
+        EventKind::Paused { reason } => ("paused", vec![("reason", text(reason))]),
+        EventKind::Resumed { failed } => {
             ("resumed", if *failed { vec![("failed", true.into())] } else { Vec::new() })
         }
-        What::Bounded { computed, bounds } => {
+        EventKind::Bounded { computed, bounds } => {
             ("bounded", vec![("computed", all_computed(computed)), ("bounds", bounds_value(bounds))])
         }
-        What::Judged(judged) => ("judged", judged_entries(judged)),
-        What::RunEnded { outcome, exports, ended } => {
+        EventKind::Judged(judged) => ("judged", judged_entries(judged)),
+        EventKind::RunEnded { outcome, exports, ended } => {
             let mut entries = vec![("outcome", text(outcome.name())), ("exports", datum(exports))];
             if let Some(LoopEnd { reason, state, limit }) = ended {
                 entries.extend([("reason", text(reason.name())), ("state", text(state))]);
@@ -147,7 +147,7 @@ pub fn encode(what: &What) -> (&'static str, String) {
 }
 
 /// What a stored event says.
-pub fn decode(kind: &str, payload: &str) -> Result<What, WireError> {
+pub fn decode(kind: &str, payload: &str) -> Result<EventKind, WireError> {
     let failed = |why: String| WireError { kind: kind.to_owned(), why };
     let value =
         data::json::read_value(payload, &Limits::DEFAULT).map_err(|error| failed(error.to_string()))?;
@@ -494,9 +494,9 @@ impl<'v> Reader<'v> {
     }
 }
 
-fn read(kind: &str, reader: &mut Reader<'_>) -> Read<What> {
+fn read(kind: &str, reader: &mut Reader<'_>) -> Read<EventKind> {
     Ok(match kind {
-        "run_started" => What::RunStarted(RunStarted {
+        "run_started" => EventKind::RunStarted(RunStarted {
             run: reader.text("run")?.into(),
             workflow: reader.text("workflow")?.into(),
             file: reader.text("file")?.into(),
@@ -520,13 +520,13 @@ fn read(kind: &str, reader: &mut Reader<'_>) -> Read<What> {
             },
             caller: reader.optional("caller").map(read_caller).transpose()?,
         }),
-        "decided" => What::Decided { as_of: reader.count("as_of")?, computed: reader.computed()? },
-        "skipped" => What::Skipped {
+        "decided" => EventKind::Decided { as_of: reader.count("as_of")?, computed: reader.computed()? },
+        "skipped" => EventKind::Skipped {
             as_of: reader.count("as_of")?,
             computed: reader.computed()?,
             output: reader.output("output")?,
         },
-        "expanded" => What::Expanded {
+        "expanded" => EventKind::Expanded {
             as_of: reader.count("as_of")?,
             computed: reader.computed()?,
             items: match reader.optional("chunks") {
@@ -538,35 +538,35 @@ fn read(kind: &str, reader: &mut Reader<'_>) -> Read<What> {
             rules: reader.optional("rules").map_or(Ok(Rules::STRICT), read_rules)?,
         },
         "item_retrying" => {
-            What::ItemRetrying { error: reader.text("error")?.into(), until: reader.int("until")? }
+            EventKind::ItemRetrying { error: reader.text("error")?.into(), until: reader.int("until")? }
         }
-        "item_begun" => What::ItemBegun { attempt: reader.attempt("attempt")? },
-        "item_ended" => What::ItemEnded(read_item_ended(reader)?),
-        "started" => What::Started {
+        "item_begun" => EventKind::ItemBegun { attempt: reader.attempt("attempt")? },
+        "item_ended" => EventKind::ItemEnded(read_item_ended(reader)?),
+        "started" => EventKind::Started {
             as_of: reader.count("as_of")?,
             attempt: reader.attempt("attempt")?,
             rerun: reader.bool("rerun")?,
             computed: reader.computed()?,
             fields: reader.hash("fields")?,
         },
-        "defined" => What::Defined {
+        "defined" => EventKind::Defined {
             name: reader.text("name")?.into(),
             value: read_datum(reader.value("value")?)?,
             computed: reader.computed()?,
         },
-        "retrying" => What::Retrying { output: reader.output("output")?, until: reader.int("until")? },
-        "unresolved" => What::Unresolved {
+        "retrying" => EventKind::Retrying { output: reader.output("output")?, until: reader.int("until")? },
+        "unresolved" => EventKind::Unresolved {
             as_of: reader.count("as_of")?,
             computed: reader.computed()?,
             output: reader.output("output")?,
         },
-        "finished" => What::Finished {
+        "finished" => EventKind::Finished {
             output: reader.output("output")?,
             results: reader.optional("results").map(read_datum).transpose()?,
         },
-        "paused" => What::Paused { reason: reader.text("reason")?.into() },
-        "resumed" => What::Resumed { failed: reader.optional("failed").is_some() },
-        "run_ended" => What::RunEnded {
+        "paused" => EventKind::Paused { reason: reader.text("reason")?.into() },
+        "resumed" => EventKind::Resumed { failed: reader.optional("failed").is_some() },
+        "run_ended" => EventKind::RunEnded {
             outcome: {
                 let name = reader.text("outcome")?;
                 let known = Outcome::ALL.into_iter().find(|outcome| outcome.name() == name);
@@ -576,9 +576,9 @@ fn read(kind: &str, reader: &mut Reader<'_>) -> Read<What> {
             ended: read_loop_end(reader)?,
         },
         "bounded" => {
-            What::Bounded { computed: reader.computed()?, bounds: read_bounds(reader.value("bounds")?)? }
+            EventKind::Bounded { computed: reader.computed()?, bounds: read_bounds(reader.value("bounds")?)? }
         }
-        "judged" => What::Judged(Box::new(read_judged(reader)?)),
+        "judged" => EventKind::Judged(Box::new(read_judged(reader)?)),
         _ => return Err("this program does not know the kind".to_owned()),
     })
 }
@@ -594,7 +594,7 @@ fn read_caller(value: &Value) -> Read<Caller> {
     let mut reader = Reader::new(value)?;
     let caller = Caller {
         run: reader.text("run")?.into(),
-        at: Instance(reader.text("at")?.into()),
+        at: Address(reader.text("at")?.into()),
         attempt: u32::try_from(reader.count("attempt")?).map_err(|_| "`attempt` is too large")?,
     };
     reader.finish()?;

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what cannot be read fails the test")]
 
 use threadline_engine::Hash;
-use threadline_engine::event::{Caller, Datum, Instance, RunStarted, What};
+use threadline_engine::event::{Address, Caller, Datum, EventKind, RunStarted};
 use threadline_lang::Value;
 use threadline_store::wire;
 
@@ -29,7 +29,7 @@ fn started() -> RunStarted {
 
 fn read(kind: &str, payload: &str) -> RunStarted {
     match wire::decode(kind, payload).unwrap() {
-        What::RunStarted(started) => started,
+        EventKind::RunStarted(started) => started,
         what => panic!("{what:?}"),
     }
 }
@@ -37,9 +37,9 @@ fn read(kind: &str, payload: &str) -> RunStarted {
 #[test]
 fn a_run_that_calls_and_was_called_is_read_as_it_was_written() {
     let files = vec![("a.yaml".into(), Hash::of(b"a")), ("b/c.yaml".into(), Hash::of(b"c"))];
-    let caller = Caller { run: "abcdefgh".into(), at: Instance("3[17]/1".into()), attempt: 2 };
+    let caller = Caller { run: "abcdefgh".into(), at: Address("3[17]/1".into()), attempt: 2 };
     let written = RunStarted { files: files.clone(), caller: Some(caller.clone()), ..started() };
-    let (kind, payload) = wire::encode(&What::RunStarted(written));
+    let (kind, payload) = wire::encode(&EventKind::RunStarted(written));
     let again = read(kind, &payload);
     assert_eq!(again.files, files);
     assert_eq!(again.caller, Some(caller));
@@ -47,7 +47,7 @@ fn a_run_that_calls_and_was_called_is_read_as_it_was_written() {
 
 #[test]
 fn a_run_of_an_earlier_version_called_nothing() {
-    let (kind, payload) = wire::encode(&What::RunStarted(started()));
+    let (kind, payload) = wire::encode(&EventKind::RunStarted(started()));
     assert!(!payload.contains("files") && !payload.contains("caller"), "{payload}");
     let again = read(kind, &payload);
     assert!(again.files.is_empty() && again.caller.is_none());
@@ -55,8 +55,9 @@ fn a_run_of_an_earlier_version_called_nothing() {
 
 #[test]
 fn what_a_caller_does_not_have_is_refused() {
-    let caller = Caller { run: "abcdefgh".into(), at: Instance("1".into()), attempt: 1 };
-    let (kind, payload) = wire::encode(&What::RunStarted(RunStarted { caller: Some(caller), ..started() }));
+    let caller = Caller { run: "abcdefgh".into(), at: Address("1".into()), attempt: 1 };
+    let (kind, payload) =
+        wire::encode(&EventKind::RunStarted(RunStarted { caller: Some(caller), ..started() }));
     let more = payload.replace("\"attempt\":1", "\"attempt\":1,\"mood\":1");
     assert!(wire::decode(kind, &more).is_err());
 }

@@ -100,7 +100,7 @@ impl<'r> History<'r> {
 
     /// An event that this program would not have written.
     fn misfit(&self, event: &Event, why: &str) -> Failure {
-        let Event { seq, at, what, .. } = event;
+        let Event { seq, at, kind: what, .. } = event;
         let kind = wire::encode(what).0;
         let of = if at.0.is_empty() { String::new() } else { format!(" of `{at}`") };
         let message = format!("event {seq} of run `{}`, `{kind}`{of}, does not fit: {why}", self.info.id);

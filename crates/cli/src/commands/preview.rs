@@ -65,7 +65,7 @@ pub(crate) fn preview(call: &Preview) -> Result<(), Failure> {
     let mut look = |number: StepNumber, what: Looked| {
         let step = &plan.steps[number as usize];
         let scope = items::with_first(&plan, number, &lists, step_scope(&plan, number, &run));
-        let cwd = step.step.cwd.as_ref().and_then(|cwd| Some(cwd.of.as_plain()?.into_owned()));
+        let cwd = step.step.cwd.as_ref().and_then(|cwd| Some(cwd.value.as_plain()?.into_owned()));
         world.0.folder.enter(cwd.map_or_else(|| here.to_owned(), |cwd| here.join(cwd)));
         let session =
             Session::new(&mut world).limits(&plan.workflow.syntax.limits).undefined(Undefined::Keep);
@@ -204,9 +204,9 @@ impl<'p> Looking<'p, '_> {
         }
         self.action();
         if let Some(expect) = &step.expect {
-            for dynamic in expect.of.dynamics().iter().filter(|dynamic| !dynamic.is_late(Kind::Step)) {
+            for dynamic in expect.value.dynamics().iter().filter(|dynamic| !dynamic.is_late(Kind::Step)) {
                 if let Dynamic::Value(field) = dynamic {
-                    self.document_at(&field.of, &field.origin);
+                    self.document_at(&field.value, &field.origin);
                 }
             }
         }
@@ -236,14 +236,14 @@ impl<'p> Looking<'p, '_> {
             Action::Shell { text, .. } => self.shell(text),
             Action::Argv(words) => self.argv(words),
             Action::Agent { agent, message } => {
-                let known = plan.workflow.agents.iter().find(|known| known.name == agent.of);
+                let known = plan.workflow.agents.iter().find(|known| known.name == agent.value);
                 for word in known.iter().flat_map(|agent| &agent.command) {
                     self.template(word);
                 }
                 self.template(message);
             }
             Action::Http(http) => {
-                let Field { of, origin } = &http.url;
+                let Field { value: of, origin } = &http.url;
                 let url = url_text(of, origin, self.scope, &mut self.session);
                 let (shown, problem) = match url {
                     Ok(url) => (Shown::Text(format!("{} {url}", http.method)), None),
@@ -261,7 +261,7 @@ impl<'p> Looking<'p, '_> {
                 http.query.iter().chain(&http.body).for_each(|field| self.document(field));
             }
             Action::Tool(call) => {
-                let name = Shown::Text(call.name.of.to_string());
+                let name = Shown::Text(call.name.value.to_string());
                 self.add(&call.name.origin, name, Vec::new());
                 call.params.iter().for_each(|field| self.document(field));
             }
@@ -275,7 +275,7 @@ impl<'p> Looking<'p, '_> {
             Action::WriteFile(file) => {
                 self.template(&file.path);
                 self.session.set_origin(Some(file.content.origin.clone()));
-                let content = file.content.of.resolve(self.scope, &mut self.session);
+                let content = file.content.value.resolve(self.scope, &mut self.session);
                 let content = content.map(|value| Shown::Text(file_text(&value, file.format)));
                 self.resolved(&file.content.origin, content);
             }
@@ -298,19 +298,19 @@ impl<'p> Looking<'p, '_> {
 
     fn condition(&mut self, field: &Field<Arc<Expression>>) {
         self.session.set_origin(Some(field.origin.clone()));
-        let explanation = field.of.explain(self.scope, &mut self.session);
+        let explanation = field.value.explain(self.scope, &mut self.session);
         self.add(&field.origin, Shown::Condition(explanation), Vec::new());
     }
 
     fn template(&mut self, field: &Field<Template>) {
         let mut text = String::new();
         self.session.set_origin(Some(field.origin.clone()));
-        let result = field.of.text(self.scope, &mut self.session, &mut text);
+        let result = field.value.text(self.scope, &mut self.session, &mut text);
         self.resolved(&field.origin, result.map(|()| Shown::Text(text)).map_err(|error| vec![error]));
     }
 
     fn document(&mut self, field: &Field<Document>) {
-        self.document_at(&field.of, &field.origin);
+        self.document_at(&field.value, &field.origin);
     }
 
     fn document_at(&mut self, document: &Document, origin: &Origin) {
@@ -335,7 +335,7 @@ impl<'p> Looking<'p, '_> {
 
     fn shell(&mut self, text: &Field<EcoString>) {
         let Some(script) = &self.step.script else {
-            return self.add(&text.origin, Shown::Text(text.of.to_string()), Vec::new());
+            return self.add(&text.origin, Shown::Text(text.value.to_string()), Vec::new());
         };
         self.session.set_origin(Some(text.origin.clone()));
         let foreseen = script.foresee(self.scope, &mut self.session);
@@ -364,7 +364,7 @@ impl<'p> Looking<'p, '_> {
         let texts: Vec<Value> = match &bound {
             Ok(arguments) => arguments.iter().map(|argument| argument.value.as_str().into()).collect(),
             // As written, where something is not known.
-            Err(_) => words.iter().map(|word| word.of.source().into()).collect(),
+            Err(_) => words.iter().map(|word| word.value.source().into()).collect(),
         };
         let refused = |(_, error): (usize, BindError)| match error {
             BindError::Refused(problem) => Some(problem.message),
@@ -461,7 +461,7 @@ fn when_known(plan: &Plan, number: StepNumber, name: &str) -> Option<String> {
             let makers: Vec<String> = visible_steps(plan, number)
                 .filter(|step| {
                     let named = |field: &Option<Field<EcoString>>| {
-                        field.as_ref().is_some_and(|field| field.of == name)
+                        field.as_ref().is_some_and(|field| field.value == name)
                     };
                     named(&step.step.id) || named(&step.step.capture)
                 })
@@ -549,8 +549,8 @@ fn step_scope(plan: &Plan, number: StepNumber, run: &Scope) -> Scope {
     let mut names: Vec<EcoString> = Vec::new();
     let mut captured: Vec<EcoString> = Vec::new();
     for step in visible_steps(plan, number) {
-        let id = step.step.id.as_ref().map(|id| id.of.clone());
-        let capture = step.step.capture.as_ref().map(|capture| capture.of.clone());
+        let id = step.step.id.as_ref().map(|id| id.value.clone());
+        let capture = step.step.capture.as_ref().map(|capture| capture.value.clone());
         names.extend(id.into_iter().chain(capture.clone()));
         captured.extend(capture);
     }

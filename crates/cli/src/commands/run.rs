@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use ecow::EcoString;
 use threadline_engine::Hash;
-use threadline_engine::event::{LoopReason, RunStarted, What};
+use threadline_engine::event::{EventKind, LoopReason, RunStarted};
 use threadline_engine::machine::{Outcome, Stage};
 use threadline_engine::view::RunNames;
 use threadline_flow::model::{Import, Input, InputError, OnCrash, Shape, Workflow};
@@ -95,7 +95,7 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
         files,
         caller: None,
     };
-    let started = What::RunStarted(started);
+    let started = EventKind::RunStarted(started);
     let progress = Progress::default();
     let journal = Journal::new(&store, lease);
     let (driven, failed) =
@@ -377,7 +377,7 @@ fn ended(
             failure.show();
             Err(Failure::Shown(4))
         }
-        Err(DriveError::Misfit(misfit)) => {
+        Err(DriveError::InvalidEvent(misfit)) => {
             Err(cannot_start(&format!("event {} of run `{id}` does not fit: {}", misfit.seq, misfit.why)))
         }
     }

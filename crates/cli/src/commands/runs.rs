@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use anstyle::{AnsiColor, Style};
 use ecow::EcoString;
-use threadline_engine::event::{LoopEnd, What};
+use threadline_engine::event::{EventKind, LoopEnd};
 use threadline_engine::machine::Outcome;
 use threadline_lang::Value;
 use threadline_lang::value::JsonStyle;
@@ -88,8 +88,8 @@ fn all(reader: &Reader, called: bool) -> Result<Vec<Listed>, Failure> {
         // An event that cannot be read is a matter of whoever opens the run.
         let last =
             matches!(status, "completed" | "failed" | "stopped").then(|| reader.event(&run.id, run.events));
-        let ended = match last.and_then(Result::ok).map(|event| event.what) {
-            Some(What::RunEnded { outcome, ended: Some(end), .. }) => Some((outcome, end)),
+        let ended = match last.and_then(Result::ok).map(|event| event.kind) {
+            Some(EventKind::RunEnded { outcome, ended: Some(end), .. }) => Some((outcome, end)),
             _ => None,
         };
         Ok(Listed { run, status, ended })

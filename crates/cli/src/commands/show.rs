@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anstyle::Style;
-use threadline_engine::event::{Datum, Instance, Output, Status};
+use threadline_engine::event::{Address, Datum, Output, Status};
 use threadline_engine::replay::output_of;
 use threadline_flow::load;
 use threadline_flow::problem::Problem;
@@ -87,7 +87,7 @@ fn expanded(path: &Path, json: bool) -> Result<(), Failure> {
 /// What the executions of one step left.
 #[derive(Default)]
 struct Left {
-    last: BTreeMap<Instance, Status>,
+    last: BTreeMap<Address, Status>,
     shown: String,
     kind: String,
     /// The run that it called.
@@ -95,7 +95,7 @@ struct Left {
 }
 
 impl Left {
-    fn add(&mut self, at: &Instance, output: &Output) {
+    fn add(&mut self, at: &Address, output: &Output) {
         self.last.insert(at.clone(), output.status);
         let meta = |name: &str| output.meta.get(name).map(ToString::to_string);
         self.kind = meta("node_type").unwrap_or_default();

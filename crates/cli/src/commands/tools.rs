@@ -153,13 +153,13 @@ fn unfit(plan: &Plan, found: &[Found<'_>]) -> Vec<Problem> {
         };
         let nothing = object([]);
         let params = match &call.params {
-            Some(params) => params.of.as_fixed(),
+            Some(params) => params.value.as_fixed(),
             None => Some(&nothing),
         };
         let (Some(params), Ok(schema)) = (params, Schema::compile(&tool.parameters)) else { continue };
         for problem in schema.problems(params) {
             let origin = call.params.as_ref().map_or(&call.name.origin, |params| &params.origin);
-            let message = format!("`params` are not what `{}` takes: {problem}", call.name.of);
+            let message = format!("`params` are not what `{}` takes: {problem}", call.name.value);
             let span = threadline_lang::diag::Span {
                 end: origin.span.end.min(origin.span.start + 1),
                 ..origin.span

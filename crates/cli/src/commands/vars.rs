@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 
 use anstyle::Style;
 use ecow::EcoString;
-use threadline_engine::event::{Instance, What};
+use threadline_engine::event::{Address, EventKind};
 use threadline_engine::replay::{Change, Maker, NameSort};
 use threadline_lang::diag::{excerpt, nearest};
 use threadline_lang::value::JsonStyle;
@@ -35,7 +35,7 @@ struct Setting {
     name: String,
     sort: NameSort,
     /// By whom; empty for the run.
-    at: Instance,
+    at: Address,
     /// The event; none for what the file says.
     seq: Option<u64>,
     time: Option<i64>,
@@ -112,7 +112,7 @@ fn settings(history: &History<'_>) -> Result<Vec<Setting>, Failure> {
     let mut settings = Vec::new();
     let mut began = 0;
     let fold = history.each(|fold, event| {
-        if let What::RunStarted(_) = event.what {
+        if let EventKind::RunStarted(_) = event.kind {
             began = event.time;
         }
         let iteration = fold.machine.iteration();
@@ -133,7 +133,7 @@ fn settings(history: &History<'_>) -> Result<Vec<Setting>, Failure> {
     let inputs = inputs.map(|(name, value)| Setting {
         name: format!("inputs.{}", name.as_str()),
         sort: NameSort::Input,
-        at: Instance::default(),
+        at: Address::default(),
         seq: Some(1),
         time: Some(began),
         before: None,
@@ -150,11 +150,11 @@ fn settings(history: &History<'_>) -> Result<Vec<Setting>, Failure> {
 /// Entries of `context` without a reference: nothing of them is evaluated, so no event speaks of them.
 fn literals(history: &History<'_>, settings: &[Setting]) -> Vec<Setting> {
     let entries = history.plan.workflow.context.iter().flat_map(|context| &context.entries);
-    let fixed = entries.filter_map(|entry| Some((&entry.name, entry.written.of.as_fixed()?)));
+    let fixed = entries.filter_map(|entry| Some((&entry.name, entry.written.value.as_fixed()?)));
     let literal = |(name, value): (&EcoString, &Value)| Setting {
         name: format!("context.{name}"),
         sort: NameSort::Context,
-        at: Instance::default(),
+        at: Address::default(),
         seq: None,
         time: None,
         before: None,
@@ -168,8 +168,8 @@ fn literals(history: &History<'_>, settings: &[Setting]) -> Vec<Setting> {
 
 fn of_change(history: &History<'_>, change: &Change) -> Result<Setting, Failure> {
     let value = |seq: u64| -> Result<Value, Failure> {
-        match history.event(seq)?.what {
-            What::Defined { value, .. } => history.load(&value),
+        match history.event(seq)?.kind {
+            EventKind::Defined { value, .. } => history.load(&value),
             _ => Ok(history.output(seq)?.value.clone()),
         }
     };
@@ -260,7 +260,7 @@ fn setting_json(history: &History<'_>, setting: &Setting, readers: &Readers) -> 
     };
     let read_by = readers.get(&setting.maker).into_iter().flatten();
     let read_by = read_by.map(|reader| reader_json(history, reader));
-    let by_step = setting.at != Instance::default();
+    let by_step = setting.at != Address::default();
     let kind: Type = setting.value.kind();
     let iteration = setting.iteration.map(|(iteration, lapsed)| {
         [("iteration".into(), number(iteration)), ("lapsed".into(), lapsed.into())]

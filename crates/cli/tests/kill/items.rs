@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use threadline_engine::event::{Event, ItemEnded, Status, What};
+use threadline_engine::event::{Event, EventKind, ItemEnded, Status};
 use threadline_engine::simulator::chance::Random;
 use threadline_store::{FOLDER, Journal, NewRun, RunId, Store, Sync, wire};
 
@@ -64,7 +64,7 @@ fn end_of(index: u64) -> (Status, u32) {
 fn ended(left: &Left) -> BTreeMap<u64, (Status, u32)> {
     let mut over = BTreeMap::new();
     for event in &left.events {
-        if let What::ItemEnded(ItemEnded { status, attempts, .. }) = &event.what {
+        if let EventKind::ItemEnded(ItemEnded { status, attempts, .. }) = &event.kind {
             let before = over.insert(index_of(event), (*status, *attempts));
             assert_eq!(before, None, "`{}` is over twice", event.at);
         }
@@ -93,7 +93,7 @@ fn kills_of_a_map_of_many_items() {
     let mut histogram: BTreeMap<&'static str, u64> = BTreeMap::new();
     let (mut kills, mut lives) = (0, 0);
     let mut before = place.left();
-    while before.events.last().map(|event| wire::encode(&event.what).0) != Some("run_ended") {
+    while before.events.last().map(|event| wire::encode(&event.kind).0) != Some("run_ended") {
         let begun = !before.events.is_empty();
         if !begun && before.run.is_some() {
             place.never_began();
@@ -125,7 +125,7 @@ fn kills_of_a_map_of_many_items() {
         before = left;
         if killed {
             kills += 1;
-            let last = before.events.last().map_or("nothing", |event| wire::encode(&event.what).0);
+            let last = before.events.last().map_or("nothing", |event| wire::encode(&event.kind).0);
             *histogram.entry(last).or_default() += 1;
         }
     }
@@ -161,15 +161,15 @@ fn all_is_there(place: &Place, kills: u64) {
     let mut once = BTreeSet::new();
     for event in &left.events {
         let at = event.at.0.as_str();
-        match &event.what {
-            What::ItemBegun { attempt } => {
+        match &event.kind {
+            EventKind::ItemBegun { attempt } => {
                 begun.insert(at, *attempt);
             }
-            What::Started { rerun: false, .. } if at.starts_with("map[") => {
+            EventKind::Started { rerun: false, .. } if at.starts_with("map[") => {
                 let attempt = at.split('/').next().and_then(|item| begun.get(item)).copied().unwrap_or(1);
                 assert!(once.insert((at, attempt)), "attempt {attempt} of `{at}` began twice");
             }
-            What::Finished { output, .. } if at.starts_with("reduce/") => {
+            EventKind::Finished { output, .. } if at.starts_with("reduce/") => {
                 assert!(once.insert((at, 0)), "`{at}` is done twice");
                 let counts = format!("{:?}", output.value);
                 assert!(at != "reduce/3" || counts.contains("2000 1980 20 0"), "{counts}");
@@ -211,9 +211,10 @@ fn a_journal_without_ends_of_items_is_refused() {
     let place = Place::new("older", workflow);
     assert!(place.output(&["run", "workflow.yaml"]).status.success());
     let events = place.left().events;
-    let older = events.iter().filter(|event| !matches!(event.what, What::ItemEnded(_)));
-    let older: Vec<_> = older.map(|event| (event.at.clone(), event.what.clone())).collect();
-    let each_over = older.iter().position(|(at, what)| at.0 == "1" && matches!(what, What::Finished { .. }));
+    let older = events.iter().filter(|event| !matches!(event.kind, EventKind::ItemEnded(_)));
+    let older: Vec<_> = older.map(|event| (event.at.clone(), event.kind.clone())).collect();
+    let each_over =
+        older.iter().position(|(at, what)| at.0 == "1" && matches!(what, EventKind::Finished { .. }));
     for (name, count) in [("whole", older.len()), ("killed", each_over.unwrap() + 1)] {
         let folder = place.file(FOLDER);
         std::fs::remove_dir_all(&folder).unwrap();

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use threadline_engine::event::{Datum, What};
+use threadline_engine::event::{Datum, EventKind};
 use threadline_engine::simulator::chance::Random;
 use threadline_store::wire;
 
@@ -164,8 +164,8 @@ fn the_time_of_a_loop_goes_on() {
     assert!(place.output(&["resume", "last"]).status.success());
     let second = again.elapsed();
     let left = place.left();
-    let elapsed = left.events.iter().find_map(|event| match &event.what {
-        What::Finished { output, .. } if event.at.0 == "two#1" => match &output.value {
+    let elapsed = left.events.iter().find_map(|event| match &event.kind {
+        EventKind::Finished { output, .. } if event.at.0 == "two#1" => match &output.value {
             Datum::Here(value) => value.as_str()?.parse().ok().map(Duration::from_millis),
             Datum::Stored { .. } => None,
         },
@@ -196,7 +196,7 @@ fn a_pause_survives_a_kill() {
     assert_eq!(left.effects_of("1"), 2);
     let time = |kind: &str, at: &str| {
         let event = |event: &&threadline_engine::event::Event| {
-            event.at.0 == at && wire::encode(&event.what).0 == kind
+            event.at.0 == at && wire::encode(&event.kind).0 == kind
         };
         left.events.iter().find(event).map(|event| event.time).unwrap()
     };

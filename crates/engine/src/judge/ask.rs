@@ -39,10 +39,9 @@ impl Judged<'_> {
             Some(value) => Some(model::confidence("min_confidence", &value).map_err(Verdict::error)?),
             None => None,
         };
-        let reads_result = judge
-            .prompt
-            .as_ref()
-            .is_some_and(|prompt| prompt.of.references().iter().any(|reference| reference.root == "result"));
+        let reads_result = judge.prompt.as_ref().is_some_and(|prompt| {
+            prompt.value.references().iter().any(|reference| reference.root == "result")
+        });
         let source = self.evaluate().is_some_and(|evaluate| evaluate.source.is_some());
         // A state that does nothing has nothing to be shown.
         let asks_only = !source && (reads_result || self.result.is_none());
@@ -61,7 +60,7 @@ impl Judged<'_> {
         let resolved =
             evaluate::question(self.plan, self.step, judge, PROMPT, &below, self.scope, session, enter);
         let resolved = resolved.map_err(|errors| self.unresolved(&errors))?;
-        let (agent, verdicts) = (judge.agent.of.clone(), judge.verdicts.clone());
+        let (agent, verdicts) = (judge.agent.value.clone(), judge.verdicts.clone());
         Ok(Question { resolved, agent, verdicts, min_confidence })
     }
 }

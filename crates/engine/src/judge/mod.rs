@@ -167,15 +167,15 @@ impl Judged<'_> {
             Evaluator::Expression(expression) => {
                 session.set_origin(Some(expression.origin.clone()));
                 let value =
-                    expression.of.value(self.scope, session).map_err(|error| not_evaluable(&error))?;
-                Ok(of_value(&value, expression.of.source()))
+                    expression.value.value(self.scope, session).map_err(|error| not_evaluable(&error))?;
+                Ok(of_value(&value, expression.value.source()))
             }
             Evaluator::Numeric { key, compared } => self.by_number(key.as_ref(), compared, session),
             Evaluator::Json { path, compared } => self.by_json(path.as_ref(), compared, session),
             Evaluator::Contains(contains) => self.by_pattern(contains, session),
             Evaluator::Convergence(convergence) => self.by_convergence(convergence, session),
             Evaluator::Classify { verdicts } => self.by_last_line(verdicts, session),
-            Evaluator::Expect(expect) => self.by_expectation(&expect.of, session),
+            Evaluator::Expect(expect) => self.by_expectation(&expect.value, session),
             Evaluator::Agent(_) => Err(Verdict::error("nobody was asked")),
         }
     }
@@ -187,7 +187,7 @@ impl Judged<'_> {
     /// The value of a field; without one the verdict is an error.
     fn value(&self, field: &Field<Document>, session: &mut Session<'_>) -> Result<Value, Verdict> {
         session.set_origin(Some(field.origin.clone()));
-        field.of.resolve(self.scope, session).map_err(|errors| {
+        field.value.resolve(self.scope, session).map_err(|errors| {
             let why: Vec<String> = errors.iter().map(ToString::to_string).collect();
             let key = field.origin.path.rsplit('.').next().unwrap_or_default();
             Verdict::error(eco_format!("`{key}` has no value: {}", why.join("; ")))
@@ -211,7 +211,7 @@ impl Judged<'_> {
     pub fn route(&self, verdict: Verdict, session: &mut Session<'_>) -> Judgement {
         self.route_where(verdict, &mut |_, condition, scope| {
             session.set_origin(Some(condition.origin.clone()));
-            condition.of.condition(scope, session)
+            condition.value.condition(scope, session)
         })
     }
 

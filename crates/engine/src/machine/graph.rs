@@ -293,10 +293,10 @@ fn node_around(plan: &Plan, scope: &str, at: &str) -> Option<StepNumber> {
 fn own_names(plan: &Plan, step: StepNumber, tell: &mut impl FnMut(&EcoString, Named)) {
     let planned = &plan.steps[step as usize].step;
     if let Some(id) = &planned.id {
-        tell(&id.of, Named::Id);
+        tell(&id.value, Named::Id);
     }
     if let Some(capture) = &planned.capture {
-        tell(&capture.of, Named::Capture);
+        tell(&capture.value, Named::Capture);
     }
     let lists = [Part::OnFailure, Part::OnSuccess, Part::Finally].map(|part| plan.part(step, part));
     for list in lists.into_iter().flatten() {

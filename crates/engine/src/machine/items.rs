@@ -9,7 +9,7 @@ use threadline_flow::model::Action;
 use threadline_flow::plan::Part;
 
 use super::{Command, Counts, Live, Machine, Pause, Phase, Scope, Task};
-use crate::event::{Instance, ItemEnded, Millis, Rules, Seq, Status};
+use crate::event::{Address, ItemEnded, Millis, Rules, Seq, Status};
 use crate::view::ItemRef;
 
 /// The items of a list.
@@ -210,7 +210,7 @@ impl Machine {
     pub(super) fn outstanding_item(&self, key: &EcoString) -> Option<Command> {
         let item = self.items.get(key)?;
         let live = self.live.get(&item.owner)?;
-        let task = Task { at: Instance(key.clone()), step: live.step, as_of: item.as_of };
+        let task = Task { at: Address(key.clone()), step: live.step, as_of: item.as_of };
         match item.phase {
             ItemPhase::Running | ItemPhase::Failed { .. } => None,
             ItemPhase::Waiting(pause) => Some(Command::Wait { task, pause }),
@@ -234,7 +234,7 @@ impl Machine {
     pub(super) fn waited_item(&self, key: &EcoString) -> Option<Command> {
         let item = self.items.get(key)?;
         let step = self.live.get(&item.owner)?.step;
-        let task = Task { at: Instance(key.clone()), step, as_of: item.as_of };
+        let task = Task { at: Address(key.clone()), step, as_of: item.as_of };
         let attempt = item.attempt.saturating_add(1);
         matches!(item.phase, ItemPhase::Waiting(_)).then_some(Command::BeginItem { task, attempt })
     }

@@ -19,7 +19,7 @@ use ecow::{EcoString, eco_format};
 use threadline_flow::model::{Action, OnCrash};
 use threadline_flow::plan::{ListNumber, Part, Plan, Read, StepNumber};
 
-use crate::event::{Datum, Event, Instance, LoopEnd, Millis, Output, Rules, Seq, Status, What};
+use crate::event::{Address, Datum, Event, EventKind, LoopEnd, Millis, Output, Rules, Seq, Status};
 use crate::view::{ItemRef, ItemView, Limit, MapView, Said, View};
 use graph::{Nodes, Over};
 pub use items::ItemEnding;
@@ -168,7 +168,7 @@ impl Counts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
     /// Which execution.
-    pub at: Instance,
+    pub at: Address,
     /// Of which step.
     pub step: StepNumber,
     /// The event that made it ready: everything up to there must be on disk before it is acted upon.
@@ -230,7 +230,7 @@ pub enum Stage {
 
 /// What should not happen: an event that does not fit the state. The journal is not of this plan, or damaged.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Misfit {
+pub struct InvalidEvent {
     /// The event.
     pub seq: Seq,
     /// Why it does not fit, in words.
@@ -441,21 +441,21 @@ impl Machine {
     }
 
     /// Takes an event, and says what to do next.
-    pub fn apply(&mut self, event: &Event) -> Result<Vec<Command>, Misfit> {
-        let misfit = |why: &str| Misfit { seq: event.seq, why: why.to_owned() };
+    pub fn apply(&mut self, event: &Event) -> Result<Vec<Command>, InvalidEvent> {
+        let misfit = |why: &str| InvalidEvent { seq: event.seq, why: why.to_owned() };
         if event.seq != self.last + 1 {
             return Err(misfit("it does not follow the event before it"));
         }
-        if matches!(self.stage, Stage::New) != matches!(event.what, What::RunStarted(_)) {
+        if matches!(self.stage, Stage::New) != matches!(event.kind, EventKind::RunStarted(_)) {
             return Err(misfit("a run begins once"));
         }
-        if matches!(self.stage, Stage::Ended(_)) && !matches!(event.what, What::Resumed { .. }) {
+        if matches!(self.stage, Stage::Ended(_)) && !matches!(event.kind, EventKind::Resumed { .. }) {
             return Err(misfit("the run is over"));
         }
         self.last = event.seq;
         let before = std::mem::replace(&mut self.time, event.time);
-        match &event.what {
-            What::RunStarted(_) => {
+        match &event.kind {
+            EventKind::RunStarted(_) => {
                 self.stage = Stage::Going;
                 self.scopes.insert(EcoString::new(), Scope::default());
                 if self.plan.states.is_some() {
@@ -464,30 +464,30 @@ impl Machine {
                     self.open(&EcoString::new(), STEPS, None, EcoString::new(), None);
                 }
             }
-            What::Bounded { bounds, .. } => {
+            EventKind::Bounded { bounds, .. } => {
                 if self.plan.states.is_none() || self.frames.contains_key("") {
                     return Err(misfit("no loop begins here"));
                 }
                 self.begin_walk(*bounds);
             }
-            What::Resumed { failed } => self.resume(*failed, before),
-            What::ItemRetrying { until, .. } => {
+            EventKind::Resumed { failed } => self.resume(*failed, before),
+            EventKind::ItemRetrying { until, .. } => {
                 if !self.item_retrying(&event.at.0, *until) {
                     return Err(misfit("the item is not at its end"));
                 }
             }
-            What::ItemBegun { attempt } => {
+            EventKind::ItemBegun { attempt } => {
                 if !self.item_begun(&event.at.0, *attempt) {
                     return Err(misfit("the item does not wait for this attempt"));
                 }
             }
-            What::ItemEnded(ended) => {
+            EventKind::ItemEnded(ended) => {
                 if !self.item_ended(&event.at.0, ended) {
                     return Err(misfit("the item is not at its end"));
                 }
             }
-            What::Paused { .. } => {}
-            What::RunEnded { outcome, .. } => {
+            EventKind::Paused { .. } => {}
+            EventKind::RunEnded { outcome, .. } => {
                 // A run of which all steps did well fails when what it exports has no value, and a loop of which the
                 // limits have none.
                 match self.end() {
@@ -498,36 +498,36 @@ impl Machine {
                 }
                 self.stage = Stage::Ended(*outcome);
             }
-            What::Defined { name, .. } => {
+            EventKind::Defined { name, .. } => {
                 self.defined.insert(name.clone(), event.seq);
             }
             what => {
                 let live =
                     self.live.get_mut(&event.at.0).ok_or_else(|| misfit("the step is not under way"))?;
                 match what {
-                    What::Decided { .. } if live.phase == Phase::Deciding => self.act(&event.at.0),
-                    What::Skipped { .. } if live.may_skip() => self.skipped(&event.at.0, event.seq),
-                    What::Expanded { count, parallel, rules, .. } if live.phase == Phase::Expanding => {
+                    EventKind::Decided { .. } if live.phase == Phase::Deciding => self.act(&event.at.0),
+                    EventKind::Skipped { .. } if live.may_skip() => self.skipped(&event.at.0, event.seq),
+                    EventKind::Expanded { count, parallel, rules, .. } if live.phase == Phase::Expanding => {
                         self.expanded(&event.at.0, event.seq, *count, *parallel, *rules);
                     }
-                    What::Started { attempt, rerun, .. } if live.may_start(*attempt, *rerun) => {
+                    EventKind::Started { attempt, rerun, .. } if live.may_start(*attempt, *rerun) => {
                         live.phase = Phase::Running;
                         live.attempts = *attempt;
                         live.started = Some(event.seq);
                     }
-                    What::Retrying { until, .. } if live.phase == Phase::Running => {
+                    EventKind::Retrying { until, .. } if live.phase == Phase::Running => {
                         live.phase = Phase::Waiting(Pause { since: event.time, until: *until });
                         // The next attempt must not begin before this is on disk; it sees the same names.
                         live.as_of = event.seq;
                         self.commands.extend(self.outstanding_of(&event.at.0, None));
                     }
-                    What::Finished { output, .. } if live.may_finish() => {
+                    EventKind::Finished { output, .. } if live.may_finish() => {
                         self.finished(&event.at.0, event.seq, output);
                     }
-                    What::Unresolved { output, .. } if live.may_fail_unbegun() => {
+                    EventKind::Unresolved { output, .. } if live.may_fail_unbegun() => {
                         self.finished(&event.at.0, event.seq, output);
                     }
-                    What::Judged(judged) if live.phase == Phase::Judging => {
+                    EventKind::Judged(judged) if live.phase == Phase::Judging => {
                         if !self.judged(&event.at.0, judged) {
                             return Err(misfit("there is no such state"));
                         }
@@ -545,7 +545,7 @@ impl Machine {
     }
 
     /// The pause before an attempt is over: what begins. The state does not change until the attempt has begun.
-    pub fn waited(&self, at: &Instance) -> Option<Command> {
+    pub fn waited(&self, at: &Address) -> Option<Command> {
         if self.stopping {
             return None;
         }
@@ -597,7 +597,7 @@ impl Machine {
     }
 
     /// What is to be done next with one execution.
-    pub fn next_of(&self, at: &Instance) -> Option<Command> {
+    pub fn next_of(&self, at: &Address) -> Option<Command> {
         self.waited(at).or_else(|| self.outstanding_of(&at.0, None))
     }
 
@@ -609,7 +609,7 @@ impl Machine {
     }
 
     /// What a step sees: for each name it reads, the event that made it.
-    pub fn view(&self, at: &Instance) -> View {
+    pub fn view(&self, at: &Address) -> View {
         let Some(live) = self.live.get(&at.0) else { return View::default() };
         let Some(frame) = self.frames.get(&live.frame) else { return View::default() };
         let reads = &self.plan.steps[live.step as usize].reads;
@@ -644,13 +644,17 @@ impl Machine {
                 (Part::Do, Some(index)) => {
                     let allowed = live.items.as_ref().and_then(|items| items.rules.timeout);
                     let item = self.items.get(&eco_format!("{at}[{index}]"));
-                    allowed.zip(item).map(|(allowed, item)| Limit { since: item.began, allowed, of: "item" })
+                    allowed.zip(item).map(|(allowed, item)| Limit {
+                        since: item.began,
+                        allowed,
+                        scope: "item",
+                    })
                 }
                 (Part::Do, None) => match &self.plan.steps[live.step as usize].step.action {
                     Action::Phase(phase) => phase.timeout.map(|allowed| Limit {
                         since: live.began,
                         allowed,
-                        of: phase.kind.key(),
+                        scope: phase.kind.key(),
                     }),
                     _ => None,
                 },
@@ -715,7 +719,7 @@ impl Machine {
                 let (attempt, runner) = (item.attempt, item.runner);
                 let error = item.error.filter(|_| attempt > 1);
                 let has_agent = self.plan.is_map_reduce();
-                return Some(ItemView { of, attempt, runner, has_agent, error });
+                return Some(ItemView { item: of, attempt, runner, has_agent, error });
             }
             name = scope.parent.as_ref();
         }
@@ -728,7 +732,7 @@ impl Machine {
     }
 
     /// The step of an execution that is under way.
-    pub fn step_of(&self, at: &Instance) -> Option<StepNumber> {
+    pub fn step_of(&self, at: &Address) -> Option<StepNumber> {
         self.live.get(&at.0).map(|live| live.step)
     }
 
@@ -860,7 +864,7 @@ impl Machine {
         self.frames.remove(&eco_format!("{at}/"));
         let Some(inner) = self.scopes.remove(at) else { return };
         let Some(outer) = inner.parent.as_ref().and_then(|name| self.scopes.get_mut(name)) else { return };
-        for name in exports.iter().map(|name| &name.of) {
+        for name in exports.iter().map(|name| &name.value) {
             outer.names.outputs.extend(inner.names.outputs.get(name).map(|seq| (name.clone(), *seq)));
             outer.names.captured.extend(inner.names.captured.get(name).map(|seq| (name.clone(), *seq)));
         }
@@ -873,7 +877,7 @@ impl Machine {
         let step = &self.plan.steps[live.step as usize].step;
         // A skipped step can be read by its id; its capture stays as it was.
         if let (Some(id), Some(scope)) = (&step.id, self.scope_of(at)) {
-            let name = id.of.clone();
+            let name = id.value.clone();
             self.scopes.entry(scope).or_default().names.outputs.insert(name, seq);
         }
         self.next(at);
@@ -901,12 +905,12 @@ impl Machine {
             let names = || graph::names_with(&self.plan, &name, at, &scope.names);
             live.before = keeps.then(|| Before { prev, names: names() }.into());
             if let Some(id) = &step.id {
-                scope.names.outputs.insert(id.of.clone(), seq);
+                scope.names.outputs.insert(id.value.clone(), seq);
             }
             if let Some(capture) = &step.capture {
-                let earlier = scope.names.captured.insert(capture.of.clone(), seq);
+                let earlier = scope.names.captured.insert(capture.value.clone(), seq);
                 if let Some(earlier) = earlier.filter(|_| step.state.is_some()) {
-                    scope.names.keep_earlier(&capture.of, earlier);
+                    scope.names.keep_earlier(&capture.value, earlier);
                 }
             }
         }
@@ -1193,7 +1197,7 @@ impl Machine {
 
     fn task(&self, at: &EcoString) -> Option<Task> {
         let live = self.live.get(at)?;
-        Some(Task { at: Instance(at.clone()), step: live.step, as_of: live.as_of })
+        Some(Task { at: Address(at.clone()), step: live.step, as_of: live.as_of })
     }
 
     fn scope_of(&self, at: &EcoString) -> Option<EcoString> {

@@ -352,11 +352,11 @@ impl Machine {
     /// The time by which the loop has to be through.
     pub(super) fn walk_limit(&self) -> Option<Limit> {
         let walk = self.walk()?;
-        walk.bounds.timeout.map(|allowed| Limit { since: walk.spent.since, allowed, of: "loop" })
+        walk.bounds.timeout.map(|allowed| Limit { since: walk.spent.since, allowed, scope: "loop" })
     }
 
     /// What can be read of the state and of the loop.
-    pub(super) fn state_view(&self, at: &crate::event::Instance) -> Option<StateView> {
+    pub(super) fn state_view(&self, at: &crate::event::Address) -> Option<StateView> {
         let position = self.plan.lists[STEPS as usize].position(at.0.split('/').next()?);
         let mut view = self.last_state()?;
         if let Some(position) = position {
@@ -390,7 +390,7 @@ impl Machine {
     pub(super) fn acting(&self, live: &Live, judging: &View) -> Option<View> {
         let step = &self.plan.steps[live.step as usize].step;
         let state = step.state.as_ref().filter(|state| !state.params.is_empty());
-        let name = &step.capture.as_ref().filter(|_| state.is_some())?.of;
+        let name = &step.capture.as_ref().filter(|_| state.is_some())?.value;
         let read = judging.captured.iter().any(|(known, _)| known == name);
         let before = &live.before.as_ref().filter(|_| read)?.names;
         let mut view =

@@ -11,8 +11,8 @@ use threadline_lang::Value;
 
 use super::Execution;
 use super::facts::{Done, Facts, items_around};
-use crate::event::{Datum, Event, Instance, Listed, Output, Seq, Status, What};
-use crate::machine::{Counts, Misfit, Outcome};
+use crate::event::{Address, Datum, Event, EventKind, Listed, Output, Seq, Status};
+use crate::machine::{Counts, InvalidEvent, Outcome};
 use crate::replay::output_of;
 use crate::view::View;
 
@@ -31,8 +31,8 @@ impl fmt::Display for Violation {
     }
 }
 
-impl From<Misfit> for Violation {
-    fn from(misfit: Misfit) -> Self {
+impl From<InvalidEvent> for Violation {
+    fn from(misfit: InvalidEvent) -> Self {
         Self { seq: misfit.seq, what: format!("the machine refuses it: {}", misfit.why) }
     }
 }
@@ -69,17 +69,17 @@ impl Checker {
         let at = &event.at.0;
         let violation = |what| Violation { seq: event.seq, what };
         self.facts.enter(at).map_err(violation)?;
-        match &event.what {
-            What::Decided { as_of, .. }
-            | What::Skipped { as_of, .. }
-            | What::Expanded { as_of, .. }
-            | What::Unresolved { as_of, .. }
-            | What::Started { as_of, .. } => {
+        match &event.kind {
+            EventKind::Decided { as_of, .. }
+            | EventKind::Skipped { as_of, .. }
+            | EventKind::Expanded { as_of, .. }
+            | EventKind::Unresolved { as_of, .. }
+            | EventKind::Started { as_of, .. } => {
                 self.not(*as_of > durable, || format!("`{at}` acts on event {as_of}, which is not on disk"))?;
                 self.in_order(at)?;
                 self.not_done(at)?;
             }
-            What::Finished { .. } => {
+            EventKind::Finished { .. } => {
                 self.in_order(at)?;
                 self.not_done(at)?;
             }
@@ -137,7 +137,7 @@ impl Checker {
     }
 
     /// These executions are under way, or about to be.
-    pub(super) fn under_way<'a>(&self, flight: impl Iterator<Item = &'a Instance>) -> Checked {
+    pub(super) fn under_way<'a>(&self, flight: impl Iterator<Item = &'a Address>) -> Checked {
         let flight: BTreeSet<&str> = flight.map(|at| at.0.as_str()).collect();
         let mut places: BTreeMap<&str, &str> = BTreeMap::new();
         let mut items: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
@@ -196,20 +196,20 @@ impl Checker {
     }
 
     /// How each execution ended, and with which value.
-    pub(super) fn results(&self, journal: &[Event]) -> BTreeMap<Instance, (Status, i64)> {
+    pub(super) fn results(&self, journal: &[Event]) -> BTreeMap<Address, (Status, i64)> {
         let result = |(at, done): (&EcoString, &Done)| {
-            (Instance(at.clone()), (done.status, value_of(journal, done.seq)))
+            (Address(at.clone()), (done.status, value_of(journal, done.seq)))
         };
         self.facts.done.iter().map(result).collect()
     }
 
     /// How each item ended, and with which attempt.
-    pub(super) fn results_of_items(&self) -> BTreeMap<Instance, (Status, u32)> {
+    pub(super) fn results_of_items(&self) -> BTreeMap<Address, (Status, u32)> {
         self.facts.results_of_items()
     }
 
     /// An execution as its fate knows it.
-    pub(super) fn fated(&self, at: &Instance) -> Instance {
+    pub(super) fn fated(&self, at: &Address) -> Address {
         self.facts.fated(at)
     }
 
@@ -219,17 +219,17 @@ impl Checker {
     }
 
     /// An item is at its end, and this one runs it.
-    pub(super) fn runs(&mut self, at: &Instance, runner: u64) -> Checked {
+    pub(super) fn runs(&mut self, at: &Address, runner: u64) -> Checked {
         self.facts.runs(&at.0, runner).or_else(|what| self.not(true, || what))
     }
 
     /// The items of a list are counted.
-    pub(super) fn counted(&self, at: &Instance, counts: Counts) -> Checked {
+    pub(super) fn counted(&self, at: &Address, counts: Counts) -> Checked {
         self.facts.counted(&at.0, counts).or_else(|what| self.not(true, || what))
     }
 
     /// A step reads what is known, as it is now: nothing of another item, and nothing that was done again since.
-    pub(super) fn reads(&mut self, at: &Instance, view: &View, journal: &[Event]) -> Checked {
+    pub(super) fn reads(&mut self, at: &Address, view: &View, journal: &[Event]) -> Checked {
         if let Some(item) = view.item {
             self.facts.sees(at, item).or_else(|what| self.not(true, || what))?;
         }
@@ -258,21 +258,21 @@ impl Checker {
         let mut concluded: BTreeMap<&str, u64> = BTreeMap::new();
         let mut ends = 0;
         for event in journal {
-            match &event.what {
-                What::Finished { output, .. } | What::Unresolved { output, .. } => {
+            match &event.kind {
+                EventKind::Finished { output, .. } | EventKind::Unresolved { output, .. } => {
                     let counts = finished.entry(&event.at.0).or_default();
                     let well = output.status == Status::Completed;
                     *(if well { &mut counts.0 } else { &mut counts.1 }) += 1;
                     *concluded.entry(&event.at.0).or_default() += 1;
                 }
-                What::Skipped { .. } => *concluded.entry(&event.at.0).or_default() += 1,
-                What::RunEnded { .. } => ends += 1,
+                EventKind::Skipped { .. } => *concluded.entry(&event.at.0).or_default() += 1,
+                EventKind::RunEnded { .. } => ends += 1,
                 _ => {}
             }
         }
         let times = |first: &str| concluded.get(first).copied().unwrap_or(0);
         for (at, (well, failed)) in finished {
-            let Some(step) = Instance(at.into()).step(&self.plan) else {
+            let Some(step) = Address(at.into()).step(&self.plan) else {
                 return self.not(true, || format!("there is no step `{at}`"));
             };
             for (part, _) in &self.plan.steps[step as usize].parts {
@@ -309,7 +309,7 @@ impl Checker {
             let before: EcoString = format!("{list}{}", position - 1).into();
             let done = self.facts.done.get(&before);
             self.not(done.is_none(), || format!("`{at}` begins before `{before}` is done"))?;
-            let step = Instance(before.clone()).step(&self.plan);
+            let step = Address(before.clone()).step(&self.plan);
             let goes_on = step.is_some_and(|step| self.plan.steps[step as usize].step.continue_on_error);
             let failed = done.is_some_and(|done| done.status == Status::Failed);
             self.not(failed && !goes_on, || format!("`{at}` runs although `{before}` failed"))?;
@@ -401,8 +401,8 @@ pub(super) fn value_of(journal: &[Event], seq: Seq) -> i64 {
 /// An element of the list that an event recorded.
 pub(super) fn item_of(journal: &[Event], seq: Seq, index: u64) -> i64 {
     let event = usize::try_from(seq).ok().and_then(|seq| journal.get(seq.checked_sub(1)?));
-    let Some(What::Expanded { items: Listed::Whole(Datum::Here(items)), .. }) =
-        event.map(|event| &event.what)
+    let Some(EventKind::Expanded { items: Listed::Whole(Datum::Here(items)), .. }) =
+        event.map(|event| &event.kind)
     else {
         return 0;
     };

@@ -10,7 +10,7 @@ use threadline_flow::model::Action;
 use threadline_flow::plan::{Part, Plan};
 
 use super::chance;
-use crate::event::{Event, Instance, Rules, Seq, Status, What};
+use crate::event::{Address, Event, EventKind, Rules, Seq, Status};
 use crate::machine::{Counts, Outcome};
 use crate::view::ItemView;
 
@@ -109,24 +109,24 @@ impl Facts {
         if self.done.contains_key(&at) {
             self.done_again(&at);
         }
-        match &event.what {
-            What::Finished { output, .. }
-            | What::Unresolved { output, .. }
-            | What::Skipped { output, .. } => {
+        match &event.kind {
+            EventKind::Finished { output, .. }
+            | EventKind::Unresolved { output, .. }
+            | EventKind::Skipped { output, .. } => {
                 self.done.insert(at, Done { seq: event.seq, status: output.status });
             }
-            What::Expanded { count, parallel, rules, .. } => {
+            EventKind::Expanded { count, parallel, rules, .. } => {
                 self.forget(&format!("{at}["));
                 let (seq, count, parallel, rules) = (event.seq, *count, *parallel, *rules);
                 self.lists.insert(at, List { seq, count, parallel, rules, slots: parallel });
             }
-            What::Judged(judged) => {
+            EventKind::Judged(judged) => {
                 self.stuck = judged.to.is_none().then_some(at);
             }
-            What::Retrying { .. } | What::Decided { .. } => {
+            EventKind::Retrying { .. } | EventKind::Decided { .. } => {
                 self.announced.insert(at, event.seq);
             }
-            What::ItemRetrying { .. } => {
+            EventKind::ItemRetrying { .. } => {
                 let most = self.lists.get(list_of(&at)).map_or(0, |list| list.rules.retry.attempts);
                 let item = self.item(&at, ItemStage::UnderWay)?;
                 if item.tries >= most {
@@ -136,7 +136,7 @@ impl Facts {
                 item.error = Some(event.seq);
                 self.forget(&format!("{at}/"));
             }
-            What::ItemBegun { attempt } => {
+            EventKind::ItemBegun { attempt } => {
                 let item = self.item(&at, ItemStage::Waiting)?;
                 if *attempt != item.attempt + 1 {
                     return Err(format!("attempt {attempt} of `{at}` follows attempt {}", item.attempt));
@@ -145,7 +145,7 @@ impl Facts {
                 item.begun += 1;
                 item.tries += 1;
             }
-            What::ItemEnded(ended) => {
+            EventKind::ItemEnded(ended) => {
                 let most = self.lists.get(list_of(&at)).map_or(0, |list| list.rules.retry.attempts);
                 let item = self.item(&at, ItemStage::UnderWay)?;
                 if ended.status == Status::Failed && item.tries < most {
@@ -167,12 +167,12 @@ impl Facts {
                     list.slots += 1;
                 }
             }
-            What::RunEnded { outcome, .. } => {
+            EventKind::RunEnded { outcome, .. } => {
                 self.ended = Some(event.seq);
                 self.over = Some(*outcome);
                 self.since.clear();
             }
-            What::Resumed { failed } => self.resumed(*failed),
+            EventKind::Resumed { failed } => self.resumed(*failed),
             _ => {}
         }
         Ok(())
@@ -250,7 +250,7 @@ impl Facts {
     }
 
     fn in_worktree(&self, each: &str) -> bool {
-        let step = Instance(each.into()).step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
+        let step = Address(each.into()).step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
         step.is_some_and(|step| matches!(&step.action, Action::ForEach(each) if each.worktree))
     }
 
@@ -294,7 +294,7 @@ impl Facts {
     /// Whether a step failed, and its list went on behind it.
     fn goes_on(&self, at: &EcoString) -> bool {
         let failed = self.done.get(at).is_some_and(|done| done.status == Status::Failed);
-        let step = Instance(at.clone()).step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
+        let step = Address(at.clone()).step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
         failed && step.is_some_and(|step| step.continue_on_error)
     }
 
@@ -330,16 +330,16 @@ impl Facts {
     }
 
     /// How each item ended, and with which attempt.
-    pub(super) fn results_of_items(&self) -> BTreeMap<Instance, (Status, u32)> {
+    pub(super) fn results_of_items(&self) -> BTreeMap<Address, (Status, u32)> {
         let over = |(key, item): (&EcoString, &Item)| match item.stage {
-            ItemStage::Over { status, .. } => Some((Instance(key.clone()), (status, item.attempt))),
+            ItemStage::Over { status, .. } => Some((Address(key.clone()), (status, item.attempt))),
             _ => None,
         };
         self.items.iter().filter_map(over).collect()
     }
 
     /// An execution as its fate knows it: another one each time that an item around it begins again.
-    pub(super) fn fated(&self, at: &Instance) -> Instance {
+    pub(super) fn fated(&self, at: &Address) -> Address {
         chance::in_attempts(at, |key| self.items.get(key).map_or(0, |item| item.begun))
     }
 
@@ -365,7 +365,7 @@ impl Facts {
     }
 
     /// A step sees its item as it is: in this attempt, with the error of the one before.
-    pub(super) fn sees(&mut self, at: &Instance, view: ItemView) -> Result<(), String> {
+    pub(super) fn sees(&mut self, at: &Address, view: ItemView) -> Result<(), String> {
         let Some(key) = items_around(&at.0).last() else { return Err(format!("`{at}` is in no item")) };
         let each = list_of(key);
         let (attempt, error) = match self.items.get(key) {
@@ -378,8 +378,8 @@ impl Facts {
         let error = error.filter(|_| attempt > 1);
         let index = key[each.len()..].trim_matches(['[', ']']);
         let fits = (view.attempt, view.error) == (attempt, error)
-            && list.is_some_and(|(seq, parallel)| view.of.list == seq && view.runner < parallel)
-            && view.of.index.to_string() == index;
+            && list.is_some_and(|(seq, parallel)| view.item.list == seq && view.runner < parallel)
+            && view.item.index.to_string() == index;
         if !fits {
             return Err(format!("`{at}` sees {view:?} in attempt {attempt}, error {error:?}"));
         }

@@ -15,7 +15,8 @@ use super::check::{Violation, item_of, value_of};
 use super::{Execution, Interrupt, Interruption, Kept, Moment, Outside, Simulation};
 use crate::evaluate;
 use crate::event::{
-    Bounds, Datum, ERROR, Event, Instance, ItemEnded, Judged, Listed, Output, RunStarted, Seq, Status, What,
+    Address, Bounds, Datum, ERROR, Event, EventKind, ItemEnded, Judged, Listed, Output, RunStarted, Seq,
+    Status,
 };
 use crate::hash::Hash;
 use crate::judge;
@@ -31,7 +32,7 @@ pub(super) struct Life<'s> {
     machine: Machine,
     ready: VecDeque<Command>,
     workers: Vec<Work>,
-    timers: Vec<(u64, Instance)>,
+    timers: Vec<(u64, Address)>,
     appends: u64,
     asking: bool,
     stopping: bool,
@@ -143,20 +144,21 @@ impl<'s> Life<'s> {
         for event in &self.outside.journal {
             self.machine.apply(event)?;
         }
-        let ends = self.outside.journal.iter().filter(|event| matches!(event.what, What::RunEnded { .. }));
+        let ends =
+            self.outside.journal.iter().filter(|event| matches!(event.kind, EventKind::RunEnded { .. }));
         let ends = ends.count() as u64;
         let first = match self.machine.stage() {
-            Stage::New => What::RunStarted(started(&self.simulation.plan)),
+            Stage::New => EventKind::RunStarted(started(&self.simulation.plan)),
             Stage::Ended(outcome) if ends > u64::from(self.fate.luck) => {
                 return Ok(Some(LifeEnd::Ended(outcome)));
             }
             Stage::Ended(Outcome::Failed | Outcome::Stopped) => {
-                What::Resumed { failed: self.fate.wants_failed() }
+                EventKind::Resumed { failed: self.fate.wants_failed() }
             }
-            Stage::Ended(Outcome::Completed) => What::Resumed { failed: true },
-            Stage::Going => What::Resumed { failed: false },
+            Stage::Ended(Outcome::Completed) => EventKind::Resumed { failed: true },
+            Stage::Going => EventKind::Resumed { failed: false },
         };
-        self.append(Instance::default(), first)?;
+        self.append(Address::default(), first)?;
         self.ready.clear();
         for command in self.machine.outstanding(self.in_flight) {
             match command {
@@ -212,7 +214,7 @@ impl<'s> Life<'s> {
             };
             possible.extend(free.then_some(Next::Work(index)));
         }
-        let due = |(_, (until, _)): &(usize, &(u64, Instance))| *until <= self.outside.steady;
+        let due = |(_, (until, _)): &(usize, &(u64, Address))| *until <= self.outside.steady;
         possible.extend(self.timers.iter().enumerate().filter(due).map(|(index, _)| Next::Wake(index)));
         let pending = durable < self.outside.journal.len() as u64;
         if pending && (possible.is_empty() || self.outside.random.percent(self.disk)) {
@@ -252,19 +254,19 @@ impl<'s> Life<'s> {
             _ if self.asking => LifeEnd::Waiting,
             _ => return Err(self.violation("nothing is left to do, and the run is not over".to_owned())),
         };
-        self.append(Instance::default(), What::Paused { reason: "stopped".into() })?;
+        self.append(Address::default(), EventKind::Paused { reason: "stopped".into() })?;
         self.outside.durable = self.outside.journal.len() as u64;
         Ok(end)
     }
 
     // ---- the journal -----------------------------------------------------------------------------------
 
-    fn append(&mut self, at: Instance, what: What) -> Result<Seq, Cut> {
+    fn append(&mut self, at: Address, what: EventKind) -> Result<Seq, Cut> {
         self.appends += 1;
         self.interrupt(Moment::Before)?;
         self.jump();
         let seq = self.outside.journal.len() as u64 + 1;
-        let event = Event { seq, time: self.outside.clock, at, what };
+        let event = Event { seq, time: self.outside.clock, at, kind: what };
         self.outside.checker.event(&event, self.outside.durable)?;
         let commands = self.machine.apply(&event)?;
         self.outside.journal.push(event);
@@ -325,16 +327,16 @@ impl<'s> Life<'s> {
                 let what = if !self.fate.evaluates(&fated, "when") {
                     unresolved(&task)
                 } else if self.fate.holds(&fated) {
-                    What::Decided { as_of: task.as_of, computed: Vec::new() }
+                    EventKind::Decided { as_of: task.as_of, computed: Vec::new() }
                 } else {
                     let output = output(Status::Skipped, -2);
-                    What::Skipped { as_of: task.as_of, computed: Vec::new(), output }
+                    EventKind::Skipped { as_of: task.as_of, computed: Vec::new(), output }
                 };
                 self.append(task.at, what)?;
             }
             Command::Skip { task, .. } => {
                 let output = output(Status::Skipped, -2);
-                let what = What::Skipped { as_of: task.as_of, computed: Vec::new(), output };
+                let what = EventKind::Skipped { as_of: task.as_of, computed: Vec::new(), output };
                 self.append(task.at, what)?;
             }
             Command::Expand(task) => self.expand(task)?,
@@ -344,7 +346,7 @@ impl<'s> Life<'s> {
             }
             Command::EndItem { task, ending } => self.end_item(task, ending)?,
             Command::BeginItem { task, attempt } => {
-                self.append(task.at, What::ItemBegun { attempt })?;
+                self.append(task.at, EventKind::ItemBegun { attempt })?;
             }
             Command::Close { task, last, captured } => {
                 let left = last.into_iter().chain(captured.iter().map(|(_, seq)| *seq));
@@ -354,7 +356,7 @@ impl<'s> Life<'s> {
                 let well = self.fate.evaluates(&fated, "variables");
                 let value = self.fate.value(&fated, &left);
                 let output = if well { output(Status::Completed, value) } else { output(Status::Failed, -1) };
-                self.append(task.at, What::Finished { output, results: None })?;
+                self.append(task.at, EventKind::Finished { output, results: None })?;
             }
             Command::Collect { task, list, counts, rules } => {
                 let results = self.results(&task, list)?;
@@ -369,21 +371,24 @@ impl<'s> Life<'s> {
                 let goes_on = rules.goes_on && !rules.stops_after(counts.failed);
                 let well = (counts.failed == 0 || goes_on) && self.fate.evaluates(&fated, "results");
                 let output = if well { output(Status::Completed, value) } else { output(Status::Failed, -1) };
-                self.append(task.at, What::Finished { output, results: None })?;
+                self.append(task.at, EventKind::Finished { output, results: None })?;
             }
             Command::FailAfterCrash(task) => {
                 self.outside.checker.fails_by_crash();
-                self.append(task.at, What::Finished { output: output(Status::Failed, -1), results: None })?;
+                self.append(
+                    task.at,
+                    EventKind::Finished { output: output(Status::Failed, -1), results: None },
+                )?;
             }
             Command::End { outcome, ended } => {
                 self.append(
-                    Instance::default(),
-                    What::RunEnded { outcome, exports: Datum::Here(Value::NULL), ended },
+                    Address::default(),
+                    EventKind::RunEnded { outcome, exports: Datum::Here(Value::NULL), ended },
                 )?;
             }
             Command::Bound => {
                 let bounds = self.bounds();
-                self.append(Instance::default(), What::Bounded { computed: Vec::new(), bounds })?;
+                self.append(Address::default(), EventKind::Bounded { computed: Vec::new(), bounds })?;
             }
             Command::Judge(task) => self.judge(&task)?,
             Command::Ask(_) => self.asking = true,
@@ -431,7 +436,7 @@ impl<'s> Life<'s> {
             to: judgement.to,
             print,
         };
-        self.append(task.at.clone(), What::Judged(Box::new(judged)))?;
+        self.append(task.at.clone(), EventKind::Judged(Box::new(judged)))?;
         Ok(())
     }
 
@@ -443,7 +448,7 @@ impl<'s> Life<'s> {
         for event in self.outside.journal.iter().skip(from) {
             let index = event.at.0.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(']'));
             let Some(index) = index.and_then(|index| index.parse::<u64>().ok()) else { continue };
-            let What::ItemEnded(ended) = &event.what else { continue };
+            let EventKind::ItemEnded(ended) = &event.kind else { continue };
             if event.seq > self.outside.durable {
                 return Err(
                     self.violation(format!("`{}` collects event {}, not on disk", task.at, event.seq))
@@ -470,7 +475,7 @@ impl<'s> Life<'s> {
         if let Some(pause) = pause.flatten() {
             let pause = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX / 4);
             let until = self.outside.clock + pause;
-            self.append(task.at, What::ItemRetrying { error: "it failed".into(), until })?;
+            self.append(task.at, EventKind::ItemRetrying { error: "it failed".into(), until })?;
             return Ok(());
         }
         let value = ending.output.filter(|_| well);
@@ -478,7 +483,7 @@ impl<'s> Life<'s> {
         let error = (!well).then(|| "it failed".into());
         let (attempts, value) = (ending.attempt, Datum::Here(value));
         let ended = ItemEnded { status, value, error, attempts, duration_ms: 0, branch: None };
-        self.append(task.at, What::ItemEnded(ended))?;
+        self.append(task.at, EventKind::ItemEnded(ended))?;
         Ok(())
     }
 
@@ -487,7 +492,7 @@ impl<'s> Life<'s> {
         let fated = self.fated(&task.at);
         let items = self.fate.items(&fated);
         let what = if self.fate.evaluates(&fated, "foreach") {
-            What::Expanded {
+            EventKind::Expanded {
                 as_of: task.as_of,
                 computed: Vec::new(),
                 count: items.len() as u64,
@@ -512,7 +517,7 @@ impl<'s> Life<'s> {
             let step = self.step(&task);
             step.on_crash != OnCrash::Rerun || matches!(step.action, Action::Agent { .. })
         };
-        let what = What::Started {
+        let what = EventKind::Started {
             as_of: task.as_of,
             attempt: number,
             rerun,
@@ -545,9 +550,9 @@ impl<'s> Life<'s> {
         let what = match pause.flatten() {
             Some(pause) => {
                 let pause = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX / 4);
-                What::Retrying { output, until: self.outside.clock + pause }
+                EventKind::Retrying { output, until: self.outside.clock + pause }
             }
-            None => What::Finished { output, results: None },
+            None => EventKind::Finished { output, results: None },
         };
         self.append(at, what)?;
         Ok(())
@@ -575,7 +580,7 @@ impl<'s> Life<'s> {
         self.outside.checker.reads(&task.at, &view, &self.outside.journal)?;
         let journal = &self.outside.journal;
         let names = view.outputs.iter().chain(&view.captured).map(|(_, seq)| *seq).chain(view.prev);
-        let item = view.item.map(|item| item_of(journal, item.of.list, item.of.index));
+        let item = view.item.map(|item| item_of(journal, item.item.list, item.item.index));
         let phases = view.phases.iter().map(|(_, seq)| value_of(journal, *seq));
         let map = view.map.map(|map| match map {
             MapView::Running { total } => i64::try_from(total).unwrap_or(0),
@@ -590,7 +595,7 @@ impl<'s> Life<'s> {
         Ok(values.chain(earlier).chain(numbers).collect())
     }
 
-    fn fated(&self, at: &Instance) -> Instance {
+    fn fated(&self, at: &Address) -> Address {
         self.outside.checker.fated(at)
     }
 
@@ -632,8 +637,8 @@ fn started(plan: &threadline_flow::plan::Plan) -> RunStarted {
 }
 
 /// A field has no value.
-fn unresolved(task: &Task) -> What {
-    What::Unresolved { as_of: task.as_of, computed: Vec::new(), output: output(Status::Failed, -1) }
+fn unresolved(task: &Task) -> EventKind {
+    EventKind::Unresolved { as_of: task.as_of, computed: Vec::new(), output: output(Status::Failed, -1) }
 }
 
 fn output(status: Status, value: i64) -> Output {

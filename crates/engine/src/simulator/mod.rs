@@ -20,7 +20,7 @@ use ecow::EcoString;
 use threadline_flow::model::OnCrash;
 use threadline_flow::plan::Plan;
 
-use crate::event::{Event, Instance, Seq, Status};
+use crate::event::{Address, Event, Seq, Status};
 use crate::machine::{Machine, Outcome};
 use chance::{Chances, Fate, Random};
 use check::{Checker, Violation};
@@ -103,9 +103,9 @@ pub struct Report {
     /// The last value of each name of the run.
     pub names: BTreeMap<EcoString, i64>,
     /// How each execution ended, and with which value.
-    pub results: BTreeMap<Instance, (Status, i64)>,
+    pub results: BTreeMap<Address, (Status, i64)>,
     /// How each item ended, and with which attempt.
-    pub items: BTreeMap<Instance, (Status, u32)>,
+    pub items: BTreeMap<Address, (Status, u32)>,
     /// Whether a step failed because it was running at a crash.
     pub failed_by_crash: bool,
 }
@@ -114,9 +114,9 @@ pub struct Report {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Execution {
     /// Of which step.
-    pub at: Instance,
+    pub at: Address,
     /// The same with how often the items around it had begun again.
-    pub fated: Instance,
+    pub fated: Address,
     /// Which.
     pub attempt: u32,
     /// In which life of the program.

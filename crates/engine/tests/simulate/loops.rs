@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use ecow::{EcoString, eco_format};
-use threadline_engine::event::{Instance, LoopReason, Status};
+use threadline_engine::event::{Address, LoopReason, Status};
 use threadline_engine::machine::Outcome;
 use threadline_engine::simulator::chance::{Fate, Random};
 use threadline_flow::model::{Action, Loop, Setting, Shape, Step, Terminal};
@@ -121,7 +121,7 @@ pub(crate) struct Came {
     pub(crate) outcome: Outcome,
     pub(crate) ended: Option<(LoopReason, EcoString, Option<u64>)>,
     pub(crate) names: BTreeMap<EcoString, i64>,
-    pub(crate) results: BTreeMap<Instance, (Status, i64)>,
+    pub(crate) results: BTreeMap<Address, (Status, i64)>,
     /// Each visit with its verdict and where it led, in order.
     pub(crate) visits: Vec<(EcoString, EcoString, Option<EcoString>)>,
 }
@@ -130,7 +130,7 @@ pub(crate) struct Came {
 /// everything put right.
 pub(crate) fn expect(plan: &Plan, fate: Fate, mend: Option<u32>) -> Came {
     let Shape::Loop(of) = &plan.workflow.shape else { panic!("no loop") };
-    let initial = plan.lists[0].position(&of.initial.of).unwrap_or(0);
+    let initial = plan.lists[0].position(&of.initial.value).unwrap_or(0);
     let mut walk = Walk { plan, of, fate, ..Walk::begin(plan, of, fate) };
     let mut at = At::Enter(initial);
     loop {
@@ -199,7 +199,7 @@ struct Walk<'p> {
     prev: Prev,
     /// What a state that led nowhere saw.
     before: Option<(Captures, Captures, Prev)>,
-    results: BTreeMap<Instance, (Status, i64)>,
+    results: BTreeMap<Address, (Status, i64)>,
     came: Vec<(EcoString, EcoString, Option<EcoString>)>,
     ended: Option<(LoopReason, EcoString, Option<u64>)>,
 }
@@ -244,7 +244,7 @@ impl<'p> Walk<'p> {
         self.spent.steps += 1;
         *self.visits.entry(position).or_default() += 1;
         self.attempts = 0;
-        if self.name(position) == self.of.initial.of {
+        if self.name(position) == self.of.initial.value {
             self.iteration += 1;
             self.spent.iterations += 1;
             self.earlier.append(&mut self.captured);
@@ -274,7 +274,7 @@ impl<'p> Walk<'p> {
     fn visit(&mut self, position: usize) -> At {
         let step = self.step(position);
         let visit = self.visits.get(&position).copied().unwrap_or(0);
-        let at = Instance(eco_format!("{}#{visit}", self.name(position)));
+        let at = Address(eco_format!("{}#{visit}", self.name(position)));
         let before = (self.captured.clone(), self.earlier.clone());
         let prev = self.prev.clone();
         let acts = !matches!(step.action, Action::Nothing);
@@ -285,9 +285,9 @@ impl<'p> Walk<'p> {
             let status = if value.is_some() { Status::Completed } else { Status::Failed };
             self.results.insert(at.clone(), (status, left.unwrap_or(FAILED)));
             if let (Some(capture), Some(left)) = (&step.capture, left)
-                && let Some(replaced) = self.captured.insert(capture.of.clone(), left)
+                && let Some(replaced) = self.captured.insert(capture.value.clone(), left)
             {
-                self.earlier.insert(capture.of.clone(), replaced);
+                self.earlier.insert(capture.value.clone(), replaced);
             }
         }
         let verdict: EcoString = match left {
@@ -311,7 +311,7 @@ impl<'p> Walk<'p> {
         At::Over { outcome: Outcome::Failed, again: Some(Box::new(At::Visit(position))) }
     }
 
-    fn value(&mut self, position: usize, step: &Step, at: &Instance) -> Option<i64> {
+    fn value(&mut self, position: usize, step: &Step, at: &Address) -> Option<i64> {
         if !self.fate.evaluates(at, "fields") {
             return None;
         }
@@ -338,10 +338,10 @@ impl<'p> Walk<'p> {
         let found = |name: &EcoString| {
             if name == "self" { Some(position) } else { self.plan.lists[0].position(name) }
         };
-        let to = target.and_then(|target| found(&target.of));
+        let to = target.and_then(|target| found(&target.value));
         let exhausted = state.max_retries.is_some_and(|most| self.in_a_row >= most);
         if to == Some(position) && exhausted {
-            return routes.exhausted.as_ref().and_then(|target| found(&target.of));
+            return routes.exhausted.as_ref().and_then(|target| found(&target.value));
         }
         to
     }
@@ -352,7 +352,7 @@ impl<'p> Walk<'p> {
         let mut ended = (LoopReason::Terminal, state, None);
         if self.of.maintain && terminal == Terminal::Success {
             let Some(most) = most.filter(|most| self.spent.iterations >= *most) else {
-                let initial = self.plan.lists[0].position(&self.of.initial.of).unwrap_or(0);
+                let initial = self.plan.lists[0].position(&self.of.initial.value).unwrap_or(0);
                 return self.unless_spent(initial);
             };
             ended = (LoopReason::MaxIterations, ended.1, Some(most));
@@ -382,7 +382,7 @@ impl<'p> Walk<'p> {
 
     fn unless_spent(&mut self, to: usize) -> At {
         let most = self.of.max_iterations.as_ref().and_then(fixed);
-        let is_initial = self.name(to) == self.of.initial.of;
+        let is_initial = self.name(to) == self.of.initial.value;
         if let Some(most) = most.filter(|most| is_initial && self.spent.iterations >= *most) {
             return self.stop(to, LoopReason::MaxIterations, most);
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ecow::{EcoString, eco_format};
-use threadline_engine::event::{Instance, Status};
+use threadline_engine::event::{Address, Status};
 use threadline_engine::machine::Outcome;
 use threadline_engine::simulator::chance::{Fate, in_attempts};
 use threadline_flow::model::{Action, ForEach, OnItemFailure, Phase, Retry, Setting, Step};
@@ -17,9 +17,9 @@ use threadline_flow::plan::{ListNumber, Part, Plan, Read, StepNumber};
 pub(crate) struct Expected {
     pub(crate) outcome: Outcome,
     pub(crate) names: BTreeMap<EcoString, i64>,
-    pub(crate) results: BTreeMap<Instance, (Status, i64)>,
+    pub(crate) results: BTreeMap<Address, (Status, i64)>,
     /// How each item ended, and with which attempt.
-    pub(crate) items: BTreeMap<Instance, (Status, u32)>,
+    pub(crate) items: BTreeMap<Address, (Status, u32)>,
     /// Whether items ran side by side and one failed: which of the others began is left to chance.
     pub(crate) racy: bool,
 }
@@ -60,8 +60,8 @@ struct Walk<'p> {
     plan: &'p Plan,
     fate: Fate,
     scopes: Vec<Names>,
-    results: BTreeMap<Instance, (Status, i64)>,
-    items: BTreeMap<Instance, (Status, u32)>,
+    results: BTreeMap<Address, (Status, i64)>,
+    items: BTreeMap<Address, (Status, u32)>,
     /// How often each item has begun again.
     begun: BTreeMap<EcoString, u32>,
     /// How many items the map has, while it goes on.
@@ -87,7 +87,7 @@ impl Walk<'_> {
     /// Whether its list goes on behind a step.
     fn step(&mut self, number: StepNumber, at: &EcoString, prev: &mut Option<i64>) -> bool {
         let step = Arc::clone(&self.plan.steps[number as usize].step);
-        let instance = Instance(at.clone());
+        let instance = Address(at.clone());
         let fated = self.fated(&instance);
         let decidable = step.when.is_none() || self.fate.evaluates(&fated, "when");
         if step.when.is_some() && decidable && !self.fate.holds(&fated) {
@@ -115,7 +115,7 @@ impl Walk<'_> {
     }
 
     /// Whether a phase went well. Of its names those that it exports stay.
-    fn phase(&mut self, number: StepNumber, phase: &Phase, step: &Step, at: &Instance) -> bool {
+    fn phase(&mut self, number: StepNumber, phase: &Phase, step: &Step, at: &Address) -> bool {
         self.scopes.push(Names::default());
         let list = self.plan.part(number, Part::Do);
         let (well, result) = list.map_or((true, None), |list| self.list(list, &format!("{at}/"), None));
@@ -131,15 +131,15 @@ impl Walk<'_> {
         self.results.insert(at.clone(), (status, value));
         if let Some(outer) = self.scopes.last_mut().filter(|_| well) {
             for name in &phase.exports {
-                let (output, captured) = (inner.outputs.get(&name.of), inner.captured.get(&name.of));
-                outer.outputs.extend(output.map(|value| (name.of.clone(), *value)));
-                outer.captured.extend(captured.map(|value| (name.of.clone(), *value)));
+                let (output, captured) = (inner.outputs.get(&name.value), inner.captured.get(&name.value));
+                outer.outputs.extend(output.map(|value| (name.value.clone(), *value)));
+                outer.captured.extend(captured.map(|value| (name.value.clone(), *value)));
             }
         }
         well
     }
 
-    fn value(&mut self, number: StepNumber, step: &Step, at: &Instance, prev: Option<i64>) -> Option<i64> {
+    fn value(&mut self, number: StepNumber, step: &Step, at: &Address, prev: Option<i64>) -> Option<i64> {
         if let Action::ForEach(each) = &step.action {
             return self.for_each(number, at, each);
         }
@@ -152,7 +152,7 @@ impl Walk<'_> {
         well.then(|| self.fate.value(&fated, &self.reads(number, prev)))
     }
 
-    fn for_each(&mut self, number: StepNumber, at: &Instance, each: &ForEach) -> Option<i64> {
+    fn for_each(&mut self, number: StepNumber, at: &Address, each: &ForEach) -> Option<i64> {
         let fated = self.fated(at);
         if !self.fate.evaluates(&fated, "foreach") {
             return None;
@@ -188,7 +188,7 @@ impl Walk<'_> {
             (None, OnItemFailure::Retry) => 2,
             (None, _) => 1,
         };
-        let instance = Instance(key.clone());
+        let instance = Address(key.clone());
         let prefix = format!("{key}/");
         for attempt in 1..=tries {
             self.begun.retain(|other, _| !other.starts_with(&prefix));
@@ -212,17 +212,17 @@ impl Walk<'_> {
         (false, None)
     }
 
-    fn fated(&self, at: &Instance) -> Instance {
+    fn fated(&self, at: &Address) -> Address {
         in_attempts(at, |key| self.begun.get(key).copied().unwrap_or(0))
     }
 
     fn set(&mut self, step: &Step, value: i64, ran: bool) {
         let Some(names) = self.scopes.last_mut() else { return };
         if let Some(id) = &step.id {
-            names.outputs.insert(id.of.clone(), value);
+            names.outputs.insert(id.value.clone(), value);
         }
         if let Some(capture) = step.capture.as_ref().filter(|_| ran) {
-            names.captured.insert(capture.of.clone(), value);
+            names.captured.insert(capture.value.clone(), value);
         }
     }
 

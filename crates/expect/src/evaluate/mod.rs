@@ -224,10 +224,10 @@ impl<'a, 'w> Evaluation<'a, 'w> {
             What::Expression(field) => {
                 self.evaluated += 1;
                 let scope = self.scope.get_or_insert_with(|| self.actual.scope(self.outer));
-                let result = field.of.condition(scope, self.session);
+                let result = field.value.condition(scope, self.session);
                 let answer = result.as_ref().map_or(Answer::NotEvaluable, |met| Answer::of(*met));
                 if R::READ {
-                    let explanation = field.of.explain(scope, self.session);
+                    let explanation = field.value.explain(scope, self.session);
                     record.line(|| sentence::expression(answer, node, &explanation, result));
                 }
                 answer
@@ -430,7 +430,7 @@ impl<'a, 'w> Evaluation<'a, 'w> {
     fn resolve(&mut self, field: &Field<Document>) -> Result<Value, String> {
         let scope = self.scope.get_or_insert_with(|| self.actual.scope(self.outer));
         self.session.set_origin(Some(field.origin.clone()));
-        let resolved = field.of.resolve(scope, self.session);
+        let resolved = field.value.resolve(scope, self.session);
         self.session.set_origin(None);
         resolved.map_err(|errors| {
             let messages: Vec<String> = errors.iter().map(ToString::to_string).collect();

@@ -297,7 +297,7 @@ impl<'c> Loader<'c> {
         let (document, sound) = self.document(at)?;
         let value = match document.as_fixed() {
             Some(value) if sound => value,
-            _ => return Some(Operand::Dynamic(Field { of: document, origin: at.origin() }.into())),
+            _ => return Some(Operand::Dynamic(Field { value: document, origin: at.origin() }.into())),
         };
         match operand::prepare(named, value) {
             Ok(prepared) => Some(Operand::Fixed(prepared.into(), value.clone())),
@@ -337,7 +337,7 @@ impl<'c> Loader<'c> {
             return None;
         };
         match Expression::parse(text.trim_end_matches('\n'), self.context.syntax) {
-            Ok(expression) => Some(Field { of: expression, origin: at.origin() }),
+            Ok(expression) => Some(Field { value: expression, origin: at.origin() }),
             Err(error) => {
                 self.problem(of_language(&error, &at.origin(), self.text));
                 None
@@ -354,16 +354,16 @@ impl<'c> Loader<'c> {
             let (errors, origin, references) = match dynamic {
                 Dynamic::Value(field) => {
                     let references: Vec<_> =
-                        field.of.references().into_iter().map(|(_, reference)| reference).collect();
-                    (field.of.check(&scope), &field.origin, references)
+                        field.value.references().into_iter().map(|(_, reference)| reference).collect();
+                    (field.value.check(&scope), &field.origin, references)
                 }
                 Dynamic::Expression(field) => {
-                    (field.of.infer_condition(&scope).errors, &field.origin, field.of.references())
+                    (field.value.infer_condition(&scope).errors, &field.origin, field.value.references())
                 }
             };
             let mut errors = errors;
             if let Dynamic::Expression(field) = dynamic {
-                let found = field.of.check(&scope);
+                let found = field.value.check(&scope);
                 errors.retain(|error| !found.iter().any(|other| other.span() == error.span()));
                 errors.extend(found);
             }
@@ -409,7 +409,7 @@ impl<'c> Loader<'c> {
 /// The names of an actual document that is not there yet, in front of others.
 pub fn with_promised(kind: Option<Kind>, outer: &Scope) -> Scope {
     let why = "it is known when the expectation is evaluated";
-    let roots = table::ROOTS.iter().filter(|root| kind.is_none_or(|kind| root.of.contains(&kind)));
+    let roots = table::ROOTS.iter().filter(|root| kind.is_none_or(|kind| root.kinds.contains(&kind)));
     let entry = |name: &str| {
         let shape = Shape::Value(match name {
             "text" | "type" | "output" => Some(Type::Text),

@@ -290,7 +290,7 @@ impl Loader {
         let field = self.document(place);
         // What does not parse was reported: it is not the value that was meant.
         let sound = self.problems.len() == before;
-        let value = field.as_ref().filter(|_| sound).and_then(|field| field.of.as_fixed().cloned());
+        let value = field.as_ref().filter(|_| sound).and_then(|field| field.value.as_fixed().cloned());
         (field, value)
     }
 

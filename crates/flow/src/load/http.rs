@@ -52,7 +52,7 @@ impl Loader {
         let headers = self.headers(&inner);
         let query = self.document_of(&inner, "query");
         if let (Some(query), Some(place)) = (&query, inner.get("query"))
-            && let Some(value) = query.of.as_fixed()
+            && let Some(value) = query.value.as_fixed()
             && value.kind() != Type::Object
         {
             let message = format!("`query` takes an object of names and values, not {}", shown(value));
@@ -69,7 +69,7 @@ impl Loader {
 
     /// What of a URL can be looked at before its values are known.
     pub(super) fn written_url(&mut self, field: &Field<Template>) {
-        let parts: Vec<Option<&str>> = field.of.written_parts().collect();
+        let parts: Vec<Option<&str>> = field.value.written_parts().collect();
         if parts.first().is_some_and(Option::is_none) {
             return;
         }
@@ -101,7 +101,7 @@ impl Loader {
                 continue;
             }
             let Some(value) = self.template(&at, name) else { continue };
-            if value.of.as_plain().is_some_and(|text| !url::is_header_value(&text)) {
+            if value.value.as_plain().is_some_and(|text| !url::is_header_value(&text)) {
                 let message = format!("the header `{name}` holds a line break or another control character");
                 self.problem(Check::BadRequest.at(value.origin.span, message));
             }

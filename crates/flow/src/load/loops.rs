@@ -252,7 +252,7 @@ impl Loader {
                 verdict => format!("the verdict `{verdict}`"),
             };
             let message =
-                format!("there are two routes for {what}: to `{}` and to `{}`", first.of, target.of);
+                format!("there are two routes for {what}: to `{}` and to `{}`", first.value, target.value);
             return self.problem(Check::ConflictingKeys.at(key, message).hint("keep one of them"));
         }
         match verdict {

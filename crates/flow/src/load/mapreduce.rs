@@ -126,8 +126,8 @@ impl Loader {
                 self.problem(Check::WrongType.at(span_of(node.unwrap_or(at.node)), message));
                 continue;
             };
-            if let Some(known) = step.capture.as_ref().filter(|known| known.of != name) {
-                let message = format!("the output of this step is captured as `{}` already", known.of);
+            if let Some(known) = step.capture.as_ref().filter(|known| known.value != name) {
+                let message = format!("the output of this step is captured as `{}` already", known.value);
                 let hint = "leave out the one name or the other";
                 self.problem(Check::ConflictingKeys.at(entry.key_span, message).hint(hint));
                 continue;
@@ -227,7 +227,7 @@ impl Loader {
             };
         }
         let document = self.document(place)?;
-        if let Some(fixed) = document.of.as_fixed()
+        if let Some(fixed) = document.value.as_fixed()
             && fixed.as_list().is_none()
         {
             if let (Some(path), true) = (fixed.as_str(), is_map) {
@@ -363,7 +363,7 @@ fn is_action(key: &str) -> bool {
 /// A step that stands for a phase.
 fn synthetic(place: &Place<'_>, name: &str, action: Action) -> Step {
     let origin = place.origin();
-    let id = Field { of: EcoString::from(name), origin: origin.clone() };
+    let id = Field { value: EcoString::from(name), origin: origin.clone() };
     Step {
         id: Some(id),
         name: None,

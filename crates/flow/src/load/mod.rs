@@ -304,7 +304,7 @@ impl Loader {
         let mut entries = Vec::new();
         for (name, entry, at) in place.entries() {
             let Some(written) = self.document(&at) else { continue };
-            let literal = written.of.as_fixed().and_then(|value| value.as_str()).map(EcoString::from);
+            let literal = written.value.as_fixed().and_then(|value| value.as_str()).map(EcoString::from);
             entries.push(ContextEntry { name: name.into(), written, key_span: entry.key_span, literal });
         }
         let compiled = Document::compile(&self.syntax, |sink| {
@@ -394,7 +394,7 @@ fn name_of(file: &str) -> EcoString {
 fn default_agent(syntax: &Syntax) -> Agent {
     let origin = Origin { path: EcoString::new(), span: Span::default(), style: Style::Plain };
     let (name, command) = DEFAULT_AGENT;
-    let field = |word: &str| Field { of: Template::parse_all(word, syntax).0, origin: origin.clone() };
+    let field = |word: &str| Field { value: Template::parse_all(word, syntax).0, origin: origin.clone() };
     Agent { name: name.into(), command: command.map(field).into(), model: None, span: Span::default() }
 }
 

@@ -64,7 +64,7 @@ impl<'n> Place<'n> {
     }
 
     pub(super) fn field<T>(&self, of: T) -> Field<T> {
-        Field { of, origin: self.origin() }
+        Field { value: of, origin: self.origin() }
     }
 
     /// Every entry of an object, and its place.
@@ -328,7 +328,7 @@ impl Loader {
             return None;
         }
         let document = self.document(place)?;
-        let Some(value) = document.of.as_fixed() else { return Some(Setting::Dynamic(document)) };
+        let Some(value) = document.value.as_fixed() else { return Some(Setting::Dynamic(document)) };
         let found = read(value);
         if found.is_none() {
             self.problem(bad_form(check, place.node, name, form));

@@ -28,12 +28,13 @@ impl Loader {
     pub(super) fn tool_at(&mut self, fields: &Fields<'_>, place: &Place<'_>) -> Option<Action> {
         let written = self.scalar_text(place, "tool")?;
         let name = place.field(written);
-        if BUILT_IN.contains(&name.of.as_str()) {
+        if BUILT_IN.contains(&name.value.as_str()) {
             return self.built_in(fields, &name);
         }
-        let Some((server, tool)) = name.of.split_once('.').filter(|(_, tool)| !tool.is_empty()) else {
-            let problem = Check::UnknownTool.at(name.origin.span, format!("there is no tool `{}`", name.of));
-            self.problem(match nearest(&name.of, BUILT_IN) {
+        let Some((server, tool)) = name.value.split_once('.').filter(|(_, tool)| !tool.is_empty()) else {
+            let problem =
+                Check::UnknownTool.at(name.origin.span, format!("there is no tool `{}`", name.value));
+            self.problem(match nearest(&name.value, BUILT_IN) {
                 Some(near) => problem.hint(format!("did you mean `{near}`")),
                 None => problem.hint("a tool of a server is named with it: `SERVER.TOOL`"),
             });
@@ -41,7 +42,7 @@ impl Loader {
         };
         let params = self.document_of(fields, "params");
         if let (Some(params), Some(place)) = (&params, fields.get("params"))
-            && let Some(value) = params.of.as_fixed()
+            && let Some(value) = params.value.as_fixed()
             && !matches!(value.kind(), Type::Object | Type::Null)
         {
             let message = format!("`params` takes an object, not {}", shown(value));
@@ -53,11 +54,11 @@ impl Loader {
     /// A built-in tool does what the step of its name does.
     fn built_in(&mut self, fields: &Fields<'_>, name: &Field<EcoString>) -> Option<Action> {
         let Some(params) = fields.get("params") else {
-            let message = format!("the tool `{}` needs `params` beside it", name.of);
+            let message = format!("the tool `{}` needs `params` beside it", name.value);
             self.problem(Check::MissingKey.at(name.origin.span, message));
             return None;
         };
-        if name.of == "http" {
+        if name.value == "http" {
             return self.request_of(fields, params);
         }
         let inner = self.fields(params, &SHELL_TOOL)?;

@@ -66,16 +66,16 @@ impl Loader {
         for key in ROUTES.iter().chain(&follow) {
             for found in fields.all().iter().filter(|found| found.key.name == *key) {
                 let message =
-                    format!("the loop ends with `{}`: `{}` never matters there", name.of, found.written);
+                    format!("the loop ends with `{}`: `{}` never matters there", name.value, found.written);
                 let problem = Check::KeyNotHere.at(found.entry.key_span, message);
                 self.problem(problem.hint("leave out the one or the other"));
             }
         }
         // Who writes `success` has said it.
         let said = fields.get("terminal").is_some_and(|place| place.node.value.as_str() == Some("success"));
-        if terminal == Terminal::Success && !said && BAD_ENDS.contains(&name.of.to_lowercase().as_str()) {
+        if terminal == Terminal::Success && !said && BAD_ENDS.contains(&name.value.to_lowercase().as_str()) {
             let message =
-                format!("`{}` sounds like a bad end, and `terminal: true` makes it a good one", name.of);
+                format!("`{}` sounds like a bad end, and `terminal: true` makes it a good one", name.value);
             self.problem(Check::TerminalName.at(name.origin.span, message).hint(
                 "when the loop has failed there: `terminal: failure`; when it has not: `terminal: success`",
             ));
@@ -85,9 +85,9 @@ impl Loader {
     fn no_way_out(&mut self, state: &State) {
         let name = &state.name;
         let message = if state.routes.error.is_some() {
-            format!("`{}` leads on only after an error, and does not end the loop", name.of)
+            format!("`{}` leads on only after an error, and does not end the loop", name.value)
         } else {
-            format!("`{}` leads nowhere, and does not end the loop", name.of)
+            format!("`{}` leads nowhere, and does not end the loop", name.value)
         };
         self.problem(
             Check::NoWayOut
@@ -124,7 +124,7 @@ impl Loader {
             if verdicts.iter().any(|known| known == verdict) {
                 continue;
             }
-            let message = format!("`{}` never comes to the verdict `{verdict}`", state.name.of);
+            let message = format!("`{}` never comes to the verdict `{verdict}`", state.name.value);
             let problem = Check::UnknownVerdict.at(span, message).note(given(step, verdicts));
             let by_action =
                 state.evaluate.is_none() && !matches!(step.action, Action::Shell { .. } | Action::Argv(_));
@@ -148,7 +148,7 @@ impl Loader {
             return;
         }
         let asked = |(condition, _): &(Field<Arc<Expression>>, Target), verdict: &str| {
-            let asked = condition.of.source().trim().strip_prefix("result.verdict").map(str::trim_start);
+            let asked = condition.value.source().trim().strip_prefix("result.verdict").map(str::trim_start);
             let asked = asked.and_then(|asked| asked.strip_prefix("==")).map(str::trim);
             asked.is_some_and(|asked| asked.trim_matches(['\'', '"']) == verdict)
         };
@@ -164,7 +164,7 @@ impl Loader {
         }
         let words: Vec<String> = left.iter().map(|verdict| format!("`{verdict}`")).collect();
         let (noun, verb) = if left.len() == 1 { ("verdict", "leads") } else { ("verdicts", "lead") };
-        let message = format!("the {noun} {} of `{}` {verb} nowhere", words.join(", "), state.name.of);
+        let message = format!("the {noun} {} of `{}` {verb} nowhere", words.join(", "), state.name.value);
         self.problem(
             Check::UnroutedVerdict
                 .at(state.name.origin.span, message)
@@ -175,14 +175,14 @@ impl Loader {
 
     fn no_condition_holds(&mut self, state: &State) {
         let name = &state.name;
-        let message = format!("nothing follows `{}` when none of its conditions holds: it fails", name.of);
+        let message = format!("nothing follows `{}` when none of its conditions holds: it fails", name.value);
         let problem = Check::UnroutedCondition.at(name.origin.span, message);
         self.problem(problem.hint("say what follows then: `next: STATE`"));
     }
 
     fn check_retries(&mut self, fields: &Fields<'_>, state: &State) {
         let (most, exhausted) = (fields.found("max_retries"), fields.found("on_retry_exhausted"));
-        let itself = |target: &Target| target.of == SELF || target.of == state.name.of;
+        let itself = |target: &Target| target.value == SELF || target.value == state.name.value;
         let routes = &state.routes;
         let again = routes.on.iter().map(|(_, target)| target);
         let again = again.chain(routes.conditions.iter().map(|(_, target)| target));
@@ -195,7 +195,7 @@ impl Loader {
             (Some(most), _) if !again => {
                 let message = format!(
                     "no route of `{}` leads back to itself: there is nothing to retry",
-                    state.name.of
+                    state.name.value
                 );
                 self.problem(Check::KeyNotHere.at(most.entry.key_span, message).hint(
                     "lead back with `self`, as in `on_no: self`; `retry:` is for an action that fails",
@@ -204,7 +204,7 @@ impl Loader {
             (Some(most), None) if !fields.misspelt("on_retry_exhausted") => {
                 let message = format!(
                     "when `{}` may not follow itself again, nothing follows: it fails",
-                    state.name.of
+                    state.name.value
                 );
                 self.problem(
                     Check::UnroutedRetry
@@ -224,7 +224,7 @@ fn possible(step: &Step) -> Option<Vec<EcoString>> {
         Evaluator::Outcome if !matches!(step.action, Action::Workflow(_)) => Some(vec!["yes".into()]),
         Evaluator::Expression(expression) => {
             // Without a name in scope only what the text itself says is known.
-            let kind = expression.of.infer(&Scope::new()).types.only();
+            let kind = expression.value.infer(&Scope::new()).types.only();
             (kind == Some(Type::Bool)).then(|| vec!["yes".into(), "no".into()])
         }
         evaluator => match evaluator.verdicts() {

@@ -79,7 +79,7 @@ pub(super) fn check(plan: &mut Plan, called: &Called) -> Vec<Problem> {
 fn by_id(plan: &Plan) -> BTreeMap<EcoString, usize> {
     let steps = plan.lists[0].steps.iter().enumerate();
     let named =
-        steps.filter_map(|(at, step)| Some((plan.steps[*step as usize].step.id.as_ref()?.of.clone(), at)));
+        steps.filter_map(|(at, step)| Some((plan.steps[*step as usize].step.id.as_ref()?.value.clone(), at)));
     named.collect()
 }
 
@@ -166,27 +166,29 @@ impl<'f> Readable<'f> {
             references.into_iter().map(|reference| (origin.clone(), reference)).collect()
         };
         match self {
-            Self::Text(field) => placed(&field.origin, field.of.references()),
+            Self::Text(field) => placed(&field.origin, field.value.references()),
             Self::Value(field) | Self::Setting(field, _) | Self::Items(field) | Self::Given(field, _) => {
-                field.of.references()
+                field.value.references()
             }
-            Self::Condition(field) | Self::Expression(field) => placed(&field.origin, field.of.references()),
-            Self::Expected(field) => field.of.references(),
-            Self::ExpectedCondition(field) => placed(&field.origin, field.of.references()),
+            Self::Condition(field) | Self::Expression(field) => {
+                placed(&field.origin, field.value.references())
+            }
+            Self::Expected(field) => field.value.references(),
+            Self::ExpectedCondition(field) => placed(&field.origin, field.value.references()),
         }
     }
 
     /// What the language says of its names and of its types.
     fn errors(self, scope: &Scope) -> (Vec<Error>, Inferred) {
         match self {
-            Self::Text(field) => (field.of.check(scope), field.of.infer(scope)),
+            Self::Text(field) => (field.value.check(scope), field.value.infer(scope)),
             Self::Value(field) | Self::Setting(field, _) | Self::Items(field) | Self::Given(field, _) => {
-                (field.of.check(scope), field.of.infer(scope))
+                (field.value.check(scope), field.value.infer(scope))
             }
-            Self::Condition(field) => (field.of.check(scope), field.of.infer_condition(scope)),
-            Self::Expression(field) => (field.of.check(scope), field.of.infer(scope)),
-            Self::Expected(field) => (field.of.check(scope), field.of.infer(scope)),
-            Self::ExpectedCondition(field) => (field.of.check(scope), field.of.infer_condition(scope)),
+            Self::Condition(field) => (field.value.check(scope), field.value.infer_condition(scope)),
+            Self::Expression(field) => (field.value.check(scope), field.value.infer(scope)),
+            Self::Expected(field) => (field.value.check(scope), field.value.infer(scope)),
+            Self::ExpectedCondition(field) => (field.value.check(scope), field.value.infer_condition(scope)),
         }
     }
 
@@ -268,18 +270,18 @@ impl Checker<'_> {
             }
             for (name, what) in [(&step.id, "an id"), (&step.capture, "a capture")] {
                 let Some(name) = name else { continue };
-                if self.is_root(&name.of) {
+                if self.is_root(&name.value) {
                     let message =
-                        format!("`{}` is a root of the language: {what} cannot be called so", name.of);
+                        format!("`{}` is a root of the language: {what} cannot be called so", name.value);
                     self.problem(
                         Check::ReservedName.at(name.origin.span, message).hint("choose another name"),
                     );
                 }
             }
             if let Some(id) = &step.id
-                && let Some(first) = ids.insert(&id.of, number)
+                && let Some(first) = ids.insert(&id.value, number)
             {
-                let message = format!("`{}` is the id of {} already", id.of, self.title(first));
+                let message = format!("`{}` is the id of {} already", id.value, self.title(first));
                 self.problem(Check::DuplicateName.at(id.origin.span, message));
             }
             self.clashes(number, step);
@@ -297,15 +299,15 @@ impl Checker<'_> {
     fn clashes(&mut self, number: StepNumber, step: &Step) {
         let scope = self.names.of(self.plan.steps[number as usize].list);
         if let Some(capture) = &step.capture
-            && let Some(id) = self.names.scopes[scope].names.get(&capture.of).and_then(|named| named.id)
+            && let Some(id) = self.names.scopes[scope].names.get(&capture.value).and_then(|named| named.id)
         {
-            let message = format!("`{}` is the id of {} and a capture", capture.of, self.title(id));
+            let message = format!("`{}` is the id of {} and a capture", capture.value, self.title(id));
             let hint = "leave out the one or the other: an output can be read by its id too";
             self.problem(Check::DuplicateName.at(capture.origin.span, message).hint(hint));
         }
         for name in [&step.id, &step.capture].into_iter().flatten() {
             let hidden = self.names.scopes_from(scope).skip(1).find_map(|outer| {
-                let named = self.names.scopes[outer].names.get(&name.of)?;
+                let named = self.names.scopes[outer].names.get(&name.value)?;
                 // What a phase exports is the same name outside of it.
                 if named.id == Some(number) || named.captures.contains(&number) {
                     return None;
@@ -315,14 +317,14 @@ impl Checker<'_> {
             // One id twice is reported as that.
             let twice = |hidden: StepNumber| {
                 let other = self.plan.steps[hidden as usize].step.id.as_ref();
-                other.is_some_and(|other| step.id.as_ref().is_some_and(|id| id.of == other.of))
+                other.is_some_and(|other| step.id.as_ref().is_some_and(|id| id.value == other.value))
             };
             // What a phase exports stands outside of it as well.
             let itself = |hidden: StepNumber| hidden == number;
             if let Some(hidden) = hidden.filter(|hidden| !twice(*hidden) && !itself(*hidden)) {
                 let inner = self.names.scopes[scope].of_items;
                 let place = if inner { "for each item" } else { "in this phase" };
-                let message = format!("`{}` hides the one of {} {place}", name.of, self.title(hidden));
+                let message = format!("`{}` hides the one of {} {place}", name.value, self.title(hidden));
                 self.problem(Check::HiddenName.at(name.origin.span, message).hint("choose another name"));
             }
         }
@@ -461,7 +463,7 @@ impl Checker<'_> {
     fn expectations(&mut self, reader: Reader, step: &Step, reads: &mut Vec<Read>) {
         let Some(expect) = &step.expect else { return };
         // The expectation of a `foreach` is settled when its items have ended.
-        self.expected(reader, &expect.of, matches!(step.action, Action::ForEach(_)), reads);
+        self.expected(reader, &expect.value, matches!(step.action, Action::ForEach(_)), reads);
     }
 
     /// The names that an expectation reads; whether all of them are read when the step has ended.
@@ -513,16 +515,17 @@ impl Checker<'_> {
 
     pub(super) fn known_agent(&mut self, agent: &Field<EcoString>) {
         let agents = &self.plan.workflow.agents;
-        if agents.iter().any(|known| known.name == agent.of) {
+        if agents.iter().any(|known| known.name == agent.value) {
             return;
         }
         let names: Vec<&str> = agents.iter().map(|agent| agent.name.as_str()).collect();
-        let problem = Check::UnknownAgent.at(agent.origin.span, format!("there is no agent `{}`", agent.of));
-        let problem = match nearest(&agent.of, names.iter().copied()) {
+        let problem =
+            Check::UnknownAgent.at(agent.origin.span, format!("there is no agent `{}`", agent.value));
+        let problem = match nearest(&agent.value, names.iter().copied()) {
             Some(near) => problem.hint(format!("did you mean `{near}`")),
             None => problem
                 .note(format!("agents: {}", names.join(", ")))
-                .hint(format!("declare it: `agents: {{{}: {{command: [program]}}}}`", agent.of)),
+                .hint(format!("declare it: `agents: {{{}: {{command: [program]}}}}`", agent.value)),
         };
         self.problem(problem);
     }
@@ -727,7 +730,7 @@ impl Checker<'_> {
         let (known, how): (Vec<&EcoString>, &str) = match reference.root.as_str() {
             "captured" => {
                 let steps = self.plan.steps.iter().map(|planned| &planned.step);
-                (steps.filter_map(|step| step.capture.as_ref()).map(|name| &name.of).collect(), "captures")
+                (steps.filter_map(|step| step.capture.as_ref()).map(|name| &name.value).collect(), "captures")
             }
             "context" => {
                 let entries = workflow.context.iter().flat_map(|context| &context.entries);
@@ -968,7 +971,7 @@ fn readable(step: &Step) -> Vec<Readable<'_>> {
         Action::ForEach(each) => {
             match &each.source {
                 // What is fixed was looked at when it was read; of a map a text is the name of a file.
-                Source::Value(items) if items.of.as_fixed().is_none() => {
+                Source::Value(items) if items.value.as_fixed().is_none() => {
                     fields.push(if each.is_map { Readable::Value(items) } else { Readable::Items(items) });
                 }
                 Source::File { path, .. } => fields.push(Readable::Text(path)),

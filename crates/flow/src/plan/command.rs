@@ -72,16 +72,16 @@ impl Checker<'_> {
             environment,
             literal: &literal,
         };
-        shell::analyse(&text.of, &setting)
+        shell::analyse(&text.value, &setting)
     }
 
     /// The shell that will read the text.
     fn dialect(&mut self, step: &Step) -> Option<Dialect> {
         let Some(program) = &step.shell_program else { return Some(Dialect::Bash) };
-        let dialect = Dialect::of_program(&program.of);
+        let dialect = Dialect::of_program(&program.value);
         if dialect.is_none() {
             let message =
-                format!("references cannot be bound for `{}`: its quoting is not known", program.of);
+                format!("references cannot be bound for `{}`: its quoting is not known", program.value);
             let hint = "use `bash`, `sh` or `zsh`, or say `interpolate: false`";
             self.problem(Check::UnknownShell.at(program.origin.span, message).hint(hint));
         }
@@ -95,7 +95,7 @@ impl Checker<'_> {
         entries: &[Field<Template>],
         reads: &mut Vec<Read>,
     ) -> Argv {
-        let sources: Vec<&str> = entries.iter().map(|entry| entry.of.source()).collect();
+        let sources: Vec<&str> = entries.iter().map(|entry| entry.value.source()).collect();
         let (argv, problems) = Argv::analyse(&sources, &self.plan.workflow.syntax);
         for (at, problem) in problems {
             self.shell_problem(&problem, &entries[at].origin);
@@ -190,14 +190,14 @@ impl Checker<'_> {
         let mut entries = self.plan.workflow.context.iter().flat_map(|context| &context.entries);
         // A text of the file's own is a literal.
         let entry = entries.find(|entry| entry.name == *name && entry.literal.is_none())?;
-        entry.written.of.as_fixed().filter(|value| value.as_str().is_some()).map(|_| &entry.name)
+        entry.written.value.as_fixed().filter(|value| value.as_str().is_some()).map(|_| &entry.name)
     }
 
     /// Variables whose value is code for some program: only the author may write it.
     pub(super) fn code_variables(&mut self, variables: &[Variable]) {
         for variable in variables {
             let Some(value) = &variable.value else { continue };
-            if is_code_variable(&variable.name) && value.of.as_plain().is_none() {
+            if is_code_variable(&variable.name) && value.value.as_plain().is_none() {
                 let message =
                     format!("programs take `{}` for code: no reference can stand in it", variable.name);
                 let hint = "write the value out, or set the variable in the command";

@@ -38,7 +38,7 @@ impl Checker<'_> {
             let asks_the_world = |reference: &Reference| {
                 reference.kind == ReferenceKind::Computed || matches!(reference.root.as_str(), "env" | "uuid")
             };
-            for reference in lock.of.references().into_iter().filter(asks_the_world) {
+            for reference in lock.value.references().into_iter().filter(asks_the_world) {
                 let span = self.place(&lock.origin, reference.span);
                 let message = "`locks` is known before the run begins, when nothing is computed";
                 self.problem(Check::NotKnownHere.at(span, message).hint("give it as an input"));
@@ -50,7 +50,7 @@ impl Checker<'_> {
 /// The entries that one reads. One that reads all of them reads itself, which is circle enough.
 fn needs(own: usize, entry: &ContextEntry, by_name: &BTreeMap<&str, usize>) -> Vec<usize> {
     let mut needs = Vec::new();
-    for (_, Reference { root, first, .. }) in entry.written.of.references() {
+    for (_, Reference { root, first, .. }) in entry.written.value.references() {
         match (root.as_str(), first.as_deref()) {
             ("context", Some(name)) => needs.extend(by_name.get(name)),
             ("context", None) => needs.push(own),

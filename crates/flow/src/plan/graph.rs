@@ -66,14 +66,16 @@ impl Checker<'_> {
         let count = self.plan.lists[0].steps.len();
         let mut nodes: Vec<Node> = (0..count).map(|_| Node::default()).collect();
         for edge in edges {
-            let from = self.node_called(&edge.from.of, edge.from.origin.span);
-            let to = self.node_called(&edge.to.of, edge.to.origin.span);
+            let from = self.node_called(&edge.from.value, edge.from.origin.span);
+            let to = self.node_called(&edge.to.value, edge.to.origin.span);
             let branch = edge.branch.as_ref();
             if let (Some(from), Some(branch)) = (from, branch) {
-                self.is_branch(from, &branch.of, branch.origin.span);
+                self.is_branch(from, &branch.value, branch.origin.span);
             }
             if let (Some(from), Some(to)) = (from, to) {
-                nodes[to].edges.push(Source { node: from, branch: branch.map(|branch| branch.of.clone()) });
+                nodes[to]
+                    .edges
+                    .push(Source { node: from, branch: branch.map(|branch| branch.value.clone()) });
             }
         }
         let steps = self.plan.lists[0].steps.clone();
@@ -113,7 +115,7 @@ impl Checker<'_> {
         if let Some(found) = self.by_id.get(id) {
             return Some(*found);
         }
-        let ids = nodes.iter().filter_map(id_of).map(|id| id.of.as_str());
+        let ids = nodes.iter().filter_map(id_of).map(|id| id.value.as_str());
         let problem = Check::UnknownNode.at(span, format!("there is no node `{id}`"));
         let problem = match nearest(id, ids) {
             Some(near) => problem.hint(format!("did you mean `{near}`")),
@@ -163,9 +165,9 @@ impl Checker<'_> {
             if self.names.of(planned.list) != 0 {
                 continue;
             }
-            let (first, by) = *seen.entry(capture.of.clone()).or_insert((node, number));
+            let (first, by) = *seen.entry(capture.value.clone()).or_insert((node, number));
             if first != node {
-                let message = format!("`{}` is captured by {} already", capture.of, self.title(by));
+                let message = format!("`{}` is captured by {} already", capture.value, self.title(by));
                 let hint = "nodes run side by side: choose another name, or read them by their ids";
                 self.problem(Check::DuplicateName.at(capture.origin.span, message).hint(hint));
             }

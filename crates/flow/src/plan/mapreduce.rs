@@ -45,10 +45,10 @@ impl Checker<'_> {
         }
         for name in &phase.exports {
             let names = &self.names.scopes[scope].names;
-            if scope == 0 || !names.contains_key(&name.of) {
+            if scope == 0 || !names.contains_key(&name.value) {
                 let key = phase.kind.key();
-                let message = format!("no step of `{key}` gives `{}`", name.of);
-                let near = nearest(&name.of, names.keys().map(ecow::EcoString::as_str));
+                let message = format!("no step of `{key}` gives `{}`", name.value);
+                let near = nearest(&name.value, names.keys().map(ecow::EcoString::as_str));
                 let problem = Check::UnknownExport.at(name.origin.span, message);
                 self.problem(match near {
                     Some(near) if scope != 0 => problem.hint(format!("did you mean `{near}`")),

@@ -53,7 +53,7 @@ pub(crate) fn plan_calling(workflow: Arc<Workflow>, called: &Called) -> (Option<
     let sound = !problems.iter().any(Problem::is_error);
     for planned in &mut plan.steps {
         if let Action::Workflow(call) = &planned.step.action {
-            planned.calls = called.get(&call.path.of).and_then(|callee| callee.plan.clone());
+            planned.calls = called.get(&call.path.value).and_then(|callee| callee.plan.clone());
         }
     }
     let whole = plan
@@ -268,7 +268,7 @@ impl Plan {
     pub fn names(&self) -> BTreeSet<&EcoString> {
         let steps = self.steps.iter().map(|planned| &planned.step);
         let own = steps.filter(|step| !matches!(&step.action, Action::Phase(_)) && !step.is_map());
-        own.flat_map(|step| step.id.iter().chain(&step.capture)).map(|name| &name.of).collect()
+        own.flat_map(|step| step.id.iter().chain(&step.capture)).map(|name| &name.value).collect()
     }
 
     /// The files beside its own that it is made of, each once: those that it is put together with, those of all

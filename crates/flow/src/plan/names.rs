@@ -156,10 +156,10 @@ impl Names {
             }
             let names = &mut scopes[of_list[planned.list as usize]].names;
             if let Some(id) = &planned.step.id {
-                names.entry(id.of.clone()).or_default().id.get_or_insert(number);
+                names.entry(id.value.clone()).or_default().id.get_or_insert(number);
             }
             if let Some(capture) = &planned.step.capture {
-                names.entry(capture.of.clone()).or_default().captures.push(number);
+                names.entry(capture.value.clone()).or_default().captures.push(number);
             }
         }
         export_names(plan, &of_list, &mut scopes);
@@ -243,7 +243,7 @@ fn export_names(plan: &Plan, of_list: &[ScopeNumber], scopes: &mut [NameScope]) 
     for planned in &plan.steps {
         let Action::Phase(phase) = &planned.step.action else { continue };
         let Some((_, list)) = planned.parts.first() else { continue };
-        for name in phase.exports.iter().map(|name| &name.of) {
+        for name in phase.exports.iter().map(|name| &name.value) {
             let Some(named) = scopes[of_list[*list as usize]].names.get(name) else { continue };
             let (id, captures) = (named.id, named.captures.clone());
             let outer = scopes[0].names.entry(name.clone()).or_default();
@@ -422,7 +422,7 @@ fn value_type(step: &Step) -> Option<Type> {
             CaptureFormat::Boolean => Some(Type::Bool),
         },
         // Without a name in scope only what the text itself says is known.
-        Action::Value(document) => document.of.infer(&Scope::new()).types.only(),
+        Action::Value(document) => document.value.infer(&Scope::new()).types.only(),
         Action::ForEach(each) if each.is_map => Some(Type::Object),
         Action::ForEach(_) => Some(Type::List),
         Action::Http(_) | Action::Tool(_) | Action::WriteFile(_) | Action::Nothing => None,

@@ -21,11 +21,11 @@ pub(super) fn number(workflow: Arc<Workflow>) -> Plan {
     };
     plan.add_list(&source.steps, None, "");
     if matches!(source.shape, Shape::MapReduce { .. }) {
-        let names = source.steps.iter().filter_map(|step| Some(step.id.as_ref()?.of.clone()));
+        let names = source.steps.iter().filter_map(|step| Some(step.id.as_ref()?.value.clone()));
         plan.lists[0].names = names.collect();
     }
     if matches!(source.shape, Shape::Loop(_)) {
-        let names = source.steps.iter().filter_map(|step| Some(step.state.as_ref()?.name.of.clone()));
+        let names = source.steps.iter().filter_map(|step| Some(step.state.as_ref()?.name.value.clone()));
         plan.lists[0].names = names.collect();
     }
     if matches!(source.shape, Shape::Graph { .. }) {
@@ -49,8 +49,8 @@ impl Plan {
         self.lists.push(List { steps: Vec::with_capacity(steps.len()), parent, graph: None, names });
         let of_phases = list == 0 && matches!(self.workflow.shape, Shape::MapReduce { .. });
         for (at, step) in steps.iter().enumerate() {
-            let word = step.id.as_ref().filter(|_| of_phases).map(|id| id.of.clone());
-            let word = word.or_else(|| step.state.as_ref().map(|state| state.name.of.clone()));
+            let word = step.id.as_ref().filter(|_| of_phases).map(|id| id.value.clone());
+            let word = word.or_else(|| step.state.as_ref().map(|state| state.name.value.clone()));
             let word = word.unwrap_or_else(|| eco_format!("{}", at + 1));
             let number = self.add_step(step, list, &eco_format!("{prefix}{word}"));
             self.lists[list as usize].steps.push(number);
@@ -95,9 +95,9 @@ pub(super) fn count(len: usize) -> u32 {
 
 fn label(step: &Step, number: &str) -> EcoString {
     if let Some(state) = &step.state {
-        return state.name.of.clone();
+        return state.name.value.clone();
     }
-    let given = step.id.as_ref().or(step.capture.as_ref()).map(|name| &name.of);
+    let given = step.id.as_ref().or(step.capture.as_ref()).map(|name| &name.value);
     let given = given.or(step.name.as_ref()).cloned();
     given.unwrap_or_else(|| eco_format!("{} {number}", step.action.name().key()))
 }

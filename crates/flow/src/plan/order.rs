@@ -165,6 +165,6 @@ impl<'p> Walk<'p> {
 
     fn when(&self, conditions: &mut Vec<Condition>) {
         let when = self.plan.steps[self.step as usize].step.when.as_ref();
-        conditions.extend(when.map(|when| Condition::When(when.of.source().trim().into())));
+        conditions.extend(when.map(|when| Condition::When(when.value.source().trim().into())));
     }
 }

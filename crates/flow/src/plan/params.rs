@@ -31,10 +31,10 @@ impl Checker<'_> {
         let Some(state) = self.state_of(reader) else { return scope };
         let names = state.params.iter().map(|(name, value)| {
             let promised = || {
-                let (why, kind) = ("the state has not begun".into(), value.of.infer(&scope).types.only());
+                let (why, kind) = ("the state has not begun".into(), value.value.infer(&scope).types.only());
                 Entry::Promised(Promise { why, shape: Shape::Value(kind) }.into())
             };
-            let entry = value.of.as_fixed().map_or_else(promised, |value| Entry::Plain(value.clone()));
+            let entry = value.value.as_fixed().map_or_else(promised, |value| Entry::Plain(value.clone()));
             (name.clone(), entry)
         });
         let names = Scope::new().with_entries("param", names).unwrap_or_default();
@@ -61,6 +61,6 @@ impl Checker<'_> {
     /// The text of a value that is written out: it is the author's code where a command begins.
     pub(super) fn literal_param(&self, reader: Reader, name: &str) -> Option<EcoString> {
         let (_, value) = self.state_of(reader)?.params.iter().find(|(known, _)| known == name)?;
-        value.of.as_fixed().and_then(|value| value.as_str()).map(EcoString::from)
+        value.value.as_fixed().and_then(|value| value.as_str()).map(EcoString::from)
     }
 }

@@ -71,7 +71,7 @@ impl Checker<'_> {
         let whens = around.iter().filter_map(|step| self.plan.steps[*step as usize].step.when.as_ref());
         let whens: Vec<_> = whens.collect();
         let asks = whens.iter().any(|when| {
-            when.of.references().iter().any(|reference| {
+            when.value.references().iter().any(|reference| {
                 let named = if reference.root == "captured" { reference.first.as_deref() } else { None };
                 reference.guarded && named.unwrap_or(&reference.root) == name
             })
@@ -80,7 +80,7 @@ impl Checker<'_> {
             return Vec::new();
         }
         let same = |condition: &Condition| match condition {
-            Condition::When(text) => whens.iter().any(|when| when.of.source().trim() == text),
+            Condition::When(text) => whens.iter().any(|when| when.value.source().trim() == text),
             _ => false,
         };
         conditions.into_iter().filter(|condition| !same(condition)).collect()

@@ -25,9 +25,9 @@ impl Checker<'_> {
         let workflow = Arc::clone(&self.plan.workflow);
         let Shape::Loop(of) = &workflow.shape else { return None };
         let names = self.plan.lists[0].names.iter().cloned().zip(0..).collect();
-        let mut known = Targets { names, unknown: of.initial.of.is_empty() };
+        let mut known = Targets { names, unknown: of.initial.value.is_empty() };
         let initial =
-            if of.initial.of.is_empty() { None } else { self.known_state(&mut known, &of.initial, None) };
+            if of.initial.value.is_empty() { None } else { self.known_state(&mut known, &of.initial, None) };
         let states = workflow.steps.iter().enumerate();
         let routes: Vec<Ways> = states
             .map(|(at, step)| match &step.state {
@@ -63,10 +63,10 @@ impl Checker<'_> {
 
     /// The state that is meant.
     fn known_state(&mut self, known: &mut Targets, target: &Target, at: Option<usize>) -> Option<usize> {
-        if let Some(at) = at.filter(|_| target.of == SELF) {
+        if let Some(at) = at.filter(|_| target.value == SELF) {
             return Some(at);
         }
-        if let Some(found) = known.names.get(&target.of) {
+        if let Some(found) = known.names.get(&target.value) {
             return Some(*found);
         }
         known.unknown = true;
@@ -75,8 +75,8 @@ impl Checker<'_> {
         }
         let names = &self.plan.lists[0].names;
         let problem =
-            Check::UnknownState.at(target.origin.span, format!("there is no state `{}`", target.of));
-        let problem = match nearest(&target.of, names.iter().map(EcoString::as_str)) {
+            Check::UnknownState.at(target.origin.span, format!("there is no state `{}`", target.value));
+        let problem = match nearest(&target.value, names.iter().map(EcoString::as_str)) {
             Some(near) => problem.hint(format!("did you mean `{near}`")),
             None => problem.note(format!("states: {}", listed(names))),
         };
@@ -92,7 +92,7 @@ impl Checker<'_> {
             self.field(reader, field, reads);
         }
         match step.evaluator() {
-            Some(Evaluator::Expect(expect)) => self.expected(reader, &expect.of, false, reads),
+            Some(Evaluator::Expect(expect)) => self.expected(reader, &expect.value, false, reads),
             Some(Evaluator::Agent(judge)) => self.known_agent(&judge.agent),
             _ => {}
         }
@@ -184,7 +184,7 @@ fn graph(maintain: bool, steps: &[Arc<Step>], states: &States) -> Graph {
     let acts = steps.iter().map(|step| !matches!(step.action, Action::Nothing));
     let captures = steps.iter().map(|step| {
         let capture = step.capture.as_ref().filter(|_| !matches!(step.action, Action::Nothing));
-        capture.map(|capture| capture.of.clone())
+        capture.map(|capture| capture.value.clone())
     });
     Graph::new(states.initial, next.collect(), captures.collect(), acts.collect())
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use threadline_engine::event::{Instance, Seq};
+use threadline_engine::event::{Address, Seq};
 use threadline_engine::replay::{Maker, output_of};
 use threadline_lang::Value;
 use threadline_lang::diag::excerpt;
@@ -48,11 +48,11 @@ struct Link {
 pub(crate) struct Chains<'h> {
     history: &'h History<'h>,
     /// The last evaluations of each execution.
-    told: BTreeMap<Instance, Vec<Told>>,
+    told: BTreeMap<Address, Vec<Told>>,
     /// Who read what an event recorded: the execution, which of its fields and references.
-    readers: BTreeMap<Seq, Vec<(Instance, usize, usize, usize)>>,
+    readers: BTreeMap<Seq, Vec<(Address, usize, usize, usize)>>,
     links: Vec<Link>,
-    seen: BTreeSet<Instance>,
+    seen: BTreeSet<Address>,
     cut: bool,
 }
 
@@ -62,7 +62,7 @@ impl<'h> Chains<'h> {
         let everything = Target::of((0..).take(history.plan.steps.len()).collect());
         let all = tell(history, &everything)?;
         let last: BTreeSet<Seq> = last_of_each(&all).iter().map(|told| told.seen.seq).collect();
-        let mut told: BTreeMap<Instance, Vec<Told>> = BTreeMap::new();
+        let mut told: BTreeMap<Address, Vec<Told>> = BTreeMap::new();
         for one in all {
             let condition = one.seen.attempt == 0;
             if condition || last.contains(&one.seen.seq) {
@@ -72,7 +72,7 @@ impl<'h> Chains<'h> {
         let readers = readers(&told);
         let mut chains =
             Self { history, told, readers, links: Vec::new(), seen: BTreeSet::new(), cut: false };
-        let starts: Vec<Instance> = chains
+        let starts: Vec<Address> = chains
             .told
             .iter()
             .filter(|(at, told)| told.first().is_some_and(|told| target.means(at, told.seen.step)))
@@ -93,7 +93,7 @@ impl<'h> Chains<'h> {
     }
 
     /// What an execution read, and what that was made of.
-    fn back(&mut self, at: &Instance, target: Option<&Target>, depth: usize) -> Result<(), Failure> {
+    fn back(&mut self, at: &Address, target: Option<&Target>, depth: usize) -> Result<(), Failure> {
         if self.is_full(depth) || !self.seen.insert(at.clone()) {
             return Ok(());
         }
@@ -123,7 +123,7 @@ impl<'h> Chains<'h> {
     }
 
     /// Who read what an execution left, and who read what came of that.
-    fn forward(&mut self, at: &Instance, depth: usize) -> Result<(), Failure> {
+    fn forward(&mut self, at: &Address, depth: usize) -> Result<(), Failure> {
         if self.is_full(depth) || !self.seen.insert(at.clone()) {
             return Ok(());
         }
@@ -156,13 +156,7 @@ impl<'h> Chains<'h> {
         Ok(called.map_or(title.clone(), |run| format!("{title} (run {run})")))
     }
 
-    fn link(
-        &self,
-        at: &Instance,
-        field: &str,
-        reference: &Referenced,
-        depth: usize,
-    ) -> Result<Link, Failure> {
+    fn link(&self, at: &Address, field: &str, reference: &Referenced, depth: usize) -> Result<Link, Failure> {
         let maker = match &reference.maker {
             Maker::Event(seq) => self.maker(*seq)?,
             Maker::Item { list, index } => {
@@ -226,8 +220,8 @@ impl<'h> Chains<'h> {
 }
 
 /// Who read what each event recorded.
-fn readers(told: &BTreeMap<Instance, Vec<Told>>) -> BTreeMap<Seq, Vec<(Instance, usize, usize, usize)>> {
-    let mut readers: BTreeMap<Seq, Vec<(Instance, usize, usize, usize)>> = BTreeMap::new();
+fn readers(told: &BTreeMap<Address, Vec<Told>>) -> BTreeMap<Seq, Vec<(Address, usize, usize, usize)>> {
+    let mut readers: BTreeMap<Seq, Vec<(Address, usize, usize, usize)>> = BTreeMap::new();
     for (at, evaluations) in told {
         for (nth, one) in evaluations.iter().enumerate() {
             for (of_field, field) in one.fields.iter().enumerate() {

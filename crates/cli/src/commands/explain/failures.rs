@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
-use threadline_engine::event::Instance;
+use threadline_engine::event::Address;
 use threadline_flow::plan::Plan;
 
 use super::super::history::History;
@@ -69,12 +69,12 @@ fn failure(teller: &Teller<'_, '_>, told: &Told) -> Result<String, Failure> {
 }
 
 /// What to call an execution on a command line.
-pub(crate) fn handle(plan: &Plan, at: &Instance) -> String {
+pub(crate) fn handle(plan: &Plan, at: &Address) -> String {
     let step = at.step(plan).map(|step| &plan.steps[step as usize].step);
     // Of a state each visit is an execution of its own.
     let step = step.filter(|step| step.state.is_none());
     let name = step.and_then(|step| step.id.as_ref().or(step.capture.as_ref()));
-    let handle = name.map_or_else(|| at.to_string(), |name| format!("{}{}", name.of, items(at)));
+    let handle = name.map_or_else(|| at.to_string(), |name| format!("{}{}", name.value, items(at)));
     let is_word = handle.chars().all(|char| char.is_ascii_alphanumeric() || "_-./#".contains(char));
     if is_word { handle } else { format!("'{handle}'") }
 }

@@ -1,6 +1,6 @@
 //! Explanations as JSON.
 
-use threadline_engine::event::{Instance, Seq, What};
+use threadline_engine::event::{Address, EventKind, Seq};
 use threadline_engine::replay::Maker;
 use threadline_flow::shell::Travel;
 use threadline_lang::diag::preview;
@@ -203,8 +203,8 @@ fn maker(history: &History<'_>, told: &Told, reference: &Referenced) -> Result<V
 /// The step whose event it is.
 fn made_at(history: &History<'_>, kind: &str, seq: Seq) -> Result<Value, Failure> {
     let event = history.event(seq)?;
-    let status = match &event.what {
-        What::Expanded { .. } => Value::NULL,
+    let status = match &event.kind {
+        EventKind::Expanded { .. } => Value::NULL,
         _ => threadline_engine::replay::output_of(&event)
             .map_or(Value::NULL, |output| output.status.name().into()),
     };
@@ -219,8 +219,8 @@ fn made_at(history: &History<'_>, kind: &str, seq: Seq) -> Result<Value, Failure
 }
 
 /// Who read a value: a step, or an entry of `context`.
-pub(crate) fn reader_json(history: &History<'_>, (at, field): &(Instance, String)) -> Value {
-    let by_step = *at != Instance::default();
+pub(crate) fn reader_json(history: &History<'_>, (at, field): &(Address, String)) -> Value {
+    let by_step = *at != Address::default();
     object([
         ("step", if by_step { label(history, at).into() } else { Value::NULL }),
         ("at", if by_step { at.0.as_str().into() } else { Value::NULL }),
@@ -229,7 +229,7 @@ pub(crate) fn reader_json(history: &History<'_>, (at, field): &(Instance, String
 }
 
 /// What people call an execution.
-pub(crate) fn label(history: &History<'_>, at: &Instance) -> String {
+pub(crate) fn label(history: &History<'_>, at: &Address) -> String {
     crate::reporter::label(&history.plan, at).trim_start().to_owned()
 }
 

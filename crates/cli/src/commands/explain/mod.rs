@@ -10,7 +10,7 @@ pub(crate) mod told;
 use std::collections::BTreeMap;
 
 use anstyle::Style;
-use threadline_engine::event::{Datum, Instance, What};
+use threadline_engine::event::{Address, Datum, EventKind};
 use threadline_engine::replay::{Failed, output_of};
 use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
@@ -83,7 +83,7 @@ fn named(history: &History<'_>, text: &str) -> Result<Target, Failure> {
 }
 
 /// The executions that failed, were not made good, and were not forgiven by `continue_on_error`.
-pub(crate) fn failed(history: &History<'_>) -> Result<Vec<Instance>, Failure> {
+pub(crate) fn failed(history: &History<'_>) -> Result<Vec<Address>, Failure> {
     let mut failed = Failed::default();
     history.each(|_, event| {
         failed.take(&history.plan, event);
@@ -123,7 +123,8 @@ fn had(history: &History<'_>, item: &str) -> Result<bool, Failure> {
 fn skipped(history: &History<'_>, target: &Target) -> Result<Option<String>, Failure> {
     let mut reason = None;
     history.each(|fold, event| {
-        if let (What::Skipped { output, .. }, Some(step)) = (&event.what, fold.machine.step_of(&event.at))
+        if let (EventKind::Skipped { output, .. }, Some(step)) =
+            (&event.kind, fold.machine.step_of(&event.at))
             && target.steps.contains(&step)
         {
             reason = output.meta.get("reason").and_then(|reason| reason.as_str()).map(str::to_owned);
@@ -196,8 +197,8 @@ fn choose(history: &History<'_>, call: &Explain) -> Result<(), Failure> {
     history.each(|fold, event| {
         let Some(step) = fold.machine.step_of(&event.at) else { return Ok(()) };
         let is_state = history.plan.steps[step as usize].step.state.is_some();
-        let status = match &event.what {
-            What::Judged(_) => Some("executed"),
+        let status = match &event.kind {
+            EventKind::Judged(_) => Some("executed"),
             _ if is_state => None,
             _ => output_of(event).map(|output| output.status.name()),
         };

@@ -1,7 +1,7 @@
 //! What people call a step: an id, a capture, a number, a label, an execution, an item of it, and a field behind it.
 
 use ecow::EcoString;
-use threadline_engine::event::Instance;
+use threadline_engine::event::Address;
 use threadline_flow::model::Action;
 use threadline_flow::plan::{Part, Plan, PlannedStep, StepNumber, VISIT};
 use threadline_lang::diag::nearest;
@@ -11,7 +11,7 @@ pub(crate) struct Target {
     /// The steps of that name.
     pub(crate) steps: Vec<StepNumber>,
     /// These executions only, when there are some.
-    at: Vec<Instance>,
+    at: Vec<Address>,
     /// These items only, the outermost first.
     items: Vec<u64>,
     /// One field only.
@@ -31,7 +31,7 @@ impl Target {
     }
 
     /// These executions.
-    pub(crate) fn executions(plan: &Plan, at: Vec<Instance>) -> Self {
+    pub(crate) fn executions(plan: &Plan, at: Vec<Address>) -> Self {
         let steps = at.iter().filter_map(|at| at.step(plan)).collect();
         Self { at, ..Self::of(steps) }
     }
@@ -54,7 +54,7 @@ impl Target {
     }
 
     /// Whether an execution is meant.
-    pub(crate) fn means(&self, at: &Instance, step: StepNumber) -> bool {
+    pub(crate) fn means(&self, at: &Address, step: StepNumber) -> bool {
         if !self.at.is_empty() {
             return self.at.contains(at);
         }
@@ -78,8 +78,8 @@ impl Target {
 }
 
 fn names(step: &PlannedStep) -> impl Iterator<Item = &EcoString> {
-    let id = step.step.id.as_ref().map(|id| &id.of);
-    let capture = step.step.capture.as_ref().map(|capture| &capture.of);
+    let id = step.step.id.as_ref().map(|id| &id.value);
+    let capture = step.step.capture.as_ref().map(|capture| &capture.value);
     [id, capture, Some(&step.number), Some(&step.label), step.step.name.as_ref()].into_iter().flatten()
 }
 
@@ -87,15 +87,15 @@ fn step(plan: &Plan, text: &str) -> Option<Target> {
     let visit = text.split_once(VISIT).map(|(_, rest)| rest.split(['/', '[']).next().unwrap_or(rest));
     let of_visit = plan.states.is_some() && visit.is_some_and(|visit| visit.parse::<u64>().is_ok());
     if text.contains('/') || of_visit {
-        let at = Instance(text.into());
+        let at = Address(text.into());
         at.step(plan)?;
         return Some(Target::executions(plan, vec![at]));
     }
     let (name, items) = items(text)?;
     // The first sort of name that fits: an id before a capture, a number before a label.
     let sorts: [fn(&PlannedStep) -> Option<&EcoString>; 5] = [
-        |step| step.step.id.as_ref().map(|id| &id.of),
-        |step| step.step.capture.as_ref().map(|capture| &capture.of),
+        |step| step.step.id.as_ref().map(|id| &id.value),
+        |step| step.step.capture.as_ref().map(|capture| &capture.value),
         |step| Some(&step.number),
         |step| Some(&step.label),
         |step| step.step.name.as_ref(),

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
-use threadline_engine::event::{Datum, ERROR, Instance, Judged, Status};
+use threadline_engine::event::{Address, Datum, ERROR, Judged, Status};
 use threadline_engine::replay::{Evaluated, Maker};
 use threadline_lang::Value;
 use threadline_lang::diag::excerpt;
@@ -273,7 +273,7 @@ impl Teller<'_, '_> {
 /// Who read something, in words; nothing when nobody did.
 pub(crate) fn readers_named<'r>(
     history: &History<'_>,
-    readers: impl Iterator<Item = &'r (Instance, String)>,
+    readers: impl Iterator<Item = &'r (Address, String)>,
 ) -> Option<String> {
     let mut names: Vec<String> = Vec::new();
     for reader in readers {
@@ -289,7 +289,7 @@ pub(crate) fn readers_named<'r>(
 }
 
 /// A step in a sentence: its label, and its number where another step has the same.
-pub(crate) fn title(history: &History<'_>, at: &Instance) -> String {
+pub(crate) fn title(history: &History<'_>, at: &Address) -> String {
     let label = label(history, at);
     let Some(step) = at.step(&history.plan) else { return format!("`{label}`") };
     let steps = &history.plan.steps;
@@ -299,8 +299,8 @@ pub(crate) fn title(history: &History<'_>, at: &Instance) -> String {
 }
 
 /// Who read a value, in a sentence: a step, or an entry of `context`.
-pub(crate) fn reader_title(history: &History<'_>, (at, field): &(Instance, String)) -> String {
-    if *at == Instance::default() { format!("`{field}`") } else { title(history, at) }
+pub(crate) fn reader_title(history: &History<'_>, (at, field): &(Address, String)) -> String {
+    if *at == Address::default() { format!("`{field}`") } else { title(history, at) }
 }
 
 /// Whether a state failed: no route takes its verdict.

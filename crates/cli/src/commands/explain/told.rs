@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use threadline_engine::evaluate::{Act, Left, Resolved, Wanted, expected};
-use threadline_engine::event::{Event, Instance, Judged, Millis, Output, Seq, Status, What};
+use threadline_engine::event::{Address, Event, EventKind, Judged, Millis, Output, Seq, Status};
 use threadline_engine::judge::{Judgement, Rule};
 use threadline_engine::replay::{Evaluated, Look, Maker, Rejudged, Seen};
 use threadline_engine::select::Found;
@@ -95,12 +95,12 @@ pub(crate) struct Referenced {
 }
 
 /// Who read what somebody made: which execution, in which field.
-pub(crate) type Readers = BTreeMap<Maker, Vec<(Instance, String)>>;
+pub(crate) type Readers = BTreeMap<Maker, Vec<(Address, String)>>;
 
 /// Every evaluation that is asked for, in the order of the journal.
 pub(crate) fn tell(history: &History<'_>, target: &Target) -> Result<Vec<Told>, Failure> {
     let mut told: Vec<Told> = Vec::new();
-    let mut latest: BTreeMap<Instance, usize> = BTreeMap::new();
+    let mut latest: BTreeMap<Address, usize> = BTreeMap::new();
     history.each(|fold, event| {
         if let Some(seen) = fold.seen(event).filter(|seen| target.means(&seen.at, seen.step)) {
             latest.insert(seen.at.clone(), told.len());
@@ -118,7 +118,7 @@ pub(crate) fn tell(history: &History<'_>, target: &Target) -> Result<Vec<Told>, 
 
 /// The last evaluation of each execution, in the order of their first.
 pub(crate) fn last_of_each(told: &[Told]) -> Vec<&Told> {
-    let mut places: BTreeMap<&Instance, usize> = BTreeMap::new();
+    let mut places: BTreeMap<&Address, usize> = BTreeMap::new();
     let mut last: Vec<&Told> = Vec::new();
     for one in told {
         if let Some(at) = places.get(&one.seen.at) {
@@ -132,11 +132,11 @@ pub(crate) fn last_of_each(told: &[Told]) -> Vec<&Told> {
 }
 
 fn ended(event: &Event) -> Option<Ended> {
-    let (output, retried) = match &event.what {
-        What::Finished { output, .. } | What::Unresolved { output, .. } | What::Skipped { output, .. } => {
-            (output, false)
-        }
-        What::Retrying { output, .. } => (output, true),
+    let (output, retried) = match &event.kind {
+        EventKind::Finished { output, .. }
+        | EventKind::Unresolved { output, .. }
+        | EventKind::Skipped { output, .. } => (output, false),
+        EventKind::Retrying { output, .. } => (output, true),
         _ => return None,
     };
     Some(Ended { seq: event.seq, time: event.time, output: output.clone(), retried })
@@ -196,7 +196,7 @@ pub(crate) fn readers_of(history: &History<'_>, readers: &mut Readers) -> Result
     let all = readers.keys().any(everywhere);
     let mut known = BTreeSet::new();
     history.each(|fold, event| {
-        if let What::Defined { name, .. } = &event.what {
+        if let EventKind::Defined { name, .. } = &event.kind {
             entry_reads(history, name, readers);
         }
         let Some(seen) = fold.seen(event) else { return Ok(()) };
@@ -221,14 +221,14 @@ pub(crate) fn readers_of(history: &History<'_>, readers: &mut Readers) -> Result
 fn entry_reads(history: &History<'_>, name: &str, readers: &mut Readers) {
     let entries = history.plan.workflow.context.iter().flat_map(|context| &context.entries);
     for (_, reference) in
-        entries.filter(|entry| entry.name == name).flat_map(|entry| entry.written.of.references())
+        entries.filter(|entry| entry.name == name).flat_map(|entry| entry.written.value.references())
     {
         let maker = match reference.root.as_str() {
             "inputs" => Maker::Input(reference.first),
             "context" => Maker::Context(reference.first),
             _ => continue,
         };
-        let reader = (Instance::default(), format!("context.{name}"));
+        let reader = (Address::default(), format!("context.{name}"));
         if let Some(known) = readers.get_mut(&maker).filter(|known| !known.contains(&reader)) {
             known.push(reader);
         }
@@ -405,7 +405,7 @@ impl Fields<'_, '_> {
             }
             (Action::Tool(call), Some(Act::Tool(called))) => {
                 let name = written(&call.name.origin, "tool");
-                self.add(name, Some(&call.name.origin), Shown::Text(call.name.of.to_string()));
+                self.add(name, Some(&call.name.origin), Shown::Text(call.name.value.to_string()));
                 let origin = call.params.as_ref().map(|field| &field.origin);
                 self.add("params", origin, Shown::Value(called.params.clone()));
             }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use ecow::EcoString;
-use threadline_engine::event::{Event, LoopReason, What};
+use threadline_engine::event::{Event, EventKind, LoopReason};
 use threadline_engine::machine::Outcome;
 use threadline_engine::rehearsal::{Edge, edges};
 use threadline_flow::model::{Action, Terminal};
@@ -75,8 +75,8 @@ pub(super) struct Path {
 impl Path {
     /// Takes the next event of the run.
     pub(super) fn take(&mut self, plan: &Plan, event: &Event) {
-        match &event.what {
-            What::RunEnded { outcome, ended, .. } => {
+        match &event.kind {
+            EventKind::RunEnded { outcome, ended, .. } => {
                 self.standing = Some(match (outcome, ended) {
                     (Outcome::Stopped, _) => Standing::Stopped,
                     (Outcome::Failed, None) => Standing::Failed,
@@ -85,7 +85,7 @@ impl Path {
                 });
                 return;
             }
-            What::Resumed { .. } => self.standing = None,
+            EventKind::Resumed { .. } => self.standing = None,
             _ => {}
         }
         let at = event.at.0.split(['/', '[']).next().unwrap_or_default();

@@ -156,7 +156,7 @@ pub(super) fn with_first(
         return scope;
     };
     let of = ItemRef { list: 0, index: 0 };
-    let item = ItemView { of, attempt: 1, runner: 0, has_agent: plan.is_map_reduce(), error: None };
+    let item = ItemView { item: of, attempt: 1, runner: 0, has_agent: plan.is_map_reduce(), error: None };
     let mut scope = with_item(&scope, &item, first.clone(), None, None);
     if let (Action::ForEach(each), Ok(chosen)) = (&plan.steps[list as usize].step.action, &items.0) {
         let names = |of: &str, names| Entry::Names(layer(&Scope::new(), of, names));

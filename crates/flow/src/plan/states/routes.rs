@@ -31,10 +31,10 @@ impl Checker<'_> {
             let unused = ends(step) && matches!(step.action, Action::Nothing);
             let check = if unused { Check::UnusedEnd } else { Check::UnreachableState };
             let problem = match before[at] {
-                None => check.at(name.origin.span, format!("no state leads to `{}`", name.of)),
+                None => check.at(name.origin.span, format!("no state leads to `{}`", name.value)),
                 Some(from) => {
                     let from = self.plan.lists[0].word(from);
-                    let message = format!("no way leads to `{}`", name.of);
+                    let message = format!("no way leads to `{}`", name.value);
                     let note = format!("`{from}` leads to it, and no way leads to `{from}`");
                     check.at(name.origin.span, message).note(note)
                 }

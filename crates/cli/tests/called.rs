@@ -320,7 +320,7 @@ states:
     on_no: self
   end:
     shell: 'echo ${inputs.of}-end | tee -a effects'
-    evaluate: {type: expression, expression: inputs.value == 'i2'}
+    evaluate: {type: expression, expression: inputs.of == 'i2'}
     on_yes: bad
     on_no: done
   bad: {terminal: failure}

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ValidationError, Validator};
+use threadline_lang::diag::words;
 use threadline_lang::{Limits, Value};
 
 /// A JSON Schema, compiled once. Nothing is read from elsewhere.
@@ -72,10 +73,7 @@ fn with_place(error: &ValidationError<'_>) -> String {
 fn one_line(text: &str) -> String {
     const LONGEST: usize = 200;
     let line = text.lines().next().unwrap_or_default();
-    match line.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
-    }
+    words::shorten(line, LONGEST).into_owned()
 }
 
 impl fmt::Debug for Schema {

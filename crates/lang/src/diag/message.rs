@@ -5,7 +5,7 @@ use std::fmt;
 use ecow::EcoString;
 
 use super::error::{Error, ErrorKind, ParseClass};
-use super::{Span, nearest};
+use super::{Span, nearest, words};
 use crate::limits::Limit;
 use crate::source::SourceFile;
 use crate::syntax::push_key;
@@ -65,14 +65,28 @@ impl Diagnostic {
         self
     }
 
+    /// With a hint at the known name that was probably meant or, if none is close, with a note of all of them, such as
+    /// `keys: a, b`.
+    #[must_use]
+    pub fn suggest<'a>(
+        self,
+        name: &str,
+        what: &str,
+        known: impl IntoIterator<Item = &'a str, IntoIter: Clone>,
+    ) -> Self {
+        let known = known.into_iter();
+        match words::suggest(name, known.clone()) {
+            Some(hint) => self.hint(hint),
+            None => self.note(format!("{what}: {}", words::names(known))),
+        }
+    }
+
     /// Whether there is no result because of it.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
 }
 
-/// At most this many names are listed, then a count.
-const NAMES_SHOWN: usize = 20;
 /// At most this many characters of a value are shown.
 const PREVIEW_CHARS: usize = 60;
 
@@ -152,11 +166,11 @@ impl Error {
                 None => hints.extend(nearest(field, available.iter().map(EcoString::as_str)).map(|near| {
                     let mut spelling = path.clone();
                     push_key(&mut spelling, near);
-                    format!("did you mean `{spelling}`")
+                    words::did_you_mean(spelling)
                 })),
             },
             ErrorKind::EnvNotSet { name, nearest } => hints.push(match nearest {
-                Some(near) => format!("did you mean `env.{near}`"),
+                Some(near) => words::did_you_mean(format_args!("env.{near}")),
                 None => format!("set {name}, or give a default: `${{env.{name}:-text}}`"),
             }),
             ErrorKind::Parse { hint, .. }
@@ -180,17 +194,14 @@ impl Error {
 }
 
 fn did_you_mean(name: &str, available: &[EcoString]) -> Option<String> {
-    nearest(name, available.iter().map(EcoString::as_str)).map(|near| format!("did you mean `{near}`"))
+    words::suggest(name, available.iter().map(EcoString::as_str))
 }
 
 fn names(what: &str, available: &[EcoString]) -> String {
     if available.is_empty() {
         return format!("{what}: none");
     }
-    let shown: Vec<String> = available.iter().take(NAMES_SHOWN).map(|name| shown_name(name)).collect();
-    let more = available.len().saturating_sub(NAMES_SHOWN);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{what}: {}{more}", shown.join(", "))
+    format!("{what}: {}", words::names(available.iter().map(|name| shown_name(name))))
 }
 
 /// A name as it would be written; odd ones in quotes.
@@ -215,8 +226,7 @@ pub fn preview(value: &Value) -> String {
 pub fn excerpt(value: &Value) -> String {
     let mut full = String::new();
     write_bounded(value, &mut full);
-    let cut = full.char_indices().nth(PREVIEW_CHARS).map(|(end, _)| format!("{}…", &full[..end]));
-    cut.unwrap_or(full)
+    words::shorten(&full, PREVIEW_CHARS).into_owned()
 }
 
 /// JSON that ends soon after a preview is full: a preview of a million records must not print a million records, and a

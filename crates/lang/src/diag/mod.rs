@@ -4,6 +4,7 @@
 
 pub mod error;
 mod message;
+pub mod words;
 
 pub use message::{Diagnostic, Severity, excerpt, preview};
 

@@ -4,8 +4,8 @@ use ecow::{EcoString, eco_format};
 
 use super::rows::{ALL, Source, Stream, counted};
 use super::{Eval, Resolution, Val};
-use crate::diag::Span;
 use crate::diag::error::{Error, ErrorKind, Read};
+use crate::diag::{Span, words};
 use crate::document::Definitions;
 use crate::envelope::{Envelope, MOVED_TO_META, OPTIONAL_META};
 use crate::rows::Rows;
@@ -851,15 +851,15 @@ fn not_in_envelope(envelope: &Envelope, root: &str, steps: Steps<'_>) -> Error {
     available.extend(envelope.also.as_ref().map(keys).unwrap_or_default());
     let own = crate::diag::nearest(name, available.iter().map(EcoString::as_str));
     let hint = if follow(&envelope.value, steps).is_some() {
-        format!("did you mean `${{{root}.result{}}}`", steps.text(""))
+        words::did_you_mean(format_args!("${{{root}.result{}}}", steps.text("")))
     } else if MOVED_TO_META.contains(&name) {
-        format!("did you mean `${{{root}.meta.{name}}}`")
+        words::did_you_mean(format_args!("${{{root}.meta.{name}}}"))
     } else if let Some(own) = own {
-        format!("did you mean `${{{root}.{own}}}`")
+        words::did_you_mean(format_args!("${{{root}.{own}}}"))
     } else if let Some(near) = near {
         let mut path = format!("{root}.result");
         crate::syntax::push_key(&mut path, near);
-        format!("did you mean `${{{path}}}`")
+        words::did_you_mean(format_args!("${{{path}}}"))
     } else {
         format!("an output has `value`, its alias `result`, and `meta`: `${{{root}.result{written}}}`")
     };

@@ -61,7 +61,7 @@ mod dates {
     use jiff::{Timestamp, Zoned};
 
     use super::FuncError;
-    use crate::diag;
+    use crate::diag::{self, words};
 
     /// A directive gives at most 255 bytes, so this bounds the result too.
     const MAX_FORMAT: usize = 1024;
@@ -108,7 +108,7 @@ mod dates {
         let unknown = || FuncError::Value {
             arg: 2,
             why: "no time zone has this name".to_owned(),
-            hint: nearest(zone, &zones).map(|name| format!("did you mean `{name}`")),
+            hint: nearest(zone, &zones).map(words::did_you_mean),
         };
         if zone.len() > MAX_ZONE {
             return Err(unknown());

@@ -5,7 +5,7 @@ use ecow::EcoString;
 use super::parser::{Parsed, Parser};
 use super::{BUILT_IN_KINDS, Node, NodeId, Part, RootKind, Step, StepSort};
 use crate::diag::error::ParseClass;
-use crate::diag::{Span, nearest};
+use crate::diag::{Span, nearest, words};
 use crate::func::{self, Body, Function, ParamKind};
 use crate::value::{Key, Value};
 
@@ -66,7 +66,7 @@ impl Parser<'_, '_> {
         let span = self.span(start, self.pos);
         let known = BUILT_IN_KINDS.iter().copied().chain(self.syntax.kinds.iter().map(EcoString::as_str));
         let hint = if let Some(near) = nearest(name, known) {
-            format!("did you mean `{near}:`")
+            words::did_you_mean(format_args!("{near}:"))
         } else {
             let rest = &self.text[self.pos + 1..self.after_balanced(opened)];
             format!("for a default write `${{{name}:-{rest}`")
@@ -196,12 +196,9 @@ impl Parser<'_, '_> {
         let names = func::FUNCTIONS.iter().map(|function| function.name);
         let message = format!("unknown function `{name}`");
         match nearest(name, names) {
-            Some(near) => self.problem_with(
-                ParseClass::UnknownFunction,
-                span,
-                message,
-                format!("did you mean `{near}`"),
-            ),
+            Some(near) => {
+                self.problem_with(ParseClass::UnknownFunction, span, message, words::did_you_mean(near))
+            }
             None => self.problem_with(
                 ParseClass::UnknownFunction,
                 span,
@@ -281,14 +278,13 @@ impl Parser<'_, '_> {
     fn wrong_count<T>(&self, function: &Function, given: usize, span: Span) -> Parsed<T> {
         let (least, most) = (function.required, function.params.len());
         let wanted = match (least, most) {
-            (least, most) if least == most => format!("{least}"),
-            (least, most) => format!("{least} to {most}"),
+            (least, most) if least == most => words::count(least, "argument"),
+            (least, most) => format!("{least} to {most} arguments"),
         };
-        let arguments = if least == most && least == 1 { "argument" } else { "arguments" };
         self.problem_with(
             ParseClass::Arguments,
             span,
-            format!("`{}` takes {wanted} {arguments}, {given} given", function.name),
+            format!("`{}` takes {wanted}, {given} given", function.name),
             format!("write `{}`", func::signature(function)),
         )
     }

@@ -8,8 +8,8 @@ use ecow::EcoString;
 use super::{
     IN_POOL, Name, Node, NodeId, Part, Path, Program, RootKind, Run, Step, StepKind, StepSort, Syntax,
 };
-use crate::diag::Span;
 use crate::diag::error::{Error, ParseClass};
+use crate::diag::{Span, words};
 use crate::embedded::Binding;
 use crate::limits::Limit;
 use crate::value::LastPosition;
@@ -24,18 +24,11 @@ pub(crate) struct Problem {
     pub hint: Option<String>,
 }
 
-/// Messages are no longer than this: a name in one may be as long as the text.
+/// The maximum length of a message in characters: a name in it may be as long as the text.
 const MAX_MESSAGE: usize = 400;
 
 /// So many problems are reported of one template; the rest would not be read.
 const MAX_PROBLEMS: usize = 1_000;
-
-fn shortened(message: String) -> String {
-    if message.len() <= MAX_MESSAGE {
-        return message;
-    }
-    format!("{}…", &message[..message.floor_char_boundary(MAX_MESSAGE)])
-}
 
 /// Parses text with references. A problem does not hide those behind it.
 pub(crate) fn parse_template(source: EcoString, syntax: &Syntax) -> (Program, Vec<Part>, Vec<Error>) {
@@ -310,7 +303,12 @@ impl<'s, 'p> Parser<'s, 'p> {
 
     #[expect(clippy::unused_self, reason = "problems are raised by the parser, wherever it stands")]
     pub(super) fn problem<T>(&self, class: ParseClass, span: Span, message: impl Into<String>) -> Parsed<T> {
-        Err(Box::new(Problem { class, span, message: shortened(message.into()), hint: None }))
+        Err(Box::new(Problem {
+            class,
+            span,
+            message: words::shorten(&message.into(), MAX_MESSAGE).into_owned(),
+            hint: None,
+        }))
     }
 
     /// A hint that repeats a long text helps nobody and is left out.
@@ -323,7 +321,12 @@ impl<'s, 'p> Parser<'s, 'p> {
         hint: impl Into<String>,
     ) -> Parsed<T> {
         let hint = Some(hint.into()).filter(|hint| hint.len() <= MAX_MESSAGE);
-        Err(Box::new(Problem { class, span, message: shortened(message.into()), hint }))
+        Err(Box::new(Problem {
+            class,
+            span,
+            message: words::shorten(&message.into(), MAX_MESSAGE).into_owned(),
+            hint,
+        }))
     }
 
     /// "expected X, found Y", with the next character as it is written. Operators of other languages get the word for

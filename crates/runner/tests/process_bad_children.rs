@@ -5,7 +5,7 @@
 //! know it. This binary is its own runner process where a runner has to be killed or signalled.
 //!
 //! Without the usual test harness, because cases share a watchdog: a case that hangs is named, and all is ended.
-//! An argument is a filter: `cargo test --test process_bad_children -- 'new session'`.
+//! An argument is a filter: `cargo test -p threadline-runner --test process_bad_children -- 'new session'`.
 #![expect(clippy::unwrap_used, reason = "the lint does not see that a test without a harness is a test")]
 #![expect(clippy::print_stdout, reason = "this is where a test without a harness reports")]
 

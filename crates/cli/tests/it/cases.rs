@@ -1,0 +1,44 @@
+//! Every file below `cases/` is a case: command lines and exactly what they print. `THREADLINE_UPDATE=1` writes
+//! the expected parts anew; read the change before you commit it. `support/case.rs` has the format.
+
+use std::path::{Path, PathBuf};
+
+use crate::support::{self, case};
+
+fn cases() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases")
+}
+
+fn run(folder: &str) {
+    let cases = case::all(&cases().join(folder));
+    assert!(!cases.is_empty(), "no cases in {folder}");
+    let failures: Vec<String> = cases.iter().filter_map(|case| case.check().err()).collect();
+    support::report(&failures, cases.len());
+}
+
+macro_rules! folders {
+    ($($name:ident)*) => {
+        const FOLDERS: &[&str] = &[$(stringify!($name)),*];
+        $(
+            #[test]
+            fn $name() {
+                run(stringify!($name));
+            }
+        )*
+    };
+}
+
+folders! {
+    check computed envelopes errors expect expectations explain grammar graph limits load loop_interpolation loops
+    mapreduce mapreduce_variables
+    node_outputs running runs tools trace types undefined workflow
+}
+
+#[test]
+fn every_folder_is_run() {
+    let entries = std::fs::read_dir(cases()).expect("the folder of cases");
+    let mut names: Vec<String> =
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    assert_eq!(names, FOLDERS);
+}

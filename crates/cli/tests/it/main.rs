@@ -1,0 +1,24 @@
+//! The tests of the `threadline` binary, in one program: `cargo test -p threadline --test it cases::` runs one module.
+
+mod acceptance;
+mod called;
+mod cases;
+mod examples;
+mod expectations;
+mod explain;
+mod explain_store;
+mod harness;
+mod imports;
+mod kill;
+mod library;
+mod little_loops;
+mod locks;
+mod loops_seen;
+mod monsters;
+mod readme;
+mod reference;
+mod schema;
+mod spec;
+mod support;
+mod terminal;
+mod tools;

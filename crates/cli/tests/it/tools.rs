@@ -1,0 +1,5 @@
+//! Requests and tools, through the binary.
+
+mod http;
+mod mcp;
+mod server;

@@ -1,0 +1,10 @@
+//! The tests of expectations, in one program: `cargo test -p threadline-expect --test it laws::` runs one module.
+
+mod answers;
+mod cases;
+mod generate;
+mod laws;
+mod library;
+mod malformed;
+mod monsters;
+mod support;

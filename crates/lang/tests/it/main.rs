@@ -1,0 +1,12 @@
+//! The tests of the language, in one program: `cargo test -p threadline-lang --test it grammar::` runs one module.
+
+mod data;
+mod data_laws;
+mod deep;
+mod embedded;
+mod generate;
+mod grammar;
+mod laws;
+mod rows;
+mod source;
+mod threads;

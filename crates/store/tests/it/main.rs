@@ -1,0 +1,8 @@
+//! The tests of the journal, in one program: `cargo test -p threadline-store --test it wire::` runs one module.
+
+mod damage;
+mod fixture;
+mod journal;
+mod processes;
+mod random;
+mod wire;

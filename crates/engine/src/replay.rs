@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ecow::EcoString;
+use threadline_flow::fields::FailureKind;
 use threadline_flow::model::{Evaluator, Step};
 use threadline_flow::plan::{PAYLOAD, Plan, StepNumber};
 use threadline_lang::{Envelope, Explanation, Resolution, Scope, Session, Value, World};
@@ -235,7 +236,7 @@ impl Failed {
             return;
         }
         // That items failed is said by the items.
-        let of_items = output.meta.get("error_type").and_then(|kind| kind.as_str()) == Some("Items");
+        let of_items = FailureKind::of_meta(&output.meta) == Some(FailureKind::Items);
         if output.status == Status::Failed && !of_items {
             self.0.insert(event.at.clone(), event.seq);
         } else {

@@ -16,6 +16,7 @@ use threadline_engine::event::{Address, Caller, EventKind, LoopEnd, RunStarted, 
 use threadline_engine::machine::{Outcome, Stage};
 use threadline_engine::replay::{Failed, output_of};
 use threadline_engine::view::RunNames;
+use threadline_flow::fields::{Failure, FailureKind};
 use threadline_flow::model::Workflow;
 use threadline_flow::plan::Plan;
 use threadline_lang::Value;
@@ -25,7 +26,7 @@ use crate::again::{self, ImportError};
 use crate::bell::Bell;
 use crate::driver::{self, CalledNotice, DriveError, Ending, Notice, Setup, Shared, Waits, Within};
 use crate::locks::{self, Locked};
-use crate::output::{self, Failure};
+use crate::output;
 use crate::process::Environment;
 use crate::project::{Project, plain};
 
@@ -82,7 +83,7 @@ pub(crate) fn call(shared: &Shared<'_>, attempted: &Attempted<'_>) -> Result<Cam
         Err(error) => {
             let message =
                 format!("the folder of its steps, `{}`: {}", attempted.folder.display(), plain(&error));
-            return Ok(failed(Failure::new("Start", message), Vec::new()));
+            return Ok(failed(Failure::new(FailureKind::Start, message), Vec::new()));
         }
     };
     let run = find(shared, attempted)?;
@@ -170,13 +171,13 @@ fn claimed(
             let file = plan.workflow.file.name();
             let messages: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
             let message = format!("`locks` of `{file}`: {}", messages.join("; "));
-            return Ok(Claim::Failed(Failure::new("Workflow", message)));
+            return Ok(Claim::Failed(Failure::new(FailureKind::Workflow, message)));
         }
     };
     let stop = shared.stop.child();
     Ok(match locks::take(store, run, workflow, wanted, shared.patience, &stop, |_| {})? {
         Locked::Taken(holding) => Claim::Holds(holding),
-        Locked::Held(taken) => Claim::Failed(Failure::new("Locked", locks::held(&taken, project))),
+        Locked::Held(taken) => Claim::Failed(Failure::new(FailureKind::Locked, locks::held(&taken, project))),
         Locked::Stopped => Claim::Stopped,
     })
 }
@@ -319,7 +320,7 @@ fn drive(
         Ending::Ended(outcome) => over(shared, attempted, &info.id, outcome, finished.into_inner()),
         _ if timed_out.into_inner() => {
             let time = output::spoken(timeout.unwrap_or(Duration::ZERO));
-            let failure = Failure::new("Timeout", format!("timed out after {time}"));
+            let failure = Failure::new(FailureKind::Timeout, format!("timed out after {time}"));
             Ok(failed(failure, meta(attempted, &info.id, finished.into_inner())))
         }
         Ending::Stopped => Ok(Came::Stopped),
@@ -347,7 +348,7 @@ fn imported(workflow: &Workflow, store: &Store) -> Result<Result<Value, Failure>
             format!("the imports of `{}` are too large", workflow.file.name())
         }
     };
-    Ok(Err(Failure::new("Workflow", message)))
+    Ok(Err(Failure::new(FailureKind::Workflow, message)))
 }
 
 /// The first event of a called run, and its names.
@@ -418,7 +419,7 @@ fn over(
             Ok(if exports.is_null() { Value::object([]).unwrap_or_default() } else { exports })
         }
         (Outcome::Failed | Outcome::Stopped, Some(ended)) => {
-            Err(Failure::new("Workflow", why_loop(attempted, ended)))
+            Err(Failure::new(FailureKind::Workflow, why_loop(attempted, ended)))
         }
         (Outcome::Failed | Outcome::Stopped, None) => Err(why(shared, attempted, run)?),
     };
@@ -479,7 +480,7 @@ fn why(shared: &Shared<'_>, attempted: &Attempted<'_>, run: &RunId) -> Result<Fa
         }
         None => format!("`exports` of `{file}` have no value"),
     };
-    Ok(Failure::new("Workflow", message))
+    Ok(Failure::new(FailureKind::Workflow, message))
 }
 
 /// The environment of everything that the called run starts: that of its step.

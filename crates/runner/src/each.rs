@@ -11,6 +11,7 @@ use threadline_engine::machine::{Counts, ItemEnding, Task};
 use threadline_engine::select::{self, Expansion, Found};
 use threadline_engine::view::{ItemRef, Load as _, View, with_map};
 use threadline_engine::world::Record;
+use threadline_flow::fields::{Failure, FailureKind};
 use threadline_flow::model::{Action, ForEach, SourceFormat};
 use threadline_flow::problem::Problem;
 use threadline_flow::shell::Bound;
@@ -22,7 +23,7 @@ use crate::choice::{Wrong, choose};
 use crate::driver::{DriveError, Notice, now};
 use crate::execute::{Attempt, Clock, Done, Executor, measured_since};
 use crate::items::{ChunkError, ChunkWriter, Order, SelectError, Sorter, Source, spool};
-use crate::output::{self, Failure, Left};
+use crate::output::{self, Left};
 use crate::placed::{self, item_of_worktree};
 use crate::worktrees::WorktreeError;
 
@@ -136,7 +137,8 @@ impl Executor<'_, '_> {
                     } else {
                         hint
                     };
-                    let failure = Failure::new("Input", format!("the items: {}{hint}", error.message));
+                    let failure =
+                        Failure::new(FailureKind::Input, format!("the items: {}{hint}", error.message));
                     return Ok(Err(NotSelected::Failed(failure)));
                 }
             },
@@ -173,7 +175,7 @@ impl Executor<'_, '_> {
             Err(SelectError::Caller(Wrong::Taker(ChunkError::Journal(error)))) => return Err(error.into()),
             Err(error) => {
                 let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
-                let failure = Failure::new("Input", format!("the items: {error}{hint}"));
+                let failure = Failure::new(FailureKind::Input, format!("the items: {error}{hint}"));
                 return Ok(Err(NotSelected::Failed(failure)));
             }
         }
@@ -203,7 +205,7 @@ impl Executor<'_, '_> {
         let stderr = envelope.also.as_ref().and_then(|also| also.get("stderr")).map(Value::to_string);
         let stderr = stderr.filter(|text| !text.is_empty()).map_or(String::new(), |text| format!(": {text}"));
         let message = format!("the command for the items failed, {}{stderr}", of_meta("error"));
-        Ok(Printed::Failed(Failure::new("Input", message)))
+        Ok(Printed::Failed(Failure::new(FailureKind::Input, message)))
     }
 
     /// The steps of an item are through: it is over, or begins again.
@@ -302,8 +304,9 @@ impl Executor<'_, '_> {
             Err(failure)
         } else {
             let results = self.values_of_items(task, list, counts.total)?;
-            Value::list(results)
-                .map_err(|_| Failure::new("Format", "the results of all items are too large together"))
+            Value::list(results).map_err(|_| {
+                Failure::new(FailureKind::Format, "the results of all items are too large together")
+            })
         };
         let mut left = Left { value, output: None, stderr: None };
         if let Some(expect) = &self.step(task).expect {
@@ -399,7 +402,8 @@ impl Executor<'_, '_> {
         mut entries: Vec<(EcoString, Value)>,
     ) -> Result<Result<Value, Failure>, DriveError> {
         let shared = self.shared;
-        let too_large = || Failure::new("Format", "what is made of the results is too large together");
+        let too_large =
+            || Failure::new(FailureKind::Format, "what is made of the results is too large together");
         let Ok(known) = Value::object(entries.clone()) else { return Ok(Err(too_large())) };
         let rows = shared.values.rows(results)?;
         let (made, record, context) = self.evaluate(task, view, |scope, session| {
@@ -482,7 +486,8 @@ impl Executor<'_, '_> {
         let value = Value::object(variables).and_then(|variables| {
             Value::object([("output".into(), printed), ("variables".into(), variables)])
         });
-        let value = value.map_err(|_| Failure::new("Format", "what the phase left is too large together"));
+        let value =
+            value.map_err(|_| Failure::new(FailureKind::Format, "what the phase left is too large together"));
         let measured = clock.measured("phase", 0, Vec::new());
         let left = Left { value, output: None, stderr: None };
         self.finish(task, output::envelope(shared.journal.store(), &measured, left)?)
@@ -502,7 +507,7 @@ const SAID: usize = 2_000;
 /// attempt or whoever reads the list of failures needs.
 fn said_of(output: &Envelope) -> Option<EcoString> {
     let error = output.meta.get("error")?.as_str()?;
-    let is_exit = output.meta.get("error_type").and_then(Value::as_str) == Some("ExitCode");
+    let is_exit = FailureKind::of_meta(&output.meta) == Some(FailureKind::ExitCode);
     let stderr = output.also.as_ref().filter(|_| is_exit).and_then(|also| also.get("stderr"));
     let stderr = stderr.and_then(Value::as_str).map(str::trim).filter(|stderr| !stderr.is_empty());
     let Some(stderr) = stderr else { return Some(error.into()) };
@@ -518,7 +523,7 @@ fn failed(counts: Counts) -> Failure {
         0 => format!("{failed} of {total} items failed"),
         left => format!("{failed} of {total} items failed, {left} did not run"),
     };
-    Failure::new("Items", message)
+    Failure::new(FailureKind::Items, message)
 }
 
 /// What became of one item. What is nested too deep to stand in a list of such objects is left out, and that is said.

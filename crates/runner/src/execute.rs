@@ -18,6 +18,7 @@ use threadline_engine::event::{Address, Datum, EventKind, LoopEnd, Millis, Outpu
 use threadline_engine::machine::{Command, Outcome, Task};
 use threadline_engine::view::View;
 use threadline_engine::world::{Answer, Record, Recorder};
+use threadline_flow::fields::{Failure, FailureKind};
 use threadline_flow::model::{Action, CaptureFormat, OnCrash, Step};
 use threadline_flow::problem::{self, Problem};
 use threadline_flow::shell::Argument;
@@ -27,7 +28,7 @@ use threadline_store::Sync;
 use crate::called::{self, Attempted, Came};
 use crate::driver::{DriveError, Notice, Shared, Work, now};
 use crate::http;
-use crate::output::{self, Failure, Left, Measured};
+use crate::output::{self, Left, Measured};
 use crate::placed::{GIT_VARIABLES, Placed, item_in_worktree};
 use crate::private::PrivateFiles;
 use crate::process::{self, Control, Ended, Environment, How, Spec, Stdin, Stream};
@@ -93,7 +94,7 @@ impl<'s, 'a> Executor<'s, 'a> {
             }
             Command::Close { task, last, captured } => self.close(&task, &view, last, &captured),
             Command::FailAfterCrash(task) => {
-                let failure = Failure::new("Crash", "it was running when Threadline was killed");
+                let failure = Failure::new(FailureKind::Crash, "it was running when Threadline was killed");
                 self.finish_unrun(&task, failure, view.attempts.saturating_sub(1))
             }
             // The driver deals with these itself.
@@ -314,7 +315,7 @@ impl<'s, 'a> Executor<'s, 'a> {
     pub(crate) fn evaluation_failure(&self, task: &Task, errors: &FieldErrors) -> Failure {
         let problems = self.tell_problems(&task.at, errors);
         let messages: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
-        Failure::new("Evaluation", messages.join("; "))
+        Failure::new(FailureKind::Evaluation, messages.join("; "))
     }
 
     pub(crate) fn tell_problems(&self, at: &Address, errors: &FieldErrors) -> Vec<Problem> {
@@ -477,12 +478,12 @@ impl<'s, 'a> Executor<'s, 'a> {
                 let clock = Clock::start();
                 let written = self.project().write(path, content, &how).map_err(|error| {
                     let hint = error.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
-                    Failure::new("File", format!("{}{hint}", error.message))
+                    Failure::new(FailureKind::File, format!("{}{hint}", error.message))
                 });
                 let value = written.and_then(|_| {
                     let bytes = i64::try_from(content.len()).unwrap_or(i64::MAX);
                     Value::object([("path".into(), path.as_str().into()), ("bytes".into(), bytes.into())])
-                        .map_err(|_| Failure::new("File", "its path is too long"))
+                        .map_err(|_| Failure::new(FailureKind::File, "its path is too long"))
                 });
                 self.plain(step, resolved, attempt, value, Some(clock))
             }
@@ -564,7 +565,7 @@ impl<'s, 'a> Executor<'s, 'a> {
             }
             Ok(Some(Err(failure))) => Left { value: Err(failure), output: None, stderr: None },
             Err(error) => {
-                let failure = Failure::new("Http", format!("no request can be made: {error}"));
+                let failure = Failure::new(FailureKind::Http, format!("no request can be made: {error}"));
                 Left { value: Err(failure), output: None, stderr: None }
             }
         };
@@ -595,7 +596,7 @@ impl<'s, 'a> Executor<'s, 'a> {
                 called.left
             }
             Err(error) => {
-                let failure = Failure::new("Tool", format!("no tool can be called: {error}"));
+                let failure = Failure::new(FailureKind::Tool, format!("no tool can be called: {error}"));
                 Left { value: Err(failure), output: None, stderr: None }
             }
         };
@@ -784,7 +785,7 @@ impl<'s, 'a> Executor<'s, 'a> {
                 error.hint()
             };
             let hint = hint.map_or(String::new(), |hint| format!("; {hint}"));
-            Failure::new("Start", format!("{error}{hint}"))
+            Failure::new(FailureKind::Start, format!("{error}{hint}"))
         })
     }
 
@@ -870,7 +871,7 @@ impl<'s, 'a> Executor<'s, 'a> {
         values: impl Iterator<Item = (usize, &'v [u8])>,
     ) -> Result<PrivateFiles, Failure> {
         PrivateFiles::write(&self.private_folder(), values).map_err(|error| {
-            Failure::new("File", format!("a value for the step could not be written: {error}"))
+            Failure::new(FailureKind::File, format!("a value for the step could not be written: {error}"))
         })
     }
 }
@@ -907,13 +908,14 @@ pub(crate) struct Texts {
 
 impl Texts {
     pub(crate) fn of(ended: &Ended) -> Self {
-        let stdout = ended.stdout.read().map_err(|error| Failure::new("OutputTooLarge", error.to_string()));
+        let stdout =
+            ended.stdout.read().map_err(|error| Failure::new(FailureKind::OutputTooLarge, error.to_string()));
         let stdout = stdout.and_then(|bytes| {
             String::from_utf8(bytes).map_err(|error| {
                 let at = error.utf8_error().valid_up_to();
                 let message =
                     format!("its output is not UTF-8 at byte {at}; pipe it through `base64`, or into a file");
-                Failure::new("Format", message)
+                Failure::new(FailureKind::Format, message)
             })
         });
         let stderr = ended.stderr.read().unwrap_or_default();
@@ -945,7 +947,7 @@ fn agent_value(text: &str, format: CaptureFormat) -> Result<Value, Failure> {
     if format != CaptureFormat::Text {
         entries.push(("output".into(), output::read(text, format)?));
     }
-    Value::object(entries).map_err(|_| Failure::new("Format", "its answer is too large"))
+    Value::object(entries).map_err(|_| Failure::new(FailureKind::Format, "its answer is too large"))
 }
 
 /// When something began.

@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use ecow::EcoString;
 use threadline_engine::evaluate::Request;
+use threadline_flow::fields::{Failure, FailureKind};
 use threadline_lang::{Limits as DataLimits, Value, data};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, http};
 
-use crate::output::{Failure, Left, spoken};
+use crate::output::{Left, spoken};
 
 /// So many redirects are followed.
 const MAX_REDIRECTS: u32 = 10;
@@ -103,7 +104,7 @@ pub(crate) fn send_until(
     }
     if read.len() as u64 > limits.max_answer {
         let message = format!("the answer is larger than {} bytes", limits.max_answer);
-        return Err(Failure::new("OutputTooLarge", message));
+        return Err(Failure::new(FailureKind::OutputTooLarge, message));
     }
     Ok(Answer { status: parts.status, headers: parts.headers, body: read })
 }
@@ -115,7 +116,7 @@ fn failure(error: &ureq::Error, request: &Request, limits: Limits) -> Failure {
     let message = match error {
         ureq::Error::Timeout(_) => {
             let time = limits.timeout.map_or(String::new(), |time| format!(" after {}", spoken(time)));
-            return Failure::new("Timeout", format!("timed out{time}"));
+            return Failure::new(FailureKind::Timeout, format!("timed out{time}"));
         }
         ureq::Error::HostNotFound => format!("the host `{host}` is not known"),
         ureq::Error::ConnectionFailed => format!("no connection to `{host}`"),
@@ -128,7 +129,7 @@ fn failure(error: &ureq::Error, request: &Request, limits: Limits) -> Failure {
         ureq::Error::Io(error) => format!("no connection to `{host}`: {}", crate::project::plain(error)),
         error => format!("no answer from `{host}`: {error}"),
     };
-    Failure::new("Http", message)
+    Failure::new(FailureKind::Http, message)
 }
 
 impl Answer {
@@ -175,14 +176,15 @@ impl Answer {
         let text = String::from_utf8(self.body);
         if !self.status.is_success() {
             let text = text.unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into());
-            let failure = Failure::new("Http", refusal(self.status, &text));
+            let failure = Failure::new(FailureKind::Http, refusal(self.status, &text));
             return Left { value: Err(failure), output: Some(text.into()), stderr: None };
         }
         let text = match text {
             Ok(text) => text,
             Err(error) => {
                 let at = error.utf8_error().valid_up_to();
-                let failure = Failure::new("Format", format!("the answer is not UTF-8 at byte {at}"));
+                let failure =
+                    Failure::new(FailureKind::Format, format!("the answer is not UTF-8 at byte {at}"));
                 return Left { value: Err(failure), output: None, stderr: None };
             }
         };
@@ -191,8 +193,9 @@ impl Answer {
         }
         let value = match text.trim() {
             "" => Ok(Value::NULL),
-            _ => data::json::read_value(&text, &DataLimits::DEFAULT)
-                .map_err(|error| Failure::new("Format", format!("the answer is not JSON: {error}"))),
+            _ => data::json::read_value(&text, &DataLimits::DEFAULT).map_err(|error| {
+                Failure::new(FailureKind::Format, format!("the answer is not JSON: {error}"))
+            }),
         };
         Left { value, output: Some(text.into()), stderr: None }
     }

@@ -6,55 +6,12 @@ use threadline_engine::evaluate::{self, Wanted};
 use threadline_engine::event::{Output, Status};
 use threadline_engine::view::Limit;
 use threadline_expect::{ALONE, Outcome, Settled};
+use threadline_flow::fields::{Failure, FailureKind};
 use threadline_flow::model::CaptureFormat;
 use threadline_lang::{Envelope, Limits, Number, Value, data};
 use threadline_store::{JournalError, Reader, Store, StoreError};
 
 use crate::process::{Ended, How};
-
-/// Why a step failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
-    /// The sort, as it stands in `meta.error_type`.
-    pub kind: &'static str,
-    /// What happened, in words.
-    pub message: String,
-}
-
-impl Failure {
-    /// A failure of this sort.
-    pub fn new(kind: &'static str, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
-    }
-}
-
-/// Every sort of failure, with what it means.
-pub const FAILURES: [(&str, &str); 17] = [
-    ("ExitCode", "the program ended with another exit code than 0"),
-    ("Signal", "the program was ended by a signal that was not Threadline's"),
-    (
-        "Timeout",
-        "the step took longer than its `timeout`, or printed nothing for its `idle_timeout`, or its item, phase or loop \
-         took longer than theirs",
-    ),
-    ("OutputTooLarge", "the program printed more than `max_output`, or an answer is larger"),
-    ("Start", "the program could not be started"),
-    ("Format", "the output is not what `capture_format` says, or an answer is not what its type says"),
-    ("Evaluation", "a field of the step has no value"),
-    ("Http", "the server could not be reached, or answered with another status than 2xx"),
-    (
-        "Tool",
-        "the tool says that it failed, does not take these parameters, is not there, or its server ended",
-    ),
-    ("File", "a file could not be written"),
-    ("Crash", "the step was running when Threadline was killed, and `on_crash` is `fail`"),
-    ("Items", "items of a `foreach` or a map failed"),
-    ("Input", "the source of a list gives no items"),
-    ("Worktree", "the worktree of an item could not be used, or what it did could not be merged"),
-    ("Workflow", "the workflow that the step called failed"),
-    ("Locked", "another run has what is in `locks` of the workflow that the step calls"),
-    ("Expectation", "what it left is not what `expect` says, or cannot be compared with it"),
-];
 
 /// What was measured of a step.
 pub struct Measured {
@@ -107,7 +64,7 @@ pub fn checked(settled: &Settled, measured: &Measured, left: Left) -> Left {
     };
     // What it printed can still be read.
     let output = printed.cloned();
-    Left { value: Err(Failure::new("Expectation", message)), output, stderr: left.stderr }
+    Left { value: Err(Failure::new(FailureKind::Expectation, message)), output, stderr: left.stderr }
 }
 
 /// Why an expectation is not met: a sentence, and the tree where that says more.
@@ -158,7 +115,7 @@ fn meta(status: Status, measured: &Measured, failure: Option<Failure>) -> Value 
     ];
     if let Some(failure) = failure {
         meta.push(entry("error", failure.message.as_str().into()));
-        meta.push(entry("error_type", failure.kind.into()));
+        meta.push(entry("error_type", failure.kind.name().into()));
     }
     meta.extend(measured.own.iter().map(|(name, value)| entry(name, value.clone())));
     // An object of a few texts and numbers is never too large.
@@ -213,37 +170,45 @@ pub fn ending(
 ) -> Option<Failure> {
     Some(match how {
         How::Exited(0) => return None,
-        How::Exited(code) => Failure::new("ExitCode", format!("exit code {code}{}", meaning(code))),
-        How::Signalled(signal) => Failure::new("Signal", format!("ended by signal {signal}")),
+        How::Exited(code) => {
+            Failure::new(FailureKind::ExitCode, format!("exit code {code}{}", meaning(code)))
+        }
+        How::Signalled(signal) => Failure::new(FailureKind::Signal, format!("ended by signal {signal}")),
         How::TimedOut => {
             let time = timeout.map_or(String::new(), |time| format!(" after {}", spoken(time)));
-            Failure::new("Timeout", format!("timed out{time}"))
+            Failure::new(FailureKind::Timeout, format!("timed out{time}"))
         }
         How::Silent => {
             let time = idle_timeout.map_or_else(|| "too long".to_owned(), spoken);
-            Failure::new("Timeout", format!("{SILENT} {time}"))
+            Failure::new(FailureKind::Timeout, format!("{SILENT} {time}"))
         }
-        How::Cancelled => Failure::new("Cancelled", "stopped"),
+        How::Cancelled => Failure::new(FailureKind::Cancelled, "stopped"),
         How::OutputTooLarge(stream) => {
             let message = format!("printed more than {max_output} bytes to {}", stream.name());
-            Failure::new("OutputTooLarge", message)
+            Failure::new(FailureKind::OutputTooLarge, message)
         }
-        How::OutputNotKept(stream, kind) => {
-            Failure::new("OutputTooLarge", format!("its {} could not be kept: {kind}", stream.name()))
+        How::OutputNotKept(stream, kind) => Failure::new(
+            FailureKind::OutputTooLarge,
+            format!("its {} could not be kept: {kind}", stream.name()),
+        ),
+        How::NeedsTerminal => {
+            Failure::new(FailureKind::Start, "it asked for a terminal, which a step does not have")
         }
-        How::NeedsTerminal => Failure::new("Start", "it asked for a terminal, which a step does not have"),
     })
 }
 
 /// The time of what a step belongs to is over.
 pub(crate) fn over(limit: &Limit) -> Failure {
-    Failure::new("Timeout", format!("the {} timed out after {}", limit.scope, spoken(limit.allowed)))
+    Failure::new(
+        FailureKind::Timeout,
+        format!("the {} timed out after {}", limit.scope, spoken(limit.allowed)),
+    )
 }
 
 /// A step whose time was what was left of this limit says so when that was not enough.
 pub(crate) fn name_limit(output: &mut Output, limit: &Limit) {
     let failure = over(limit);
-    if output.meta.get("error_type").and_then(Value::as_str) != Some(failure.kind) {
+    if FailureKind::of_meta(&output.meta) != Some(failure.kind) {
         return;
     }
     if output.meta.get("error").and_then(Value::as_str).is_some_and(|error| error.starts_with(SILENT)) {
@@ -286,14 +251,14 @@ pub fn read(text: &str, format: CaptureFormat) -> Result<Value, Failure> {
     let text = stripped(text);
     let unfit = |what: &str| {
         Err(Failure::new(
-            "Format",
+            FailureKind::Format,
             format!("the output is not {what}: {}", threadline_lang::diag::preview(&text.into())),
         ))
     };
     match format {
         CaptureFormat::Text => Ok(Value::from(text)),
         CaptureFormat::Json => data::json::read_value(text, &Limits::DEFAULT)
-            .map_err(|error| Failure::new("Format", format!("the output is not JSON: {error}"))),
+            .map_err(|error| Failure::new(FailureKind::Format, format!("the output is not JSON: {error}"))),
         CaptureFormat::Lines => {
             let lines = if text.is_empty() { Vec::new() } else { text.lines().map(Value::from).collect() };
             Value::list(lines).or_else(|_| unfit("of a size that a list can have"))

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ecow::EcoString;
 use threadline_engine::event::Address;
+use threadline_flow::fields::{Failure, FailureKind};
 use threadline_flow::model::Action;
 use threadline_flow::plan::Plan;
 use threadline_flow::problem::Problem;
 
 use crate::driver::{Notice, Shared};
-use crate::output::Failure;
 use crate::project::Project;
 use crate::worktrees::{Closed, WorktreeError, Worktrees};
 
@@ -52,7 +52,7 @@ pub(crate) fn failure(error: &WorktreeError) -> Failure {
     // Below what git said stands a line of its own.
     let before = if message.contains('\n') { "\n" } else { "; " };
     let hint = error.hint().map_or(String::new(), |hint| format!("{before}{hint}"));
-    Failure::new("Worktree", message + &hint)
+    Failure::new(FailureKind::Worktree, message + &hint)
 }
 
 impl Shared<'_> {

@@ -2,9 +2,9 @@
 
 use threadline_engine::event::Status;
 use threadline_engine::machine::Outcome;
+use threadline_flow::fields::FailureKind;
 use threadline_lang::Value;
 use threadline_lang::value::JsonStyle;
-use threadline_runner::output::FAILURES;
 use threadline_store::wire;
 
 use super::print;
@@ -69,7 +69,7 @@ fn an_object(properties: Entries, required: &[&str], open: bool) -> Value {
 
 /// Every key of `meta` that does not belong to one sort of step alone.
 fn meta() -> Entries {
-    let sorts = FAILURES.map(|(kind, _)| kind);
+    let kinds = FailureKind::ALL.map(FailureKind::name);
     vec![
         ("node_type", typed("string", "what sort of step it was")),
         ("status", one_of(Status::ALL.map(Status::name), "how it ended")),
@@ -78,7 +78,7 @@ fn meta() -> Entries {
         ("finished_at", typed("string", "when it ended, RFC 3339, UTC")),
         ("retry_count", typed("integer", "how many attempts went before")),
         ("error", typed("string", "why it failed, in words")),
-        ("error_type", one_of(sorts, "why it failed, in a word")),
+        ("error_type", one_of(kinds, "why it failed, in a word")),
         ("reason", typed("string", "why it was skipped")),
         ("exit_code", typed("integer", "the exit code of its program")),
         ("signal", typed("integer", "the signal that ended its program")),

@@ -9,13 +9,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use threadline_flow::checks::Check;
+use threadline_flow::fields::FailureKind;
 use threadline_flow::fields::{self, Form, Key, Kind};
 use threadline_lang::diag::Severity;
 use threadline_lang::func::{FUNCTIONS, Function, Group, signature};
 use threadline_lang::value::ops::BinaryOp;
 use threadline_lang::value::{JsonStyle, Type};
 use threadline_lang::{Error, ErrorKind, Expression, Limits, NoWorld, Scope, Session, Syntax, Value, data};
-use threadline_runner::output::FAILURES;
 
 #[test]
 fn operators_page_is_up_to_date() {
@@ -104,8 +104,8 @@ fn check(page: &str, part: &str, generated: &str) {
 
 fn failures() -> String {
     let mut table = "| `error_type` | |\n|---|---|\n".to_owned();
-    for (kind, meaning) in FAILURES {
-        writeln!(table, "| `{kind}` | {meaning} |").unwrap();
+    for kind in FailureKind::ALL {
+        writeln!(table, "| `{kind}` | {} |", kind.meaning()).unwrap();
     }
     table
 }

@@ -3,10 +3,12 @@
 //! A key has a kind, a default, other spellings, the steps it goes with, and a line of documentation. Nothing here
 //! reads a file.
 
+mod failure;
 mod other_versions;
 mod schema;
 mod table;
 
+pub use failure::{Failure, FailureKind};
 pub use other_versions::{Elsewhere, elsewhere, other_root, other_word};
 pub use schema::schema;
 pub(crate) use table::{

@@ -1,9 +1,10 @@
 //! Messages of JSON-RPC, and what the answer of a tool leaves. Nothing here sends anything.
 
+use threadline_flow::fields::{Failure, FailureKind};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Limits, Value, data};
 
-use crate::output::{Failure, Left};
+use crate::output::Left;
 
 /// The code for a method that somebody does not have.
 const NO_SUCH_METHOD: i64 = -32_601;
@@ -89,7 +90,10 @@ pub(super) fn read(text: &str) -> Option<Arrived> {
 /// a list. An answer that says that it is an error fails.
 pub(super) fn left(answer: &Value, max_answer: u64) -> Left {
     if answer.size() > max_answer {
-        let failure = Failure::new("OutputTooLarge", format!("the answer is larger than {max_answer} bytes"));
+        let failure = Failure::new(
+            FailureKind::OutputTooLarge,
+            format!("the answer is larger than {max_answer} bytes"),
+        );
         return Left { value: Err(failure), output: None, stderr: None };
     }
     let content = answer.get("content").and_then(Value::as_list).unwrap_or_default();
@@ -98,7 +102,11 @@ pub(super) fn left(answer: &Value, max_answer: u64) -> Left {
     if answer.get("isError").and_then(Value::as_bool) == Some(true) {
         let said =
             if printed.trim().is_empty() { "the tool failed and does not say why" } else { printed.trim() };
-        return Left { value: Err(Failure::new("Tool", said)), output: Some(printed.into()), stderr: None };
+        return Left {
+            value: Err(Failure::new(FailureKind::Tool, said)),
+            output: Some(printed.into()),
+            stderr: None,
+        };
     }
     let value = match (answer.get("structuredContent").filter(|value| !value.is_null()), content) {
         (Some(structured), _) => structured.clone(),

@@ -15,10 +15,11 @@ use std::time::{Duration, Instant};
 
 use threadline_engine::evaluate::{Reach, Server, ToolCall};
 use threadline_expect::Schema;
+use threadline_flow::fields::{Failure, FailureKind};
 use threadline_lang::Value;
 use threadline_lang::diag::nearest;
 
-use crate::output::{Failure, Left, spoken};
+use crate::output::{Left, spoken};
 use crate::process::{Control, Environment};
 use message::{Failed, object};
 
@@ -293,16 +294,17 @@ impl Failed {
                     || format!(": no greeting in {}", spoken(GREETING)),
                     |time| format!(" after {}", spoken(time)),
                 );
-                Failure::new("Timeout", format!("timed out{time}"))
+                Failure::new(FailureKind::Timeout, format!("timed out{time}"))
             }
-            Self::Ended(how) => Failure::new("Tool", format!("the server `{name}` ended, {how}")),
-            Self::Error(message) => Failure::new("Tool", message),
+            Self::Ended(how) => Failure::new(FailureKind::Tool, format!("the server `{name}` ended, {how}")),
+            Self::Error(message) => Failure::new(FailureKind::Tool, message),
             Self::NoTool(rest) => {
-                Failure::new("Tool", format!("the server `{name}` has no tool `{tool}`{rest}"))
+                Failure::new(FailureKind::Tool, format!("the server `{name}` has no tool `{tool}`{rest}"))
             }
-            Self::Params(problems) => {
-                Failure::new("Tool", format!("`params` are not what `{name}.{tool}` takes: {problems}"))
-            }
+            Self::Params(problems) => Failure::new(
+                FailureKind::Tool,
+                format!("`params` are not what `{name}.{tool}` takes: {problems}"),
+            ),
         }
     }
 }

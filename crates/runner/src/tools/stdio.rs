@@ -13,11 +13,12 @@ use std::time::{Duration, Instant};
 
 use ecow::EcoString;
 use rustix::pipe::{PipeFlags, pipe_with};
+use threadline_flow::fields::{Failure, FailureKind};
 use threadline_lang::Value;
 
 use super::message::{self, Arrived, Failed, object};
 use super::{Surroundings, lock};
-use crate::output::{self, Failure};
+use crate::output;
 use crate::process::{self, Control, How, Spec, Stdin, Stream};
 
 /// How long a server whose stdin was closed may take to end by itself.
@@ -64,7 +65,8 @@ impl Stdio {
         env: &[(EcoString, Option<String>)],
         cwd: Option<&str>,
     ) -> Result<Self, Failed> {
-        let refused = |error: rustix::io::Errno| Failed::Failure(Failure::new("Start", error.to_string()));
+        let refused =
+            |error: rustix::io::Errno| Failed::Failure(Failure::new(FailureKind::Start, error.to_string()));
         let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC).map_err(refused)?;
         let mut environment = surroundings.env.clone();
         for (name, value) in env {
@@ -204,7 +206,7 @@ fn serve(spec: &Spec, control: &Control, shared: &Shared, replies: &mpsc::Sender
         Ok(ended) => Failed::Ended(how(ended.how, &words)),
         Err(error) => {
             let hint = error.hint().map_or(String::new(), |hint| format!("; {hint}"));
-            Failed::Failure(Failure::new("Start", format!("{error}{hint}")))
+            Failed::Failure(Failure::new(FailureKind::Start, format!("{error}{hint}")))
         }
     };
     // Whoever waits is told by the end of its channel.

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use ecow::EcoString;
 use threadline_engine::evaluate::Request;
+use threadline_flow::fields::{Failure, FailureKind};
 use threadline_lang::Value;
 
 use super::lock;
 use super::message::{self, Arrived, Failed};
 use crate::http::{self, Answer};
-use crate::output::Failure;
 
 /// An answer is at most so large.
 const MAX_ANSWER: u64 = 64 << 20;
@@ -77,7 +77,7 @@ impl Web {
             &is_enough,
         );
         let answer = sent.map_err(|failure| match failure.kind {
-            "Timeout" => Failed::Timeout,
+            FailureKind::Timeout => Failed::Timeout,
             _ => Failed::Failure(failure),
         })?;
         if let Some(session) = answer.header("mcp-session-id") {
@@ -104,7 +104,7 @@ impl Web {
         self.is_over.store(answer.status() == 404, Ordering::SeqCst);
         Err(Failed::Failure(match answer.left().value {
             Err(failure) => failure,
-            Ok(_) => Failure::new("Http", "the answer is no message of the protocol"),
+            Ok(_) => Failure::new(FailureKind::Http, "the answer is no message of the protocol"),
         }))
     }
 

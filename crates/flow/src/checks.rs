@@ -1,121 +1,124 @@
-//! What can be wrong with a workflow file, beside what the language itself reports: one table of ids.
+//! The table of checks: every sort of problem that a workflow file can have, beside those of the language.
 //!
-//! The last of them are what the shell analysis reports of a text before values are known.
+//! Each row has an id that stays the same between versions, a severity, and the line of the reference. The
+//! rows that start with `Shell` come from the analysis of shell text.
 
 threadline_lang::checks! {
-    /// The file is not YAML or JSON that can be read.
+    /// The file is not valid YAML or JSON.
     Unreadable "unreadable" Error
-    /// The file is neither a list of steps nor an object of a workflow's keys.
+    /// The file is neither a list of steps nor an object with the keys of a workflow.
     NotAWorkflow "not-a-workflow" Error
-    /// The file asks for another version of the language.
+    /// The file requires another version of the language.
     OtherVersion "other-version" Error
     /// The file is a set of scenarios, which this version does not run.
     OtherShape "other-shape" Error
-    /// A key that no object of this kind has.
+    /// A key that this object does not have.
     UnknownKey "unknown-key" Error
-    /// A key of files of older systems; the hint says what to write.
+    /// A key from an older system; the hint says what to write instead.
     OldKey "old-key" Error
-    /// A key that a later version will have.
+    /// A key that this version does not support yet.
     NotInVersion "not-in-version" Error
-    /// A key that must be there is not.
+    /// A required key is missing.
     MissingKey "missing-key" Error
-    /// Two keys that cannot stand together.
+    /// Two keys that cannot be used together.
     ConflictingKeys "conflicting-keys" Error
-    /// A key that does not go with what the step does.
+    /// A key that does not apply to this kind of step.
     KeyNotHere "key-not-here" Error
-    /// A value of the wrong type behind a key.
+    /// A value of the wrong type.
     WrongType "wrong-type" Error
-    /// A word that is not one of those a key takes.
+    /// A word that is not one of the choices of a key.
     UnknownChoice "unknown-choice" Error
-    /// What cannot be read as a duration.
+    /// A text that is not a duration.
     BadDuration "bad-duration" Error
-    /// What cannot be read as a size.
+    /// A text that is not a size.
     BadSize "bad-size" Error
-    /// A name that a phase exports, and no step of it gives.
+    /// A phase exports a name that none of its steps defines.
     UnknownExport "unknown-export" Error
-    /// What is no JSONPath.
+    /// A text that is not a valid JSONPath.
     BadJsonPath "bad-json-path" Error
-    /// What cannot be the mode of a file.
+    /// A text that is not a file mode.
     BadMode "bad-mode" Error
-    /// What cannot be a URL, a header or a query of a request.
+    /// A URL, a header or a query of a request that is not valid.
     BadRequest "bad-request" Error
     /// An id, a capture or a variable with characters that a name cannot have.
     BadName "bad-name" Error
-    /// An id or a capture that is called like a root of the language.
+    /// An id or a capture with the name of a root of the language.
     ReservedName "reserved-name" Error
-    /// Two steps with one id, or an id and a capture with one name.
+    /// Two steps with the same id, or an id and a capture with the same name.
     DuplicateName "duplicate-name" Error
-    /// A list of steps without a step.
+    /// A list of steps that is empty.
     NoSteps "no-steps" Error
     /// An agent that is not declared.
     UnknownAgent "unknown-agent" Error
-    /// A tool that is not built in, or of a server that is not declared.
+    /// A tool that is neither built in nor of a declared server.
     UnknownTool "unknown-tool" Error
-    /// The file of a workflow that is called, which cannot be read.
+    /// The file of a called workflow cannot be read.
     UnreadableCall "unreadable-call" Error
-    /// Workflows that call each other, or too many one inside the other.
+    /// Workflows that call each other, or calls that are nested too deeply.
     CallCycle "call-cycle" Error
-    /// Files that are made of each other, or too many one behind the other.
+    /// Files that import each other, or imports that are nested too deeply.
     ImportCycle "import-cycle" Error
-    /// A file that is imported and has no fragments.
+    /// An imported file without fragments.
     NoFragments "no-fragments" Warning
-    /// A state of a fragment that does not exist.
+    /// A state uses a fragment that does not exist.
     UnknownFragment "unknown-fragment" Error
-    /// A parameter that a fragment does not have.
+    /// A parameter that the fragment does not have.
     UnknownParam "unknown-param" Error
-    /// A parameter that a fragment needs and is not given.
+    /// A required parameter of a fragment is not passed.
     MissingParam "missing-param" Error
-    /// An input that a called workflow does not have.
+    /// An input that the called workflow does not have.
     UnknownInput "unknown-input" Error
-    /// An input that a called workflow needs and is not given.
+    /// A required input of the called workflow is not passed.
     MissingInput "missing-input" Error
-    /// A name that a called workflow does not export.
+    /// A name that the called workflow does not export.
     NotExported "not-exported" Error
-    /// A step that is read before it has run.
+    /// A step is read before it has run.
     RunsLater "runs-later" Error
-    /// A name that is not set on every way to where it is read.
+    /// A name that is not set on every path to the place where it is read.
     MaybeUnset "maybe-unset" Error
-    /// A name that ends with its item or its phase, read outside of it.
+    /// A name of an item or a phase is read outside of it.
     EndsWithItem "ends-with-item" Error
-    /// `item` outside of the steps for each item.
+    /// `item` is read outside of the steps for each item.
     ItemOutside "item-outside" Error
-    /// `prev` or `json:` where no step came before.
+    /// `prev` or `json:` is read where no step came before.
     NoStepBefore "no-step-before" Error
-    /// A name that is not known where it is read: in `context`, in an agent's command, in a phase before it is made.
+    /// A name that is not available where it is read: in `context`, in the command of an agent, or in an
+    /// earlier phase.
     NotKnownHere "not-known-here" Error
-    /// A name of `captured`, `context` or `inputs` that nothing declares, with a default that would always take its place.
+    /// A name of `captured`, `context` or `inputs` that nothing declares, so its default would always be
+    /// used.
     UndeclaredName "undeclared-name" Error
-    /// Entries of `context` that need each other.
+    /// Entries of `context` that depend on each other.
     ContextCycle "context-cycle" Error
-    /// An edge or a need of a node that does not exist.
+    /// An edge or a `needs` entry names a node that does not exist.
     UnknownNode "unknown-node" Error
-    /// A branch that a node does not have.
+    /// A branch that the node does not have.
     UnknownBranch "unknown-branch" Error
     /// Nodes of a graph that wait for each other.
     GraphCycle "graph-cycle" Error
     /// A route to a state that does not exist.
     UnknownState "unknown-state" Error
-    /// A state that no way from `initial` leads to.
+    /// A state that cannot be reached from `initial`.
     UnreachableState "unreachable-state" Error
-    /// An end of a loop that no way from `initial` leads to.
+    /// A terminal state that cannot be reached from `initial`.
     UnusedEnd "unused-end" Warning
-    /// A state that neither leads on nor ends the loop.
+    /// A state without a route that does not end the loop.
     NoWayOut "no-way-out" Error
-    /// A verdict that a state can come to and that has no route.
+    /// A possible verdict of a state has no route.
     UnroutedVerdict "unrouted-verdict" Error
-    /// A route for a verdict that a state never comes to.
+    /// A route for a verdict that the state never has.
     UnknownVerdict "unknown-verdict" Error
-    /// Conditions of `route` after which nothing follows when none of them holds.
+    /// The conditions of `route` do not say what follows if none of them holds.
     UnroutedCondition "unrouted-condition" Warning
-    /// `max_retries` without a state that follows when they are spent.
+    /// `max_retries` does not say which state follows when the retries are exhausted.
     UnroutedRetry "unrouted-retry" Warning
-    /// States that lead to no end, in a loop without a limit of its own.
+    /// States that cannot reach a terminal state, in a loop without a limit of its own.
     NeverEnds "never-ends" Warning
-    /// A state with the name of a bad end that is declared a good one.
+    /// A terminal state with the name of a failure that is declared a success.
     TerminalName "terminal-name" Warning
-    /// A limit or a setting of iterations in a loop that has only one.
+    /// A limit or a setting for iterations in a loop that has only one.
     OneIteration "one-iteration" Warning
-    /// A capture that is read where no way of an iteration has set it.
+    /// A capture is read where no path of an iteration has set it.
     NeverSet "never-set" Error
     /// A name inside an item or a phase that hides one outside.
     HiddenName "hidden-name" Warning
@@ -123,13 +126,13 @@ threadline_lang::checks! {
     CommandsNotAllowed "commands-not-allowed" Error
     /// A shell for which references cannot be bound.
     UnknownShell "unknown-shell" Error
-    /// A reference in an environment variable that programs take for code.
+    /// A reference in an environment variable that programs execute as code.
     CodeVariable "code-variable" Error
     /// A value in a command that would be evaluated again, as code, as a name or as a number.
     ShellEvaluates "shell-evaluates" Error
-    /// A value in a command that is read as an option when it begins with `-`.
+    /// A value in a command that is read as an option if it starts with `-`.
     ShellOption "shell-option" Warning
-    /// A value in a command that the program alters.
+    /// A value in a command that the program changes.
     ShellAltered "shell-altered" Warning
     /// A name that the script sets and that the workflow has too.
     ShellClash "shell-clash" Error
@@ -137,18 +140,18 @@ threadline_lang::checks! {
     ShellOperator "shell-operator" Error
     /// A backslash before a reference.
     ShellEscape "shell-escape" Error
-    /// `words` where only one word can stand.
+    /// `words` where only a single word is possible.
     ShellWords "shell-words" Error
-    /// A list or object that is bound as if it were one word.
+    /// A list or an object that is bound as a single word.
     ShellList "shell-list" Error
     /// A value that is pasted as code.
     ShellRaw "shell-raw" Warning
-    /// Code from `context` with references in it.
+    /// Code from `context` that contains references.
     ShellCode "shell-code" Error
-    /// A name that the bound values need.
+    /// A variable name that is reserved for bound values.
     ShellReserved "shell-reserved" Error
     /// A quote, bracket or here-document that is never closed.
     ShellUnclosed "shell-unclosed" Error
-    /// Shell text of which it is not known how a value would be read.
+    /// Shell text in which the meaning of a value cannot be determined.
     ShellUnknown "shell-unknown" Error
 }

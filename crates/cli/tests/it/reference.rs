@@ -9,8 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use threadline_flow::checks::Check;
-use threadline_flow::fields::FailureKind;
-use threadline_flow::fields::{self, Form, Key, Kind};
+use threadline_flow::fields::{self, FailureKind, Form, KeyKind, KeySpec};
 use threadline_lang::diag::Severity;
 use threadline_lang::func::{FUNCTIONS, Function, Group, signature};
 use threadline_lang::value::ops::BinaryOp;
@@ -252,41 +251,40 @@ fn keys() -> String {
     let mut out = String::new();
     for object in fields::ALL {
         writeln!(out, "### {}\n\n{}.\n", object.name, capitalised(object.doc)).unwrap();
-        out.push_str("| key | takes | |\n|---|---|---|\n");
+        out.push_str("| key | type | description |\n|---|---|---|\n");
         for key in object.keys {
-            writeln!(out, "| `{}` | {} | {} |", key.name, kind(&key.kind), about(key)).unwrap();
+            writeln!(out, "| `{}` | {} | {} |", key.name, kind(&key.kind), describe(key)).unwrap();
         }
         if let Some(base) = &object.base {
-            let without: Vec<String> = base.without.iter().map(|key| format!("`{key}`")).collect();
-            let without = without.join(", ");
-            writeln!(out, "\nAnd every key of [{0}](#{0}), but not {without}.", base.object.name).unwrap();
+            let without = code_list(base.without);
+            writeln!(out, "\nAlso every key of [{0}](#{0}), except {without}.", base.object.name).unwrap();
         }
         out.push('\n');
     }
     out
 }
 
-fn kind(kind: &Kind) -> String {
+fn kind(kind: &KeyKind) -> String {
     match kind {
-        Kind::Fixed(Form::OneOf(choices)) => {
+        KeyKind::Fixed(Form::OneOf(choices)) => {
             choices.iter().map(|choice| format!("`{}`", choice.name)).collect::<Vec<_>>().join(" ")
         }
-        Kind::Fixed(form) => match form {
-            Form::Text => "fixed text".to_owned(),
+        KeyKind::Fixed(form) => match form {
+            Form::Text => "literal text".to_owned(),
             form => word(*form).to_owned(),
         },
-        Kind::Setting(form) => format!("{}, or a reference", word(*form)),
-        Kind::Text => "text".to_owned(),
-        Kind::Value => "value".to_owned(),
-        Kind::Expression => "condition".to_owned(),
-        Kind::Shell => "shell".to_owned(),
-        Kind::Expectation => "expectation".to_owned(),
-        Kind::Nodes => "nodes".to_owned(),
-        Kind::Steps => "steps".to_owned(),
-        Kind::Object(object) => format!("[{0}](#{0})", object.name),
-        Kind::Map(inner) => format!("names, each with {}", self::kind(inner)),
-        Kind::List(inner) => format!("list of {}", self::kind(inner)),
-        Kind::Either(kinds) => kinds.iter().map(self::kind).collect::<Vec<_>>().join(", or "),
+        KeyKind::Setting(form) => format!("{}, or a reference", word(*form)),
+        KeyKind::Text => "text".to_owned(),
+        KeyKind::Value => "value".to_owned(),
+        KeyKind::Expression => "condition".to_owned(),
+        KeyKind::Shell => "shell".to_owned(),
+        KeyKind::Expectation => "expectation".to_owned(),
+        KeyKind::Nodes => "nodes".to_owned(),
+        KeyKind::Steps => "steps".to_owned(),
+        KeyKind::Object(object) => format!("[{0}](#{0})", object.name),
+        KeyKind::Map(inner) => format!("object of {}", self::kind(inner)),
+        KeyKind::List(inner) => format!("list of {}", self::kind(inner)),
+        KeyKind::Either(kinds) => kinds.iter().map(self::kind).collect::<Vec<_>>().join(", or "),
     }
 }
 
@@ -299,35 +297,36 @@ fn word(form: Form) -> &'static str {
         Form::Count(_) => "whole number",
         Form::Duration => "duration",
         Form::Size => "size",
-        Form::Fraction => "part",
+        Form::Fraction => "fraction",
         Form::Mode => "octal digits",
         Form::OneOf(_) => "one of several words",
     }
 }
 
-/// The line of a key, and what else the table says of it.
-fn about(key: &Key) -> String {
-    let mut about = key.doc.to_owned();
+/// The description of a key: its text, then whether it is required, its default, its aliases and where it applies.
+fn describe(key: &KeySpec) -> String {
+    let mut parts = vec![key.doc.to_owned()];
     if key.required {
-        about.push_str("; it must be there");
+        parts.push("Required".to_owned());
     }
-    if let Some(default) = key.default {
-        write!(about, "; `{default}` when it is left out").unwrap();
+    parts.extend(key.default.map(|default| format!("Default: `{default}`")));
+    if !key.aliases.is_empty() {
+        let label = if key.aliases.len() == 1 { "Alias" } else { "Aliases" };
+        parts.push(format!("{label}: {}", code_list(key.aliases)));
     }
-    if !key.also.is_empty() {
-        let also: Vec<String> = key.also.iter().map(|name| format!("`{name}`")).collect();
-        write!(about, "; also written {}", also.join(", ")).unwrap();
-    }
-    // A key that only goes with itself says so by its name.
+    // A key that applies only to the action it selects says so by its name.
     if !key.on.is_empty() && key.on.iter().all(|action| action.key() != key.name) {
-        let on: Vec<String> = key.on.iter().map(|action| format!("`{}`", action.key())).collect();
-        write!(about, " ({})", on.join(", ")).unwrap();
+        let actions: Vec<&str> = key.on.iter().map(|action| action.key()).collect();
+        parts.push(format!("Only for {}", code_list(&actions)));
     }
     if !key.types.is_empty() && key.types != [key.name] {
-        let types: Vec<String> = key.types.iter().map(|name| format!("`{name}`")).collect();
-        write!(about, " ({})", types.join(", ")).unwrap();
+        parts.push(format!("Only for {}", code_list(key.types)));
     }
-    about
+    parts.join(". ")
+}
+
+fn code_list(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 /// A schema of a workflow is a schema: every reference in it leads to a definition.

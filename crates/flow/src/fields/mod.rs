@@ -1,7 +1,7 @@
-//! The keys of workflow files: one table for the loader, the checks, the schema and the reference.
+//! The table of keys: every object of a workflow file, and every key that it may have.
 //!
-//! A key has a kind, a default, other spellings, the steps it goes with, and a line of documentation. Nothing here
-//! reads a file.
+//! A key has a kind, a default, aliases, the steps it applies to, and a line of documentation. The loader, the
+//! checks, the JSON Schema ([`schema`]) and the tables of the reference all follow from the rows in [`ALL`].
 
 mod failure;
 mod other_versions;
@@ -9,7 +9,7 @@ mod schema;
 mod table;
 
 pub use failure::{Failure, FailureKind};
-pub use other_versions::{Elsewhere, elsewhere, other_root, other_word};
+pub use other_versions::{UnsupportedKey, find_unsupported_key, hint_for_root, hint_for_word};
 pub use schema::schema;
 pub(crate) use table::{
     AGENT, ALLOW, CAPTURED_OUTPUT, COMPUTED, CONSTRAINT, EDGE, EDGE_CONFIG, ERROR_POLICY, EVALUATE, FRAGMENT,
@@ -18,116 +18,116 @@ pub(crate) use table::{
 };
 pub use table::{ALL, WORKFLOW};
 
-/// An object of a workflow file.
-pub struct Object {
-    /// Its name in the schema: `step`.
+/// An object of a workflow file, such as a step.
+pub struct ObjectSpec {
+    /// Name in the schema: `step`.
     pub name: &'static str,
-    /// What it is called in a sentence: `a step`.
+    /// Name in a sentence: `a step`.
     pub title: &'static str,
-    /// One line for the reference.
+    /// Description in the reference and in the schema: a fragment without a final period.
     pub doc: &'static str,
-    /// Its keys, in the order people write them.
-    pub keys: &'static [Key],
-    /// Another object whose keys it has too.
-    pub base: Option<Base>,
+    /// The keys, in the order in which people write them.
+    pub keys: &'static [KeySpec],
+    /// Another object whose keys it inherits.
+    pub base: Option<InheritedKeys>,
 }
 
-/// An object whose keys another has too.
-pub struct Base {
-    /// It.
-    pub object: &'static Object,
-    /// The keys that do not go there.
+/// The keys that an object inherits from another one, as a state inherits those of a step.
+pub struct InheritedKeys {
+    /// The object to inherit from.
+    pub object: &'static ObjectSpec,
+    /// The keys that are not inherited.
     pub without: &'static [&'static str],
 }
 
-/// One key of an object.
-pub struct Key {
-    /// Its name.
+/// A row of the table: one key of an object.
+pub struct KeySpec {
+    /// Name of the key; `on_VERDICT` stands for every key that starts with `on_`.
     pub name: &'static str,
-    /// Other spellings that are read as this key.
-    pub also: &'static [&'static str],
-    /// What stands behind it.
-    pub kind: Kind,
-    /// What holds when it is left out, as it would be written.
+    /// Other names that are read as this key.
+    pub aliases: &'static [&'static str],
+    /// The sort of value that the key takes.
+    pub kind: KeyKind,
+    /// The default, as it would be written in a file.
     pub default: Option<&'static str>,
-    /// Whether it must be there.
+    /// Whether the key is required.
     pub required: bool,
-    /// The actions of the steps it goes with; all when empty.
+    /// The actions of the steps that the key applies to; empty for all.
     pub on: &'static [ActionName],
-    /// The values of `type` beside it that it goes with; all when empty.
+    /// The values of the sibling key `type` that the key applies to; empty for all.
     pub types: &'static [&'static str],
-    /// One line for the reference.
+    /// Description in the reference and in the schema: a fragment without a final period.
     pub doc: &'static str,
 }
 
-/// What stands behind a key.
+/// The sort of value that a key takes.
 #[derive(Clone, Copy)]
-pub enum Kind {
-    /// Fixed: references are not looked for.
+pub enum KeyKind {
+    /// A literal scalar: references are not resolved.
     Fixed(Form),
-    /// Fixed, or known when the step starts: a reference may give it.
+    /// A scalar, or a reference that is resolved when the step starts.
     Setting(Form),
     /// Text with references.
     Text,
-    /// Any value, with references in its texts; its type is kept.
+    /// Any value, with references in its texts. The type of a value is preserved.
     Value,
-    /// A condition.
+    /// An expression that is true or false.
     Expression,
     /// An expectation, or a list of them.
     Expectation,
-    /// Text for a shell, in which references are bound.
+    /// A shell script, in which references are bound.
     Shell,
     /// A list of steps, or one step.
     Steps,
-    /// Nodes by id, or a list of them.
+    /// An object of nodes keyed by id, or a list of nodes.
     Nodes,
-    /// An object.
-    Object(&'static Object),
-    /// Names of the author's own, and something behind each.
-    Map(&'static Kind),
-    /// A list.
-    List(&'static Kind),
-    /// One of several.
-    Either(&'static [Kind]),
+    /// An object with the keys of another table.
+    Object(&'static ObjectSpec),
+    /// An object whose keys are names that the author chooses.
+    Map(&'static KeyKind),
+    /// A list whose elements are all of one kind.
+    List(&'static KeyKind),
+    /// Any one of several kinds.
+    Either(&'static [KeyKind]),
 }
 
-/// How a scalar is written.
+/// The form of a scalar.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// Any text.
     Text,
-    /// A name of the author's own.
+    /// A name that the author chooses.
     Name,
     /// Any value.
     Any,
     /// `true` or `false`.
     Bool,
-    /// A whole number from this one on.
+    /// A whole number that is at least this one.
     Count(u64),
-    /// A duration.
+    /// A duration such as `1h30m`.
     Duration,
-    /// A size in bytes.
+    /// A size such as `64MiB`.
     Size,
-    /// A part of a whole.
+    /// A fraction such as `0.1` or `10%`.
     Fraction,
-    /// The mode of a file.
+    /// The mode of a file such as `0644`.
     Mode,
     /// One of these words.
     OneOf(&'static [Choice]),
 }
 
-/// A word that may stand behind a key.
+/// One of the words that a key accepts.
 #[derive(PartialEq, Eq)]
 pub struct Choice {
-    /// The word.
+    /// The word as it is written in a file.
     pub name: &'static str,
-    /// Other spellings.
-    pub also: &'static [&'static str],
-    /// What it means.
+    /// Other words that are read as this one.
+    pub aliases: &'static [&'static str],
+    /// What the word means, as a fragment.
     pub doc: &'static str,
 }
 
-/// What a step does, by its key.
+/// The action of a step, named by its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ActionName {
     /// `shell`
@@ -152,9 +152,9 @@ pub enum ActionName {
     Condition,
     /// `trigger`
     Trigger,
-    /// `setup`, `reduce` or `merge` of a map-reduce
+    /// A phase of a map-reduce: `setup`, `reduce` or `merge`
     Phase,
-    /// Of a state: none.
+    /// A state without an action
     Nothing,
 }
 
@@ -174,7 +174,7 @@ impl ActionName {
         Self::Trigger,
     ];
 
-    /// The key that makes a step one of these.
+    /// The key that selects this action.
     pub fn key(self) -> &'static str {
         match self {
             Self::Shell => "shell",
@@ -194,24 +194,24 @@ impl ActionName {
     }
 }
 
-impl Object {
-    /// The key of a name or of another spelling.
-    pub fn key(&self, name: &str) -> Option<&'static Key> {
-        let spelt = |key: &&'static Key| key.name == name || key.also.contains(&name);
-        let pattern = |key: &&'static Key| key.prefix().is_some_and(|prefix| name.starts_with(prefix));
-        // A key of another system is not taken for a verdict.
-        let found = self.all_keys().find(spelt);
-        found.or_else(|| self.all_keys().find(pattern).filter(|_| self.elsewhere(name).is_none()))
+impl ObjectSpec {
+    /// Finds a key by its name or by an alias.
+    pub fn key(&self, name: &str) -> Option<&'static KeySpec> {
+        let is_named = |key: &&'static KeySpec| key.name == name || key.aliases.contains(&name);
+        let has_prefix = |key: &&'static KeySpec| key.prefix().is_some_and(|prefix| name.starts_with(prefix));
+        // `on_rate_limit_exhausted` is a key of another system, not the route of a verdict.
+        let found = self.all_keys().find(is_named);
+        found.or_else(|| self.all_keys().find(has_prefix).filter(|_| self.find_unsupported(name).is_none()))
     }
 
-    /// What is known of a key that it does not have.
-    pub fn elsewhere(&self, name: &str) -> Option<Elsewhere> {
-        let of_base = || self.base.as_ref().and_then(|base| base.object.elsewhere(name));
-        elsewhere(self.name, name).or_else(of_base)
+    /// Looks up a key that this object does not have, but another system or a later version does.
+    pub fn find_unsupported(&self, name: &str) -> Option<UnsupportedKey> {
+        let inherited = || self.base.as_ref().and_then(|base| base.object.find_unsupported(name));
+        find_unsupported_key(self.name, name).or_else(inherited)
     }
 
-    /// Its keys, and those it has of another object.
-    pub fn all_keys(&self) -> Box<dyn Iterator<Item = &'static Key> + '_> {
+    /// All keys, including the inherited ones.
+    pub fn all_keys(&self) -> Box<dyn Iterator<Item = &'static KeySpec> + '_> {
         let base = self
             .base
             .iter()
@@ -219,59 +219,59 @@ impl Object {
         Box::new(self.keys.iter().chain(base))
     }
 
-    /// The key of a name that code knows to be in the table.
-    pub(crate) fn known(&self, name: &str) -> &'static Key {
+    /// A key by a name that is literal in the code, so the table has it.
+    pub(crate) fn known(&self, name: &str) -> &'static KeySpec {
         self.key(name).unwrap_or_else(|| unreachable!("`{}` has a key `{name}`", self.name))
     }
 
-    /// Every name that can stand in it.
+    /// The names of all keys, with their aliases.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
-        self.all_keys().flat_map(|key| std::iter::once(key.name).chain(key.also.iter().copied()))
+        self.all_keys().flat_map(|key| std::iter::once(key.name).chain(key.aliases.iter().copied()))
     }
 }
 
-impl Key {
-    /// What every name of it begins with, where it stands for many: `on_` of `on_VERDICT`.
+impl KeySpec {
+    /// The common prefix, if the key stands for many: `on_` of `on_VERDICT`.
     pub fn prefix(&self) -> Option<&'static str> {
         self.name.strip_suffix("VERDICT")
     }
 
-    /// How its scalar is written; of several ways the first.
+    /// The form of the scalar that the key takes; the first if it takes several.
     pub(crate) fn form(&self) -> Form {
         let mut kind = self.kind;
         loop {
             kind = match kind {
-                Kind::Fixed(form) | Kind::Setting(form) => return form,
-                Kind::Either([first, ..]) => *first,
+                KeyKind::Fixed(form) | KeyKind::Setting(form) => return form,
+                KeyKind::Either([first, ..]) => *first,
                 _ => return Form::Any,
             };
         }
     }
 
-    /// The words that may stand behind it, when it takes one of several.
+    /// The words that the key accepts; empty if it takes something else.
     pub(crate) fn choices(&self) -> &'static [Choice] {
         match self.kind {
-            Kind::Fixed(Form::OneOf(choices)) => choices,
+            KeyKind::Fixed(Form::OneOf(choices)) => choices,
             _ => &[],
         }
     }
 }
 
 impl Choice {
-    /// The word and its other spellings.
+    /// The word and its aliases.
     pub fn spellings(&self) -> impl Iterator<Item = &'static str> + use<> {
-        std::iter::once(self.name).chain(self.also.iter().copied())
+        std::iter::once(self.name).chain(self.aliases.iter().copied())
     }
 }
 
 impl Form {
-    /// A value as a whole number of this form.
+    /// Reads a value as a whole number of this form.
     pub fn count(self, value: &threadline_lang::Value) -> Option<u64> {
         let least = if let Self::Count(least) = self { least } else { 0 };
         crate::forms::count(value).filter(|count| *count >= least)
     }
 
-    /// What may stand there, in a sentence.
+    /// What a value of this form is, in a sentence: `a duration such as ...`.
     pub fn expected(self) -> String {
         match self {
             Self::Text => "text".to_owned(),
@@ -279,7 +279,7 @@ impl Form {
             Self::Any => "a value".to_owned(),
             Self::Bool => "`true` or `false`".to_owned(),
             Self::Count(0) => "a whole number".to_owned(),
-            Self::Count(least) => format!("a whole number from {least} on"),
+            Self::Count(least) => format!("a whole number of at least {least}"),
             Self::Duration => crate::forms::DURATION_FORM.to_owned(),
             Self::Size => crate::forms::SIZE_FORM.to_owned(),
             Self::Fraction => crate::forms::FRACTION_FORM.to_owned(),

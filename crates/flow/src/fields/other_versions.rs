@@ -1,317 +1,350 @@
-//! Keys that a file of another system or of a later version has: what to write instead.
+//! Keys, roots and words of older systems and of later versions, each with a hint that says what to write instead.
 
-/// Why a key that is not in the table is known all the same.
+/// Why a key that is not in the table is recognised nevertheless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Elsewhere {
-    /// Files of older systems have it; what to write instead.
-    Old(&'static str),
-    /// A later version will have it; what to do until then, when there is something.
-    Later(Option<&'static str>),
-    /// It makes a file something else than a list of steps; what.
-    Shape(&'static str),
+pub enum UnsupportedKey {
+    /// A key of older systems, with a hint that says what to write instead.
+    Replaced(&'static str),
+    /// A key of a later version, with a hint for the meantime if there is one.
+    NotYet(Option<&'static str>),
+    /// A key of another sort of file, with what that file is.
+    OtherShape(&'static str),
 }
 
-/// What is known of a key that the table of an object does not have.
-pub fn elsewhere(object: &str, key: &str) -> Option<Elsewhere> {
-    let row = ELSEWHERE.iter().find(|(of, name, _)| *of == object && *name == key);
-    row.map(|(.., elsewhere)| *elsewhere)
+/// Looks up a key that the table of an object does not have.
+pub fn find_unsupported_key(object: &str, key: &str) -> Option<UnsupportedKey> {
+    let row = UNSUPPORTED_KEYS.iter().find(|row| row.0 == object && row.1 == key);
+    row.map(|(.., unsupported)| *unsupported)
 }
 
-/// What to write instead of a root that older systems or later versions have.
-pub fn other_root(name: &str) -> Option<&'static str> {
-    OTHER_ROOTS.iter().find(|(root, _)| *root == name).map(|(_, instead)| *instead)
+/// The hint for a root that older systems or later versions have.
+pub fn hint_for_root(name: &str) -> Option<&'static str> {
+    OTHER_ROOTS.iter().find(|(root, _)| *root == name).map(|(_, hint)| *hint)
 }
 
-const BEFORE: &str = "the step before is `prev`: `${prev.output}`";
-const BY_ID: &str = "a step is read by its id: `${ID.output}`";
-const IN_LOOPS: &str = "it is known in the states of a loop";
+/// The hint for a word that an older system accepts for a key.
+pub fn hint_for_word(key: &str, word: &str) -> Option<&'static str> {
+    let key = if key == "evaluate" { "type" } else { key };
+    OTHER_WORDS.iter().find(|row| row.0 == key && row.1 == word).map(|(.., hint)| *hint)
+}
 
+const PREVIOUS_STEP: &str = "read the previous step as `prev`: `${prev.output}`";
+const STEP_BY_ID: &str = "read a step by its id: `${ID.output}`";
+const ONLY_IN_LOOPS: &str = "it is only available in the states of a loop";
+
+/// The root, and the hint.
 static OTHER_ROOTS: &[(&str, &str)] = &[
-    ("shell", BEFORE),
-    ("claude", BEFORE),
-    ("last", BEFORE),
-    ("previous", BEFORE),
-    ("step", BY_ID),
-    ("steps", BY_ID),
-    ("input", "what the caller gives is `${inputs.NAME}`"),
+    ("shell", PREVIOUS_STEP),
+    ("claude", PREVIOUS_STEP),
+    ("last", PREVIOUS_STEP),
+    ("previous", PREVIOUS_STEP),
+    ("step", STEP_BY_ID),
+    ("steps", STEP_BY_ID),
+    ("input", "read the values of the caller as `${inputs.NAME}`"),
     ("secrets", "read it from the environment: `${env.NAME}`"),
-    ("agent", "it is known for the items of a `map`"),
-    ("aggregates", "it is known in the phases of a map-reduce"),
-    ("loop", IN_LOOPS),
-    ("map", "it is known in the phases of a map-reduce"),
-    ("param", "it is known in the states of a loop that have `param:` or are made of a fragment"),
-    ("reduce", "it is known in the phases of a map-reduce"),
-    ("result", IN_LOOPS),
-    ("setup", "it is known in the phases of a map-reduce"),
-    ("state", IN_LOOPS),
-    ("trigger", "the payload is read in graphs, as `${trigger}`: `nodes:` in place of `steps:`"),
+    ("agent", "it is only available to the items of a `map`"),
+    ("aggregates", "it is only available in the phases of a map-reduce"),
+    ("loop", ONLY_IN_LOOPS),
+    ("map", "it is only available in the phases of a map-reduce"),
+    ("param", "it is only available in the states of a loop that have `param:` or use a fragment"),
+    ("reduce", "it is only available in the phases of a map-reduce"),
+    ("result", ONLY_IN_LOOPS),
+    ("setup", "it is only available in the phases of a map-reduce"),
+    ("state", ONLY_IN_LOOPS),
+    ("trigger", "the payload `${trigger}` is only available in a graph: write `nodes:` instead of `steps:`"),
 ];
 
-use Elsewhere::{Later, Old, Shape};
+use UnsupportedKey::{NotYet, OtherShape, Replaced};
 
-const SCENARIOS: Elsewhere = Shape("a set of scenarios");
-const IN_POLICY: Elsewhere = Old("it stands under `error_policy:`");
-const IN_MAP: Elsewhere = Old("it stands under `map:`");
-const RETRY_OF_ITEMS: Elsewhere =
-    Old("under `map:` write `retry: {attempts: 3, backoff: exponential, delay: 1s}`");
-const NO_COLLECTION: Elsewhere =
-    Old("leave it out: every failure is told at once, kept in the journal and in `${map.results}`");
-const NO_BREAKER: Elsewhere =
-    Old("`max_failures` and `failure_threshold` of `error_policy` end a map that fails too often");
-const ONE_OUTPUT: Elsewhere =
-    Old("capture the output, and take the part in a `value:` step or in `variables:`");
-const COMMIT: Elsewhere = Old("commit in a step of its own: `shell: git commit -am \"what changed\"`");
+const SCENARIOS: UnsupportedKey = OtherShape("a set of scenarios");
+const MOVE_TO_POLICY: UnsupportedKey = Replaced("move it under `error_policy:`");
+const MOVE_TO_MAP: UnsupportedKey = Replaced("move it under `map:`");
+const USE_ITEM_RETRY: UnsupportedKey =
+    Replaced("under `map:` write `retry: {attempts: 3, backoff: exponential, delay: 1s}`");
+const NO_ERROR_COLLECTION: UnsupportedKey =
+    Replaced("remove it: every failure is reported at once, and kept in the journal and in `${map.results}`");
+const NO_CIRCUIT_BREAKER: UnsupportedKey = Replaced(
+    "use `max_failures` and `failure_threshold` of `error_policy` to end a map with too many failures",
+);
+const WHOLE_OUTPUT: UnsupportedKey =
+    Replaced("capture the whole output, and select the part in a `value:` step or in `variables:`");
+const COMMIT_IN_STEP: UnsupportedKey =
+    Replaced("commit in a separate step: `shell: git commit -am \"what changed\"`");
 
-const AT_THE_END: Elsewhere = Old(
-    "steps that run at the end, whatever ended the loop, stand under `finally:`; why it ended is in `threadline show`",
+const USE_FINALLY: UnsupportedKey = Replaced(
+    "put steps that always run at the end under `finally:`; `threadline show` says why the loop ended",
 );
-const OF_INPUTS: Elsewhere =
-    Old("declare it under `inputs:`: `NAME: {type: text, description: ...}`, and read `${inputs.NAME}`");
-const FOR_PEOPLE: Elsewhere = Old("leave it out, or say it in `description:`");
-const RATE_LIMITS: Elsewhere = Old(
-    "write `retry: {attempts: 5, backoff: exponential, delay: 30s, max_delay: 1h}`, and `on_error:` for when all are spent",
+const USE_INPUTS: UnsupportedKey = Replaced(
+    "declare it under `inputs:` as `NAME: {type: text, description: ...}`, and read `${inputs.NAME}`",
 );
-const THROTTLE: Elsewhere =
-    Old("a state acts once for each visit: `max_edge_revisits:` and `max_steps:` limit the visits");
-const OF_AGENTS: Elsewhere = Old(
-    "declare an agent that is called so: `agents: {NAME: {command: [program, --model, x]}}`, and name it with `agent:`",
+const USE_DESCRIPTION: UnsupportedKey = Replaced("remove it, or mention it in `description:`");
+const USE_RETRY: UnsupportedKey = Replaced(
+    "write `retry: {attempts: 5, backoff: exponential, delay: 30s, max_delay: 1h}`, and \
+             `on_error:` for when all attempts failed",
 );
-const STALLS: Elsewhere = Old(
-    "`max_stall:` beside `states:` stops a loop in which nothing changes; a number is compared by `type: convergence`",
+const LIMIT_VISITS: UnsupportedKey =
+    Replaced("limit the visits of a state with `max_edge_revisits:` and `max_steps:`");
+const USE_AGENTS: UnsupportedKey = Replaced(
+    "declare an agent with `agents: {NAME: {command: [program, --model, x]}}`, and name it with \
+             `agent:`",
 );
-const COMPARED: Elsewhere =
-    Old("compare with the file in the action, and judge its exit code or ask with `type: agent`");
+const USE_MAX_STALL: UnsupportedKey = Replaced(
+    "write `max_stall:` next to `states:` to stop a loop in which nothing changes; compare \
+             numbers with `type: convergence`",
+);
+const COMPARE_IN_ACTION: UnsupportedKey =
+    Replaced("compare with the file in the action, and judge its exit code or use `type: agent`");
 
-/// Words of older systems behind a key that takes one of several: the key, the word, and what to write instead.
+/// The key, the word, and the hint.
 static OTHER_WORDS: &[(&str, &str, &str)] = &[
     (
         "type",
         "diff_stall",
-        "end the action with `git diff --stat`, and write `max_stall:` beside `states:`: it stops a loop in which nothing changes",
+        "end the action with `git diff --stat`, and write `max_stall:` next to `states:` to stop a \
+             loop in which nothing changes",
     ),
     (
         "type",
         "score_stall",
-        "print the score, and write `type: convergence` with `target:`: no nearer is the verdict `stall`",
+        "print the score, and write `type: convergence` with `target:`; the verdict is `stall` if the \
+             score gets no closer",
     ),
     (
         "type",
         "open_question_stall",
-        "print the count, and write `type: convergence` with `target: 0`: no nearer is the verdict `stall`",
+        "print the count, and write `type: convergence` with `target: 0`; the verdict is `stall` if \
+             the count gets no closer",
     ),
-    ("type", "action_stall", "write `max_stall:` beside `states:`: it stops a loop in which nothing changes"),
+    ("type", "action_stall", "write `max_stall:` next to `states:` to stop a loop in which nothing changes"),
     (
         "type",
         "mcp_result",
-        "leave `evaluate` out: a tool that fails is an error; read more of its answer with `type: output_json`",
+        "remove `evaluate`: a failed tool is an error; inspect its answer with `type: output_json`",
     ),
     ("type", "harbor_scorer", "run the scorer as the action, and write `type: output_numeric`"),
     (
         "type",
         "comparator",
-        "compare with the file in the action, and judge its exit code or ask with `type: agent`",
+        "compare with the file in the action, and judge its exit code or use `type: agent`",
     ),
-    ("type", "contract", "ask an agent: `type: agent`, with both texts in `prompt:` by `${file:PATH}`"),
+    ("type", "contract", "ask an agent: `type: agent`, with both texts in `prompt:` as `${file:PATH}`"),
     ("type", "enum", "write `type: text`, and check it in the first state"),
     ("type", "path", "write `type: text`"),
     ("action_type", "contract", "ask an agent: `evaluate: {type: agent, prompt: ...}`"),
 ];
 
-/// What to write instead of a word that an older system has behind a key.
-pub fn other_word(key: &str, word: &str) -> Option<&'static str> {
-    let key = if key == "evaluate" { "type" } else { key };
-    OTHER_WORDS.iter().find(|(of, known, _)| *of == key && *known == word).map(|(.., instead)| *instead)
-}
-
-static ELSEWHERE: &[(&str, &str, Elsewhere)] = &[
-    ("workflow", "secrets", Later(Some("read it from the environment: `${env.NAME}`"))),
-    ("workflow", "policy", Later(None)),
-    ("workflow", "trigger", Old("make it a node: `nodes: {start: {trigger: manual}}`")),
+/// The object, the key, and why it is not supported.
+static UNSUPPORTED_KEYS: &[(&str, &str, UnsupportedKey)] = &[
+    ("workflow", "secrets", NotYet(Some("read it from the environment: `${env.NAME}`"))),
+    ("workflow", "policy", NotYet(None)),
+    ("workflow", "trigger", Replaced("make it a node: `nodes: {start: {trigger: manual}}`")),
     ("workflow", "cases", SCENARIOS),
     ("workflow", "facts", SCENARIOS),
     ("workflow", "expectations", SCENARIOS),
     ("workflow", "target", SCENARIOS),
-    ("workflow", "version", Old("write `threadline: 1`")),
-    ("workflow", "on_failure", Old("steps for the end of a run, however it ends, stand under `finally:`")),
-    ("workflow", "retry", Old("give each step its own `retry:`")),
+    ("workflow", "version", Replaced("write `threadline: 1`")),
+    ("workflow", "on_failure", Replaced("put steps that always run at the end under `finally:`")),
+    ("workflow", "retry", Replaced("give each step its own `retry:`")),
     (
         "workflow",
         "profiles",
-        Old("declare `inputs:` and give them with `--input`, or a file with `--inputs`"),
+        Replaced("declare `inputs:`, and pass them with `--input`, or a file with `--inputs`"),
     ),
-    ("workflow", "env_files", Old("load it in the shell that starts the run: `set -a; . ./.env`")),
-    ("workflow", "on_item_failure", IN_POLICY),
-    ("workflow", "continue_on_failure", IN_POLICY),
-    ("workflow", "max_failures", IN_POLICY),
-    ("workflow", "failure_threshold", IN_POLICY),
-    ("workflow", "error_collection", NO_COLLECTION),
-    ("workflow", "circuit_breaker", NO_BREAKER),
-    ("workflow", "retry_config", RETRY_OF_ITEMS),
-    ("workflow", "input", IN_MAP),
-    ("workflow", "json_path", IN_MAP),
-    ("workflow", "agent_template", IN_MAP),
-    ("workflow", "max_parallel", IN_MAP),
-    ("workflow", "parallel", IN_MAP),
-    ("map", "timeout_config", Old("write `timeout: 10m` for an item, and `timeout:` on a step")),
-    ("map", "on_item_failure", Old("it stands under `error_policy:`, beside `map:`")),
-    ("map", "continue_on_failure", Old("it stands under `error_policy:`, beside `map:`")),
-    ("map", "max_failures", Old("it stands under `error_policy:`, beside `map:`")),
-    ("map", "failure_threshold", Old("it stands under `error_policy:`, beside `map:`")),
-    ("map", "error_policy", Old("it stands beside `map:`, not in it")),
-    ("map", "retry_on_failure", Old("write `retry: 3`, so many attempts in all")),
-    ("map", "retries", Old("write `retry: 3`, so many attempts in all")),
-    ("map", "retry_config", Old("write `retry: {attempts: 3, backoff: exponential, delay: 1s}`")),
-    ("error_policy", "error_collection", NO_COLLECTION),
-    ("error_policy", "circuit_breaker", NO_BREAKER),
-    ("error_policy", "retry_config", RETRY_OF_ITEMS),
-    ("captured_output", "pattern", ONE_OUTPUT),
-    ("captured_output", "json_path", ONE_OUTPUT),
-    ("captured_output", "default", Old("read it with a default: `${setup.variables.NAME | default(1)}`")),
-    ("captured_output", "max_size", Old("write `max_output:` on the step")),
+    ("workflow", "env_files", Replaced("load it in the shell that starts the run: `set -a; . ./.env`")),
+    ("workflow", "on_item_failure", MOVE_TO_POLICY),
+    ("workflow", "continue_on_failure", MOVE_TO_POLICY),
+    ("workflow", "max_failures", MOVE_TO_POLICY),
+    ("workflow", "failure_threshold", MOVE_TO_POLICY),
+    ("workflow", "error_collection", NO_ERROR_COLLECTION),
+    ("workflow", "circuit_breaker", NO_CIRCUIT_BREAKER),
+    ("workflow", "retry_config", USE_ITEM_RETRY),
+    ("workflow", "input", MOVE_TO_MAP),
+    ("workflow", "json_path", MOVE_TO_MAP),
+    ("workflow", "agent_template", MOVE_TO_MAP),
+    ("workflow", "max_parallel", MOVE_TO_MAP),
+    ("workflow", "parallel", MOVE_TO_MAP),
+    ("map", "timeout_config", Replaced("write `timeout: 10m` for each item, or `timeout:` on a step")),
+    ("map", "on_item_failure", Replaced("move it under `error_policy:`, next to `map:`")),
+    ("map", "continue_on_failure", Replaced("move it under `error_policy:`, next to `map:`")),
+    ("map", "max_failures", Replaced("move it under `error_policy:`, next to `map:`")),
+    ("map", "failure_threshold", Replaced("move it under `error_policy:`, next to `map:`")),
+    ("map", "error_policy", Replaced("move it out of `map:`, to the top level of the file")),
+    ("map", "retry_on_failure", Replaced("write `retry: 3`, the total number of attempts")),
+    ("map", "retries", Replaced("write `retry: 3`, the total number of attempts")),
+    ("map", "retry_config", Replaced("write `retry: {attempts: 3, backoff: exponential, delay: 1s}`")),
+    ("error_policy", "error_collection", NO_ERROR_COLLECTION),
+    ("error_policy", "circuit_breaker", NO_CIRCUIT_BREAKER),
+    ("error_policy", "retry_config", USE_ITEM_RETRY),
+    ("captured_output", "pattern", WHOLE_OUTPUT),
+    ("captured_output", "json_path", WHOLE_OUTPUT),
+    (
+        "captured_output",
+        "default",
+        Replaced("read it with a default: `${setup.variables.NAME | default(1)}`"),
+    ),
+    ("captured_output", "max_size", Replaced("write `max_output:` on the step")),
     (
         "captured_output",
         "multiline",
-        Old("write `format: lines`, and take what is needed: `[0]` is the first"),
+        Replaced("write `format: lines`, and select a line: `[0]` is the first"),
     ),
-    ("map", "when", Old("which items are taken is `filter:`; `when:` goes on one of the steps")),
-    ("step", "secret_output", Later(None)),
-    ("step", "max_parallel", Old("write `parallel:`")),
-    ("step", "worktree", Old("the items of `map:` have worktrees, those of a `foreach` do not")),
+    ("map", "when", Replaced("select items with `filter:`; `when:` belongs on one of the steps")),
+    ("step", "secret_output", NotYet(None)),
+    ("step", "max_parallel", Replaced("write `parallel:`")),
+    ("step", "worktree", Replaced("only the items of `map:` have worktrees, those of a `foreach` do not")),
     (
         "step",
         "capture_streams",
-        Old("leave it out: with `capture: NAME` stderr is read as `${captured.NAME.stderr}`"),
+        Replaced("remove it: with `capture: NAME`, stderr is read as `${captured.NAME.stderr}`"),
     ),
-    ("step", "commit_required", COMMIT),
-    ("step", "auto_commit", COMMIT),
-    ("step", "commit_config", COMMIT),
+    ("step", "commit_required", COMMIT_IN_STEP),
+    ("step", "auto_commit", COMMIT_IN_STEP),
+    ("step", "commit_config", COMMIT_IN_STEP),
     (
         "step",
         "validate",
-        Old("check in a step of its own: `shell: ...` with `on_failure:` for what to do then"),
+        Replaced("check in a separate step: `shell: ...`, with `on_failure:` for the reaction"),
     ),
-    ("step", "step_validate", Old("check in a step of its own: `shell: ...` with `on_failure:`")),
-    ("step", "analyze", Old("write what it runs as `shell:` or `claude:`")),
-    ("step", "test", Old("write its command as `shell:`, and its `on_failure:` on the same step")),
-    ("step", "goal_seek", Old("try again with `retry:`, or write the attempts as steps with `when:`")),
+    ("step", "step_validate", Replaced("check in a separate step: `shell: ...` with `on_failure:`")),
+    ("step", "analyze", Replaced("write the command that it runs as `shell:` or `claude:`")),
+    ("step", "test", Replaced("write its command as `shell:`, and its `on_failure:` on the same step")),
+    ("step", "goal_seek", Replaced("retry with `retry:`, or write the attempts as steps with `when:`")),
     (
         "step",
         "output_file",
-        Old("add `capture: NAME`, then a step `write_file: {path: FILE, content: \"${NAME}\"}`"),
+        Replaced("add `capture: NAME`, then a step `write_file: {path: FILE, content: \"${NAME}\"}`"),
     ),
-    ("step", "handler", Old("write what it runs as `shell:`, `argv:` or `claude:`")),
-    ("step", "command", Old("write it as `shell:`, or as `argv:` without a shell")),
-    ("step", "run", Old("write it as `shell:`")),
-    ("step", "max_attempts", Old("write `retry:` on the step that fails")),
-    ("step", "fail_workflow", Old("a failed step ends the run unless it has `continue_on_error: true`")),
+    ("step", "handler", Replaced("write the command that it runs as `shell:`, `argv:` or `claude:`")),
+    ("step", "command", Replaced("write it as `shell:`, or as `argv:` without a shell")),
+    ("step", "run", Replaced("write it as `shell:`")),
+    ("step", "max_attempts", Replaced("write `retry:` on the step that fails")),
+    ("step", "fail_workflow", Replaced("a failed step ends the run unless it has `continue_on_error: true`")),
     (
         "step",
         "on_exit_code",
-        Old("write steps with `when: prev.exit_code == 1`, after `continue_on_error: true`"),
+        Replaced("write steps with `when: prev.exit_code == 1`, after `continue_on_error: true`"),
     ),
-    ("step", "commands", Old("write the steps as a list")),
-    ("step", "input", Old("write the list as `foreach:`")),
+    ("step", "commands", Replaced("write the steps as a list")),
+    ("step", "input", Replaced("write the list as `foreach:`")),
     // Loops of an older system.
-    ("workflow", "scope", Old("write `locks:`, the paths that no other run may use meanwhile")),
-    ("workflow", "on_max_steps", AT_THE_END),
-    ("workflow", "on_max_iterations", AT_THE_END),
+    ("workflow", "scope", Replaced("write `locks:`, the paths that only one run may use at a time")),
+    ("workflow", "on_max_steps", USE_FINALLY),
+    ("workflow", "on_max_iterations", USE_FINALLY),
     (
         "workflow",
         "circuit",
-        Old("write `max_stall: 3`: a loop stops when a state comes to the same so often in a row"),
+        Replaced(
+            "write `max_stall: 3` to stop the loop when a state has the same verdict and output three \
+             times in a row",
+        ),
     ),
     (
         "workflow",
         "llm",
-        Old("name the agent under `agents:`, and what it is asked in `evaluate: {type: agent, prompt: ...}`"),
+        Replaced("declare the agent under `agents:`, and ask it with `evaluate: {type: agent, prompt: ...}`"),
     ),
-    ("workflow", "on_handoff", Old("leave it out: a run that was stopped goes on with `threadline resume`")),
-    ("workflow", "input_key", OF_INPUTS),
-    ("workflow", "parameters", OF_INPUTS),
-    ("workflow", "required_inputs", OF_INPUTS),
+    ("workflow", "on_handoff", Replaced("remove it: continue a stopped run with `threadline resume`")),
+    ("workflow", "input_key", USE_INPUTS),
+    ("workflow", "parameters", USE_INPUTS),
+    ("workflow", "required_inputs", USE_INPUTS),
     (
         "workflow",
         "default_timeout",
-        Old("write `timeout:` in each state, or in a fragment that they are made of"),
+        Replaced("write `timeout:` in each state, or in a fragment that they use"),
     ),
     (
         "workflow",
         "default_idle_timeout",
-        Old("write `idle_timeout:` in each state, or in a fragment that they are made of"),
+        Replaced("write `idle_timeout:` in each state, or in a fragment that they use"),
     ),
-    ("workflow", "config", Old("leave it out: settings of another program have no meaning here")),
-    ("workflow", "category", FOR_PEOPLE),
-    ("workflow", "labels", FOR_PEOPLE),
-    ("workflow", "visibility", FOR_PEOPLE),
-    ("workflow", "targets", FOR_PEOPLE),
+    ("workflow", "config", Replaced("remove it: settings of other programs have no meaning here")),
+    ("workflow", "category", USE_DESCRIPTION),
+    ("workflow", "labels", USE_DESCRIPTION),
+    ("workflow", "visibility", USE_DESCRIPTION),
+    ("workflow", "targets", USE_DESCRIPTION),
     (
         "workflow",
         "artifact_versioning",
-        Old(
-            "copy what is to be kept in a state of its own: `shell: cp report.md report-${state.iteration}.md`",
+        Replaced(
+            "copy the files to keep in a separate state: `shell: cp report.md report-${state.iteration}.md`",
         ),
     ),
     (
         "workflow",
         "host_guard",
-        Old(
-            "leave it out: limit programs with `timeout:` and `max_output:`, or with `ulimit` in the command",
+        Replaced(
+            "remove it: limit programs with `timeout:` and `max_output:`, or with `ulimit` in the command",
         ),
     ),
     (
         "workflow",
         "flow",
-        Old("write the states under `states:`, each with `next:` or `on_yes:` and `on_no:`"),
+        Replaced("write the states under `states:`, each with `next:` or `on_yes:` and `on_no:`"),
     ),
-    ("workflow", "state_defs", Old("write them under `states:`")),
+    ("workflow", "state_defs", Replaced("write them under `states:`")),
     (
         "state",
         "append_to_messages",
-        Old("append it to a file of its own: `shell: echo ${captured.NAME.output} >> messages`"),
+        Replaced("append to a file: `shell: echo ${captured.NAME.output} >> messages`"),
     ),
     (
         "state",
         "context_passthrough",
-        Old("give what is needed with `with:`, and read what the other exports: `${captured.NAME.value.x}`"),
+        Replaced(
+            "pass values with `with:`, and read the exports of the called workflow: \
+             `${captured.NAME.value.x}`",
+        ),
     ),
-    ("state", "on_maintain", Old("leave it out: with `maintain: true` a loop begins again with `initial`")),
+    (
+        "state",
+        "on_maintain",
+        Replaced("remove it: with `maintain: true`, a loop starts again with `initial`"),
+    ),
     (
         "state",
         "retryable_exit_codes",
-        Old("tell them apart with `evaluate: {type: exit_code, no_codes: [...]}` and `route:`"),
+        Replaced("distinguish exit codes with `evaluate: {type: exit_code, no_codes: [...]}` and `route:`"),
     ),
-    ("state", "max_rate_limit_retries", RATE_LIMITS),
-    ("state", "on_rate_limit_exhausted", RATE_LIMITS),
-    ("state", "rate_limit_backoff_base_seconds", RATE_LIMITS),
-    ("state", "rate_limit_max_wait_seconds", RATE_LIMITS),
-    ("state", "rate_limit_long_wait_ladder", RATE_LIMITS),
-    ("state", "throttle", THROTTLE),
-    ("state", "on_throttle_hard", THROTTLE),
-    ("state", "tools", OF_AGENTS),
-    ("state", "model", OF_AGENTS),
-    ("state", "type", Old("write what it does: `action:`, `agent:`, `tool:`, `loop:`")),
-    ("state", "learning", Old("write what it does as `action:`, and judge it with `evaluate:`")),
+    ("state", "max_rate_limit_retries", USE_RETRY),
+    ("state", "on_rate_limit_exhausted", USE_RETRY),
+    ("state", "rate_limit_backoff_base_seconds", USE_RETRY),
+    ("state", "rate_limit_max_wait_seconds", USE_RETRY),
+    ("state", "rate_limit_long_wait_ladder", USE_RETRY),
+    ("state", "throttle", LIMIT_VISITS),
+    ("state", "on_throttle_hard", LIMIT_VISITS),
+    ("state", "tools", USE_AGENTS),
+    ("state", "model", USE_AGENTS),
+    ("state", "type", Replaced("write what the state does: `action:`, `agent:`, `tool:` or `loop:`")),
+    ("state", "learning", Replaced("write what the state does as `action:`, and judge it with `evaluate:`")),
     (
         "state",
         "parameters",
-        Old("a fragment has `parameters:`, a state gives them with `with:`; a workflow has `inputs:`"),
+        Replaced("declare `parameters:` in a fragment and pass them with `with:`; a workflow has `inputs:`"),
     ),
-    ("evaluate", "schema", Old("write the verdicts that there are: `verdicts: [yes, no, unsure]`")),
+    ("evaluate", "schema", Replaced("write the allowed verdicts: `verdicts: [yes, no, unsure]`")),
     (
         "evaluate",
         "uncertain_suffix",
-        Old("with `min_confidence:` a verdict that is less sure is `uncertain`"),
+        Replaced("write `min_confidence:`; a verdict below it becomes `uncertain`"),
     ),
-    ("evaluate", "scope", STALLS),
-    ("evaluate", "max_stall", STALLS),
-    ("evaluate", "history_file", STALLS),
-    ("evaluate", "epsilon", STALLS),
-    ("evaluate", "track", STALLS),
-    ("evaluate", "max_repeat", STALLS),
-    ("evaluate", "baseline_path", COMPARED),
-    ("evaluate", "auto_promote", COMPARED),
-    ("evaluate", "min_pairs", COMPARED),
-    ("evaluate", "pairs", Old("ask an agent: `type: agent`, with both texts in `prompt:` by `${file:PATH}`")),
-    ("evaluate", "line", Old("`classify` reads the last line that is not empty; print the verdict there")),
-    ("input", "values", Old("check it in the first state: `expression: \"inputs.mode in ['a', 'b']\"`")),
+    ("evaluate", "scope", USE_MAX_STALL),
+    ("evaluate", "max_stall", USE_MAX_STALL),
+    ("evaluate", "history_file", USE_MAX_STALL),
+    ("evaluate", "epsilon", USE_MAX_STALL),
+    ("evaluate", "track", USE_MAX_STALL),
+    ("evaluate", "max_repeat", USE_MAX_STALL),
+    ("evaluate", "baseline_path", COMPARE_IN_ACTION),
+    ("evaluate", "auto_promote", COMPARE_IN_ACTION),
+    ("evaluate", "min_pairs", COMPARE_IN_ACTION),
+    (
+        "evaluate",
+        "pairs",
+        Replaced("ask an agent: `type: agent`, with both texts in `prompt:` as `${file:PATH}`"),
+    ),
+    (
+        "evaluate",
+        "line",
+        Replaced("print the verdict on the last line: `classify` reads the last nonempty line"),
+    ),
+    ("input", "values", Replaced("check it in the first state: `expression: \"inputs.mode in ['a', 'b']\"`")),
 ];

@@ -1,15 +1,15 @@
-//! The JSON Schema of workflow files, made of the table of keys.
+//! The JSON Schema of workflow files, generated from the table of keys.
 
 use ecow::EcoString;
 use threadline_lang::data::json;
 use threadline_lang::{Limits, Value};
 
-use super::{ALL, Choice, Form, Key, Kind, Object, WORKFLOW};
+use super::{ALL, Choice, Form, KeyKind, KeySpec, ObjectSpec, WORKFLOW};
 
-/// The objects that stand over those of a fragment or of another file: null takes a key of those away.
-const OVER_OTHERS: [&str; 4] = ["workflow", "state", "fragment", "evaluate"];
+/// The objects that may override a fragment or an inherited file: null removes a key there.
+const OVERRIDING: [&str; 4] = ["workflow", "state", "fragment", "evaluate"];
 
-/// The schema: draft 2020-12, every key with its description.
+/// The JSON Schema of workflow files, draft 2020-12. Every key has its description.
 pub fn schema() -> Value {
     let definitions = ALL.iter().filter(|object| object.name != WORKFLOW.name);
     let definitions = definitions.map(|object| (object.name, object_schema(object)));
@@ -30,11 +30,11 @@ pub fn schema() -> Value {
     ])
 }
 
-fn object_schema(object: &Object) -> Value {
+fn object_schema(object: &ObjectSpec) -> Value {
     let (mut properties, mut patterns) = (Vec::new(), Vec::new());
     for key in object.all_keys() {
         let mut kind = kind_schema(&key.kind);
-        if OVER_OTHERS.contains(&object.name) {
+        if OVERRIDING.contains(&object.name) {
             kind = any_of([kind, type_of("null")]);
         }
         if let Some(prefix) = key.prefix() {
@@ -42,14 +42,14 @@ fn object_schema(object: &Object) -> Value {
             continue;
         }
         properties.push((key.name, key_schema(key, &kind)));
-        let also = |name: &&'static str| {
+        let alias = |name: &&'static str| {
             let doc = format!("the same as `{}`", key.name);
             (*name, with(&kind, [("description", doc.into())]))
         };
-        properties.extend(key.also.iter().map(also));
+        properties.extend(key.aliases.iter().map(alias));
     }
-    // A key with two spellings may stand under either.
-    let required = object.all_keys().filter(|key| key.required && key.also.is_empty());
+    // A key with an alias may be present under either name.
+    let required = object.all_keys().filter(|key| key.required && key.aliases.is_empty());
     let required: Vec<Value> = required.map(|key| key.name.into()).collect();
     let mut schema = vec![
         ("type", "object".into()),
@@ -68,11 +68,11 @@ fn object_schema(object: &Object) -> Value {
     entries(schema)
 }
 
-/// For each `type` of an object, the keys that do not go with it.
-fn by_type(object: &Object) -> impl Iterator<Item = Value> {
-    let choices = object.key("type").map_or(&[][..], Key::choices);
+/// For each `type` of an object, a rule that refuses the keys which do not apply to it.
+fn by_type(object: &ObjectSpec) -> impl Iterator<Item = Value> {
+    let choices = object.key("type").map_or(&[][..], KeySpec::choices);
     choices.iter().filter_map(|choice| {
-        let apart = |key: &&Key| !key.types.is_empty() && !key.types.contains(&choice.name);
+        let apart = |key: &&KeySpec| !key.types.is_empty() && !key.types.contains(&choice.name);
         let refused: Vec<_> = object.all_keys().filter(apart).map(|key| (key.name, false.into())).collect();
         let words = entries([("enum", list(choice.spellings().map(Value::from)))]);
         let is_it =
@@ -82,38 +82,38 @@ fn by_type(object: &Object) -> impl Iterator<Item = Value> {
     })
 }
 
-fn key_schema(key: &Key, kind: &Value) -> Value {
+fn key_schema(key: &KeySpec, kind: &Value) -> Value {
     let mut more = vec![("description", Value::from(key.doc))];
     more.extend(key.default.map(|default| ("default", written(default))));
     with(kind, more)
 }
 
-/// A default as it would be read from a file.
+/// A default, read as it would be from a file.
 fn written(default: &str) -> Value {
     json::read_value(default, &Limits::DEFAULT).unwrap_or_else(|_| default.into())
 }
 
-fn kind_schema(kind: &Kind) -> Value {
+fn kind_schema(kind: &KeyKind) -> Value {
     match kind {
-        Kind::Fixed(form) => form_schema(*form),
-        Kind::Setting(form) => any_of([form_schema(*form), type_of("string")]),
-        Kind::Text => types(&["string", "number", "boolean"]),
-        Kind::Value => entries([]),
-        Kind::Expression => types(&["string", "boolean"]),
-        Kind::Shell => type_of("string"),
-        Kind::Expectation => list_or_one(reference("expectation")),
-        Kind::Steps => reference("steps"),
-        Kind::Nodes => {
+        KeyKind::Fixed(form) => form_schema(*form),
+        KeyKind::Setting(form) => any_of([form_schema(*form), type_of("string")]),
+        KeyKind::Text => types(&["string", "number", "boolean"]),
+        KeyKind::Value => entries([]),
+        KeyKind::Expression => types(&["string", "boolean"]),
+        KeyKind::Shell => type_of("string"),
+        KeyKind::Expectation => list_or_one(reference("expectation")),
+        KeyKind::Steps => reference("steps"),
+        KeyKind::Nodes => {
             let by_id = entries([("type", "object".into()), ("additionalProperties", reference("step"))]);
             any_of([by_id, list_of(reference("node"))])
         }
-        Kind::Object(object) => reference(object.name),
-        Kind::Map(kind) => {
+        KeyKind::Object(object) => reference(object.name),
+        KeyKind::Map(kind) => {
             let inner = any_of([kind_schema(kind), type_of("null")]);
             entries([("type", "object".into()), ("additionalProperties", inner)])
         }
-        Kind::List(kind) => list_of(kind_schema(kind)),
-        Kind::Either(kinds) => any_of(kinds.iter().map(kind_schema)),
+        KeyKind::List(kind) => list_of(kind_schema(kind)),
+        KeyKind::Either(kinds) => any_of(kinds.iter().map(kind_schema)),
     }
 }
 
@@ -159,7 +159,7 @@ fn any_of(schemas: impl IntoIterator<Item = Value>) -> Value {
     entries([("anyOf", list(schemas))])
 }
 
-/// A schema and more about it.
+/// A schema with more keywords.
 fn with(schema: &Value, more: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
     let known = schema.as_object().map(|object| object.iter().collect::<Vec<_>>()).unwrap_or_default();
     let known = known.into_iter().map(|(key, value)| (key.name().clone(), value.clone()));

@@ -3,19 +3,19 @@
 use super::ActionName::{
     Agent, Argv, Condition, ForEach, Http, Shell, Tool, Trigger, Value as ValueStep, Workflow, WriteFile,
 };
-use super::{ActionName, Base, Choice, Form, Key, Kind, Object};
+use super::{ActionName, Choice, Form, InheritedKeys, KeyKind, KeySpec, ObjectSpec};
 
-const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Key {
-    Key { name, also: &[], kind, default: None, required: false, on: &[], types: &[], doc }
+const fn key(name: &'static str, kind: KeyKind, doc: &'static str) -> KeySpec {
+    KeySpec { name, aliases: &[], kind, default: None, required: false, on: &[], types: &[], doc }
 }
 
 const fn choice(name: &'static str, doc: &'static str) -> Choice {
-    Choice { name, also: &[], doc }
+    Choice { name, aliases: &[], doc }
 }
 
-impl Key {
-    const fn also(self, also: &'static [&'static str]) -> Self {
-        Self { also, ..self }
+impl KeySpec {
+    const fn aliases(self, aliases: &'static [&'static str]) -> Self {
+        Self { aliases, ..self }
     }
 
     const fn default(self, default: &'static str) -> Self {
@@ -36,21 +36,21 @@ impl Key {
 }
 
 impl Choice {
-    const fn also(self, also: &'static [&'static str]) -> Self {
-        Self { also, ..self }
+    const fn aliases(self, aliases: &'static [&'static str]) -> Self {
+        Self { aliases, ..self }
     }
 }
 
-const TEXT: Kind = Kind::Fixed(Form::Text);
-const BOOL: Kind = Kind::Fixed(Form::Bool);
+const TEXT: KeyKind = KeyKind::Fixed(Form::Text);
+const BOOL: KeyKind = KeyKind::Fixed(Form::Bool);
 /// What starts a program of its own.
 const PROGRAMS: &[ActionName] = &[Shell, Argv, Agent];
 
 /// One node or several.
-const NEEDS: Kind = Kind::Either(&[TEXT, Kind::List(&TEXT)]);
+const NEEDS: KeyKind = KeyKind::Either(&[TEXT, KeyKind::List(&TEXT)]);
 
 /// Every object, in the order of the reference.
-pub static ALL: &[&Object] = &[
+pub static ALL: &[&ObjectSpec] = &[
     &WORKFLOW,
     &STEP,
     &HTTP,
@@ -81,224 +81,305 @@ pub static ALL: &[&Object] = &[
 ];
 
 /// A whole file.
-pub static WORKFLOW: Object = Object {
+pub static WORKFLOW: ObjectSpec = ObjectSpec {
     name: "workflow",
     title: "a workflow",
-    doc: "a whole file; a bare list is read as its `steps`",
+    doc: "a workflow file. A file that is only a list is read as its `steps`",
     keys: &[
         key(
             "threadline",
-            Kind::Fixed(Form::OneOf(&[choice("1", "this version")])),
-            "the version of the language the file is written in",
+            KeyKind::Fixed(Form::OneOf(&[choice("1", "this version")])),
+            "version of the language that the file is written in",
         )
         .default("1"),
-        key("name", TEXT, "a name for people; the file's name when it is left out"),
-        key("description", TEXT, "what the workflow is for"),
+        key("name", TEXT, "display name. Default: the name of the file"),
+        key("description", TEXT, "purpose of the workflow, for readers"),
         key(
             "undefined",
-            Kind::Fixed(Form::OneOf(&[
-                choice("error", "it is an error"),
-                choice("keep", "the reference stays as it is written"),
-                choice("empty", "nothing takes its place, null where a value is expected"),
+            KeyKind::Fixed(Form::OneOf(&[
+                choice("error", "the reference is an error"),
+                choice("keep", "the reference stays in the text as written"),
+                choice("empty", "the reference is replaced by nothing, or by null where a value is expected"),
             ])),
-            "what happens to a reference without a value in text and value fields",
+            "how a reference without a value is treated in text and value fields",
         )
         .default("error"),
         key(
             "inputs",
-            Kind::Map(&Kind::Object(&INPUT)),
-            "the values a caller gives, read as `${inputs.NAME}`",
+            KeyKind::Map(&KeyKind::Object(&INPUT)),
+            "values that the caller provides, read as `${inputs.NAME}`",
         ),
         key(
             "context",
-            Kind::Map(&Kind::Value),
-            "the author's own values, read as `${context.NAME}`: each is evaluated when it is read, once",
+            KeyKind::Map(&KeyKind::Value),
+            "values that the author defines, read as `${context.NAME}`. Each is evaluated once, when \
+             it is first read",
         ),
-        key("env", Kind::Map(&Kind::Text), "environment variables of every step; null takes one away"),
-        key("agents", Kind::Map(&Kind::Object(&AGENT)), "who answers `agent` steps, by name"),
+        key(
+            "env",
+            KeyKind::Map(&KeyKind::Text),
+            "environment variables of every step. Null removes a variable",
+        ),
+        key(
+            "agents",
+            KeyKind::Map(&KeyKind::Object(&AGENT)),
+            "agents that answer `agent` steps, keyed by name",
+        ),
         key(
             "servers",
-            Kind::Map(&Kind::Object(&SERVER)),
-            "MCP servers, whose tools are called as `SERVER.TOOL`",
+            KeyKind::Map(&KeyKind::Object(&SERVER)),
+            "MCP servers, keyed by name. Their tools are called as `SERVER.TOOL`",
         ),
         key(
             "computed",
-            Kind::Map(&Kind::Object(&COMPUTED)),
-            "kinds of computed values of the author's own: `ticket` is read as `${ticket:ABC-1}`",
+            KeyKind::Map(&KeyKind::Object(&COMPUTED)),
+            "computed values that the author defines, keyed by name: `ticket` is read as \
+             `${ticket:ABC-1}`",
         ),
-        key("allow", Kind::Object(&ALLOW), "what the workflow may do beyond the usual"),
+        key("allow", KeyKind::Object(&ALLOW), "permissions that a workflow does not have by default"),
         key(
             "locks",
-            Kind::List(&Kind::Text),
-            "what no other run may use meanwhile: paths, from the folder that steps run in, and names, written \
-             `name:release`",
+            KeyKind::List(&KeyKind::Text),
+            "resources that only one run may use at a time: paths, relative to the working directory \
+             of the steps, and names, written as `name:release`",
         ),
         key(
             "steps",
-            Kind::Either(&[Kind::Steps, Kind::List(&ACTION)]),
-            "what to do, one step after the other; with `until` commands and states",
+            KeyKind::Either(&[KeyKind::Steps, KeyKind::List(&ACTION)]),
+            "steps to run, in order. With `until`, also commands and states",
         )
-        .also(&["commands"]),
+        .aliases(&["commands"]),
         key(
             "nodes",
-            Kind::Nodes,
-            "what to do, as a graph: steps by their id, each as soon as what it reads and needs is there",
+            KeyKind::Nodes,
+            "steps of a graph, keyed by id. Each starts as soon as everything it reads and needs is \
+             available",
         ),
         key(
             "edges",
-            Kind::List(&Kind::Object(&EDGE)),
-            "from one node to another; a node waits for all edges into it",
+            KeyKind::List(&KeyKind::Object(&EDGE)),
+            "dependencies between nodes. A node waits for all of its incoming edges",
         ),
         key(
             "mode",
-            Kind::Fixed(Form::OneOf(&[choice("mapreduce", "the phases `setup`, `map`, `reduce`, `merge`")])),
-            "the shape of the file; it may be left out",
+            KeyKind::Fixed(Form::OneOf(&[choice(
+                "mapreduce",
+                "a file with the phases `setup`, `map`, `reduce` and `merge`",
+            )])),
+            "shape of the file. Default: derived from the other keys",
         ),
-        key("setup", PHASE_OR_STEPS, "what is done before the items of `map`"),
-        key("map", Kind::Object(&MAP), "what is done for each of many items"),
-        key("reduce", PHASE_OR_STEPS, "what is done after the items, with `${map.results}`"),
-        key("merge", PHASE_OR_STEPS, "what is done last, such as taking in the branch `${map.branch}`"),
+        key("setup", PHASE_OR_STEPS, "steps to run before the items of `map`"),
+        key("map", KeyKind::Object(&MAP), "steps to run for each of many items"),
+        key("reduce", PHASE_OR_STEPS, "steps to run after the items; they read `${map.results}`"),
+        key("merge", PHASE_OR_STEPS, "steps to run last, for example to merge the branch `${map.branch}`"),
         key(
             "aggregates",
-            Kind::Map(&Kind::Value),
-            "what is made of the results when the map is over, read as `${aggregates.NAME}`",
+            KeyKind::Map(&KeyKind::Value),
+            "values computed from the results of `map`, read as `${aggregates.NAME}`",
         ),
-        key("error_policy", Kind::Object(&ERROR_POLICY), "what becomes of items of `map` that fail"),
+        key("error_policy", KeyKind::Object(&ERROR_POLICY), "how failed items of `map` are handled"),
         key(
             "states",
-            Kind::Map(&Kind::Object(&STATE)),
-            "what to do, as a loop: states by their names, each of which says what comes next",
+            KeyKind::Map(&KeyKind::Object(&STATE)),
+            "states of a loop, keyed by name. Each state decides which state follows",
         ),
-        key("initial", Kind::Fixed(Form::Name), "the state that a loop begins with; an iteration begins with it"),
+        key(
+            "initial",
+            KeyKind::Fixed(Form::Name),
+            "name of the first state. Entering it starts an iteration",
+        ),
         key(
             "max_steps",
-            Kind::Setting(Form::Count(1)),
-            "a loop stops after so many states; when it is left out after 50, for each of `max_iterations` where that is \
-             said",
+            KeyKind::Setting(Form::Count(1)),
+            "maximum number of states to execute. Default: 50, times `max_iterations` if set",
         ),
-        key("max_iterations", Kind::Setting(Form::Count(1)), "a loop stops before it enters `initial` once more often"),
+        key(
+            "max_iterations",
+            KeyKind::Setting(Form::Count(1)),
+            "maximum number of iterations. An iteration starts when the loop enters `initial`. \
+             Default: none",
+        ),
         key(
             "max_edge_revisits",
-            Kind::Setting(Form::Count(0)),
-            "a loop stops when one state has led to the same other state again more often than this",
+            KeyKind::Setting(Form::Count(0)),
+            "maximum number of times that the loop may repeat a transition from one state to another. \
+             Default: none",
         ),
         key(
             "max_stall",
-            Kind::Setting(Form::Count(2)),
-            "a loop stops when a state that is judged comes to the same verdict and the same output so many times in a row",
+            KeyKind::Setting(Form::Count(2)),
+            "number of consecutive visits with the same verdict and the same output after which a \
+             judged state stops the loop. Default: none",
         ),
-        key("timeout", Kind::Setting(Form::Duration), "how long a loop may take, without the time it was stopped"),
-        key("backoff", Kind::Setting(Form::Duration), "the pause before another iteration of a loop"),
+        key(
+            "timeout",
+            KeyKind::Setting(Form::Duration),
+            "maximum duration of the loop, not counting the time it was stopped. Default: none",
+        ),
+        key(
+            "backoff",
+            KeyKind::Setting(Form::Duration),
+            "pause before each further iteration of a loop. Default: none",
+        ),
         key(
             "maintain",
             BOOL,
-            "whether a loop that has come to a good end begins again, until `max_iterations` or a signal ends it",
+            "whether a loop that ended successfully starts again, until `max_iterations` or a signal \
+             ends it",
         )
         .default("false"),
-        key("finally", Kind::Steps, "steps that run at the end, whatever happened"),
+        key("finally", KeyKind::Steps, "steps to run at the end of the run, whether it succeeded or failed"),
         key(
             "from",
             TEXT,
-            "the file of another workflow, relative to this one: all its keys hold here too, unless this file says \
-             otherwise. Objects are merged key by key, and null takes a key away",
+            "path of a workflow file to inherit from, relative to this file. The keys of this file \
+             take precedence; objects are merged key by key, and null removes an inherited key",
         ),
-        key("import", Kind::Either(&[TEXT, Kind::List(&TEXT)]), "files, relative to this one, whose `fragments` are known here"),
-        key("fragments", Kind::Map(&Kind::Object(&FRAGMENT)), "parts of states, by names that states are made of them by"),
+        key(
+            "import",
+            KeyKind::Either(&[TEXT, KeyKind::List(&TEXT)]),
+            "paths of files to import `fragments` from, relative to this file",
+        ),
+        key(
+            "fragments",
+            KeyKind::Map(&KeyKind::Object(&FRAGMENT)),
+            "reusable state templates, keyed by name",
+        ),
         key(
             "paradigm",
-            Kind::Fixed(Form::OneOf(&[
-                choice("goal", "`check` and `fix` until the check is content"),
-                choice("convergence", "`check` gives a number that `using` brings `toward` a target"),
-                choice("invariants", "`constraints` that must hold, each with its fix"),
-                choice("imperative", "`steps` again and again, `until` something holds"),
-                choice("fsm", "`states`, in full"),
+            KeyKind::Fixed(Form::OneOf(&[
+                choice("goal", "runs `check` and `fix` until the check passes"),
+                choice("convergence", "runs `using` until the number that `check` prints reaches `toward`"),
+                choice("invariants", "runs `constraints`, each a check with its fix, until all of them hold"),
+                choice("imperative", "repeats `steps` until `until` holds"),
+                choice("fsm", "`states`, written out in full"),
             ])),
-            "which short form of a loop this is; its keys say so when it is left out",
+            "short form of the loop. Default: derived from the other keys",
         ),
-        key("goal", TEXT, "what a loop is to reach, in words: it does `fix` until `check` is content"),
-        key("tools", Kind::List(&ACTION), "of `goal`: what checks and what fixes, in place of `check` and `fix`"),
-        key("check", ACTION, "of `goal`: a command that says whether it is reached. Of `convergence`: one that prints a number"),
-        key("fix", ACTION, "of `goal`: what is done when it is not reached"),
+        key("goal", TEXT, "goal of the loop, for readers. The loop runs `fix` until `check` passes"),
+        key(
+            "tools",
+            KeyKind::List(&ACTION),
+            "for `goal`: the actions that check and fix, instead of `check` and `fix`",
+        ),
+        key(
+            "check",
+            ACTION,
+            "for `goal`: the action that decides whether the goal is reached. For `convergence`: the \
+             action that prints the number",
+        ),
+        key("fix", ACTION, "for `goal`: the action to run while the goal is not reached"),
         key(
             "evaluate",
-            Kind::Either(&[Kind::Fixed(Form::OneOf(EVALUATORS)), Kind::Object(&EVALUATE)]),
-            "of `goal`: what the verdict on its check is made of",
+            KeyKind::Either(&[KeyKind::Fixed(Form::OneOf(EVALUATORS)), KeyKind::Object(&EVALUATE)]),
+            "for `goal`: how the result of `check` is judged",
         )
-        .also(&["evaluator"]),
-        key("toward", Kind::Value, "of `convergence`: the number that is to be reached"),
-        key("using", ACTION, "of `convergence`: what is done to come nearer"),
-        key("tolerance", Kind::Value, "of `convergence`: so far from it is near enough"),
-        key("direction", TEXT, "of `convergence`: which way the number is to go"),
-        key("constraints", Kind::List(&Kind::Object(&CONSTRAINT)), "of `invariants`: what must hold, checked one after the other"),
+        .aliases(&["evaluator"]),
+        key("toward", KeyKind::Value, "for `convergence`: the target number"),
+        key("using", ACTION, "for `convergence`: the action that moves the number toward the target"),
+        key(
+            "tolerance",
+            KeyKind::Value,
+            "for `convergence`: maximum distance from the target that counts as reached",
+        ),
+        key("direction", TEXT, "for `convergence`: the direction in which the number should change"),
+        key(
+            "constraints",
+            KeyKind::List(&KeyKind::Object(&CONSTRAINT)),
+            "for `invariants`: the conditions that must hold, checked in order",
+        ),
         key(
             "until",
-            Kind::Either(&[Kind::Shell, Kind::Object(&UNTIL)]),
-            "of `imperative`: what ends it, looked at when all `steps` are done; otherwise they begin again",
+            KeyKind::Either(&[KeyKind::Shell, KeyKind::Object(&UNTIL)]),
+            "for `imperative`: the condition that ends the loop, checked after each pass over `steps`",
         ),
         key(
             "imports",
-            Kind::Map(&Kind::Fixed(Form::Text)),
-            "what earlier runs exported: `build: compile` makes the exports of the last completed run of the workflow \
-             `compile` readable as `${imports.build}`",
+            KeyKind::Map(&KeyKind::Fixed(Form::Text)),
+            "exports of earlier runs, keyed by name: with `build: compile`, the exports of the last \
+             completed run of the workflow `compile` are read as `${imports.build}`",
         ),
         key(
             "exports",
-            Kind::Map(&Kind::Value),
-            "values that later runs may import when the workflow has completed",
+            KeyKind::Map(&KeyKind::Value),
+            "values that later runs may import, available once the workflow has completed",
         ),
     ],
     base: None,
 };
 
 /// One unit of work.
-pub(crate) static STEP: Object = Object {
+pub(crate) static STEP: ObjectSpec = ObjectSpec {
     name: "step",
     title: "a step",
-    doc: "one unit of work: exactly one of `shell`, `argv`, `agent`, `claude`, `http`, `tool`, `write_file`, \
-          `value`, `workflow`, `foreach`, and as a node `condition`, `trigger`",
+    doc: "one unit of work, with exactly one of `shell`, `argv`, `agent`, `claude`, `http`, \
+             `tool`, `write_file`, `value`, `workflow` and `foreach`; a node may have `condition` or \
+             `trigger` instead",
     keys: &[
-        key("id", Kind::Fixed(Form::Name), "a name to read the step's output by: `${ID}`, `${ID.exit_code}`"),
-        key("name", TEXT, "a title for people"),
-        key("when", Kind::Expression, "a condition: when it is false the step is skipped"),
-        key("shell", Kind::Shell, "text for a shell; references in it are bound, never pasted").on(&[Shell]),
-        key("argv", Kind::List(&Kind::Text), "a program and its arguments, without a shell").on(&[Argv]),
-        key("agent", Kind::Fixed(Form::Name), "the name of the agent that is to answer")
-            .also(&["agent_id"])
+        key(
+            "id",
+            KeyKind::Fixed(Form::Name),
+            "name of the step. Its output is read as `${ID}`, `${ID.exit_code}`",
+        ),
+        key("name", TEXT, "display name"),
+        key("when", KeyKind::Expression, "condition. The step is skipped when it is false"),
+        key(
+            "shell",
+            KeyKind::Shell,
+            "shell script to run. References are bound as variables, never pasted into the text",
+        )
+        .on(&[Shell]),
+        key("argv", KeyKind::List(&KeyKind::Text), "program to run without a shell, and its arguments")
+            .on(&[Argv]),
+        key("agent", KeyKind::Fixed(Form::Name), "name of the agent that answers")
+            .aliases(&["agent_id"])
             .on(&[Agent]),
-        key("message", Kind::Text, "what the agent is told").on(&[Agent]),
-        key("claude", Kind::Text, "short for `agent: claude` and this `message`").on(&[Agent]),
-        key("http", Kind::Object(&HTTP), "a request to a server; its value is the answer").on(&[Http]),
-        key("tool", TEXT, "a tool by its name: `shell`, `http`, or `SERVER.TOOL` of one of `servers`")
-            .also(&["tool_name"])
+        key("message", KeyKind::Text, "message to send to the agent").on(&[Agent]),
+        key("claude", KeyKind::Text, "short for `agent: claude` with this `message`").on(&[Agent]),
+        key(
+            "http",
+            KeyKind::Object(&HTTP),
+            "HTTP request to send. The response becomes the value of the step",
+        )
+        .on(&[Http]),
+        key(
+            "tool",
+            TEXT,
+            "tool to call: `shell`, `http`, or `SERVER.TOOL` for a tool of one of the `servers`",
+        )
+        .aliases(&["tool_name"])
+        .on(&[Tool]),
+        key("params", KeyKind::Value, "arguments of the tool, as an object")
+            .aliases(&["static_params"])
             .on(&[Tool]),
-        key("params", Kind::Value, "what the tool is given, an object").also(&["static_params"]).on(&[Tool]),
-        key("write_file", Kind::Object(&WRITE_FILE), "a file to write").on(&[WriteFile]),
-        key("value", Kind::Value, "a value to compute; its type is kept").on(&[ValueStep]),
+        key("write_file", KeyKind::Object(&WRITE_FILE), "file to write").on(&[WriteFile]),
+        key("value", KeyKind::Value, "value to compute. Its type is preserved").on(&[ValueStep]),
         key(
             "workflow",
             TEXT,
-            "the file of another workflow, relative to the folder of this one; its value is what that exports",
+            "path of the workflow file to call, relative to the directory of this file. Its exports \
+             become the value of the step",
         )
         .on(&[Workflow]),
-        key("with", Kind::Map(&Kind::Value), "what the other workflow is given, by the names of its `inputs`")
+        key("with", KeyKind::Map(&KeyKind::Value), "inputs of the called workflow, keyed by name")
             .on(&[Workflow]),
         key(
             "foreach",
-            Kind::Either(&[Kind::Value, Kind::Object(&SOURCE)]),
-            "a list, or where it comes from: the steps of `do` run once for each item",
+            KeyKind::Either(&[KeyKind::Value, KeyKind::Object(&SOURCE)]),
+            "list, or source of a list. The steps of `do` run once for each item",
         )
         .on(&[ForEach]),
         key(
             "condition",
-            Kind::Expression,
-            "of a node: a condition that decides which branch is taken, `true` or `false`",
+            KeyKind::Expression,
+            "for nodes: the condition that selects the branch `true` or `false`",
         )
         .on(&[Condition]),
         key(
             "condition_type",
-            Kind::Fixed(Form::OneOf(&[
-                choice("expression", "the branch is what the condition comes to"),
-                choice("exists", "the branch is whether the reference leads to a value"),
+            KeyKind::Fixed(Form::OneOf(&[
+                choice("expression", "the branch is the result of the condition"),
+                choice("exists", "the branch is `true` if the reference has a value"),
             ])),
             "how `condition` is read",
         )
@@ -306,95 +387,109 @@ pub(crate) static STEP: Object = Object {
         .on(&[Condition]),
         key(
             "trigger",
-            Kind::Either(&[Kind::Fixed(Form::OneOf(TRIGGERS)), Kind::Object(&TRIGGER)]),
-            "of a node: what starts the graph; its value has the payload, which is also `${trigger}`",
+            KeyKind::Either(&[KeyKind::Fixed(Form::OneOf(TRIGGERS)), KeyKind::Object(&TRIGGER)]),
+            "for nodes: the event that starts the graph. The value of the step holds the payload, \
+             which is also `${trigger}`",
         )
         .on(&[Trigger]),
         key(
             "needs",
             NEEDS,
-            "of a node: the nodes that must have completed; `gate.true` when that branch must have been taken",
+            "for nodes: the nodes that must have completed first. `gate.true` also requires that \
+             branch of `gate` to be taken",
         ),
-        key("do", Kind::Steps, "the steps for each item, which they read as `${item}`").on(&[ForEach]),
-        key("parallel", Kind::Setting(Form::Count(1)), "so many items at once").default("1").on(&[ForEach]),
+        key("do", KeyKind::Steps, "steps to run for each item, which they read as `${item}`").on(&[ForEach]),
+        key("parallel", KeyKind::Setting(Form::Count(1)), "maximum number of items to process at once")
+            .default("1")
+            .on(&[ForEach]),
         key("json_path", TEXT, JSON_PATH_DOC).on(&[ForEach]),
         key("filter", FILTER, FILTER_DOC).on(&[ForEach]),
         key("sort_by", SORT_BY, SORT_BY_DOC).on(&[ForEach]),
-        key("distinct", Kind::Expression, DISTINCT_DOC).on(&[ForEach]),
-        key("offset", Kind::Setting(Form::Count(0)), OFFSET_DOC).default("0").on(&[ForEach]),
-        key("max_items", Kind::Setting(Form::Count(0)), "no more than the first so many items")
-            .on(&[ForEach]),
+        key("distinct", KeyKind::Expression, DISTINCT_DOC).on(&[ForEach]),
+        key("offset", KeyKind::Setting(Form::Count(0)), OFFSET_DOC).default("0").on(&[ForEach]),
+        key(
+            "max_items",
+            KeyKind::Setting(Form::Count(0)),
+            "maximum number of items to process. Default: all",
+        )
+        .on(&[ForEach]),
         key(
             "error_policy",
-            Kind::Object(&ERROR_POLICY),
-            "what becomes of items that fail; without it the first ends the list",
+            KeyKind::Object(&ERROR_POLICY),
+            "how failed items are handled. Default: the first failure ends the list",
         )
         .on(&[ForEach]),
         key(
             "capture",
-            Kind::Fixed(Form::Name),
-            "a name to read the output by: `${NAME}` is its value, `${captured.NAME.exit_code}` more of it",
+            KeyKind::Fixed(Form::Name),
+            "name for the output. Its value is read as `${NAME}`, its other fields as \
+             `${captured.NAME.exit_code}`",
         )
-        .also(&["capture_output"]),
-        key(
-            "capture_format",
-            Kind::Fixed(Form::OneOf(CAPTURE_FORMATS)),
-            "what the output is read as",
-        )
-        .default("text")
-        .on(PROGRAMS),
-        key("timeout", Kind::Setting(Form::Duration), "how long an attempt may take")
+        .aliases(&["capture_output"]),
+        key("capture_format", KeyKind::Fixed(Form::OneOf(CAPTURE_FORMATS)), "how the output is parsed")
+            .default("text")
+            .on(PROGRAMS),
+        key("timeout", KeyKind::Setting(Form::Duration), "maximum duration of an attempt. Default: none")
             .on(&[Shell, Argv, Agent, Http, Tool, Workflow]),
         key(
             "idle_timeout",
-            Kind::Setting(Form::Duration),
-            "how long an attempt may print nothing, neither to stdout nor to stderr",
+            KeyKind::Setting(Form::Duration),
+            "maximum time that an attempt may go without printing to stdout or stderr. Default: none",
         )
         .on(PROGRAMS),
         key(
             "retry",
-            Kind::Either(&[Kind::Setting(Form::Count(1)), Kind::Object(&RETRY)]),
-            "how often it is tried when it fails: so many attempts in all, or more about it",
+            KeyKind::Either(&[KeyKind::Setting(Form::Count(1)), KeyKind::Object(&RETRY)]),
+            "how often to try the step: the total number of attempts, or an object with details. \
+             Default: 1",
         )
         .on(&[Shell, Argv, Agent, Http, Tool, WriteFile, Workflow]),
         key(
             "on_crash",
-            Kind::Fixed(Form::OneOf(&[
-                choice("rerun", "it runs again"),
-                choice("fail", "it has failed"),
-                choice("ask", "the run waits until somebody says"),
+            KeyKind::Fixed(Form::OneOf(&[
+                choice("rerun", "the step runs again"),
+                choice("fail", "the step fails"),
+                choice("ask", "the run waits for a decision"),
             ])),
-            "what happens to the step when Threadline was killed while it ran",
+            "what happens to the step if Threadline was killed while the step ran",
         )
         .default("rerun")
         .on(&[Shell, Argv, Agent, Http, Tool, WriteFile]),
         key(
             "expect",
-            Kind::Expectation,
-            "what must hold of what it left, `{value, output, exit_code, meta}`; otherwise it has failed. With a check \
-             of `exit_code` another code than 0 is no failure by itself",
+            KeyKind::Expectation,
+            "expectation that the result `{value, output, exit_code, meta}` must meet; otherwise the \
+             step fails. If it checks `exit_code`, a nonzero code alone is not a failure",
         ),
-        key("on_failure", Kind::Steps, "steps that run when it failed; it stays failed"),
-        key("on_success", Kind::Steps, "steps that run when it went well"),
-        key("finally", Kind::Steps, "steps that run after it, whatever happened"),
-        key("continue_on_error", BOOL, "whether the steps after it run when it failed").default("false"),
-        key("env", Kind::Map(&Kind::Text), "environment variables of the step; null takes one away")
-            .on(&[Shell, Argv, Agent, Workflow]),
-        key("cwd", Kind::Text, "the folder it runs in")
-            .also(&["working_dir"])
+        key("on_failure", KeyKind::Steps, "steps to run if the step fails. The step stays failed"),
+        key("on_success", KeyKind::Steps, "steps to run if the step succeeds"),
+        key("finally", KeyKind::Steps, "steps to run after the step, whether it succeeded or failed"),
+        key("continue_on_error", BOOL, "whether the following steps run if the step fails").default("false"),
+        key(
+            "env",
+            KeyKind::Map(&KeyKind::Text),
+            "environment variables of the step. Null removes a variable",
+        )
+        .on(&[Shell, Argv, Agent, Workflow]),
+        key("cwd", KeyKind::Text, "working directory")
+            .aliases(&["working_dir"])
             .on(&[Shell, Argv, Agent, WriteFile, ValueStep, Workflow]),
         key("interpolate", BOOL, "whether references in the shell text are bound")
             .default("true")
             .on(&[Shell]),
-        key("shell_program", TEXT, "the shell that runs the text; `bash`, or `sh` where there is none")
-            .on(&[Shell]),
+        key(
+            "shell_program",
+            TEXT,
+            "shell that runs the text. Default: `bash`; the step fails if that is not installed",
+        )
+        .on(&[Shell]),
         key("strict_shell", BOOL, "whether the shell stops at the first command that fails")
             .default("true")
             .on(&[Shell]),
         key(
             "max_output",
-            Kind::Setting(Form::Size),
-            "more output, or a larger answer, than this fails the step",
+            KeyKind::Setting(Form::Size),
+            "maximum size of the output or of the response. More than this fails the step",
         )
         .default("64MiB")
         .on(&[Shell, Argv, Agent, Http, Tool]),
@@ -403,141 +498,163 @@ pub(crate) static STEP: Object = Object {
 };
 
 /// What a state of a short form does: a command, or the keys of a state.
-const ACTION: Kind = Kind::Either(&[Kind::Shell, Kind::Object(&STATE)]);
+const ACTION: KeyKind = KeyKind::Either(&[KeyKind::Shell, KeyKind::Object(&STATE)]);
 
 /// A part of states.
-pub(crate) static FRAGMENT: Object = Object {
+pub(crate) static FRAGMENT: ObjectSpec = ObjectSpec {
     name: "fragment",
     title: "a fragment",
-    doc: "keys of a state, for states that are made of it; what they say themselves comes first",
+    doc: "a reusable part of a state. The keys of a state that uses it take precedence",
     keys: &[
-        key("description", TEXT, "what it is for"),
+        key("description", TEXT, "purpose of the fragment, for readers"),
         key(
             "parameters",
-            Kind::Map(&Kind::Object(&INPUT)),
-            "what a state gives with `with`; the fragment reads it as `${param.NAME}`",
+            KeyKind::Map(&KeyKind::Object(&INPUT)),
+            "parameters that a state passes with `with`. The fragment reads them as `${param.NAME}`",
         ),
     ],
-    base: Some(Base { object: &STATE, without: &["fragment", "with", "param"] }),
+    base: Some(InheritedKeys { object: &STATE, without: &["fragment", "with", "param"] }),
 };
 
 /// Something that must hold.
-pub(crate) static CONSTRAINT: Object = Object {
+pub(crate) static CONSTRAINT: ObjectSpec = ObjectSpec {
     name: "constraint",
     title: "a constraint",
-    doc: "something that must hold: its states are `check_NAME` and `fix_NAME`",
+    doc: "a condition that must hold. It becomes the states `check_NAME` and `fix_NAME`",
     keys: &[
-        key("name", Kind::Fixed(Form::Name), "a name for its states").required(),
-        key("description", TEXT, "what it is for"),
-        key("check", ACTION, "a command that says whether it holds").required(),
-        key("fix", ACTION, "what is done when it does not").required(),
+        key("name", KeyKind::Fixed(Form::Name), "name of the constraint, part of the names of its states")
+            .required(),
+        key("description", TEXT, "purpose of the constraint, for readers"),
+        key("check", ACTION, "action that decides whether the constraint holds").required(),
+        key("fix", ACTION, "action to run while it does not hold").required(),
         key(
             "evaluate",
-            Kind::Either(&[Kind::Fixed(Form::OneOf(EVALUATORS)), Kind::Object(&EVALUATE)]),
-            "what the verdict on its check is made of",
+            KeyKind::Either(&[KeyKind::Fixed(Form::OneOf(EVALUATORS)), KeyKind::Object(&EVALUATE)]),
+            "how the result of `check` is judged",
         )
-        .also(&["evaluator"]),
+        .aliases(&["evaluator"]),
     ],
     base: None,
 };
 
 /// What ends the steps of a loop.
-pub(crate) static UNTIL: Object = Object {
+pub(crate) static UNTIL: ObjectSpec = ObjectSpec {
     name: "until",
     title: "the end of a loop",
-    doc: "what is looked at when all steps are done; a text is its `check`",
+    doc: "a condition that is checked after each pass over the steps. Short form: the text of its \
+             `check`",
     keys: &[
-        key("check", ACTION, "a command that says whether it is over").required(),
-        key("passes", BOOL, "whether it is over when the check is content, or when it is not")
-            .default("true"),
+        key("check", ACTION, "action that decides whether the loop is done").required(),
+        key(
+            "passes",
+            BOOL,
+            "whether the loop is done when the check passes (`true`) or when it fails (`false`)",
+        )
+        .default("true"),
         key(
             "evaluate",
-            Kind::Either(&[Kind::Fixed(Form::OneOf(EVALUATORS)), Kind::Object(&EVALUATE)]),
-            "what the verdict on the check is made of",
+            KeyKind::Either(&[KeyKind::Fixed(Form::OneOf(EVALUATORS)), KeyKind::Object(&EVALUATE)]),
+            "how the result of `check` is judged",
         )
-        .also(&["evaluator"]),
+        .aliases(&["evaluator"]),
     ],
     base: None,
 };
 
 /// A step of a loop.
-pub(crate) static STATE: Object = Object {
+pub(crate) static STATE: ObjectSpec = ObjectSpec {
     name: "state",
     title: "a state",
-    doc: "a step of a loop, and what comes after it; without an action it is only judged",
+    doc: "a step of a loop, and the states that may follow it. A state without an action is only \
+             judged",
     keys: &[
-        key("action", Kind::Shell, "what it does, as `action_type` says; short for `shell`"),
+        key(
+            "action",
+            KeyKind::Shell,
+            "what the state does, as selected by `action_type`. Without `action_type`, short for \
+             `shell`",
+        ),
         key(
             "action_type",
-            Kind::Fixed(Form::OneOf(&[
-                choice("shell", "`action` is text for a shell"),
-                choice("prompt", "`action` is a message for `agent`, for `claude` when none is named")
-                    .also(&["slash_command"]),
-                choice("mcp_tool", "`action` is the name of a tool, `SERVER.TOOL`").also(&["tool"]),
+            KeyKind::Fixed(Form::OneOf(&[
+                choice("shell", "`action` is a shell script"),
+                choice("prompt", "`action` is a message to `agent`, by default to `claude`")
+                    .aliases(&["slash_command"]),
+                choice("mcp_tool", "`action` is the name of a tool, `SERVER.TOOL`").aliases(&["tool"]),
             ])),
-            "what `action` is",
+            "how `action` is read",
         )
         .default("shell"),
-        key("fragment", TEXT, "the fragment that it is made of; its own keys come first"),
+        key(
+            "fragment",
+            TEXT,
+            "name of the fragment that the state is based on. The keys of the state take precedence",
+        ),
         key(
             "with",
-            Kind::Map(&Kind::Value),
-            "what the fragment is given, by the names of its `parameters`; or the other workflow, by those of its \
-             `inputs`",
+            KeyKind::Map(&KeyKind::Value),
+            "parameters of the fragment, or inputs of the called workflow, keyed by name",
         )
         .on(&[Workflow]),
-        key("param", Kind::Map(&Kind::Value), "values that only this state reads, as `${param.NAME}`"),
+        key("param", KeyKind::Map(&KeyKind::Value), "values that only this state reads, as `${param.NAME}`"),
         key(
             "loop",
             TEXT,
-            "the file of another loop, as `workflow`; a name alone is the file `NAME.yaml` beside this one",
+            "loop to call, as with `workflow`. A bare name means the file `NAME.yaml` in the \
+             directory of this file",
         ),
         key(
             "evaluate",
-            Kind::Either(&[Kind::Fixed(Form::OneOf(EVALUATORS)), Kind::Object(&EVALUATE)]),
-            "what its verdict is made of: by its exit code when verdicts are told apart, else by how the action ended",
+            KeyKind::Either(&[KeyKind::Fixed(Form::OneOf(EVALUATORS)), KeyKind::Object(&EVALUATE)]),
+            "how the state is judged. Default: by the exit code of a command if the state has routes \
+             for verdicts, otherwise by whether the action succeeded",
         ),
         key(
             "next",
-            Kind::Fixed(Form::Name),
-            "the state that follows, whatever the verdict; an error is no verdict",
+            KeyKind::Fixed(Form::Name),
+            "state that follows any verdict without a route of its own. An error is not a verdict",
         ),
-        key("on_yes", Kind::Fixed(Form::Name), "the state that follows the verdict `yes`")
-            .also(&["on_success"]),
-        key("on_no", Kind::Fixed(Form::Name), "the state that follows the verdict `no`")
-            .also(&["on_failure"]),
-        key("on_error", Kind::Fixed(Form::Name), "the state that follows when there is no verdict"),
-        key("on_VERDICT", Kind::Fixed(Form::Name), "the state that follows a verdict of this name"),
+        key("on_yes", KeyKind::Fixed(Form::Name), "state that follows the verdict `yes`")
+            .aliases(&["on_success"]),
+        key("on_no", KeyKind::Fixed(Form::Name), "state that follows the verdict `no`")
+            .aliases(&["on_failure"]),
+        key("on_error", KeyKind::Fixed(Form::Name), "state that follows an error"),
+        key("on_VERDICT", KeyKind::Fixed(Form::Name), "state that follows the verdict VERDICT"),
         key(
             "route",
-            Kind::Either(&[Kind::Map(&Kind::Fixed(Form::Name)), Kind::List(&Kind::Object(&ROUTE))]),
-            "the states that follow, by verdict; `_` is any other, `_error` an error. Or a list of conditions",
+            KeyKind::Either(&[
+                KeyKind::Map(&KeyKind::Fixed(Form::Name)),
+                KeyKind::List(&KeyKind::Object(&ROUTE)),
+            ]),
+            "states that follow, keyed by verdict: `_` stands for any other verdict, `_error` for an \
+             error. Or a list of conditions",
         ),
         key(
             "terminal",
-            Kind::Fixed(Form::OneOf(&[
-                choice("success", "the loop has come to a good end").also(&["true"]),
-                choice("failure", "the loop has failed"),
-                choice("false", "it goes on"),
+            KeyKind::Fixed(Form::OneOf(&[
+                choice("success", "the loop ends successfully").aliases(&["true"]),
+                choice("failure", "the loop fails"),
+                choice("false", "the loop continues"),
             ])),
-            "how the loop ends with it",
+            "whether and how the state ends the loop",
         )
         .default("false"),
         key(
             "max_retries",
-            Kind::Fixed(Form::Count(0)),
-            "how often it may follow itself; then `on_retry_exhausted`",
+            KeyKind::Fixed(Form::Count(0)),
+            "maximum number of consecutive times that the state may follow itself. Then \
+             `on_retry_exhausted` follows. Default: none",
         ),
         key(
             "on_retry_exhausted",
-            Kind::Fixed(Form::Name),
-            "the state that follows when it may not follow itself again",
+            KeyKind::Fixed(Form::Name),
+            "state that follows when `max_retries` is exhausted",
         ),
         key("strict_shell", BOOL, "whether the shell stops at the first command that fails")
             .default("false")
             .on(&[Shell]),
     ],
-    base: Some(Base {
+    base: Some(InheritedKeys {
         object: &STEP,
         without: &[
             "id",
@@ -558,38 +675,42 @@ pub(crate) static STATE: Object = Object {
 };
 
 const EVALUATORS: &[Choice] = &[
-    choice("exit_code", "0 is `yes`, 1 is `no`, everything else an error"),
-    choice("outcome", "`yes` when the action did well, `no` when a loop that it called came to a bad end"),
-    choice("expression", "true is `yes`, false is `no`, a text is the verdict itself"),
-    choice("output_numeric", "`yes` when the number that the output is compares so, else `no`"),
-    choice("output_json", "`yes` when a value of JSON output compares so, else `no`"),
+    choice("exit_code", "`yes` for 0, `no` for 1, an error for any other exit code"),
+    choice(
+        "outcome",
+        "`yes` if the action succeeded, `no` if the loop that it called ended in a failure state",
+    ),
+    choice("expression", "`yes` for true, `no` for false; a text is the verdict itself"),
+    choice("output_numeric", "`yes` if the number in the output compares as requested, otherwise `no`"),
+    choice("output_json", "`yes` if a value in the JSON output compares as requested, otherwise `no`"),
     choice(
         "output_contains",
-        "`yes` when the output contains a text or matches a regular expression, else `no`",
+        "`yes` if the output contains a text or matches a regular expression, otherwise `no`",
     ),
     choice(
         "convergence",
-        "`target`, `progress` or `stall`, by a number and the one that the state came to before",
+        "`target`, `progress` or `stall`, from a number and its value at the previous visit",
     ),
-    choice("classify", "the last line of the output that is not empty is the verdict"),
-    choice("expect", "`yes` when what the state left meets an expectation, else `no`"),
-    choice("agent", "a judge answers with one of `verdicts`, how sure that is, and why")
-        .also(&["llm_structured"]),
+    choice("classify", "the last nonempty line of the output is the verdict"),
+    choice("expect", "`yes` if the result of the state meets an expectation, otherwise `no`"),
+    choice("agent", "a judge answers with one of `verdicts`, its confidence and its evidence")
+        .aliases(&["llm_structured"]),
 ];
 
 /// How a state is judged.
-pub(crate) static EVALUATE: Object = Object {
+pub(crate) static EVALUATE: ObjectSpec = ObjectSpec {
     name: "evaluate",
     title: "an evaluation",
-    doc: "what the verdict of a state is made of; what cannot be determined is `error`. References may stand in every \
-          text and value",
+    doc: "how the verdict of a state is determined. If it cannot be determined, the verdict is \
+             `error`. All texts and values may contain references",
     keys: &[
         key(
             "type",
-            Kind::Fixed(Form::OneOf(EVALUATORS)),
-            "how it is found; `expression`, `expect`, `pattern`, `path` and `prompt` alone say it too",
+            KeyKind::Fixed(Form::OneOf(EVALUATORS)),
+            "how the verdict is determined. Default: derived from `expression`, `expect`, `pattern`, \
+             `path` or `prompt`",
         ),
-        key("source", Kind::Value, "what is looked at in place of the output, or of the exit code").types(&[
+        key("source", KeyKind::Value, "value to judge. Default: the output, or the exit code").types(&[
             "exit_code",
             "output_numeric",
             "output_json",
@@ -602,142 +723,180 @@ pub(crate) static EVALUATE: Object = Object {
         key(
             "any_exit_code",
             BOOL,
-            "whether the output of a command counts that ended with an exit code other than 0; else that is an error",
+            "whether output counts even if the command exited with a nonzero code. Otherwise such a \
+             code is an error",
         )
         .default("false")
-        .types(&["output_numeric", "output_json", "output_contains", "convergence", "classify", "expect"]),
-        key("yes_codes", Kind::List(&Kind::Fixed(Form::Count(0))), "the codes that mean `yes`")
+        .types(&[
+            "output_numeric",
+            "output_json",
+            "output_contains",
+            "convergence",
+            "classify",
+            "expect",
+        ]),
+        key("yes_codes", KeyKind::List(&KeyKind::Fixed(Form::Count(0))), "exit codes that mean `yes`")
             .default("[0]")
             .types(&["exit_code"]),
-        key("no_codes", Kind::List(&Kind::Fixed(Form::Count(0))), "the codes that mean `no`")
+        key("no_codes", KeyKind::List(&KeyKind::Fixed(Form::Count(0))), "exit codes that mean `no`")
             .default("[1]")
             .types(&["exit_code"]),
-        key("expression", Kind::Expression, "what is evaluated; it may read `result`").types(&["expression"]),
+        key("expression", KeyKind::Expression, "expression to evaluate. It may read `result`")
+            .types(&["expression"]),
         key(
             "operator",
-            Kind::Text,
-            "how the value is compared: `eq`, `ne`, `gt`, `gte`, `lt`, `lte` or another operator of expectations, also \
-             `>=` and the like",
+            KeyKind::Text,
+            "comparison operator: `eq`, `ne`, `gt`, `gte`, `lt`, `lte` (or `>=` and so on), or \
+             another operator of expectations",
         )
         .default("eq")
         .types(&["output_numeric", "output_json"]),
         key(
             "target",
-            Kind::Value,
-            "what the value is compared with, or should come to; one that asks `exists` and the like needs none",
+            KeyKind::Value,
+            "value to compare with, or to converge to. Operators such as `exists` need none",
         )
         .types(&["output_numeric", "output_json", "convergence"]),
         key(
             "key",
-            Kind::Text,
-            "the name before the number: of `errors=3` or `errors: 3` the last one. Without it the output is a number, \
-             or the last number behind any name is taken",
+            KeyKind::Text,
+            "name of the number to read from lines such as `errors=3` or `errors: 3`; the last match \
+             counts. Default: the output is a single number, or the last number with any name",
         )
         .types(&["output_numeric", "convergence"]),
-        key("path", Kind::Text, "the value of the document, as `a.b[0].c` or as JSONPath `$.a`; all of it without one")
-            .types(&["output_json"]),
-        key("pattern", Kind::Text, "what is looked for: a text, or a regular expression `/pattern/flags`")
+        key(
+            "path",
+            KeyKind::Text,
+            "path of the value in the document, as `a.b[0].c` or as JSONPath `$.a`. Default: the \
+             whole document",
+        )
+        .types(&["output_json"]),
+        key("pattern", KeyKind::Text, "text to look for, or a regular expression `/pattern/flags`")
             .types(&["output_contains"]),
         key(
             "regex",
             BOOL,
-            "whether patterns are regular expressions; when it is left out those between slashes are",
+            "whether the patterns are regular expressions. Default: only those between slashes",
         )
         .types(&["output_contains"]),
-        key("negate", BOOL, "whether `yes` is that the pattern is not there")
+        key("negate", BOOL, "whether the verdict is `yes` if the pattern is absent")
             .default("false")
             .types(&["output_contains"]),
         key(
             "error_patterns",
-            Kind::Either(&[Kind::Text, Kind::List(&Kind::Text)]),
-            "patterns that make it an error when one of them is there",
+            KeyKind::Either(&[KeyKind::Text, KeyKind::List(&KeyKind::Text)]),
+            "patterns that make the verdict an error if one of them is present",
         )
         .types(&["output_contains"]),
-        key("tolerance", Kind::Value, "how far from the target is near enough")
+        key("tolerance", KeyKind::Value, "maximum distance from the target that counts as reached")
             .default("0")
             .types(&["convergence"]),
         key(
             "direction",
-            Kind::Text,
-            "`minimize`, `maximize`, or `toward` from either side; what has passed the target has reached it",
+            KeyKind::Text,
+            "`minimize`, `maximize`, or `toward` from either side. With the first two, passing the \
+             target counts as reaching it",
         )
         .default("toward")
         .types(&["convergence"]),
-        key("previous", Kind::Value, "the number before, in place of the one that this state came to the last time")
-            .types(&["convergence"]),
-        key("verdicts", Kind::List(&Kind::Fixed(Form::Name)), "the verdicts that there are; another is an error")
-            .types(&["classify", "agent"]),
-        key("expect", Kind::Expectation, "what must hold of `value`, `output`, `exit_code` and `meta`")
+        key(
+            "previous",
+            KeyKind::Value,
+            "number to compare with. Default: the number at the previous visit of this state",
+        )
+        .types(&["convergence"]),
+        key(
+            "verdicts",
+            KeyKind::List(&KeyKind::Fixed(Form::Name)),
+            "allowed verdicts. Any other verdict is an error",
+        )
+        .types(&["classify", "agent"]),
+        key("expect", KeyKind::Expectation, "expectation about `value`, `output`, `exit_code` and `meta`")
             .types(&["expect"]),
-        key("agent", Kind::Fixed(Form::Name), "who is asked").default("claude").types(&["agent"]),
+        key("agent", KeyKind::Fixed(Form::Name), "name of the agent that judges")
+            .default("claude")
+            .types(&["agent"]),
         key(
             "prompt",
-            Kind::Text,
-            "what is asked; what is looked at stands below it, unless it reads `result` itself",
+            KeyKind::Text,
+            "question for the judge. The judged value is appended, unless the prompt reads `result` \
+             itself",
         )
         .types(&["agent"]),
-        key("min_confidence", Kind::Value, "from 0 to 1: a verdict that is less sure is `uncertain`")
-            .types(&["agent"]),
-        key("timeout", Kind::Setting(Form::Duration), "how long the judge may take").types(&["agent"]),
+        key(
+            "min_confidence",
+            KeyKind::Value,
+            "minimum confidence, from 0 to 1. A verdict below it becomes `uncertain`",
+        )
+        .types(&["agent"]),
+        key(
+            "timeout",
+            KeyKind::Setting(Form::Duration),
+            "maximum time that the judge may take. Default: none",
+        )
+        .types(&["agent"]),
     ],
     base: None,
 };
 
 /// A condition and where it leads.
-pub(crate) static ROUTE: Object = Object {
+pub(crate) static ROUTE: ObjectSpec = ObjectSpec {
     name: "route",
     title: "a route",
-    doc: "a condition on `result`, and the state that follows when it holds",
+    doc: "a condition on `result`, and the state that follows if it holds",
     keys: &[
-        key("when", Kind::Expression, "a condition: the first that holds is taken").required(),
-        key("to", Kind::Fixed(Form::Name), "the state that follows").required(),
+        key("when", KeyKind::Expression, "condition. The first route whose condition holds is taken")
+            .required(),
+        key("to", KeyKind::Fixed(Form::Name), "state that follows").required(),
     ],
     base: None,
 };
 
-const PHASE_OR_STEPS: Kind = Kind::Either(&[Kind::Steps, Kind::Object(&PHASE)]);
-const FILTER: Kind = Kind::Either(&[Kind::Expression, Kind::Expectation]);
-const SORT_BY: Kind = Kind::Either(&[TEXT, Kind::List(&TEXT)]);
-const JSON_PATH_DOC: &str = "which parts of a JSON document are the items (RFC 9535), such as `$.items[*]`";
-const FILTER_DOC: &str = "items are taken for which this holds: a condition on `item`, or an expectation";
-const SORT_BY_DOC: &str =
-    "what items are sorted by: `item.priority DESC NULLS LAST, item.name`, or a list of such keys";
-const DISTINCT_DOC: &str = "of items for which this is the same, such as `item.id`, the first is taken";
-const OFFSET_DOC: &str = "so many items are left out at the beginning";
+const PHASE_OR_STEPS: KeyKind = KeyKind::Either(&[KeyKind::Steps, KeyKind::Object(&PHASE)]);
+const FILTER: KeyKind = KeyKind::Either(&[KeyKind::Expression, KeyKind::Expectation]);
+const SORT_BY: KeyKind = KeyKind::Either(&[TEXT, KeyKind::List(&TEXT)]);
+const JSON_PATH_DOC: &str =
+    "JSONPath (RFC 9535) that selects the items in a JSON document, such as `$.items[*]`";
+const FILTER_DOC: &str = "condition on `item`, or expectation, that selects the items to process";
+const SORT_BY_DOC: &str = "sort keys, such as `item.priority DESC NULLS LAST, item.name`, or a list of them";
+const DISTINCT_DOC: &str =
+    "expression such as `item.id`. Of several items with the same value, only the first is processed";
+const OFFSET_DOC: &str = "number of items to skip at the start";
 
 /// Where items come from.
-pub(crate) static SOURCE: Object = Object {
+pub(crate) static SOURCE: ObjectSpec = ObjectSpec {
     name: "source",
     title: "a source of items",
-    doc: "where items come from: a file, or what a command prints",
+    doc: "where items come from: a file, or the output of a command",
     keys: &[
-        key("file", Kind::Text, "the path of a file"),
-        key("shell", Kind::Shell, "text for a shell: what it prints"),
+        key("file", KeyKind::Text, "path of the file"),
+        key("shell", KeyKind::Shell, "shell script whose output is read"),
         key(
             "format",
-            Kind::Fixed(Form::OneOf(&[
-                choice("json", "a JSON document: a list, or what `json_path` finds in it"),
-                choice("jsonl", "a JSON document on each line").also(&["ndjson"]),
-                choice("lines", "a text on each line; empty lines are left out"),
+            KeyKind::Fixed(Form::OneOf(&[
+                choice("json", "one JSON document: a list, or whatever `json_path` selects from it"),
+                choice("jsonl", "one JSON document per line").aliases(&["ndjson"]),
+                choice("lines", "one text per line; empty lines are skipped"),
             ])),
-            "how it is read; when it is left out of a file by its name, else its beginning, and of a command as lines",
+            "how the source is read. Default: for a file, derived from its name or else from its \
+             content; for a command, `lines`",
         ),
     ],
     base: None,
 };
 
 /// What becomes of items that fail.
-pub(crate) static ERROR_POLICY: Object = Object {
+pub(crate) static ERROR_POLICY: ObjectSpec = ObjectSpec {
     name: "error_policy",
     title: "`error_policy`",
-    doc: "what becomes of items that fail",
+    doc: "how failed items are handled",
     keys: &[
         key(
             "on_item_failure",
-            Kind::Fixed(Form::OneOf(&[
-                choice("retry", "it is tried again, as `retry` says or once, and then left out"),
-                choice("skip", "the other items are done").also(&["dlq"]),
-                choice("stop", "no other item begins"),
+            KeyKind::Fixed(Form::OneOf(&[
+                choice("retry", "retry it, as `retry` says or once; then skip it"),
+                choice("skip", "process the other items").aliases(&["dlq"]),
+                choice("stop", "start no further item"),
             ])),
             "what happens when an item fails",
         )
@@ -745,376 +904,433 @@ pub(crate) static ERROR_POLICY: Object = Object {
         key(
             "continue_on_failure",
             BOOL,
-            "whether the run goes on with the results there are when items failed; otherwise it fails",
+            "whether the run continues with the results of the other items after failures. Otherwise \
+             it fails",
         )
         .default("false"),
         key(
             "max_failures",
-            Kind::Setting(Form::Count(0)),
-            "at most so many items may fail: after one more no other begins, and the run fails",
+            KeyKind::Setting(Form::Count(0)),
+            "maximum number of items that may fail. If more fail, no further item starts and the run \
+             fails. Default: none",
         ),
         key(
             "failure_threshold",
-            Kind::Setting(Form::Fraction),
-            "at most this part of all items may fail, such as `0.1` or `10%`",
+            KeyKind::Setting(Form::Fraction),
+            "maximum share of all items that may fail, such as `0.1` or `10%`. Default: none",
         ),
     ],
     base: None,
 };
 
 /// Steps before or after the items.
-pub(crate) static PHASE: Object = Object {
+pub(crate) static PHASE: ObjectSpec = ObjectSpec {
     name: "phase",
     title: "a phase",
-    doc: "steps before or after the items of a map, whose names end with them; short: just the steps",
+    doc: "steps before or after the items of a map. Names of these steps are only visible inside \
+             the phase. Short form: the list of steps",
     keys: &[
-        key("steps", Kind::Steps, "what to do, one step after the other").also(&["commands"]),
-        key("timeout", Kind::Fixed(Form::Duration), "how long the phase may take"),
+        key("steps", KeyKind::Steps, "steps to run, in order").aliases(&["commands"]),
+        key("timeout", KeyKind::Fixed(Form::Duration), "maximum duration of the phase. Default: none"),
         key(
             "capture_outputs",
-            Kind::Map(&Kind::Either(&[Kind::Fixed(Form::Count(0)), Kind::Object(&CAPTURED_OUTPUT)])),
-            "names for the outputs of its steps, by their number from 0; `capture` on a step does the same",
+            KeyKind::Map(&KeyKind::Either(&[
+                KeyKind::Fixed(Form::Count(0)),
+                KeyKind::Object(&CAPTURED_OUTPUT),
+            ])),
+            "names for the outputs of steps, each with the number of the step, counted from 0. \
+             `capture` on a step does the same",
         ),
         key(
             "variables",
-            Kind::Map(&Kind::Value),
-            "values for later phases, evaluated at its end, read as `${setup.variables.NAME}`",
+            KeyKind::Map(&KeyKind::Value),
+            "values for later phases, evaluated at the end of the phase and read as \
+             `${setup.variables.NAME}`",
         ),
         key(
             "exports",
-            Kind::List(&TEXT),
-            "names of its steps and captures that later phases may read as they are",
+            KeyKind::List(&TEXT),
+            "names of steps and captures of this phase that later phases may read directly",
         ),
     ],
     base: None,
 };
 
 /// A captured output of a phase.
-pub(crate) static CAPTURED_OUTPUT: Object = Object {
+pub(crate) static CAPTURED_OUTPUT: ObjectSpec = ObjectSpec {
     name: "captured_output",
     title: "an entry of `capture_outputs`",
-    doc: "the output of a step by a name; short: just the number of the step",
+    doc: "a name for the output of a step. Short form: the number of the step",
     keys: &[
-        key("command_index", Kind::Fixed(Form::Count(0)), "the number of the step, from 0").required(),
-        key("format", Kind::Fixed(Form::OneOf(CAPTURE_FORMATS)), "what the output is read as"),
-        key("source", Kind::Fixed(Form::OneOf(&[choice("stdout", "what it printed")])), "which output")
-            .default("stdout"),
+        key("command_index", KeyKind::Fixed(Form::Count(0)), "number of the step, counted from 0").required(),
+        key(
+            "format",
+            KeyKind::Fixed(Form::OneOf(CAPTURE_FORMATS)),
+            "how the output is parsed. Default: the `capture_format` of the step",
+        ),
+        key(
+            "source",
+            KeyKind::Fixed(Form::OneOf(&[choice("stdout", "the standard output")])),
+            "which output to capture",
+        )
+        .default("stdout"),
     ],
     base: None,
 };
 
 /// What is done for each item.
-pub(crate) static MAP: Object = Object {
+pub(crate) static MAP: ObjectSpec = ObjectSpec {
     name: "map",
     title: "`map`",
-    doc: "what is done for each of many items; they are chosen in the order of these keys",
+    doc: "the steps to run for each of many items. Items are selected in the order of these keys",
     keys: &[
         key(
             "input",
-            Kind::Either(&[Kind::Value, Kind::Object(&SOURCE)]),
-            "where the items come from: the path of a file, a list, a reference, or `{file}` or `{shell}`",
+            KeyKind::Either(&[KeyKind::Value, KeyKind::Object(&SOURCE)]),
+            "source of the items: the path of a file, a list, a reference, `{file}` or `{shell}`",
         ),
         key("json_path", TEXT, JSON_PATH_DOC),
         key("filter", FILTER, FILTER_DOC),
         key("sort_by", SORT_BY, SORT_BY_DOC),
-        key("distinct", Kind::Expression, DISTINCT_DOC),
-        key("offset", Kind::Setting(Form::Count(0)), OFFSET_DOC).default("0"),
-        key("max_items", Kind::Setting(Form::Count(0)), "no more than the first so many items"),
-        key("max_parallel", Kind::Setting(Form::Count(1)), "so many items at once")
-            .also(&["parallel"])
+        key("distinct", KeyKind::Expression, DISTINCT_DOC),
+        key("offset", KeyKind::Setting(Form::Count(0)), OFFSET_DOC).default("0"),
+        key(
+            "max_items",
+            KeyKind::Setting(Form::Count(0)),
+            "maximum number of items to process. Default: all",
+        ),
+        key("max_parallel", KeyKind::Setting(Form::Count(1)), "maximum number of items to process at once")
+            .aliases(&["parallel"])
             .default("1"),
-        key("steps", PHASE_OR_STEPS, "the steps for each item, which they read as `${item}`")
-            .also(&["agent_template", "do"]),
-        key("timeout", Kind::Setting(Form::Duration), "how long an attempt of an item may take")
-            .also(&["agent_timeout_secs"]),
+        key("steps", PHASE_OR_STEPS, "steps to run for each item, which they read as `${item}`")
+            .aliases(&["agent_template", "do"]),
+        key(
+            "timeout",
+            KeyKind::Setting(Form::Duration),
+            "maximum duration of an attempt at an item. Default: none",
+        )
+        .aliases(&["agent_timeout_secs"]),
         key(
             "retry",
-            Kind::Either(&[Kind::Setting(Form::Count(1)), Kind::Object(&RETRY)]),
-            "how often an item is tried from its beginning when it fails: so many attempts in all, or more about it",
+            KeyKind::Either(&[KeyKind::Setting(Form::Count(1)), KeyKind::Object(&RETRY)]),
+            "how often to try an item, from its first step: the total number of attempts, or an \
+             object with details. Default: 1",
         ),
-        key("worktree", BOOL, "whether each item has a git worktree of its own").default("false"),
+        key("worktree", BOOL, "whether each item is processed in a git worktree of its own").default("false"),
     ],
     base: None,
 };
 
 /// What an output is read as.
 const CAPTURE_FORMATS: &[Choice] = &[
-    choice("text", "text without its final line breaks").also(&["string"]),
+    choice("text", "text without trailing line breaks").aliases(&["string"]),
     choice("json", "a JSON document"),
     choice("lines", "a list of lines"),
     choice("number", "a number"),
-    choice("boolean", "`true` or `false`").also(&["bool"]),
+    choice("boolean", "`true` or `false`").aliases(&["bool"]),
 ];
 
 const TRIGGERS: &[Choice] = &[
-    choice("manual", "somebody runs the workflow"),
-    choice("schedule", "a time comes; in this version the definition is checked, and a run fires it"),
-    choice("webhook", "a request arrives; in this version the definition is checked, and a run fires it"),
+    choice("manual", "the workflow is run by hand"),
+    choice(
+        "schedule",
+        "at a given time; in this version the definition is only checked, and every run fires it",
+    ),
+    choice(
+        "webhook",
+        "on an incoming request; in this version the definition is only checked, and every run \
+             fires it",
+    ),
 ];
 
 /// What starts a graph.
-pub(crate) static TRIGGER: Object = Object {
+pub(crate) static TRIGGER: ObjectSpec = ObjectSpec {
     name: "trigger",
     title: "`trigger`",
-    doc: "what starts a graph; short: just its type",
+    doc: "the event that starts a graph. Short form: its type",
     keys: &[
-        key("type", Kind::Fixed(Form::OneOf(TRIGGERS)), "what makes it fire").default("manual"),
-        key("config", Kind::Object(&TRIGGER_CONFIG), "more about it"),
+        key("type", KeyKind::Fixed(Form::OneOf(TRIGGERS)), "type of event").default("manual"),
+        key("config", KeyKind::Object(&TRIGGER_CONFIG), "details of the trigger"),
     ],
     base: None,
 };
 
 /// More about a trigger.
-pub(crate) static TRIGGER_CONFIG: Object = Object {
+pub(crate) static TRIGGER_CONFIG: ObjectSpec = ObjectSpec {
     name: "trigger_config",
     title: "`config` of a trigger",
-    doc: "more about a trigger",
+    doc: "details of a trigger",
     keys: &[
-        key("enabled", BOOL, "whether it fires; otherwise the node is skipped").default("true"),
+        key("enabled", BOOL, "whether the trigger is active. Otherwise the node is skipped").default("true"),
         key(
             "params",
-            Kind::Map(&Kind::Fixed(Form::Any)),
-            "settings of the kind of trigger, such as `cron` or `path`",
+            KeyKind::Map(&KeyKind::Fixed(Form::Any)),
+            "settings of this type of trigger, such as `cron` or `path`",
         ),
         key(
             "filters",
-            Kind::Expectation,
-            "what must hold of the payload, as `value`; otherwise the node is skipped",
+            KeyKind::Expectation,
+            "expectation about the payload, read as `value`. If it is not met, the node is skipped",
         ),
     ],
     base: None,
 };
 
 /// A node as a list of nodes has it.
-pub(crate) static NODE: Object = Object {
+pub(crate) static NODE: ObjectSpec = ObjectSpec {
     name: "node",
     title: "a node",
-    doc: "a node in a list of nodes; by its id in an object a node is a step",
+    doc: "an entry of a list of nodes. In an object of nodes keyed by id, each node is a step",
     keys: &[
-        key("id", Kind::Fixed(Form::Name), "the name it is read by").required(),
-        key("name", TEXT, "a title for people"),
+        key("id", KeyKind::Fixed(Form::Name), "name of the node. Its output is read by this name").required(),
+        key("name", TEXT, "display name"),
         key(
             "type",
-            Kind::Fixed(Form::OneOf(&[
+            KeyKind::Fixed(Form::OneOf(&[
                 choice("agent", "`config` has `agent_id` and `message`"),
                 choice("tool", "`config` has `tool_name` and `static_params`"),
                 choice("conditional", "`config` has `condition` and `condition_type`"),
                 choice("trigger", "`config` has `trigger`"),
                 choice("step", "`config` is a step"),
             ])),
-            "what sort of node it is; it may be left out",
+            "type of node. Default: derived from `config`",
         ),
-        key("config", Kind::Object(&STEP), "what it does, a step").required(),
-        key("position", Kind::Fixed(Form::Any), "where an editor draws it; it is not read"),
-        key("needs", NEEDS, "the nodes that must have completed"),
+        key("config", KeyKind::Object(&STEP), "step that the node executes").required(),
+        key("position", KeyKind::Fixed(Form::Any), "position in a graphical editor. Ignored"),
+        key("needs", NEEDS, "nodes that must have completed first"),
     ],
     base: None,
 };
 
 /// From one node to another.
-pub(crate) static EDGE: Object = Object {
+pub(crate) static EDGE: ObjectSpec = ObjectSpec {
     name: "edge",
     title: "an edge",
-    doc: "from one node to another",
+    doc: "a dependency of one node on another",
     keys: &[
-        key("from", Kind::Fixed(Form::Name), "the node it leaves")
-            .also(&["from_node_id", "source"])
+        key("from", KeyKind::Fixed(Form::Name), "node that the edge leaves")
+            .aliases(&["from_node_id", "source"])
             .required(),
-        key("to", Kind::Fixed(Form::Name), "the node it leads to").also(&["to_node_id", "target"]).required(),
-        key("branch", Kind::Fixed(Form::Text), "the branch of a conditional that it belongs to"),
-        key("config", Kind::Object(&EDGE_CONFIG), "more about it"),
+        key("to", KeyKind::Fixed(Form::Name), "node that the edge leads to")
+            .aliases(&["to_node_id", "target"])
+            .required(),
+        key("branch", KeyKind::Fixed(Form::Text), "branch of a conditional node that the edge belongs to"),
+        key("config", KeyKind::Object(&EDGE_CONFIG), "details of the edge"),
     ],
     base: None,
 };
 
 /// More about an edge.
-pub(crate) static EDGE_CONFIG: Object = Object {
+pub(crate) static EDGE_CONFIG: ObjectSpec = ObjectSpec {
     name: "edge_config",
     title: "`config` of an edge",
-    doc: "more about an edge",
-    keys: &[key("branch", Kind::Fixed(Form::Text), "the branch of a conditional that it belongs to")],
+    doc: "details of an edge",
+    keys: &[key(
+        "branch",
+        KeyKind::Fixed(Form::Text),
+        "branch of a conditional node that the edge belongs to",
+    )],
     base: None,
 };
 
 /// A request to a server.
-pub(crate) static HTTP: Object = Object {
+pub(crate) static HTTP: ObjectSpec = ObjectSpec {
     name: "http",
     title: "`http`",
-    doc: "a request to a server",
+    doc: "an HTTP request",
     keys: &[
         key(
             "method",
-            Kind::Fixed(Form::OneOf(&[
-                choice("GET", "ask for something").also(&["get"]),
-                choice("POST", "give something to be dealt with").also(&["post"]),
-                choice("PUT", "put something in a place").also(&["put"]),
-                choice("PATCH", "change something").also(&["patch"]),
-                choice("DELETE", "take something away").also(&["delete"]),
-                choice("HEAD", "ask for the headers of an answer").also(&["head"]),
-                choice("OPTIONS", "ask what is possible").also(&["options"]),
+            KeyKind::Fixed(Form::OneOf(&[
+                choice("GET", "read a resource").aliases(&["get"]),
+                choice("POST", "submit data").aliases(&["post"]),
+                choice("PUT", "create or replace a resource").aliases(&["put"]),
+                choice("PATCH", "change part of a resource").aliases(&["patch"]),
+                choice("DELETE", "delete a resource").aliases(&["delete"]),
+                choice("HEAD", "read only the headers of a resource").aliases(&["head"]),
+                choice("OPTIONS", "read the supported methods").aliases(&["options"]),
             ])),
-            "what is asked for",
+            "request method",
         )
         .default("GET"),
         key(
             "url",
-            Kind::Text,
-            "where, with `http` or `https`: a reference in it is percent-encoded, one at its beginning is taken as it is",
+            KeyKind::Text,
+            "URL with the scheme `http` or `https`. References are percent-encoded, except at the \
+             beginning",
         )
         .required(),
-        key("headers", Kind::Map(&Kind::Text), "header lines of the request"),
-        key("query", Kind::Value, "an object of names and values that are added to the URL; of a list, one for each item"),
-        key("body", Kind::Value, "what is sent: an object or a list as JSON, text as it is"),
-        key("timeout", Kind::Setting(Form::Duration), "how long the answer may take").default("30s"),
+        key("headers", KeyKind::Map(&KeyKind::Text), "request headers"),
+        key(
+            "query",
+            KeyKind::Value,
+            "query parameters to add to the URL, as an object. A list adds its parameter once per \
+             element",
+        ),
+        key("body", KeyKind::Value, "request body. Objects and lists are sent as JSON, text as is"),
+        key("timeout", KeyKind::Setting(Form::Duration), "maximum time to wait for the response")
+            .default("30s"),
     ],
     base: None,
 };
 
 /// What the tool `shell` is given.
-pub(crate) static SHELL_TOOL: Object = Object {
+pub(crate) static SHELL_TOOL: ObjectSpec = ObjectSpec {
     name: "shell_tool",
     title: "`params` of `shell`",
-    doc: "what the tool `shell` is given: one of them",
+    doc: "arguments of the tool `shell`: one of these keys",
     keys: &[
-        key("command", Kind::Shell, "text for a shell; references in it are bound, as in a `shell` step"),
-        key("argv", Kind::List(&Kind::Text), "a program and its arguments, without a shell"),
+        key("command", KeyKind::Shell, "shell script to run. References are bound, as in a `shell` step"),
+        key("argv", KeyKind::List(&KeyKind::Text), "program to run without a shell, and its arguments"),
     ],
     base: None,
 };
 
 /// A file to write.
-pub(crate) static WRITE_FILE: Object = Object {
+pub(crate) static WRITE_FILE: ObjectSpec = ObjectSpec {
     name: "write_file",
     title: "`write_file`",
     doc: "a file to write",
     keys: &[
-        key("path", Kind::Text, "the path, relative to the step's folder").required(),
-        key("content", Kind::Value, "what to write").required(),
+        key("path", KeyKind::Text, "path of the file, relative to the working directory of the step")
+            .required(),
+        key("content", KeyKind::Value, "content to write").required(),
         key(
             "format",
-            Kind::Fixed(Form::OneOf(&[
+            KeyKind::Fixed(Form::OneOf(&[
                 choice("text", "the text form of the content"),
                 choice("json", "indented JSON"),
                 choice("yaml", "YAML"),
             ])),
-            "how the content is written",
+            "format of the file",
         )
         .default("text"),
-        key("mode", Kind::Fixed(Form::Mode), "the permissions of the file, in octal"),
-        key("create_dirs", BOOL, "whether missing folders on the way are made").default("false"),
+        key("mode", KeyKind::Fixed(Form::Mode), "permissions of the file, in octal"),
+        key("create_dirs", BOOL, "whether missing parent directories are created").default("false"),
     ],
     base: None,
 };
 
 /// When a failed step is tried again.
-pub(crate) static RETRY: Object = Object {
+pub(crate) static RETRY: ObjectSpec = ObjectSpec {
     name: "retry",
     title: "`retry`",
-    doc: "when a failed step is tried again",
+    doc: "how often, and after which pauses, a failed step is tried again",
     keys: &[
-        key("attempts", Kind::Setting(Form::Count(1)), "so many attempts in all").required(),
+        key("attempts", KeyKind::Setting(Form::Count(1)), "total number of attempts").required(),
         key(
             "backoff",
-            Kind::Fixed(Form::OneOf(&[
-                choice("fixed", "the pauses are equal"),
-                choice("linear", "each pause is longer by the first"),
-                choice("exponential", "each pause is twice as long"),
+            KeyKind::Fixed(Form::OneOf(&[
+                choice("fixed", "every delay is the same"),
+                choice("linear", "each delay is longer by `delay`"),
+                choice("exponential", "each delay is twice as long as the one before"),
             ])),
-            "how the pause between attempts grows",
+            "how the delay between attempts grows",
         )
         .default("fixed"),
-        key("delay", Kind::Setting(Form::Duration), "the first pause").default("1s"),
-        key("max_delay", Kind::Setting(Form::Duration), "the longest pause").default("5m"),
-        key("jitter", BOOL, "whether a pause is shortened by a random part").default("false"),
+        key("delay", KeyKind::Setting(Form::Duration), "delay before the second attempt").default("1s"),
+        key("max_delay", KeyKind::Setting(Form::Duration), "maximum delay").default("5m"),
+        key("jitter", BOOL, "whether each delay is shortened by a random amount, at most by half")
+            .default("false"),
     ],
     base: None,
 };
 
 /// A value of the caller's.
-pub(crate) static INPUT: Object = Object {
+pub(crate) static INPUT: ObjectSpec = ObjectSpec {
     name: "input",
     title: "an input",
-    doc: "a value that the caller gives",
+    doc: "a value that the caller provides",
     keys: &[
         key(
             "type",
-            Kind::Fixed(Form::OneOf(&[
-                choice("text", "text").also(&["string"]),
-                choice("int", "a whole number").also(&["integer"]),
-                choice("number", "any number").also(&["float"]),
-                choice("bool", "`true` or `false`").also(&["boolean"]),
-                choice("list", "a list").also(&["array"]),
+            KeyKind::Fixed(Form::OneOf(&[
+                choice("text", "text").aliases(&["string"]),
+                choice("int", "an integer").aliases(&["integer"]),
+                choice("number", "any number").aliases(&["float"]),
+                choice("bool", "`true` or `false`").aliases(&["boolean"]),
+                choice("list", "a list").aliases(&["array"]),
                 choice("object", "an object"),
             ])),
-            "what it must be; anything when it is left out",
+            "type of the value. Default: any",
         ),
-        key("required", BOOL, "whether it must be given; it must be unless there is a default"),
-        key("default", Kind::Fixed(Form::Any), "its value when it is not given"),
-        key("description", TEXT, "what it is for"),
+        key(
+            "required",
+            BOOL,
+            "whether the caller must provide the value. Default: `true`, unless there is a `default`",
+        ),
+        key("default", KeyKind::Fixed(Form::Any), "value to use if the caller provides none"),
+        key("description", TEXT, "purpose of the input, for readers"),
     ],
     base: None,
 };
 
 /// Who answers an `agent` step.
-pub(crate) static AGENT: Object = Object {
+pub(crate) static AGENT: ObjectSpec = ObjectSpec {
     name: "agent",
     title: "an agent",
-    doc: "a program that answers `agent` steps: the message on its stdin, the answer on its stdout",
+    doc: "a program that answers `agent` steps. It reads the message from stdin and prints the \
+             answer to stdout",
     keys: &[
         key(
             "provider",
-            Kind::Fixed(Form::OneOf(&[choice("command", "a program of the machine")])),
-            "how it is reached",
+            KeyKind::Fixed(Form::OneOf(&[choice("command", "a local program")])),
+            "how the agent is asked",
         )
         .default("command"),
-        key("command", Kind::List(&Kind::Text), "the program and its arguments").required(),
-        key("model", TEXT, "a name for the records"),
+        key("command", KeyKind::List(&KeyKind::Text), "program and its arguments").required(),
+        key("model", TEXT, "name of the model, for the records of the run"),
     ],
     base: None,
 };
 
 /// A server of tools.
-pub(crate) static SERVER: Object = Object {
+pub(crate) static SERVER: ObjectSpec = ObjectSpec {
     name: "server",
     title: "a server",
-    doc: "an MCP server: a program that is spoken to over its stdin and stdout, or a URL",
+    doc: "an MCP server: a program that speaks the protocol over stdin and stdout, or a URL",
     keys: &[
         key(
             "command",
-            Kind::List(&Kind::Text),
-            "the program and its arguments; started once per run, when it is first needed",
+            KeyKind::List(&KeyKind::Text),
+            "program and its arguments. It is started once per run, at its first use",
         ),
-        key("env", Kind::Map(&Kind::Text), "environment variables of the program; null takes one away"),
-        key("cwd", Kind::Text, "the folder it runs in").also(&["working_dir"]),
-        key("url", Kind::Text, "where it is reached over HTTP"),
-        key("headers", Kind::Map(&Kind::Text), "header lines of every request to the URL"),
+        key(
+            "env",
+            KeyKind::Map(&KeyKind::Text),
+            "environment variables of the program. Null removes a variable",
+        ),
+        key("cwd", KeyKind::Text, "working directory of the program").aliases(&["working_dir"]),
+        key("url", KeyKind::Text, "URL of a server that is reached over HTTP"),
+        key("headers", KeyKind::Map(&KeyKind::Text), "headers of every request to the URL"),
     ],
     base: None,
 };
 
 /// A declared kind of computed value.
-pub(crate) static COMPUTED: Object = Object {
+pub(crate) static COMPUTED: ObjectSpec = ObjectSpec {
     name: "computed",
     title: "an entry of `computed`",
-    doc: "a kind of computed value: a program that gets the argument as JSON on stdin and prints JSON",
+    doc: "a kind of computed value: a program that reads the argument as JSON from stdin and \
+             prints JSON",
     keys: &[
-        key("command", Kind::List(&TEXT), "the program and its arguments").required(),
-        key("timeout", Kind::Fixed(Form::Duration), "how long it may take"),
+        key("command", KeyKind::List(&TEXT), "program and its arguments").required(),
+        key("timeout", KeyKind::Fixed(Form::Duration), "maximum duration of one call. Default: `1m`"),
     ],
     base: None,
 };
 
 /// What a workflow may do beyond the usual.
-pub(crate) static ALLOW: Object = Object {
+pub(crate) static ALLOW: ObjectSpec = ObjectSpec {
     name: "allow",
     title: "`allow`",
-    doc: "what the workflow may do beyond the usual",
+    doc: "permissions that a workflow does not have by default",
     keys: &[
-        key("commands", BOOL, "whether `${cmd:...}` may run").default("false"),
+        key("commands", BOOL, "whether `${cmd:...}` may run commands").default("false"),
         key(
             "files",
-            Kind::List(&TEXT),
-            "folders outside the project that `${file:...}` and `write_file` may use",
+            KeyKind::List(&TEXT),
+            "directories outside the project that `${file:...}` and `write_file` may access",
         ),
     ],
     base: None,

@@ -380,8 +380,10 @@ fn other_shape(root: &Node) -> Option<Problem> {
     if ["steps", "commands", "nodes", "map", "states"].iter().any(|key| root.get(key).is_some()) {
         return None;
     }
-    root.entries().find_map(|(key, entry)| match fields::elsewhere("workflow", key) {
-        Some(fields::Elsewhere::Shape(_)) => Some(read::unknown_key(&WORKFLOW, key, entry.key_span)),
+    root.entries().find_map(|(key, entry)| match WORKFLOW.find_unsupported(key) {
+        Some(fields::UnsupportedKey::OtherShape(_)) => {
+            Some(read::unknown_key(&WORKFLOW, key, entry.key_span))
+        }
         _ => None,
     })
 }

@@ -9,7 +9,7 @@ use threadline_lang::diag::{Span, nearest};
 use threadline_lang::{Document, DocumentError, Expression, Origin, Syntax, Template, Type, Value};
 
 use crate::checks::Check;
-use crate::fields::{ActionName, Choice, Elsewhere, Form, Key, Object, other_word};
+use crate::fields::{ActionName, Choice, Form, KeySpec, ObjectSpec, UnsupportedKey, hint_for_word};
 use crate::forms;
 use crate::model::{Field, Setting, Variable};
 use crate::problem::{self, Problem};
@@ -31,7 +31,7 @@ pub(super) struct Place<'n> {
 
 /// An object whose keys are known to the table.
 pub(super) struct Fields<'n> {
-    pub(super) object: &'static Object,
+    pub(super) object: &'static ObjectSpec,
     /// The whole object.
     pub(super) place: Place<'n>,
     found: Vec<Found<'n>>,
@@ -39,7 +39,7 @@ pub(super) struct Fields<'n> {
 
 /// A key of the object, as it stands in the file.
 pub(super) struct Found<'n> {
-    pub(super) key: &'static Key,
+    pub(super) key: &'static KeySpec,
     /// As it is spelt there.
     pub(super) written: &'n str,
     pub(super) entry: &'n Entry,
@@ -79,7 +79,7 @@ impl<'n> Place<'n> {
 
 impl<'n> Fields<'n> {
     /// An object without keys, so that what holds then comes from its table.
-    pub(super) fn none(place: Place<'n>, object: &'static Object) -> Self {
+    pub(super) fn none(place: Place<'n>, object: &'static ObjectSpec) -> Self {
         Self { object, place, found: Vec::new() }
     }
 
@@ -121,7 +121,7 @@ impl Loader {
     // ---- objects ---------------------------------------------------------------------------------------
 
     /// An object by its table. What the table does not know is a problem and otherwise left out.
-    pub(super) fn fields<'n>(&mut self, place: Place<'n>, object: &'static Object) -> Option<Fields<'n>> {
+    pub(super) fn fields<'n>(&mut self, place: Place<'n>, object: &'static ObjectSpec) -> Option<Fields<'n>> {
         if place.node.value.as_object().is_none() {
             let message = format!("{} is an object, not {}", object.title, shown(&place.node.value));
             let problem = Check::WrongType.at(span_of(place.node), message);
@@ -221,15 +221,16 @@ impl Loader {
         choices: &'static [Choice],
     ) -> Option<&'static str> {
         let text = self.scalar_text(place, name)?;
-        let found = choices.iter().find(|choice| choice.name == text || choice.also.contains(&text.as_str()));
+        let found =
+            choices.iter().find(|choice| choice.name == text || choice.aliases.contains(&text.as_str()));
         if found.is_none() {
             let expected = Form::OneOf(choices).expected();
             let near = nearest(&text, choices.iter().flat_map(Choice::spellings));
             let message = format!("`{name}` takes {expected}, not `{text}`");
             let problem = Check::UnknownChoice.at(place.node.span, message);
-            self.problem(match near.filter(|_| other_word(name, &text).is_none()) {
+            self.problem(match near.filter(|_| hint_for_word(name, &text).is_none()) {
                 Some(near) => problem.hint(format!("did you mean `{near}`")),
-                None => other_word(name, &text).into_iter().fold(problem, Problem::hint),
+                None => hint_for_word(name, &text).into_iter().fold(problem, Problem::hint),
             });
         }
         found.map(|choice| choice.name)
@@ -284,7 +285,7 @@ impl Loader {
         self.setting(fields, name, Check::WrongType, form, |value| form.count(value))
     }
 
-    pub(super) fn count_at(&mut self, place: &Place<'_>, key: &Key) -> Option<Setting<u64>> {
+    pub(super) fn count_at(&mut self, place: &Place<'_>, key: &KeySpec) -> Option<Setting<u64>> {
         let form = key.form();
         self.setting_at(place, key.name, Check::WrongType, form, |value| form.count(value))
     }
@@ -526,19 +527,19 @@ pub(super) fn no_bool(name: &str, node: &Node) -> Problem {
     }
 }
 
-pub(super) fn unknown_key(object: &'static Object, key: &str, span: Span) -> Problem {
-    match object.elsewhere(key) {
-        Some(Elsewhere::Old(instead)) => {
+pub(super) fn unknown_key(object: &'static ObjectSpec, key: &str, span: Span) -> Problem {
+    match object.find_unsupported(key) {
+        Some(UnsupportedKey::Replaced(instead)) => {
             Check::OldKey.at(span, format!("{} has no `{key}` here", object.title)).hint(instead)
         }
-        Some(Elsewhere::Later(meanwhile)) => {
+        Some(UnsupportedKey::NotYet(meanwhile)) => {
             let problem = Check::NotInVersion.at(span, format!("`{key}` is not in this version"));
             match meanwhile {
                 Some(meanwhile) => problem.hint(meanwhile),
                 None => problem,
             }
         }
-        Some(Elsewhere::Shape(shape)) => Check::OtherShape
+        Some(UnsupportedKey::OtherShape(shape)) => Check::OtherShape
             .at(
                 span,
                 format!(

@@ -10,7 +10,7 @@ use super::Steps;
 use super::read::{Fields, Loader, Place, head, shown, span_of};
 use super::tools::tool_name;
 use crate::checks::Check;
-use crate::fields::{ActionName, Object, RETRY, STEP, WRITE_FILE};
+use crate::fields::{ActionName, ObjectSpec, RETRY, STEP, WRITE_FILE};
 use crate::forms;
 use crate::model::{
     Action, Backoff, CaptureFormat, Field, FileFormat, ForEach, OnCrash, Retry, Step, WriteFile,
@@ -340,7 +340,7 @@ impl Loader {
     }
 
     /// `retry` of a step or of the items of a map.
-    pub(super) fn retry_of(&mut self, fields: &Fields<'_>, object: &'static Object) -> Option<Retry> {
+    pub(super) fn retry_of(&mut self, fields: &Fields<'_>, object: &'static ObjectSpec) -> Option<Retry> {
         let place = fields.get("retry")?;
         let short = place.node.value.as_object().is_none();
         let inner =

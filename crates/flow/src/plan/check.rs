@@ -20,7 +20,7 @@ use super::order::Order;
 use super::states::Judging;
 use super::{Called, LOOP_ROOTS, MAP_REDUCE_ROOTS, PAYLOAD, Part, Plan, ROOTS, Read, StepNumber};
 use crate::checks::Check;
-use crate::fields::{Form, other_root};
+use crate::fields::{Form, hint_for_root};
 use crate::model::{self, Action, Field, Reach, Retry, Server, Setting, Source, Step, ToolCall, Variable};
 use crate::problem::{self, Problem, place_in};
 use crate::shell::{Argv, Script};
@@ -623,7 +623,7 @@ impl Checker<'_> {
         if self.unknown(problem.span, &name) {
             return;
         }
-        if let Some(instead) = other_root(&name) {
+        if let Some(instead) = hint_for_root(&name) {
             problem.hints = vec![instead.to_owned()];
         } else if self.plan.workflow.env.iter().any(|variable| variable.name == name) {
             let hint = format!("`env:` is for programs: name it in `context:` and read `context.{name}`");

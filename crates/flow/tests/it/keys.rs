@@ -1,6 +1,6 @@
 //! The table of keys and the loader: every key of the table is read, and every default of it can be.
 
-use threadline_flow::fields::{self, ActionName, Form, Key, Kind, Object};
+use threadline_flow::fields::{self, ActionName, Form, KeyKind, KeySpec, ObjectSpec};
 use threadline_flow::load::load;
 use threadline_flow::plan::ROOTS;
 use threadline_flow::problem::Problem;
@@ -58,7 +58,7 @@ fn of_evaluate(kind: &str) -> &'static [&'static str] {
 }
 
 /// A workflow in which an object has one more key.
-fn with(object: &Object, key: &Key, value: &str) -> String {
+fn with(object: &ObjectSpec, key: &KeySpec, value: &str) -> String {
     let (name, on, types) = (key.name, key.on, key.types);
     let key = format!("{name}: {value}");
     match object.name {
@@ -148,17 +148,21 @@ fn beside_in_state(key: &str, on: &[ActionName]) -> &'static str {
     }
 }
 
-fn every_key() -> impl Iterator<Item = (&'static Object, &'static Key)> {
+fn every_key() -> impl Iterator<Item = (&'static ObjectSpec, &'static KeySpec)> {
     fields::ALL.iter().flat_map(|object| object.all_keys().map(move |key| (*object, key)))
 }
 
 /// What a key never takes, when there is something.
-fn never(kind: &Kind) -> Option<&'static str> {
+fn never(kind: &KeyKind) -> Option<&'static str> {
     match kind {
-        Kind::Value | Kind::Fixed(Form::Any) => None,
-        Kind::Object(_) | Kind::Map(_) | Kind::Steps | Kind::Nodes | Kind::List(_) => Some("wrong"),
-        Kind::Either(kinds) if kinds.iter().any(|kind| matches!(kind, Kind::Value)) => None,
-        Kind::Either(kinds) if kinds.iter().any(|kind| matches!(kind, Kind::List(_))) => Some("{wrong: 1}"),
+        KeyKind::Value | KeyKind::Fixed(Form::Any) => None,
+        KeyKind::Object(_) | KeyKind::Map(_) | KeyKind::Steps | KeyKind::Nodes | KeyKind::List(_) => {
+            Some("wrong")
+        }
+        KeyKind::Either(kinds) if kinds.iter().any(|kind| matches!(kind, KeyKind::Value)) => None,
+        KeyKind::Either(kinds) if kinds.iter().any(|kind| matches!(kind, KeyKind::List(_))) => {
+            Some("{wrong: 1}")
+        }
         _ => Some("[wrong]"),
     }
 }
@@ -181,8 +185,8 @@ fn every_key_is_read() {
 #[test]
 fn every_spelling_is_read() {
     for (object, key) in every_key() {
-        for also in key.also {
-            assert_eq!(object.key(also).map(|key| key.name), Some(key.name), "{also}");
+        for alias in key.aliases {
+            assert_eq!(object.key(alias).map(|key| key.name), Some(key.name), "{alias}");
         }
         let same = object.all_keys().filter(|other| other.name == key.name).count();
         assert_eq!(same, 1, "{}.{} stands twice", object.name, key.name);
@@ -202,12 +206,12 @@ fn every_default_could_be_written() {
 #[test]
 fn what_is_here_is_not_elsewhere() {
     for (object, key) in every_key() {
-        for name in std::iter::once(&key.name).chain(key.also) {
-            assert_eq!(fields::elsewhere(object.name, name), None, "{}.{name}", object.name);
+        for name in std::iter::once(&key.name).chain(key.aliases) {
+            assert_eq!(fields::find_unsupported_key(object.name, name), None, "{}.{name}", object.name);
         }
     }
     for root in ROOTS {
-        assert_eq!(fields::other_root(root), None, "{root}");
+        assert_eq!(fields::hint_for_root(root), None, "{root}");
     }
 }
 

@@ -19,7 +19,7 @@ use threadline_lang::source::{Entry, Node, SourceFile};
 
 use super::read::{no_bool, span_of};
 use crate::checks::Check;
-use crate::fields::{Form, Key, Kind, Object};
+use crate::fields::{Form, KeyKind, KeySpec, ObjectSpec};
 use crate::problem::{Problem, of_reading};
 
 pub use parts::named_parts;
@@ -83,13 +83,13 @@ impl Expander<'_> {
 
     /// Looks at what the table of an object can be held against before it is gone: no key in two spellings, and texts
     /// and bools behind the keys that take those. `of` are the keys that are gone then.
-    fn check_fixed(&mut self, node: &Node, object: &'static Object, of: impl Fn(&Key) -> bool) {
-        let mut found: Vec<(&Key, &str)> = Vec::new();
+    fn check_fixed(&mut self, node: &Node, object: &'static ObjectSpec, of: impl Fn(&KeySpec) -> bool) {
+        let mut found: Vec<(&KeySpec, &str)> = Vec::new();
         for (written, entry) in node.entries() {
             let Some(key) = object
                 .keys
                 .iter()
-                .find(|key| of(key) && (key.name == written || key.also.contains(&written)))
+                .find(|key| of(key) && (key.name == written || key.aliases.contains(&written)))
             else {
                 continue;
             };
@@ -101,8 +101,10 @@ impl Expander<'_> {
             found.push((key, written));
             let kind = entry.node.value.kind();
             match key.kind {
-                Kind::Fixed(Form::Bool) if kind != Type::Bool => self.problem(no_bool(written, &entry.node)),
-                Kind::Fixed(Form::Text) if matches!(kind, Type::Null | Type::List | Type::Object) => {
+                KeyKind::Fixed(Form::Bool) if kind != Type::Bool => {
+                    self.problem(no_bool(written, &entry.node))
+                }
+                KeyKind::Fixed(Form::Text) if matches!(kind, Type::Null | Type::List | Type::Object) => {
                     let message = format!("`{written}` takes text, not {}", kind.with_article());
                     self.problem(Check::WrongType.at(span_of(&entry.node), message));
                 }

@@ -7,7 +7,7 @@ use threadline_lang::source::{Entry, Node};
 
 use super::{Entries, Expander, entries, text};
 use crate::checks::Check;
-use crate::fields::{CONSTRAINT, Object, UNTIL, WORKFLOW};
+use crate::fields::{CONSTRAINT, ObjectSpec, UNTIL, WORKFLOW};
 use crate::load::read::{head, shown, span_of, unknown_key};
 use crate::problem::Problem;
 
@@ -321,7 +321,7 @@ impl Expander<'_> {
     }
 
     /// Whether an object has the keys of its table, as far as that can be told here.
-    fn known_keys(&mut self, node: &Node, object: &'static Object) -> bool {
+    fn known_keys(&mut self, node: &Node, object: &'static ObjectSpec) -> bool {
         if node.value.as_object().is_none() {
             let message = format!("{} is an object, not {}", object.title, shown(&node.value));
             self.problem(Check::WrongType.at(span_of(node), message));

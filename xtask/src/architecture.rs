@@ -1,19 +1,23 @@
 //! What the compiler does not check: which crate may use which, that there is one scanner for references, that nothing
-//! is left half done, that no folder is named after nothing in particular, that every licence is one we accept.
+//! is left half done, that no folder is named after nothing in particular, that every system can have the files, that
+//! every licence is one we accept.
 //!
 //! Each rule is a function from text to the problems in it. This file finds the text; it judges nothing.
 
 mod crates;
+mod file_names;
 mod licence;
 mod rules;
-mod source;
+mod wording;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
-use crate::project::{Project, output, works};
-use source::Source;
+use crate::measure::RustFile;
+use crate::measure::names::TypeNames;
+use crate::project::{Project, files, output, works};
+use crate::source::Source;
 
 /// Runs all checks and reports all problems at once.
 pub(crate) fn check(project: &Project) -> Result<(), Failure> {
@@ -21,9 +25,19 @@ pub(crate) fn check(project: &Project) -> Result<(), Failure> {
     let members = tree(project, &["--depth", "1", "--no-dedupe"])?;
     problems.extend(crates::edges(&members));
     problems.extend(crates::licences(&tree(project, &[])?));
-    for path in rust_files(&project.root)? {
-        problems.extend(file_problems(&project.root, &path)?);
+    let files = files(&project.root)?;
+    let relative: Vec<PathBuf> = files.iter().map(|path| relative(&project.root, path).to_owned()).collect();
+    problems.extend(file_names::unportable(&relative));
+    for path in files.iter().filter(|path| path.extension().is_some_and(|extension| extension == "rs")) {
+        problems.extend(file_problems(&project.root, path)?);
     }
+    let sources = sources(project, &files)?;
+    let mut names = TypeNames::default();
+    for file in &sources {
+        names.add(file);
+    }
+    problems.extend(wording::repeated_names(&names));
+    problems.extend(wording::empty_docs(&sources));
     if problems.is_empty() {
         return Ok(());
     }
@@ -54,8 +68,8 @@ fn tree(project: &Project, extra: &[&str]) -> Result<String, Failure> {
 }
 
 fn file_problems(root: &Path, path: &Path) -> Result<Vec<String>, Failure> {
-    let text = fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
-    let relative = path.strip_prefix(root).unwrap_or(path);
+    let text = fs::read_to_string(path).map_err(|error| Failure::unreadable(path, &error))?;
+    let relative = relative(root, path);
     let source = Source::new(&text);
     let mut problems = rules::empty_names(relative, &source);
     problems.extend(rules::unfinished(relative, &source));
@@ -63,25 +77,13 @@ fn file_problems(root: &Path, path: &Path) -> Result<Vec<String>, Failure> {
     Ok(problems)
 }
 
-/// Every Rust file of the tree, in order, without what is built.
-fn rust_files(root: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let mut files = Vec::new();
-    let mut folders = vec![root.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).map_err(|error| unreadable(&folder, &error))? {
-            let path = entry.map_err(|error| unreadable(&folder, &error))?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if path.is_dir() && name != "target" && !name.starts_with('.') {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                files.push(path);
-            }
-        }
-    }
-    files.sort();
-    Ok(files)
+/// The Rust files of the crates.
+fn sources(project: &Project, files: &[PathBuf]) -> Result<Vec<RustFile>, Failure> {
+    let crates = project.root.join("crates");
+    let rust = files.iter().filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
+    rust.filter(|path| path.starts_with(&crates)).map(|path| RustFile::read(&project.root, path)).collect()
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(format!("{}: {error}", path.display()), "see whether it is there and yours")
+fn relative<'a>(root: &Path, path: &'a Path) -> &'a Path {
+    path.strip_prefix(root).unwrap_or(path)
 }

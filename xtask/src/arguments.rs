@@ -1,13 +1,18 @@
 //! From the command line to a [`Task`]. It starts nothing.
 
+use std::path::PathBuf;
+
 use crate::failure::Failure;
-use crate::fuzz;
+use crate::fuzz::Amount;
 
 pub(crate) const HELP: &str = "\
 usage: cargo xtask TASK
 
   test [--long]                   everything that a change must pass
-  fuzz [TARGET] [--seconds N]     fuzz one target or all of them, N seconds each (20)
+  architecture                    only the rules that the compiler does not check; takes seconds
+  fuzz [TARGET] [--runs N]        fuzz one target or all of them, side by side, with N inputs each
+  measure [--json] [--path DIR]   figures of this checkout or of the one in DIR: lines, function lengths, type
+                                  names used twice, empty doc comments, test programs, times of the last `test`
   coverage [CRATE]                run the tests and show which lines they reach; of one crate, its own tests
   help                            this text
 
@@ -20,9 +25,14 @@ property tests try more cases.
 pub(crate) enum Task {
     Help,
     Test(Effort),
+    Architecture,
     Fuzz {
         target: Option<String>,
-        seconds: u64,
+        amount: Amount,
+    },
+    Measure {
+        path: Option<PathBuf>,
+        json: bool,
     },
     /// Of one crate, by its folder, or of all.
     Coverage(Option<String>),
@@ -42,7 +52,9 @@ impl Task {
             [] | ["help" | "--help" | "-h"] => Ok(Self::Help),
             ["test"] => Ok(Self::Test(Effort::Short)),
             ["test", "--long"] => Ok(Self::Test(Effort::Long)),
+            ["architecture"] => Ok(Self::Architecture),
             ["fuzz", rest @ ..] => parse_fuzz(rest),
+            ["measure", rest @ ..] => parse_measure(rest),
             ["coverage"] => Ok(Self::Coverage(None)),
             ["coverage", name] if !name.starts_with('-') => Ok(Self::Coverage(Some((*name).to_owned()))),
             _ => Err(usage(&format!("unknown task `{}`", arguments.join(" ")))),
@@ -52,23 +64,39 @@ impl Task {
 
 fn parse_fuzz(arguments: &[&str]) -> Result<Task, Failure> {
     let mut target = None;
-    let mut seconds = fuzz::SHORT_SECONDS;
+    let mut amount = Amount::Short;
     let mut rest = arguments.iter();
     while let Some(&argument) = rest.next() {
         match argument {
-            "--seconds" => seconds = parse_seconds(rest.next().copied())?,
+            "--runs" => amount = Amount::Runs(parse_runs(rest.next().copied())?),
             name if target.is_none() && !name.starts_with('-') => target = Some(name.to_owned()),
             other => return Err(usage(&format!("unexpected argument `{other}`"))),
         }
     }
-    Ok(Task::Fuzz { target, seconds })
+    Ok(Task::Fuzz { target, amount })
 }
 
-fn parse_seconds(argument: Option<&str>) -> Result<u64, Failure> {
+fn parse_measure(arguments: &[&str]) -> Result<Task, Failure> {
+    let (mut path, mut json) = (None, false);
+    let mut rest = arguments.iter();
+    while let Some(&argument) = rest.next() {
+        match argument {
+            "--json" => json = true,
+            "--path" => {
+                let folder = rest.next().ok_or_else(|| usage("`--path` takes a folder"))?;
+                path = Some(PathBuf::from(folder));
+            }
+            other => return Err(usage(&format!("unexpected argument `{other}`"))),
+        }
+    }
+    Ok(Task::Measure { path, json })
+}
+
+fn parse_runs(argument: Option<&str>) -> Result<u64, Failure> {
     argument
         .and_then(|text| text.parse().ok())
-        .filter(|&seconds| seconds > 0)
-        .ok_or_else(|| usage("`--seconds` takes a whole number above 0"))
+        .filter(|&runs| runs > 0)
+        .ok_or_else(|| usage("`--runs` takes a whole number above 0"))
 }
 
 fn usage(message: &str) -> Failure {
@@ -89,23 +117,29 @@ mod tests {
         assert_eq!(parse(""), Ok(Task::Help));
         assert_eq!(parse("test"), Ok(Task::Test(Effort::Short)));
         assert_eq!(parse("test --long"), Ok(Task::Test(Effort::Long)));
+        assert_eq!(parse("architecture"), Ok(Task::Architecture));
+        assert_eq!(parse("measure"), Ok(Task::Measure { path: None, json: false }));
+        let elsewhere = Task::Measure { path: Some(PathBuf::from("other")), json: true };
+        assert_eq!(parse("measure --path other --json"), Ok(elsewhere));
         assert_eq!(parse("coverage"), Ok(Task::Coverage(None)));
         assert_eq!(parse("coverage expect"), Ok(Task::Coverage(Some("expect".to_owned()))));
     }
 
     #[test]
-    fn fuzz_takes_a_target_and_seconds_in_any_order() {
-        let wanted = Task::Fuzz { target: Some("template".to_owned()), seconds: 5 };
-        assert_eq!(parse("fuzz template --seconds 5").as_ref(), Ok(&wanted));
-        assert_eq!(parse("fuzz --seconds 5 template").as_ref(), Ok(&wanted));
+    fn fuzz_takes_a_target_and_a_number_in_any_order() {
+        let wanted = Task::Fuzz { target: Some("template".to_owned()), amount: Amount::Runs(5) };
+        assert_eq!(parse("fuzz template --runs 5").as_ref(), Ok(&wanted));
+        assert_eq!(parse("fuzz --runs 5 template").as_ref(), Ok(&wanted));
+        assert_eq!(parse("fuzz"), Ok(Task::Fuzz { target: None, amount: Amount::Short }));
     }
 
     #[test]
     fn mistakes_are_named() {
         assert_eq!(parse("tset"), Err("unknown task `tset`".to_owned()));
+        assert_eq!(parse("measure --path"), Err("`--path` takes a folder".to_owned()));
         assert_eq!(parse("fuzz a b"), Err("unexpected argument `b`".to_owned()));
-        for line in ["fuzz --seconds", "fuzz --seconds 0", "fuzz --seconds x"] {
-            assert_eq!(parse(line), Err("`--seconds` takes a whole number above 0".to_owned()));
+        for line in ["fuzz --runs", "fuzz --runs 0", "fuzz --runs x"] {
+            assert_eq!(parse(line), Err("`--runs` takes a whole number above 0".to_owned()));
         }
     }
 }

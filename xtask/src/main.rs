@@ -13,7 +13,9 @@ mod arguments;
 mod coverage;
 mod failure;
 mod fuzz;
+mod measure;
 mod project;
+mod source;
 mod steps;
 
 use std::process::ExitCode;
@@ -39,7 +41,9 @@ fn perform(task: &Task) -> Result<(), Failure> {
     match task {
         Task::Help => print!("{HELP}"),
         Task::Test(effort) => steps::run(&project, *effort)?,
-        Task::Fuzz { target, seconds } => fuzz::run(&project, target.as_deref(), *seconds)?,
+        Task::Architecture => architecture::check(&project)?,
+        Task::Fuzz { target, amount } => fuzz::run(&project, target.as_deref(), *amount)?,
+        Task::Measure { path, json } => measure::run(&project, path.as_deref(), *json)?,
         Task::Coverage(name) => coverage::run(&project, name.as_deref())?,
     }
     Ok(())

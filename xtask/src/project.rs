@@ -1,6 +1,7 @@
 //! Where the project is, and how programs are started in it. It knows no task.
 
 use std::ffi::OsString;
+use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -43,6 +44,28 @@ impl Project {
         let has_manifest = |folder: &&str| self.root.join(folder).join("Cargo.toml").exists();
         ["bench", "fuzz"].into_iter().filter(has_manifest).collect()
     }
+}
+
+/// Every file of the tree, in order, without what is built and what is hidden.
+pub(crate) fn files(root: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = Vec::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).map_err(|error| Failure::unreadable(&folder, &error))? {
+            let path = entry.map_err(|error| Failure::unreadable(&folder, &error))?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if name.starts_with('.') || name == "target" {
+                continue;
+            }
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
 }
 
 /// Runs a command with its output on the screen; anything but success is a failure.

@@ -2,12 +2,13 @@
 //!
 //! The first failure stops it. Each step is a command that a person could type; its hint is what to do next.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::architecture;
 use crate::arguments::Effort;
 use crate::failure::Failure;
-use crate::fuzz;
+use crate::fuzz::{self, Amount};
+use crate::measure::{Stage, write_stages};
 use crate::project::{Project, run as run_command, works};
 
 struct Step {
@@ -23,7 +24,9 @@ enum Outcome {
 const STEPS: &[Step] = &[
     Step { name: "format", run: format_check },
     Step { name: "clippy", run: clippy },
+    Step { name: "features", run: features },
     Step { name: "architecture", run: architecture_checks },
+    Step { name: "build of tests", run: build_tests },
     Step { name: "tests", run: tests },
     Step { name: "documentation", run: documentation },
     Step { name: "fuzzing", run: fuzzing },
@@ -31,32 +34,37 @@ const STEPS: &[Step] = &[
 ];
 
 pub(crate) fn run(project: &Project, effort: Effort) -> Result<(), Failure> {
-    let mut summary = Vec::new();
+    let mut stages = Vec::new();
     let mut result = Ok(());
     for step in STEPS {
         println!("== {}", step.name);
         let start = Instant::now();
         let outcome = (step.run)(project, effort);
-        summary.push(summary_line(step.name, &outcome, start.elapsed()));
-        if let Err(failure) = outcome {
-            let message = format!("step `{}` failed: {}", step.name, failure.message);
-            result = Err(Failure::new(message, failure.hint));
-            break;
+        let word = match &outcome {
+            Ok(Outcome::Passed) => "passed",
+            Ok(Outcome::Skipped(_)) => "skipped",
+            Err(_) => "FAILED",
+        };
+        stages.push(Stage { name: step.name.to_owned(), outcome: word.to_owned(), time: start.elapsed() });
+        match outcome {
+            Ok(Outcome::Passed) => {}
+            Ok(Outcome::Skipped(reason)) => println!("skipped: {reason}"),
+            Err(failure) => {
+                let message = format!("step `{}` failed: {}", step.name, failure.message);
+                result = Err(Failure::new(message, failure.hint));
+                break;
+            }
         }
     }
-    let rest = STEPS.iter().skip(summary.len());
-    summary.extend(rest.map(|step| format!("{:<14} not run", step.name)));
-    println!("\n{}", summary.join("\n"));
-    result
-}
-
-fn summary_line(name: &str, outcome: &Result<Outcome, Failure>, time: Duration) -> String {
-    let seconds = time.as_secs_f64();
-    match outcome {
-        Ok(Outcome::Passed) => format!("{name:<14} passed  {seconds:8.1} s"),
-        Ok(Outcome::Skipped(reason)) => format!("{name:<14} skipped: {reason}"),
-        Err(_) => format!("{name:<14} FAILED  {seconds:8.1} s"),
+    println!();
+    for stage in &stages {
+        println!("{:<14} {:<7} {:8.1} s", stage.name, stage.outcome, stage.time.as_secs_f64());
     }
+    for step in STEPS.iter().skip(stages.len()) {
+        println!("{:<14} not run", step.name);
+    }
+    write_stages(&project.target, &stages);
+    result
 }
 
 fn format_check(project: &Project, _: Effort) -> Result<Outcome, Failure> {
@@ -92,8 +100,27 @@ fn require_component(project: &Project, subcommand: &str, component: &str) -> Re
     ))
 }
 
+/// What is shipped is built without tests, so without what only tests need; and each feature must do without the others.
+fn features(project: &Project, _: Effort) -> Result<Outcome, Failure> {
+    let hint = "something is used that only another feature or a test brings";
+    let clippy = |arguments: &[&str]| {
+        let mut command = project.cargo(&["clippy", "--quiet", "--locked"]);
+        run_command(command.args(arguments).args(["--", "-D", "warnings"]), hint)
+    };
+    clippy(&["--package", "threadline", "--bins"])?;
+    for features in ["", "codec", "regex", "time", "yaml"] {
+        clippy(&["--package", "threadline-lang", "--no-default-features", "--features", features])?;
+    }
+    Ok(Outcome::Passed)
+}
+
 fn architecture_checks(project: &Project, _: Effort) -> Result<Outcome, Failure> {
     architecture::check(project)?;
+    Ok(Outcome::Passed)
+}
+
+fn build_tests(project: &Project, _: Effort) -> Result<Outcome, Failure> {
+    run_command(&mut project.cargo(&["test", "--workspace", "--locked", "--no-run"]), "see `cargo check`")?;
     Ok(Outcome::Passed)
 }
 
@@ -113,20 +140,21 @@ fn documentation(project: &Project, _: Effort) -> Result<Outcome, Failure> {
 }
 
 fn fuzzing(project: &Project, effort: Effort) -> Result<Outcome, Failure> {
-    let seconds = match effort {
-        Effort::Short => fuzz::SHORT_SECONDS,
-        Effort::Long => fuzz::LONG_SECONDS,
+    let amount = match effort {
+        Effort::Short => Amount::Short,
+        Effort::Long => Amount::Long,
     };
-    fuzz::run(project, None, seconds)?;
+    fuzz::run(project, None, amount)?;
     Ok(Outcome::Passed)
 }
 
+/// The outputs of what is compared, built as tests are: only who measures needs the optimised build.
 fn benchmark(project: &Project, _: Effort) -> Result<Outcome, Failure> {
     let manifest = "bench/Cargo.toml";
     if !project.root.join(manifest).exists() {
         return Ok(Outcome::Skipped("there is no bench/Cargo.toml"));
     }
-    let mut command = project.cargo(&["run", "--release", "--locked", "--manifest-path", manifest]);
+    let mut command = project.cargo(&["run", "--locked", "--manifest-path", manifest]);
     run_command(
         command.args(["--", "--rounds", "1"]),
         "the benchmark checks the output of what it measures; see which check failed above",

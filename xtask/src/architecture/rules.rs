@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::{Component, Path};
 
-use super::source::Source;
+use crate::source::Source;
 
 /// Names that say nothing about what is inside.
 const EMPTY_NAMES: &[&str] = &["common", "util", "utils"];

@@ -3,31 +3,36 @@
 use std::ops::Range;
 
 /// A file with the places of its comments and literals.
-pub(super) struct Source<'a> {
+pub(crate) struct Source<'a> {
     text: &'a str,
     comments: Vec<Range<usize>>,
     literals: Vec<Range<usize>>,
 }
 
 impl<'a> Source<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
+    pub(crate) fn new(text: &'a str) -> Self {
         let mut splitter = Splitter { text, position: 0, comments: Vec::new(), literals: Vec::new() };
         splitter.split();
         Self { text, comments: splitter.comments, literals: splitter.literals }
     }
 
     /// The text with blanks for comments and literals. Offsets and line breaks are those of the file.
-    pub(super) fn code(&self) -> String {
-        blank(&blank(self.text, &self.comments), &self.literals)
+    pub(crate) fn code(&self) -> String {
+        blank(&self.without_comments(), &self.literals)
+    }
+
+    /// The text with blanks for comments.
+    pub(crate) fn without_comments(&self) -> String {
+        blank(self.text, &self.comments)
     }
 
     /// The text with blanks for literals.
-    pub(super) fn code_and_comments(&self) -> String {
+    pub(crate) fn code_and_comments(&self) -> String {
         blank(self.text, &self.literals)
     }
 
     /// The literals of strings and characters: where they begin, and their text without quotes.
-    pub(super) fn literals(&self) -> impl Iterator<Item = (usize, &'a str)> {
+    pub(crate) fn literals(&self) -> impl Iterator<Item = (usize, &'a str)> {
         let text = self.text;
         self.literals.iter().map(move |range| {
             let literal = text[range.clone()].trim_start_matches(['b', 'c', 'r', '#']);
@@ -38,7 +43,7 @@ impl<'a> Source<'a> {
     }
 
     /// The number of the line of an offset.
-    pub(super) fn line(&self, offset: usize) -> usize {
+    pub(crate) fn line(&self, offset: usize) -> usize {
         self.text[..offset].matches('\n').count() + 1
     }
 }

@@ -13,22 +13,20 @@ struct Processor {
 /// Prints it to stderr as a line of JSON: it is made for programs that measure.
 pub(crate) fn print(store: &Store) {
     let stats = store.stats();
-    let count = |count: u64| Value::from(i64::try_from(count).unwrap_or(i64::MAX));
     let mut entries = vec![
-        ("events".into(), count(stats.events)),
-        ("commits".into(), count(stats.commits)),
-        ("checkpoints".into(), count(stats.checkpoints)),
-        ("bytes".into(), count(stats.bytes)),
+        ("events", Value::from(stats.events)),
+        ("commits", Value::from(stats.commits)),
+        ("checkpoints", Value::from(stats.checkpoints)),
+        ("bytes", Value::from(stats.bytes)),
     ];
     if let Some(processor) = processor() {
-        entries.push(("own_cpu_ms".into(), count(processor.own)));
-        entries.push(("children_cpu_ms".into(), count(processor.children)));
+        entries.push(("own_cpu_ms", Value::from(processor.own)));
+        entries.push(("children_cpu_ms", Value::from(processor.children)));
     }
     if let Some(peak) = peak_memory() {
-        entries.push(("peak_memory_kib".into(), count(peak)));
+        entries.push(("peak_memory_kib", Value::from(peak)));
     }
-    // An object of seven numbers is never too large.
-    let line = Value::object(entries).unwrap_or_default().to_json(JsonStyle::Compact);
+    let line = Value::record(entries).to_json(JsonStyle::Compact);
     anstream::eprintln!("{line}");
 }
 

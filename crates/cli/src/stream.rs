@@ -48,5 +48,5 @@ pub(crate) fn event_json(called: Option<&str>, plan: &Plan, event: &Event) -> Va
         entries.extend(label.map(|label| ("step".into(), label.as_str().into())));
     }
     entries.push(("data".into(), payload));
-    Value::object(entries).unwrap_or_default()
+    Value::record(entries)
 }

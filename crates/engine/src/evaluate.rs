@@ -610,14 +610,9 @@ pub fn url_text(
 
 /// What a trigger leaves: the payload.
 fn triggered(trigger: &Trigger, payload: Value) -> Act {
-    let value = Value::object([("triggered".into(), true.into()), ("trigger_data".into(), payload)]);
+    let value = Value::record([("triggered", true.into()), ("trigger_data", payload)]);
     let meta = vec![("trigger_type", trigger.kind.name().into()), ("trigger_config", trigger.config.clone())];
-    Act::Made { value: value.unwrap_or_default(), meta }
-}
-
-/// An object of a few small values.
-fn small<const N: usize>(entries: [(&str, Value); N]) -> Value {
-    Value::object(entries.map(|(name, value)| (name.into(), value))).unwrap_or_default()
+    Act::Made { value, meta }
 }
 
 pub(crate) fn language(error: Error, origin: &Origin) -> FieldError {
@@ -807,14 +802,14 @@ impl Fields<'_, '_, '_> {
                 let value = self.document(field)?;
                 match value.kind() {
                     Type::Object => value,
-                    Type::Null => small([]),
+                    Type::Null => Value::empty_object(),
                     _ => {
                         self.unfit(&field.origin, "an object", value);
                         return None;
                     }
                 }
             }
-            None => small([]),
+            None => Value::empty_object(),
         };
         Some(ToolCall { server: server?, tool: call.tool.clone(), params })
     }
@@ -919,7 +914,7 @@ impl Fields<'_, '_, '_> {
             ("resolved_condition", explanation.in_source(expression.source()).into()),
             ("evaluation_method", "expression".into()),
         ];
-        Some(Act::Made { value: small(value), meta })
+        Some(Act::Made { value: Value::record(value), meta })
     }
 
     fn expectations(&mut self, expectations: &Expectations) -> Option<Settled> {

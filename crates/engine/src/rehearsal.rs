@@ -620,7 +620,7 @@ fn verdicts(plan: &Plan, state: usize) -> Vec<EcoString> {
 }
 
 fn told(verdict: EcoString, reason: &str) -> Verdict {
-    let details = Value::object([]).unwrap_or_default();
+    let details = Value::empty_object();
     Verdict { verdict, confidence: None, reason: reason.into(), details, measured: None }
 }
 
@@ -635,8 +635,7 @@ fn output(status: Status, value: &Value, printed: &str, exit_code: i64, error: O
         ("exit_code".into(), Value::from(exit_code)),
     ];
     let error = error.map(|error| ("error".into(), Value::from(error)));
-    // An object of a few scalars is never too large.
-    let meta = Value::object(fields.into_iter().chain(error)).unwrap_or_default();
+    let meta = Value::record(fields.into_iter().chain(error));
     let printed = Some(Datum::Here(Value::from(printed)));
     Output { status, value: Datum::Here(value.clone()), output: printed, stderr: None, meta }
 }

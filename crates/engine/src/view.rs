@@ -172,13 +172,11 @@ impl RunNames {
     /// The names of the run that no step makes.
     pub fn scope(&self, plan: &Plan) -> Scope {
         let text = |text: &EcoString| Value::from(text.as_str());
-        // An object of three texts is never too large.
-        let workflow = Value::object([
-            ("name".into(), text(&self.workflow)),
-            ("id".into(), text(&self.run)),
-            ("start_time".into(), text(&self.start_time)),
-        ])
-        .unwrap_or_default();
+        let workflow = Value::record([
+            ("name", text(&self.workflow)),
+            ("id", text(&self.run)),
+            ("start_time", text(&self.start_time)),
+        ]);
         let mut entries = vec![
             ("imports".into(), Entry::Plain(self.imports.clone())),
             ("inputs".into(), Entry::Plain(self.inputs.clone())),
@@ -235,9 +233,7 @@ impl View {
         for (name, seq) in &self.earlier {
             if !self.captured.iter().any(|(known, _)| known == name) {
                 let why = eco_format!("`{name}` was captured in an iteration before");
-                let previous = [("previous".into(), plain(&*self.judged_output(*seq, load)?))];
-                // One entry is never too large.
-                let also = Value::object(previous).unwrap_or_default();
+                let also = Value::record([("previous", plain(&*self.judged_output(*seq, load)?))]);
                 captured.push((name.clone(), Entry::Lapsed(Arc::new(Lapsed { why, also }))));
             }
         }
@@ -321,20 +317,17 @@ fn plain(output: &Envelope) -> Value {
     let also = output.also.as_ref().and_then(Value::as_object);
     let also = also.into_iter().flat_map(|also| also.iter());
     let also = also.map(|(key, value)| (key.name().clone(), value.clone()));
-    Value::object([(EcoString::from("value"), output.value.clone())].into_iter().chain(also))
-        .unwrap_or_default()
+    Value::record([(EcoString::from("value"), output.value.clone())].into_iter().chain(also))
 }
 
 impl StateView {
     /// `state` and `loop`.
     fn entries(&self, run: &Scope) -> [(EcoString, Entry); 2] {
-        // Objects of a few scalars are never too large.
-        let object =
-            |entries: Vec<(EcoString, Value)>| Entry::Plain(Value::object(entries).unwrap_or_default());
+        let object = |entries: Vec<(EcoString, Value)>| Entry::Plain(Value::record(entries));
         let of_run = |name: &str| run.value("workflow").and_then(|workflow| workflow.get(name).cloned());
         let state = vec![
             ("name".into(), Value::from(self.name.as_str())),
-            ("iteration".into(), count(self.iteration)),
+            ("iteration".into(), Value::from(self.iteration)),
         ];
         let of_loop = vec![
             ("name".into(), of_run("name").unwrap_or_default()),
@@ -365,18 +358,15 @@ pub fn with_item(
     error: Option<&str>,
     worktree: Option<&str>,
 ) -> Scope {
-    // Objects of a few scalars are never too large.
-    let own = Value::object([
-        ("index".into(), count(item.item.index)),
-        ("attempt".into(), count(item.attempt.into())),
-        ("previous_error".into(), error.map_or(Value::NULL, Value::from)),
-    ])
-    .unwrap_or_default();
-    let agent = Value::object([
-        ("id".into(), Value::from(eco_format!("agent-{}", item.runner + 1).as_str())),
-        ("worktree".into(), worktree.map_or(Value::NULL, Value::from)),
-    ])
-    .unwrap_or_default();
+    let own = Value::record([
+        ("index", Value::from(item.item.index)),
+        ("attempt", Value::from(item.attempt)),
+        ("previous_error", error.map_or(Value::NULL, Value::from)),
+    ]);
+    let agent = Value::record([
+        ("id", Value::from(eco_format!("agent-{}", item.runner + 1).as_str())),
+        ("worktree", worktree.map_or(Value::NULL, Value::from)),
+    ]);
     let entry = Entry::Item(Arc::new(Item { value, own }));
     let mut entries = vec![("item".into(), entry)];
     entries.extend(item.has_agent.then(|| ("agent".into(), Entry::Plain(agent))));
@@ -391,7 +381,7 @@ fn map_entries<L: Load>(
 ) -> Result<(), L::Error> {
     match map {
         MapView::Running { total } => {
-            let names = vec![("total".into(), Entry::Plain(count(total)))];
+            let names = vec![("total".into(), Entry::Plain(Value::from(total)))];
             entries.push(("map".into(), Entry::Names(layer(&Scope::new(), "map", names))));
         }
         MapView::Over(seq) => {
@@ -412,9 +402,8 @@ const OF_FAILED_MAP: [&str; 7] =
     ["total", "successful", "failed", "skipped", "duration", "success_rate", "branch"];
 
 fn of_failed_map(meta: &Value, results: Entry, entries: &mut Vec<(EcoString, Entry)>) {
-    let known = OF_FAILED_MAP.iter().filter_map(|name| Some(((*name).into(), meta.get(name)?.clone())));
-    // A few scalars are never too large.
-    of_map(&Value::object(known).unwrap_or_default(), results, entries);
+    let known = OF_FAILED_MAP.iter().filter_map(|name| Some((*name, meta.get(name)?.clone())));
+    of_map(&Value::record(known), results, entries);
 }
 
 /// What a map left, an object, and its results as names.
@@ -433,10 +422,6 @@ pub fn with_map(scope: &Scope, left: &Value, results: Entry) -> Scope {
     let mut entries = Vec::new();
     of_map(left, results, &mut entries);
     layer(scope, "map", entries)
-}
-
-fn count(count: u64) -> Value {
-    Value::from(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
 /// A layer of names of which none stands twice: the caller takes them of tables by name.

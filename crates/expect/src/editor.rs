@@ -11,13 +11,13 @@ type Entries = Vec<(String, Value)>;
 /// The JSON Schema of a file of expectations.
 pub fn schema() -> Value {
     let whole = vec![reference("expectation"), list_of("expectation"), reference("file")];
-    object(vec![
+    Value::record([
         entry("$schema", "https://json-schema.org/draft/2020-12/schema"),
         entry("title", "Expectations of Threadline"),
-        entry("anyOf", list(whole)),
+        entry("anyOf", Value::sequence(whole)),
         entry(
             "$defs",
-            object(vec![
+            Value::record([
                 entry("file", file()),
                 entry("expectation", expectation("expectation", false.into())),
                 // Facts that a file declares are names like any other, and only the loader knows them.
@@ -34,7 +34,7 @@ fn file() -> Value {
     let key = |key: &Key| {
         let shape = match key.name {
             "distinct" => typed("boolean"),
-            "unknown" => object(vec![entry("enum", list(vec!["error".into(), "warn".into()]))]),
+            "unknown" => Value::record([entry("enum", Value::sequence(["error".into(), "warn".into()]))]),
             "depth" => typed("integer"),
             "expectations" | "facts" => types(&["object", "array"]),
             _ => typed("string"),
@@ -42,16 +42,16 @@ fn file() -> Value {
         (key.name.to_owned(), described(&shape, key.doc))
     };
     let of = |name: &str| {
-        let named = object(vec![entry("type", "object"), entry("additionalProperties", reference(name))]);
-        let several = object(vec![entry("anyOf", list(vec![named, list_of(name)]))]);
-        object(vec![entry("properties", object(vec![entry("expectations", several)]))])
+        let named = Value::record([entry("type", "object"), entry("additionalProperties", reference(name))]);
+        let several = Value::record([entry("anyOf", Value::sequence([named, list_of(name)]))]);
+        Value::record([entry("properties", Value::record([entry("expectations", several)]))])
     };
-    object(vec![
+    Value::record([
         entry("type", "object"),
-        entry("properties", object(FILE.iter().map(key).collect())),
-        entry("required", list(vec!["expectations".into()])),
+        entry("properties", Value::record(FILE.iter().map(key))),
+        entry("required", Value::sequence(["expectations".into()])),
         entry("additionalProperties", false),
-        entry("if", object(vec![entry("required", list(vec!["facts".into()]))])),
+        entry("if", Value::record([entry("required", Value::sequence(["facts".into()]))])),
         entry("then", of("expectation_with_facts")),
         entry("else", of("expectation")),
     ])
@@ -66,12 +66,12 @@ fn expectation(name: &str, others: Value) -> Value {
     let options = OPTIONS.iter().map(|key| (key.name.to_owned(), described(&of_option(key), key.doc)));
     let names: Vec<&str> = ROOTS.iter().map(|root| root.name).collect();
     let paths = format!(r"^({})[.\[]", names.join("|"));
-    object(vec![
+    Value::record([
         entry("type", "object"),
-        entry("properties", object(fields.chain(roots).chain(logic).chain(checks).chain(options).collect())),
+        entry("properties", Value::record(fields.chain(roots).chain(logic).chain(checks).chain(options))),
         entry(
             "patternProperties",
-            object(vec![entry(&paths, reference("check")), entry("^context[A-Z]", reference("check"))]),
+            Value::record([entry(&paths, reference("check")), entry("^context[A-Z]", reference("check"))]),
         ),
         entry("additionalProperties", others),
     ])
@@ -81,7 +81,7 @@ fn of_field(field: &Field) -> Value {
     match field.takes {
         FieldTakes::Check => reference("check"),
         FieldTakes::Params => {
-            object(vec![entry("type", "object"), entry("additionalProperties", reference("check"))])
+            Value::record([entry("type", "object"), entry("additionalProperties", reference("check"))])
         }
         FieldTakes::Words => reference("words"),
         FieldTakes::Bool => typed("boolean"),
@@ -94,7 +94,7 @@ fn of_logic(key: &Key, of: &str) -> Value {
         "all" | "any" => {
             let mut shape = vec![entry("type", "array"), entry("items", reference(of))];
             shape.push(entry("minItems", 1));
-            object(shape)
+            Value::record(shape)
         }
         _ => reference(of),
     }
@@ -114,18 +114,18 @@ fn check() -> Value {
     let elsewhere = ELSEWHERE.iter().map(|(name, _)| (*name).to_owned());
     let names: Vec<String> = known_names().chain(elsewhere).collect();
     let prefixed = format!(r"^(\$|not-)({})$", names.join("|"));
-    let operator = list(vec![
-        object(vec![entry("enum", list(names.into_iter().map(Value::from).collect()))]),
-        object(vec![entry("pattern", prefixed)]),
+    let operator = Value::sequence([
+        Value::record([entry("enum", Value::sequence(names.into_iter().map(Value::from)))]),
+        Value::record([entry("pattern", prefixed)]),
     ]);
-    let no_operator = object(vec![entry("not", object(vec![entry("anyOf", operator)]))]);
-    let paths = object(vec![
+    let no_operator = Value::record([entry("not", Value::record([entry("anyOf", operator)]))]);
+    let paths = Value::record([
         entry("type", "object"),
         entry("propertyNames", no_operator),
         entry("additionalProperties", reference("check")),
     ]);
     let value = types(&["null", "boolean", "number", "string", "array"]);
-    object(vec![entry("anyOf", list(vec![reference("operators"), value, paths]))])
+    Value::record([entry("anyOf", Value::sequence([reference("operators"), value, paths]))])
 }
 
 fn known_names() -> impl Iterator<Item = String> {
@@ -146,17 +146,17 @@ fn operators() -> Value {
     let negated = format!("^not-({})$", names.join("|"));
     properties
         .extend(LOGIC.iter().map(|key| (key.name.to_owned(), described(&of_logic(key, "check"), key.doc))));
-    object(vec![
+    Value::record([
         entry("type", "object"),
-        entry("properties", object(properties)),
-        entry("patternProperties", object(vec![entry(&negated, object(Vec::new()))])),
+        entry("properties", Value::record(properties)),
+        entry("patternProperties", Value::record([entry(&negated, Value::empty_object())])),
         entry("additionalProperties", false),
     ])
 }
 
 fn of_operator(takes: Takes) -> Value {
     match takes {
-        Takes::Value | Takes::Items | Takes::Schema => object(Vec::new()),
+        Takes::Value | Takes::Items | Takes::Schema => Value::empty_object(),
         // A reference may stand for anything.
         Takes::Values | Takes::Range => types(&["array", "string"]),
         Takes::Number => types(&["number", "string"]),
@@ -166,21 +166,21 @@ fn of_operator(takes: Takes) -> Value {
         Takes::Types => types(&["string", "array", "null"]),
         Takes::Container => types(&["array", "object", "string"]),
         Takes::Check => reference("check"),
-        Takes::Count => object(vec![
+        Takes::Count => Value::record([
             entry("type", "object"),
             entry(
                 "properties",
-                object(vec![entry("count", typed("integer")), entry("of", reference("check"))]),
+                Value::record([entry("count", typed("integer")), entry("of", reference("check"))]),
             ),
-            entry("required", list(vec!["count".into(), "of".into()])),
+            entry("required", Value::sequence(["count".into(), "of".into()])),
             entry("additionalProperties", false),
         ]),
         Takes::Approx => {
             let number = || types(&["number", "string"]);
-            object(vec![
+            Value::record([
                 entry("type", "object"),
-                entry("properties", object(vec![entry("value", number()), entry("tolerance", number())])),
-                entry("required", list(vec!["value".into(), "tolerance".into()])),
+                entry("properties", Value::record([entry("value", number()), entry("tolerance", number())])),
+                entry("required", Value::sequence(["value".into(), "tolerance".into()])),
                 entry("additionalProperties", false),
             ])
         }
@@ -189,8 +189,8 @@ fn of_operator(takes: Takes) -> Value {
 
 fn words() -> Value {
     let word = || types(&["string", "number"]);
-    let several = object(vec![entry("type", "array"), entry("items", word()), entry("minItems", 1)]);
-    object(vec![entry("anyOf", list(vec![word(), several]))])
+    let several = Value::record([entry("type", "array"), entry("items", word()), entry("minItems", 1)]);
+    Value::record([entry("anyOf", Value::sequence([word(), several]))])
 }
 
 // ---- shapes ---------------------------------------------------------------------------------------------
@@ -199,33 +199,24 @@ fn entry(key: &str, value: impl Into<Value>) -> (String, Value) {
     (key.to_owned(), value.into())
 }
 
-fn object(entries: Entries) -> Value {
-    // A schema is a handful of levels.
-    Value::object(entries.into_iter().map(|(key, value)| (key.into(), value))).unwrap_or_default()
-}
-
-fn list(items: Vec<Value>) -> Value {
-    Value::list(items).unwrap_or_default()
-}
-
 fn reference(name: &str) -> Value {
-    object(vec![entry("$ref", format!("#/$defs/{name}"))])
+    Value::record([entry("$ref", format!("#/$defs/{name}"))])
 }
 
 fn list_of(name: &str) -> Value {
-    object(vec![entry("type", "array"), entry("items", reference(name))])
+    Value::record([entry("type", "array"), entry("items", reference(name))])
 }
 
 fn typed(kind: &str) -> Value {
-    object(vec![entry("type", kind)])
+    Value::record([entry("type", kind)])
 }
 
 fn types(kinds: &[&str]) -> Value {
-    object(vec![entry("type", list(kinds.iter().map(|kind| Value::from(*kind)).collect()))])
+    Value::record([entry("type", Value::sequence(kinds.iter().map(|kind| Value::from(*kind))))])
 }
 
 fn described(shape: &Value, doc: &str) -> Value {
     let shape = shape.as_object().into_iter().flat_map(|shape| shape.iter());
     let shape = shape.map(|(key, value)| (key.as_str().to_owned(), value.clone()));
-    object(std::iter::once(entry("description", doc)).chain(shape).collect())
+    Value::record(std::iter::once(entry("description", doc)).chain(shape))
 }

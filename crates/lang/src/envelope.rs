@@ -63,7 +63,7 @@ impl Envelope {
 
     fn plain(value: Value) -> Self {
         // An object without entries is never too deep.
-        let meta = Value::object([]).unwrap_or_default();
+        let meta = Value::empty_object();
         Self::new(value, meta)
     }
 

@@ -416,7 +416,7 @@ fn over(
         (Outcome::Completed, _) => {
             let exports = again::exports(reader, &info)?;
             // A workflow without `exports` gives an object all the same.
-            Ok(if exports.is_null() { Value::object([]).unwrap_or_default() } else { exports })
+            Ok(if exports.is_null() { Value::empty_object() } else { exports })
         }
         (Outcome::Failed | Outcome::Stopped, Some(ended)) => {
             Err(Failure::new(FailureKind::Workflow, why_loop(attempted, ended)))
@@ -434,7 +434,7 @@ fn meta(attempted: &Attempted<'_>, run: &RunId, finished: u64) -> Vec<(&'static 
     vec![
         ("run_id", run.as_str().into()),
         ("workflow", attempted.plan.workflow.name.clone().into()),
-        ("steps_run", i64::try_from(finished).unwrap_or(i64::MAX).into()),
+        ("steps_run", finished.into()),
     ]
 }
 

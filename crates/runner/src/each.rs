@@ -427,7 +427,7 @@ impl Executor<'_, '_> {
         self.each_ended(&task.at, list, |index, ended| {
             let item = (&shared.values).item(ItemRef { list, index })?;
             let result = result(index, item, &ended, store.reader().load(&ended.value)?);
-            sorter.push(vec![count(index)], |out| spool::encode(&result, out)).map_err(spooled)?;
+            sorter.push(vec![Value::from(index)], |out| spool::encode(&result, out)).map_err(spooled)?;
             Ok(())
         })?;
         let mut chunks = ChunkWriter::new(store, CHUNK_ITEMS, CHUNK_BYTES);
@@ -538,29 +538,24 @@ fn result(index: u64, item: Value, ended: &ItemEnded, value: Value) -> Value {
         Value::NULL
     };
     let (item, value) = (fitting(item, "the item"), fitting(value, "its value"));
-    let result = Value::object([
-        ("item".into(), item),
-        ("index".into(), count(index)),
-        ("status".into(), status.into()),
-        ("value".into(), value),
-        ("error".into(), error.map_or(Value::NULL, |error| error.as_str().into())),
-        ("attempts".into(), count(ended.attempts.into())),
-        ("duration_ms".into(), count(ended.duration_ms)),
-    ]);
     // Its parts are within the limit of depth, and a journal held them before.
-    result.unwrap_or_default()
-}
-
-fn count(count: u64) -> Value {
-    Value::from(i64::try_from(count).unwrap_or(i64::MAX))
+    Value::record([
+        ("item", item),
+        ("index", Value::from(index)),
+        ("status", status.into()),
+        ("value", value),
+        ("error", error.map_or(Value::NULL, |error| error.as_str().into())),
+        ("attempts", Value::from(ended.attempts)),
+        ("duration_ms", Value::from(ended.duration_ms)),
+    ])
 }
 
 fn of_counts(counts: Counts) -> Vec<(&'static str, Value)> {
     vec![
-        ("total", count(counts.total)),
-        ("successful", count(counts.successful)),
-        ("failed", count(counts.failed)),
-        ("skipped", count(counts.skipped + counts.left())),
+        ("total", Value::from(counts.total)),
+        ("successful", Value::from(counts.successful)),
+        ("failed", Value::from(counts.failed)),
+        ("skipped", Value::from(counts.skipped + counts.left())),
     ]
 }
 

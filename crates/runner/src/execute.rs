@@ -1001,18 +1001,16 @@ fn shell_options(program: &str) -> &'static [&'static str] {
 /// What a built-in tool adds to the meta data of the step that it stands for, its name first.
 fn of_built_in(step: &Step, resolved: &Resolved, elapsed: Duration) -> Vec<(&'static str, Value)> {
     let Some(tool) = &step.tool else { return Vec::new() };
-    let object = |entries: Vec<(EcoString, Value)>| Value::object(entries).unwrap_or_default();
     let params = match (&step.action, &resolved.act) {
-        (Action::Shell { text, .. }, _) => vec![("command".into(), text.value.clone().into())],
+        (Action::Shell { text, .. }, _) => vec![("command", text.value.clone().into())],
         (_, Act::Argv(arguments)) => {
-            let words = arguments.iter().map(|argument| Value::from(argument.value.as_str())).collect();
-            vec![("argv".into(), Value::list(words).unwrap_or_default())]
+            let words = arguments.iter().map(|argument| Value::from(argument.value.as_str()));
+            vec![("argv", Value::sequence(words))]
         }
         // Headers may hold what lets somebody in.
         (_, Act::Http(request)) => {
-            let mut params =
-                vec![("method".into(), request.method.into()), ("url".into(), request.url.as_str().into())];
-            params.extend(request.body.as_ref().map(|body| ("body".into(), body.as_str().into())));
+            let mut params = vec![("method", request.method.into()), ("url", request.url.as_str().into())];
+            params.extend(request.body.as_ref().map(|body| ("body", body.as_str().into())));
             params
         }
         _ => Vec::new(),
@@ -1020,7 +1018,7 @@ fn of_built_in(step: &Step, resolved: &Resolved, elapsed: Duration) -> Vec<(&'st
     vec![
         ("tool_name", tool.value.clone().into()),
         ("tool_version", env!("CARGO_PKG_VERSION").into()),
-        ("parameters", object(params)),
+        ("parameters", Value::record(params)),
         ("tool_execution_time_ms", output::millis(elapsed)),
     ]
 }

@@ -166,7 +166,7 @@ impl Answer {
             headers.push((name.as_str().into(), values.join(", ").into()));
         }
         // The client bounds the headers of an answer.
-        let headers = Value::object(headers).unwrap_or_default();
+        let headers = Value::record(headers);
         vec![("status_code", i64::from(self.status.as_u16()).into()), ("headers", headers)]
     }
 

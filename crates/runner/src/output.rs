@@ -118,8 +118,7 @@ fn meta(status: Status, measured: &Measured, failure: Option<Failure>) -> Value 
         meta.push(entry("error_type", failure.kind.name().into()));
     }
     meta.extend(measured.own.iter().map(|(name, value)| entry(name, value.clone())));
-    // An object of a few texts and numbers is never too large.
-    Value::object(meta).unwrap_or_default()
+    Value::record(meta)
 }
 
 fn entry(name: &str, value: Value) -> (EcoString, Value) {
@@ -129,7 +128,7 @@ fn entry(name: &str, value: Value) -> (EcoString, Value) {
 pub(crate) fn with(object: &Value, name: &str, value: Value) -> Value {
     let entries = object.as_object().into_iter().flat_map(|object| object.iter());
     let entries = entries.map(|(key, value)| (key.name().clone(), value.clone()));
-    Value::object(entries.chain([entry(name, value)])).unwrap_or_default()
+    Value::record(entries.chain([entry(name, value)]))
 }
 
 /// RFC 3339, UTC, milliseconds.

@@ -181,22 +181,18 @@ fn meet(claim: &Claim, other: &Claim, pid: Option<u32>) -> Option<Taken> {
 
 /// A claim as it stands in its file.
 fn written(claim: &Claim) -> String {
-    let object = |entries: Vec<(&str, Value)>| {
-        let entries = entries.into_iter().map(|(key, value)| (EcoString::from(key), value));
-        Value::object(entries).unwrap_or_default()
-    };
     let of = claim.of.iter().map(|claimed| match claimed {
         // A path of a workflow is text.
-        Claimed::Path(path) => object(vec![("path", Value::from(path.to_string_lossy().as_ref()))]),
-        Claimed::Name(name) => object(vec![("name", Value::from(name.as_str()))]),
+        Claimed::Path(path) => Value::record([("path", Value::from(path.to_string_lossy().as_ref()))]),
+        Claimed::Name(name) => Value::record([("name", Value::from(name.as_str()))]),
     });
-    let fields = vec![
+    let fields = [
         ("workflow", Value::from(claim.workflow.as_str())),
         ("since", Value::from(claim.since.as_str())),
-        ("pid", Value::from(i64::from(std::process::id()))),
-        ("of", Value::list(of.collect()).unwrap_or_default()),
+        ("pid", Value::from(std::process::id())),
+        ("of", Value::sequence(of)),
     ];
-    object(fields).to_json(JsonStyle::Compact)
+    Value::record(fields).to_json(JsonStyle::Compact)
 }
 
 /// The claim of a file, and the number of the process that wrote it.

@@ -123,7 +123,7 @@ impl Store {
     /// Answers of the world for an event.
     pub fn computed(&self, answers: &[Answer]) -> Result<Vec<Computed>, StoreError> {
         let computed = |answer: &Answer| {
-            let args = Value::list(answer.args.clone()).unwrap_or_default();
+            let args = Value::sequence(answer.args.clone());
             let answered = match &answer.answer {
                 Ok(value) => Ok(self.datum(value)?),
                 Err(error) => Err(error.clone()),

@@ -65,26 +65,26 @@ pub fn encode(what: &EventKind) -> (&'static str, String) {
     let (kind, entries) = match what {
         EventKind::RunStarted(started) => ("run_started", run_started(started)),
         EventKind::Decided { as_of, computed } => {
-            ("decided", vec![("as_of", int(*as_of)), ("computed", all_computed(computed))])
+            ("decided", vec![("as_of", Value::from(*as_of)), ("computed", all_computed(computed))])
         }
         EventKind::Skipped { as_of, computed, output } => (
             "skipped",
             vec![
-                ("as_of", int(*as_of)),
+                ("as_of", Value::from(*as_of)),
                 ("computed", all_computed(computed)),
                 ("output", output_value(output)),
             ],
         ),
         EventKind::Expanded { as_of, computed, items, count, parallel, rules } => {
             let mut entries = vec![
-                ("as_of", int(*as_of)),
+                ("as_of", Value::from(*as_of)),
                 ("computed", all_computed(computed)),
                 match items {
                     Listed::Whole(items) => ("items", datum(items)),
                     Listed::Chunks(index) => ("chunks", datum(index)),
                 },
-                ("count", int(*count)),
-                ("parallel", int(*parallel)),
+                ("count", Value::from(*count)),
+                ("parallel", Value::from(*parallel)),
             ];
             if *rules != Rules::STRICT {
                 entries.push(("rules", rules_value(rules)));
@@ -92,15 +92,15 @@ pub fn encode(what: &EventKind) -> (&'static str, String) {
             ("expanded", entries)
         }
         EventKind::ItemRetrying { error, until } => {
-            ("item_retrying", vec![("error", text(error)), ("until", Value::from(*until))])
+            ("item_retrying", vec![("error", Value::from(error)), ("until", Value::from(*until))])
         }
-        EventKind::ItemBegun { attempt } => ("item_begun", vec![("attempt", int(u64::from(*attempt)))]),
+        EventKind::ItemBegun { attempt } => ("item_begun", vec![("attempt", Value::from(*attempt))]),
         EventKind::ItemEnded(ended) => ("item_ended", item_ended(ended)),
         EventKind::Started { as_of, attempt, rerun, computed, fields } => (
             "started",
             vec![
-                ("as_of", int(*as_of)),
-                ("attempt", int(u64::from(*attempt))),
+                ("as_of", Value::from(*as_of)),
+                ("attempt", Value::from(*attempt)),
                 ("rerun", (*rerun).into()),
                 ("computed", all_computed(computed)),
                 ("fields", hash(fields)),
@@ -108,7 +108,7 @@ pub fn encode(what: &EventKind) -> (&'static str, String) {
         ),
         EventKind::Defined { name, value, computed } => (
             "defined",
-            vec![("name", text(name)), ("value", datum(value)), ("computed", all_computed(computed))],
+            vec![("name", Value::from(name)), ("value", datum(value)), ("computed", all_computed(computed))],
         ),
         EventKind::Retrying { output, until } => {
             ("retrying", vec![("output", output_value(output)), ("until", Value::from(*until))])
@@ -116,7 +116,7 @@ pub fn encode(what: &EventKind) -> (&'static str, String) {
         EventKind::Unresolved { as_of, computed, output } => (
             "unresolved",
             vec![
-                ("as_of", int(*as_of)),
+                ("as_of", Value::from(*as_of)),
                 ("computed", all_computed(computed)),
                 ("output", output_value(output)),
             ],
@@ -126,7 +126,7 @@ pub fn encode(what: &EventKind) -> (&'static str, String) {
             entries.extend(results.as_ref().map(|results| ("results", datum(results))));
             ("finished", entries)
         }
-        EventKind::Paused { reason } => ("paused", vec![("reason", text(reason))]),
+        EventKind::Paused { reason } => ("paused", vec![("reason", Value::from(reason))]),
         EventKind::Resumed { failed } => {
             ("resumed", if *failed { vec![("failed", true.into())] } else { Vec::new() })
         }
@@ -135,15 +135,15 @@ pub fn encode(what: &EventKind) -> (&'static str, String) {
         }
         EventKind::Judged(judged) => ("judged", judged_entries(judged)),
         EventKind::RunEnded { outcome, exports, ended } => {
-            let mut entries = vec![("outcome", text(outcome.name())), ("exports", datum(exports))];
+            let mut entries = vec![("outcome", Value::from(outcome.name())), ("exports", datum(exports))];
             if let Some(LoopEnd { reason, state, limit }) = ended {
-                entries.extend([("reason", text(reason.name())), ("state", text(state))]);
-                entries.extend(limit.map(|limit| ("limit", int(limit))));
+                entries.extend([("reason", Value::from(reason.name())), ("state", Value::from(state))]);
+                entries.extend(limit.map(|limit| ("limit", Value::from(limit))));
             }
             ("run_ended", entries)
         }
     };
-    (kind, object(entries).to_json(JsonStyle::Compact))
+    (kind, Value::record(entries).to_json(JsonStyle::Compact))
 }
 
 /// What a stored event says.
@@ -160,39 +160,27 @@ pub fn decode(kind: &str, payload: &str) -> Result<EventKind, WireError> {
 
 type Entries = Vec<(&'static str, Value)>;
 
-fn object(entries: Entries) -> Value {
-    // What an event holds was held by values before; a level or two more is within the reserve of the limit, and a
-    // value that is not is stored apart.
-    Value::object(entries.into_iter().map(|(key, value)| (key.into(), value))).unwrap_or_default()
-}
-
-fn text(text: &str) -> Value {
-    Value::from(text)
-}
-
-fn int(number: u64) -> Value {
-    Value::from(i64::try_from(number).unwrap_or(i64::MAX))
-}
-
 fn hash(hash: &Hash) -> Value {
     Value::from(hash.to_string().as_str())
 }
 
 fn run_started(started: &RunStarted) -> Entries {
-    let set =
-        started.set.iter().map(|(path, value)| object(vec![("path", text(path)), ("value", datum(value))]));
+    let set = started
+        .set
+        .iter()
+        .map(|(path, value)| Value::record([("path", Value::from(path)), ("value", datum(value))]));
     let mut entries = vec![
-        ("run", text(&started.run)),
-        ("workflow", text(&started.workflow)),
-        ("file", text(&started.file)),
+        ("run", Value::from(&started.run)),
+        ("workflow", Value::from(&started.workflow)),
+        ("file", Value::from(&started.file)),
         ("text", hash(&started.text)),
         ("inputs", datum(&started.inputs)),
         ("imports", datum(&started.imports)),
-        ("set", Value::list(set.collect()).unwrap_or_default()),
+        ("set", Value::sequence(set)),
         ("trust_set", started.trust_set.into()),
-        ("folder", text(&started.folder)),
-        ("program", text(&started.program)),
-        ("jobs", started.jobs.map_or(Value::NULL, int)),
+        ("folder", Value::from(&started.folder)),
+        ("program", Value::from(&started.program)),
+        ("jobs", started.jobs.map_or(Value::NULL, Value::from)),
     ];
     // Runs of earlier versions have none.
     if !matches!(&started.payload, Datum::Here(value) if value.is_null()) {
@@ -200,27 +188,28 @@ fn run_started(started: &RunStarted) -> Entries {
     }
     if !started.files.is_empty() {
         let file = |(name, text_hash): &(EcoString, Hash)| {
-            object(vec![("file", text(name)), ("text", hash(text_hash))])
+            Value::record([("file", Value::from(name)), ("text", hash(text_hash))])
         };
-        let files = started.files.iter().map(file).collect();
-        entries.push(("files", Value::list(files).unwrap_or_default()));
+        let files = started.files.iter().map(file);
+        entries.push(("files", Value::sequence(files)));
     }
     if let Some(Caller { run, at, attempt }) = &started.caller {
-        let caller = vec![("run", text(run)), ("at", text(&at.0)), ("attempt", int(u64::from(*attempt)))];
-        entries.push(("caller", object(caller)));
+        let caller =
+            vec![("run", Value::from(run)), ("at", Value::from(&at.0)), ("attempt", Value::from(*attempt))];
+        entries.push(("caller", Value::record(caller)));
     }
     entries
 }
 
 fn bounds_value(bounds: &Bounds) -> Value {
-    let millis = |time: Duration| int(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-    let mut entries = vec![("max_steps", int(bounds.max_steps))];
-    entries.extend(bounds.max_iterations.map(|most| ("max_iterations", int(most))));
-    entries.extend(bounds.max_edge_revisits.map(|most| ("max_edge_revisits", int(most))));
-    entries.extend(bounds.max_stall.map(|most| ("max_stall", int(most))));
+    let millis = |time: Duration| Value::from(i64::try_from(time.as_millis()).unwrap_or(i64::MAX));
+    let mut entries = vec![("max_steps", Value::from(bounds.max_steps))];
+    entries.extend(bounds.max_iterations.map(|most| ("max_iterations", Value::from(most))));
+    entries.extend(bounds.max_edge_revisits.map(|most| ("max_edge_revisits", Value::from(most))));
+    entries.extend(bounds.max_stall.map(|most| ("max_stall", Value::from(most))));
     entries.extend(bounds.timeout.map(|time| ("timeout_ms", millis(time))));
     entries.extend(bounds.backoff.map(|time| ("backoff_ms", millis(time))));
-    object(entries)
+    Value::record(entries)
 }
 
 fn read_bounds(value: &Value) -> Read<Bounds> {
@@ -239,16 +228,16 @@ fn read_bounds(value: &Value) -> Read<Bounds> {
 
 fn judged_entries(judged: &Judged) -> Entries {
     let mut entries = vec![
-        ("as_of", int(judged.as_of)),
+        ("as_of", Value::from(judged.as_of)),
         ("computed", all_computed(&judged.computed)),
-        ("verdict", text(&judged.verdict)),
-        ("reason", text(&judged.reason)),
+        ("verdict", Value::from(&judged.verdict)),
+        ("reason", Value::from(&judged.reason)),
         ("details", datum(&judged.details)),
         ("print", hash(&judged.print)),
     ];
     entries.extend(judged.confidence.as_ref().map(|sure| ("confidence", datum(&Datum::Here(sure.clone())))));
     entries.extend(judged.measured.as_ref().map(|one| ("measured", datum(&Datum::Here(one.clone())))));
-    entries.extend(judged.to.as_ref().map(|to| ("to", text(to))));
+    entries.extend(judged.to.as_ref().map(|to| ("to", Value::from(to))));
     entries
 }
 
@@ -279,22 +268,22 @@ fn read_loop_end(reader: &mut Reader<'_>) -> Read<Option<LoopEnd>> {
 }
 
 fn rules_value(rules: &Rules) -> Value {
-    let millis = |time: Duration| int(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+    let millis = |time: Duration| Value::from(i64::try_from(time.as_millis()).unwrap_or(i64::MAX));
     let mut entries = vec![("goes_on", rules.goes_on.into())];
-    entries.extend(rules.most_failed.map(|most| ("most_failed", int(most))));
+    entries.extend(rules.most_failed.map(|most| ("most_failed", Value::from(most))));
     entries.extend(rules.timeout.map(|timeout| ("timeout_ms", millis(timeout))));
     let RetryPlan { attempts, backoff, delay, max_delay, jitter } = rules.retry;
     if rules.retry != RetryPlan::ONCE {
         let retry = vec![
-            ("attempts", int(attempts)),
-            ("backoff", text(backoff_name(backoff))),
+            ("attempts", Value::from(attempts)),
+            ("backoff", Value::from(backoff_name(backoff))),
             ("delay_ms", millis(delay)),
             ("max_delay_ms", millis(max_delay)),
             ("jitter", jitter.into()),
         ];
-        entries.push(("retry", object(retry)));
+        entries.push(("retry", Value::record(retry)));
     }
-    object(entries)
+    Value::record(entries)
 }
 
 fn read_rules(value: &Value) -> Read<Rules> {
@@ -345,11 +334,11 @@ fn backoff_name(backoff: Backoff) -> &'static str {
 }
 
 fn item_ended(ended: &ItemEnded) -> Entries {
-    let mut entries = vec![("status", text(ended.status.name())), ("value", datum(&ended.value))];
-    entries.extend(ended.error.as_ref().map(|error| ("error", text(error))));
-    entries.push(("attempts", int(u64::from(ended.attempts))));
-    entries.push(("duration_ms", int(ended.duration_ms)));
-    entries.extend(ended.branch.as_ref().map(|branch| ("branch", text(branch))));
+    let mut entries = vec![("status", Value::from(ended.status.name())), ("value", datum(&ended.value))];
+    entries.extend(ended.error.as_ref().map(|error| ("error", Value::from(error))));
+    entries.push(("attempts", Value::from(ended.attempts)));
+    entries.push(("duration_ms", Value::from(ended.duration_ms)));
+    entries.extend(ended.branch.as_ref().map(|branch| ("branch", Value::from(branch))));
     entries
 }
 
@@ -366,43 +355,45 @@ fn read_item_ended(reader: &mut Reader<'_>) -> Read<ItemEnded> {
 }
 
 fn output_value(output: &Output) -> Value {
-    let mut entries = vec![("status", text(output.status.name())), ("value", datum(&output.value))];
+    let mut entries = vec![("status", Value::from(output.status.name())), ("value", datum(&output.value))];
     entries.extend(output.output.as_ref().map(|output| ("output", datum(output))));
     entries.extend(output.stderr.as_ref().map(|stderr| ("stderr", datum(stderr))));
     entries.push(("meta", output.meta.clone()));
-    object(entries)
+    Value::record(entries)
 }
 
 /// A datum as a value: what stands in an event.
 pub fn datum(datum: &Datum) -> Value {
     match datum {
-        Datum::Here(value) if has_float(value) => object(vec![("tagged", tagged(value))]),
-        Datum::Here(value) => object(vec![("here", value.clone())]),
-        Datum::Stored { hash: of, len, form } => {
-            object(vec![("hash", hash(of)), ("bytes", int(*len)), ("form", text(form_name(*form)))])
-        }
+        Datum::Here(value) if has_float(value) => Value::record([("tagged", tagged(value))]),
+        Datum::Here(value) => Value::record([("here", value.clone())]),
+        Datum::Stored { hash: of, len, form } => Value::record([
+            ("hash", hash(of)),
+            ("bytes", Value::from(*len)),
+            ("form", Value::from(form_name(*form))),
+        ]),
     }
 }
 
 fn all_computed(computed: &[Computed]) -> Value {
-    Value::list(computed.iter().map(computed_value).collect()).unwrap_or_default()
+    Value::sequence(computed.iter().map(computed_value))
 }
 
 fn computed_value(computed: &Computed) -> Value {
     let answer = match &computed.answer {
         Ok(value) => ("value", datum(value)),
         Err(ComputeError::Missing { nearest }) => {
-            ("missing", nearest.as_ref().map_or(Value::NULL, |nearest| text(nearest)))
+            ("missing", nearest.as_ref().map_or(Value::NULL, |nearest| Value::from(nearest)))
         }
         Err(ComputeError::Failed { message, hint }) => (
             "failed",
-            object(vec![
-                ("message", text(message)),
-                ("hint", hint.as_ref().map_or(Value::NULL, |hint| text(hint))),
+            Value::record([
+                ("message", Value::from(message.as_str())),
+                ("hint", hint.as_ref().map_or(Value::NULL, |hint| Value::from(hint.as_str()))),
             ]),
         ),
     };
-    object(vec![("name", text(&computed.name)), ("args", datum(&computed.args)), answer])
+    Value::record([("name", Value::from(&computed.name)), ("args", datum(&computed.args)), answer])
 }
 
 /// The entries of a stored object, each taken once.
@@ -698,14 +689,14 @@ fn has_float(value: &Value) -> bool {
 /// A value with its binary floats as `{"float": "0.1"}`, and each of its objects as `{"object": {...}}`.
 fn tagged(value: &Value) -> Value {
     if let Some(items) = value.as_list() {
-        return Value::list(items.iter().map(tagged).collect()).unwrap_or_default();
+        return Value::sequence(items.iter().map(tagged));
     }
     if let Some(entries) = value.as_object() {
         let entries = entries.iter().map(|(key, value)| (key.name().clone(), tagged(value)));
-        return object(vec![("object", Value::object(entries).unwrap_or_default())]);
+        return Value::record([("object", Value::record(entries))]);
     }
     match value.as_number().and_then(threadline_lang::Number::as_binary_float) {
-        Some(_) => object(vec![("float", text(&value.to_string()))]),
+        Some(_) => Value::record([("float", Value::from(value.to_string()))]),
         None => value.clone(),
     }
 }

@@ -14,7 +14,7 @@ use threadline_lang::source::SourceFile;
 use threadline_lang::value::JsonStyle;
 
 use super::history::project;
-use super::{MAX_REPORTS, object, print};
+use super::{MAX_REPORTS, print};
 use crate::arguments::Check;
 use crate::exit::Failure;
 use crate::inputs;
@@ -146,17 +146,14 @@ fn told_json(
         ("file", Value::from(file.name())),
         ("ok", count.is_some().into()),
         (what.units, count.map_or(Value::NULL, Value::from)),
-        ("problems", Value::list(problems).unwrap_or_default()),
+        ("problems", Value::sequence(problems)),
     ];
-    print(&format!("{}\n", object(entries).to_json(JsonStyle::Compact)))?;
+    print(&format!("{}\n", Value::record(entries).to_json(JsonStyle::Compact)))?;
     if count.is_some() { Ok(()) } else { Err(Failure::Failed(Vec::new())) }
 }
 
 fn problem_json(file: &SourceFile, problem: &Problem) -> Value {
-    let texts = |texts: &[String]| {
-        let texts = texts.iter().map(|text| Value::from(text.as_str())).collect();
-        Value::list(texts).unwrap_or_default()
-    };
+    let texts = |texts: &[String]| Value::sequence(texts.iter().map(|text| Value::from(text.as_str())));
     let severity = match problem.severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
@@ -164,7 +161,7 @@ fn problem_json(file: &SourceFile, problem: &Problem) -> Value {
     let file = problem.file.as_ref().unwrap_or(file);
     let named = file.placed(problem.span.range().start).name;
     let elsewhere = problem.file.is_some() || named != file.name();
-    let called = elsewhere.then(|| ("file".into(), named.into()));
+    let called = elsewhere.then(|| ("file", named.into()));
     let (line, column) = file.line_column(problem.span.range().start);
     let (end_line, end_column) = file.line_column(problem.span.range().end);
     let entries = [
@@ -179,6 +176,6 @@ fn problem_json(file: &SourceFile, problem: &Problem) -> Value {
         ("hints", texts(&problem.hints)),
     ];
     // A problem of a file that this one calls, or is put together with, names it.
-    let entries = called.into_iter().chain(entries.map(|(key, value)| (key.into(), value)));
-    Value::object(entries).unwrap_or_default()
+    let entries = called.into_iter().chain(entries);
+    Value::record(entries)
 }

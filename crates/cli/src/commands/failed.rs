@@ -9,9 +9,8 @@ use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
 
 use super::explain::failures::handle;
-use super::explain::json::number;
 use super::history::History;
-use super::{object, print, print_styled};
+use super::{print, print_styled};
 use crate::exit::Failure;
 use crate::failed::{FailedItem, FailedItems, item_of};
 use crate::report::first_line;
@@ -83,14 +82,14 @@ fn row(history: &History<'_>, item: &FailedItem) -> Result<[(Style, String); 5],
 fn item_json(history: &History<'_>, item: &FailedItem) -> Result<Value, Failure> {
     let text = |text: Option<&str>| text.map_or(Value::NULL, Value::from);
     let ended = &item.ended;
-    Ok(object([
+    Ok(Value::record([
         ("at", item.at.0.as_str().into()),
-        ("index", number(item.item.index)),
+        ("index", Value::from(item.item.index)),
         ("item", history.item(item.item)?),
         ("step", text(item.step.as_ref().map(|step| step.0.as_str()))),
         ("error", ended.error.as_deref().unwrap_or_default().into()),
-        ("attempts", number(ended.attempts.into())),
-        ("duration_ms", number(ended.duration_ms)),
+        ("attempts", Value::from(ended.attempts)),
+        ("duration_ms", Value::from(ended.duration_ms)),
         ("branch", text(ended.branch.as_deref())),
     ]))
 }

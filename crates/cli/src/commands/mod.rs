@@ -225,13 +225,6 @@ fn failed(source: Source<'_>, errors: &[Error]) -> Failure {
     Failure::Failed(reports)
 }
 
-/// An object of a fixed set of keys.
-pub(crate) fn object<const N: usize>(entries: [(&str, threadline_lang::Value); N]) -> threadline_lang::Value {
-    // A value that was held before is held again, a level deeper; what is too large for that is null.
-    let entries = entries.map(|(key, value)| (key.into(), value));
-    threadline_lang::Value::object(entries).unwrap_or_default()
-}
-
 /// Text with styles goes to stdout; where that is no terminal, the styles are left out.
 fn print_styled(text: &str) -> Result<(), Failure> {
     let mut stdout = anstream::stdout().lock();

@@ -30,7 +30,7 @@ use super::explain::json::tree;
 use super::explain::told::field_of;
 use super::history::project;
 use super::run::{Prepared, payload, prepare};
-use super::{object, print, print_styled};
+use super::{print, print_styled};
 use crate::arguments::Preview;
 use crate::exit::Failure;
 use crate::inputs;
@@ -372,7 +372,7 @@ impl<'p> Looking<'p, '_> {
         };
         let problems = bound.err().into_iter().flatten().filter_map(refused).collect();
         let origin = words.first().map_or_else(|| self.step.step.origin.clone(), |word| word.origin.clone());
-        self.add(&origin, Shown::Value(Value::list(texts).unwrap_or_default()), problems);
+        self.add(&origin, Shown::Value(Value::sequence(texts)), problems);
     }
 
     /// A field, with the references that were resolved for it.
@@ -686,8 +686,7 @@ fn block(text: &str) -> String {
 
 impl Foresight {
     fn json(&self, plan: &Plan) -> Value {
-        let fields =
-            |fields: &[Foreseen]| Value::list(fields.iter().map(field_json).collect()).unwrap_or_default();
+        let fields = |fields: &[Foreseen]| Value::sequence(fields.iter().map(field_json));
         let steps = (0..).zip(&plan.steps).zip(&self.steps).map(|((number, step), foreseen)| {
             let mut entries = vec![
                 ("step", Value::from(step.label.as_str())),
@@ -696,13 +695,13 @@ impl Foresight {
                 ("fields", fields(foreseen)),
             ];
             entries.extend(self.lists.get(&number).map(|items| ("items", items.json())));
-            Value::object(entries.into_iter().map(|(key, value)| (key.into(), value))).unwrap_or_default()
+            Value::record(entries)
         });
-        object([
+        Value::record([
             ("file", plan.workflow.file.name().into()),
             ("workflow", plan.workflow.name.as_str().into()),
             ("env", fields(&self.env)),
-            ("steps", Value::list(steps.collect()).unwrap_or_default()),
+            ("steps", Value::sequence(steps)),
         ])
     }
 }
@@ -713,7 +712,7 @@ fn field_json(field: &Foreseen) -> Value {
             Ok(value) => (value.clone(), Value::NULL),
             Err(why) => (Value::NULL, why.as_str().into()),
         };
-        object([
+        Value::record([
             ("reference", known.reference.as_str().into()),
             ("line", known.place.0.into()),
             ("column", known.place.1.into()),
@@ -744,13 +743,13 @@ fn field_json(field: &Foreseen) -> Value {
                     Ok(value) => (value.as_str().into(), Value::NULL),
                     Err(why) => (Value::NULL, why.as_str().into()),
                 };
-                object([("name", name.as_str().into()), ("value", value), ("why", why)])
+                Value::record([("name", name.as_str().into()), ("value", value), ("why", why)])
             });
-            entries.push(("variables", Value::list(variables.collect()).unwrap_or_default()));
+            entries.push(("variables", Value::sequence(variables)));
         }
     }
-    entries.push(("references", Value::list(references.collect()).unwrap_or_default()));
-    let problems = field.problems.iter().map(|problem| problem.as_str().into()).collect();
-    entries.push(("problems", Value::list(problems).unwrap_or_default()));
-    Value::object(entries.into_iter().map(|(key, value)| (key.into(), value))).unwrap_or_default()
+    entries.push(("references", Value::sequence(references)));
+    let problems = field.problems.iter().map(|problem| problem.as_str().into());
+    entries.push(("problems", Value::sequence(problems)));
+    Value::record(entries)
 }

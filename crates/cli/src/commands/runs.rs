@@ -4,16 +4,14 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use anstyle::{AnsiColor, Style};
-use ecow::EcoString;
 use threadline_engine::event::{EventKind, LoopEnd};
 use threadline_engine::machine::Outcome;
 use threadline_lang::Value;
 use threadline_lang::value::JsonStyle;
 use threadline_store::{Reader, RunInfo, StoreError};
 
-use super::explain::json::number;
 use super::history::{of_store, project};
-use super::{object, print, print_styled};
+use super::{print, print_styled};
 use crate::arguments::Runs;
 use crate::exit::Failure;
 use crate::reporter::loop_end;
@@ -35,8 +33,8 @@ pub(crate) fn runs(call: &Runs) -> Result<(), Failure> {
         Err(error) => return Err(of_store(&error)),
     };
     if call.json {
-        let runs = runs.iter().map(run_json).collect();
-        let value = object([("runs", Value::list(runs).unwrap_or_default())]);
+        let runs = runs.iter().map(run_json);
+        let value = Value::record([("runs", Value::sequence(runs))]);
         return print(&format!("{}\n", value.to_json(JsonStyle::Compact)));
     }
     if runs.is_empty() {
@@ -116,21 +114,21 @@ fn started(time: &str) -> String {
 
 fn run_json(listed: &Listed) -> Value {
     let Listed { run, status, ended } = listed;
-    let mut entries: Vec<(EcoString, Value)> = vec![
-        ("run".into(), run.id.as_str().into()),
-        ("workflow".into(), run.name.as_str().into()),
-        ("file".into(), run.file.as_str().into()),
-        ("status".into(), (*status).into()),
-        ("started_at".into(), run.started_at.as_str().into()),
-        ("events".into(), number(run.events)),
+    let mut entries: Vec<(&str, Value)> = vec![
+        ("run", run.id.as_str().into()),
+        ("workflow", run.name.as_str().into()),
+        ("file", run.file.as_str().into()),
+        ("status", (*status).into()),
+        ("started_at", run.started_at.as_str().into()),
+        ("events", Value::from(run.events)),
     ];
     entries.extend(ended.as_ref().map(|(_, end)| {
-        let end = object([
+        let end = Value::record([
             ("reason", end.reason.name().into()),
             ("state", end.state.as_str().into()),
-            ("limit", end.limit.map_or(Value::NULL, number)),
+            ("limit", end.limit.map_or(Value::NULL, Value::from)),
         ]);
-        ("ended".into(), end)
+        ("ended", end)
     }));
-    Value::object(entries).unwrap_or_default()
+    Value::record(entries)
 }

@@ -29,42 +29,33 @@ type Entries = Vec<(&'static str, Value)>;
 
 const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-fn entries(entries: Entries) -> Value {
-    // A schema is a handful of levels.
-    Value::object(entries.into_iter().map(|(key, value)| (key.into(), value))).unwrap_or_default()
-}
-
-fn list(items: Vec<Value>) -> Value {
-    Value::list(items).unwrap_or_default()
-}
-
 fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> Value {
-    list(words.into_iter().map(Value::from).collect())
+    Value::sequence(words.into_iter().map(Value::from))
 }
 
 /// Something of a type, and what it means.
 fn typed(kind: &str, about: &str) -> Value {
-    entries(vec![("type", kind.into()), ("description", about.into())])
+    Value::record([("type", kind.into()), ("description", about.into())])
 }
 
 fn any(about: &str) -> Value {
-    entries(vec![("description", about.into())])
+    Value::record([("description", about.into())])
 }
 
 fn one_of<'a>(choices: impl IntoIterator<Item = &'a str>, about: &str) -> Value {
-    entries(vec![("enum", words(choices)), ("description", about.into())])
+    Value::record([("enum", words(choices)), ("description", about.into())])
 }
 
 fn an_object(properties: Entries, required: &[&str], open: bool) -> Value {
     let mut object = vec![
         ("type", Value::from("object")),
-        ("properties", entries(properties)),
+        ("properties", Value::record(properties)),
         ("required", words(required.iter().copied())),
     ];
     if !open {
         object.push(("additionalProperties", false.into()));
     }
-    entries(object)
+    Value::record(object)
 }
 
 /// Every key of `meta` that does not belong to one sort of step alone.
@@ -115,13 +106,13 @@ fn described(title: &str, body: &Value) -> Value {
     let head = [("$schema".into(), Value::from(DRAFT)), ("title".into(), title.into())];
     let body = body.as_object().into_iter().flat_map(|body| body.iter());
     let body = body.map(|(key, value)| (key.name().clone(), value.clone()));
-    Value::object(head.into_iter().chain(body)).unwrap_or_default()
+    Value::record(head.into_iter().chain(body))
 }
 
 fn events() -> Value {
-    let kinds =
-        wire::KINDS.map(|(kind, about)| entries(vec![("const", kind.into()), ("description", about.into())]));
-    let kind = entries(vec![("oneOf", list(kinds.to_vec()))]);
+    let kinds = wire::KINDS
+        .map(|(kind, about)| Value::record([("const", kind.into()), ("description", about.into())]));
+    let kind = Value::record([("oneOf", Value::sequence(kinds.to_vec()))]);
     let properties = vec![
         ("run", typed("string", "the id of the run, where a step called it; left out for the run itself")),
         ("seq", typed("integer", "the number of the event in its run, from 1")),
@@ -150,9 +141,9 @@ fn outcomes() -> Value {
         ("score", typed("number", "the share of the weight that is met, where it was asked for")),
         (
             "children",
-            entries(vec![
+            Value::record([
                 ("type", "array".into()),
-                ("items", entries(vec![("$ref", "#/$defs/line".into())])),
+                ("items", Value::record([("$ref", "#/$defs/line".into())])),
             ]),
         ),
     ];
@@ -161,21 +152,24 @@ fn outcomes() -> Value {
         ("name", typed("string", "what the expectation is called")),
         ("result", one_of(results, "what it came to")),
         ("reason", typed("string", "why, in one sentence")),
-        ("tree", entries(vec![("$ref", "#/$defs/line".into())])),
+        ("tree", Value::record([("$ref", "#/$defs/line".into())])),
     ];
     let outcome = an_object(outcome, &["name", "result", "reason", "tree"], false);
-    let body =
-        entries(vec![("type", "array".into()), ("items", outcome), ("$defs", entries(vec![("line", line)]))]);
+    let body = Value::record([
+        ("type", "array".into()),
+        ("items", outcome),
+        ("$defs", Value::record([("line", line)])),
+    ]);
     described("What `expect --format json` prints", &body)
 }
 
 /// Something of a type, or null.
 fn or_null(kind: &str, about: &str) -> Value {
-    entries(vec![("type", words([kind, "null"])), ("description", about.into())])
+    Value::record([("type", words([kind, "null"])), ("description", about.into())])
 }
 
 fn listed(items: Value, about: &str) -> Value {
-    entries(vec![("type", "array".into()), ("items", items), ("description", about.into())])
+    Value::record([("type", "array".into()), ("items", items), ("description", about.into())])
 }
 
 fn simulation() -> Value {
@@ -191,7 +185,7 @@ fn simulation() -> Value {
     let visit = an_object(visit, &["at", "state", "iteration", "verdict", "reason", "judged", "to"], false);
     let outcomes = Outcome::ALL.map(Outcome::name).into_iter().chain(["given_up"]);
     let state = typed("string", "the state");
-    let cycle = entries(vec![
+    let cycle = Value::record([
         ("type", words(["array", "null"])),
         ("items", state.clone()),
         ("description", "the states that were repeated until a limit ended the walk".into()),

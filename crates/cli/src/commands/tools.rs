@@ -23,7 +23,7 @@ use threadline_runner::world::{Commands, Folder, RealWorld};
 use super::history::project;
 use super::preview::run_scope;
 use super::run::{Prepared, payload, prepare};
-use super::{object, print, print_styled};
+use super::{print, print_styled};
 use crate::arguments::Tools;
 use crate::exit::Failure;
 use crate::inputs;
@@ -69,7 +69,7 @@ pub(super) fn problems(plan: &Plan, project: &Project) -> Vec<Problem> {
     let servers: Vec<&Server> = plan.workflow.servers.iter().collect();
     let given = plan.workflow.inputs.iter();
     let given = given.filter_map(|input| Some((input.name.clone(), input.default.clone()?)));
-    let inputs = Value::object(given).unwrap_or_default();
+    let inputs = Value::record(given);
     let (found, mut problems) = listings(plan, &servers, project, &run_scope(plan, inputs, None));
     problems.extend(unfit(plan, &found));
     problems
@@ -151,7 +151,7 @@ fn unfit(plan: &Plan, found: &[Found<'_>]) -> Vec<Problem> {
             });
             continue;
         };
-        let nothing = object([]);
+        let nothing = Value::empty_object();
         let params = match &call.params {
             Some(params) => params.value.as_fixed(),
             None => Some(&nothing),
@@ -183,14 +183,14 @@ fn show(found: &[Found<'_>], only: Option<&str>, json: bool) -> Result<(), Failu
         let servers = found.iter().map(|server| {
             let tools =
                 server.listing.tools.iter().filter(is_wanted).map(|tool| tool_json(server.name, tool));
-            object([
+            Value::record([
                 ("name", server.name.clone().into()),
                 ("title", server.listing.title.clone().map_or(Value::NULL, Value::from)),
                 ("version", server.listing.version.clone().map_or(Value::NULL, Value::from)),
-                ("tools", Value::list(tools.collect()).unwrap_or_default()),
+                ("tools", Value::sequence(tools)),
             ])
         });
-        let all = object([("servers", Value::list(servers.collect()).unwrap_or_default())]);
+        let all = Value::record([("servers", Value::sequence(servers))]);
         return print(&format!("{}\n", all.to_json(JsonStyle::Compact)));
     }
     let mut out = String::new();
@@ -234,7 +234,7 @@ fn beginning(description: &str) -> String {
 }
 
 fn tool_json(server: &str, tool: &Tool) -> Value {
-    object([
+    Value::record([
         ("name", format!("{server}.{}", tool.name).into()),
         ("description", tool.description.clone().map_or(Value::NULL, Value::from)),
         ("parameters", tool.parameters.clone()),

@@ -11,11 +11,11 @@ use threadline_lang::diag::{excerpt, nearest};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Type, Value};
 
-use super::explain::json::{label, number, reader_json};
+use super::explain::json::{label, reader_json};
 use super::explain::text::{readers_named, title};
 use super::explain::told::{Readers, readers_of};
 use super::history::{History, clock_text, reader, time_text};
-use super::{object, print, print_styled};
+use super::{print, print_styled};
 use crate::arguments::Vars;
 use crate::exit::Failure;
 use crate::report::Report;
@@ -67,11 +67,11 @@ pub(crate) fn vars(call: &Vars) -> Result<(), Failure> {
     let mut readers: Readers = settings.iter().map(|setting| (setting.maker.clone(), Vec::new())).collect();
     readers_of(&history, &mut readers)?;
     if call.json {
-        let names = settings.iter().map(|setting| setting_json(&history, setting, &readers)).collect();
-        let value = object([
+        let names = settings.iter().map(|setting| setting_json(&history, setting, &readers));
+        let value = Value::record([
             ("run", history.info.id.as_str().into()),
             ("workflow", history.started.workflow.as_str().into()),
-            ("names", Value::list(names).unwrap_or_default()),
+            ("names", Value::sequence(names)),
         ]);
         return print(&format!("{}\n", value.to_json(JsonStyle::Compact)));
     }
@@ -262,10 +262,10 @@ fn setting_json(history: &History<'_>, setting: &Setting, readers: &Readers) -> 
     let read_by = read_by.map(|reader| reader_json(history, reader));
     let by_step = setting.at != Address::default();
     let kind: Type = setting.value.kind();
-    let iteration = setting.iteration.map(|(iteration, lapsed)| {
-        [("iteration".into(), number(iteration)), ("lapsed".into(), lapsed.into())]
-    });
-    let known = object([
+    let iteration = setting
+        .iteration
+        .map(|(iteration, lapsed)| [("iteration", Value::from(iteration)), ("lapsed", lapsed.into())]);
+    let known = [
         ("name", setting.name.as_str().into()),
         ("kind", sort.into()),
         ("value", setting.value.clone()),
@@ -273,11 +273,9 @@ fn setting_json(history: &History<'_>, setting: &Setting, readers: &Readers) -> 
         ("before", setting.before.clone().unwrap_or_default()),
         ("step", if by_step { label(history, &setting.at).into() } else { Value::NULL }),
         ("at", if by_step { setting.at.0.as_str().into() } else { Value::NULL }),
-        ("event", setting.seq.map_or(Value::NULL, number)),
+        ("event", setting.seq.map_or(Value::NULL, Value::from)),
         ("time", setting.time.map_or(Value::NULL, |time| time_text(time).into())),
-        ("read_by", Value::list(read_by.collect()).unwrap_or_default()),
-    ]);
-    let known = known.as_object().into_iter().flat_map(|known| known.iter());
-    let known = known.map(|(key, value)| (key.name().clone(), value.clone()));
-    Value::object(known.chain(iteration.into_iter().flatten())).unwrap_or_default()
+        ("read_by", Value::sequence(read_by)),
+    ];
+    Value::record(known.into_iter().chain(iteration.into_iter().flatten()))
 }

@@ -83,7 +83,7 @@ pub type Holds<'h> = dyn FnMut(usize, &Field<Arc<Expression>>, &Scope) -> Result
 
 impl Verdict {
     pub(crate) fn new(verdict: impl Into<EcoString>, reason: impl Into<EcoString>) -> Self {
-        let details = Value::object([]).unwrap_or_default();
+        let details = Value::empty_object();
         Self { verdict: verdict.into(), confidence: None, reason: reason.into(), details, measured: None }
     }
 
@@ -102,7 +102,7 @@ impl Verdict {
     }
 
     fn with_details(self, details: impl IntoIterator<Item = (EcoString, Value)>) -> Self {
-        Self { details: Value::object(details).unwrap_or_default(), ..self }
+        Self { details: Value::record(details), ..self }
     }
 }
 

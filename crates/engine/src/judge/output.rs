@@ -204,7 +204,7 @@ impl Judged<'_> {
                 [value] => comparison.check(path.as_str(), value, ""),
                 // Nothing is there: whether that is right is for the operator.
                 [] if comparison.asks() == Op::Exists => {
-                    let nothing = Value::object([]).unwrap_or_default();
+                    let nothing = Value::empty_object();
                     comparison
                         .check(path.as_str(), &nothing, "nothing")
                         .map(|tree| Tree { reason: format!("`{}` selects nothing", path.as_str()), ..tree })

@@ -642,18 +642,16 @@ fn unresolved(task: &Task) -> EventKind {
 }
 
 fn output(status: Status, value: i64) -> Output {
-    // An object of one text is never too large.
-    let meta = Value::object([("status".into(), Value::from(status.name()))]).unwrap_or_default();
+    let meta = Value::record([("status", Value::from(status.name()))]);
     Output { status, value: Datum::Here(Value::from(value)), output: None, stderr: None, meta }
 }
 
 /// What a conditional leaves.
 fn branch(taken: bool) -> Value {
-    // An object of one text is never too large.
-    Value::object([("branch".into(), taken.to_string().into())]).unwrap_or_default()
+    Value::record([("branch", taken.to_string().into())])
 }
 
 fn list(items: &[i64]) -> Value {
     // A few numbers are never too many.
-    Value::list(items.iter().map(|item| Value::from(*item)).collect()).unwrap_or_default()
+    Value::sequence(items.iter().map(|item| Value::from(*item)))
 }

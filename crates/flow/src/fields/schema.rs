@@ -22,23 +22,24 @@ pub fn schema() -> Value {
     let expectations = expectations.iter().flat_map(|found| found.iter());
     let expectations = expectations.filter(|(name, _)| name.as_str() != "file");
     let expectations = expectations.map(|(name, schema)| (name.name().clone(), schema.clone()));
-    entries([
+    Value::record([
         ("$schema", "https://json-schema.org/draft/2020-12/schema".into()),
         ("title", "Threadline workflow".into()),
-        ("anyOf", list([list_of(reference("step")), object_schema(&WORKFLOW)])),
-        ("$defs", object(definitions.chain(expectations))),
+        ("anyOf", Value::sequence([list_of(reference("step")), object_schema(&WORKFLOW)])),
+        ("$defs", Value::record(definitions.chain(expectations))),
     ])
 }
 
 fn object_schema(object: &ObjectSpec) -> Value {
-    let (mut properties, mut patterns) = (Vec::new(), Vec::new());
+    let mut properties = Vec::new();
+    let mut patterns: Vec<(String, Value)> = Vec::new();
     for key in object.all_keys() {
         let mut kind = kind_schema(&key.kind);
         if OVERRIDING.contains(&object.name) {
             kind = any_of([kind, type_of("null")]);
         }
         if let Some(prefix) = key.prefix() {
-            patterns.push((format!("^{prefix}").into(), key_schema(key, &kind)));
+            patterns.push((format!("^{prefix}"), key_schema(key, &kind)));
             continue;
         }
         properties.push((key.name, key_schema(key, &kind)));
@@ -54,18 +55,18 @@ fn object_schema(object: &ObjectSpec) -> Value {
     let mut schema = vec![
         ("type", "object".into()),
         ("description", object.doc.into()),
-        ("properties", entries(properties)),
-        ("required", list(required)),
+        ("properties", Value::record(properties)),
+        ("required", Value::sequence(required)),
         ("additionalProperties", false.into()),
     ];
     if !patterns.is_empty() {
-        schema.push(("patternProperties", self::object(patterns)));
+        schema.push(("patternProperties", Value::record(patterns)));
     }
     let by_type: Vec<Value> = by_type(object).collect();
     if !by_type.is_empty() {
-        schema.push(("allOf", list(by_type)));
+        schema.push(("allOf", Value::sequence(by_type)));
     }
-    entries(schema)
+    Value::record(schema)
 }
 
 /// For each `type` of an object, a rule that refuses the keys which do not apply to it.
@@ -74,11 +75,13 @@ fn by_type(object: &ObjectSpec) -> impl Iterator<Item = Value> {
     choices.iter().filter_map(|choice| {
         let apart = |key: &&KeySpec| !key.types.is_empty() && !key.types.contains(&choice.name);
         let refused: Vec<_> = object.all_keys().filter(apart).map(|key| (key.name, false.into())).collect();
-        let words = entries([("enum", list(choice.spellings().map(Value::from)))]);
-        let is_it =
-            entries([("properties", entries([("type", words)])), ("required", list(["type".into()]))]);
-        let without = entries([("properties", entries(refused.iter().cloned()))]);
-        (!refused.is_empty()).then(|| entries([("if", is_it), ("then", without)]))
+        let words = Value::record([("enum", Value::sequence(choice.spellings().map(Value::from)))]);
+        let is_it = Value::record([
+            ("properties", Value::record([("type", words)])),
+            ("required", Value::sequence(["type".into()])),
+        ]);
+        let without = Value::record([("properties", Value::record(refused.iter().cloned()))]);
+        (!refused.is_empty()).then(|| Value::record([("if", is_it), ("then", without)]))
     })
 }
 
@@ -98,19 +101,20 @@ fn kind_schema(kind: &KeyKind) -> Value {
         KeyKind::Fixed(form) => form_schema(*form),
         KeyKind::Setting(form) => any_of([form_schema(*form), type_of("string")]),
         KeyKind::Text => types(&["string", "number", "boolean"]),
-        KeyKind::Value => entries([]),
+        KeyKind::Value => Value::empty_object(),
         KeyKind::Expression => types(&["string", "boolean"]),
         KeyKind::Shell => type_of("string"),
         KeyKind::Expectation => list_or_one(reference("expectation")),
         KeyKind::Steps => reference("steps"),
         KeyKind::Nodes => {
-            let by_id = entries([("type", "object".into()), ("additionalProperties", reference("step"))]);
+            let by_id =
+                Value::record([("type", "object".into()), ("additionalProperties", reference("step"))]);
             any_of([by_id, list_of(reference("node"))])
         }
         KeyKind::Object(object) => reference(object.name),
         KeyKind::Map(kind) => {
             let inner = any_of([kind_schema(kind), type_of("null")]);
-            entries([("type", "object".into()), ("additionalProperties", inner)])
+            Value::record([("type", "object".into()), ("additionalProperties", inner)])
         }
         KeyKind::List(kind) => list_of(kind_schema(kind)),
         KeyKind::Either(kinds) => any_of(kinds.iter().map(kind_schema)),
@@ -121,34 +125,32 @@ fn form_schema(form: Form) -> Value {
     match form {
         Form::Text => types(&["string", "number", "boolean"]),
         Form::Name => type_of("string"),
-        Form::Any => entries([]),
+        Form::Any => Value::empty_object(),
         Form::Bool => type_of("boolean"),
-        Form::Count(least) => {
-            let least = i64::try_from(least).unwrap_or(i64::MAX);
-            entries([("type", "integer".into()), ("minimum", least.into())])
-        }
+        Form::Count(least) => Value::record([("type", "integer".into()), ("minimum", least.into())]),
         Form::Duration | Form::Mode | Form::Fraction => types(&["string", "number"]),
         Form::Size => types(&["string", "integer"]),
-        Form::OneOf(choices) => {
-            entries([("enum", list(choices.iter().flat_map(Choice::spellings).map(written)))])
-        }
+        Form::OneOf(choices) => Value::record([(
+            "enum",
+            Value::sequence(choices.iter().flat_map(Choice::spellings).map(written)),
+        )]),
     }
 }
 
 fn reference(name: &str) -> Value {
-    entries([("$ref", format!("#/$defs/{name}").into())])
+    Value::record([("$ref", format!("#/$defs/{name}").into())])
 }
 
 fn type_of(name: &str) -> Value {
-    entries([("type", name.into())])
+    Value::record([("type", name.into())])
 }
 
 fn types(names: &[&'static str]) -> Value {
-    entries([("type", list(names.iter().map(|name| Value::from(*name))))])
+    Value::record([("type", Value::sequence(names.iter().map(|name| Value::from(*name))))])
 }
 
 fn list_of(items: Value) -> Value {
-    entries([("type", "array".into()), ("items", items)])
+    Value::record([("type", "array".into()), ("items", items)])
 }
 
 fn list_or_one(item: Value) -> Value {
@@ -156,25 +158,12 @@ fn list_or_one(item: Value) -> Value {
 }
 
 fn any_of(schemas: impl IntoIterator<Item = Value>) -> Value {
-    entries([("anyOf", list(schemas))])
+    Value::record([("anyOf", Value::sequence(schemas))])
 }
 
 /// A schema with more keywords.
 fn with(schema: &Value, more: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
     let known = schema.as_object().map(|object| object.iter().collect::<Vec<_>>()).unwrap_or_default();
     let known = known.into_iter().map(|(key, value)| (key.name().clone(), value.clone()));
-    object(known.chain(more.into_iter().map(|(key, value)| (key.into(), value))))
-}
-
-fn entries(entries: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
-    object(entries.into_iter().map(|(key, value)| (key.into(), value)))
-}
-
-/// The table is not nested deeper than a value may be.
-fn object(entries: impl IntoIterator<Item = (EcoString, Value)>) -> Value {
-    Value::object(entries).unwrap_or_default()
-}
-
-fn list(items: impl IntoIterator<Item = Value>) -> Value {
-    Value::list(items.into_iter().collect()).unwrap_or_default()
+    Value::record(known.chain(more.into_iter().map(|(key, value)| (key.into(), value))))
 }

@@ -194,7 +194,7 @@ impl Loader {
         } else if written.is_none() {
             self.trigger_params(kind, None, place.node);
         }
-        let config = written.unwrap_or_else(|| Value::object([]).unwrap_or_default());
+        let config = written.unwrap_or_else(|| Value::empty_object());
         Some(Trigger { kind, enabled, filters, config })
     }
 

@@ -340,8 +340,8 @@ fn sample(kind: Type) -> Value {
         Type::Float => Number::decimal(25, 1).map_or(Value::NULL, Value::from),
         Type::Text => "a".into(),
         // An empty container is never too deep.
-        Type::List => Value::list(Vec::new()).unwrap_or_default(),
-        Type::Object => Value::object([]).unwrap_or_default(),
+        Type::List => Value::sequence(Vec::new()),
+        Type::Object => Value::empty_object(),
     }
 }
 

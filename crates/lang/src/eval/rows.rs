@@ -226,7 +226,7 @@ impl<'a> Eval<'_, '_, 'a> {
             return self.invoke(id, function, args, element, &values);
         }
         // An empty list is neither too deep nor too large.
-        let mut values = vec![Value::list(Vec::new()).unwrap_or_default()];
+        let mut values = vec![Value::sequence(Vec::new())];
         if let Err(error) = self.more_arguments(&nodes[1..], &mut values) {
             return self.finish(stream).and(Err(error));
         }

@@ -121,6 +121,13 @@ struct Extent {
     size: u64,
 }
 
+/// The extent of an empty container.
+impl Default for Extent {
+    fn default() -> Self {
+        Self { depth: 1, size: 2 }
+    }
+}
+
 impl Extent {
     /// Of a container with these children.
     fn of(children: &[Value]) -> Result<Self, Oversized> {
@@ -162,6 +169,27 @@ impl Value {
                 Err(rejected) => (keys, values) = merge_repeated(rejected, values),
             }
         }
+    }
+
+    /// An object that a program builds of a few fields that it knows. Repeated keys are treated as in
+    /// [`Value::object`].
+    ///
+    /// Parts that are already at the limits of depth or size make no object: the result is null then. Use
+    /// [`Value::object`] where that can happen and must be reported.
+    #[must_use]
+    pub fn record(fields: impl IntoIterator<Item = (impl Into<EcoString>, Self)>) -> Self {
+        Self::object(fields.into_iter().map(|(name, value)| (name.into(), value))).unwrap_or_default()
+    }
+
+    /// The object without fields.
+    pub fn empty_object() -> Self {
+        Self::from(Object::default())
+    }
+
+    /// A list that a program builds of a few elements that it knows, under the same limits as [`Value::record`].
+    #[must_use]
+    pub fn sequence(elements: impl IntoIterator<Item = Self>) -> Self {
+        Self::list(elements.into_iter().collect()).unwrap_or_default()
     }
 
     /// The type.
@@ -386,10 +414,22 @@ impl From<i32> for Value {
     }
 }
 
+impl From<u64> for Value {
+    fn from(int: u64) -> Self {
+        Self(Repr::Number(Number::from(int)))
+    }
+}
+
+impl From<u32> for Value {
+    fn from(int: u32) -> Self {
+        Self::from(i64::from(int))
+    }
+}
+
 impl From<usize> for Value {
     fn from(count: usize) -> Self {
-        // No list, object or text of this program has more than 2^63 elements.
-        Self::from(i64::try_from(count).unwrap_or(i64::MAX))
+        // No platform has a larger `usize`.
+        Self::from(count as u64)
     }
 }
 
@@ -408,6 +448,12 @@ impl From<&str> for Value {
 impl From<String> for Value {
     fn from(text: String) -> Self {
         Self(Repr::Text(text.into()))
+    }
+}
+
+impl From<&EcoString> for Value {
+    fn from(text: &EcoString) -> Self {
+        Self(Repr::Text(text.clone()))
     }
 }
 

@@ -51,6 +51,15 @@ pub enum NumberError {
     NotFinite,
 }
 
+impl From<u64> for Number {
+    fn from(int: u64) -> Self {
+        match i64::try_from(int) {
+            Ok(small) => Self::int(small),
+            Err(_) => Self(Repr::Big(Arc::new(Big::Int(BigInt::from(int))))),
+        }
+    }
+}
+
 impl Number {
     /// Reads `-?digits[.digits][e[+-]digits]`; leading zeros are refused, as in JSON.
     pub fn parse(text: &str) -> Result<Self, NumberError> {

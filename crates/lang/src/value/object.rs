@@ -225,6 +225,7 @@ impl Index {
 }
 
 /// An object: keys in order, each with a value.
+#[derive(Default)]
 pub struct Object {
     extent: Extent,
     keys: Arc<Keys>,

@@ -85,9 +85,10 @@ impl Chunks {
 
     /// The index itself as a value for an event.
     pub fn store(&self, store: &Store) -> Result<Datum, ChunkError> {
-        let chunk = |(first, datum): &(u64, Datum)| Value::list(vec![number(*first), wire::datum(datum)]);
+        let chunk =
+            |(first, datum): &(u64, Datum)| Value::list(vec![Value::from(*first), wire::datum(datum)]);
         let chunks = self.chunks.iter().map(chunk).collect::<Result<Vec<_>, _>>().and_then(Value::list);
-        let index = chunks.and_then(|chunks| Value::list(vec![number(self.len), chunks]));
+        let index = chunks.and_then(|chunks| Value::list(vec![Value::from(self.len), chunks]));
         let index = index.map_err(|Oversized(limit)| ChunkError::Index(limit.name().to_owned()))?;
         Ok(store.datum(&index)?)
     }
@@ -105,11 +106,6 @@ impl Chunks {
         let chunks = chunks.as_list().ok_or_else(not_one)?.iter().map(chunk).collect::<Result<_, _>>()?;
         Ok(Self { chunks, len: as_u64(len).ok_or_else(not_one)? })
     }
-}
-
-fn number(number: u64) -> Value {
-    // No list has 2^63 items.
-    Value::from(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
 fn as_u64(value: &Value) -> Option<u64> {

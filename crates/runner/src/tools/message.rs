@@ -36,14 +36,8 @@ pub(super) enum Arrived {
     Told,
 }
 
-/// An object of a fixed set of keys.
-pub(super) fn object<const N: usize>(entries: [(&str, Value); N]) -> Value {
-    // What was held before is held again, a level deeper; what is too large for that is null.
-    Value::object(entries.map(|(key, value)| (key.into(), value))).unwrap_or_default()
-}
-
 pub(super) fn request(id: i64, method: &str, params: Value) -> String {
-    text(&object([
+    text(&Value::record([
         ("jsonrpc", "2.0".into()),
         ("id", id.into()),
         ("method", method.into()),
@@ -52,17 +46,17 @@ pub(super) fn request(id: i64, method: &str, params: Value) -> String {
 }
 
 pub(super) fn notification(method: &str, params: Value) -> String {
-    text(&object([("jsonrpc", "2.0".into()), ("method", method.into()), ("params", params)]))
+    text(&Value::record([("jsonrpc", "2.0".into()), ("method", method.into()), ("params", params)]))
 }
 
 /// What a server that asks something is told: `ping` is answered, anything else is not offered.
 pub(super) fn reply(id: Value, method: &str) -> String {
     let (key, value) = if method == "ping" {
-        ("result", object([]))
+        ("result", Value::empty_object())
     } else {
-        ("error", object([("code", NO_SUCH_METHOD.into()), ("message", "not offered".into())]))
+        ("error", Value::record([("code", NO_SUCH_METHOD.into()), ("message", "not offered".into())]))
     };
-    text(&object([("jsonrpc", "2.0".into()), ("id", id), (key, value)]))
+    text(&Value::record([("jsonrpc", "2.0".into()), ("id", id), (key, value)]))
 }
 
 fn text(message: &Value) -> String {
@@ -112,7 +106,7 @@ pub(super) fn left(answer: &Value, max_answer: u64) -> Left {
         (Some(structured), _) => structured.clone(),
         (None, []) => Value::NULL,
         (None, [one]) => part(one),
-        (None, several) => Value::list(several.iter().map(part).collect()).unwrap_or_default(),
+        (None, several) => Value::sequence(several.iter().map(part)),
     };
     let output = value.as_str().is_none().then(|| printed.into());
     Left { value: Ok(value), output, stderr: None }

@@ -21,7 +21,7 @@ use threadline_lang::diag::nearest;
 
 use crate::output::{Left, spoken};
 use crate::process::{Control, Environment};
-use message::{Failed, object};
+use message::Failed;
 
 /// The version of the protocol that we ask for. A server may answer with an older one; what we use is the same in all.
 const PROTOCOL: &str = "2025-06-18";
@@ -181,12 +181,16 @@ impl Drop for Servers {
 impl Client {
     /// Says who we are, and asks for the tools.
     fn greet(connection: Connection, deadline: Option<Instant>) -> Result<Self, Failed> {
-        let us = object([("name", "threadline".into()), ("version", env!("CARGO_PKG_VERSION").into())]);
-        let params =
-            object([("protocolVersion", PROTOCOL.into()), ("capabilities", object([])), ("clientInfo", us)]);
+        let us =
+            Value::record([("name", "threadline".into()), ("version", env!("CARGO_PKG_VERSION").into())]);
+        let params = Value::record([
+            ("protocolVersion", PROTOCOL.into()),
+            ("capabilities", Value::empty_object()),
+            ("clientInfo", us),
+        ]);
         let greeted = connection.request("initialize", params, deadline)?;
         connection.greeted(&greeted);
-        connection.notify("notifications/initialized", object([]));
+        connection.notify("notifications/initialized", Value::empty_object());
         let of_server = |key: &str| {
             let found = greeted.get("serverInfo").and_then(|info| info.get(key));
             found.and_then(Value::as_str).map(str::to_owned)
@@ -195,7 +199,9 @@ impl Client {
             Listing { title: of_server("name"), version: of_server("version"), tools: Vec::new() };
         let mut cursor: Option<Value> = None;
         for _ in 0..MAX_PAGES {
-            let params = cursor.take().map_or_else(|| object([]), |cursor| object([("cursor", cursor)]));
+            let params = cursor
+                .take()
+                .map_or_else(|| Value::empty_object(), |cursor| Value::record([("cursor", cursor)]));
             let page = connection.request("tools/list", params, deadline)?;
             listing
                 .tools
@@ -224,14 +230,14 @@ impl Client {
         if !problems.is_empty() {
             return Err(Failed::Params(problems.join("; ")));
         }
-        let params = object([("name", call.tool.clone().into()), ("arguments", call.params.clone())]);
+        let params = Value::record([("name", call.tool.clone().into()), ("arguments", call.params.clone())]);
         self.connection.request("tools/call", params, deadline)
     }
 }
 
 fn tool(described: &Value) -> Option<Tool> {
     let text = |key: &str| described.get(key).and_then(Value::as_str).map(str::to_owned);
-    let parameters = described.get("inputSchema").cloned().unwrap_or_else(|| object([]));
+    let parameters = described.get("inputSchema").cloned().unwrap_or_else(|| Value::empty_object());
     Some(Tool { name: text("name")?, description: text("description"), parameters })
 }
 

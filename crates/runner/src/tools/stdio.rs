@@ -16,7 +16,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use threadline_flow::fields::{Failure, FailureKind};
 use threadline_lang::Value;
 
-use super::message::{self, Arrived, Failed, object};
+use super::message::{self, Arrived, Failed};
 use super::{Surroundings, lock};
 use crate::output;
 use crate::process::{self, Control, How, Spec, Stdin, Stream};
@@ -125,7 +125,7 @@ impl Stdio {
                 if let Waiting::For(waiting) = &mut *lock(&self.shared.waiting) {
                     waiting.remove(&id);
                 }
-                self.notify("notifications/cancelled", object([("requestId", id.into())]));
+                self.notify("notifications/cancelled", Value::record([("requestId", id.into())]));
                 return Err(Failed::Timeout);
             }
             match &*lock(&self.shared.waiting) {

@@ -10,7 +10,6 @@ use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
 
 use super::super::history::History;
-use super::super::object;
 use super::target::Target;
 use super::text::title;
 use super::told::{Referenced, Told, last_of_each, tell};
@@ -205,7 +204,7 @@ impl<'h> Chains<'h> {
     /// For programs: the lines, each with its depth.
     pub(crate) fn json(&self) -> Value {
         let links = self.links.iter().map(|link| {
-            object([
+            Value::record([
                 ("depth", link.depth.into()),
                 ("reader", link.reader.as_str().into()),
                 ("field", link.field.as_str().into()),
@@ -215,7 +214,7 @@ impl<'h> Chains<'h> {
                 ("above", link.shown.into()),
             ])
         });
-        Value::list(links.collect()).unwrap_or_default()
+        Value::sequence(links)
     }
 }
 

@@ -7,18 +7,17 @@ use threadline_lang::diag::preview;
 use threadline_lang::{Explanation, Value};
 
 use super::super::history::{History, time_text};
-use super::super::object;
 use super::told::{Ended, FieldTold, JudgedTold, Readers, Referenced, Shown, Told};
 use crate::exit::Failure;
 
 /// Every evaluation of the steps asked for.
 pub(crate) fn explanation(history: &History<'_>, told: &[Told], readers: &Readers) -> Result<Value, Failure> {
     let steps: Result<Vec<Value>, Failure> = told.iter().map(|told| one(history, told, readers)).collect();
-    Ok(object([
+    Ok(Value::record([
         ("run", history.info.id.as_str().into()),
         ("workflow", history.started.workflow.as_str().into()),
         ("file", history.started.file.as_str().into()),
-        ("evaluations", Value::list(steps?).unwrap_or_default()),
+        ("evaluations", Value::sequence(steps?)),
     ]))
 }
 
@@ -27,32 +26,32 @@ fn one(history: &History<'_>, told: &Told, readers: &Readers) -> Result<Value, F
     let step = &history.plan.steps[seen.step as usize];
     let fields: Result<Vec<Value>, Failure> =
         told.fields.iter().map(|shown| field(history, told, shown, readers)).collect();
-    let problems = told.problems.iter().map(|problem| problem.message.as_str().into()).collect();
-    let known = object([
+    let problems = told.problems.iter().map(|problem| problem.message.as_str().into());
+    let known = Value::record([
         ("step", step.label.as_str().into()),
         ("number", step.number.as_str().into()),
         ("at", seen.at.0.as_str().into()),
         ("evaluated", told.evaluated().into()),
         ("attempt", if seen.attempt == 0 { Value::NULL } else { i64::from(seen.attempt).into() }),
         ("rerun", seen.rerun.into()),
-        ("event", number(seen.seq)),
+        ("event", Value::from(seen.seq)),
         ("time", time_text(seen.time).into()),
         ("reproducible", told.reproducible.map_or(Value::NULL, Value::from)),
-        ("fields", Value::list(fields?).unwrap_or_default()),
-        ("problems", Value::list(problems).unwrap_or_default()),
+        ("fields", Value::sequence(fields?)),
+        ("problems", Value::sequence(problems)),
         ("ended", told.ended.as_ref().map_or(Value::NULL, ended)),
     ]);
     let Some(judged) = &told.judged else { return Ok(known) };
     let judged = of_state(history, judged)?;
     let known = known.as_object().into_iter().flat_map(|known| known.iter());
     let known = known.map(|(key, value)| (key.name().clone(), value.clone()));
-    Ok(Value::object(known.chain([("judged".into(), judged)])).unwrap_or_default())
+    Ok(Value::record(known.chain([("judged".into(), judged)])))
 }
 
 /// The verdict on a state, and where it leads.
 fn of_state(history: &History<'_>, told: &JudgedTold) -> Result<Value, Failure> {
     let judged = &told.recorded;
-    Ok(object([
+    Ok(Value::record([
         ("verdict", judged.verdict.as_str().into()),
         ("confidence", judged.confidence.clone().unwrap_or_default()),
         ("reason", judged.reason.as_str().into()),
@@ -65,14 +64,14 @@ fn of_state(history: &History<'_>, told: &JudgedTold) -> Result<Value, Failure> 
 fn ended(ended: &Ended) -> Value {
     let meta = |name: &str| ended.output.meta.get(name).cloned();
     let mut entries = vec![
-        ("event".into(), number(ended.seq)),
-        ("time".into(), time_text(ended.time).into()),
-        ("status".into(), ended.output.status.name().into()),
-        ("error".into(), meta("error").unwrap_or_default()),
-        ("retried".into(), ended.retried.into()),
+        ("event", Value::from(ended.seq)),
+        ("time", time_text(ended.time).into()),
+        ("status", ended.output.status.name().into()),
+        ("error", meta("error").unwrap_or_default()),
+        ("retried", ended.retried.into()),
     ];
-    entries.extend(meta("run_id").map(|run| ("called".into(), run)));
-    Value::object(entries).unwrap_or_default()
+    entries.extend(meta("run_id").map(|run| ("called", run)));
+    Value::record(entries)
 }
 
 fn field(history: &History<'_>, told: &Told, field: &FieldTold, readers: &Readers) -> Result<Value, Failure> {
@@ -88,8 +87,8 @@ fn field(history: &History<'_>, told: &Told, field: &FieldTold, readers: &Reader
         Shown::Text(text) => entries.push(("value", text.as_str().into())),
         Shown::Value(value) => entries.push(("value", value.clone())),
         Shown::Words(words) => {
-            let words = words.iter().map(|word| word.value.as_str().into()).collect();
-            entries.push(("value", Value::list(words).unwrap_or_default()));
+            let words = words.iter().map(|word| word.value.as_str().into());
+            entries.push(("value", Value::sequence(words)));
         }
         Shown::Shell(bound) => {
             entries.push(("value", bound.text.as_str().into()));
@@ -99,24 +98,24 @@ fn field(history: &History<'_>, told: &Told, field: &FieldTold, readers: &Reader
                     Travel::File => "file",
                     Travel::Path => "path",
                 };
-                object([
+                Value::record([
                     ("name", variable.name.as_str().into()),
                     ("value", variable.value.as_str().into()),
                     ("travel", travel.into()),
                 ])
             });
-            entries.push(("variables", Value::list(variables.collect()).unwrap_or_default()));
+            entries.push(("variables", Value::sequence(variables)));
         }
         Shown::Expectation { told, .. } => {
             let told = told.iter().map(|outcome| {
-                object([
+                Value::record([
                     ("name", outcome.name.clone().into()),
                     ("result", outcome.answer.name().into()),
                     ("reason", outcome.reason.as_str().into()),
                     ("tree", outcome.tree.to_string().into()),
                 ])
             });
-            entries.push(("value", Value::list(told.collect()).unwrap_or_default()));
+            entries.push(("value", Value::sequence(told)));
         }
         Shown::Condition(explanation) => {
             let value = explanation.outcome.as_ref().and_then(|outcome| outcome.as_ref().ok());
@@ -124,8 +123,8 @@ fn field(history: &History<'_>, told: &Told, field: &FieldTold, readers: &Reader
             entries.push(("explanation", tree(explanation)));
         }
     }
-    entries.push(("references", Value::list(references?).unwrap_or_default()));
-    Ok(Value::object(entries.into_iter().map(|(key, value)| (key.into(), value))).unwrap_or_default())
+    entries.push(("references", Value::sequence(references?)));
+    Ok(Value::record(entries))
 }
 
 /// A condition and its parts.
@@ -135,12 +134,12 @@ pub(crate) fn tree(explanation: &Explanation) -> Value {
         Some(Err(error)) => (Value::NULL, error.to_string().into()),
         None => (Value::NULL, Value::NULL),
     };
-    object([
+    Value::record([
         ("source", explanation.source.as_str().into()),
         ("evaluated", explanation.outcome.is_some().into()),
         ("value", value),
         ("error", error),
-        ("parts", Value::list(explanation.parts.iter().map(tree).collect()).unwrap_or_default()),
+        ("parts", Value::sequence(explanation.parts.iter().map(tree))),
     ])
 }
 
@@ -154,7 +153,7 @@ fn referenced(
     let others = readers.get(&reference.maker).into_iter().flatten();
     let others = others.filter(|(at, _)| *at != told.seen.at).map(|reader| reader_json(history, reader));
     let scope = if resolution.scope.is_empty() { Value::NULL } else { resolution.scope.as_str().into() };
-    Ok(object([
+    Ok(Value::record([
         ("reference", resolution.reference.as_str().into()),
         ("path", resolution.path.as_str().into()),
         ("line", reference.place.0.into()),
@@ -165,7 +164,7 @@ fn referenced(
         ("preview", resolution.value.as_ref().map_or(Value::NULL, |value| preview(value).into())),
         ("within", resolution.within.as_ref().map_or(Value::NULL, |within| within.as_str().into())),
         ("maker", maker(history, told, reference)?),
-        ("read_by", Value::list(others.collect()).unwrap_or_default()),
+        ("read_by", Value::sequence(others)),
     ]))
 }
 
@@ -174,29 +173,29 @@ fn maker(history: &History<'_>, told: &Told, reference: &Referenced) -> Result<V
         |name: &Option<ecow::EcoString>| name.as_ref().map_or(Value::NULL, |name| name.as_str().into());
     Ok(match &reference.maker {
         Maker::Event(seq) => made_at(history, "step", *seq)?,
-        Maker::Item { list, index } => object([
+        Maker::Item { list, index } => Value::record([
             ("kind", "item".into()),
-            ("index", number(*index)),
+            ("index", Value::from(*index)),
             ("list", made_at(history, "foreach", *list)?),
         ]),
-        Maker::Input(input) => object([("kind", "input".into()), ("name", name(input))]),
-        Maker::Import(import) => object([("kind", "import".into()), ("name", name(import))]),
+        Maker::Input(input) => Value::record([("kind", "input".into()), ("name", name(input))]),
+        Maker::Import(import) => Value::record([("kind", "import".into()), ("name", name(import))]),
         Maker::Context(entry) => {
             let event = entry.as_ref().and_then(|name| told.seen.defined.get(name));
-            object([
+            Value::record([
                 ("kind", "context".into()),
                 ("name", name(entry)),
-                ("event", event.map_or(Value::NULL, |seq| number(*seq))),
+                ("event", event.map_or(Value::NULL, |seq| Value::from(*seq))),
             ])
         }
-        Maker::Payload => object([("kind", "payload".into())]),
-        Maker::Run => object([("kind", "run".into())]),
-        Maker::World => object([
+        Maker::Payload => Value::record([("kind", "payload".into())]),
+        Maker::Run => Value::record([("kind", "run".into())]),
+        Maker::World => Value::record([
             ("kind", "computed".into()),
             ("by", reference.resolution.root.as_str().into()),
-            ("event", number(told.seen.seq)),
+            ("event", Value::from(told.seen.seq)),
         ]),
-        Maker::Nobody => object([("kind", "nobody".into())]),
+        Maker::Nobody => Value::record([("kind", "nobody".into())]),
     })
 }
 
@@ -208,11 +207,11 @@ fn made_at(history: &History<'_>, kind: &str, seq: Seq) -> Result<Value, Failure
         _ => threadline_engine::replay::output_of(&event)
             .map_or(Value::NULL, |output| output.status.name().into()),
     };
-    Ok(object([
+    Ok(Value::record([
         ("kind", kind.into()),
         ("step", label(history, &event.at).into()),
         ("at", event.at.0.as_str().into()),
-        ("event", number(seq)),
+        ("event", Value::from(seq)),
         ("time", time_text(event.time).into()),
         ("status", status),
     ]))
@@ -221,7 +220,7 @@ fn made_at(history: &History<'_>, kind: &str, seq: Seq) -> Result<Value, Failure
 /// Who read a value: a step, or an entry of `context`.
 pub(crate) fn reader_json(history: &History<'_>, (at, field): &(Address, String)) -> Value {
     let by_step = *at != Address::default();
-    object([
+    Value::record([
         ("step", if by_step { label(history, at).into() } else { Value::NULL }),
         ("at", if by_step { at.0.as_str().into() } else { Value::NULL }),
         ("field", field.as_str().into()),
@@ -231,9 +230,4 @@ pub(crate) fn reader_json(history: &History<'_>, (at, field): &(Address, String)
 /// What people call an execution.
 pub(crate) fn label(history: &History<'_>, at: &Address) -> String {
     crate::reporter::label(&history.plan, at).trim_start().to_owned()
-}
-
-/// A number that counts something.
-pub(crate) fn number(number: u64) -> Value {
-    Value::from(i64::try_from(number).unwrap_or(i64::MAX))
 }

@@ -129,8 +129,8 @@ impl Teller<'_, '_> {
             Shown::Text(text) => writeln!(out, "    {BOLD}{name}{BOLD:#}\n{}", self.block(text)),
             Shown::Value(value) => writeln!(out, "    {BOLD}{name}{BOLD:#} {}", self.value(value)),
             Shown::Words(words) => {
-                let words = words.iter().map(|word| word.value.as_str().into()).collect();
-                let words = Value::list(words).unwrap_or_default();
+                let words = words.iter().map(|word| word.value.as_str().into());
+                let words = Value::sequence(words);
                 writeln!(out, "    {BOLD}{name}{BOLD:#} {}", self.value(&words))
             }
             Shown::Shell(bound) => {

@@ -385,8 +385,8 @@ impl Fields<'_, '_> {
                 self.add(argv, origin, Shown::Words(arguments.clone()));
             }
             (Action::Agent { message, .. }, Some(Act::Agent { command, message: text, .. })) => {
-                let words = command.iter().map(|word| Value::from(word.as_str())).collect();
-                self.add("command", None, Shown::Value(Value::list(words).unwrap_or_default()));
+                let words = command.iter().map(|word| Value::from(word.as_str()));
+                self.add("command", None, Shown::Value(Value::sequence(words)));
                 let name = written(&message.origin, "message");
                 self.add(name, Some(&message.origin), Shown::Text(text.clone()));
             }

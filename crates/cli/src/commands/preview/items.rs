@@ -20,8 +20,6 @@ use threadline_runner::choice::{Wrong, choose};
 use threadline_runner::items::{SelectError, Source};
 use threadline_runner::project::Project;
 
-use super::super::explain::json::number;
-use super::super::object;
 use super::{Foreseen, foreach_of, layer};
 use crate::report::{first_line, visible};
 
@@ -131,12 +129,10 @@ impl Items {
 
     pub(super) fn json(&self) -> Value {
         let (count, first, why) = match &self.0 {
-            Ok(chosen) => {
-                (number(chosen.count), Value::list(chosen.first.clone()).unwrap_or_default(), Value::NULL)
-            }
+            Ok(chosen) => (Value::from(chosen.count), Value::sequence(chosen.first.clone()), Value::NULL),
             Err(why) => (Value::NULL, Value::NULL, why.as_str().into()),
         };
-        object([("known", self.0.is_ok().into()), ("count", count), ("first", first), ("why", why)])
+        Value::record([("known", self.0.is_ok().into()), ("count", count), ("first", first), ("why", why)])
     }
 
     fn first(&self) -> Option<&Value> {
@@ -166,7 +162,7 @@ pub(super) fn with_first(
             scope = layer(&scope, "agent", vec![("agent".into(), names("agent", agent))]);
         }
         if each.is_map {
-            let total = vec![("total".into(), Entry::Plain(number(chosen.count)))];
+            let total = vec![("total".into(), Entry::Plain(Value::from(chosen.count)))];
             scope = layer(&scope, "map", vec![("map".into(), names("map", total))]);
         }
     }

@@ -9,8 +9,6 @@ use threadline_engine::machine::Outcome;
 use threadline_engine::rehearsal::{Edge, End, MOST_STEPS, Visit, Walked, edges};
 use threadline_lang::Value;
 
-use super::super::explain::json::number;
-use super::super::object;
 use super::Rehearsed;
 use crate::reporter::loop_end;
 use crate::table::Table;
@@ -201,24 +199,23 @@ impl Rehearsed<'_> {
     // ---- JSON ------------------------------------------------------------------------------------------
 
     pub(super) fn json(&self) -> Value {
-        let list = |values: Vec<Value>| Value::list(values).unwrap_or_default();
+        let list = |values: Vec<Value>| Value::sequence(values);
         let Coverage { states, edges } = self.coverage();
-        let states = states
-            .iter()
-            .enumerate()
-            .map(|(state, count)| object([("state", self.name(state).into()), ("visits", number(*count))]));
+        let states = states.iter().enumerate().map(|(state, count)| {
+            Value::record([("state", self.name(state).into()), ("visits", Value::from(*count))])
+        });
         let edges = edges.iter().map(|(edge, count)| {
             let labels = edge.labels.iter().filter(|label| !label.is_empty());
-            object([
+            Value::record([
                 ("from", self.name(edge.from).into()),
                 ("to", self.name(edge.to).into()),
                 ("by", list(labels.map(|label| label.as_str().into()).collect())),
-                ("taken", number(*count)),
+                ("taken", Value::from(*count)),
             ])
         });
-        object([
+        Value::record([
             ("workflow", self.plan.workflow.name.as_str().into()),
-            ("seed", self.seed.map_or(Value::NULL, number)),
+            ("seed", self.seed.map_or(Value::NULL, Value::from)),
             ("walks", list(self.walks.iter().map(|walk| self.walk_json(walk)).collect())),
             ("states", list(states.collect())),
             ("ways", list(edges.collect())),
@@ -226,16 +223,16 @@ impl Rehearsed<'_> {
     }
 
     fn walk_json(&self, walk: &Walked) -> Value {
-        let list = |values: Vec<Value>| Value::list(values).unwrap_or_default();
+        let list = |values: Vec<Value>| Value::sequence(values);
         let (outcome, ended) = match &walk.end {
             End::Ended(outcome, ended) => (outcome.name(), ended.as_ref()),
             End::GivenUp => ("given_up", None),
         };
         let visits = walk.visits.iter().map(|visit| {
-            object([
+            Value::record([
                 ("at", visit.at.as_str().into()),
                 ("state", self.name(visit.state).into()),
-                ("iteration", number(visit.iteration)),
+                ("iteration", Value::from(visit.iteration)),
                 ("verdict", visit.verdict.as_str().into()),
                 ("reason", visit.reason.as_str().into()),
                 ("judged", visit.is_judged.into()),
@@ -246,13 +243,13 @@ impl Rehearsed<'_> {
             .cycle
             .as_ref()
             .map_or(Value::NULL, |cycle| list(cycle.iter().map(|state| self.name(*state).into()).collect()));
-        object([
+        Value::record([
             ("outcome", outcome.into()),
             ("reason", ended.map_or(Value::NULL, |end| end.reason.name().into())),
             ("state", ended.map_or(Value::NULL, |end| end.state.as_str().into())),
-            ("limit", ended.and_then(|end| end.limit).map_or(Value::NULL, number)),
-            ("iterations", number(walk.iterations)),
-            ("steps", number(walk.visits.len() as u64)),
+            ("limit", ended.and_then(|end| end.limit).map_or(Value::NULL, Value::from)),
+            ("iterations", Value::from(walk.iterations)),
+            ("steps", Value::from(walk.visits.len() as u64)),
             ("cycle", cycle),
             ("visits", list(visits.collect())),
         ])

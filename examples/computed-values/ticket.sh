@@ -1,3 +1,3 @@
-# A kind of computed value: the argument comes as JSON on stdin, the value goes as JSON to stdout.
+# A kind of computed value: reads its argument as JSON from stdin, writes the value as JSON to stdout.
 read -r key
 printf '{"key": %s, "title": "Login fails", "owner": "Ana"}\n' "$key"

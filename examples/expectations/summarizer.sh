@@ -1,4 +1,4 @@
-# Answers too shortly the first time.
+# The first answer is too short.
 cat > /dev/null
 echo asked >> asked
 if [ "$(wc -l < asked)" -lt 2 ]; then

@@ -1,3 +1,3 @@
-# Answers what it is told.
+# Echoes its message.
 read -r message || true
 echo "Done: $message"

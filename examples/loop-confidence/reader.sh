@@ -1,4 +1,4 @@
-# Stands in for an agent that is surer each time.
+# Stands in for an agent whose confidence grows each time.
 case $(cat) in
   *"attempt 1"*) echo '{"verdict": "no", "confidence": 0.2, "evidence": "the scan is blurred"}' ;;
   *"attempt 2"*) echo '{"verdict": "no", "confidence": 0.5, "evidence": "a stamp, unreadable"}' ;;

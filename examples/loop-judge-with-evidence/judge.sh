@@ -1,4 +1,4 @@
-# Stands in for an agent: looks for the two things that must be said.
+# Stands in for an agent: looks for two required statements.
 text=$(cat)
 case $text in
   *decided*Thursday*) echo '{"verdict": "yes", "confidence": 0.93, "evidence": ["Mara decided", "on Thursday"]}' ;;

@@ -1,4 +1,4 @@
-# Says what it thinks, and in the last line what it is.
+# Prints its reasoning, and the verdict in the last line.
 echo "read ${#2} characters"
 case $2 in
   *crash*) echo bug ;;

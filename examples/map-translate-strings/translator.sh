@@ -1,4 +1,4 @@
-# Stands in for an agent: it loses the placeholder of some strings, unless it was told so.
+# Stands in for an agent: it loses the placeholder of some strings until it is told about it.
 read -r text
 read -r task
 read -r problem

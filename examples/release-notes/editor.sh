@@ -1,4 +1,4 @@
-# Stands in for an agent: the message comes on stdin, the answer goes to stdout.
+# Stands in for an agent: reads the message from stdin, writes the answer to stdout.
 read -r task
 echo "$task"
 sed 's/^/* /'

@@ -1,4 +1,4 @@
-# An MCP server of one tool, to show what one looks like; a real one is a program in any language.
+# A minimal MCP server with one tool. A real server is a program in any language.
 while read -r line; do
   id=${line#*'"id":'}
   id=${id%%,*}

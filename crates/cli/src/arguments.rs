@@ -6,7 +6,7 @@ use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand,
 use threadline_lang::{Undefined, Value};
 use threadline_runner::locks::Patience;
 
-/// Runs workflows of shell tools and agents: every value typed, checked, safe and traceable, every run durable.
+/// Run YAML workflows that combine shell commands and AI agents.
 #[derive(Parser)]
 #[command(name = "threadline", version, arg_required_else_help = true, disable_help_subcommand = true)]
 pub(crate) struct Arguments {
@@ -94,55 +94,55 @@ impl Command {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Run a workflow; it can be killed at any instant and resumed
+    /// Run a workflow. A run can be killed at any time and resumed
     #[command(after_help = EXAMPLE_RUN)]
     Run(Run),
-    /// Go on with a run that was stopped, was killed, or failed
+    /// Continue a run that stopped, was killed or failed
     #[command(after_help = EXAMPLE_RESUME)]
     Resume(Resume),
     /// List the runs of the project, the newest first
     #[command(after_help = EXAMPLE_RUNS)]
     Runs(Runs),
-    /// Show a run again as it was seen, and what its steps left
+    /// Print a run and the results of its steps
     #[command(after_help = EXAMPLE_SHOW)]
     Show(Show),
-    /// Say what a step read, who made it, and why its condition is what it is
+    /// Explain what a step read, where it came from, and why the step ran or not
     #[command(after_help = EXAMPLE_EXPLAIN)]
     Explain(Explain),
-    /// Show the names of a run, who set them, and how one changed
+    /// List the names of a run, or the history of one name
     #[command(after_help = EXAMPLE_VARS)]
     Vars(Vars),
-    /// Show what every step of a workflow would do, as far as it is known before a run
+    /// Show what each step would do, without running anything
     #[command(after_help = EXAMPLE_PREVIEW)]
     Preview(Preview),
-    /// Walk a loop with invented results: how it ends, and what it never comes to
+    /// Walk through a loop with simulated results: how it ends, and which states it never reaches
     #[command(after_help = EXAMPLE_SIMULATE)]
     Simulate(Simulate),
-    /// List the servers of a workflow, their tools, and what each takes
+    /// List the servers of a workflow with their tools and parameters
     #[command(after_help = EXAMPLE_TOOLS)]
     Tools(Tools),
     /// Print a text with its references resolved
     #[command(after_help = EXAMPLE_RENDER)]
     Render(Render),
-    /// Print a YAML or JSON document with its references resolved, types kept
+    /// Print a YAML or JSON document with its references resolved, keeping types
     #[command(after_help = EXAMPLE_RESOLVE)]
     Resolve(Resolve),
     /// Print the value of an expression as JSON
     #[command(after_help = EXAMPLE_EVAL)]
     Eval(Eval),
-    /// Say everything that is wrong with workflow files, without running them
+    /// Report every problem in workflow files, without running them
     #[command(after_help = EXAMPLE_CHECK)]
     Check(Check),
-    /// Check a document against expectations, with a reason for every answer
+    /// Check a document against expectations, with a reason for every result
     #[command(after_help = EXAMPLE_EXPECT)]
     Expect(Expect),
-    /// Draw a workflow, or a run with how its steps ended
+    /// Draw a workflow, or a run with the outcome of its steps
     #[command(after_help = EXAMPLE_GRAPH)]
     Graph(Graph),
-    /// Write files to begin with: workflows, and expectations for common patterns
+    /// Write starter files: workflows, and expectations for common patterns
     #[command(after_help = EXAMPLE_INIT)]
     Init(Init),
-    /// Bring files of older systems to today's spelling; what changes is shown first
+    /// Convert files of older systems to the current spelling; without `--write`, only show the changes
     #[command(after_help = EXAMPLE_MIGRATE)]
     Migrate(Migrate),
     /// Print the JSON Schema of a kind of file
@@ -153,119 +153,186 @@ const EXAMPLE_RENDER: &str = "\
 Example:
   threadline render --set name=World 'Hello ${name}!'
 
-Exit codes: 0 well · 1 a reference failed · 2 wrong usage · 3 a file could not be read";
+Exit codes:
+  0    success
+  1    a reference failed
+  2    wrong usage
+  3    a file could not be read";
 const EXAMPLE_RESOLVE: &str = "\
 Example:
   threadline resolve --outputs outputs.json request.yaml
 
-Exit codes: 0 well · 1 a reference failed · 2 wrong usage · 3 a file could not be read";
+Exit codes:
+  0    success
+  1    a reference failed
+  2    wrong usage
+  3    a file could not be read";
 const EXAMPLE_EVAL: &str = "\
 Example:
   threadline eval --set-json score=85 'score >= 80'
 
-Exit codes: 0 well · 1 the expression failed · 2 wrong usage · 3 a file could not be read";
+Exit codes:
+  0    success
+  1    the expression failed
+  2    wrong usage
+  3    a file could not be read";
 
 const EXAMPLE_RUN: &str = "\
 Example:
   threadline run release.yaml --input version=1.2.3
 
-Exit codes: 0 well · 1 a step failed · 2 wrong usage · 3 could not start · 4 stopped before the end, can be resumed ·
-130 interrupted, can be resumed";
+Exit codes:
+  0    success
+  1    a step failed
+  2    wrong usage
+  3    could not start
+  4    stopped, can be resumed
+  130  interrupted, can be resumed";
 const EXAMPLE_RUNS: &str = "\
 Example:
   threadline runs
 
-Exit codes: 0 well · 2 wrong usage · 3 the store could not be read";
+Exit codes:
+  0    success
+  2    wrong usage
+  3    the store could not be read";
 const EXAMPLE_SHOW: &str = "\
 Examples:
   threadline show last
   threadline show last --failed
 
-Exit codes: 0 well · 2 wrong usage · 3 no such run, or the store could not be read";
+Exit codes:
+  0    success
+  2    wrong usage
+  3    no such run, or the store could not be read";
 const EXAMPLE_EXPLAIN: &str = "\
 Example:
   threadline explain last build.shell
 
-STEP is an id, a capture, a label, a number such as `3`, `5.do.1` or `map.2`, an execution such as `5[17]/1`, or an item
-of a step such as `build[17]` or `map.2[17]`. `map[17]` means all steps of the item, `setup` all steps of the phase. Without
-one, the steps that failed are explained.
+STEP is one of:
+  build, 3, 5.do.1, map.2  a step: its id, capture, label or number
+  build[17], map.2[17]     a step of one item
+  map[17]                  all steps of one item
+  setup                    all steps of a phase
+  5[17]/1                  one execution, by its address
+Without STEP, the failed steps are explained.
 
-Exit codes: 0 well · 1 the step was not evaluated · 2 wrong usage · 3 no such run or step";
+Exit codes:
+  0    success
+  1    the step was not evaluated
+  2    wrong usage
+  3    no such run or step";
 const EXAMPLE_VARS: &str = "\
 Example:
   threadline vars last version
 
-Exit codes: 0 well · 2 wrong usage · 3 no such run or name";
+Exit codes:
+  0    success
+  2    wrong usage
+  3    no such run or name";
 const EXAMPLE_PREVIEW: &str = "\
 Example:
   threadline preview release.yaml --input version=1.2.3
 
-Nothing is run, and nothing is written: files and the environment are read.
+Files and the environment are read. Nothing is run or written.
 
-Exit codes: 0 well · 2 wrong usage · 3 the file cannot run";
+Exit codes:
+  0    success
+  2    wrong usage
+  3    the file cannot run";
 const EXAMPLE_SIMULATE: &str = "\
 Examples:
   threadline simulate loop.yaml
   threadline simulate loop.yaml --all no
   threadline simulate loop.yaml --verdicts 'check=no,no,yes;fix=yes' --numbers 'measure=10,7,3'
 
-Nothing is run, and nothing is written. Limits, retries and routes hold as in a run. A script is an object by states, each
-a list of verdicts and of what the state leaves, `{output: 7}` or `{exit_code: 1}` or `{error: text}`, which is judged as in
-a run; the last goes on. Every state takes a second.
+Nothing is run or written. Limits, retries and routes work as in a run. Every state takes one
+simulated second. A script is an object keyed by state. Each entry is a list of verdicts, or of
+results (`{output: 7}`, `{exit_code: 1}`, `{error: text}`), which are judged as in a run. The last
+one repeats.
 
-Exit codes: 0 every walk came to a state that ends the loop · 1 a verdict had no route · 2 wrong usage · 3 the file cannot \
-run · 4 a limit ended a walk";
+Exit codes:
+  0    every walk reached a state that ends the loop
+  1    a verdict had no route
+  2    wrong usage
+  3    the file cannot run
+  4    a limit ended a walk";
 const EXAMPLE_TOOLS: &str = "\
 Example:
   threadline tools release.yaml files.read_text_file
 
-Servers are started for it and ended at once; no tool is called. Parameters that steps have written out are checked.
+The servers are started and then ended; no tool is called. Literal parameters of steps are checked.
 
-Exit codes: 0 well · 1 a server cannot be asked, or a step gives a tool what it does not take · 2 wrong usage · 3 the file \
-cannot run";
+Exit codes:
+  0    success
+  1    a server does not answer, or a step has invalid parameters
+  2    wrong usage
+  3    the file cannot run";
 const EXAMPLE_RESUME: &str = "\
 Examples:
   threadline resume last
   threadline resume last --failed
 
-Exit codes: 0 well · 1 a step failed · 2 wrong usage · 3 could not start · 4 stopped before the end, can be resumed ·
-130 interrupted, can be resumed";
+Exit codes:
+  0    success
+  1    a step failed
+  2    wrong usage
+  3    could not start
+  4    stopped, can be resumed
+  130  interrupted, can be resumed";
 const EXAMPLE_CHECK: &str = "\
 Example:
   threadline check workflow.yaml
 
-Exit codes: 0 well, perhaps with warnings · 1 errors · 2 wrong usage · 3 a file could not be read";
+Exit codes:
+  0    success, possibly with warnings
+  1    errors
+  2    wrong usage
+  3    a file could not be read";
 const EXAMPLE_GRAPH: &str = "\
 Examples:
   threadline graph workflow.yaml
   threadline graph last --format svg > run.svg
 
-Exit codes: 0 well · 2 wrong usage · 3 the file cannot run, or there is no such run";
+Exit codes:
+  0    success
+  2    wrong usage
+  3    the file cannot run, or no such run";
 const EXAMPLE_MIGRATE: &str = "\
 Examples:
   threadline migrate workflow.yaml
   threadline migrate --write workflow.yaml outputs.json
 
-Exit codes: 0 well · 2 wrong usage · 3 a file could not be read, has errors, or cannot be written";
+Exit codes:
+  0    success
+  2    wrong usage
+  3    a file could not be read, has errors, or cannot be written";
 const EXAMPLE_INIT: &str = "\
 Examples:
   threadline init
   threadline init steps --into workflows
 
-Exit codes: 0 well · 2 wrong usage, or no such template · 3 a file is there already, or cannot be written";
+Exit codes:
+  0    success
+  2    wrong usage, or no such template
+  3    a file exists already, or cannot be written";
 const EXAMPLE_EXPECT: &str = "\
 Examples:
   threadline expect transfer.yaml --actual answer.json
   threadline expect --check transfer.yaml refusal.yaml
 
-Exit codes: 0 all met · 1 one is unmet or not evaluable, or `--check` found errors · 2 wrong usage · 3 could not start";
+Exit codes:
+  0    all met
+  1    one is unmet or not evaluable, or `--check` found errors
+  2    wrong usage
+  3    could not start";
 
 #[derive(Args)]
 pub(crate) struct Check {
-    /// Ask the servers of the files too: their tools must be there and take the parameters that are written out
+    /// Also start the servers of the files, and check their tools and the literal parameters
     #[arg(long)]
     pub(crate) tools: bool,
-    /// Print a JSON object a file, with every problem
+    /// Print one JSON object per file, with every problem
     #[arg(long)]
     pub(crate) json: bool,
     /// The workflow files, `-` for stdin
@@ -278,25 +345,25 @@ pub(crate) struct Expect {
     /// The document to check, `-` for stdin
     #[arg(long, value_name = "FILE", required_unless_present = "check")]
     pub(crate) actual: Option<PathBuf>,
-    /// Facts beside the document: an object of names
+    /// Additional facts: an object keyed by name
     #[arg(long, value_name = "FILE", conflicts_with = "check")]
     pub(crate) facts: Option<PathBuf>,
-    /// What the document is of; otherwise it follows from its keys
+    /// The kind of the document. Default: decided by its keys
     #[arg(long = "as", value_name = "KIND")]
     pub(crate) kind: Option<ActualKind>,
-    /// Answers of a judge to the questions that no rule decides: an object of questions
+    /// Answers of a judge to the questions that no rule decides: an object keyed by question
     #[arg(long, value_name = "FILE", conflicts_with = "check")]
     pub(crate) rulings: Option<PathBuf>,
-    /// How to print the answers
+    /// The output format
     #[arg(long, value_enum, default_value = "text", conflicts_with = "check")]
     pub(crate) format: OutcomeFormat,
-    /// Show every line, also of what is met, and what was not evaluated and why
+    /// Show every check, including those that are met and those that were not evaluated
     #[arg(long, conflicts_with = "check")]
     pub(crate) explain: bool,
-    /// Only say what is wrong with the files
+    /// Only validate the files
     #[arg(long, conflicts_with = "actual")]
     pub(crate) check: bool,
-    /// With `--check`: print a JSON object a file, with every problem
+    /// With `--check`: print one JSON object per file, with every problem
     #[arg(long, requires = "check")]
     pub(crate) json: bool,
     /// The expectations: one, a list, or `expectations` with names; `-` for stdin
@@ -306,9 +373,9 @@ pub(crate) struct Expect {
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum ActualKind {
-    /// An answer of an agent: `{text, type, plan, facts, usage}`
+    /// The answer of an agent: `{text, type, plan, facts, usage}`
     Answer,
-    /// What a step left: `{value, output, exit_code, meta}`
+    /// The result of a step: `{value, output, exit_code, meta}`
     Step,
     /// Anything else: the document is the `value`
     Value,
@@ -336,10 +403,10 @@ pub(crate) enum OutcomeFormat {
 
 #[derive(Args)]
 pub(crate) struct Graph {
-    /// How to draw it
+    /// The output format
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: GraphFormat,
-    /// The folder of the project, for a run
+    /// The folder of the project that has the run
     #[arg(long, value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,
     /// A workflow file, or a run: its id, a prefix of it, or `last`
@@ -349,39 +416,39 @@ pub(crate) struct Graph {
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum GraphFormat {
-    /// A line for each node, with what it waits for
+    /// One line per node, with what it waits for
     Text,
     /// For Mermaid
     Mermaid,
     /// For Graphviz
     Dot,
-    /// A picture
+    /// A picture; needs no other program
     Svg,
 }
 
 #[derive(Args)]
 pub(crate) struct Migrate {
-    /// Write the files
+    /// Change the files instead of only showing the changes
     #[arg(long)]
     pub(crate) write: bool,
-    /// Workflows, or outputs of nodes by their id
+    /// Workflows, or outputs of nodes keyed by id
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
 }
 
 #[derive(Args)]
 pub(crate) struct Init {
-    /// The folder to write into; it is made when it is not there
+    /// The folder to write to; created if it does not exist
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub(crate) into: PathBuf,
-    /// The templates; without one they are listed
+    /// The templates to write. Without NAME, list all templates
     #[arg(value_name = "NAME")]
     pub(crate) names: Vec<String>,
 }
 
 #[derive(Args)]
 pub(crate) struct Schema {
-    /// What to describe
+    /// The kind of file or output
     #[arg(value_name = "KIND")]
     pub(crate) kind: SchemaKind,
 }
@@ -390,7 +457,7 @@ pub(crate) struct Schema {
 pub(crate) enum SchemaKind {
     /// Workflow files
     Workflow,
-    /// What a step leaves
+    /// The envelope that a step leaves
     Envelope,
     /// The lines of `run --json` and `show --json`
     Events,
@@ -420,7 +487,7 @@ pub(crate) struct Runs {
     /// The folder of the project
     #[arg(long, value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,
-    /// Also the runs that steps of other runs called
+    /// Include runs that were called by steps of other runs
     #[arg(long)]
     pub(crate) all: bool,
     /// Print a JSON object
@@ -432,14 +499,13 @@ pub(crate) struct Runs {
 pub(crate) struct Show {
     #[command(flatten)]
     pub(crate) which: Which,
-    /// Show only the items that failed: which, why, and after how many attempts
+    /// Show only the failed items, with their errors and numbers of attempts
     #[arg(long)]
     pub(crate) failed: bool,
-    /// Of a file in place of a run: print as YAML what it is short for, with all that it takes from other files
+    /// Print a file instead of a run, as YAML with its short forms and imports expanded
     #[arg(long, conflicts_with = "failed")]
     pub(crate) expanded: bool,
-    /// Print every event as a line of JSON; with `--failed` an object for every item that failed, with `--expanded` the
-    /// file
+    /// Print one line of JSON per event; with `--failed`, per failed item; with `--expanded`, the file
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -449,19 +515,19 @@ pub(crate) struct Show {
 pub(crate) struct Explain {
     #[command(flatten)]
     pub(crate) which: Which,
-    /// Show values whole
+    /// Do not shorten values
     #[arg(long)]
     pub(crate) full: bool,
-    /// Print a JSON object, values whole
+    /// Print a JSON object, with full values
     #[arg(long)]
     pub(crate) json: bool,
-    /// Follow what it read to what that was made of, step by step
+    /// Follow the values that the step read to the steps that produced them
     #[arg(long, conflicts_with = "forward", requires = "step")]
     pub(crate) back: bool,
-    /// Follow what it left to who read it, step by step
+    /// Follow the value of the step to the steps that read it
     #[arg(long, requires = "step")]
     pub(crate) forward: bool,
-    /// The step, and a field behind a dot: `build`, `build.shell`, `build[3].env.NAME`
+    /// The step, optionally with a field: `build`, `build.shell`, `build[3].env.NAME`
     #[arg(value_name = "STEP[.FIELD]")]
     pub(crate) step: Option<String>,
 }
@@ -470,13 +536,13 @@ pub(crate) struct Explain {
 pub(crate) struct Vars {
     #[command(flatten)]
     pub(crate) which: Which,
-    /// Show values whole
+    /// Do not shorten values
     #[arg(long)]
     pub(crate) full: bool,
-    /// Print a JSON object, values whole
+    /// Print a JSON object, with full values
     #[arg(long)]
     pub(crate) json: bool,
-    /// One name, with everything that happened to it: `version`, `inputs.target`, `context.greeting`
+    /// Show the history of one name: `version`, `inputs.target`, `context.greeting`
     #[arg(value_name = "NAME")]
     pub(crate) name: Option<String>,
 }
@@ -486,10 +552,10 @@ pub(crate) struct Preview {
     /// The folder that steps would run in
     #[arg(long, value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,
-    /// Show values whole
+    /// Do not shorten values
     #[arg(long)]
     pub(crate) full: bool,
-    /// Print a JSON object, values whole
+    /// Print a JSON object, with full values
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -498,34 +564,34 @@ pub(crate) struct Preview {
 
 #[derive(Args)]
 pub(crate) struct Simulate {
-    /// What every state comes to
+    /// Use the same verdict for every state
     #[arg(long, value_name = "VERDICT", conflicts_with_all = ["alternating", "random", "seed", "runs"])]
     pub(crate) all: Option<Simulated>,
-    /// Every state comes to `no` and `yes` in turn
+    /// Use `no` and `yes` in turn
     #[arg(long, conflicts_with_all = ["random", "seed", "runs"])]
     pub(crate) alternating: bool,
-    /// Random verdicts, the same for the same seed; so it is when nothing else is said
+    /// Use random verdicts, repeatable with the same seed. This is the default
     #[arg(long)]
     pub(crate) random: bool,
-    /// The seed of random verdicts
+    /// The seed of the random verdicts
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
-    /// How many walks with random verdicts; 100 when it is left out
+    /// The number of walks with random verdicts. Default: 100
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub(crate) runs: Option<u64>,
-    /// What states come to, one visit after the other: `check=no,no,yes;fix=yes`
+    /// The verdicts of states, one per visit: `check=no,no,yes;fix=yes`. The last one repeats
     #[arg(long, value_name = "STATE=VERDICT,...")]
     pub(crate) verdicts: Vec<String>,
-    /// What states print, one visit after the other, judged as in a run: `measure=10,7,3`
+    /// The output of states, one number per visit, judged as in a run: `measure=10,7,3`
     #[arg(long, value_name = "STATE=NUMBER,...")]
     pub(crate) numbers: Vec<String>,
-    /// A YAML or JSON object of what states come to and leave
+    /// A YAML or JSON object with verdicts or results, keyed by state
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
     /// The folder that the loop would run in
     #[arg(long, value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,
-    /// Print a JSON object, with every walk
+    /// Print a JSON object with every walk
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -534,11 +600,11 @@ pub(crate) struct Simulate {
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum Simulated {
-    /// It is so, it went well
+    /// The check passes, or the action succeeds
     Yes,
-    /// It is not so
+    /// The check does not pass
     No,
-    /// It cannot be said: what the state does failed
+    /// There is no verdict: the action fails
     Error,
 }
 
@@ -547,7 +613,7 @@ pub(crate) struct Tools {
     /// The folder that servers run in
     #[arg(long, value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,
-    /// Print a JSON object, with the schemas of all parameters
+    /// Print a JSON object with the schemas of all parameters
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -561,7 +627,7 @@ pub(crate) struct Tools {
 pub(crate) struct Render {
     #[command(flatten)]
     pub(crate) names: Names,
-    /// What to do about a reference that has no value
+    /// How to treat a reference without a value
     #[arg(long, value_name = "POLICY", default_value = "error")]
     pub(crate) undefined: Policy,
     /// Read the template from a file, `-` for stdin
@@ -576,10 +642,10 @@ pub(crate) struct Render {
 pub(crate) struct Resolve {
     #[command(flatten)]
     pub(crate) names: Names,
-    /// What to do about a reference that has no value
+    /// How to treat a reference without a value
     #[arg(long, value_name = "POLICY", default_value = "error")]
     pub(crate) undefined: Policy,
-    /// How to print the document
+    /// The output format
     #[arg(long, value_name = "FORMAT", default_value = "json")]
     pub(crate) format: Format,
     /// The YAML or JSON document, `-` for stdin; a top-level `context:` holds definitions
@@ -591,10 +657,10 @@ pub(crate) struct Resolve {
 pub(crate) struct Eval {
     #[command(flatten)]
     pub(crate) names: Names,
-    /// What to do about a reference that has no value: in an expression it is always an error
+    /// How to treat a reference without a value. In an expression it is always an error
     #[arg(long, value_name = "POLICY", default_value = "error", hide_possible_values = true)]
     pub(crate) undefined: Policy,
-    /// Show what every part of the expression came to
+    /// Show the value of every part of the expression
     #[arg(long)]
     pub(crate) explain: bool,
     /// Read the expression from a file, `-` for stdin
@@ -611,12 +677,12 @@ pub(crate) struct Names {
     /// A JSON or YAML object whose keys become names, `-` for stdin
     #[arg(long, value_name = "FILE")]
     pub(crate) data: Option<PathBuf>,
-    /// Outputs of nodes by id, as envelopes or in an older shape, `-` for stdin
+    /// Outputs of nodes keyed by id, as envelopes or in an older shape, `-` for stdin
     #[arg(long, value_name = "FILE")]
     pub(crate) outputs: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) settings: Settings,
-    /// Let `cmd:` run commands
+    /// Allow `cmd:` to run commands
     #[arg(long)]
     pub(crate) allow_commands: bool,
     /// Show every resolved reference on stderr, as text or JSON lines
@@ -627,10 +693,10 @@ pub(crate) struct Names {
 /// Values set on the command line.
 #[derive(Args)]
 pub(crate) struct Settings {
-    /// Set a name, or a place in one, to a text
+    /// Set a name, or a path inside one, to a text
     #[arg(long, value_name = "PATH=TEXT")]
     set: Vec<String>,
-    /// Set a name, or a place in one, to a JSON value
+    /// Set a name, or a path inside one, to a JSON value
     #[arg(long, value_name = "PATH=JSON")]
     set_json: Vec<String>,
     /// Both sorts of settings, in the order they were given
@@ -641,18 +707,18 @@ pub(crate) struct Settings {
 /// A workflow and the caller's values.
 #[derive(Args)]
 pub(crate) struct What {
-    /// Give an input a value, read as the type that the workflow declares
+    /// Set an input. The value is read as the type that the workflow declares
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) input: Vec<String>,
     /// A JSON or YAML object of inputs
     #[arg(long, value_name = "FILE")]
     pub(crate) inputs: Option<PathBuf>,
-    /// What a graph is started with, read as `${trigger}`: JSON, or a file after `@`
+    /// The payload that starts a graph, read as `${trigger}`: JSON, or a file after `@`
     #[arg(long, value_name = "JSON|@FILE")]
     pub(crate) payload: Option<String>,
     #[command(flatten)]
     pub(crate) settings: Settings,
-    /// Let values set for `context` stand as code in shell text
+    /// Allow values from `--set` as code in shell text
     #[arg(long)]
     pub(crate) trust_set: bool,
     /// The workflow, a YAML or JSON file, `-` for stdin
@@ -663,7 +729,7 @@ pub(crate) struct What {
 /// How a run is driven and shown.
 #[derive(Args, Clone)]
 pub(crate) struct Watch {
-    /// How many steps may run at once
+    /// The maximum number of steps that run at once. Default for a graph: one per processor, at least 4
     #[arg(long, short, value_name = "COUNT", value_parser = parse_jobs)]
     pub(crate) jobs: Option<usize>,
     /// Show what steps print
@@ -672,14 +738,14 @@ pub(crate) struct Watch {
     /// Show every resolved reference on stderr, as text or JSON lines
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
     pub(crate) trace_variables: Option<Trace>,
-    /// Wait for what other runs have in their `locks`, without end or at most so long
+    /// Wait for `locks` that other runs hold, without limit or for at most DURATION
     #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true, value_parser = parse_wait,
         default_missing_value = "")]
     pub(crate) wait: Option<Patience>,
-    /// Print every event as a line of JSON
+    /// Print one line of JSON per event
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print at the end what the run cost, as a line of JSON on stderr
+    /// Print the cost of the run at the end, as a line of JSON on stderr
     #[arg(long)]
     pub(crate) stats: bool,
 }
@@ -701,7 +767,7 @@ fn parse_jobs(text: &str) -> Result<usize, String> {
 
 #[derive(Args)]
 pub(crate) struct Run {
-    /// Import what this run exported, in place of the last one of its workflow
+    /// Read an import from this run instead of the latest run of its workflow
     #[arg(long, value_name = "NAME=RUN")]
     pub(crate) import: Vec<String>,
     /// The folder that steps run in
@@ -718,11 +784,11 @@ pub(crate) struct Resume {
     /// The folder of the project
     #[arg(long, value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,
-    /// What becomes of steps that were running when Threadline was killed, whatever their `on_crash` says
+    /// What to do with steps that were running when Threadline was killed. Overrides their `on_crash`
     #[arg(long, value_name = "WHAT")]
     pub(crate) in_flight: Option<InFlight>,
-    /// Of a run that is over: do the items that failed again, and what comes after them, also when the run completed
-    /// without them. A run that was stopped just goes on
+    /// Rerun the failed items of a finished run, and the steps after them. Has no effect on a run that
+    /// stopped before its end
     #[arg(long)]
     pub(crate) failed: bool,
     #[command(flatten)]
@@ -734,9 +800,9 @@ pub(crate) struct Resume {
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum InFlight {
-    /// They run again
+    /// Run them again
     Rerun,
-    /// They have failed
+    /// Mark them as failed
     Fail,
 }
 
@@ -758,11 +824,11 @@ impl SetFlag {
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum Policy {
-    /// It is an error
+    /// Report an error
     Error,
-    /// Leave the reference as it is written
+    /// Keep the reference as written
     Keep,
-    /// Put nothing, or null, in its place
+    /// Replace it by nothing, or by null
     Empty,
 }
 
@@ -786,8 +852,8 @@ pub(crate) enum Format {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Trace {
-    /// A line for people
+    /// One line of text
     Text,
-    /// A JSON object a line
+    /// One JSON object per line
     Json,
 }

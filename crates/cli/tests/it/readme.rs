@@ -16,16 +16,15 @@ fn steady(text: &str) -> String {
 fn the_first_command_prints_what_the_readme_shows() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let readme = std::fs::read_to_string(root.join("README.md")).expect("the README");
-    let arguments =
-        "run --dir examples/release-notes examples/release-notes/workflow.yaml --input version=1.4.0";
-    assert!(readme.contains(&format!("cargo run -q -p threadline -- {arguments}")));
+    let arguments = "run workflow.yaml --input version=1.4.0";
+    assert!(readme.contains(&format!("cd examples/release-notes\nthreadline {arguments}\n")));
     let workflow =
         std::fs::read_to_string(root.join("examples/release-notes/workflow.yaml")).expect("the example");
     let shown = workflow.split_once('\n').map_or("", |(_, shown)| shown);
     assert!(readme.contains(&format!("```yaml\n{shown}```")), "the README shows another workflow");
     let output = Command::new(env!("CARGO_BIN_EXE_threadline"))
         .args(arguments.split(' '))
-        .current_dir(&root)
+        .current_dir(root.join("examples/release-notes"))
         .env("NO_COLOR", "1")
         .output()
         .expect("the binary runs");

@@ -115,7 +115,7 @@ pub(crate) enum Command {
     /// Show what each step would do, without running anything
     #[command(after_help = EXAMPLE_PREVIEW)]
     Preview(Preview),
-    /// Walk through a loop with simulated results: how it ends, and which states it never reaches
+    /// Walk through a loop with simulated results
     #[command(after_help = EXAMPLE_SIMULATE)]
     Simulate(Simulate),
     /// List the servers of a workflow with their tools and parameters
@@ -142,7 +142,7 @@ pub(crate) enum Command {
     /// Write starter files: workflows, and expectations for common patterns
     #[command(after_help = EXAMPLE_INIT)]
     Init(Init),
-    /// Convert files of older systems to the current spelling; without `--write`, only show the changes
+    /// Convert files of older systems to the current spelling
     #[command(after_help = EXAMPLE_MIGRATE)]
     Migrate(Migrate),
     /// Print the JSON Schema of a kind of file

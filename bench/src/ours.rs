@@ -137,7 +137,7 @@ pub(crate) fn document_text(workload: &mut Workload, context: &'static Json, tex
         let scope = scope_of(&value_of(context));
         harness::text(move |buffer| {
             let document =
-                Document::read(text, data::Format::Json, &Syntax::DEFAULT).expect("the samples parse");
+                Document::read(text, data::DataFormat::Json, &Syntax::DEFAULT).expect("the samples parse");
             let mut world = NoWorld;
             let resolved =
                 document.resolve(&scope, &mut Session::new(&mut world)).expect("the names are there");

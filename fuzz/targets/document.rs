@@ -7,9 +7,9 @@
 use libfuzzer_sys::fuzz_target;
 use threadline_fuzz::prepare;
 use threadline_lang::data::locate::locate;
-use threadline_lang::data::{Format, read_value, yaml};
+use threadline_lang::data::{DataFormat, read_value, yaml};
 use threadline_lang::value::JsonStyle;
-use threadline_lang::{Document, DocumentError, Entry, Error, Limits, Origin, Session, Syntax, Value};
+use threadline_lang::{Document, DocumentError, ScopeEntry, Error, Limits, Origin, Session, Syntax, Value};
 
 mod fixture;
 
@@ -17,7 +17,7 @@ use fixture::{FakeWorld, scope, small_limits};
 
 fuzz_target!(init: prepare(), |data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    for format in [Format::Json, Format::Yaml] {
+    for format in [DataFormat::Json, DataFormat::Yaml] {
         match read_value(text, format, &Limits::DEFAULT) {
             Ok(value) => reads_back(&value),
             Err(error) => {
@@ -30,7 +30,7 @@ fuzz_target!(init: prepare(), |data: &[u8]| {
     }
 });
 
-fn document(text: &str, format: Format) {
+fn document(text: &str, format: DataFormat) {
     let read = Document::read(text, format, &Syntax::DEFAULT);
     // A value has a document, and nothing else has.
     let value = read_value(text, format, &Limits::DEFAULT);
@@ -54,7 +54,7 @@ fn document(text: &str, format: Format) {
         located(text, error);
     }
     if let Ok(Some(definitions)) = document.define("context") {
-        let entry = Entry::Definitions(definitions);
+        let entry = ScopeEntry::Definitions(definitions);
         scope = scope.with_entries("context", [("context".into(), entry)]).ok().expect("one name");
     }
     let mut session = Session::new(&mut world).limits(small_limits());
@@ -85,12 +85,12 @@ fn reads_back(value: &Value) {
     if json.len() > 1 << 16 {
         return;
     }
-    let again = read_value(&json, Format::Json, &Limits::DEFAULT).expect("printed JSON reads back");
+    let again = read_value(&json, DataFormat::Json, &Limits::DEFAULT).expect("printed JSON reads back");
     assert_eq!(&again, value);
     assert_eq!(again.to_json(JsonStyle::Compact), json);
     let mut written = String::new();
     yaml::write(value, &mut written);
-    let again = read_value(&written, Format::Yaml, &Limits::DEFAULT)
+    let again = read_value(&written, DataFormat::Yaml, &Limits::DEFAULT)
         .unwrap_or_else(|error| panic!("{error:?} in {written:?}"));
     assert_eq!(&again, value, "{written}");
     assert_eq!(again.to_json(JsonStyle::Compact), json, "{written}");

@@ -7,9 +7,9 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use threadline_expect::{Actual, Context, Evaluation, NoJudge, load};
+use threadline_expect::{Actual, LoadContext, Evaluation, NoJudge, load};
 use threadline_fuzz::prepare;
-use threadline_lang::data::{Format, read_value};
+use threadline_lang::data::{DataFormat, read_value};
 use threadline_lang::diag::Diagnostic;
 use threadline_lang::source::SourceFile;
 use threadline_lang::{Limits, Session};
@@ -30,19 +30,19 @@ const ANSWER: &str = r#"{
 }"#;
 
 static ACTUAL: LazyLock<Actual> = LazyLock::new(|| {
-    let document = read_value(ANSWER, Format::Json, &Limits::DEFAULT).expect("it is JSON");
+    let document = read_value(ANSWER, DataFormat::Json, &Limits::DEFAULT).expect("it is JSON");
     Actual::detect(document).expect("it is not deep")
 });
 
 fuzz_target!(init: prepare(), |data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    for format in [Format::Yaml, Format::Json] {
+    for format in [DataFormat::Yaml, DataFormat::Json] {
         expectations(text, &SourceFile::with_format("expectations", text, format));
     }
 });
 
 fn expectations(text: &str, file: &SourceFile) {
-    let (expectations, problems) = load(file, &Context::DEFAULT);
+    let (expectations, problems) = load(file, &LoadContext::DEFAULT);
     for problem in &problems {
         assert!(text.get(problem.span.range()).is_some(), "{problem:?} in {text:?}");
     }

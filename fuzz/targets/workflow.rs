@@ -14,17 +14,17 @@ use threadline_flow::load::{expanded, load};
 use threadline_flow::plan::Plan;
 use threadline_flow::problem::Problem;
 use threadline_fuzz::prepare;
-use threadline_lang::data::Format;
+use threadline_lang::data::DataFormat;
 use threadline_lang::source::SourceFile;
 
 fuzz_target!(init: prepare(), |data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    for format in [Format::Yaml, Format::Json] {
+    for format in [DataFormat::Yaml, DataFormat::Json] {
         workflow(text, format);
     }
 });
 
-fn workflow(text: &str, format: Format) {
+fn workflow(text: &str, format: DataFormat) {
     let (first, others) = parted(text);
     let read = |name: &str| {
         let missing = || Unread { message: format!("there is no `{name}`"), hint: None, nearest: None };

@@ -381,7 +381,7 @@ pub(crate) enum ActualKind {
     Value,
 }
 
-impl From<ActualKind> for threadline_expect::Kind {
+impl From<ActualKind> for threadline_expect::DocumentKind {
     fn from(kind: ActualKind) -> Self {
         match kind {
             ActualKind::Answer => Self::Answer,

@@ -6,11 +6,11 @@ use std::path::Path;
 use threadline_flow::files::{self, Unread};
 use threadline_lang::data::{ReadError, ReadErrorKind};
 use threadline_lang::diag::nearest;
-use threadline_lang::source::{self, SourceError, SourceFile};
+use threadline_lang::source::{self, EncodingError, SourceFile};
 use threadline_lang::value::Oversized;
 use threadline_lang::{
-    BUILT_IN_ROOTS, Document, Entry, Envelope, Limits, NoWorld, PathStep, Scope, Session, SetError, Value,
-    data, parse_path,
+    BUILT_IN_ROOTS, Document, Envelope, Limits, NoWorld, PathStep, Scope, ScopeEntry, Session, SetError,
+    Value, data, parse_path,
 };
 use threadline_runner::project::plain;
 
@@ -134,7 +134,7 @@ pub(crate) fn scope<'s>(
     {
         return Err(Failure::Usage(format!("`{id}` is a name of the data and the id of an output")));
     }
-    let entries = outputs.into_iter().map(|(id, envelope)| (id, Entry::Output(envelope)));
+    let entries = outputs.into_iter().map(|(id, envelope)| (id, ScopeEntry::Output(envelope)));
     // The ids are the keys of one object, so none stands twice.
     Ok(scope.with_entries("outputs", entries).unwrap_or(scope))
 }
@@ -238,7 +238,7 @@ pub(crate) fn read_text(path: &Path) -> Result<(String, String), Failure> {
     Ok((name, text))
 }
 
-fn bad_source(error: &SourceError) -> Failure {
+fn bad_source(error: &EncodingError) -> Failure {
     Failure::NotStarted(vec![match error.hint() {
         Some(hint) => Report::with_hint(error, hint),
         None => Report::plain(error),

@@ -7,7 +7,8 @@ use std::time::Duration;
 use crate::event::Bounds;
 use ecow::EcoString;
 use threadline_expect::{
-    Actual, Answer, Evaluation, Expectations, Kind, NoJudge, Outcome, Settled, Unsettled, UnsettledWhy,
+    Actual, DocumentKind, Evaluation, ExpectationAnswer, ExpectationOutcome, Expectations, NoJudge, Settled,
+    Unsettled, UnsettledWhy,
 };
 use threadline_flow::checks::Check;
 use threadline_flow::forms;
@@ -21,8 +22,8 @@ use threadline_flow::shell::{Argument, BindError, Bound};
 use threadline_flow::url::{self, Piece};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{
-    Document, Entry, Error, Explanation, Expression, NoWorld, Origin, Scope, Session, Syntax, Template, Type,
-    Value,
+    Document, Error, Explanation, Expression, NoWorld, Origin, Scope, ScopeEntry, Session, Syntax, Template,
+    Type, Value,
 };
 
 /// What a step does, with every value in its place.
@@ -318,15 +319,17 @@ pub fn decide(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Result<D
         return Ok(Decision::Skip("the trigger is not enabled".into()));
     }
     let Some(filters) = &trigger.filters else { return Ok(Decision::Go) };
-    let actual = Actual::new(Kind::Plain, payload(step, scope, session));
+    let actual = Actual::new(DocumentKind::Plain, payload(step, scope, session));
     let outside = Scope::new();
     let Ok(actual) = actual else {
         return Ok(Decision::Skip("the payload is nested too deep for its `filters`".into()));
     };
     let mut judge = NoJudge;
     let mut evaluation = Evaluation::new(&actual, &outside, session, &mut judge);
-    let unmet =
-        evaluation.explain_all(&filters.value).into_iter().find(|outcome| outcome.answer != Answer::Met);
+    let unmet = evaluation
+        .explain_all(&filters.value)
+        .into_iter()
+        .find(|outcome| outcome.answer != ExpectationAnswer::Met);
     Ok(unmet.map_or(Decision::Go, |outcome| {
         Decision::Skip(ecow::eco_format!("the payload does not meet `filters`: {}", outcome.reason))
     }))
@@ -387,14 +390,14 @@ pub fn with_params(
     let mut fields = Fields::new(acting, session);
     let mut names = Vec::with_capacity(state.params.len());
     for (name, value) in &state.params {
-        names.extend(fields.document(value).map(|value| (name.clone(), Entry::Plain(value))));
+        names.extend(fields.document(value).map(|value| (name.clone(), ScopeEntry::Plain(value))));
     }
     if !fields.errors.is_empty() {
         return Err(fields.errors);
     }
     // Names of a table: none stands twice.
     let names = Scope::new().with_entries("param", names).unwrap_or_default();
-    let entries = [("param".into(), Entry::Names(names))];
+    let entries = [("param".into(), ScopeEntry::Names(names))];
     Ok(scope.with_entries("state", entries).unwrap_or_else(|_| scope.clone()))
 }
 
@@ -536,22 +539,26 @@ pub enum Wanted {
 }
 
 /// What the expectations of a step come to, and why. The error says why they cannot be asked.
-pub fn expected(settled: &Settled, left: &Left<'_>, wanted: Wanted) -> Result<Vec<Outcome>, &'static str> {
+pub fn expected(
+    settled: &Settled,
+    left: &Left<'_>,
+    wanted: Wanted,
+) -> Result<Vec<ExpectationOutcome>, &'static str> {
     let mut entries: Vec<(EcoString, Value)> = vec![("value".into(), left.value.clone())];
     entries.extend(left.output.map(|output| ("output".into(), output.clone())));
     entries.extend(left.meta.get("exit_code").map(|code| ("exit_code".into(), code.clone())));
     entries.push(("meta".into(), left.meta.clone()));
-    let actual = Value::object(entries).and_then(|document| Actual::new(Kind::Step, document));
+    let actual = Value::object(entries).and_then(|document| Actual::new(DocumentKind::Step, document));
     let actual = actual.map_err(|_| "what it left is nested too deep, or too large")?;
     let (mut world, mut judge) = (NoWorld, NoJudge);
     let mut session = Session::new(&mut world);
     let mut evaluation = Evaluation::new(&actual, &settled.scope, &mut session, &mut judge);
     // A tree is made only for somebody to read.
-    if wanted == Wanted::Unmet && evaluation.answer_all(&settled.expectations) == Answer::Met {
+    if wanted == Wanted::Unmet && evaluation.answer_all(&settled.expectations) == ExpectationAnswer::Met {
         return Ok(Vec::new());
     }
     let mut outcomes = evaluation.explain_all(&settled.expectations);
-    outcomes.retain(|outcome| wanted == Wanted::All || outcome.answer != Answer::Met);
+    outcomes.retain(|outcome| wanted == Wanted::All || outcome.answer != ExpectationAnswer::Met);
     Ok(outcomes)
 }
 
@@ -927,7 +934,7 @@ impl Fields<'_, '_, '_> {
                 FieldError { origin, cause }
             }));
         };
-        expectations.settle(Kind::Step, self.scope, self.session).map_err(failed).ok()
+        expectations.settle(DocumentKind::Step, self.scope, self.session).map_err(failed).ok()
     }
 
     fn words(

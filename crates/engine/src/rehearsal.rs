@@ -11,7 +11,7 @@ use std::sync::Arc;
 use ecow::{EcoString, eco_format};
 use threadline_flow::model::{Action, Evaluator, Shape, Verdicts};
 use threadline_flow::plan::{Plan, StepNumber};
-use threadline_lang::{Entry, Envelope, Resolution, Scope, Session, Value, World};
+use threadline_lang::{Envelope, Resolution, Scope, ScopeEntry, Session, Value, World};
 
 use crate::evaluate::{self, FieldErrors};
 use crate::event::{
@@ -265,8 +265,8 @@ impl Load for Invented<'_> {
         Ok(EcoString::new())
     }
 
-    fn results(&mut self, _: Seq) -> Result<Entry, Infallible> {
-        Ok(Entry::Plain(Value::NULL))
+    fn results(&mut self, _: Seq) -> Result<ScopeEntry, Infallible> {
+        Ok(ScopeEntry::Plain(Value::NULL))
     }
 }
 

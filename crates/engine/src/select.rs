@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use threadline_expect::{Actual, Answer, Evaluation, Kind, NoJudge};
+use threadline_expect::{Actual, DocumentKind, Evaluation, ExpectationAnswer, NoJudge};
 use threadline_flow::model::{
     Action, Backoff, Field, Filter, ForEach, OnItemFailure, Phase, Shape, Source, SourceFormat,
 };
@@ -171,15 +171,17 @@ impl<'e> Elements<'e> {
                         value: Value::NULL,
                     },
                 };
-                let actual = Actual::new(Kind::Plain, value.clone()).map_err(|_| unfit())?;
+                let actual = Actual::new(DocumentKind::Plain, value.clone()).map_err(|_| unfit())?;
                 let (outside, mut judge) = (Scope::new(), NoJudge);
                 let mut evaluation = Evaluation::new(&actual, &outside, session, &mut judge);
                 match evaluation.answer_all(&filter.value) {
-                    Answer::Met => Ok(true),
-                    Answer::Unmet => Ok(false),
-                    Answer::NotEvaluable => {
+                    ExpectationAnswer::Met => Ok(true),
+                    ExpectationAnswer::Unmet => Ok(false),
+                    ExpectationAnswer::NotEvaluable => {
                         let outcomes = evaluation.explain_all(&filter.value);
-                        let why = outcomes.into_iter().find(|outcome| outcome.answer == Answer::NotEvaluable);
+                        let why = outcomes
+                            .into_iter()
+                            .find(|outcome| outcome.answer == ExpectationAnswer::NotEvaluable);
                         let why = why.map(|outcome| outcome.reason).unwrap_or_default();
                         let message = format!("item {index} cannot be judged: {why}");
                         let cause = Cause::Expected { message, value: value.clone() };

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ecow::{EcoString, eco_format};
 use threadline_flow::plan::{LOOP_ROOTS, PAYLOAD, Plan};
-use threadline_lang::{Entry, Envelope, Item, Lapsed, Scope, Value};
+use threadline_lang::{EngineItem, Envelope, Lapsed, Scope, ScopeEntry, Value};
 
 use crate::event::{Millis, Seq};
 
@@ -165,7 +165,7 @@ pub trait Load {
     fn item_error(&mut self, seq: Seq) -> Result<EcoString, Self::Error>;
 
     /// The results of the items whose end an event recorded.
-    fn results(&mut self, seq: Seq) -> Result<Entry, Self::Error>;
+    fn results(&mut self, seq: Seq) -> Result<ScopeEntry, Self::Error>;
 }
 
 impl RunNames {
@@ -178,32 +178,32 @@ impl RunNames {
             ("start_time", text(&self.start_time)),
         ]);
         let mut entries = vec![
-            ("imports".into(), Entry::Plain(self.imports.clone())),
-            ("inputs".into(), Entry::Plain(self.inputs.clone())),
-            ("workflow".into(), Entry::Plain(workflow)),
+            ("imports".into(), ScopeEntry::Plain(self.imports.clone())),
+            ("inputs".into(), ScopeEntry::Plain(self.inputs.clone())),
+            ("workflow".into(), ScopeEntry::Plain(workflow)),
         ];
         if plan.lists[0].graph.is_some() {
-            entries.push((PAYLOAD.into(), Entry::Plain(self.payload.clone())));
+            entries.push((PAYLOAD.into(), ScopeEntry::Plain(self.payload.clone())));
         }
         let context = plan.workflow.context.as_ref();
-        let context = context.map(|context| Entry::Definitions(Arc::clone(&context.definitions)));
-        entries.push(("context".into(), context.unwrap_or_else(|| Entry::Names(Scope::new()))));
+        let context = context.map(|context| ScopeEntry::Definitions(Arc::clone(&context.definitions)));
+        entries.push(("context".into(), context.unwrap_or_else(|| ScopeEntry::Names(Scope::new()))));
         // A name that a step may set is known before it does: a default stands ready for it.
         if plan.states.is_some() {
             for root in LOOP_ROOTS {
                 let why = eco_format!("`{root}` is not known here");
-                entries.push((root.into(), Entry::Unset(why)));
+                entries.push((root.into(), ScopeEntry::Unset(why)));
             }
         }
         let unset = plan.names().into_iter().map(|name| {
             let why = eco_format!("the step that gives `{name}` has not run");
-            (name.clone(), Entry::Unset(why))
+            (name.clone(), ScopeEntry::Unset(why))
         });
-        let prev = ("prev".into(), Entry::Unset("no step of this list has run".into()));
+        let prev = ("prev".into(), ScopeEntry::Unset("no step of this list has run".into()));
         if plan.is_map_reduce() {
             for phase in ["setup", "map", "reduce", "aggregates"] {
                 let why = eco_format!("`{phase}` is not known yet");
-                entries.push((phase.into(), Entry::Unset(why)));
+                entries.push((phase.into(), ScopeEntry::Unset(why)));
             }
         }
         layer(&layer(&Scope::new(), "run", unset.chain([prev]).collect()), "run", entries)
@@ -223,31 +223,31 @@ impl View {
         for (name, seq) in &self.captured {
             let envelope = self.of_state(name, *seq, load)?;
             if !self.outputs.iter().any(|(id, _)| id == name) {
-                entries.push((name.clone(), Entry::Plain(envelope.value.clone())));
+                entries.push((name.clone(), ScopeEntry::Plain(envelope.value.clone())));
             }
-            captured.push((name.clone(), Entry::Output(envelope)));
+            captured.push((name.clone(), ScopeEntry::Output(envelope)));
         }
         for (id, seq) in &self.outputs {
-            entries.push((id.clone(), Entry::Output(load.output(*seq)?)));
+            entries.push((id.clone(), ScopeEntry::Output(load.output(*seq)?)));
         }
         for (name, seq) in &self.earlier {
             if !self.captured.iter().any(|(known, _)| known == name) {
                 let why = eco_format!("`{name}` was captured in an iteration before");
                 let also = Value::record([("previous", plain(&*self.judged_output(*seq, load)?))]);
-                captured.push((name.clone(), Entry::Lapsed(Arc::new(Lapsed { why, also }))));
+                captured.push((name.clone(), ScopeEntry::Lapsed(Arc::new(Lapsed { why, also }))));
             }
         }
         if let Some(seq) = self.prev {
-            entries.push(("prev".into(), Entry::Output(self.judged_output(seq, load)?)));
+            entries.push(("prev".into(), ScopeEntry::Output(self.judged_output(seq, load)?)));
         }
         if let Some(state) = &self.state {
             entries.extend(state.entries(run));
             let result = self.result.map(|seq| load.output(seq)).transpose()?;
-            entries.extend(result.map(|result| ("result".into(), Entry::Output(result))));
+            entries.extend(result.map(|result| ("result".into(), ScopeEntry::Output(result))));
         }
-        entries.push(("captured".into(), Entry::Names(layer(&Scope::new(), "captured", captured))));
+        entries.push(("captured".into(), ScopeEntry::Names(layer(&Scope::new(), "captured", captured))));
         for (phase, seq) in &self.phases {
-            entries.push((phase.clone(), Entry::Plain(load.output(*seq)?.value.clone())));
+            entries.push((phase.clone(), ScopeEntry::Plain(load.output(*seq)?.value.clone())));
         }
         if let Some(map) = self.map {
             map_entries(map, load, &mut entries)?;
@@ -322,8 +322,8 @@ fn plain(output: &Envelope) -> Value {
 
 impl StateView {
     /// `state` and `loop`.
-    fn entries(&self, run: &Scope) -> [(EcoString, Entry); 2] {
-        let object = |entries: Vec<(EcoString, Value)>| Entry::Plain(Value::record(entries));
+    fn entries(&self, run: &Scope) -> [(EcoString, ScopeEntry); 2] {
+        let object = |entries: Vec<(EcoString, Value)>| ScopeEntry::Plain(Value::record(entries));
         let of_run = |name: &str| run.value("workflow").and_then(|workflow| workflow.get(name).cloned());
         let state = vec![
             ("name".into(), Value::from(self.name.as_str())),
@@ -367,9 +367,9 @@ pub fn with_item(
         ("id", Value::from(eco_format!("agent-{}", item.runner + 1).as_str())),
         ("worktree", worktree.map_or(Value::NULL, Value::from)),
     ]);
-    let entry = Entry::Item(Arc::new(Item { value, own }));
+    let entry = ScopeEntry::Item(Arc::new(EngineItem { value, own }));
     let mut entries = vec![("item".into(), entry)];
-    entries.extend(item.has_agent.then(|| ("agent".into(), Entry::Plain(agent))));
+    entries.extend(item.has_agent.then(|| ("agent".into(), ScopeEntry::Plain(agent))));
     layer(scope, &eco_format!("item {}", item.item.index), entries)
 }
 
@@ -377,12 +377,12 @@ pub fn with_item(
 fn map_entries<L: Load>(
     map: MapView,
     load: &mut L,
-    entries: &mut Vec<(EcoString, Entry)>,
+    entries: &mut Vec<(EcoString, ScopeEntry)>,
 ) -> Result<(), L::Error> {
     match map {
         MapView::Running { total } => {
-            let names = vec![("total".into(), Entry::Plain(Value::from(total)))];
-            entries.push(("map".into(), Entry::Names(layer(&Scope::new(), "map", names))));
+            let names = vec![("total".into(), ScopeEntry::Plain(Value::from(total)))];
+            entries.push(("map".into(), ScopeEntry::Names(layer(&Scope::new(), "map", names))));
         }
         MapView::Over(seq) => {
             let output = load.output(seq)?;
@@ -401,31 +401,31 @@ fn map_entries<L: Load>(
 const OF_FAILED_MAP: [&str; 7] =
     ["total", "successful", "failed", "skipped", "duration", "success_rate", "branch"];
 
-fn of_failed_map(meta: &Value, results: Entry, entries: &mut Vec<(EcoString, Entry)>) {
+fn of_failed_map(meta: &Value, results: ScopeEntry, entries: &mut Vec<(EcoString, ScopeEntry)>) {
     let known = OF_FAILED_MAP.iter().filter_map(|name| Some((*name, meta.get(name)?.clone())));
     of_map(&Value::record(known), results, entries);
 }
 
 /// What a map left, an object, and its results as names.
-fn of_map(left: &Value, results: Entry, entries: &mut Vec<(EcoString, Entry)>) {
+fn of_map(left: &Value, results: ScopeEntry, entries: &mut Vec<(EcoString, ScopeEntry)>) {
     let mut names = vec![("results".into(), results)];
     for (key, value) in left.as_object().into_iter().flat_map(|object| object.iter()) {
         let is_aggregates = key.name() == "aggregates";
         let into = if is_aggregates { &mut *entries } else { &mut names };
-        into.push((key.name().clone(), Entry::Plain(value.clone())));
+        into.push((key.name().clone(), ScopeEntry::Plain(value.clone())));
     }
-    entries.push(("map".into(), Entry::Names(layer(&Scope::new(), "map", names))));
+    entries.push(("map".into(), ScopeEntry::Names(layer(&Scope::new(), "map", names))));
 }
 
 /// A scope in which a map is over: what it left, an object, and its results.
-pub fn with_map(scope: &Scope, left: &Value, results: Entry) -> Scope {
+pub fn with_map(scope: &Scope, left: &Value, results: ScopeEntry) -> Scope {
     let mut entries = Vec::new();
     of_map(left, results, &mut entries);
     layer(scope, "map", entries)
 }
 
 /// A layer of names of which none stands twice: the caller takes them of tables by name.
-fn layer(scope: &Scope, label: &str, entries: Vec<(EcoString, Entry)>) -> Scope {
+fn layer(scope: &Scope, label: &str, entries: Vec<(EcoString, ScopeEntry)>) -> Scope {
     scope.with_entries(label, entries).unwrap_or_else(|_| scope.clone())
 }
 

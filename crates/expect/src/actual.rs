@@ -8,7 +8,7 @@ use crate::table::ROOTS;
 
 /// What a document is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum DocumentKind {
     /// An answer of an agent: `{text, type, plan, facts, usage}`.
     Answer,
     /// What a step left: `{value, output, exit_code, meta}`.
@@ -17,7 +17,7 @@ pub enum Kind {
     Plain,
 }
 
-impl Kind {
+impl DocumentKind {
     /// In a sentence.
     pub fn with_article(self) -> &'static str {
         match self {
@@ -42,16 +42,16 @@ impl Kind {
 /// A document to check, with its facts.
 #[derive(Debug, Clone)]
 pub struct Actual {
-    kind: Kind,
+    kind: DocumentKind,
     document: Value,
 }
 
 impl Actual {
-    /// A document of a known kind. One of [`Kind::Plain`] becomes the `value`; the others are taken as they are.
-    pub fn new(kind: Kind, document: Value) -> Result<Self, Oversized> {
+    /// A document of a known kind. One of [`DocumentKind::Plain`] becomes the `value`; the others are taken as they are.
+    pub fn new(kind: DocumentKind, document: Value) -> Result<Self, Oversized> {
         let document = match kind {
-            Kind::Answer | Kind::Step => document,
-            Kind::Plain => Value::object([("value".into(), document)])?,
+            DocumentKind::Answer | DocumentKind::Step => document,
+            DocumentKind::Plain => Value::object([("value".into(), document)])?,
         };
         Ok(Self { kind, document })
     }
@@ -60,12 +60,12 @@ impl Actual {
     /// has a key of its own beside those of its kind.
     pub fn detect(document: Value) -> Result<Self, Oversized> {
         let has = |name: &str| document.get(name).is_some();
-        let kind = if Kind::Answer.has_all(&document) && (has("text") || has("plan")) {
-            Kind::Answer
-        } else if Kind::Step.has_all(&document) && has("value") {
-            Kind::Step
+        let kind = if DocumentKind::Answer.has_all(&document) && (has("text") || has("plan")) {
+            DocumentKind::Answer
+        } else if DocumentKind::Step.has_all(&document) && has("value") {
+            DocumentKind::Step
         } else {
-            Kind::Plain
+            DocumentKind::Plain
         };
         Self::new(kind, document)
     }
@@ -96,7 +96,7 @@ impl Actual {
     }
 
     /// What it is of.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> DocumentKind {
         self.kind
     }
 

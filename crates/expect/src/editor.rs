@@ -3,7 +3,8 @@
 use threadline_lang::Value;
 
 use crate::table::{
-    self, CHECKS, ELSEWHERE, FIELDS, FILE, Field, FieldTakes, Key, LOGIC, OPERATORS, OPTIONS, ROOTS, Takes,
+    self, CHECKS, ELSEWHERE, ExpectationKey, FIELDS, FILE, FieldSpec, FieldTakes, LOGIC, OPERATORS, OPTIONS,
+    ROOTS, Takes,
 };
 
 type Entries = Vec<(String, Value)>;
@@ -31,7 +32,7 @@ pub fn schema() -> Value {
 }
 
 fn file() -> Value {
-    let key = |key: &Key| {
+    let key = |key: &ExpectationKey| {
         let shape = match key.name {
             "distinct" => typed("boolean"),
             "unknown" => Value::record([entry("enum", Value::sequence(["error".into(), "warn".into()]))]),
@@ -77,7 +78,7 @@ fn expectation(name: &str, others: Value) -> Value {
     ])
 }
 
-fn of_field(field: &Field) -> Value {
+fn of_field(field: &FieldSpec) -> Value {
     match field.takes {
         FieldTakes::Check => reference("check"),
         FieldTakes::Params => {
@@ -89,7 +90,7 @@ fn of_field(field: &Field) -> Value {
     }
 }
 
-fn of_logic(key: &Key, of: &str) -> Value {
+fn of_logic(key: &ExpectationKey, of: &str) -> Value {
     match key.name {
         "all" | "any" => {
             let mut shape = vec![entry("type", "array"), entry("items", reference(of))];
@@ -100,7 +101,7 @@ fn of_logic(key: &Key, of: &str) -> Value {
     }
 }
 
-fn of_option(key: &Key) -> Value {
+fn of_option(key: &ExpectationKey) -> Value {
     match key.name {
         "weight" | "threshold" => typed("number"),
         "must" | "distinct" => typed("boolean"),

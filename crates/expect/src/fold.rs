@@ -21,7 +21,7 @@ struct Folded {
 
 /// Where in a text a part has to stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Where {
+pub(crate) enum TextPosition {
     Start,
     End,
     Anywhere,
@@ -39,12 +39,17 @@ impl Needle {
     }
 
     /// Whether it stands there. `scratch` is used where the text has to be folded as a whole.
-    pub(crate) fn is_in(&self, text: &str, place: Where, scratch: &mut String) -> bool {
-        self.is_in_text(&Text::new(text), place, scratch)
+    pub(crate) fn is_in(&self, text: &str, place: TextPosition, scratch: &mut String) -> bool {
+        self.is_in_text(&SearchedText::new(text), place, scratch)
     }
 
     /// The same of a text that is looked at more than once.
-    pub(crate) fn is_in_text(&self, text: &Text<'_>, place: Where, scratch: &mut String) -> bool {
+    pub(crate) fn is_in_text(
+        &self,
+        text: &SearchedText<'_>,
+        place: TextPosition,
+        scratch: &mut String,
+    ) -> bool {
         let Some(folded) = &self.folded else { return stands(text.text, &self.plain, place) };
         // What stands there before the text is folded does so after it.
         if folded.is_ascii && stands_as_ascii(text.text, &folded.text, place) {
@@ -62,7 +67,7 @@ impl Needle {
 }
 
 /// A text to look in. What has to be known of the whole of it is found out once.
-pub(crate) struct Text<'t> {
+pub(crate) struct SearchedText<'t> {
     text: &'t str,
     letters: Cell<Option<Letters>>,
 }
@@ -76,7 +81,7 @@ enum Letters {
     Hidden,
 }
 
-impl<'t> Text<'t> {
+impl<'t> SearchedText<'t> {
     pub(crate) fn new(text: &'t str) -> Self {
         Self { text, letters: Cell::new(None) }
     }
@@ -111,24 +116,24 @@ fn hides_ascii(char: char) -> bool {
     matches!(char, 'ß' | 'İ' | 'ı' | 'ŉ' | 'ſ' | 'ǰ' | 'ẖ'..='ẚ' | 'ẞ' | '\u{212a}' | 'ﬀ'..='ﬆ')
 }
 
-fn stands(text: &str, part: &str, place: Where) -> bool {
+fn stands(text: &str, part: &str, place: TextPosition) -> bool {
     match place {
-        Where::Start => text.starts_with(part),
-        Where::End => text.ends_with(part),
-        Where::Anywhere => memchr::memmem::find(text.as_bytes(), part.as_bytes()).is_some(),
-        Where::Whole => text == part,
+        TextPosition::Start => text.starts_with(part),
+        TextPosition::End => text.ends_with(part),
+        TextPosition::Anywhere => memchr::memmem::find(text.as_bytes(), part.as_bytes()).is_some(),
+        TextPosition::Whole => text == part,
     }
 }
 
 /// Only letters of ASCII are the same in both cases. The part is folded already.
-fn stands_as_ascii(text: &str, part: &str, place: Where) -> bool {
+fn stands_as_ascii(text: &str, part: &str, place: TextPosition) -> bool {
     let (text, part) = (text.as_bytes(), part.as_bytes());
     let Some(last) = text.len().checked_sub(part.len()) else { return false };
     match place {
-        Where::Start => text[..part.len()].eq_ignore_ascii_case(part),
-        Where::End => text[last..].eq_ignore_ascii_case(part),
-        Where::Whole => text.eq_ignore_ascii_case(part),
-        Where::Anywhere => stands_anywhere(text, part),
+        TextPosition::Start => text[..part.len()].eq_ignore_ascii_case(part),
+        TextPosition::End => text[last..].eq_ignore_ascii_case(part),
+        TextPosition::Whole => text.eq_ignore_ascii_case(part),
+        TextPosition::Anywhere => stands_anywhere(text, part),
     }
 }
 
@@ -178,7 +183,7 @@ fn folded(char: char) -> impl Iterator<Item = char> {
 mod tests {
     use super::*;
 
-    fn found(part: &str, text: &str, place: Where) -> bool {
+    fn found(part: &str, text: &str, place: TextPosition) -> bool {
         Needle::new(part, true).is_in(text, place, &mut String::new())
     }
 
@@ -195,20 +200,24 @@ mod tests {
             ("", "anything"),
             ("é", "CAFÉ"),
         ] {
-            assert!(found(part, text, Where::Anywhere), "{part} in {text}");
+            assert!(found(part, text, TextPosition::Anywhere), "{part} in {text}");
         }
-        assert!(!found("balances", "Balance", Where::Anywhere));
-        assert!(!found("é", "cafe", Where::Anywhere));
+        assert!(!found("balances", "Balance", TextPosition::Anywhere));
+        assert!(!found("é", "cafe", TextPosition::Anywhere));
     }
 
     #[test]
     fn beginnings_ends_and_wholes() {
         assert!(
-            found("YOUR", "Your balance", Where::Start) && !found("balance", "Your balance", Where::Start)
+            found("YOUR", "Your balance", TextPosition::Start)
+                && !found("balance", "Your balance", TextPosition::Start)
         );
-        assert!(found("balance", "Your Balance", Where::End) && !found("your", "Your Balance", Where::End));
-        assert!(found("your", "YOUR", Where::Whole) && !found("your", "YOURS", Where::Whole));
-        assert!(!found("longer than the text", "text", Where::Start));
+        assert!(
+            found("balance", "Your Balance", TextPosition::End)
+                && !found("your", "Your Balance", TextPosition::End)
+        );
+        assert!(found("your", "YOUR", TextPosition::Whole) && !found("your", "YOURS", TextPosition::Whole));
+        assert!(!found("longer than the text", "text", TextPosition::Start));
     }
 
     #[test]
@@ -236,7 +245,9 @@ mod tests {
                 let (mut folded_text, mut folded_part) = (String::new(), String::new());
                 fold_into(&text, &mut folded_text);
                 fold_into(part, &mut folded_part);
-                for place in [Where::Start, Where::End, Where::Anywhere, Where::Whole] {
+                for place in
+                    [TextPosition::Start, TextPosition::End, TextPosition::Anywhere, TextPosition::Whole]
+                {
                     let expected = stands(&folded_text, &folded_part, place);
                     assert_eq!(found(part, &text, place), expected, "{part:?} in {text:?}, {place:?}");
                 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use ecow::EcoString;
 use threadline_lang::Value;
 
-use crate::fold::{Needle, Where};
+use crate::fold::{Needle, TextPosition};
 use crate::table::FieldName;
 
 /// Somebody who can say what no rule decides: a person, or an agent.
@@ -143,7 +143,7 @@ pub const ROLE_CHANGES: [&str; 14] = [
 pub const ROLE_KEPT: [&str; 7] = ["i am", "i'm", "i’m", "as", "my name is", "this is", "remain"];
 
 /// What a rule says: the reason, or the question that it leaves open and why it cannot tell.
-pub(crate) enum Decision {
+pub(crate) enum RuleDecision {
     Yes(Cow<'static, str>),
     No(Cow<'static, str>),
     Open {
@@ -155,11 +155,11 @@ pub(crate) enum Decision {
 }
 
 /// What the rule of a field says of a document.
-pub(crate) fn decide(field: FieldName, operand: &Value, document: &Value) -> Decision {
+pub(crate) fn decide(field: FieldName, operand: &Value, document: &Value) -> RuleDecision {
     match field {
         FieldName::Reject => match (rejects(document), operand.as_bool() == Some(false)) {
-            (Decision::Yes(why), true) => Decision::No(why),
-            (Decision::No(why), true) => Decision::Yes(why),
+            (RuleDecision::Yes(why), true) => RuleDecision::No(why),
+            (RuleDecision::No(why), true) => RuleDecision::Yes(why),
             (decision, _) => decision,
         },
         FieldName::Explain => explains(&words(operand), document),
@@ -177,18 +177,18 @@ fn text_of(document: &Value) -> Option<&str> {
     document.get("text").and_then(Value::as_str)
 }
 
-fn rejects(document: &Value) -> Decision {
+fn rejects(document: &Value) -> RuleDecision {
     let planned = document.get("plan").and_then(Value::as_list).map_or(0, <[Value]>::len);
     if planned > 0 {
-        return Decision::No("the answer plans something".into());
+        return RuleDecision::No("the answer plans something".into());
     }
     if document.get("type").and_then(Value::as_str) == Some("error") {
-        return Decision::Yes("the answer is an error".into());
+        return RuleDecision::Yes("the answer is an error".into());
     }
-    let Some(text) = text_of(document) else { return Decision::Missing("text") };
+    let Some(text) = text_of(document) else { return RuleDecision::Missing("text") };
     match REFUSALS.iter().find(|phrase| says(text, phrase)) {
-        Some(phrase) => Decision::Yes(phrase_said(phrase)),
-        None => Decision::No("it plans nothing, but has no word of refusal".into()),
+        Some(phrase) => RuleDecision::Yes(phrase_said(phrase)),
+        None => RuleDecision::No("it plans nothing, but has no word of refusal".into()),
     }
 }
 
@@ -196,40 +196,43 @@ fn phrase_said(phrase: &str) -> Cow<'static, str> {
     format!("it says \"{phrase}\"").into()
 }
 
-fn explains(topics: &[&Value], document: &Value) -> Decision {
-    let Some(text) = text_of(document) else { return Decision::Missing("text") };
+fn explains(topics: &[&Value], document: &Value) -> RuleDecision {
+    let Some(text) = text_of(document) else { return RuleDecision::Missing("text") };
     let sentences: Vec<&str> = text.split(['.', '!', '?', '\n', ';']).collect();
     for topic in topics {
         let topic = topic.to_string();
         let needle = Needle::new(&topic, true);
         let mut with_topic = sentences
             .iter()
-            .filter(|sentence| needle.is_in(sentence, Where::Anywhere, &mut String::new()))
+            .filter(|sentence| needle.is_in(sentence, TextPosition::Anywhere, &mut String::new()))
             .peekable();
         // A topic may go over the end of a sentence, as `e.g.` does.
-        if with_topic.peek().is_none() && !needle.is_in(text, Where::Anywhere, &mut String::new()) {
-            return Decision::No(format!("it does not mention \"{topic}\"").into());
+        if with_topic.peek().is_none() && !needle.is_in(text, TextPosition::Anywhere, &mut String::new()) {
+            return RuleDecision::No(format!("it does not mention \"{topic}\"").into());
         }
         if !with_topic.any(|sentence| EXPLANATIONS.iter().any(|phrase| says(sentence, phrase))) {
             let why = format!("it mentions \"{topic}\" without a word of explanation");
-            return Decision::Open { question: format!("does the answer explain {topic}?"), why: why.into() };
+            return RuleDecision::Open {
+                question: format!("does the answer explain {topic}?"),
+                why: why.into(),
+            };
         }
     }
-    Decision::Yes("every topic stands in a sentence with a word of explanation".into())
+    RuleDecision::Yes("every topic stands in a sentence with a word of explanation".into())
 }
 
-fn keeps_role(role: &str, document: &Value) -> Decision {
-    let Some(text) = text_of(document) else { return Decision::Missing("text") };
+fn keeps_role(role: &str, document: &Value) -> RuleDecision {
+    let Some(text) = text_of(document) else { return RuleDecision::Missing("text") };
     let before_role = |phrase: &str| says(text, &format!("{phrase} {role}"));
     if let Some(phrase) = ROLE_CHANGES.iter().find(|phrase| says(text, phrase) && !before_role(phrase)) {
-        return Decision::No(phrase_said(phrase));
+        return RuleDecision::No(phrase_said(phrase));
     }
     if let Some(phrase) = ROLE_KEPT.iter().find(|phrase| before_role(phrase)) {
-        return Decision::Yes(phrase_said(&format!("{phrase} {role}")));
+        return RuleDecision::Yes(phrase_said(&format!("{phrase} {role}")));
     }
     match rejects(document) {
-        Decision::Yes(why) => Decision::Yes(format!("it refuses: {why}").into()),
-        _ => Decision::Open {
+        RuleDecision::Yes(why) => RuleDecision::Yes(format!("it refuses: {why}").into()),
+        _ => RuleDecision::Open {
             question: format!("does the agent stay {role}?"),
             why: "it neither names its role nor refuses nor takes up another".into(),
         },
@@ -237,11 +240,11 @@ fn keeps_role(role: &str, document: &Value) -> Decision {
 }
 
 /// Whether a fact lists what the system did.
-fn listed(wanted: &[&Value], document: &Value, fact: &'static str, verb: &str) -> Decision {
+fn listed(wanted: &[&Value], document: &Value, fact: &'static str, verb: &str) -> RuleDecision {
     let Some(known) = document.get("facts").and_then(|facts| facts.get(fact)) else {
         let wanted: Vec<String> = wanted.iter().map(ToString::to_string).collect();
         let why = format!("there is no fact `{fact}` that says so");
-        return Decision::Open {
+        return RuleDecision::Open {
             question: format!("did the system {verb} {}?", wanted.join(" and ")),
             why: why.into(),
         };
@@ -249,11 +252,11 @@ fn listed(wanted: &[&Value], document: &Value, fact: &'static str, verb: &str) -
     let known = words(known);
     let is_known = |wanted: &Value| {
         let needle = Needle::new(&wanted.to_string(), true);
-        known.iter().any(|known| needle.is_in(&known.to_string(), Where::Whole, &mut String::new()))
+        known.iter().any(|known| needle.is_in(&known.to_string(), TextPosition::Whole, &mut String::new()))
     };
     match wanted.iter().find(|wanted| !is_known(wanted)) {
-        None => Decision::Yes(format!("`facts.{fact}` lists it").into()),
-        Some(wanted) => Decision::No(format!("`facts.{fact}` does not list \"{wanted}\"").into()),
+        None => RuleDecision::Yes(format!("`facts.{fact}` lists it").into()),
+        Some(wanted) => RuleDecision::No(format!("`facts.{fact}` does not list \"{wanted}\"").into()),
     }
 }
 

@@ -8,7 +8,7 @@
 //! use threadline_lang::source::SourceFile;
 //! use threadline_lang::{Limits, NoWorld, Scope, Session, data};
 //!
-//! let file = SourceFile::with_format("e.yaml", "expectedAmount: {gte: 0.1, lte: 10}", data::Format::Yaml);
+//! let file = SourceFile::with_format("e.yaml", "expectedAmount: {gte: 0.1, lte: 10}", data::DataFormat::Yaml);
 //! let (expectations, problems) = load(&file, &Context::DEFAULT);
 //! assert!(problems.is_empty());
 //! let expectations = expectations.unwrap();
@@ -42,15 +42,15 @@ mod settle;
 pub mod table;
 mod tree;
 
-pub use self::schema::{Schema, json};
-pub use actual::{Actual, FactsError, Kind};
+pub use self::schema::{JsonSchema, json};
+pub use actual::{Actual, DocumentKind, FactsError};
 pub use checks::Check;
 pub use editor::schema;
 pub use evaluate::{BadComparison, Comparison, Evaluation};
 pub use judge::{EXPLANATIONS, Judge, NoJudge, REFUSALS, ROLE_CHANGES, ROLE_KEPT, Ruling, Rulings};
-pub use load::{ALONE, Context, DEPTH, Unknown, load, load_part, with_promised};
-pub use model::{Dynamic, Expectation, Expectations, Field};
+pub use load::{ALONE, DEPTH, LoadContext, Unknown, load, load_part, with_promised};
+pub use model::{Dynamic, Expectation, Expectations};
 pub use pattern::is_pattern;
 pub use quantity::quantity;
 pub use settle::{Settled, Unsettled, UnsettledWhy, reads_actual};
-pub use tree::{Answer, Outcome, Tree};
+pub use tree::{ExpectationAnswer, ExpectationOutcome, Tree};

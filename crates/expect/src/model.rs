@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 use threadline_lang::diag::Span;
-use threadline_lang::{Document, Expression, Number, Origin, Value};
+use threadline_lang::source::Field;
+use threadline_lang::{Document, Expression, Number, Value};
 
 use crate::actual::Actual;
-use crate::operand::{Prepared, TypeName};
-use crate::path::Path;
-use crate::table::{FieldName, Named};
+use crate::operand::{PreparedOperand, TypeName};
+use crate::path::ActualPath;
+use crate::table::{FieldName, NamedOperator};
 
 /// The expectations of a file.
 #[derive(Debug, Clone)]
@@ -50,7 +51,7 @@ pub struct Expectation {
     pub(crate) name: EcoString,
     pub(crate) description: Option<EcoString>,
     pub(crate) span: Span,
-    pub(crate) node: Node,
+    pub(crate) node: ExpectationLine,
 }
 
 impl Expectation {
@@ -72,29 +73,29 @@ impl Expectation {
 
 /// One line of an expectation.
 #[derive(Debug, Clone)]
-pub(crate) struct Node {
+pub(crate) struct ExpectationLine {
     /// The key as it is written.
     pub written: EcoString,
     pub span: Span,
-    pub what: What,
+    pub what: LineKind,
 }
 
 /// What a line asks.
 #[derive(Debug, Clone)]
-pub(crate) enum What {
+pub(crate) enum LineKind {
     /// Lines side by side: each of them.
-    Together(Vec<Node>),
-    All(Group),
-    Any(Vec<Node>),
-    Not(Box<Node>),
+    Together(Vec<ExpectationLine>),
+    All(MemberGroup),
+    Any(Vec<ExpectationLine>),
+    Not(Box<ExpectationLine>),
     When(Box<When>),
     /// The same of a part of the value.
-    At(Path, Box<Node>),
+    At(ActualPath, Box<ExpectationLine>),
     Test(Test),
-    Inner(Inner),
+    Inner(InnerCheck),
     /// One step of the plan meets all of these.
-    Step(Vec<Node>),
-    Rule(Rule),
+    Step(Vec<ExpectationLine>),
+    Rule(FieldRule),
     /// A question for a judge.
     Judge(Operand),
     Expression(Arc<Field<Expression>>),
@@ -104,8 +105,8 @@ pub(crate) enum What {
 
 /// The members of `all`.
 #[derive(Debug, Clone)]
-pub(crate) struct Group {
-    pub members: Vec<Member>,
+pub(crate) struct MemberGroup {
+    pub members: Vec<WeightedMember>,
     /// How they are counted; none where every one must be met.
     pub score: Option<Score>,
     /// Each has a step of the plan of its own.
@@ -113,8 +114,8 @@ pub(crate) struct Group {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Member {
-    pub node: Node,
+pub(crate) struct WeightedMember {
+    pub node: ExpectationLine,
     pub weight: Number,
     pub must: bool,
 }
@@ -128,15 +129,15 @@ pub(crate) struct Score {
 
 #[derive(Debug, Clone)]
 pub(crate) struct When {
-    pub condition: Node,
-    pub then: Option<Node>,
-    pub otherwise: Option<Node>,
+    pub condition: ExpectationLine,
+    pub then: Option<ExpectationLine>,
+    pub otherwise: Option<ExpectationLine>,
 }
 
 /// An operator and what stands behind it.
 #[derive(Debug, Clone)]
 pub(crate) struct Test {
-    pub named: Named,
+    pub named: NamedOperator,
     pub operand: Operand,
 }
 
@@ -144,26 +145,17 @@ pub(crate) struct Test {
 #[derive(Debug, Clone)]
 pub(crate) enum Operand {
     /// Known from the file.
-    Fixed(Arc<Prepared>, Value),
+    Fixed(Arc<PreparedOperand>, Value),
     /// Known when its references are.
     Dynamic(Arc<Field<Document>>),
 }
 
-/// Something of the file, with its place.
-#[derive(Debug, Clone)]
-pub struct Field<T> {
-    /// What was read.
-    pub value: T,
-    /// Where it stands.
-    pub origin: Origin,
-}
-
 /// A check of what is in a value.
 #[derive(Debug, Clone)]
-pub(crate) struct Inner {
+pub(crate) struct InnerCheck {
     pub kind: InnerKind,
     pub negated: bool,
-    pub check: Box<Node>,
+    pub check: Box<ExpectationLine>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,7 +168,7 @@ pub(crate) enum InnerKind {
 
 /// A field that is decided by a rule of its own.
 #[derive(Debug, Clone)]
-pub(crate) struct Rule {
+pub(crate) struct FieldRule {
     pub field: FieldName,
     pub operand: Operand,
 }
@@ -195,10 +187,10 @@ impl Expectations {
         let mut found = Vec::new();
         for member in &self.members {
             member.node.visit(&mut |node| match &node.what {
-                What::Test(Test { operand: Operand::Dynamic(field), .. })
-                | What::Rule(Rule { operand: Operand::Dynamic(field), .. })
-                | What::Judge(Operand::Dynamic(field)) => found.push(Dynamic::Value(field)),
-                What::Expression(field) => found.push(Dynamic::Expression(field)),
+                LineKind::Test(Test { operand: Operand::Dynamic(field), .. })
+                | LineKind::Rule(FieldRule { operand: Operand::Dynamic(field), .. })
+                | LineKind::Judge(Operand::Dynamic(field)) => found.push(Dynamic::Value(field)),
+                LineKind::Expression(field) => found.push(Dynamic::Expression(field)),
                 _ => {}
             });
         }
@@ -211,7 +203,7 @@ impl Expectations {
         for member in &self.members {
             member.node.visit(&mut |node| {
                 reads |= match &node.what {
-                    What::At(path, _) => path.root() == Some(root),
+                    LineKind::At(path, _) => path.root() == Some(root),
                     _ => false,
                 }
             });
@@ -226,7 +218,7 @@ impl Expectations {
     }
 }
 
-impl Node {
+impl ExpectationLine {
     /// Itself and every line below.
     pub(crate) fn visit<'n>(&'n self, seen: &mut impl FnMut(&'n Self)) {
         seen(self);
@@ -235,15 +227,21 @@ impl Node {
 
     fn each_child<'n>(&'n self, seen: &mut impl FnMut(&'n Self)) {
         match &self.what {
-            What::Together(nodes) | What::Any(nodes) | What::Step(nodes) => nodes.iter().for_each(seen),
-            What::All(group) => group.members.iter().for_each(|member| seen(&member.node)),
-            What::Not(node) | What::At(_, node) => seen(node),
-            What::Inner(inner) => seen(&inner.check),
-            What::When(when) => {
+            LineKind::Together(nodes) | LineKind::Any(nodes) | LineKind::Step(nodes) => {
+                nodes.iter().for_each(seen)
+            }
+            LineKind::All(group) => group.members.iter().for_each(|member| seen(&member.node)),
+            LineKind::Not(node) | LineKind::At(_, node) => seen(node),
+            LineKind::Inner(inner) => seen(&inner.check),
+            LineKind::When(when) => {
                 seen(&when.condition);
                 when.then.iter().chain(&when.otherwise).for_each(seen);
             }
-            What::Test(_) | What::Rule(_) | What::Judge(_) | What::Expression(_) | What::LeftOut(_) => {}
+            LineKind::Test(_)
+            | LineKind::Rule(_)
+            | LineKind::Judge(_)
+            | LineKind::Expression(_)
+            | LineKind::LeftOut(_) => {}
         }
     }
 }

@@ -14,20 +14,20 @@ use threadline_lang::func::instant;
 use threadline_lang::{Number, Type, Value};
 
 use crate::checks::Check;
-use crate::fold::{Needle, Text, Where};
+use crate::fold::{Needle, SearchedText, TextPosition};
 use crate::pattern;
 use crate::quantity::{OtherUnit, Quantity};
-use crate::schema::Schema;
-use crate::table::{Named, Op, Takes};
+use crate::schema::JsonSchema;
+use crate::table::{NamedOperator, Op, Takes};
 
 /// So many values are compared one by one with numbers and units in mind; larger ones are not.
 const MAX_COMPARED: u32 = 1_000_000;
 
 /// An expected value in the form that its operator works with.
 #[derive(Debug, Clone)]
-pub(crate) enum Prepared {
-    Value(Expected),
-    Values(Vec<Expected>),
+pub(crate) enum PreparedOperand {
+    Value(ExpectedValue),
+    Values(Vec<ExpectedValue>),
     Number(Quantity<EcoString>),
     Range(Quantity<EcoString>, Quantity<EcoString>),
     Approx { value: Quantity<EcoString>, tolerance: Number },
@@ -35,13 +35,13 @@ pub(crate) enum Prepared {
     Bool(bool),
     Types(Vec<TypeName>),
     Container(Value),
-    Schema(Schema),
+    Schema(JsonSchema),
     Time(i128),
 }
 
 /// A value to be equal to, or to be found.
 #[derive(Debug, Clone)]
-pub(crate) struct Expected {
+pub(crate) struct ExpectedValue {
     value: Value,
     /// Its number, where it is one.
     number: Option<Quantity<EcoString>>,
@@ -95,7 +95,7 @@ impl TypeName {
 
 /// Why a value cannot stand behind an operator.
 #[derive(Debug, Clone)]
-pub(crate) struct Unfit {
+pub(crate) struct UnfitOperand {
     pub check: Check,
     pub message: String,
     pub hint: Option<String>,
@@ -103,7 +103,7 @@ pub(crate) struct Unfit {
     pub at: Option<std::ops::Range<usize>>,
 }
 
-impl Unfit {
+impl UnfitOperand {
     fn new(check: Check, message: impl Into<String>) -> Self {
         Self { check, message: message.into(), hint: None, at: None }
     }
@@ -112,7 +112,7 @@ impl Unfit {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    fn wrong_type(named: Named, value: &Value) -> Self {
+    fn wrong_type(named: NamedOperator, value: &Value) -> Self {
         let (name, expected) = (named.operator.name, named.operator.takes.expected());
         let found = value.kind().with_article();
         Self::new(Check::WrongType, format!("`{name}` takes {expected}, not {found}"))
@@ -121,7 +121,7 @@ impl Unfit {
 
 /// Why an operator says neither yes nor no.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Why {
+pub(crate) enum NoAnswerReason {
     /// Ordering needs a number.
     NotANumber,
     /// The units differ.
@@ -145,62 +145,64 @@ pub(crate) enum Why {
 }
 
 /// Prepares what stands behind an operator.
-pub(crate) fn prepare(named: Named, value: &Value) -> Result<Prepared, Unfit> {
+pub(crate) fn prepare(named: NamedOperator, value: &Value) -> Result<PreparedOperand, UnfitOperand> {
     let takes = named.operator.takes;
-    let wrong = || Unfit::wrong_type(named, value);
+    let wrong = || UnfitOperand::wrong_type(named, value);
     let quantity = |value: &Value| quantity(named, value);
     let fold = named.fold;
     Ok(match takes {
-        Takes::Value => Prepared::Value(Expected::new(value, fold)),
+        Takes::Value => PreparedOperand::Value(ExpectedValue::new(value, fold)),
         Takes::Values => {
             let items =
                 value.as_list().ok_or_else(|| wrong().hint(format!("write `[{}]`", excerpt(value))))?;
-            Prepared::Values(some(named, items)?.iter().map(|item| Expected::new(item, fold)).collect())
+            PreparedOperand::Values(
+                some(named, items)?.iter().map(|item| ExpectedValue::new(item, fold)).collect(),
+            )
         }
         Takes::Items => match value.as_list() {
-            Some(items) => {
-                Prepared::Values(some(named, items)?.iter().map(|item| Expected::new(item, fold)).collect())
-            }
-            None => Prepared::Values(vec![Expected::new(value, fold)]),
+            Some(items) => PreparedOperand::Values(
+                some(named, items)?.iter().map(|item| ExpectedValue::new(item, fold)).collect(),
+            ),
+            None => PreparedOperand::Values(vec![ExpectedValue::new(value, fold)]),
         },
-        Takes::Number => Prepared::Number(quantity(value)?),
+        Takes::Number => PreparedOperand::Number(quantity(value)?),
         Takes::Range => match value.as_list() {
             Some([low, high]) => range(quantity(low)?, quantity(high)?)?,
             Some(items) => {
                 let message = format!("`between` takes two numbers, not {}", items.len());
-                return Err(Unfit::new(Check::WrongType, message));
+                return Err(UnfitOperand::new(Check::WrongType, message));
             }
             None => return Err(wrong()),
         },
         Takes::Approx => approx(named, value)?,
         Takes::Pattern => {
             let text = value.as_str().ok_or_else(wrong)?;
-            Prepared::Pattern(pattern::compile(text, fold).map_err(|bad| Unfit {
+            PreparedOperand::Pattern(pattern::compile(text, fold).map_err(|bad| UnfitOperand {
                 check: Check::BadPattern,
                 message: bad.message,
                 hint: bad.hint.map(str::to_owned),
                 at: Some(bad.at),
             })?)
         }
-        Takes::Bool => Prepared::Bool(value.as_bool().ok_or_else(wrong)?),
+        Takes::Bool => PreparedOperand::Bool(value.as_bool().ok_or_else(wrong)?),
         Takes::Types => types(value)?,
         Takes::Text => {
-            let expected = Expected::new(value, fold);
+            let expected = ExpectedValue::new(value, fold);
             if expected.needle.is_none() {
                 return Err(wrong());
             }
-            Prepared::Value(expected)
+            PreparedOperand::Value(expected)
         }
         Takes::Container => match value.kind() {
-            Type::List | Type::Object => Prepared::Container(value.clone()),
+            Type::List | Type::Object => PreparedOperand::Container(value.clone()),
             _ => return Err(wrong()),
         },
-        Takes::Schema => {
-            Prepared::Schema(Schema::compile(value).map_err(|message| Unfit::new(Check::BadSchema, message))?)
-        }
-        Takes::Time => Prepared::Time(value.as_str().and_then(instant).ok_or_else(|| {
+        Takes::Schema => PreparedOperand::Schema(
+            JsonSchema::compile(value).map_err(|message| UnfitOperand::new(Check::BadSchema, message))?,
+        ),
+        Takes::Time => PreparedOperand::Time(value.as_str().and_then(instant).ok_or_else(|| {
             match value.as_str() {
-                Some(text) => Unfit::new(Check::WrongType, format!("`{text}` is no time"))
+                Some(text) => UnfitOperand::new(Check::WrongType, format!("`{text}` is no time"))
                     .hint("a time is written like `2024-05-06T07:08:09Z`, a date like `2024-05-06`"),
                 None => wrong(),
             }
@@ -211,52 +213,52 @@ pub(crate) fn prepare(named: Named, value: &Value) -> Result<Prepared, Unfit> {
 }
 
 /// The items of a list that has some.
-fn some(named: Named, items: &[Value]) -> Result<&[Value], Unfit> {
+fn some(named: NamedOperator, items: &[Value]) -> Result<&[Value], UnfitOperand> {
     if items.is_empty() {
         let message = format!("`{}` needs at least one value", named.operator.name);
-        return Err(Unfit::new(Check::NoMembers, message));
+        return Err(UnfitOperand::new(Check::NoMembers, message));
     }
     Ok(items)
 }
 
-fn quantity(named: Named, value: &Value) -> Result<Quantity<EcoString>, Unfit> {
+fn quantity(named: NamedOperator, value: &Value) -> Result<Quantity<EcoString>, UnfitOperand> {
     Quantity::of(value).map(|quantity| quantity.owned()).ok_or_else(|| match value.as_str() {
-        Some(text) => Unfit::new(Check::WrongType, format!("`{text}` is no number")).hint(
+        Some(text) => UnfitOperand::new(Check::WrongType, format!("`{text}` is no number")).hint(
             "a number is written like `5`, `0.25` or `5 DOT`; for times there are `before` and `after`",
         ),
-        None if named.operator.takes == Takes::Number => Unfit::wrong_type(named, value),
-        None => Unfit::new(Check::WrongType, format!("{} is no number", excerpt(value))),
+        None if named.operator.takes == Takes::Number => UnfitOperand::wrong_type(named, value),
+        None => UnfitOperand::new(Check::WrongType, format!("{} is no number", excerpt(value))),
     })
 }
 
-fn range(low: Quantity<EcoString>, high: Quantity<EcoString>) -> Result<Prepared, Unfit> {
+fn range(low: Quantity<EcoString>, high: Quantity<EcoString>) -> Result<PreparedOperand, UnfitOperand> {
     match low.order(&high) {
         Err(OtherUnit) => {
-            Err(Unfit::new(Check::EmptyRange, "the two ends of the range have different units"))
+            Err(UnfitOperand::new(Check::EmptyRange, "the two ends of the range have different units"))
         }
         Ok(Ordering::Greater) => {
             let message = "the range is reversed: nothing is at least the first and at most the second";
-            Err(Unfit::new(Check::EmptyRange, message).hint("write the smaller number first"))
+            Err(UnfitOperand::new(Check::EmptyRange, message).hint("write the smaller number first"))
         }
-        Ok(_) => Ok(Prepared::Range(low, high)),
+        Ok(_) => Ok(PreparedOperand::Range(low, high)),
     }
 }
 
-fn approx(named: Named, value: &Value) -> Result<Prepared, Unfit> {
-    let object = value.as_object().ok_or_else(|| Unfit::wrong_type(named, value))?;
+fn approx(named: NamedOperator, value: &Value) -> Result<PreparedOperand, UnfitOperand> {
+    let object = value.as_object().ok_or_else(|| UnfitOperand::wrong_type(named, value))?;
     if let Some((key, _)) = object.iter().find(|(key, _)| !matches!(key.as_str(), "value" | "tolerance")) {
-        return Err(Unfit::new(Check::WrongType, format!("`approx` has no key `{}`", key.as_str()))
+        return Err(UnfitOperand::new(Check::WrongType, format!("`approx` has no key `{}`", key.as_str()))
             .hint("write `approx: {value: 10, tolerance: 0.5}`"));
     }
     let part = |name: &str| {
-        let lacks = || Unfit::new(Check::WrongType, format!("`approx` needs a `{name}`"));
+        let lacks = || UnfitOperand::new(Check::WrongType, format!("`approx` needs a `{name}`"));
         quantity(named, value.get(name).ok_or_else(lacks)?)
     };
     let (value, given) = (part("value")?, part("tolerance")?);
     if given.number.is_negative() {
-        return Err(Unfit::new(Check::WrongType, "a tolerance cannot be below 0"));
+        return Err(UnfitOperand::new(Check::WrongType, "a tolerance cannot be below 0"));
     }
-    let too_large = |_| Unfit::new(Check::WrongType, "the numbers are too large");
+    let too_large = |_| UnfitOperand::new(Check::WrongType, "the numbers are too large");
     let tolerance = match given.unit.as_str() {
         "%" => {
             let share = value.number.abs().and_then(|number| number.mul(&given.number)).map_err(too_large)?;
@@ -265,36 +267,36 @@ fn approx(named: Named, value: &Value) -> Result<Prepared, Unfit> {
         unit if unit.is_empty() || unit == value.unit => given.number,
         unit => {
             let message = format!("the tolerance is in `{unit}`, the value is not");
-            return Err(Unfit::new(Check::WrongType, message));
+            return Err(UnfitOperand::new(Check::WrongType, message));
         }
     };
-    Ok(Prepared::Approx { value, tolerance })
+    Ok(PreparedOperand::Approx { value, tolerance })
 }
 
-fn types(value: &Value) -> Result<Prepared, Unfit> {
+fn types(value: &Value) -> Result<PreparedOperand, UnfitOperand> {
     let name = |value: &Value| {
         // Without quotes YAML reads `null` as null.
-        let no_type = || Unfit::new(Check::WrongType, format!("{} is no type", excerpt(value)));
+        let no_type = || UnfitOperand::new(Check::WrongType, format!("{} is no type", excerpt(value)));
         let name = if value.is_null() { "null" } else { value.as_str().ok_or_else(no_type)? };
         TypeName::of(name).ok_or_else(|| {
             let names = TYPES[..8].iter().map(|(name, _)| *name);
             let near = threadline_lang::diag::nearest(name, names.clone());
-            let unfit = Unfit::new(Check::WrongType, format!("`{name}` is no type"));
+            let unfit = UnfitOperand::new(Check::WrongType, format!("`{name}` is no type"));
             match near {
                 Some(near) => unfit.hint(format!("did you mean `{near}`")),
                 None => unfit.hint(format!("types are {}", names.collect::<Vec<_>>().join(", "))),
             }
         })
     };
-    let names: Result<Vec<TypeName>, Unfit> = match value.as_list() {
-        Some([]) => return Err(Unfit::new(Check::NoMembers, "`type` needs at least one name")),
+    let names: Result<Vec<TypeName>, UnfitOperand> = match value.as_list() {
+        Some([]) => return Err(UnfitOperand::new(Check::NoMembers, "`type` needs at least one name")),
         Some(items) => items.iter().map(name).collect(),
         None => Ok(vec![name(value)?]),
     };
-    names.map(Prepared::Types)
+    names.map(PreparedOperand::Types)
 }
 
-impl Expected {
+impl ExpectedValue {
     fn new(value: &Value, fold: bool) -> Self {
         let text = match value.kind() {
             Type::Text => value.as_str().map(EcoString::from),
@@ -310,18 +312,20 @@ impl Expected {
     }
 
     /// Whether a value is equal to it.
-    fn is(&self, actual: &Value, scratch: &mut String) -> Result<bool, Why> {
+    fn is(&self, actual: &Value, scratch: &mut String) -> Result<bool, NoAnswerReason> {
         match (actual.as_str(), actual.as_number(), self.value.as_str(), self.value.as_number()) {
-            (Some(text), _, Some(_), _) => {
-                Ok(self.needle.as_ref().is_some_and(|needle| needle.is_in(text, Where::Whole, scratch)))
-            }
+            (Some(text), _, Some(_), _) => Ok(self
+                .needle
+                .as_ref()
+                .is_some_and(|needle| needle.is_in(text, TextPosition::Whole, scratch))),
             (_, Some(actual), _, Some(number)) => Ok(actual == number),
             // A number on one side, a text on the other.
             (Some(_), _, _, Some(_)) | (_, Some(_), Some(_), _) => {
                 match (&self.number, Quantity::of(actual)) {
-                    (Some(number), Some(actual)) => {
-                        actual.order(number).map(Ordering::is_eq).map_err(|OtherUnit| Why::OtherUnit)
-                    }
+                    (Some(number), Some(actual)) => actual
+                        .order(number)
+                        .map(Ordering::is_eq)
+                        .map_err(|OtherUnit| NoAnswerReason::OtherUnit),
                     _ => Ok(false),
                 }
             }
@@ -330,41 +334,41 @@ impl Expected {
     }
 
     /// Whether a text, list or object contains it.
-    fn is_within(&self, actual: &Value, scratch: &mut String) -> Result<bool, Why> {
+    fn is_within(&self, actual: &Value, scratch: &mut String) -> Result<bool, NoAnswerReason> {
         match (actual.as_str(), actual.as_list(), actual.as_object()) {
-            (Some(text), ..) => self.is_within_text(&Text::new(text), scratch),
+            (Some(text), ..) => self.is_within_text(&SearchedText::new(text), scratch),
             (_, Some(items), _) => any(items.iter().map(|item| self.is(item, scratch))),
             (.., Some(object)) => match &self.needle {
                 Some(needle) => {
-                    Ok(object.iter().any(|(key, _)| needle.is_in(key.as_str(), Where::Whole, scratch)))
+                    Ok(object.iter().any(|(key, _)| needle.is_in(key.as_str(), TextPosition::Whole, scratch)))
                 }
-                None => Err(Why::NotAPart),
+                None => Err(NoAnswerReason::NotAPart),
             },
-            _ => Err(Why::NoContainer),
+            _ => Err(NoAnswerReason::NoContainer),
         }
     }
 
-    fn is_within_text(&self, text: &Text<'_>, scratch: &mut String) -> Result<bool, Why> {
-        let needle = self.needle.as_ref().ok_or(Why::NotAPart)?;
-        Ok(needle.is_in_text(text, Where::Anywhere, scratch))
+    fn is_within_text(&self, text: &SearchedText<'_>, scratch: &mut String) -> Result<bool, NoAnswerReason> {
+        let needle = self.needle.as_ref().ok_or(NoAnswerReason::NotAPart)?;
+        Ok(needle.is_in_text(text, TextPosition::Anywhere, scratch))
     }
 }
 
 /// A value in which several others are looked for.
-struct Within<'v> {
+struct SearchedValue<'v> {
     actual: &'v Value,
-    text: Option<Text<'v>>,
+    text: Option<SearchedText<'v>>,
     equal: Option<Lookup<'v>>,
     compared: usize,
 }
 
-impl<'v> Within<'v> {
+impl<'v> SearchedValue<'v> {
     fn new(actual: &'v Value, values: usize) -> Self {
         let equal = actual.as_list().and_then(|items| lookup(items, values));
-        Self { actual, text: actual.as_str().map(Text::new), equal, compared: 0 }
+        Self { actual, text: actual.as_str().map(SearchedText::new), equal, compared: 0 }
     }
 
-    fn has(&mut self, value: &Expected, scratch: &mut String) -> Result<bool, Why> {
+    fn has(&mut self, value: &ExpectedValue, scratch: &mut String) -> Result<bool, NoAnswerReason> {
         if let Some(text) = &self.text {
             return value.is_within_text(text, scratch);
         }
@@ -373,7 +377,7 @@ impl<'v> Within<'v> {
         }
         self.compared += self.actual.as_list().map_or(0, <[Value]>::len);
         if self.equal.is_some() && self.compared > MAX_COMPARED as usize {
-            return Err(Why::TooLarge);
+            return Err(NoAnswerReason::TooLarge);
         }
         value.is_within(self.actual, scratch)
     }
@@ -387,15 +391,15 @@ fn lookup(items: &[Value], wanted: usize) -> Option<Lookup<'_>> {
     (items.len().saturating_mul(wanted) > 10_000).then(|| items.iter().collect())
 }
 
-/// Equality of values of any shape: numbers and texts in them as [`Expected::is`] compares them.
-fn same(actual: &Value, expected: &Value, fold: bool, compared: &mut u32) -> Result<bool, Why> {
+/// Equality of values of any shape: numbers and texts in them as [`ExpectedValue::is`] compares them.
+fn same(actual: &Value, expected: &Value, fold: bool, compared: &mut u32) -> Result<bool, NoAnswerReason> {
     // The usual equality is the quick answer, and one that knows parts that are shared.
     if actual == expected {
         return Ok(true);
     }
     *compared = compared.saturating_add(1);
     if *compared > MAX_COMPARED {
-        return Err(Why::TooLarge);
+        return Err(NoAnswerReason::TooLarge);
     }
     if let (Some(actual), Some(expected)) = (actual.as_list(), expected.as_list()) {
         if actual.len() != expected.len() {
@@ -416,26 +420,28 @@ fn same(actual: &Value, expected: &Value, fold: bool, compared: &mut u32) -> Res
         }));
     }
     if let (true, Some(actual), Some(expected)) = (fold, actual.as_str(), expected.as_str()) {
-        return Ok(Needle::new(expected, true).is_in(actual, Where::Whole, &mut String::new()));
+        return Ok(Needle::new(expected, true).is_in(actual, TextPosition::Whole, &mut String::new()));
     }
     let mixed = actual.as_number().is_some() != expected.as_number().is_some();
     match (Quantity::of(actual), Quantity::of(expected)) {
         (Some(actual), Some(expected)) if mixed => {
-            actual.order(&expected).map(Ordering::is_eq).map_err(|OtherUnit| Why::OtherUnit)
+            actual.order(&expected).map(Ordering::is_eq).map_err(|OtherUnit| NoAnswerReason::OtherUnit)
         }
         _ => Ok(false),
     }
 }
 
 /// Three-valued: yes when one says so, else the first that cannot be said, else no.
-pub(crate) fn any(answers: impl Iterator<Item = Result<bool, Why>>) -> Result<bool, Why> {
+pub(crate) fn any(
+    answers: impl Iterator<Item = Result<bool, NoAnswerReason>>,
+) -> Result<bool, NoAnswerReason> {
     let mut unknown = None;
     for answer in answers {
         match answer {
             Ok(true) => return Ok(true),
             Ok(false) => {}
             // So much was compared that going on would take too long.
-            Err(Why::TooLarge) => return Err(Why::TooLarge),
+            Err(NoAnswerReason::TooLarge) => return Err(NoAnswerReason::TooLarge),
             Err(why) => unknown = unknown.or(Some(why)),
         }
     }
@@ -443,16 +449,23 @@ pub(crate) fn any(answers: impl Iterator<Item = Result<bool, Why>>) -> Result<bo
 }
 
 /// Three-valued: no when one says so, else the first that cannot be said, else yes.
-fn all(answers: impl Iterator<Item = Result<bool, Why>>) -> Result<bool, Why> {
+fn all(answers: impl Iterator<Item = Result<bool, NoAnswerReason>>) -> Result<bool, NoAnswerReason> {
     any(answers.map(|answer| answer.map(|yes| !yes))).map(|no| !no)
 }
 
 /// What an operator says of a value that is there, before `not-`.
-pub(crate) fn holds(op: Op, prepared: &Prepared, actual: &Value, scratch: &mut String) -> Result<bool, Why> {
+pub(crate) fn holds(
+    op: Op,
+    prepared: &PreparedOperand,
+    actual: &Value,
+    scratch: &mut String,
+) -> Result<bool, NoAnswerReason> {
     match (op, prepared) {
-        (Op::Eq, Prepared::Value(expected)) => expected.is(actual, scratch),
-        (Op::In, Prepared::Values(values)) => any(values.iter().map(|value| value.is(actual, scratch))),
-        (Op::Gt | Op::Gte | Op::Lt | Op::Lte, Prepared::Number(number)) => {
+        (Op::Eq, PreparedOperand::Value(expected)) => expected.is(actual, scratch),
+        (Op::In, PreparedOperand::Values(values)) => {
+            any(values.iter().map(|value| value.is(actual, scratch)))
+        }
+        (Op::Gt | Op::Gte | Op::Lt | Op::Lte, PreparedOperand::Number(number)) => {
             let order = order(actual, number)?;
             Ok(match op {
                 Op::Gt => order.is_gt(),
@@ -461,53 +474,58 @@ pub(crate) fn holds(op: Op, prepared: &Prepared, actual: &Value, scratch: &mut S
                 _ => order.is_le(),
             })
         }
-        (_, Prepared::Range(low, high)) => Ok(order(actual, low)?.is_ge() && order(actual, high)?.is_le()),
-        (_, Prepared::Approx { value, tolerance }) => {
-            let actual = Quantity::of(actual).ok_or(Why::NotANumber)?;
-            actual.order(value).map_err(|OtherUnit| Why::OtherUnit)?;
-            let distance = actual.number.sub(&value.number).and_then(|distance| distance.abs());
-            distance.map(|distance| distance <= *tolerance).map_err(|_| Why::TooLarge)
+        (_, PreparedOperand::Range(low, high)) => {
+            Ok(order(actual, low)?.is_ge() && order(actual, high)?.is_le())
         }
-        (_, Prepared::Pattern(regex)) => match (actual.as_str(), actual.as_number()) {
+        (_, PreparedOperand::Approx { value, tolerance }) => {
+            let actual = Quantity::of(actual).ok_or(NoAnswerReason::NotANumber)?;
+            actual.order(value).map_err(|OtherUnit| NoAnswerReason::OtherUnit)?;
+            let distance = actual.number.sub(&value.number).and_then(|distance| distance.abs());
+            distance.map(|distance| distance <= *tolerance).map_err(|_| NoAnswerReason::TooLarge)
+        }
+        (_, PreparedOperand::Pattern(regex)) => match (actual.as_str(), actual.as_number()) {
             (Some(text), _) => Ok(regex.is_match(text)),
             (_, Some(number)) => {
                 scratch.clear();
                 number.write(scratch);
                 Ok(regex.is_match(scratch))
             }
-            _ => Err(Why::NoText),
+            _ => Err(NoAnswerReason::NoText),
         },
-        (Op::Exists, Prepared::Bool(asked)) => Ok(*asked),
-        (Op::IsNull, Prepared::Bool(asked)) => Ok(actual.is_null() == *asked),
-        (Op::Empty, Prepared::Bool(asked)) => Ok((length(actual)? == 0) == *asked),
-        (_, Prepared::Types(types)) => Ok(types.iter().any(|kind| kind.is(actual.kind()))),
-        (Op::StartsWith | Op::EndsWith, Prepared::Value(Expected { needle: Some(needle), .. })) => {
-            let place = if op == Op::StartsWith { Where::Start } else { Where::End };
-            Ok(needle.is_in(actual.as_str().ok_or(Why::NotText)?, place, scratch))
+        (Op::Exists, PreparedOperand::Bool(asked)) => Ok(*asked),
+        (Op::IsNull, PreparedOperand::Bool(asked)) => Ok(actual.is_null() == *asked),
+        (Op::Empty, PreparedOperand::Bool(asked)) => Ok((length(actual)? == 0) == *asked),
+        (_, PreparedOperand::Types(types)) => Ok(types.iter().any(|kind| kind.is(actual.kind()))),
+        (
+            Op::StartsWith | Op::EndsWith,
+            PreparedOperand::Value(ExpectedValue { needle: Some(needle), .. }),
+        ) => {
+            let place = if op == Op::StartsWith { TextPosition::Start } else { TextPosition::End };
+            Ok(needle.is_in(actual.as_str().ok_or(NoAnswerReason::NotText)?, place, scratch))
         }
-        (Op::Contains, Prepared::Value(expected)) => expected.is_within(actual, scratch),
-        (Op::ContainsAll, Prepared::Values(values)) => {
-            let mut within = Within::new(actual, values.len());
+        (Op::Contains, PreparedOperand::Value(expected)) => expected.is_within(actual, scratch),
+        (Op::ContainsAll, PreparedOperand::Values(values)) => {
+            let mut within = SearchedValue::new(actual, values.len());
             all(values.iter().map(|value| within.has(value, scratch)))
         }
-        (Op::ContainsAny, Prepared::Values(values)) => {
-            let mut within = Within::new(actual, values.len());
+        (Op::ContainsAny, PreparedOperand::Values(values)) => {
+            let mut within = SearchedValue::new(actual, values.len());
             any(values.iter().map(|value| within.has(value, scratch)))
         }
-        (_, Prepared::Container(container)) => subset(actual, container),
-        (_, Prepared::Schema(schema)) => Ok(schema.is_valid(actual)),
-        (Op::Before | Op::After, Prepared::Time(expected)) => {
-            let time = actual.as_str().and_then(instant).ok_or(Why::NotATime)?;
+        (_, PreparedOperand::Container(container)) => subset(actual, container),
+        (_, PreparedOperand::Schema(schema)) => Ok(schema.is_valid(actual)),
+        (Op::Before | Op::After, PreparedOperand::Time(expected)) => {
+            let time = actual.as_str().and_then(instant).ok_or(NoAnswerReason::NotATime)?;
             Ok(if op == Op::Before { time < *expected } else { time > *expected })
         }
         // Operands are prepared for their operator.
-        _ => Err(Why::TooLarge),
+        _ => Err(NoAnswerReason::TooLarge),
     }
 }
 
 /// Whether a value can be equal to both of two expected ones.
-pub(crate) fn can_be_both(one: (&Prepared, &Value), other: (&Prepared, &Value)) -> bool {
-    let is = |(prepared, _): (&Prepared, &Value), value: &Value| {
+pub(crate) fn can_be_both(one: (&PreparedOperand, &Value), other: (&PreparedOperand, &Value)) -> bool {
+    let is = |(prepared, _): (&PreparedOperand, &Value), value: &Value| {
         holds(Op::Eq, prepared, value, &mut String::new()) == Ok(true)
     };
     // `5` and `"5"`, `"abc"` and `ABC` in any case; and the number 5 is both `"5"` and `"5.0"`.
@@ -519,19 +537,19 @@ pub(crate) fn can_be_both(one: (&Prepared, &Value), other: (&Prepared, &Value)) 
 }
 
 /// Which of several values a container does not contain, or does.
-pub(crate) fn found(prepared: &Prepared, actual: &Value, present: bool) -> Vec<Value> {
-    let Prepared::Values(values) = prepared else { return Vec::new() };
-    let (mut scratch, mut within) = (String::new(), Within::new(actual, values.len()));
+pub(crate) fn found(prepared: &PreparedOperand, actual: &Value, present: bool) -> Vec<Value> {
+    let PreparedOperand::Values(values) = prepared else { return Vec::new() };
+    let (mut scratch, mut within) = (String::new(), SearchedValue::new(actual, values.len()));
     let found = values.iter().filter(|value| within.has(value, &mut scratch) == Ok(present));
     found.map(|value| value.value.clone()).collect()
 }
 
 /// What a value has beyond a container: items, or keys of entries.
-pub(crate) fn beyond(prepared: &Prepared, actual: &Value) -> Vec<Value> {
-    let Prepared::Container(container) = prepared else { return Vec::new() };
+pub(crate) fn beyond(prepared: &PreparedOperand, actual: &Value) -> Vec<Value> {
+    let PreparedOperand::Container(container) = prepared else { return Vec::new() };
     let mut compared = 0;
     if let (Some(items), Some(allowed)) = (actual.as_list(), container.as_list()) {
-        let known = allowances(items, allowed).take_while(|(_, is)| *is != Err(Why::TooLarge));
+        let known = allowances(items, allowed).take_while(|(_, is)| *is != Err(NoAnswerReason::TooLarge));
         return known.filter(|(_, is)| *is == Ok(false)).map(|(item, _)| item.clone()).collect();
     }
     let (Some(object), Some(allowed)) = (actual.as_object(), container.as_object()) else {
@@ -544,28 +562,28 @@ pub(crate) fn beyond(prepared: &Prepared, actual: &Value) -> Vec<Value> {
 }
 
 /// How much there is in a value.
-pub(crate) fn length(value: &Value) -> Result<usize, Why> {
+pub(crate) fn length(value: &Value) -> Result<usize, NoAnswerReason> {
     match (value.as_str(), value.as_list(), value.as_object()) {
         (Some(text), ..) => Ok(text.chars().count()),
         (_, Some(items), _) => Ok(items.len()),
         (.., Some(object)) => Ok(object.len()),
-        _ => Err(Why::NoContainer),
+        _ => Err(NoAnswerReason::NoContainer),
     }
 }
 
-fn order(actual: &Value, expected: &Quantity<EcoString>) -> Result<Ordering, Why> {
+fn order(actual: &Value, expected: &Quantity<EcoString>) -> Result<Ordering, NoAnswerReason> {
     if let (Some(number), "") = (actual.as_number(), expected.unit.as_str()) {
         return Ok(number.cmp(&expected.number));
     }
-    let actual = Quantity::of(actual).ok_or(Why::NotANumber)?;
-    actual.order(expected).map_err(|OtherUnit| Why::OtherUnit)
+    let actual = Quantity::of(actual).ok_or(NoAnswerReason::NotANumber)?;
+    actual.order(expected).map_err(|OtherUnit| NoAnswerReason::OtherUnit)
 }
 
 /// Items, and whether each is among the allowed ones.
 fn allowances<'v>(
     items: &'v [Value],
     allowed: &'v [Value],
-) -> impl Iterator<Item = (&'v Value, Result<bool, Why>)> {
+) -> impl Iterator<Item = (&'v Value, Result<bool, NoAnswerReason>)> {
     let (equal, mut compared) = (lookup(allowed, items.len()), 0);
     items.iter().map(move |item| {
         if equal.as_ref().is_some_and(|equal| equal.contains(item)) {
@@ -575,7 +593,7 @@ fn allowances<'v>(
     })
 }
 
-fn subset(actual: &Value, container: &Value) -> Result<bool, Why> {
+fn subset(actual: &Value, container: &Value) -> Result<bool, NoAnswerReason> {
     let mut compared = 0;
     match (actual.as_list(), container.as_list(), actual.as_object(), container.as_object()) {
         (Some(items), Some(allowed), ..) => all(allowances(items, allowed).map(|(_, is)| is)),
@@ -583,6 +601,6 @@ fn subset(actual: &Value, container: &Value) -> Result<bool, Why> {
             Some(allowed) => same(value, allowed, false, &mut compared),
             None => Ok(false),
         })),
-        _ => Err(Why::OtherContainer),
+        _ => Err(NoAnswerReason::OtherContainer),
     }
 }

@@ -8,7 +8,7 @@ use threadline_lang::{PathStep, Value, is_plain_name, parse_path};
 
 /// A path, read once.
 #[derive(Debug, Clone)]
-pub(crate) struct Path {
+pub(crate) struct ActualPath {
     steps: Vec<Step>,
 }
 
@@ -21,7 +21,7 @@ pub(crate) enum Step {
     Index(i64),
 }
 
-impl Path {
+impl ActualPath {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         Ok(Self { steps: parse_path(text)?.into_iter().map(Step::from).collect() })
     }

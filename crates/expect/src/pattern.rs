@@ -15,7 +15,7 @@ pub(crate) struct BadPattern {
 
 /// Reads `pattern` or `/pattern/flags`.
 pub(crate) fn compile(text: &str, fold: bool) -> Result<Regex, BadPattern> {
-    let Written { pattern, offset, flags } = written(text)?;
+    let PatternSource { pattern, offset, flags } = written(text)?;
     // The parser of the library itself is asked first: it knows the place of a mistake.
     if let Err(error) = regex_syntax::Parser::new().parse(pattern) {
         return Err(refused(&error, offset));
@@ -39,15 +39,15 @@ pub fn is_pattern(text: &str) -> bool {
     written(text).map_or(true, |written| written.offset > 0)
 }
 
-struct Written<'t> {
+struct PatternSource<'t> {
     pattern: &'t str,
     offset: usize,
     flags: &'t str,
 }
 
 /// A pattern between slashes has flags behind them; one without slashes is all pattern.
-fn written(text: &str) -> Result<Written<'_>, BadPattern> {
-    let plain = Written { pattern: text, offset: 0, flags: "" };
+fn written(text: &str) -> Result<PatternSource<'_>, BadPattern> {
+    let plain = PatternSource { pattern: text, offset: 0, flags: "" };
     let Some((pattern, flags)) = text.strip_prefix('/').and_then(|rest| rest.rsplit_once('/')) else {
         return Ok(plain);
     };
@@ -63,7 +63,7 @@ fn written(text: &str) -> Result<Written<'_>, BadPattern> {
         );
         return Err(BadPattern { message: format!("`{}` is no flag", &text[at..=at]), at: at..at + 1, hint });
     }
-    Ok(Written { pattern, offset: 1, flags })
+    Ok(PatternSource { pattern, offset: 1, flags })
 }
 
 fn refused(error: &regex_syntax::Error, offset: usize) -> BadPattern {

@@ -10,9 +10,9 @@ use threadline_lang::{Limits, Value};
 
 /// A JSON Schema, compiled once. Nothing is read from elsewhere.
 #[derive(Clone)]
-pub struct Schema(Arc<Validator>);
+pub struct JsonSchema(Arc<Validator>);
 
-impl Schema {
+impl JsonSchema {
     /// A schema of a value. The error says why it is none.
     pub fn compile(schema: &Value) -> Result<Self, String> {
         if !matches!(schema.kind(), threadline_lang::Type::Object | threadline_lang::Type::Bool) {
@@ -76,7 +76,7 @@ fn one_line(text: &str) -> String {
     words::shorten(line, LONGEST).into_owned()
 }
 
-impl fmt::Debug for Schema {
+impl fmt::Debug for JsonSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Schema")
     }

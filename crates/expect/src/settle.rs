@@ -6,8 +6,8 @@
 use ecow::EcoString;
 use threadline_lang::{Error, Expression, Origin, Reference, ReferenceKind, Scope, Session, Syntax, Value};
 
-use crate::actual::Kind;
-use crate::model::{Dynamic, Expectations, Node, Operand, What};
+use crate::actual::DocumentKind;
+use crate::model::{Dynamic, ExpectationLine, Expectations, LineKind, Operand};
 use crate::operand;
 use crate::table;
 
@@ -53,12 +53,12 @@ impl Expectations {
     /// Settles what does not read the actual document, which will be of this kind.
     pub fn settle(
         &self,
-        kind: Kind,
+        kind: DocumentKind,
         scope: &Scope,
         session: &mut Session<'_>,
     ) -> Result<Settled, Vec<Unsettled>> {
         let mut settled = self.clone();
-        let mut settling = Settling { kind, scope, session, problems: Vec::new() };
+        let mut settling = Settler { kind, scope, session, problems: Vec::new() };
         settled.members.iter_mut().for_each(|member| settling.node(&mut member.node));
         let mut entries: Vec<(EcoString, Value)> = Vec::new();
         for (origin, reference) in settled.late_references() {
@@ -116,7 +116,7 @@ impl Expectations {
     pub fn asks_a_judge(&self) -> bool {
         let mut asks = false;
         for member in &self.members {
-            member.node.visit(&mut |node| asks |= matches!(node.what, What::Judge(_)));
+            member.node.visit(&mut |node| asks |= matches!(node.what, LineKind::Judge(_)));
         }
         asks
     }
@@ -124,7 +124,7 @@ impl Expectations {
 
 impl Dynamic<'_> {
     /// Whether it can be evaluated only when the actual document, of this kind, is there.
-    pub fn is_late(&self, kind: Kind) -> bool {
+    pub fn is_late(&self, kind: DocumentKind) -> bool {
         match self {
             Self::Value(field) => {
                 field.value.references().iter().any(|(_, reference)| reads_actual(kind, reference))
@@ -135,49 +135,49 @@ impl Dynamic<'_> {
 }
 
 /// Whether a reference reads the actual document.
-pub fn reads_actual(kind: Kind, reference: &Reference) -> bool {
+pub fn reads_actual(kind: DocumentKind, reference: &Reference) -> bool {
     reference.kind == ReferenceKind::Path && kind.roots().any(|root| root == reference.root)
 }
 
 const CONTEXT: &str = "context";
 
-fn operand_of(what: &What) -> Option<&Operand> {
+fn operand_of(what: &LineKind) -> Option<&Operand> {
     match what {
-        What::Test(test) => Some(&test.operand),
-        What::Rule(rule) => Some(&rule.operand),
-        What::Judge(operand) => Some(operand),
+        LineKind::Test(test) => Some(&test.operand),
+        LineKind::Rule(rule) => Some(&rule.operand),
+        LineKind::Judge(operand) => Some(operand),
         _ => None,
     }
 }
 
-struct Settling<'s, 'w> {
-    kind: Kind,
+struct Settler<'s, 'w> {
+    kind: DocumentKind,
     scope: &'s Scope,
     session: &'s mut Session<'w>,
     problems: Vec<Unsettled>,
 }
 
-impl Settling<'_, '_> {
-    fn node(&mut self, node: &mut Node) {
+impl Settler<'_, '_> {
+    fn node(&mut self, node: &mut ExpectationLine) {
         match &mut node.what {
-            What::Together(nodes) | What::Any(nodes) | What::Step(nodes) => {
+            LineKind::Together(nodes) | LineKind::Any(nodes) | LineKind::Step(nodes) => {
                 for node in nodes {
                     self.node(node);
                 }
             }
-            What::All(group) => group.members.iter_mut().for_each(|member| self.node(&mut member.node)),
-            What::Not(node) | What::At(_, node) => self.node(node),
-            What::Inner(inner) => self.node(&mut inner.check),
-            What::When(when) => {
+            LineKind::All(group) => group.members.iter_mut().for_each(|member| self.node(&mut member.node)),
+            LineKind::Not(node) | LineKind::At(_, node) => self.node(node),
+            LineKind::Inner(inner) => self.node(&mut inner.check),
+            LineKind::When(when) => {
                 self.node(&mut when.condition);
                 when.then.iter_mut().chain(&mut when.otherwise).for_each(|node| self.node(node));
             }
-            What::Test(test) => self.operand(test.named, &mut test.operand),
-            What::Rule(_) | What::Judge(_) | What::Expression(_) | What::LeftOut(_) => {}
+            LineKind::Test(test) => self.operand(test.named, &mut test.operand),
+            LineKind::Rule(_) | LineKind::Judge(_) | LineKind::Expression(_) | LineKind::LeftOut(_) => {}
         }
     }
 
-    fn operand(&mut self, named: table::Named, operand: &mut Operand) {
+    fn operand(&mut self, named: table::NamedOperator, operand: &mut Operand) {
         let Operand::Dynamic(field) = operand else { return };
         if Dynamic::Value(field).is_late(self.kind) {
             return;

@@ -218,7 +218,7 @@ pub static OPERATORS: &[Operator] = &[
 
 /// An operator with its prefixes read.
 #[derive(Debug, Clone, Copy)]
-pub struct Named {
+pub struct NamedOperator {
     /// The operator without them.
     pub operator: &'static Operator,
     /// Whether, all in all, it asks for the opposite.
@@ -228,11 +228,11 @@ pub struct Named {
 }
 
 /// The operator of a name: `not-` may stand before any, `i` before those that fold.
-pub fn named(name: &str) -> Option<Named> {
+pub fn named(name: &str) -> Option<NamedOperator> {
     let (inner, not) = name.strip_prefix("not-").map_or((name, false), |rest| (rest, true));
     let plain = |name: &str| OPERATORS.iter().find(|operator| operator.name == name);
     if let Some(operator) = plain(inner) {
-        return Some(Named { operator, negated: operator.negated != not, fold: false });
+        return Some(NamedOperator { operator, negated: operator.negated != not, fold: false });
     }
     let mut rest = inner.strip_prefix('i')?.chars();
     let first = rest.next().filter(char::is_ascii_uppercase)?.to_ascii_lowercase();
@@ -240,7 +240,7 @@ pub fn named(name: &str) -> Option<Named> {
         let mut name = operator.name.chars();
         name.next() == Some(first) && name.eq(rest.clone())
     })?;
-    Some(Named { operator, negated: operator.negated != not, fold: true })
+    Some(NamedOperator { operator, negated: operator.negated != not, fold: true })
 }
 
 /// The form of an operator that does not tell capitals from small letters.
@@ -365,7 +365,7 @@ impl FieldTakes {
 }
 
 /// A field of the expectations of agents, defined as a check over the actual document.
-pub struct Field {
+pub struct FieldSpec {
     /// Its name.
     pub name: &'static str,
     /// Which one.
@@ -379,113 +379,113 @@ pub struct Field {
 }
 
 /// Every field, in the order of the reference.
-pub static FIELDS: &[Field] = &[
-    Field {
+pub static FIELDS: &[FieldSpec] = &[
+    FieldSpec {
         name: "responseType",
         field: FieldName::ResponseType,
         takes: FieldTakes::Check,
         means: Some("{type: X}"),
         doc: "the kind of answer: `execution`, `text`, `clarification` or `error`",
     },
-    Field {
+    FieldSpec {
         name: "expectedAgent",
         field: FieldName::Agent,
         takes: FieldTakes::Check,
         means: Some("{plan: {some: {agent: X}}}"),
         doc: "the agent of the step of the plan",
     },
-    Field {
+    FieldSpec {
         name: "expectedFunction",
         field: FieldName::Function,
         takes: FieldTakes::Check,
         means: Some("{plan: {some: {function: X}}}"),
         doc: "the function of the step of the plan",
     },
-    Field {
+    FieldSpec {
         name: "expectedParams",
         field: FieldName::Params,
         takes: FieldTakes::Params,
         means: Some("{plan: {some: {params: X}}}"),
         doc: "parameters of the step of the plan, by name",
     },
-    Field {
+    FieldSpec {
         name: "expectedAmount",
         field: FieldName::Amount,
         takes: FieldTakes::Check,
         means: Some("{plan: {some: {params.amount: X}}}"),
         doc: "short for `expectedParams: {amount: X}`",
     },
-    Field {
+    FieldSpec {
         name: "expectedRecipient",
         field: FieldName::Recipient,
         takes: FieldTakes::Check,
         means: Some("{plan: {some: {params.recipient: X}}}"),
         doc: "short for `expectedParams: {recipient: X}`",
     },
-    Field {
+    FieldSpec {
         name: "shouldContain",
         field: FieldName::Contain,
         takes: FieldTakes::Words,
         means: Some("{text: {iContainsAll: X}}"),
         doc: "the text contains every one of these, in capitals or small letters",
     },
-    Field {
+    FieldSpec {
         name: "shouldNotContain",
         field: FieldName::NotContain,
         takes: FieldTakes::Words,
         means: Some("{text: {not-iContainsAny: X}}"),
         doc: "the text contains none of these",
     },
-    Field {
+    FieldSpec {
         name: "shouldMention",
         field: FieldName::Mention,
         takes: FieldTakes::Words,
         means: Some("{text: {iContainsAll: X}}"),
         doc: "the same as `shouldContain`, for names and subjects",
     },
-    Field {
+    FieldSpec {
         name: "shouldAskFor",
         field: FieldName::AskFor,
         takes: FieldTakes::Words,
         means: Some("{any: [{type: clarification}, {text: {contains: '?'}}], text: {iContainsAll: X}}"),
         doc: "the answer is a clarification or has a question mark, and mentions every one of these",
     },
-    Field {
+    FieldSpec {
         name: "shouldWarn",
         field: FieldName::Warn,
         takes: FieldTakes::Words,
         means: Some("{text: {iContainsAll: X}}"),
         doc: "the text gives every one of these warnings, word for word",
     },
-    Field {
+    FieldSpec {
         name: "shouldReject",
         field: FieldName::Reject,
         takes: FieldTakes::Bool,
         means: None,
         doc: "whether the answer refuses: it plans nothing, and is an error or says one of the words of refusal",
     },
-    Field {
+    FieldSpec {
         name: "shouldExplain",
         field: FieldName::Explain,
         takes: FieldTakes::Words,
         means: None,
         doc: "each of these is explained: it stands in a sentence with a word of explanation",
     },
-    Field {
+    FieldSpec {
         name: "shouldMaintainRole",
         field: FieldName::MaintainRole,
         takes: FieldTakes::Text,
         means: None,
         doc: "the agent stays who it is",
     },
-    Field {
+    FieldSpec {
         name: "shouldHandle",
         field: FieldName::Handle,
         takes: FieldTakes::Words,
         means: None,
         doc: "the system dealt with this: `facts.handled` lists it",
     },
-    Field {
+    FieldSpec {
         name: "expectedBehavior",
         field: FieldName::Behavior,
         takes: FieldTakes::Words,
@@ -495,7 +495,7 @@ pub static FIELDS: &[Field] = &[
 ];
 
 /// The field of a name.
-pub fn field(name: &str) -> Option<&'static Field> {
+pub fn field(name: &str) -> Option<&'static FieldSpec> {
     FIELDS.iter().find(|field| field.name == name)
 }
 
@@ -503,7 +503,7 @@ pub fn field(name: &str) -> Option<&'static Field> {
 pub const RESPONSE_TYPES: [&str; 4] = ["execution", "text", "clarification", "error"];
 
 /// A key of an expectation that is neither a field nor a path.
-pub struct Key {
+pub struct ExpectationKey {
     /// Its name.
     pub name: &'static str,
     /// What stands behind it, in a sentence.
@@ -513,45 +513,49 @@ pub struct Key {
 }
 
 /// Logic: how expectations are put together.
-pub static LOGIC: &[Key] = &[
-    Key { name: "all", takes: "a list of expectations", doc: "every one is met" },
-    Key { name: "any", takes: "a list of expectations", doc: "at least one is met" },
-    Key { name: "not", takes: "an expectation", doc: "it is unmet" },
-    Key { name: "when", takes: "an expectation", doc: "the condition of `then` and `else`" },
-    Key { name: "then", takes: "an expectation", doc: "what must be met when `when` is" },
-    Key { name: "else", takes: "an expectation", doc: "what must be met when `when` is unmet" },
+pub static LOGIC: &[ExpectationKey] = &[
+    ExpectationKey { name: "all", takes: "a list of expectations", doc: "every one is met" },
+    ExpectationKey { name: "any", takes: "a list of expectations", doc: "at least one is met" },
+    ExpectationKey { name: "not", takes: "an expectation", doc: "it is unmet" },
+    ExpectationKey { name: "when", takes: "an expectation", doc: "the condition of `then` and `else`" },
+    ExpectationKey { name: "then", takes: "an expectation", doc: "what must be met when `when` is" },
+    ExpectationKey { name: "else", takes: "an expectation", doc: "what must be met when `when` is unmet" },
 ];
 
 /// Checks that are neither fields nor paths.
-pub static CHECKS: &[Key] = &[
-    Key {
+pub static CHECKS: &[ExpectationKey] = &[
+    ExpectationKey {
         name: "expr",
         takes: "an expression",
         doc: "a condition over the actual document, such as `value.score >= 80`",
     },
-    Key { name: "judge", takes: "a question", doc: "what only a judge can say; not evaluable without one" },
+    ExpectationKey {
+        name: "judge",
+        takes: "a question",
+        doc: "what only a judge can say; not evaluable without one",
+    },
 ];
 
 /// What can stand beside the checks of an expectation.
-pub static OPTIONS: &[Key] = &[
-    Key { name: "name", takes: "text", doc: "what to call it" },
-    Key { name: "description", takes: "text", doc: "what it is for" },
-    Key {
+pub static OPTIONS: &[ExpectationKey] = &[
+    ExpectationKey { name: "name", takes: "text", doc: "what to call it" },
+    ExpectationKey { name: "description", takes: "text", doc: "what it is for" },
+    ExpectationKey {
         name: "weight",
         takes: "a number above 0",
         doc: "how much it counts in the score of the `all` it is a member of",
     },
-    Key {
+    ExpectationKey {
         name: "must",
         takes: "`true` or `false`",
         doc: "as a member of a scored `all`: it has to be met, whatever the score",
     },
-    Key {
+    ExpectationKey {
         name: "threshold",
         takes: "a number from 0 to 1",
         doc: "beside `all`: so much of the weight has to be met, not every member",
     },
-    Key {
+    ExpectationKey {
         name: "distinct",
         takes: "`true` or `false`",
         doc: "beside `all`: every member has a step of the plan of its own",
@@ -559,30 +563,34 @@ pub static OPTIONS: &[Key] = &[
 ];
 
 /// The keys of a file with several expectations.
-pub static FILE: &[Key] = &[
-    Key { name: "expectations", takes: "names with expectations, or a list", doc: "the expectations" },
-    Key {
+pub static FILE: &[ExpectationKey] = &[
+    ExpectationKey {
+        name: "expectations",
+        takes: "names with expectations, or a list",
+        doc: "the expectations",
+    },
+    ExpectationKey {
         name: "facts",
         takes: "names with types, or a list of names",
         doc: "the facts that may be read; with it any other is an error",
     },
-    Key {
+    ExpectationKey {
         name: "distinct",
         takes: "`true` or `false`",
         doc: "no two expectations may be met by the same step of the plan",
     },
-    Key {
+    ExpectationKey {
         name: "unknown",
         takes: "`error` or `warn`",
         doc: "what an unknown key is: an error, or a warning and left out",
     },
-    Key {
+    ExpectationKey {
         name: "depth",
         takes: "a whole number from 1 to 50",
         doc: "how deep logic may be nested; 5 when it is left out",
     },
-    Key { name: "name", takes: "text", doc: "what to call the file" },
-    Key { name: "description", takes: "text", doc: "what it is for" },
+    ExpectationKey { name: "name", takes: "text", doc: "what to call the file" },
+    ExpectationKey { name: "description", takes: "text", doc: "what it is for" },
 ];
 
 /// A name at the root of an actual document.
@@ -590,12 +598,12 @@ pub struct Root {
     /// The name.
     pub name: &'static str,
     /// Which documents have it.
-    pub kinds: &'static [crate::actual::Kind],
+    pub kinds: &'static [crate::actual::DocumentKind],
     /// One line for the reference.
     pub doc: &'static str,
 }
 
-use crate::actual::Kind::{Answer, Plain, Step};
+use crate::actual::DocumentKind::{Answer, Plain, Step};
 
 /// Every root, in the order of the reference.
 pub static ROOTS: &[Root] = &[

@@ -8,7 +8,7 @@ use threadline_lang::{Number, Value};
 
 /// What an expectation came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Answer {
+pub enum ExpectationAnswer {
     /// It is met.
     Met,
     /// It is not met.
@@ -17,7 +17,7 @@ pub enum Answer {
     NotEvaluable,
 }
 
-impl Answer {
+impl ExpectationAnswer {
     /// The name in files: `met`, `unmet`, `not_evaluable`.
     pub fn name(self) -> &'static str {
         match self {
@@ -55,7 +55,7 @@ pub(crate) const STEP: &str = "step";
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tree {
     /// What it came to; nothing where it was not evaluated.
-    pub answer: Option<Answer>,
+    pub answer: Option<ExpectationAnswer>,
     /// Where in the actual document it looked; empty for the document as a whole.
     pub path: String,
     /// The field, operator or logic as it is written.
@@ -96,7 +96,7 @@ impl Tree {
             if let Some(last) = self.children.iter().rfind(|child| child.answer == self.answer) {
                 last.collect(found);
             }
-        } else if !self.negates || self.answer == Some(Answer::NotEvaluable) {
+        } else if !self.negates || self.answer == Some(ExpectationAnswer::NotEvaluable) {
             let decisive = |tree: &&Self| tree.answer == self.answer;
             match self.nearest_step() {
                 Some(step) => step.collect(found),
@@ -111,7 +111,9 @@ impl Tree {
     /// Of steps of a plan, none of which is met, the one with the most lines that are.
     fn nearest_step(&self) -> Option<&Self> {
         let steps = self.children.iter().all(|child| child.operator == STEP);
-        let met = |step: &&Self| step.children.iter().filter(|line| line.answer == Some(Answer::Met)).count();
+        let met = |step: &&Self| {
+            step.children.iter().filter(|line| line.answer == Some(ExpectationAnswer::Met)).count()
+        };
         let decisive = self.children.iter().filter(|step| step.answer == self.answer);
         // Of those that are equally near, the first.
         decisive.rev().max_by_key(met).filter(|_| steps)
@@ -144,7 +146,8 @@ impl Tree {
 impl fmt::Display for Tree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, (depth, line)) in self.lines().into_iter().enumerate() {
-            let (end, answer) = (if at > 0 { "\n" } else { "" }, line.answer.map_or("-", Answer::words));
+            let (end, answer) =
+                (if at > 0 { "\n" } else { "" }, line.answer.map_or("-", ExpectationAnswer::words));
             let title = line.title();
             let colon = if title.is_empty() { "" } else { ": " };
             write!(f, "{end}{:width$}{answer} {title}{colon}{}", "", line.reason, width = 2 * depth)?;
@@ -155,11 +158,11 @@ impl fmt::Display for Tree {
 
 /// What one expectation came to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct ExpectationOutcome {
     /// What it is called.
     pub name: EcoString,
     /// What it came to.
-    pub answer: Answer,
+    pub answer: ExpectationAnswer,
     /// Why, in one sentence.
     pub reason: String,
     /// Line by line.

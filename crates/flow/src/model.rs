@@ -13,6 +13,7 @@ use threadline_lang::{
 };
 
 use threadline_expect::Expectations;
+pub use threadline_lang::source::Field;
 use threadline_lang::source::SourceFile;
 
 use crate::json_path::JsonPath;
@@ -206,15 +207,6 @@ impl Workflow {
         }
         Ok(())
     }
-}
-
-/// Something of the file, with its place.
-#[derive(Debug, Clone)]
-pub struct Field<T> {
-    /// What was read.
-    pub value: T,
-    /// Where: the keys that lead there, the scalar or block, and how it is written.
-    pub origin: Origin,
 }
 
 /// The author's own values.

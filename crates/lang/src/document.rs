@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 
-use crate::data::{Format, KeyTables, ReadError, ReadErrorKind, Sink, Style};
+use crate::data::{DataFormat, KeyTables, ReadError, ReadErrorKind, Sink, Style};
 use crate::diag::Span;
 use crate::diag::error::{Error, Origin};
 use crate::eval::{Inferred, Session, Types};
@@ -14,22 +14,22 @@ use crate::limits::Limit;
 use crate::scope::Scope;
 use crate::syntax::{self, Reference, Syntax, push_key};
 use crate::template::Template;
-use crate::value::{Key, Keys, MAX_DEPTH, Number, Object, Oversized, Type, Value};
+use crate::value::{Key, KeyTable, MAX_DEPTH, Number, Object, Oversized, Type, Value};
 
 /// Data with templates in its texts.
 #[derive(Clone)]
 pub struct Document {
-    root: Node,
+    root: DocumentNode,
 }
 
 #[derive(Clone)]
-enum Node {
+enum DocumentNode {
     /// No reference in it.
     Fixed(Value),
     /// A text with references.
     Leaf(Arc<Leaf>),
-    List(Vec<Node>),
-    Object(Arc<Keys>, Vec<Node>),
+    List(Vec<DocumentNode>),
+    Object(Arc<KeyTable>, Vec<DocumentNode>),
     /// A definition, evaluated in its table.
     Defined(Arc<Definitions>, usize),
 }
@@ -137,11 +137,11 @@ impl Document {
 
     /// A document that is just this value: texts in it are not looked into.
     pub fn fixed(value: Value) -> Self {
-        Self { root: Node::Fixed(value) }
+        Self { root: DocumentNode::Fixed(value) }
     }
 
     /// Reads a text and compiles the templates in it on the way. Every problem of the templates is reported.
-    pub fn read(text: &str, format: Format, syntax: &Syntax) -> Result<Self, DocumentError> {
+    pub fn read(text: &str, format: DataFormat, syntax: &Syntax) -> Result<Self, DocumentError> {
         let mut sink = DocumentSink::new(syntax);
         crate::data::read(text, format, &syntax.limits, &mut sink).map_err(DocumentError::Read)?;
         sink.finish()
@@ -176,7 +176,7 @@ impl Document {
     /// The value, when there is no reference in it.
     pub fn as_fixed(&self) -> Option<&Value> {
         match &self.root {
-            Node::Fixed(value) => Some(value),
+            DocumentNode::Fixed(value) => Some(value),
             _ => None,
         }
     }
@@ -218,11 +218,11 @@ impl Document {
             }));
         });
         found.types = match &self.root {
-            Node::Fixed(value) => Types::one(value.kind()),
-            Node::Leaf(_) => found.types,
-            Node::List(_) => Types::one(Type::List),
-            Node::Object(..) => Types::one(Type::Object),
-            Node::Defined(..) => Types::ANY,
+            DocumentNode::Fixed(value) => Types::one(value.kind()),
+            DocumentNode::Leaf(_) => found.types,
+            DocumentNode::List(_) => Types::one(Type::List),
+            DocumentNode::Object(..) => Types::one(Type::Object),
+            DocumentNode::Defined(..) => Types::ANY,
         };
         found
     }
@@ -235,8 +235,8 @@ impl Document {
     /// Whether there is such a top-level key.
     pub fn has(&self, key: &str) -> bool {
         match &self.root {
-            Node::Fixed(value) => value.get(key).is_some(),
-            Node::Object(keys, _) => keys.position(&Key::new(key)).is_some(),
+            DocumentNode::Fixed(value) => value.get(key).is_some(),
+            DocumentNode::Object(keys, _) => keys.position(&Key::new(key)).is_some(),
             _ => false,
         }
     }
@@ -246,21 +246,23 @@ impl Document {
     ///
     /// The error says what stands there when it is neither an object nor null.
     pub fn define(&mut self, key: &str) -> Result<Option<Arc<Definitions>>, &'static str> {
-        let Node::Object(keys, nodes) = self.root.opened() else { return Ok(None) };
+        let DocumentNode::Object(keys, nodes) = self.root.opened() else { return Ok(None) };
         let Some(at) = keys.position(&Key::new(key)) else { return Ok(None) };
         let (names, entries) = match nodes[at].opened() {
-            Node::Object(names, entries) => (names, entries),
-            Node::Fixed(value) if value.is_null() => return Ok(None),
-            Node::Fixed(value) => return Err(value.kind().with_article()),
-            Node::List(_) => return Err("a list"),
-            Node::Leaf(_) | Node::Defined(..) => return Err("a reference"),
+            DocumentNode::Object(names, entries) => (names, entries),
+            DocumentNode::Fixed(value) if value.is_null() => return Ok(None),
+            DocumentNode::Fixed(value) => return Err(value.kind().with_article()),
+            DocumentNode::List(_) => return Err("a list"),
+            DocumentNode::Leaf(_) | DocumentNode::Defined(..) => return Err("a reference"),
         };
         let count = entries.len();
         let definitions = Arc::new(Definitions { root: key.into(), keys: Arc::clone(&names), entries });
         let mut nodes = nodes;
-        nodes[at] =
-            Node::Object(names, (0..count).map(|at| Node::Defined(Arc::clone(&definitions), at)).collect());
-        self.root = Node::Object(keys, nodes);
+        nodes[at] = DocumentNode::Object(
+            names,
+            (0..count).map(|at| DocumentNode::Defined(Arc::clone(&definitions), at)).collect(),
+        );
+        self.root = DocumentNode::Object(keys, nodes);
         Ok(Some(definitions))
     }
 }
@@ -304,7 +306,7 @@ fn distinct(errors: Vec<Error>) -> Vec<Error> {
     distinct
 }
 
-impl Node {
+impl DocumentNode {
     fn resolve(
         &self,
         trail: &Trail<'_>,
@@ -405,7 +407,7 @@ impl Node {
                 } else {
                     let mut names = keys.as_slice().to_vec();
                     names.push(key);
-                    *keys = Arc::new(Keys::new(names).ok()?);
+                    *keys = Arc::new(KeyTable::new(names).ok()?);
                     nodes.push(Self::Fixed(Value::NULL));
                     nodes.len() - 1
                 };
@@ -424,7 +426,7 @@ fn oversized_at(oversized: Oversized, trail: &Trail<'_>) -> Error {
 /// All of them even when one fails, so that every problem is found.
 #[inline]
 fn resolve_all<'t>(
-    nodes: &[Node],
+    nodes: &[DocumentNode],
     down: impl Fn(usize) -> Trail<'t>,
     scope: &Scope,
     session: &mut Session<'_>,
@@ -435,7 +437,7 @@ fn resolve_all<'t>(
     for (at, node) in nodes.iter().enumerate() {
         match node {
             // Cloned straight into its place.
-            Node::Fixed(value) => values.extend_from_slice(std::slice::from_ref(value)),
+            DocumentNode::Fixed(value) => values.extend_from_slice(std::slice::from_ref(value)),
             node => values.extend(node.resolve(&down(at), scope, session, errors)),
         }
     }
@@ -469,8 +471,8 @@ impl Leaf {
 pub struct Definitions {
     /// The key they stand under, and the root they are read by.
     root: EcoString,
-    keys: Arc<Keys>,
-    entries: Vec<Node>,
+    keys: Arc<KeyTable>,
+    entries: Vec<DocumentNode>,
 }
 
 impl Definitions {
@@ -510,7 +512,7 @@ impl Definitions {
     /// The value of one without a reference in it.
     pub(crate) fn fixed(&self, at: usize) -> Option<&Value> {
         match &self.entries[at] {
-            Node::Fixed(value) => Some(value),
+            DocumentNode::Fixed(value) => Some(value),
             _ => None,
         }
     }
@@ -550,50 +552,54 @@ struct Compiler<'a> {
 }
 
 impl Compiler<'_> {
-    fn compile(&mut self, value: &Value, trail: &Trail<'_>) -> Node {
+    fn compile(&mut self, value: &Value, trail: &Trail<'_>) -> DocumentNode {
         if let Some(text) = value.as_str() {
             if !syntax::has_reference(text) {
-                return Node::Fixed(value.clone());
+                return DocumentNode::Fixed(value.clone());
             }
             return match Template::parse(text, self.syntax) {
                 Ok(template) => leaf(template, Span::default(), Style::Json),
                 Err(problems) => {
                     let origin = Origin { path: trail.text(), span: Span::default(), style: Style::Json };
                     self.errors.extend(problems.into_iter().map(|error| error.with_origin(&origin)));
-                    Node::Fixed(Value::NULL)
+                    DocumentNode::Fixed(Value::NULL)
                 }
             };
         }
         if let Some(items) = value.as_list() {
             let nodes = items.iter().enumerate();
-            let nodes: Vec<Node> =
+            let nodes: Vec<DocumentNode> =
                 nodes.map(|(at, item)| self.compile(item, &trail.down(TrailStep::Index(at)))).collect();
-            return if all_fixed(&nodes) { Node::Fixed(value.clone()) } else { Node::List(nodes) };
+            return if all_fixed(&nodes) {
+                DocumentNode::Fixed(value.clone())
+            } else {
+                DocumentNode::List(nodes)
+            };
         }
         if let Some(object) = value.as_object() {
             let nodes = object.iter();
-            let nodes: Vec<Node> = nodes
+            let nodes: Vec<DocumentNode> = nodes
                 .map(|(key, value)| self.compile(value, &trail.down(TrailStep::Key(key.as_str()))))
                 .collect();
             return if all_fixed(&nodes) {
-                Node::Fixed(value.clone())
+                DocumentNode::Fixed(value.clone())
             } else {
-                Node::Object(Arc::clone(object.keys()), nodes)
+                DocumentNode::Object(Arc::clone(object.keys()), nodes)
             };
         }
-        Node::Fixed(value.clone())
+        DocumentNode::Fixed(value.clone())
     }
 }
 
-fn all_fixed(nodes: &[Node]) -> bool {
-    nodes.iter().all(|node| matches!(node, Node::Fixed(_)))
+fn all_fixed(nodes: &[DocumentNode]) -> bool {
+    nodes.iter().all(|node| matches!(node, DocumentNode::Fixed(_)))
 }
 
 /// A template as a leaf, or its plain text when every `${` in it is escaped.
-fn leaf(template: Template, span: Span, style: Style) -> Node {
+fn leaf(template: Template, span: Span, style: Style) -> DocumentNode {
     match template.as_plain() {
-        Some(plain) => Node::Fixed(Value::from(&*plain)),
-        None => Node::Leaf(Arc::new(Leaf { template, span, style })),
+        Some(plain) => DocumentNode::Fixed(Value::from(&*plain)),
+        None => DocumentNode::Leaf(Arc::new(Leaf { template, span, style })),
     }
 }
 
@@ -603,15 +609,15 @@ pub struct DocumentSink<'a> {
     /// The children of the open containers that hold no reference so far.
     values: Vec<Value>,
     /// The children of the open containers that do.
-    nodes: Vec<Node>,
-    open: Vec<Open>,
+    nodes: Vec<DocumentNode>,
+    open: Vec<OpenDocumentContainer>,
     keys: KeyTables,
     anchor: Option<usize>,
-    kept: Vec<Option<Node>>,
+    kept: Vec<Option<DocumentNode>>,
     errors: Vec<Error>,
 }
 
-struct Open {
+struct OpenDocumentContainer {
     first_value: usize,
     first_node: usize,
     /// Whether its children are nodes, because one of them holds a reference.
@@ -622,7 +628,7 @@ struct Open {
     key: Option<EcoString>,
 }
 
-impl Open {
+impl OpenDocumentContainer {
     fn root() -> Self {
         Self { first_value: 0, first_node: 0, mixed: false, anchor: None, span: Span::default(), key: None }
     }
@@ -634,7 +640,7 @@ impl<'a> DocumentSink<'a> {
             syntax,
             values: Vec::new(),
             nodes: Vec::new(),
-            open: vec![Open::root()],
+            open: vec![OpenDocumentContainer::root()],
             keys: KeyTables::new(),
             anchor: None,
             kept: Vec::new(),
@@ -643,8 +649,8 @@ impl<'a> DocumentSink<'a> {
     }
 
     fn finish(mut self) -> Result<Document, DocumentError> {
-        let value = self.values.pop().map(Node::Fixed);
-        let root = self.nodes.pop().or(value).unwrap_or(Node::Fixed(Value::NULL));
+        let value = self.values.pop().map(DocumentNode::Fixed);
+        let root = self.nodes.pop().or(value).unwrap_or(DocumentNode::Fixed(Value::NULL));
         let document = Document { root };
         if self.errors.is_empty() {
             Ok(document)
@@ -656,18 +662,18 @@ impl<'a> DocumentSink<'a> {
     #[inline]
     fn push_value(&mut self, value: Value) {
         if let Some(id) = self.anchor.take() {
-            self.keep(id, Node::Fixed(value.clone()));
+            self.keep(id, DocumentNode::Fixed(value.clone()));
         }
         if self.open.last().is_some_and(|open| open.mixed) {
-            self.nodes.push(Node::Fixed(value));
+            self.nodes.push(DocumentNode::Fixed(value));
         } else {
             self.values.push(value);
         }
     }
 
-    fn push_node(&mut self, node: Node) {
+    fn push_node(&mut self, node: DocumentNode) {
         let node = match node {
-            Node::Fixed(value) => return self.push_value(value),
+            DocumentNode::Fixed(value) => return self.push_value(value),
             node => node,
         };
         if let Some(id) = self.anchor.take() {
@@ -677,13 +683,13 @@ impl<'a> DocumentSink<'a> {
             && !open.mixed
         {
             open.mixed = true;
-            self.nodes.extend(self.values.drain(open.first_value..).map(Node::Fixed));
+            self.nodes.extend(self.values.drain(open.first_value..).map(DocumentNode::Fixed));
         }
         self.nodes.push(node);
     }
 
     #[cold]
-    fn keep(&mut self, id: usize, node: Node) {
+    fn keep(&mut self, id: usize, node: DocumentNode) {
         if self.kept.len() <= id {
             self.kept.resize_with(id + 1, || None);
         }
@@ -693,17 +699,24 @@ impl<'a> DocumentSink<'a> {
     fn begin(&mut self, span: Span) {
         let (first_value, first_node) = (self.values.len(), self.nodes.len());
         let anchor = self.anchor.take();
-        self.open.push(Open { first_value, first_node, mixed: false, anchor, span, key: None });
+        self.open.push(OpenDocumentContainer {
+            first_value,
+            first_node,
+            mixed: false,
+            anchor,
+            span,
+            key: None,
+        });
     }
 
     /// Closes the innermost container: `fixed` makes it a value, `mixed` a node.
     fn end(
         &mut self,
         fixed: impl FnOnce(Vec<Value>) -> Result<Value, Oversized>,
-        mixed: impl FnOnce(Vec<Node>) -> Node,
+        mixed: impl FnOnce(Vec<DocumentNode>) -> DocumentNode,
     ) -> Result<(), ReadError> {
         // A reader ends only what it began.
-        let open = self.open.pop().unwrap_or_else(Open::root);
+        let open = self.open.pop().unwrap_or_else(OpenDocumentContainer::root);
         self.anchor = open.anchor;
         if open.mixed {
             let nodes = self.nodes.split_off(open.first_node);
@@ -791,7 +804,7 @@ impl Sink for DocumentSink<'_> {
     }
 
     fn end_list(&mut self, _span: Span) -> Result<(), ReadError> {
-        self.end(Value::list, Node::List)
+        self.end(Value::list, DocumentNode::List)
     }
 
     fn begin_object(&mut self, span: Span) -> Result<(), ReadError> {
@@ -803,7 +816,10 @@ impl Sink for DocumentSink<'_> {
     fn end_object(&mut self, _span: Span) -> Result<(), ReadError> {
         let keys = self.keys.end()?;
         let for_node = Arc::clone(&keys);
-        self.end(|values| Object::new(keys, values).map(Value::from), |nodes| Node::Object(for_node, nodes))
+        self.end(
+            |values| Object::new(keys, values).map(Value::from),
+            |nodes| DocumentNode::Object(for_node, nodes),
+        )
     }
 
     fn anchor(&mut self, id: usize) {

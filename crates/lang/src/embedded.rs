@@ -6,7 +6,7 @@ use ecow::EcoString;
 
 use crate::diag::Span;
 use crate::diag::error::Error;
-use crate::eval::{Eval, Inferred, Session, Val};
+use crate::eval::{Inferred, ProgramEvaluator, Session, Val};
 use crate::scope::Scope;
 use crate::syntax::{self, NodeId, Program, Reference, Syntax};
 use crate::value::Value;
@@ -68,7 +68,7 @@ impl Embedded {
     /// The value. What is missing is an error, whatever the session's policy for text is.
     pub fn value(&self, scope: &Scope, session: &mut Session<'_>) -> Result<Value, Error> {
         session.begin();
-        Eval::new(session, &self.program, scope).node(self.node).map(Val::into_owned)
+        ProgramEvaluator::new(session, &self.program, scope).node(self.node).map(Val::into_owned)
     }
 
     /// Everything that evaluation can read.
@@ -91,7 +91,7 @@ impl Embedded {
 
 /// A part of a text with references.
 #[derive(Debug)]
-pub enum Piece {
+pub enum TextPiece {
     /// Text, its escapes undone.
     Text(EcoString),
     /// A reference.
@@ -100,7 +100,7 @@ pub enum Piece {
 
 /// Takes a text with references apart, for a field in which a reference may name a way of binding. Every problem is
 /// reported.
-pub fn pieces(source: &EcoString, syntax: &Syntax) -> Result<Vec<Piece>, Vec<Error>> {
+pub fn pieces(source: &EcoString, syntax: &Syntax) -> Result<Vec<TextPiece>, Vec<Error>> {
     let (mut pieces, mut errors) = (Vec::new(), Vec::new());
     let (mut text, mut from) = (EcoString::new(), 0);
     while let Some(at) = syntax::next_reference(source, from) {
@@ -113,12 +113,12 @@ pub fn pieces(source: &EcoString, syntax: &Syntax) -> Result<Vec<Piece>, Vec<Err
             continue;
         }
         if !text.is_empty() {
-            pieces.push(Piece::Text(std::mem::take(&mut text)));
+            pieces.push(TextPiece::Text(std::mem::take(&mut text)));
         }
         match Embedded::parse(source, at, syntax) {
             Ok(reference) => {
                 from = reference.span.range().end;
-                pieces.push(Piece::Reference(reference));
+                pieces.push(TextPiece::Reference(reference));
             }
             Err((error, end)) => {
                 errors.push(error);
@@ -128,7 +128,7 @@ pub fn pieces(source: &EcoString, syntax: &Syntax) -> Result<Vec<Piece>, Vec<Err
     }
     text.push_str(&source[from..]);
     if !text.is_empty() {
-        pieces.push(Piece::Text(text));
+        pieces.push(TextPiece::Text(text));
     }
     if errors.is_empty() { Ok(pieces) } else { Err(errors) }
 }

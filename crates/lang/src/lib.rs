@@ -41,7 +41,7 @@
 //! # let names = data::json::read_value(r#"{"score": 85}"#, &Limits::DEFAULT).unwrap();
 //! # let scope = Scope::new().with_values("data", names.as_object().unwrap().clone());
 //! let text = r#"{"threshold": "${score}", "note": "Score: ${score}", "fixed": [1, 2, 3]}"#;
-//! let document = Document::read(text, data::Format::Json, &Syntax::DEFAULT).unwrap();
+//! let document = Document::read(text, data::DataFormat::Json, &Syntax::DEFAULT).unwrap();
 //! let resolved = document.resolve(&scope, &mut Session::new(&mut NoWorld)).unwrap();
 //! assert_eq!(
 //!     resolved.to_json(JsonStyle::Compact),
@@ -100,7 +100,7 @@ pub mod envelope;
 mod eval;
 pub mod func;
 pub mod limits;
-mod rows;
+mod paged_list;
 mod scope;
 pub mod source;
 mod syntax;
@@ -108,17 +108,17 @@ mod template;
 pub mod value;
 mod world;
 
-pub use diag::error::{Error, ErrorKind, Origin, ParseClass, Read};
+pub use diag::error::{Error, ErrorKind, Origin, ParseClass, ValueRead};
 pub use document::{Definitions, Document, DocumentError, DocumentSink, PathStep, SetError, parse_path};
-pub use embedded::{Binding, Embedded, Piece, pieces};
+pub use embedded::{Binding, Embedded, TextPiece, pieces};
 pub use envelope::Envelope;
 pub use eval::{Explanation, Inferred, Resolution, Session, Types, Undefined, Warning};
 pub use limits::{Limit, Limits};
-pub use rows::{RowList, Rows};
-pub use scope::{Entry, Item, Lapsed, Promise, Scope, Shape};
+pub use paged_list::{PagedList, SinglePageList};
+pub use scope::{EngineItem, Lapsed, Promise, PromisedShape, Scope, ScopeEntry};
 pub use syntax::{BUILT_IN_KINDS, BUILT_IN_ROOTS, Reference, ReferenceKind, Syntax, is_plain_name};
 pub use template::{Expression, Template, render, render_into};
-pub use value::{Key, Keys, Number, Object, Type, Value};
+pub use value::{Key, KeyTable, Number, Object, Type, Value};
 pub use world::{ComputeError, NoWorld, World};
 
 /// The examples of the reference's page about the library are tests too.

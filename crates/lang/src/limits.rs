@@ -25,8 +25,8 @@ pub enum Limit {
     Regex,
     /// Computed values kept during one evaluation.
     Computed,
-    /// Bytes of the rows that are kept, as a list or in one.
-    Rows,
+    /// Bytes of the elements of a paged list that are kept in memory.
+    Elements,
 }
 
 impl Limit {
@@ -44,7 +44,7 @@ impl Limit {
             Self::TextResult => "size of a text or list",
             Self::Regex => "size of a compiled pattern",
             Self::Computed => "computed values per evaluation",
-            Self::Rows => "rows kept in a list",
+            Self::Elements => "elements kept in a list",
         }
     }
 }
@@ -54,7 +54,12 @@ impl Limit {
     pub(crate) fn passed(self, max: u64) -> String {
         let bytes = matches!(
             self,
-            Self::Expression | Self::Source | Self::TextResult | Self::Regex | Self::DataSize | Self::Rows
+            Self::Expression
+                | Self::Source
+                | Self::TextResult
+                | Self::Regex
+                | Self::DataSize
+                | Self::Elements
         );
         let size = match (bytes, max) {
             (true, max) if max >= 1 << 20 && max.is_multiple_of(1 << 20) => format!("{} MiB", max >> 20),
@@ -77,7 +82,7 @@ pub struct Limits {
     pub syntax_depth: usize,
     /// Operations of one evaluation: 1,000,000.
     pub operations: u64,
-    /// Bytes of a text result, and of the rows that are kept: 64 MiB.
+    /// Bytes of a text result, and of the elements of paged lists that are kept: 64 MiB.
     pub text_result: usize,
     /// Bytes of a compiled regular expression: 1 MiB.
     pub regex: usize,

@@ -9,9 +9,9 @@ use ecow::EcoString;
 
 use crate::document::Definitions;
 use crate::envelope::Envelope;
-use crate::rows::Rows;
+use crate::paged_list::PagedList;
 use crate::syntax::{Name, Program};
-use crate::value::{Key, Keys, LastPosition, Object, Repeated, Type, Value};
+use crate::value::{Key, KeyTable, LastPosition, Object, Repeated, Type, Value};
 
 /// The names visible at one place.
 #[derive(Clone, Default)]
@@ -19,18 +19,18 @@ pub struct Scope(Option<Arc<Layer>>);
 
 struct Layer {
     label: EcoString,
-    names: Names,
+    names: LayerNames,
     parent: Scope,
 }
 
-enum Names {
+enum LayerNames {
     Values(Arc<Object>),
-    Entries(Keys, Vec<Entry>),
+    Entries(KeyTable, Vec<ScopeEntry>),
 }
 
 /// What a name stands for.
 #[derive(Clone)]
-pub enum Entry {
+pub enum ScopeEntry {
     /// A value.
     Plain(Value),
     /// The output of a node or step.
@@ -44,9 +44,9 @@ pub enum Entry {
     /// A table of names: the first step into it is one of them.
     Names(Scope),
     /// A value with names of the engine's own in front of its fields.
-    Item(Arc<Item>),
+    Item(Arc<EngineItem>),
     /// A list that is read page by page.
-    Rows(Arc<dyn Rows>),
+    Paged(Arc<dyn PagedList>),
     /// A name that will have a value: what is known of it before.
     Promised(Arc<Promise>),
 }
@@ -62,7 +62,7 @@ pub struct Lapsed {
 
 /// A value, and names that a dot reads before the value's own fields: `item.index` is the engine's, `item["index"]`
 /// the item's.
-pub struct Item {
+pub struct EngineItem {
     /// The value itself.
     pub value: Value,
     /// The engine's names, an object.
@@ -75,12 +75,12 @@ pub struct Promise {
     /// Why there is no value yet, in words.
     pub why: EcoString,
     /// What it will be.
-    pub shape: Shape,
+    pub shape: PromisedShape,
 }
 
 /// What a value will be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Shape {
+pub enum PromisedShape {
     /// A value, of this type where it is known.
     Value(Option<Type>),
     /// A value with names in front of its fields.
@@ -95,15 +95,15 @@ pub enum Shape {
         /// The fields beside `value` and `meta`.
         also: &'static [(&'static str, Option<Type>)],
     },
-    /// Rows, each an object of these fields.
-    Rows {
+    /// A paged list whose elements are an object of these fields.
+    Elements {
         /// These fields.
         fields: &'static [(&'static str, Option<Type>)],
     },
 }
 
 /// What a name was found to stand for, and where.
-pub(crate) struct Found<'a> {
+pub(crate) struct ScopeMatch<'a> {
     pub entry: EntryRef<'a>,
     /// The label of the layer that answered.
     pub label: &'a EcoString,
@@ -119,23 +119,23 @@ pub(crate) enum EntryRef<'a> {
     Unset(&'a EcoString),
     Lapsed(&'a Lapsed),
     Names(&'a Scope),
-    Item(&'a Item),
-    Rows(&'a dyn Rows),
+    Item(&'a EngineItem),
+    Paged(&'a dyn PagedList),
     Promised(&'a Promise),
 }
 
-impl<'a> From<&'a Entry> for EntryRef<'a> {
-    fn from(entry: &'a Entry) -> Self {
+impl<'a> From<&'a ScopeEntry> for EntryRef<'a> {
+    fn from(entry: &'a ScopeEntry) -> Self {
         match entry {
-            Entry::Plain(value) => Self::Plain(value),
-            Entry::Output(envelope) => Self::Output(envelope),
-            Entry::Definitions(definitions) => Self::Definitions(definitions),
-            Entry::Unset(why) => Self::Unset(why),
-            Entry::Lapsed(lapsed) => Self::Lapsed(lapsed),
-            Entry::Names(names) => Self::Names(names),
-            Entry::Item(item) => Self::Item(item),
-            Entry::Rows(rows) => Self::Rows(&**rows),
-            Entry::Promised(promise) => Self::Promised(promise),
+            ScopeEntry::Plain(value) => Self::Plain(value),
+            ScopeEntry::Output(envelope) => Self::Output(envelope),
+            ScopeEntry::Definitions(definitions) => Self::Definitions(definitions),
+            ScopeEntry::Unset(why) => Self::Unset(why),
+            ScopeEntry::Lapsed(lapsed) => Self::Lapsed(lapsed),
+            ScopeEntry::Names(names) => Self::Names(names),
+            ScopeEntry::Item(item) => Self::Item(item),
+            ScopeEntry::Paged(list) => Self::Paged(&**list),
+            ScopeEntry::Promised(promise) => Self::Promised(promise),
         }
     }
 }
@@ -149,21 +149,21 @@ impl Scope {
     /// This scope behind a layer of an object's entries. The label is what traces show.
     #[must_use]
     pub fn with_values(&self, label: &str, values: Arc<Object>) -> Self {
-        self.with(label, Names::Values(values))
+        self.with(label, LayerNames::Values(values))
     }
 
     /// This scope behind a layer of entries; two of one name are an error.
     pub fn with_entries(
         &self,
         label: &str,
-        entries: impl IntoIterator<Item = (EcoString, Entry)>,
+        entries: impl IntoIterator<Item = (EcoString, ScopeEntry)>,
     ) -> Result<Self, Repeated> {
-        let (names, entries): (Vec<Key>, Vec<Entry>) =
+        let (names, entries): (Vec<Key>, Vec<ScopeEntry>) =
             entries.into_iter().map(|(name, entry)| (Key::new(name), entry)).unzip();
-        Ok(self.with(label, Names::Entries(Keys::new(names)?, entries)))
+        Ok(self.with(label, LayerNames::Entries(KeyTable::new(names)?, entries)))
     }
 
-    fn with(&self, label: &str, names: Names) -> Self {
+    fn with(&self, label: &str, names: LayerNames) -> Self {
         Self(Some(Arc::new(Layer { label: label.into(), names, parent: self.clone() })))
     }
 
@@ -181,15 +181,15 @@ impl Scope {
         let mut scope = self;
         while let Some(layer) = &scope.0 {
             match &layer.names {
-                Names::Values(object) => {
+                LayerNames::Values(object) => {
                     if let Some(value) = object.get_near(name.hash, || program.name(name), last) {
                         return Some(value);
                     }
                 }
-                Names::Entries(keys, entries) => {
+                LayerNames::Entries(keys, entries) => {
                     if let Some(at) = keys.position_near(name.hash, || program.name(name), last) {
                         return match &entries[at] {
-                            Entry::Plain(value) => Some(value),
+                            ScopeEntry::Plain(value) => Some(value),
                             _ => None,
                         };
                     }
@@ -201,19 +201,24 @@ impl Scope {
     }
 
     #[inline]
-    pub(crate) fn lookup(&self, name: Name, program: &Program, last: &LastPosition) -> Option<Found<'_>> {
+    pub(crate) fn lookup(
+        &self,
+        name: Name,
+        program: &Program,
+        last: &LastPosition,
+    ) -> Option<ScopeMatch<'_>> {
         let mut scope = self;
         while let Some(layer) = &scope.0 {
             let entry = match &layer.names {
-                Names::Values(object) => {
+                LayerNames::Values(object) => {
                     object.get_near(name.hash, || program.name(name), last).map(EntryRef::Plain)
                 }
-                Names::Entries(keys, entries) => keys
+                LayerNames::Entries(keys, entries) => keys
                     .position_near(name.hash, || program.name(name), last)
                     .map(|at| EntryRef::from(&entries[at])),
             };
             if let Some(entry) = entry {
-                return Some(Found { entry, label: &layer.label, scope });
+                return Some(ScopeMatch { entry, label: &layer.label, scope });
             }
             scope = &layer.parent;
         }
@@ -221,25 +226,27 @@ impl Scope {
     }
 
     /// What a name stands for, found by its text.
-    pub(crate) fn find(&self, name: &str) -> Option<Found<'_>> {
+    pub(crate) fn find(&self, name: &str) -> Option<ScopeMatch<'_>> {
         self.find_where(name, |_| true)
     }
 
     /// The innermost output of an id, whatever else has its name.
-    pub(crate) fn output(&self, id: &str) -> Option<Found<'_>> {
+    pub(crate) fn output(&self, id: &str) -> Option<ScopeMatch<'_>> {
         self.find_where(id, is_output)
     }
 
-    fn find_where(&self, name: &str, keep: impl Fn(EntryRef<'_>) -> bool) -> Option<Found<'_>> {
+    fn find_where(&self, name: &str, keep: impl Fn(EntryRef<'_>) -> bool) -> Option<ScopeMatch<'_>> {
         let key = &Key::new(name);
         let mut scope = self;
         while let Some(layer) = &scope.0 {
             let entry = match &layer.names {
-                Names::Values(object) => object.get(key).map(EntryRef::Plain),
-                Names::Entries(keys, entries) => keys.position(key).map(|at| EntryRef::from(&entries[at])),
+                LayerNames::Values(object) => object.get(key).map(EntryRef::Plain),
+                LayerNames::Entries(keys, entries) => {
+                    keys.position(key).map(|at| EntryRef::from(&entries[at]))
+                }
             };
             if let Some(entry) = entry.filter(|entry| keep(*entry)) {
-                return Some(Found { entry, label: &layer.label, scope });
+                return Some(ScopeMatch { entry, label: &layer.label, scope });
             }
             scope = &layer.parent;
         }
@@ -261,10 +268,10 @@ impl Scope {
         let mut scope = self;
         while let Some(layer) = &scope.0 {
             let (keys, entries): (_, Box<dyn Iterator<Item = EntryRef<'_>>>) = match &layer.names {
-                Names::Values(object) => {
+                LayerNames::Values(object) => {
                     (&**object.keys(), Box::new(object.values().iter().map(EntryRef::Plain)))
                 }
-                Names::Entries(keys, entries) => (keys, Box::new(entries.iter().map(EntryRef::from))),
+                LayerNames::Entries(keys, entries) => (keys, Box::new(entries.iter().map(EntryRef::from))),
             };
             let kept = keys.as_slice().iter().zip(entries).filter(|(_, entry)| keep(*entry));
             names.extend(kept.map(|(key, _)| key.name().clone()));
@@ -279,7 +286,7 @@ impl Scope {
 fn is_output(entry: EntryRef<'_>) -> bool {
     match entry {
         EntryRef::Output(_) => true,
-        EntryRef::Promised(promise) => matches!(promise.shape, Shape::Output { .. }),
+        EntryRef::Promised(promise) => matches!(promise.shape, PromisedShape::Output { .. }),
         _ => false,
     }
 }

@@ -5,15 +5,15 @@ use std::borrow::Cow;
 use ecow::EcoString;
 
 use crate::diag::error::{Error, Origin};
-use crate::eval::{Eval, Explanation, Inferred, Session};
+use crate::eval::{Explanation, Inferred, ProgramEvaluator, Session};
 use crate::scope::Scope;
-use crate::syntax::{self, NodeId, Part, Program, Reference, Syntax};
+use crate::syntax::{self, NodeId, Program, Reference, Syntax, TemplatePart};
 use crate::value::Value;
 
 /// Text with references, parsed.
 pub struct Template {
     program: Program,
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
 }
 
 impl Template {
@@ -38,12 +38,12 @@ impl Template {
     pub fn as_plain(&self) -> Option<Cow<'_, str>> {
         match &self.parts[..] {
             [] => Some(Cow::Borrowed("")),
-            [Part::Lit(span)] => Some(Cow::Borrowed(self.program.text(*span))),
-            parts if parts.iter().all(|part| !matches!(part, Part::Ref(..))) => {
+            [TemplatePart::Lit(span)] => Some(Cow::Borrowed(self.program.text(*span))),
+            parts if parts.iter().all(|part| !matches!(part, TemplatePart::Ref(..))) => {
                 let literals = parts.iter().map(|part| match part {
-                    Part::Lit(span) => self.program.text(*span),
-                    Part::Owned(text) => text.as_str(),
-                    Part::Ref(..) => "",
+                    TemplatePart::Lit(span) => self.program.text(*span),
+                    TemplatePart::Owned(text) => text.as_str(),
+                    TemplatePart::Ref(..) => "",
                 });
                 Some(Cow::Owned(literals.collect()))
             }
@@ -55,7 +55,7 @@ impl Template {
     pub fn text(&self, scope: &Scope, session: &mut Session<'_>, out: &mut String) -> Result<(), Error> {
         session.begin();
         let start = out.len();
-        let result = Eval::new(session, &self.program, scope).text(&self.parts, out);
+        let result = ProgramEvaluator::new(session, &self.program, scope).text(&self.parts, out);
         if result.is_err() {
             out.truncate(start);
         }
@@ -74,9 +74,10 @@ impl Template {
         let mut text = String::new();
         for one in &self.parts {
             text.clear();
-            let result = Eval::new(session, &self.program, scope).text(std::slice::from_ref(one), &mut text);
+            let result = ProgramEvaluator::new(session, &self.program, scope)
+                .text(std::slice::from_ref(one), &mut text);
             result.map_err(|error| at_origin(error, session.origin.as_deref()))?;
-            part(matches!(one, Part::Ref(..)), &text);
+            part(matches!(one, TemplatePart::Ref(..)), &text);
         }
         Ok(())
     }
@@ -84,9 +85,9 @@ impl Template {
     /// What is written, part by part; nothing where a reference stands.
     pub fn written_parts(&self) -> impl Iterator<Item = Option<&str>> {
         self.parts.iter().map(|part| match part {
-            Part::Lit(span) => Some(self.program.text(*span)),
-            Part::Owned(text) => Some(text.as_str()),
-            Part::Ref(..) => None,
+            TemplatePart::Lit(span) => Some(self.program.text(*span)),
+            TemplatePart::Owned(text) => Some(text.as_str()),
+            TemplatePart::Ref(..) => None,
         })
     }
 
@@ -94,7 +95,7 @@ impl Template {
     #[inline]
     pub fn value(&self, scope: &Scope, session: &mut Session<'_>) -> Result<Value, Error> {
         // Most values are one path that leads straight to what it names.
-        if let [Part::Ref(node, _)] = &self.parts[..]
+        if let [TemplatePart::Ref(node, _)] = &self.parts[..]
             && let Some(value) = crate::eval::at_hand(&self.program, *node, scope, session)
         {
             return Ok(value.clone());
@@ -106,22 +107,29 @@ impl Template {
     /// there is.
     pub(crate) fn block_value(&self, scope: &Scope, session: &mut Session<'_>) -> Result<Value, Error> {
         match &self.parts[..] {
-            [reference @ Part::Ref(..), Part::Lit(span)] if self.program.text(*span) == "\n" => {
+            [reference @ TemplatePart::Ref(..), TemplatePart::Lit(span)]
+                if self.program.text(*span) == "\n" =>
+            {
                 self.value_of(std::slice::from_ref(reference), scope, session)
             }
             parts => self.value_of(parts, scope, session),
         }
     }
 
-    fn value_of(&self, parts: &[Part], scope: &Scope, session: &mut Session<'_>) -> Result<Value, Error> {
+    fn value_of(
+        &self,
+        parts: &[TemplatePart],
+        scope: &Scope,
+        session: &mut Session<'_>,
+    ) -> Result<Value, Error> {
         session.begin();
-        let result = if let [Part::Ref(node, span)] = parts {
-            let mut eval = Eval::new(session, &self.program, scope);
+        let result = if let [TemplatePart::Ref(node, span)] = parts {
+            let mut eval = ProgramEvaluator::new(session, &self.program, scope);
             eval.reference(*node, *span).map(crate::eval::Val::into_owned)
         } else {
             let mut buffer = std::mem::take(&mut session.buffer);
             buffer.clear();
-            let mut eval = Eval::new(session, &self.program, scope);
+            let mut eval = ProgramEvaluator::new(session, &self.program, scope);
             let result = eval.text(parts, &mut buffer).map(|()| Value::from(buffer.as_str()));
             session.buffer = buffer;
             result
@@ -133,7 +141,7 @@ impl Template {
     pub fn references(&self) -> Vec<Reference> {
         let mut references = Vec::new();
         for part in &self.parts {
-            if let Part::Ref(node, _) = part {
+            if let TemplatePart::Ref(node, _) = part {
                 self.program.references(*node, &mut references);
             }
         }
@@ -144,8 +152,8 @@ impl Template {
     /// for sure. The world is not asked, and definitions are not evaluated.
     pub fn check(&self, scope: &Scope) -> Vec<Error> {
         let nodes = self.parts.iter().filter_map(|part| match part {
-            Part::Ref(node, _) => Some(*node),
-            Part::Lit(_) | Part::Owned(_) => None,
+            TemplatePart::Ref(node, _) => Some(*node),
+            TemplatePart::Lit(_) | TemplatePart::Owned(_) => None,
         });
         nodes.flat_map(|node| crate::eval::check(&self.program, node, scope)).collect()
     }
@@ -228,19 +236,19 @@ impl Expression {
     /// The value.
     pub fn value(&self, scope: &Scope, session: &mut Session<'_>) -> Result<Value, Error> {
         session.begin();
-        Eval::new(session, &self.program, scope).node(self.root).map(crate::eval::Val::into_owned)
+        ProgramEvaluator::new(session, &self.program, scope).node(self.root).map(crate::eval::Val::into_owned)
     }
 
     /// The answer of a condition: a bool, or an error.
     pub fn condition(&self, scope: &Scope, session: &mut Session<'_>) -> Result<bool, Error> {
         session.begin();
-        Eval::new(session, &self.program, scope).bool(self.root, "a condition")
+        ProgramEvaluator::new(session, &self.program, scope).bool(self.root, "a condition")
     }
 
     /// What the whole and each of its parts came to.
     pub fn explain(&self, scope: &Scope, session: &mut Session<'_>) -> Explanation {
         session.begin();
-        Eval::new(session, &self.program, scope).explain(self.root)
+        ProgramEvaluator::new(session, &self.program, scope).explain(self.root)
     }
 
     /// Everything that evaluation can read.

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use threadline_engine::evaluate::{self, Wanted};
 use threadline_engine::event::{Output, Status};
 use threadline_engine::view::Limit;
-use threadline_expect::{ALONE, Outcome, Settled};
+use threadline_expect::{ALONE, ExpectationOutcome, Settled};
 use threadline_flow::fields::{Failure, FailureKind};
 use threadline_flow::model::CaptureFormat;
 use threadline_lang::{Envelope, Limits, Number, Value, data};
@@ -68,7 +68,7 @@ pub fn checked(settled: &Settled, measured: &Measured, left: Left) -> Left {
 }
 
 /// Why an expectation is not met: a sentence, and the tree where that says more.
-fn told(outcome: &Outcome) -> String {
+fn told(outcome: &ExpectationOutcome) -> String {
     let (answer, reason) = (outcome.answer.words(), &outcome.reason);
     // One that stands alone has no name of its own.
     let name = Some(&outcome.name).filter(|name| *name != ALONE);

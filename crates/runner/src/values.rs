@@ -9,7 +9,7 @@ use ecow::EcoString;
 use threadline_engine::event::{Datum, EventKind, Listed, Seq};
 use threadline_engine::replay::output_of;
 use threadline_engine::view::{ItemRef, Load};
-use threadline_lang::{Entry as ScopeEntry, Envelope, Value};
+use threadline_lang::{Envelope, ScopeEntry, Value};
 use threadline_store::{JournalError, Reader, RunId};
 
 use crate::items::ChunkReader;
@@ -84,7 +84,7 @@ impl<'s> Values<'s> {
 
     /// The results that an index leads to, read page by page.
     pub fn rows(&self, index: &Datum) -> Result<ScopeEntry, JournalError> {
-        Ok(ScopeEntry::Rows(Arc::new(ChunkReader::open(self.reader, index)?)))
+        Ok(ScopeEntry::Paged(Arc::new(ChunkReader::open(self.reader, index)?)))
     }
 
     /// Keeps an output that is known already.

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use threadline_bench_shared::{self as shared, Contestant, Json, json};
-use threadline_expect::{Actual, Answer, Context, Evaluation, Expectations, NoJudge, Outcome, load};
+use threadline_expect::{Actual, ExpectationAnswer, LoadContext, Evaluation, Expectations, NoJudge, ExpectationOutcome, load};
 use threadline_lang::source::SourceFile;
 use threadline_lang::{Limits, NoWorld, Scope, Session, data};
 
@@ -20,8 +20,8 @@ fn main() -> ExitCode {
 }
 
 fn read(text: &str) -> Expectations {
-    let file = SourceFile::with_format("sample.yaml", text, data::Format::Yaml);
-    let (expectations, problems) = load(&file, &Context::DEFAULT);
+    let file = SourceFile::with_format("sample.yaml", text, data::DataFormat::Yaml);
+    let (expectations, problems) = load(&file, &LoadContext::DEFAULT);
     assert!(problems.is_empty(), "{problems:?}");
     expectations.expect("the samples are expectations")
 }
@@ -52,11 +52,11 @@ fn actual(document: &Json) -> Actual {
 fn answer(expectations: &Expectations, actual: &Actual) -> bool {
     let (scope, mut world, mut judge) = (Scope::new(), NoWorld, NoJudge);
     let mut session = Session::new(&mut world);
-    Evaluation::new(actual, &scope, &mut session, &mut judge).answer_all(expectations) == Answer::Met
+    Evaluation::new(actual, &scope, &mut session, &mut judge).answer_all(expectations) == ExpectationAnswer::Met
 }
 
 /// What a caller does who wants to know why.
-fn explain(expectations: &Expectations, actual: &Actual) -> Vec<Outcome> {
+fn explain(expectations: &Expectations, actual: &Actual) -> Vec<ExpectationOutcome> {
     let (scope, mut world, mut judge) = (Scope::new(), NoWorld, NoJudge);
     let mut session = Session::new(&mut world);
     Evaluation::new(actual, &scope, &mut session, &mut judge).explain_all(expectations)
@@ -80,7 +80,7 @@ fn explained(text: &str) -> Contestant {
     let (expectations, document) = (read(text), actual(&shared::documents()[shared::UNMET]));
     let checked = expectations.clone();
     let is_met =
-        move |actual: &Actual| explain(&checked, actual).iter().all(|outcome| outcome.answer == Answer::Met);
+        move |actual: &Actual| explain(&checked, actual).iter().all(|outcome| outcome.answer == ExpectationAnswer::Met);
     Contestant::new(move || explain(&expectations, &document), move || said(&is_met))
 }
 

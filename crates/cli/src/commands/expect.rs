@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 use threadline_expect::{
-    Actual, Answer, Context, Evaluation, Expectations, FactsError, Judge, NoJudge, Outcome, Rulings, Tree,
-    load,
+    Actual, Evaluation, ExpectationAnswer, ExpectationOutcome, Expectations, FactsError, Judge, LoadContext,
+    NoJudge, Rulings, Tree, load,
 };
 use threadline_lang::source::SourceFile;
 use threadline_lang::value::JsonStyle;
@@ -57,17 +57,17 @@ pub(crate) fn expect(call: &Expect) -> Result<(), Failure> {
         OutcomeFormat::Json => print(&json(&outcomes))?,
         OutcomeFormat::Junit => print(&junit(file.name(), &outcomes))?,
     }
-    let met = outcomes.iter().all(|outcome| outcome.answer == Answer::Met);
+    let met = outcomes.iter().all(|outcome| outcome.answer == ExpectationAnswer::Met);
     if met { Ok(()) } else { Err(Failure::Shown(1)) }
 }
 
-fn context(call: &Expect) -> Context<'static> {
-    Context { kind: call.kind.map(Into::into), ..Context::DEFAULT }
+fn context(call: &Expect) -> LoadContext<'static> {
+    LoadContext { kind: call.kind.map(Into::into), ..LoadContext::DEFAULT }
 }
 
 fn checked(
     file: &SourceFile,
-    context: &Context<'_>,
+    context: &LoadContext<'_>,
 ) -> (Option<usize>, Vec<threadline_lang::diag::Diagnostic>) {
     let (expectations, problems) = load(file, context);
     (expectations.map(|expectations| expectations.members().len()), problems)
@@ -94,7 +94,11 @@ fn read_actual(call: &Expect, path: &Path) -> Result<Actual, Failure> {
     })
 }
 
-fn evaluate(call: &Expect, expectations: &Expectations, actual: &Actual) -> Result<Vec<Outcome>, Failure> {
+fn evaluate(
+    call: &Expect,
+    expectations: &Expectations,
+    actual: &Actual,
+) -> Result<Vec<ExpectationOutcome>, Failure> {
     let mut judge: Box<dyn Judge> = match &call.rulings {
         Some(path) => {
             let rulings = inputs::read_object(path, "--rulings")?;
@@ -114,14 +118,14 @@ fn evaluate(call: &Expect, expectations: &Expectations, actual: &Actual) -> Resu
 
 // ---- for people -----------------------------------------------------------------------------------------
 
-fn text(outcomes: &[Outcome], actual: &Actual, explain: bool) -> String {
+fn text(outcomes: &[ExpectationOutcome], actual: &Actual, explain: bool) -> String {
     let mut out = String::new();
     for outcome in outcomes {
         let style = style(Some(outcome.answer));
         let _ = writeln!(out, "{style}{:<13}{style:#}  {}", outcome.answer.words(), visible(&outcome.name));
         if explain {
             out.push_str(&tree_text(&outcome.tree));
-        } else if outcome.answer != Answer::Met {
+        } else if outcome.answer != ExpectationAnswer::Met {
             let causes = outcome.tree.causes();
             for cause in causes.iter().take(MAX_CAUSES) {
                 let _ = writeln!(out, "  {}", visible(&cause.reason));
@@ -139,17 +143,20 @@ fn text(outcomes: &[Outcome], actual: &Actual, explain: bool) -> String {
 }
 
 /// How many of each, and how many were met only because nothing was asked.
-fn summary(outcomes: &[Outcome]) -> String {
-    let count = |answer: Answer| outcomes.iter().filter(|outcome| outcome.answer == answer).count();
+fn summary(outcomes: &[ExpectationOutcome]) -> String {
+    let count =
+        |answer: ExpectationAnswer| outcomes.iter().filter(|outcome| outcome.answer == answer).count();
     let all = outcomes.len();
-    let mut parts = vec![format!("{} met", count(Answer::Met))];
-    for answer in [Answer::Unmet, Answer::NotEvaluable] {
+    let mut parts = vec![format!("{} met", count(ExpectationAnswer::Met))];
+    for answer in [ExpectationAnswer::Unmet, ExpectationAnswer::NotEvaluable] {
         if count(answer) > 0 {
             parts.push(format!("{} {}", count(answer), answer.words()));
         }
     }
-    let vacuous =
-        outcomes.iter().filter(|outcome| outcome.answer == Answer::Met && outcome.tree.vacuous() > 0).count();
+    let vacuous = outcomes
+        .iter()
+        .filter(|outcome| outcome.answer == ExpectationAnswer::Met && outcome.tree.vacuous() > 0)
+        .count();
     if vacuous > 0 {
         parts.push(format!("{vacuous} partly vacuous"));
     }
@@ -157,11 +164,11 @@ fn summary(outcomes: &[Outcome]) -> String {
 }
 
 /// A document that is no answer, where one was expected: why it was taken for something else.
-fn taken_for(outcomes: &[Outcome], actual: &Actual) -> Option<String> {
+fn taken_for(outcomes: &[ExpectationOutcome], actual: &Actual) -> Option<String> {
     let roots: Vec<&str> = actual.kind().roots().collect();
     let foreign = |tree: &Tree| {
         let root = tree.path.split(['.', '[']).next().unwrap_or_default();
-        tree.answer == Some(Answer::NotEvaluable) && !root.is_empty() && !roots.contains(&root)
+        tree.answer == Some(ExpectationAnswer::NotEvaluable) && !root.is_empty() && !roots.contains(&root)
     };
     let any = outcomes.iter().any(|outcome| outcome.tree.lines().iter().any(|(_, tree)| foreign(tree)));
     any.then(|| {
@@ -173,11 +180,11 @@ fn taken_for(outcomes: &[Outcome], actual: &Actual) -> Option<String> {
     })
 }
 
-fn style(answer: Option<Answer>) -> Style {
+fn style(answer: Option<ExpectationAnswer>) -> Style {
     match answer {
-        Some(Answer::Met) => MET,
-        Some(Answer::Unmet) => UNMET,
-        Some(Answer::NotEvaluable) => NOT_EVALUABLE,
+        Some(ExpectationAnswer::Met) => MET,
+        Some(ExpectationAnswer::Unmet) => UNMET,
+        Some(ExpectationAnswer::NotEvaluable) => NOT_EVALUABLE,
         None => Style::new().dimmed(),
     }
 }
@@ -187,7 +194,7 @@ fn tree_text(tree: &Tree) -> String {
     let mut out = String::new();
     for (depth, line) in tree.lines() {
         let style = style(line.answer);
-        let answer = line.answer.map_or("-", Answer::words);
+        let answer = line.answer.map_or("-", ExpectationAnswer::words);
         let what =
             if matches!(line.operator.as_str(), "" | "step") { &line.path } else { line.operator.as_str() };
         let colon = if what.is_empty() { "" } else { ": " };
@@ -201,7 +208,7 @@ fn tree_text(tree: &Tree) -> String {
 // ---- for programs ---------------------------------------------------------------------------------------
 
 /// Written out piece by piece: a tree of values may be deeper than a value can be.
-fn json(outcomes: &[Outcome]) -> String {
+fn json(outcomes: &[ExpectationOutcome]) -> String {
     let mut out = String::from("[");
     for (at, outcome) in outcomes.iter().enumerate() {
         out.push_str(if at > 0 { ",\n {" } else { "\n {" });
@@ -225,7 +232,7 @@ fn push(out: &mut String, key: &str, value: &Value) {
 
 fn push_tree(out: &mut String, tree: &Tree) {
     out.push('{');
-    push(out, "result", &tree.answer.map_or("not_evaluated", Answer::name).into());
+    push(out, "result", &tree.answer.map_or("not_evaluated", ExpectationAnswer::name).into());
     push(out, "path", &tree.path.as_str().into());
     push(out, "operator", &tree.operator.clone().into());
     for (key, value) in [("expected", &tree.expected), ("actual", &tree.actual)] {
@@ -251,13 +258,14 @@ fn push_tree(out: &mut String, tree: &Tree) {
     out.push('}');
 }
 
-fn junit(file: &str, outcomes: &[Outcome]) -> String {
-    let count = |answer: Answer| outcomes.iter().filter(|outcome| outcome.answer == answer).count();
+fn junit(file: &str, outcomes: &[ExpectationOutcome]) -> String {
+    let count =
+        |answer: ExpectationAnswer| outcomes.iter().filter(|outcome| outcome.answer == answer).count();
     let counts = format!(
         "tests=\"{}\" failures=\"{}\" errors=\"{}\"",
         outcomes.len(),
-        count(Answer::Unmet),
-        count(Answer::NotEvaluable)
+        count(ExpectationAnswer::Unmet),
+        count(ExpectationAnswer::NotEvaluable)
     );
     let file = xml(file);
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
@@ -265,12 +273,12 @@ fn junit(file: &str, outcomes: &[Outcome]) -> String {
     for outcome in outcomes {
         let _ = write!(out, "    <testcase classname=\"{file}\" name=\"{}\"", xml(&outcome.name));
         let element = match outcome.answer {
-            Answer::Met => {
+            ExpectationAnswer::Met => {
                 out.push_str("/>\n");
                 continue;
             }
-            Answer::Unmet => "failure",
-            Answer::NotEvaluable => "error",
+            ExpectationAnswer::Unmet => "failure",
+            ExpectationAnswer::NotEvaluable => "error",
         };
         let tree = xml(&outcome.tree.to_string());
         let _ = writeln!(out, ">\n      <{element} message=\"{}\">{tree}</{element}>", xml(&outcome.reason));

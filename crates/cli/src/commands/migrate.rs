@@ -8,7 +8,7 @@ use std::path::Path;
 use anstyle::{AnsiColor, Style};
 use threadline_flow::files;
 use threadline_flow::problem::Problem;
-use threadline_lang::source::{Node, SourceFile};
+use threadline_lang::source::{SourceFile, TreeNode};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Envelope, Limits, Value};
 use threadline_runner::project::plain;
@@ -64,7 +64,7 @@ pub(crate) fn migrate(call: &Migrate) -> Result<(), Failure> {
 }
 
 /// Whether a changed file says what the old one did, and has nothing old in it.
-fn is_done(old: &Node, new: &SourceFile, is_workflow: bool) -> bool {
+fn is_done(old: &TreeNode, new: &SourceFile, is_workflow: bool) -> bool {
     let Ok(tree) = new.read_tree(&Limits::DEFAULT) else { return false };
     if is_workflow {
         return spellings(new).is_ok_and(|left| left.is_empty());
@@ -89,7 +89,7 @@ fn spellings(file: &SourceFile) -> Result<Vec<Change>, Failure> {
 }
 
 /// Outputs of nodes by their id, in the shapes of older systems: each becomes an envelope.
-fn outputs(file: &SourceFile, tree: &Node) -> Result<Vec<Change>, Failure> {
+fn outputs(file: &SourceFile, tree: &TreeNode) -> Result<Vec<Change>, Failure> {
     if tree.value.as_object().is_none() {
         let message = format!("{} is neither a workflow nor outputs by the id of their node", file.name());
         return Err(Failure::NotStarted(vec![Report::plain(message)]));

@@ -22,7 +22,7 @@ use std::io::{IsTerminal, Write};
 
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{
-    Document, DocumentError, Entry, Error, Expression, Scope, Session, Syntax, Template, Undefined, data,
+    Document, DocumentError, Error, Expression, Scope, ScopeEntry, Session, Syntax, Template, Undefined, data,
 };
 use threadline_runner::process::{Control, Environment};
 use threadline_runner::project::{Project, plain};
@@ -104,7 +104,7 @@ fn document_scope(names: &Names, document: &mut Document, file: &str) -> Result<
     }
     let scope = inputs::scope(names, for_data.into_iter())?;
     match document.define(CONTEXT) {
-        Ok(Some(definitions)) => with_context(&scope, Entry::Definitions(definitions), file),
+        Ok(Some(definitions)) => with_context(&scope, ScopeEntry::Definitions(definitions), file),
         Ok(None) => Ok(scope),
         Err(found) => {
             let message = format!("{file}: `{CONTEXT}` is an object of definitions, this is {found}");
@@ -114,7 +114,7 @@ fn document_scope(names: &Names, document: &mut Document, file: &str) -> Result<
 }
 
 /// The document's own definitions; data may not define the same root.
-fn with_context(scope: &Scope, definitions: Entry, file: &str) -> Result<Scope, Failure> {
+fn with_context(scope: &Scope, definitions: ScopeEntry, file: &str) -> Result<Scope, Failure> {
     if scope.names().iter().any(|name| name == CONTEXT) {
         return Err(Failure::Usage(format!("`{CONTEXT}` is a name of the data and defined by {file}")));
     }

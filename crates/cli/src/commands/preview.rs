@@ -12,14 +12,14 @@ use anstyle::Style;
 use ecow::{EcoString, eco_format};
 use threadline_engine::evaluate::{file_text, url_text};
 use threadline_engine::rehearsal::edges;
-use threadline_expect::{Dynamic, Kind};
+use threadline_expect::{DocumentKind, Dynamic};
 use threadline_flow::model::{self, Action, Evaluate, Evaluator, Field, Retry, Setting, Terminal, Variable};
 use threadline_flow::plan::{LOOP_ROOTS, ListNumber, PAYLOAD, Part, Plan, PlannedStep, StepNumber};
 use threadline_flow::shell::BindError;
 use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{
-    ComputeError, Document, Entry, Error, Explanation, Expression, Origin, Resolution, Scope, Session,
+    ComputeError, Document, Error, Explanation, Expression, Origin, Resolution, Scope, ScopeEntry, Session,
     Template, Undefined, Value, World,
 };
 use threadline_runner::process::{Control, Environment};
@@ -204,7 +204,9 @@ impl<'p> Looking<'p, '_> {
         }
         self.action();
         if let Some(expect) = &step.expect {
-            for dynamic in expect.value.dynamics().iter().filter(|dynamic| !dynamic.is_late(Kind::Step)) {
+            for dynamic in
+                expect.value.dynamics().iter().filter(|dynamic| !dynamic.is_late(DocumentKind::Step))
+            {
                 if let Dynamic::Value(field) = dynamic {
                     self.document_at(&field.value, &field.origin);
                 }
@@ -525,21 +527,22 @@ fn foreach_of(plan: &Plan, list: ListNumber) -> Option<StepNumber> {
 
 /// The names that are there before a run.
 pub(super) fn run_scope(plan: &Plan, inputs: Value, payload: Option<Value>) -> Scope {
-    let unset = |name: &str| (EcoString::from(name), Entry::Unset(WITH_THE_RUN.into()));
-    let name = ("name".into(), Entry::Plain(plan.workflow.name.as_str().into()));
+    let unset = |name: &str| (EcoString::from(name), ScopeEntry::Unset(WITH_THE_RUN.into()));
+    let name = ("name".into(), ScopeEntry::Plain(plan.workflow.name.as_str().into()));
     let workflow = layer(&Scope::new(), "workflow", vec![name, unset("id"), unset("start_time")]);
     let imports = plan.workflow.imports.iter().map(|import| unset(&import.name)).collect();
     let mut entries = vec![
-        ("imports".into(), Entry::Names(layer(&Scope::new(), "imports", imports))),
-        ("inputs".into(), Entry::Plain(inputs)),
-        ("workflow".into(), Entry::Names(workflow)),
+        ("imports".into(), ScopeEntry::Names(layer(&Scope::new(), "imports", imports))),
+        ("inputs".into(), ScopeEntry::Plain(inputs)),
+        ("workflow".into(), ScopeEntry::Names(workflow)),
     ];
     if plan.lists[0].graph.is_some() {
-        entries
-            .push(payload.map_or_else(|| unset(PAYLOAD), |payload| (PAYLOAD.into(), Entry::Plain(payload))));
+        entries.push(
+            payload.map_or_else(|| unset(PAYLOAD), |payload| (PAYLOAD.into(), ScopeEntry::Plain(payload))),
+        );
     }
     if let Some(context) = &plan.workflow.context {
-        entries.push(("context".into(), Entry::Definitions(Arc::clone(&context.definitions))));
+        entries.push(("context".into(), ScopeEntry::Definitions(Arc::clone(&context.definitions))));
     }
     layer(&Scope::new(), "run", entries)
 }
@@ -558,7 +561,7 @@ fn step_scope(plan: &Plan, number: StepNumber, run: &Scope) -> Scope {
     if plan.states.is_some() {
         names.extend(LOOP_ROOTS.map(EcoString::from));
     }
-    let unset = |mut names: Vec<EcoString>| -> Vec<(EcoString, Entry)> {
+    let unset = |mut names: Vec<EcoString>| -> Vec<(EcoString, ScopeEntry)> {
         names.sort();
         names.dedup();
         let entry = |name: EcoString| {
@@ -568,18 +571,18 @@ fn step_scope(plan: &Plan, number: StepNumber, run: &Scope) -> Scope {
                 }
                 when => when?,
             };
-            Some((name.clone(), Entry::Unset(eco_format!("{when}"))))
+            Some((name.clone(), ScopeEntry::Unset(eco_format!("{when}"))))
         };
         names.into_iter().filter_map(entry).collect()
     };
     let captured = layer(&Scope::new(), "captured", unset(captured));
     let mut entries = unset(names);
-    entries.push(("captured".into(), Entry::Names(captured)));
+    entries.push(("captured".into(), ScopeEntry::Names(captured)));
     layer(run, "steps", entries)
 }
 
 /// A layer of names of which none stands twice.
-fn layer(scope: &Scope, label: &str, entries: Vec<(EcoString, Entry)>) -> Scope {
+fn layer(scope: &Scope, label: &str, entries: Vec<(EcoString, ScopeEntry)>) -> Scope {
     scope.with_entries(label, entries).unwrap_or_else(|_| scope.clone())
 }
 

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use anstyle::Style;
 use ecow::EcoString;
 use threadline_engine::evaluate;
-use threadline_expect::Schema;
+use threadline_expect::JsonSchema;
 use threadline_flow::checks::Check;
 use threadline_flow::model::{Action, Server};
 use threadline_flow::plan::Plan;
@@ -156,7 +156,7 @@ fn unfit(plan: &Plan, found: &[Found<'_>]) -> Vec<Problem> {
             Some(params) => params.value.as_fixed(),
             None => Some(&nothing),
         };
-        let (Some(params), Ok(schema)) = (params, Schema::compile(&tool.parameters)) else { continue };
+        let (Some(params), Ok(schema)) = (params, JsonSchema::compile(&tool.parameters)) else { continue };
         for problem in schema.problems(params) {
             let origin = call.params.as_ref().map_or(&call.name.origin, |params| &params.origin);
             let message = format!("`params` are not what `{}` takes: {problem}", call.name.value);

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use crate::support::case::{self, Case};
 use crate::support::{Outcome, Project};
 use threadline_expect::table::{
-    self, CHECKS, FIELDS, FILE, FieldTakes, Key, LOGIC, OPERATORS, OPTIONS, ROOTS, Takes,
+    self, CHECKS, ExpectationKey, FIELDS, FILE, FieldTakes, LOGIC, OPERATORS, OPTIONS, ROOTS, Takes,
 };
-use threadline_expect::{Context, load};
-use threadline_lang::source::{Node, SourceFile};
+use threadline_expect::{LoadContext, load};
+use threadline_lang::source::{SourceFile, TreeNode};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Limits, PathStep, Value, data, parse_path};
 
@@ -35,7 +35,7 @@ fn files(case: &Case) -> Vec<SourceFile> {
 
 fn source(name: &str, text: &[u8]) -> SourceFile {
     let is_json = Path::new(name).extension().is_some_and(|extension| extension == "json");
-    let format = if is_json { data::Format::Json } else { data::Format::Yaml };
+    let format = if is_json { data::DataFormat::Json } else { data::DataFormat::Yaml };
     SourceFile::with_format(name, &String::from_utf8_lossy(text), format)
 }
 
@@ -105,7 +105,7 @@ impl Used {
         self.by.get(&(sort, name.to_owned())).map_or(0, BTreeSet::len)
     }
 
-    fn file(&mut self, tree: &Node) {
+    fn file(&mut self, tree: &TreeNode) {
         let Some(expectations) = tree.get("expectations") else { return self.members(tree) };
         for (key, entry) in tree.entries() {
             self.add(Sort::File, key);
@@ -123,17 +123,17 @@ impl Used {
         }
     }
 
-    fn members(&mut self, node: &Node) {
+    fn members(&mut self, node: &TreeNode) {
         match node.value.as_list() {
             Some(_) => node.items().iter().for_each(|item| self.expectation(item)),
             None => self.expectation(node),
         }
     }
 
-    fn expectation(&mut self, node: &Node) {
+    fn expectation(&mut self, node: &TreeNode) {
         for (key, entry) in node.entries() {
             let inner = &entry.node;
-            let is = |keys: &[Key]| keys.iter().any(|known| known.name == key);
+            let is = |keys: &[ExpectationKey]| keys.iter().any(|known| known.name == key);
             if is(LOGIC) {
                 self.add(Sort::Logic, key);
                 self.members(inner);
@@ -166,7 +166,7 @@ impl Used {
         }
     }
 
-    fn check(&mut self, node: &Node) {
+    fn check(&mut self, node: &TreeNode) {
         for (key, entry) in node.entries() {
             let inner = &entry.node;
             if let Some(named) = table::named(key) {
@@ -285,7 +285,7 @@ fn what_the_loader_refuses_the_schema_refuses_too() {
         "{expectations: {a: {shouldContain: hello}}, unknown: ignore}",
         "[{shouldContain: a}, 5]",
     ] {
-        let (expectations, problems) = load(&source("e.yaml", text.as_bytes()), &Context::DEFAULT);
+        let (expectations, problems) = load(&source("e.yaml", text.as_bytes()), &LoadContext::DEFAULT);
         assert!(expectations.is_none() && !problems.is_empty(), "the loader takes `{text}`");
         assert!(!schema.is_valid(&yaml(text)), "the schema takes `{text}`");
     }
@@ -363,7 +363,7 @@ fn templates_are_valid_and_can_be_met() {
     for path in paths {
         let name = path.file_name().expect("a name").to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&path).expect("a template");
-        let (expectations, problems) = load(&source(&name, text.as_bytes()), &Context::DEFAULT);
+        let (expectations, problems) = load(&source(&name, text.as_bytes()), &LoadContext::DEFAULT);
         assert!(expectations.is_some() && problems.is_empty(), "{name}: {problems:?}");
         assert!(schema.is_valid(&yaml(&text)), "{name} is not valid by the schema");
         assert!(

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use crate::support;
 use crate::support::case::{self, Case};
-use threadline_lang::data::{self, Format};
+use threadline_lang::data::{self, DataFormat};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{
-    ComputeError, Document, DocumentError, Entry, Envelope, Error, Expression, Limits, NoWorld, Scope,
+    ComputeError, Document, DocumentError, Envelope, Error, Expression, Limits, NoWorld, Scope, ScopeEntry,
     Session, Syntax, Template, Undefined, Value, World, parse_path,
 };
 
@@ -216,13 +216,13 @@ impl Call {
                 Ok(outputs) => Envelope::all_from_outside(outputs.as_object()?).ok()?,
                 Err(answer) => return Some(Err(answer)),
             };
-            let entries = outputs.into_iter().map(|(id, envelope)| (id, Entry::Output(envelope)));
+            let entries = outputs.into_iter().map(|(id, envelope)| (id, ScopeEntry::Output(envelope)));
             scope = scope.with_entries("outputs", entries).ok()?;
         }
         // A context that is no object is a wrong file, which only the binary knows.
         let defined = document.map_or(Ok(None), |document| document.define("context")).ok()?;
         if let Some(definitions) = defined {
-            let entry = ("context".into(), Entry::Definitions(definitions));
+            let entry = ("context".into(), ScopeEntry::Definitions(definitions));
             scope = scope.with_entries("context", [entry]).ok()?;
         }
         let built_in = threadline_lang::BUILT_IN_ROOTS.iter().any(|root| values.get(root).is_some());
@@ -231,10 +231,10 @@ impl Call {
 }
 
 /// The text of a file of the case, and what it is written in.
-fn source(case: &Case, name: &str) -> Option<(String, Format)> {
+fn source(case: &Case, name: &str) -> Option<(String, DataFormat)> {
     let format = match name.rsplit_once('.')?.1 {
-        "json" => Format::Json,
-        "yaml" => Format::Yaml,
+        "json" => DataFormat::Json,
+        "yaml" => DataFormat::Yaml,
         _ => return None,
     };
     Some((String::from_utf8(case.file(name)?).ok()?, format))

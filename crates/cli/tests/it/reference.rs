@@ -11,7 +11,7 @@ use std::sync::Arc;
 use threadline_flow::checks::Check;
 use threadline_flow::fields::{self, FailureKind, Form, KeyKind, KeySpec};
 use threadline_lang::diag::Severity;
-use threadline_lang::func::{FUNCTIONS, Function, Group, signature};
+use threadline_lang::func::{FUNCTIONS, Function, FunctionGroup, signature};
 use threadline_lang::value::ops::BinaryOp;
 use threadline_lang::value::{JsonStyle, Type};
 use threadline_lang::{Error, ErrorKind, Expression, Limits, NoWorld, Scope, Session, Syntax, Value, data};
@@ -353,15 +353,15 @@ fn lower(text: &str) -> String {
 
 // ---- functions -----------------------------------------------------------------------------------------
 
-const CHAPTERS: [(Group, &str); 8] = [
-    (Group::Missing, "Missing values"),
-    (Group::Convert, "Conversions"),
-    (Group::Number, "Numbers"),
-    (Group::Text, "Text"),
-    (Group::Collection, "Lists and objects"),
-    (Group::Codec, "Formats and encodings"),
-    (Group::Time, "Dates and durations"),
-    (Group::Binding, "Binding into commands"),
+const CHAPTERS: [(FunctionGroup, &str); 8] = [
+    (FunctionGroup::Missing, "Missing values"),
+    (FunctionGroup::Convert, "Conversions"),
+    (FunctionGroup::Number, "Numbers"),
+    (FunctionGroup::Text, "Text"),
+    (FunctionGroup::Collection, "Lists and objects"),
+    (FunctionGroup::Codec, "Formats and encodings"),
+    (FunctionGroup::Time, "Dates and durations"),
+    (FunctionGroup::Binding, "Binding into commands"),
 ];
 
 fn functions() -> String {
@@ -418,16 +418,19 @@ fn events() -> String {
 mod expectations {
     use std::fmt::Write as _;
 
-    use threadline_expect::table::{self, CHECKS, FIELDS, FILE, Key, LOGIC, OPERATORS, OPTIONS, ROOTS};
-    use threadline_expect::{Check, EXPLANATIONS, Kind, REFUSALS, ROLE_CHANGES, ROLE_KEPT};
+    use threadline_expect::table::{
+        self, CHECKS, ExpectationKey, FIELDS, FILE, LOGIC, OPERATORS, OPTIONS, ROOTS,
+    };
+    use threadline_expect::{Check, DocumentKind, EXPLANATIONS, REFUSALS, ROLE_CHANGES, ROLE_KEPT};
 
     use super::{Severity, lower};
 
     pub(super) fn roots() -> String {
         let mut out = String::from("| root | answer | step | plain | |\n|---|---|---|---|---|\n");
         for root in ROOTS {
-            let has = |kind: Kind| if root.kinds.contains(&kind) { "yes" } else { "" };
-            let [answer, step, plain] = [Kind::Answer, Kind::Step, Kind::Plain].map(has);
+            let has = |kind: DocumentKind| if root.kinds.contains(&kind) { "yes" } else { "" };
+            let [answer, step, plain] =
+                [DocumentKind::Answer, DocumentKind::Step, DocumentKind::Plain].map(has);
             writeln!(out, "| `{}` | {answer} | {step} | {plain} | {} |", root.name, root.doc).unwrap();
         }
         out
@@ -435,7 +438,7 @@ mod expectations {
 
     pub(super) fn keys() -> String {
         let mut out = String::new();
-        let tables: [(&str, &[Key]); 4] = [
+        let tables: [(&str, &[ExpectationKey]); 4] = [
             ("in an expectation", LOGIC),
             ("in an expectation", CHECKS),
             ("beside the checks of an expectation", OPTIONS),

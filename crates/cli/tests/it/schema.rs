@@ -21,7 +21,7 @@ fn schema() -> jsonschema::Validator {
 }
 
 fn source(name: &str, text: &str) -> SourceFile {
-    SourceFile::with_format(name, text, data::Format::Yaml)
+    SourceFile::with_format(name, text, data::DataFormat::Yaml)
 }
 
 /// A text as a program sees it that knows no workflows.

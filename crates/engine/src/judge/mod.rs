@@ -12,7 +12,7 @@ use std::sync::Arc;
 use ecow::{EcoString, eco_format};
 use threadline_flow::model::{self, Evaluate, Evaluator, Field, Shape, Step};
 use threadline_flow::plan::{Plan, StepNumber, Ways};
-use threadline_lang::{Document, Entry, Envelope, Error, Expression, Scope, Session, Value};
+use threadline_lang::{Document, Envelope, Error, Expression, Scope, ScopeEntry, Session, Value};
 
 pub use ask::Question;
 pub use convergence::{Converging, verdict as convergence};
@@ -277,7 +277,7 @@ impl Judged<'_> {
             .result
             .map_or((Value::NULL, Value::NULL), |result| (result.value.clone(), result.meta.clone()));
         let result = Envelope { also, ..Envelope::new(value, meta) };
-        let entries = [("result".into(), Entry::Output(result.into()))];
+        let entries = [("result".into(), ScopeEntry::Output(result.into()))];
         self.scope.with_entries("verdict", entries).unwrap_or_else(|_| self.scope.clone())
     }
 

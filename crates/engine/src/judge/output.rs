@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use ecow::eco_format;
 use threadline_expect::table::Op;
-use threadline_expect::{Answer, Expectations, Outcome, Tree, quantity};
+use threadline_expect::{ExpectationAnswer, ExpectationOutcome, Expectations, Tree, quantity};
 use threadline_flow::model::{
     self, Compared, Contains, Convergence, Direction, Field, Measure, Place, comparison, numeric_comparison,
 };
@@ -240,13 +240,13 @@ impl Judged<'_> {
         };
         for field in &contains.error_patterns {
             let (pattern, tree) = find(field)?;
-            if tree.answer == Some(Answer::Met) {
+            if tree.answer == Some(ExpectationAnswer::Met) {
                 let reason = eco_format!("{}, which is an error", tree.reason);
                 return Err(Verdict::error(reason).with_details([("error_pattern".into(), pattern)]));
             }
         }
         let (pattern, tree) = find(&contains.pattern)?;
-        let found = tree.answer == Some(Answer::Met);
+        let found = tree.answer == Some(ExpectationAnswer::Met);
         let should_not = if found && contains.negate { ", which it should not" } else { "" };
         let verdict = Verdict::of(found != contains.negate, eco_format!("{}{should_not}", tree.reason));
         Ok(verdict.with_details([("pattern".into(), pattern), ("found".into(), Value::from(found))]))
@@ -309,9 +309,9 @@ impl Judged<'_> {
 /// What a comparison came to.
 fn of_tree(tree: Tree) -> Verdict {
     let verdict = match tree.answer {
-        Some(Answer::Met) => Verdict::of(true, tree.reason),
-        Some(Answer::Unmet) => Verdict::of(false, tree.reason),
-        Some(Answer::NotEvaluable) | None => Verdict::error(tree.reason),
+        Some(ExpectationAnswer::Met) => Verdict::of(true, tree.reason),
+        Some(ExpectationAnswer::Unmet) => Verdict::of(false, tree.reason),
+        Some(ExpectationAnswer::NotEvaluable) | None => Verdict::error(tree.reason),
     };
     verdict.with_details([
         ("value".into(), tree.actual.unwrap_or_default()),
@@ -321,12 +321,12 @@ fn of_tree(tree: Tree) -> Verdict {
 }
 
 /// What expectations came to: one that is unmet is enough for `no`.
-fn of_outcomes(outcomes: &[Outcome]) -> Verdict {
-    let has = |answer: Answer| outcomes.iter().any(|outcome| outcome.answer == answer);
-    let (answer, word) = match (has(Answer::Unmet), has(Answer::NotEvaluable)) {
-        (true, _) => (Answer::Unmet, "no"),
-        (false, true) => (Answer::NotEvaluable, crate::event::ERROR),
-        (false, false) => (Answer::Met, "yes"),
+fn of_outcomes(outcomes: &[ExpectationOutcome]) -> Verdict {
+    let has = |answer: ExpectationAnswer| outcomes.iter().any(|outcome| outcome.answer == answer);
+    let (answer, word) = match (has(ExpectationAnswer::Unmet), has(ExpectationAnswer::NotEvaluable)) {
+        (true, _) => (ExpectationAnswer::Unmet, "no"),
+        (false, true) => (ExpectationAnswer::NotEvaluable, crate::event::ERROR),
+        (false, false) => (ExpectationAnswer::Met, "yes"),
     };
     let said = outcomes.iter().filter(|outcome| outcome.answer == answer).map(|outcome| {
         let name = Some(&outcome.name).filter(|name| *name != threadline_expect::ALONE);

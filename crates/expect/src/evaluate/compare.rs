@@ -8,17 +8,17 @@ use threadline_lang::Value;
 use threadline_lang::diag::nearest;
 
 use super::{Subject, Trail, TrailStep, answer_of, apply, sentence, walk};
-use crate::model::{Node, What};
-use crate::operand::{self, Prepared};
-use crate::path::Path;
-use crate::table::{self, ELSEWHERE, Named, Op, Takes};
+use crate::model::{ExpectationLine, LineKind};
+use crate::operand::{self, PreparedOperand};
+use crate::path::ActualPath;
+use crate::table::{self, ELSEWHERE, NamedOperator, Op, Takes};
 use crate::tree::Tree;
 
 /// An operator and what it compares with.
 #[derive(Debug, Clone)]
 pub struct Comparison {
-    named: Named,
-    prepared: Prepared,
+    named: NamedOperator,
+    prepared: PreparedOperand,
     expected: Value,
 }
 
@@ -37,12 +37,12 @@ pub struct BadComparison {
 
 impl Comparison {
     /// The operator of a name, also of one that it has elsewhere: `>=` is `gte`.
-    pub fn operator(name: &str) -> Result<Named, BadComparison> {
+    pub fn operator(name: &str) -> Result<NamedOperator, BadComparison> {
         let elsewhere = ELSEWHERE.iter().find(|(other, _)| *other == name).map(|(_, here)| *here);
         let named = table::named(name).or_else(|| table::named(elsewhere?));
         let bad = |message, hint| Err(BadComparison { message, hint, of_operator: true, at: None });
         match named {
-            Some(Named { operator, .. }) if matches!(operator.takes, Takes::Check | Takes::Count) => {
+            Some(NamedOperator { operator, .. }) if matches!(operator.takes, Takes::Check | Takes::Count) => {
                 let message = format!("`{name}` is a check of parts of a value, and takes no single value");
                 bad(message, Some("write it as an expectation".to_owned()))
             }
@@ -78,17 +78,17 @@ impl Comparison {
     /// What it comes to for a part of a document, and why. The document has this name in the sentence; the path is
     /// empty for all of it. The error says why the path is none.
     pub fn check(&self, name: &str, document: &Value, path: &str) -> Result<Tree, String> {
-        let path = if path.is_empty() { Path::of(&[]) } else { Path::parse(path)? };
+        let path = if path.is_empty() { ActualPath::of(&[]) } else { ActualPath::parse(path)? };
         let root = Trail::ROOT.down(TrailStep::Named(name));
         let trail = root.down(TrailStep::Path(&path));
         let subject = walk(&path, Subject::Value(document));
         let result = apply(self.named, &self.prepared, subject, &mut String::new());
         let answer = answer_of(result, self.named.negated);
         // What a line is made of is its name.
-        let node = Node {
+        let node = ExpectationLine {
             written: self.named.operator.name.into(),
             span: threadline_lang::diag::Span::default(),
-            what: What::Together(Vec::new()),
+            what: LineKind::Together(Vec::new()),
         };
         let operand = Ok((&self.prepared, &self.expected));
         Ok(sentence::test(answer, &node, self.named, operand, subject, trail.text(), result))

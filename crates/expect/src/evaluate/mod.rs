@@ -15,20 +15,22 @@ use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
 
 use threadline_lang::diag::excerpt;
+use threadline_lang::source::Field;
 use threadline_lang::value::Key;
 use threadline_lang::{Document, Number, Scope, Session, Value};
 
 use crate::actual::Actual;
-use crate::judge::{self, Decision, Judge, Ruling};
+use crate::judge::{self, Judge, RuleDecision, Ruling};
 use crate::model::{
-    Expectation, Expectations, Field, Group, Inner, InnerKind, Node, Operand, Rule, Test, What, When,
+    Expectation, ExpectationLine, Expectations, FieldRule, InnerCheck, InnerKind, LineKind, MemberGroup,
+    Operand, Test, When,
 };
-use crate::operand::{self, Prepared, Why};
-use crate::path::{Path, Step};
-use crate::table::{Named, Op};
-use crate::tree::{Answer, Outcome, STEP, Tree};
+use crate::operand::{self, NoAnswerReason, PreparedOperand};
+use crate::path::{ActualPath, Step};
+use crate::table::{NamedOperator, Op};
+use crate::tree::{ExpectationAnswer, ExpectationOutcome, STEP, Tree};
 pub use compare::{BadComparison, Comparison};
-use record::{Lines, Record, Silent};
+use record::{NoTree, TreeLines, TreeRecorder};
 
 /// The evaluation of expectations against one actual document.
 pub struct Evaluation<'a, 'w> {
@@ -45,7 +47,7 @@ pub struct Evaluation<'a, 'w> {
 }
 
 /// An operand whose references were resolved, and its value; or why it has none.
-type Resolved = Result<(Arc<Prepared>, Value), String>;
+type Resolved = Result<(Arc<PreparedOperand>, Value), String>;
 
 /// What a line looks at.
 #[derive(Clone, Copy)]
@@ -76,7 +78,7 @@ enum TrailStep<'t> {
     Root,
     /// What somebody calls the document.
     Named(&'t str),
-    Path(&'t Path),
+    Path(&'t ActualPath),
     Key(&'t str),
     Index(usize),
     Length,
@@ -129,44 +131,51 @@ impl<'a, 'w> Evaluation<'a, 'w> {
     }
 
     /// What an expectation comes to.
-    pub fn answer(&mut self, expectation: &Expectation) -> Answer {
+    pub fn answer(&mut self, expectation: &Expectation) -> ExpectationAnswer {
         let document = self.actual.document();
-        self.check(&expectation.node, Subject::Value(document), &Trail::ROOT, &mut Silent)
+        self.check(&expectation.node, Subject::Value(document), &Trail::ROOT, &mut NoTree)
     }
 
     /// What an expectation comes to, and why.
-    pub fn explain(&mut self, expectation: &Expectation) -> Outcome {
-        let mut lines = Lines::default();
+    pub fn explain(&mut self, expectation: &Expectation) -> ExpectationOutcome {
+        let mut lines = TreeLines::default();
         let document = self.actual.document();
         self.check(&expectation.node, Subject::Value(document), &Trail::ROOT, &mut lines);
         let tree = lines.finish();
-        let answer = tree.answer.unwrap_or(Answer::NotEvaluable);
-        Outcome { name: expectation.name.clone(), answer, reason: sentence::reason_of(&tree), tree }
+        let answer = tree.answer.unwrap_or(ExpectationAnswer::NotEvaluable);
+        ExpectationOutcome {
+            name: expectation.name.clone(),
+            answer,
+            reason: sentence::reason_of(&tree),
+            tree,
+        }
     }
 
     /// Whether all expectations of a file are met; the first unmet one ends it.
-    pub fn answer_all(&mut self, expectations: &Expectations) -> Answer {
-        let mut all = Answer::Met;
+    pub fn answer_all(&mut self, expectations: &Expectations) -> ExpectationAnswer {
+        let mut all = ExpectationAnswer::Met;
         for expectation in &expectations.members {
             match self.answer(expectation) {
-                Answer::Met => {}
-                Answer::Unmet => return Answer::Unmet,
-                Answer::NotEvaluable => all = Answer::NotEvaluable,
+                ExpectationAnswer::Met => {}
+                ExpectationAnswer::Unmet => return ExpectationAnswer::Unmet,
+                ExpectationAnswer::NotEvaluable => all = ExpectationAnswer::NotEvaluable,
             }
         }
         if expectations.distinct {
-            let nodes: Vec<&Node> = expectations.members.iter().map(|member| &member.node).collect();
+            let nodes: Vec<&ExpectationLine> =
+                expectations.members.iter().map(|member| &member.node).collect();
             all = both(all, self.distinct(&nodes).answer());
         }
         all
     }
 
     /// What every expectation of a file comes to, and why.
-    pub fn explain_all(&mut self, expectations: &Expectations) -> Vec<Outcome> {
-        let mut outcomes: Vec<Outcome> =
+    pub fn explain_all(&mut self, expectations: &Expectations) -> Vec<ExpectationOutcome> {
+        let mut outcomes: Vec<ExpectationOutcome> =
             expectations.members.iter().map(|expectation| self.explain(expectation)).collect();
         if expectations.distinct {
-            let nodes: Vec<&Node> = expectations.members.iter().map(|member| &member.node).collect();
+            let nodes: Vec<&ExpectationLine> =
+                expectations.members.iter().map(|member| &member.node).collect();
             let assigned = self.distinct(&nodes);
             for (at, outcome) in outcomes.iter_mut().enumerate() {
                 let name = |other: usize| format!("`{}`", expectations.members[other].name);
@@ -184,55 +193,57 @@ impl<'a, 'w> Evaluation<'a, 'w> {
         outcomes
     }
 
-    fn check<'v, R: Record>(
+    fn check<'v, R: TreeRecorder>(
         &mut self,
-        node: &'v Node,
+        node: &'v ExpectationLine,
         subject: Subject<'v>,
         at: &Trail<'_>,
         record: &mut R,
-    ) -> Answer {
+    ) -> ExpectationAnswer {
         match &node.what {
-            What::Test(test) => self.test(node, test, subject, at, record),
-            What::At(path, child) => {
+            LineKind::Test(test) => self.test(node, test, subject, at, record),
+            LineKind::At(path, child) => {
                 let subject = walk(path, subject);
                 let trail = at.down(TrailStep::Path(path));
                 match &child.what {
                     // What is asked of one value needs no line of its own above it.
-                    What::Together(nodes) => self.together(nodes, subject, &trail, record),
+                    LineKind::Together(nodes) => self.together(nodes, subject, &trail, record),
                     _ => self.check(child, subject, &trail, record),
                 }
             }
-            What::Together(nodes) => {
+            LineKind::Together(nodes) => {
                 record.open();
                 let answer = self.together(nodes, subject, at, record);
                 record.close(|children| sentence::together(answer, at.text(), node, children));
                 answer
             }
-            What::All(group) => self.all(node, group, subject, at, record),
-            What::Any(nodes) => self.any(node, nodes, subject, at, record),
-            What::Not(inner) => {
+            LineKind::All(group) => self.all(node, group, subject, at, record),
+            LineKind::Any(nodes) => self.any(node, nodes, subject, at, record),
+            LineKind::Not(inner) => {
                 record.open();
                 let answer = self.check(inner, subject, at, record).negated_if(true);
                 record.close(|lines| sentence::not(answer, at.text(), node, lines));
                 answer
             }
-            What::When(when) => self.when(node, when, subject, at, record),
-            What::Inner(inner) => self.inner(node, inner, subject, at, record),
-            What::Step(nodes) => self.step(node, nodes, record),
-            What::Rule(rule) => self.rule(node, rule, record),
-            What::Judge(operand) => self.question(node, operand, record),
-            What::Expression(field) => {
+            LineKind::When(when) => self.when(node, when, subject, at, record),
+            LineKind::Inner(inner) => self.inner(node, inner, subject, at, record),
+            LineKind::Step(nodes) => self.step(node, nodes, record),
+            LineKind::Rule(rule) => self.rule(node, rule, record),
+            LineKind::Judge(operand) => self.question(node, operand, record),
+            LineKind::Expression(field) => {
                 self.evaluated += 1;
                 let scope = self.scope.get_or_insert_with(|| self.actual.scope(self.outer));
                 let result = field.value.condition(scope, self.session);
-                let answer = result.as_ref().map_or(Answer::NotEvaluable, |met| Answer::of(*met));
+                let answer = result
+                    .as_ref()
+                    .map_or(ExpectationAnswer::NotEvaluable, |met| ExpectationAnswer::of(*met));
                 if R::READ {
                     let explanation = field.value.explain(scope, self.session);
                     record.line(|| sentence::expression(answer, node, &explanation, result));
                 }
                 answer
             }
-            What::LeftOut(why) => {
+            LineKind::LeftOut(why) => {
                 record.line(|| Tree {
                     operator: node.written.clone(),
                     path: at.text(),
@@ -240,59 +251,61 @@ impl<'a, 'w> Evaluation<'a, 'w> {
                     ..sentence::line(None)
                 });
                 // Nothing was asked: whoever has nothing else cannot be met by it.
-                Answer::NotEvaluable
+                ExpectationAnswer::NotEvaluable
             }
         }
     }
 
     /// Lines side by side. One that was left out does not count, unless it is all there is.
-    fn together<'v, R: Record>(
+    fn together<'v, R: TreeRecorder>(
         &mut self,
-        nodes: &'v [Node],
+        nodes: &'v [ExpectationLine],
         subject: Subject<'v>,
         at: &Trail<'_>,
         record: &mut R,
-    ) -> Answer {
+    ) -> ExpectationAnswer {
         let mut all = None;
         for node in nodes {
             let answer = self.check(node, subject, at, record);
-            if matches!(node.what, What::LeftOut(_)) {
+            if matches!(node.what, LineKind::LeftOut(_)) {
                 continue;
             }
-            all = Some(both(all.unwrap_or(Answer::Met), answer));
-            if !R::READ && answer == Answer::Unmet {
+            all = Some(both(all.unwrap_or(ExpectationAnswer::Met), answer));
+            if !R::READ && answer == ExpectationAnswer::Unmet {
                 break;
             }
         }
-        all.unwrap_or(Answer::NotEvaluable)
+        all.unwrap_or(ExpectationAnswer::NotEvaluable)
     }
 
-    fn all<'v, R: Record>(
+    fn all<'v, R: TreeRecorder>(
         &mut self,
-        node: &'v Node,
-        group: &'v Group,
+        node: &'v ExpectationLine,
+        group: &'v MemberGroup,
         subject: Subject<'v>,
         at: &Trail<'_>,
         record: &mut R,
-    ) -> Answer {
+    ) -> ExpectationAnswer {
         record.open();
         if let Some(score) = &group.score {
-            let answers: Vec<Answer> =
+            let answers: Vec<ExpectationAnswer> =
                 group.members.iter().map(|member| self.check(&member.node, subject, at, record)).collect();
-            let counted = Counted::of(group, &answers);
+            let counted = AnsweredWeight::of(group, &answers);
             let answer = counted.answer(score.threshold.as_ref());
             record.close(|_| sentence::scored(answer, at.text(), node, &counted, score.threshold.as_ref()));
             return answer;
         }
-        let mut all = Answer::Met;
+        let mut all = ExpectationAnswer::Met;
         let mut decided = None;
         for (position, member) in group.members.iter().enumerate() {
             if let Some(decided) = decided {
-                record.line(|| sentence::not_evaluated(&member.node, at.text(), decided, Answer::Unmet));
+                record.line(|| {
+                    sentence::not_evaluated(&member.node, at.text(), decided, ExpectationAnswer::Unmet)
+                });
                 continue;
             }
             all = both(all, self.check(&member.node, subject, at, record));
-            if all == Answer::Unmet {
+            if all == ExpectationAnswer::Unmet {
                 decided = Some(position);
                 if !R::READ {
                     break;
@@ -300,8 +313,8 @@ impl<'a, 'w> Evaluation<'a, 'w> {
             }
         }
         let mut why = None;
-        if group.distinct && all != Answer::Unmet {
-            let nodes: Vec<&Node> = group.members.iter().map(|member| &member.node).collect();
+        if group.distinct && all != ExpectationAnswer::Unmet {
+            let nodes: Vec<&ExpectationLine> = group.members.iter().map(|member| &member.node).collect();
             let assigned = self.distinct(&nodes);
             let refused = (0..nodes.len()).find_map(|at| {
                 let (answer, why) = assigned.refuses(at, sentence::ordinal)?;
@@ -316,24 +329,24 @@ impl<'a, 'w> Evaluation<'a, 'w> {
         all
     }
 
-    fn any<'v, R: Record>(
+    fn any<'v, R: TreeRecorder>(
         &mut self,
-        node: &'v Node,
-        nodes: &'v [Node],
+        node: &'v ExpectationLine,
+        nodes: &'v [ExpectationLine],
         subject: Subject<'v>,
         at: &Trail<'_>,
         record: &mut R,
-    ) -> Answer {
+    ) -> ExpectationAnswer {
         record.open();
-        let mut any = Answer::Unmet;
+        let mut any = ExpectationAnswer::Unmet;
         let mut decided = None;
         for (position, member) in nodes.iter().enumerate() {
             if let Some(decided) = decided {
-                record.line(|| sentence::not_evaluated(member, at.text(), decided, Answer::Met));
+                record.line(|| sentence::not_evaluated(member, at.text(), decided, ExpectationAnswer::Met));
                 continue;
             }
             any = either(any, self.check(member, subject, at, record));
-            if any == Answer::Met {
+            if any == ExpectationAnswer::Met {
                 decided = Some(position);
                 if !R::READ {
                     break;
@@ -344,27 +357,27 @@ impl<'a, 'w> Evaluation<'a, 'w> {
         any
     }
 
-    fn when<'v, R: Record>(
+    fn when<'v, R: TreeRecorder>(
         &mut self,
-        node: &'v Node,
+        node: &'v ExpectationLine,
         when: &'v When,
         subject: Subject<'v>,
         at: &Trail<'_>,
         record: &mut R,
-    ) -> Answer {
+    ) -> ExpectationAnswer {
         record.open();
         let condition = self.check(&when.condition, subject, at, record);
         let (taken, left) = match condition {
-            Answer::Met => (when.then.as_ref(), when.otherwise.as_ref()),
-            Answer::Unmet => (when.otherwise.as_ref(), when.then.as_ref()),
-            Answer::NotEvaluable => (None, None),
+            ExpectationAnswer::Met => (when.then.as_ref(), when.otherwise.as_ref()),
+            ExpectationAnswer::Unmet => (when.otherwise.as_ref(), when.then.as_ref()),
+            ExpectationAnswer::NotEvaluable => (None, None),
         };
         let answer = match (condition, taken) {
-            (Answer::NotEvaluable, _) => Answer::NotEvaluable,
+            (ExpectationAnswer::NotEvaluable, _) => ExpectationAnswer::NotEvaluable,
             (_, Some(branch)) => self.check(branch, subject, at, record),
-            (_, None) => Answer::Met,
+            (_, None) => ExpectationAnswer::Met,
         };
-        if condition == Answer::NotEvaluable {
+        if condition == ExpectationAnswer::NotEvaluable {
             for branch in when.then.iter().chain(&when.otherwise) {
                 record.line(|| sentence::branch_not_evaluated(branch, at.text(), condition));
             }
@@ -378,14 +391,14 @@ impl<'a, 'w> Evaluation<'a, 'w> {
 
     // ---- operators --------------------------------------------------------------------------------------
 
-    fn test<'v, R: Record>(
+    fn test<'v, R: TreeRecorder>(
         &mut self,
-        node: &'v Node,
+        node: &'v ExpectationLine,
         test: &Test,
         subject: Subject<'v>,
         at: &Trail<'_>,
         record: &mut R,
-    ) -> Answer {
+    ) -> ExpectationAnswer {
         self.evaluated += 1;
         let resolved;
         let operand = match &test.operand {
@@ -397,7 +410,7 @@ impl<'a, 'w> Evaluation<'a, 'w> {
         };
         let result = match operand {
             Ok((prepared, _)) => apply(test.named, prepared, subject, &mut self.scratch),
-            Err(_) => Err(Failed::Missing),
+            Err(_) => Err(NoAnswer::Missing),
         };
         let answer = answer_of(result, test.named.negated);
         record.line(|| sentence::test(answer, node, test.named, operand, subject, at.text(), result));
@@ -405,7 +418,7 @@ impl<'a, 'w> Evaluation<'a, 'w> {
     }
 
     /// An operand with its references resolved: once, however many items it is compared with.
-    fn resolved(&mut self, named: Named, field: &Arc<Field<Document>>) -> Resolved {
+    fn resolved(&mut self, named: NamedOperator, field: &Arc<Field<Document>>) -> Resolved {
         let known = self.resolved.get(&Arc::as_ptr(field).addr());
         if let Some((_, resolved)) = known {
             return resolved.clone();
@@ -438,36 +451,36 @@ impl<'a, 'w> Evaluation<'a, 'w> {
         })
     }
 
-    fn inner<'v, R: Record>(
+    fn inner<'v, R: TreeRecorder>(
         &mut self,
-        node: &'v Node,
-        inner: &'v Inner,
+        node: &'v ExpectationLine,
+        inner: &'v InnerCheck,
         subject: Subject<'v>,
         at: &Trail<'_>,
         record: &mut R,
-    ) -> Answer {
+    ) -> ExpectationAnswer {
         let found = match (inner.kind, subject) {
-            (_, Subject::Missing(..)) => Err(Failed::Missing),
+            (_, Subject::Missing(..)) => Err(NoAnswer::Missing),
             (InnerKind::Length, Subject::Value(value)) => {
                 return match operand::length(value) {
                     Ok(length) => self.length(node, inner, length, at, record),
                     Err(why) => {
-                        record.line(|| sentence::inner_failed(node, subject, at.text(), Failed::Why(why)));
-                        Answer::NotEvaluable
+                        record.line(|| sentence::inner_failed(node, subject, at.text(), NoAnswer::Why(why)));
+                        ExpectationAnswer::NotEvaluable
                     }
                 };
             }
-            (_, Subject::Value(value)) => value.as_list().ok_or(Failed::Why(Why::NotAList)),
+            (_, Subject::Value(value)) => value.as_list().ok_or(NoAnswer::Why(NoAnswerReason::NotAList)),
         };
         let items = match found {
             Ok(items) => items,
             Err(failed) => {
                 record.line(|| sentence::inner_failed(node, subject, at.text(), failed));
-                return Answer::NotEvaluable;
+                return ExpectationAnswer::NotEvaluable;
             }
         };
         record.open();
-        let mut counts = Counts { wanted: wanted(inner.kind, items.len()), ..Counts::default() };
+        let mut counts = AnswerCounts { wanted: wanted(inner.kind, items.len()), ..AnswerCounts::default() };
         for (index, item) in items.iter().enumerate() {
             if counts.decided(items.len() - index).is_some() {
                 record.line(|| sentence::rest_not_evaluated(&at.text(), "", index, items.len()));
@@ -477,7 +490,7 @@ impl<'a, 'w> Evaluation<'a, 'w> {
             let answer = self.check(&inner.check, Subject::Value(item), &trail, record);
             counts.add(answer, index);
         }
-        let plain = counts.decided(0).unwrap_or(Answer::NotEvaluable);
+        let plain = counts.decided(0).unwrap_or(ExpectationAnswer::NotEvaluable);
         let answer = plain.negated_if(inner.negated);
         record
             .close(|lines| sentence::quantified(answer, at.text(), node, inner, items.len(), &counts, lines));
@@ -485,19 +498,19 @@ impl<'a, 'w> Evaluation<'a, 'w> {
     }
 
     /// The check of a number that is not part of the document.
-    fn length<R: Record>(
+    fn length<R: TreeRecorder>(
         &mut self,
-        node: &Node,
-        inner: &Inner,
+        node: &ExpectationLine,
+        inner: &InnerCheck,
         length: usize,
         at: &Trail<'_>,
         record: &mut R,
-    ) -> Answer {
+    ) -> ExpectationAnswer {
         let length = Value::from(length);
         let trail = at.down(TrailStep::Length);
         if !inner.negated {
             return match &inner.check.what {
-                What::Together(nodes) => self.together(nodes, Subject::Value(&length), &trail, record),
+                LineKind::Together(nodes) => self.together(nodes, Subject::Value(&length), &trail, record),
                 _ => self.check(&inner.check, Subject::Value(&length), &trail, record),
             };
         }
@@ -510,7 +523,12 @@ impl<'a, 'w> Evaluation<'a, 'w> {
     // ---- the plan ---------------------------------------------------------------------------------------
 
     /// Whether one step of the plan meets all checks.
-    fn step<'v, R: Record>(&mut self, node: &'v Node, checks: &'v [Node], record: &mut R) -> Answer
+    fn step<'v, R: TreeRecorder>(
+        &mut self,
+        node: &'v ExpectationLine,
+        checks: &'v [ExpectationLine],
+        record: &mut R,
+    ) -> ExpectationAnswer
     where
         'a: 'v,
     {
@@ -518,18 +536,19 @@ impl<'a, 'w> Evaluation<'a, 'w> {
             Ok(plan) => plan,
             Err(why) => {
                 record.line(|| sentence::no_plan(node, why));
-                return Answer::NotEvaluable;
+                return ExpectationAnswer::NotEvaluable;
             }
         };
         record.open();
-        let (trail, mut any, mut met) = (Trail::ROOT.down(TrailStep::Key("plan")), Answer::Unmet, None);
+        let (trail, mut any, mut met) =
+            (Trail::ROOT.down(TrailStep::Key("plan")), ExpectationAnswer::Unmet, None);
         for (index, step) in plan.iter().enumerate() {
             let trail = trail.down(TrailStep::Index(index));
             record.open();
             let answer = self.together(checks, Subject::Value(step), &trail, record);
             record.close(|children| sentence::candidate(answer, trail.text(), children));
             any = either(any, answer);
-            if any == Answer::Met {
+            if any == ExpectationAnswer::Met {
                 met = Some(index);
                 if index + 1 < plan.len() {
                     record.line(|| sentence::rest_not_evaluated("plan", STEP, index + 1, plan.len()));
@@ -551,33 +570,38 @@ impl<'a, 'w> Evaluation<'a, 'w> {
 
     // ---- rules and judges -------------------------------------------------------------------------------
 
-    fn rule<R: Record>(&mut self, node: &Node, rule: &Rule, record: &mut R) -> Answer {
+    fn rule<R: TreeRecorder>(
+        &mut self,
+        node: &ExpectationLine,
+        rule: &FieldRule,
+        record: &mut R,
+    ) -> ExpectationAnswer {
         self.evaluated += 1;
         let operand = match self.value(&rule.operand) {
             Ok(operand) => operand.into_owned(),
             Err(why) => {
-                record.line(|| sentence::ruled(Answer::NotEvaluable, node, None, why));
-                return Answer::NotEvaluable;
+                record.line(|| sentence::ruled(ExpectationAnswer::NotEvaluable, node, None, why));
+                return ExpectationAnswer::NotEvaluable;
             }
         };
         let document = self.actual.document();
         let (answer, reason) = match judge::decide(rule.field, &operand, document) {
-            Decision::Yes(why) => (Answer::Met, why),
-            Decision::No(why) => (Answer::Unmet, why),
-            Decision::Missing(what) => {
-                (Answer::NotEvaluable, format!("the actual document has no `{what}`").into())
+            RuleDecision::Yes(why) => (ExpectationAnswer::Met, why),
+            RuleDecision::No(why) => (ExpectationAnswer::Unmet, why),
+            RuleDecision::Missing(what) => {
+                (ExpectationAnswer::NotEvaluable, format!("the actual document has no `{what}`").into())
             }
-            Decision::Open { question, why } => match self.judge.judge(&question, document) {
+            RuleDecision::Open { question, why } => match self.judge.judge(&question, document) {
                 Ruling::Yes(said) => {
                     let to = format!("yes to \"{question}\"");
-                    (Answer::Met, sentence::judged(&to, &said).into())
+                    (ExpectationAnswer::Met, sentence::judged(&to, &said).into())
                 }
                 Ruling::No(said) => {
                     let to = format!("no to \"{question}\"");
-                    (Answer::Unmet, sentence::judged(&to, &said).into())
+                    (ExpectationAnswer::Unmet, sentence::judged(&to, &said).into())
                 }
                 Ruling::Open(nobody) => (
-                    Answer::NotEvaluable,
+                    ExpectationAnswer::NotEvaluable,
                     format!("{why}; \"{question}\" is for a judge, and {nobody}").into(),
                 ),
             },
@@ -586,19 +610,26 @@ impl<'a, 'w> Evaluation<'a, 'w> {
         answer
     }
 
-    fn question<R: Record>(&mut self, node: &Node, operand: &Operand, record: &mut R) -> Answer {
+    fn question<R: TreeRecorder>(
+        &mut self,
+        node: &ExpectationLine,
+        operand: &Operand,
+        record: &mut R,
+    ) -> ExpectationAnswer {
         self.evaluated += 1;
         let question = match self.value(operand) {
             Ok(question) => question.into_owned(),
             Err(why) => {
-                record.line(|| sentence::ruled(Answer::NotEvaluable, node, None, why));
-                return Answer::NotEvaluable;
+                record.line(|| sentence::ruled(ExpectationAnswer::NotEvaluable, node, None, why));
+                return ExpectationAnswer::NotEvaluable;
             }
         };
         let (answer, reason) = match self.judge.judge(&question.to_string(), self.actual.document()) {
-            Ruling::Yes(said) => (Answer::Met, sentence::judged("yes", &said)),
-            Ruling::No(said) => (Answer::Unmet, sentence::judged("no", &said)),
-            Ruling::Open(nobody) => (Answer::NotEvaluable, format!("only a judge can say, and {nobody}")),
+            Ruling::Yes(said) => (ExpectationAnswer::Met, sentence::judged("yes", &said)),
+            Ruling::No(said) => (ExpectationAnswer::Unmet, sentence::judged("no", &said)),
+            Ruling::Open(nobody) => {
+                (ExpectationAnswer::NotEvaluable, format!("only a judge can say, and {nobody}"))
+            }
         };
         record.line(|| sentence::ruled(answer, node, Some(question), reason));
         answer
@@ -607,33 +638,33 @@ impl<'a, 'w> Evaluation<'a, 'w> {
 
 /// Why a test says neither yes nor no.
 #[derive(Debug, Clone, Copy)]
-enum Failed {
+enum NoAnswer {
     Missing,
-    Why(Why),
+    Why(NoAnswerReason),
 }
 
 /// What an operator says of a value, before `not-`.
 fn apply(
-    named: Named,
-    prepared: &Prepared,
+    named: NamedOperator,
+    prepared: &PreparedOperand,
     subject: Subject<'_>,
     scratch: &mut String,
-) -> Result<bool, Failed> {
+) -> Result<bool, NoAnswer> {
     match (subject, named.operator.op, prepared) {
-        (Subject::Value(value), op, _) => operand::holds(op, prepared, value, scratch).map_err(Failed::Why),
-        (Subject::Missing(..), Op::Exists, Prepared::Bool(asked)) => Ok(!asked),
-        (Subject::Missing(..), ..) => Err(Failed::Missing),
+        (Subject::Value(value), op, _) => operand::holds(op, prepared, value, scratch).map_err(NoAnswer::Why),
+        (Subject::Missing(..), Op::Exists, PreparedOperand::Bool(asked)) => Ok(!asked),
+        (Subject::Missing(..), ..) => Err(NoAnswer::Missing),
     }
 }
 
-fn answer_of(result: Result<bool, Failed>, negated: bool) -> Answer {
+fn answer_of(result: Result<bool, NoAnswer>, negated: bool) -> ExpectationAnswer {
     match result {
-        Ok(met) => Answer::of(met).negated_if(negated),
-        Err(_) => Answer::NotEvaluable,
+        Ok(met) => ExpectationAnswer::of(met).negated_if(negated),
+        Err(_) => ExpectationAnswer::NotEvaluable,
     }
 }
 
-fn walk<'v>(path: &'v Path, subject: Subject<'v>) -> Subject<'v> {
+fn walk<'v>(path: &'v ActualPath, subject: Subject<'v>) -> Subject<'v> {
     let Subject::Value(mut value) = subject else { return subject };
     for step in path.steps() {
         match step.take(value) {
@@ -645,16 +676,16 @@ fn walk<'v>(path: &'v Path, subject: Subject<'v>) -> Subject<'v> {
 }
 
 /// Both are met: three-valued.
-fn both(one: Answer, other: Answer) -> Answer {
+fn both(one: ExpectationAnswer, other: ExpectationAnswer) -> ExpectationAnswer {
     match (one, other) {
-        (Answer::Unmet, _) | (_, Answer::Unmet) => Answer::Unmet,
-        (Answer::Met, Answer::Met) => Answer::Met,
-        _ => Answer::NotEvaluable,
+        (ExpectationAnswer::Unmet, _) | (_, ExpectationAnswer::Unmet) => ExpectationAnswer::Unmet,
+        (ExpectationAnswer::Met, ExpectationAnswer::Met) => ExpectationAnswer::Met,
+        _ => ExpectationAnswer::NotEvaluable,
     }
 }
 
 /// One of them is met: three-valued.
-fn either(one: Answer, other: Answer) -> Answer {
+fn either(one: ExpectationAnswer, other: ExpectationAnswer) -> ExpectationAnswer {
     both(one.negated_if(true), other.negated_if(true)).negated_if(true)
 }
 
@@ -669,7 +700,7 @@ fn wanted(kind: InnerKind, items: usize) -> usize {
 
 /// What the items of a list came to.
 #[derive(Default)]
-struct Counts {
+struct AnswerCounts {
     wanted: usize,
     met: usize,
     unmet: usize,
@@ -679,52 +710,53 @@ struct Counts {
     first_unknown: Option<usize>,
 }
 
-impl Counts {
-    fn add(&mut self, answer: Answer, index: usize) {
+impl AnswerCounts {
+    fn add(&mut self, answer: ExpectationAnswer, index: usize) {
         let (count, first) = match answer {
-            Answer::Met => (&mut self.met, &mut self.first_met),
-            Answer::Unmet => (&mut self.unmet, &mut self.first_unmet),
-            Answer::NotEvaluable => (&mut self.unknown, &mut self.first_unknown),
+            ExpectationAnswer::Met => (&mut self.met, &mut self.first_met),
+            ExpectationAnswer::Unmet => (&mut self.unmet, &mut self.first_unmet),
+            ExpectationAnswer::NotEvaluable => (&mut self.unknown, &mut self.first_unknown),
         };
         *count += 1;
         first.get_or_insert(index);
     }
 
     /// Whether enough are met, when so many are left.
-    fn decided(&self, left: usize) -> Option<Answer> {
+    fn decided(&self, left: usize) -> Option<ExpectationAnswer> {
         if self.met >= self.wanted {
-            return Some(Answer::Met);
+            return Some(ExpectationAnswer::Met);
         }
-        (self.met + self.unknown + left < self.wanted).then_some(Answer::Unmet)
+        (self.met + self.unknown + left < self.wanted).then_some(ExpectationAnswer::Unmet)
     }
 }
 
 /// The weight of the members of a group by what they came to.
-struct Counted {
+struct AnsweredWeight {
     total: Number,
     met: Number,
     unknown: Number,
     /// A member that has to be met and is not, and what it came to.
-    must: Option<(usize, Answer)>,
-    all: Answer,
+    must: Option<(usize, ExpectationAnswer)>,
+    all: ExpectationAnswer,
 }
 
-impl Counted {
-    fn of(group: &Group, answers: &[Answer]) -> Self {
+impl AnsweredWeight {
+    fn of(group: &MemberGroup, answers: &[ExpectationAnswer]) -> Self {
         let zero = || Number::int(0);
-        let mut counted = Self { total: zero(), met: zero(), unknown: zero(), must: None, all: Answer::Met };
+        let mut counted =
+            Self { total: zero(), met: zero(), unknown: zero(), must: None, all: ExpectationAnswer::Met };
         // Weights are short numbers, so their sum is one.
         let add = |sum: &mut Number, weight: &Number| *sum = sum.add(weight).unwrap_or_else(|_| sum.clone());
         for (at, (member, answer)) in group.members.iter().zip(answers).enumerate() {
             add(&mut counted.total, &member.weight);
             match answer {
-                Answer::Met => add(&mut counted.met, &member.weight),
-                Answer::Unmet => {}
-                Answer::NotEvaluable => add(&mut counted.unknown, &member.weight),
+                ExpectationAnswer::Met => add(&mut counted.met, &member.weight),
+                ExpectationAnswer::Unmet => {}
+                ExpectationAnswer::NotEvaluable => add(&mut counted.unknown, &member.weight),
             }
             counted.all = both(counted.all, *answer);
-            if member.must && *answer != Answer::Met {
-                let worse = matches!(counted.must, Some((_, Answer::Unmet)));
+            if member.must && *answer != ExpectationAnswer::Met {
+                let worse = matches!(counted.must, Some((_, ExpectationAnswer::Unmet)));
                 if !worse {
                     counted.must = Some((at, *answer));
                 }
@@ -734,18 +766,18 @@ impl Counted {
     }
 
     /// Met when the threshold is reached and every must is met; without a threshold when every member is.
-    fn answer(&self, threshold: Option<&Number>) -> Answer {
+    fn answer(&self, threshold: Option<&Number>) -> ExpectationAnswer {
         let Some(threshold) = threshold else { return self.all };
         let needed = self.total.mul(threshold).unwrap_or_else(|_| self.total.clone());
         let possible = self.met.add(&self.unknown).unwrap_or_else(|_| self.met.clone());
         let reached = if self.met >= needed {
-            Answer::Met
+            ExpectationAnswer::Met
         } else if possible < needed {
-            Answer::Unmet
+            ExpectationAnswer::Unmet
         } else {
-            Answer::NotEvaluable
+            ExpectationAnswer::NotEvaluable
         };
-        both(reached, self.must.map_or(Answer::Met, |(_, answer)| answer))
+        both(reached, self.must.map_or(ExpectationAnswer::Met, |(_, answer)| answer))
     }
 
     /// The share of the weight that is met.

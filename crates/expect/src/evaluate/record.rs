@@ -3,7 +3,7 @@
 use crate::tree::Tree;
 
 /// Takes lines as they are evaluated. A line is made only when it is kept.
-pub(super) trait Record {
+pub(super) trait TreeRecorder {
     /// Whether somebody reads it: then keys side by side are all looked at.
     const READ: bool;
 
@@ -21,9 +21,9 @@ pub(super) trait Record {
 }
 
 /// Only the answer counts.
-pub(super) struct Silent;
+pub(super) struct NoTree;
 
-impl Record for Silent {
+impl TreeRecorder for NoTree {
     const READ: bool = false;
 
     #[inline]
@@ -35,13 +35,13 @@ impl Record for Silent {
 
 /// Every line.
 #[derive(Default)]
-pub(super) struct Lines {
+pub(super) struct TreeLines {
     /// The lines of all open ones, the outermost first.
     lines: Vec<Tree>,
     open: Vec<usize>,
 }
 
-impl Lines {
+impl TreeLines {
     /// The tree. What stands side by side at the top is put below one line.
     pub(super) fn finish(mut self) -> Tree {
         if self.lines.len() == 1
@@ -53,7 +53,7 @@ impl Lines {
     }
 }
 
-impl Record for Lines {
+impl TreeRecorder for TreeLines {
     const READ: bool = true;
 
     fn open(&mut self) {

@@ -3,15 +3,15 @@
 use threadline_lang::diag::{excerpt, nearest};
 use threadline_lang::{Error, Explanation, Number, Type, Value};
 
-use super::{Answer, Counted, Counts, Failed, Subject, Tree};
-use crate::model::{Inner, InnerKind, Node};
-use crate::operand::{self, Prepared, Why};
+use super::{AnswerCounts, AnsweredWeight, ExpectationAnswer, NoAnswer, Subject, Tree};
+use crate::model::{ExpectationLine, InnerCheck, InnerKind};
+use crate::operand::{self, NoAnswerReason, PreparedOperand};
 use crate::path::Step;
-use crate::table::{Named, Op};
+use crate::table::{NamedOperator, Op};
 use crate::tree::STEP;
 
 /// A line that says nothing yet.
-pub(super) fn line(answer: Option<Answer>) -> Tree {
+pub(super) fn line(answer: Option<ExpectationAnswer>) -> Tree {
     Tree {
         answer,
         path: String::new(),
@@ -26,7 +26,7 @@ pub(super) fn line(answer: Option<Answer>) -> Tree {
     }
 }
 
-fn logic(answer: Answer, path: String, node: &Node, reason: String) -> Tree {
+fn logic(answer: ExpectationAnswer, path: String, node: &ExpectationLine, reason: String) -> Tree {
     Tree { path, operator: node.written.clone(), reason, ..line(Some(answer)) }
 }
 
@@ -52,7 +52,7 @@ fn are(count: usize, of: usize) -> String {
     }
 }
 
-fn count(lines: &[Tree], answer: Answer) -> usize {
+fn count(lines: &[Tree], answer: ExpectationAnswer) -> usize {
     lines.iter().filter(|line| line.answer == Some(answer)).count()
 }
 
@@ -60,8 +60,9 @@ fn count(lines: &[Tree], answer: Answer) -> usize {
 
 pub(super) fn top(lines: Vec<Tree>) -> Tree {
     let answers = lines.iter().filter_map(|line| line.answer);
-    let answer = answers.fold(None, |all, answer| Some(super::both(all.unwrap_or(Answer::Met), answer)));
-    let answer = answer.unwrap_or(Answer::NotEvaluable);
+    let answer =
+        answers.fold(None, |all, answer| Some(super::both(all.unwrap_or(ExpectationAnswer::Met), answer)));
+    let answer = answer.unwrap_or(ExpectationAnswer::NotEvaluable);
     let reason = side_by_side(answer, &lines);
     // Checks of one value are about that value.
     let path = lines.first().map_or("", |line| &line.path);
@@ -69,11 +70,16 @@ pub(super) fn top(lines: Vec<Tree>) -> Tree {
     Tree { path, reason, children: lines, ..line(Some(answer)) }
 }
 
-pub(super) fn together(answer: Answer, path: String, node: &Node, lines: &[Tree]) -> Tree {
+pub(super) fn together(
+    answer: ExpectationAnswer,
+    path: String,
+    node: &ExpectationLine,
+    lines: &[Tree],
+) -> Tree {
     logic(answer, path, node, side_by_side(answer, lines))
 }
 
-fn side_by_side(answer: Answer, lines: &[Tree]) -> String {
+fn side_by_side(answer: ExpectationAnswer, lines: &[Tree]) -> String {
     let asked = lines.iter().filter(|line| line.answer.is_some()).count();
     if asked == 0 {
         return "nothing of it is known, so nothing is asked".to_owned();
@@ -82,64 +88,80 @@ fn side_by_side(answer: Answer, lines: &[Tree]) -> String {
 }
 
 pub(super) fn all(
-    answer: Answer,
+    answer: ExpectationAnswer,
     path: String,
-    node: &Node,
+    node: &ExpectationLine,
     members: usize,
     decided: Option<usize>,
     why: Option<String>,
 ) -> Tree {
     let reason = match (why, answer, decided) {
         (Some(why), ..) => why,
-        (_, Answer::Met, _) => format!("{} met", are(members, members)),
+        (_, ExpectationAnswer::Met, _) => format!("{} met", are(members, members)),
         (.., Some(decided)) => format!("{} is unmet", ordinal(decided)),
         _ => "not all of them can be evaluated".to_owned(),
     };
     logic(answer, path, node, reason)
 }
 
-pub(super) fn any(answer: Answer, path: String, node: &Node, members: usize, decided: Option<usize>) -> Tree {
+pub(super) fn any(
+    answer: ExpectationAnswer,
+    path: String,
+    node: &ExpectationLine,
+    members: usize,
+    decided: Option<usize>,
+) -> Tree {
     let reason = match (answer, decided) {
         (_, Some(decided)) => format!("{} is met", ordinal(decided)),
-        (Answer::Unmet, _) if members == 1 => "it is unmet".to_owned(),
-        (Answer::Unmet, _) if members == 2 => "neither is met".to_owned(),
-        (Answer::Unmet, _) => format!("none of {members} is met"),
+        (ExpectationAnswer::Unmet, _) if members == 1 => "it is unmet".to_owned(),
+        (ExpectationAnswer::Unmet, _) if members == 2 => "neither is met".to_owned(),
+        (ExpectationAnswer::Unmet, _) => format!("none of {members} is met"),
         _ => "none is met, and not all of them can be evaluated".to_owned(),
     };
     logic(answer, path, node, reason)
 }
 
-pub(super) fn not(answer: Answer, path: String, node: &Node, lines: &[Tree]) -> Tree {
+pub(super) fn not(answer: ExpectationAnswer, path: String, node: &ExpectationLine, lines: &[Tree]) -> Tree {
     let reason = match answer {
-        Answer::Met => "what it negates is unmet".to_owned(),
-        Answer::Unmet => {
+        ExpectationAnswer::Met => "what it negates is unmet".to_owned(),
+        ExpectationAnswer::Unmet => {
             let met: Vec<&str> = lines.iter().map(|line| line.reason.as_str()).collect();
             format!("what it negates is met: {}", met.join("; "))
         }
-        Answer::NotEvaluable => "what it negates cannot be evaluated".to_owned(),
+        ExpectationAnswer::NotEvaluable => "what it negates cannot be evaluated".to_owned(),
     };
     Tree { negates: true, ..logic(answer, path, node, reason) }
 }
 
-pub(super) fn when(answer: Answer, path: String, node: &Node, condition: Answer, branch: bool) -> Tree {
+pub(super) fn when(
+    answer: ExpectationAnswer,
+    path: String,
+    node: &ExpectationLine,
+    condition: ExpectationAnswer,
+    branch: bool,
+) -> Tree {
     let reason = match (condition, branch) {
-        (Answer::Met, true) => format!("the condition is met, and `then` is {}", answer.words()),
-        (Answer::Met, false) => "the condition is met, and there is no `then`: nothing is asked".to_owned(),
-        (Answer::Unmet, true) => format!("the condition is unmet, and `else` is {}", answer.words()),
-        (Answer::Unmet, false) => {
+        (ExpectationAnswer::Met, true) => format!("the condition is met, and `then` is {}", answer.words()),
+        (ExpectationAnswer::Met, false) => {
+            "the condition is met, and there is no `then`: nothing is asked".to_owned()
+        }
+        (ExpectationAnswer::Unmet, true) => {
+            format!("the condition is unmet, and `else` is {}", answer.words())
+        }
+        (ExpectationAnswer::Unmet, false) => {
             "the condition is unmet, and there is no `else`: nothing is asked".to_owned()
         }
-        (Answer::NotEvaluable, _) => "the condition cannot be evaluated".to_owned(),
+        (ExpectationAnswer::NotEvaluable, _) => "the condition cannot be evaluated".to_owned(),
     };
-    let vacuous = !branch && condition != Answer::NotEvaluable;
+    let vacuous = !branch && condition != ExpectationAnswer::NotEvaluable;
     Tree { vacuous, ..logic(answer, path, node, reason) }
 }
 
 pub(super) fn scored(
-    answer: Answer,
+    answer: ExpectationAnswer,
     path: String,
-    node: &Node,
-    counted: &Counted,
+    node: &ExpectationLine,
+    counted: &AnsweredWeight,
     threshold: Option<&Number>,
 ) -> Tree {
     let share =
@@ -150,19 +172,19 @@ pub(super) fn scored(
         (Some(_), Some((at, must))) if must == answer => {
             format!("the score is {shown}, but {} must be met and is {}", ordinal(at), must.words())
         }
-        (Some(threshold), _) if answer == Answer::NotEvaluable => format!(
+        (Some(threshold), _) if answer == ExpectationAnswer::NotEvaluable => format!(
             "the score is {shown}, and whether it reaches {} depends on what cannot be evaluated",
             share(threshold)
         ),
         (Some(threshold), _) => {
-            let than = if answer == Answer::Met { "at least" } else { "less than" };
+            let than = if answer == ExpectationAnswer::Met { "at least" } else { "less than" };
             format!("the score is {shown}, {than} {}", share(threshold))
         }
         (None, _) => {
             let said = match answer {
-                Answer::Met => "all are met",
-                Answer::Unmet => "not all are met",
-                Answer::NotEvaluable => "not all can be evaluated",
+                ExpectationAnswer::Met => "all are met",
+                ExpectationAnswer::Unmet => "not all are met",
+                ExpectationAnswer::NotEvaluable => "not all can be evaluated",
             };
             format!("{said}; the score is {shown}")
         }
@@ -170,19 +192,28 @@ pub(super) fn scored(
     Tree { score, ..logic(answer, path, node, reason) }
 }
 
-pub(super) fn not_evaluated(node: &Node, path: String, decided: usize, by: Answer) -> Tree {
+pub(super) fn not_evaluated(
+    node: &ExpectationLine,
+    path: String,
+    decided: usize,
+    by: ExpectationAnswer,
+) -> Tree {
     let reason = format!("not evaluated: {} is {}, which decides", ordinal(decided), by.words());
     Tree { path, operator: node.written.clone(), reason, ..line(None) }
 }
 
-pub(super) fn branch_not_evaluated(node: &Node, path: String, condition: Answer) -> Tree {
+pub(super) fn branch_not_evaluated(
+    node: &ExpectationLine,
+    path: String,
+    condition: ExpectationAnswer,
+) -> Tree {
     let reason = format!("not evaluated: the condition is {}", condition.words());
     Tree { path, operator: node.written.clone(), reason, ..line(None) }
 }
 
 pub(super) fn expression(
-    answer: Answer,
-    node: &Node,
+    answer: ExpectationAnswer,
+    node: &ExpectationLine,
     explanation: &Explanation,
     result: Result<bool, Error>,
 ) -> Tree {
@@ -210,13 +241,13 @@ fn came_to(part: &Explanation, found: &mut Vec<String>) {
 // ---- operators ------------------------------------------------------------------------------------------
 
 pub(super) fn test(
-    answer: Answer,
-    node: &Node,
-    named: Named,
-    operand: Result<(&Prepared, &Value), &String>,
+    answer: ExpectationAnswer,
+    node: &ExpectationLine,
+    named: NamedOperator,
+    operand: Result<(&PreparedOperand, &Value), &String>,
     subject: Subject<'_>,
     path: String,
-    result: Result<bool, Failed>,
+    result: Result<bool, NoAnswer>,
 ) -> Tree {
     let operator = node.written.clone();
     let actual = subject.value().cloned();
@@ -230,7 +261,7 @@ pub(super) fn test(
                     let said = statement(named.operator.op, holds, &name, prepared, expected, value);
                     format!("{said}{}", against(answer, named))
                 }
-                (Err(Failed::Why(why)), Subject::Value(value)) => failed(why, &name, expected, value),
+                (Err(NoAnswer::Why(why)), Subject::Value(value)) => failed(why, &name, expected, value),
                 (Err(_), _) => format!("{name} cannot be compared"),
             };
             (Some(expected.clone()), reason)
@@ -240,8 +271,8 @@ pub(super) fn test(
 }
 
 /// An operator that asks for the opposite: what holds is what should not.
-fn against(answer: Answer, named: Named) -> &'static str {
-    if answer != Answer::Unmet || !named.negated {
+fn against(answer: ExpectationAnswer, named: NamedOperator) -> &'static str {
+    if answer != ExpectationAnswer::Unmet || !named.negated {
         return "";
     }
     match named.operator.op {
@@ -280,7 +311,7 @@ fn statement(
     op: Op,
     holds: bool,
     name: &str,
-    prepared: &Prepared,
+    prepared: &PreparedOperand,
     expected: &Value,
     actual: &Value,
 ) -> String {
@@ -328,7 +359,7 @@ fn statement(
         Op::Subset if holds => format!("{name} is {a}, nothing beyond {e}"),
         Op::Subset => format!("{name} has {} beyond {e}", list(&operand::beyond(prepared, actual))),
         Op::Schema => match prepared {
-            Prepared::Schema(schema) if !holds => {
+            PreparedOperand::Schema(schema) if !holds => {
                 format!("{name} is not valid by the schema: {}", schema.problems(actual).join("; "))
             }
             _ => format!("{name} is valid by the schema"),
@@ -374,7 +405,7 @@ fn of_type(holds: bool, expected: &Value, actual: &Value, a: &str) -> String {
     format!("{kind}{not}{value}")
 }
 
-fn several(name: &str, prepared: &Prepared, actual: &Value, holds: bool, a: &str) -> String {
+fn several(name: &str, prepared: &PreparedOperand, actual: &Value, holds: bool, a: &str) -> String {
     if holds {
         return format!("{name} contains {}", list(&operand::found(prepared, actual, true)));
     }
@@ -390,49 +421,58 @@ fn list(values: &[Value]) -> String {
     }
 }
 
-fn failed(why: Why, name: &str, expected: &Value, actual: &Value) -> String {
+fn failed(why: NoAnswerReason, name: &str, expected: &Value, actual: &Value) -> String {
     let a = match actual.kind() {
         Type::Null => "null".to_owned(),
         _ => format!("{} ({})", excerpt(actual), actual.kind()),
     };
     match why {
-        Why::NotANumber => format!("{name} is {a}, which is no number"),
-        Why::OtherUnit => {
+        NoAnswerReason::NotANumber => format!("{name} is {a}, which is no number"),
+        NoAnswerReason::OtherUnit => {
             format!("{name} is {a}, which cannot be compared with {}: the units differ", excerpt(expected))
         }
-        Why::NotText => format!("{name} is {a}, which is no text"),
-        Why::NoText => format!("{name} is {a}, which is neither text nor a number"),
-        Why::NoContainer => format!("{name} is {a}, which is neither text nor a list nor an object"),
-        Why::NotAList => format!("{name} is {a}, which is no list"),
-        Why::OtherContainer => {
+        NoAnswerReason::NotText => format!("{name} is {a}, which is no text"),
+        NoAnswerReason::NoText => format!("{name} is {a}, which is neither text nor a number"),
+        NoAnswerReason::NoContainer => {
+            format!("{name} is {a}, which is neither text nor a list nor an object")
+        }
+        NoAnswerReason::NotAList => format!("{name} is {a}, which is no list"),
+        NoAnswerReason::OtherContainer => {
             format!("{name} is {a}, which cannot be a part of {}", expected.kind().with_article())
         }
-        Why::NotAPart => format!("{name} is {a}, which can contain only texts, not {}", excerpt(expected)),
-        Why::NotATime => format!("{name} is {a}, which is no time"),
-        Why::TooLarge => format!("{name} is too large to be compared"),
+        NoAnswerReason::NotAPart => {
+            format!("{name} is {a}, which can contain only texts, not {}", excerpt(expected))
+        }
+        NoAnswerReason::NotATime => format!("{name} is {a}, which is no time"),
+        NoAnswerReason::TooLarge => format!("{name} is too large to be compared"),
     }
 }
 
 // ---- what is in a value ---------------------------------------------------------------------------------
 
-pub(super) fn inner_failed(node: &Node, subject: Subject<'_>, path: String, why: Failed) -> Tree {
+pub(super) fn inner_failed(
+    node: &ExpectationLine,
+    subject: Subject<'_>,
+    path: String,
+    why: NoAnswer,
+) -> Tree {
     let name = shown(&path);
     let reason = match (subject, why) {
         (Subject::Missing(within, step), _) => missing(&name, within, step),
-        (Subject::Value(value), Failed::Why(why)) => failed(why, &name, &Value::NULL, value),
-        (Subject::Value(_), Failed::Missing) => format!("{name} is missing"),
+        (Subject::Value(value), NoAnswer::Why(why)) => failed(why, &name, &Value::NULL, value),
+        (Subject::Value(_), NoAnswer::Missing) => format!("{name} is missing"),
     };
     let actual = subject.value().cloned();
-    Tree { actual, ..logic(Answer::NotEvaluable, path, node, reason) }
+    Tree { actual, ..logic(ExpectationAnswer::NotEvaluable, path, node, reason) }
 }
 
 pub(super) fn quantified(
-    answer: Answer,
+    answer: ExpectationAnswer,
     path: String,
-    node: &Node,
-    inner: &Inner,
+    node: &ExpectationLine,
+    inner: &InnerCheck,
     items: usize,
-    counts: &Counts,
+    counts: &AnswerCounts,
     lines: &[Tree],
 ) -> Tree {
     let name = shown(&path);
@@ -441,27 +481,32 @@ pub(super) fn quantified(
     let plain = answer.negated_if(inner.negated);
     let reason = match (inner.kind, plain) {
         (_, _) if items == 0 => format!("{name} has no items"),
-        (InnerKind::Each, Answer::Met) => format!("every item of {name} meets it"),
-        (InnerKind::Each, Answer::Unmet) => format!("{} does not meet it", at(counts.first_unmet)),
-        (InnerKind::Some, Answer::Met) if inner.negated => {
-            let met = lines.iter().rfind(|line| line.answer == Some(Answer::Met));
+        (InnerKind::Each, ExpectationAnswer::Met) => format!("every item of {name} meets it"),
+        (InnerKind::Each, ExpectationAnswer::Unmet) => format!("{} does not meet it", at(counts.first_unmet)),
+        (InnerKind::Some, ExpectationAnswer::Met) if inner.negated => {
+            let met = lines.iter().rfind(|line| line.answer == Some(ExpectationAnswer::Met));
             let why = met.map(|line| line.reason.as_str()).unwrap_or_default();
             format!("{} meets it: {why}", at(counts.first_met))
         }
-        (InnerKind::Some, Answer::Met) => format!("{} meets it", at(counts.first_met)),
-        (InnerKind::Some, Answer::Unmet) => format!("no item of {name} meets it"),
-        (InnerKind::AtLeast(1), Answer::Met) => format!("1 item of {name} meets it"),
-        (InnerKind::AtLeast(wanted), Answer::Met) => format!("{wanted} items of {name} meet it"),
-        (InnerKind::AtLeast(wanted), Answer::Unmet) => too_few(wanted, items, counts, &at),
+        (InnerKind::Some, ExpectationAnswer::Met) => format!("{} meets it", at(counts.first_met)),
+        (InnerKind::Some, ExpectationAnswer::Unmet) => format!("no item of {name} meets it"),
+        (InnerKind::AtLeast(1), ExpectationAnswer::Met) => format!("1 item of {name} meets it"),
+        (InnerKind::AtLeast(wanted), ExpectationAnswer::Met) => format!("{wanted} items of {name} meet it"),
+        (InnerKind::AtLeast(wanted), ExpectationAnswer::Unmet) => too_few(wanted, items, counts, &at),
         _ => unknown(),
     };
     // A list without items meets what is asked of each, and of none.
-    let vacuous = items == 0 && answer == Answer::Met;
+    let vacuous = items == 0 && answer == ExpectationAnswer::Met;
     Tree { vacuous, negates: inner.negated, ..logic(answer, path, node, reason) }
 }
 
 /// Fewer items than wanted. Counting ends when it is clear, so how many there are is not always known.
-fn too_few(wanted: u64, items: usize, counts: &Counts, at: &impl Fn(Option<usize>) -> String) -> String {
+fn too_few(
+    wanted: u64,
+    items: usize,
+    counts: &AnswerCounts,
+    at: &impl Fn(Option<usize>) -> String,
+) -> String {
     let Some(first) = counts.first_unmet else {
         let there_are =
             if items == 1 { "there is 1 item".to_owned() } else { format!("there are {items} items") };
@@ -488,23 +533,28 @@ pub(super) fn rest_not_evaluated(path: &str, operator: &str, from: usize, count:
 
 // ---- the plan -------------------------------------------------------------------------------------------
 
-pub(super) fn no_plan(node: &Node, why: &str) -> Tree {
-    logic(Answer::NotEvaluable, "plan".to_owned(), node, why.to_owned())
+pub(super) fn no_plan(node: &ExpectationLine, why: &str) -> Tree {
+    logic(ExpectationAnswer::NotEvaluable, "plan".to_owned(), node, why.to_owned())
 }
 
-pub(super) fn candidate(answer: Answer, path: String, lines: &[Tree]) -> Tree {
+pub(super) fn candidate(answer: ExpectationAnswer, path: String, lines: &[Tree]) -> Tree {
     Tree { path, operator: STEP.into(), reason: side_by_side(answer, lines), ..line(Some(answer)) }
 }
 
-pub(super) fn step(answer: Answer, node: &Node, met: Option<usize>, candidates: &[Tree]) -> Tree {
+pub(super) fn step(
+    answer: ExpectationAnswer,
+    node: &ExpectationLine,
+    met: Option<usize>,
+    candidates: &[Tree],
+) -> Tree {
     let reason = match (answer, met, candidates) {
         (_, Some(index), _) => format!("plan[{index}] meets it"),
         (_, _, []) => "the plan has no steps".to_owned(),
-        (Answer::NotEvaluable, ..) => {
+        (ExpectationAnswer::NotEvaluable, ..) => {
             "no step of the plan meets it, and not every one can be evaluated".to_owned()
         }
         (_, _, candidates) => {
-            let met = |step: &Tree| count(&step.children, Answer::Met);
+            let met = |step: &Tree| count(&step.children, ExpectationAnswer::Met);
             // Of steps that are equally near, the first.
             let near = candidates.iter().rev().max_by_key(|step| met(step));
             let near = near.filter(|step| candidates.len() > 1 && met(step) > 0);
@@ -517,7 +567,12 @@ pub(super) fn step(answer: Answer, node: &Node, met: Option<usize>, candidates: 
 
 // ---- rules ----------------------------------------------------------------------------------------------
 
-pub(super) fn ruled(answer: Answer, node: &Node, expected: Option<Value>, reason: String) -> Tree {
+pub(super) fn ruled(
+    answer: ExpectationAnswer,
+    node: &ExpectationLine,
+    expected: Option<Value>,
+    reason: String,
+) -> Tree {
     Tree { operator: node.written.clone(), expected, reason, ..line(Some(answer)) }
 }
 
@@ -529,7 +584,7 @@ pub(super) fn judged(ruling: &str, why: &str) -> String {
 
 /// Why an expectation came to what it did, in one sentence.
 pub(super) fn reason_of(tree: &Tree) -> String {
-    if tree.answer == Some(Answer::Met) {
+    if tree.answer == Some(ExpectationAnswer::Met) {
         return tree.reason.clone();
     }
     let causes = tree.causes();

@@ -4,26 +4,33 @@ use std::cmp::Ordering;
 
 use ecow::EcoString;
 use threadline_lang::diag::{Span, nearest};
-use threadline_lang::source::Entry;
+use threadline_lang::source::TreeEntry;
 
 use super::expectation::{node, test};
-use super::{At, Loader, known};
+use super::{ExpectationLoader, TreeCursor, known};
 use crate::checks::Check;
-use crate::model::{Group, Inner, InnerKind, Member, Node, Operand, Test, What, When};
-use crate::operand::Prepared;
-use crate::path::Path;
+use crate::model::{
+    ExpectationLine, InnerCheck, InnerKind, LineKind, MemberGroup, Operand, Test, WeightedMember, When,
+};
+use crate::operand::PreparedOperand;
+use crate::path::ActualPath;
 use crate::quantity::Quantity;
-use crate::table::{self, ELSEWHERE, LOGIC, Named, Op, Takes};
+use crate::table::{self, ELSEWHERE, LOGIC, NamedOperator, Op, Takes};
 
-impl Loader<'_> {
+impl ExpectationLoader<'_> {
     /// A check of one value. A bare value stands for equality, called `written`.
-    pub(super) fn comparison(&mut self, at: &At<'_>, written: &str, depth: usize) -> Option<Node> {
+    pub(super) fn comparison(
+        &mut self,
+        at: &TreeCursor<'_>,
+        written: &str,
+        depth: usize,
+    ) -> Option<ExpectationLine> {
         if at.node.value.as_object().is_none() {
             let named = table::named("eq")?;
             let operand = self.operand(named, at)?;
             return Some(node(written, at.node.span, test(named, operand)));
         }
-        let entries: Vec<(&str, &Entry)> = at.node.entries().collect();
+        let entries: Vec<(&str, &TreeEntry)> = at.node.entries().collect();
         let is_operator = |key: &str| table::named(key).is_some() || known(LOGIC, key).is_some();
         let operators = entries.iter().filter(|(key, _)| is_operator(key)).count();
         match operators {
@@ -49,7 +56,12 @@ impl Loader<'_> {
     }
 
     /// Keys that are no operators lead further into the value.
-    fn paths(&mut self, at: &At<'_>, entries: &[(&str, &Entry)], depth: usize) -> Option<Node> {
+    fn paths(
+        &mut self,
+        at: &TreeCursor<'_>,
+        entries: &[(&str, &TreeEntry)],
+        depth: usize,
+    ) -> Option<ExpectationLine> {
         let mut nodes = Vec::new();
         for (key, entry) in entries {
             if let Some(meant) = meant(key) {
@@ -64,24 +76,24 @@ impl Loader<'_> {
                 nodes.extend(self.left_out_operator(key, entry.key_span));
                 continue;
             }
-            let path = match Path::parse(key) {
+            let path = match ActualPath::parse(key) {
                 Ok(path) => path,
-                Err(_) => Path::of(&[key]),
+                Err(_) => ActualPath::of(&[key]),
             };
             if let Some(check) = self.comparison(&at.key(key, &entry.node), "eq", depth) {
-                nodes.push(node(key, entry.key_span, What::At(path, check.into())));
+                nodes.push(node(key, entry.key_span, LineKind::At(path, check.into())));
             }
         }
         together(nodes, at.node.span)
     }
 
-    fn left_out_operator(&mut self, key: &str, span: Span) -> Option<Node> {
+    fn left_out_operator(&mut self, key: &str, span: Span) -> Option<ExpectationLine> {
         let why: EcoString = format!("not evaluated: `{key}` is not known").into();
-        (self.unknown == super::Unknown::Warn).then(|| node(key, span, What::LeftOut(why)))
+        (self.unknown == super::Unknown::Warn).then(|| node(key, span, LineKind::LeftOut(why)))
     }
 
     /// Operators and other keys side by side.
-    fn mixed(&mut self, key: &str, span: Span, at: &At<'_>, operator: &str) {
+    fn mixed(&mut self, key: &str, span: Span, at: &TreeCursor<'_>, operator: &str) {
         let names: Vec<String> = table::operator_names().collect();
         let near = meant(key).or_else(|| nearest(key, names.iter().map(String::as_str)).map(str::to_owned));
         if let Some(near) = near {
@@ -101,7 +113,12 @@ impl Loader<'_> {
         self.problem(Check::MixedKeys.at(span, message).hint(hint));
     }
 
-    fn operators(&mut self, at: &At<'_>, entries: &[(&str, &Entry)], depth: usize) -> Option<Node> {
+    fn operators(
+        &mut self,
+        at: &TreeCursor<'_>,
+        entries: &[(&str, &TreeEntry)],
+        depth: usize,
+    ) -> Option<ExpectationLine> {
         let mut nodes = Vec::new();
         for (key, entry) in entries {
             let child = at.key(key, &entry.node);
@@ -115,7 +132,14 @@ impl Loader<'_> {
         together(nodes, at.node.span)
     }
 
-    fn operator(&mut self, key: &str, named: Named, at: &At<'_>, span: Span, depth: usize) -> Option<Node> {
+    fn operator(
+        &mut self,
+        key: &str,
+        named: NamedOperator,
+        at: &TreeCursor<'_>,
+        span: Span,
+        depth: usize,
+    ) -> Option<ExpectationLine> {
         let kind = match named.operator.op {
             Op::Each => InnerKind::Each,
             Op::Some => InnerKind::Some,
@@ -127,10 +151,17 @@ impl Loader<'_> {
             }
         };
         let check = self.comparison(at, "eq", depth)?.into();
-        Some(node(key, span, What::Inner(Inner { kind, negated: named.negated, check })))
+        Some(node(key, span, LineKind::Inner(InnerCheck { kind, negated: named.negated, check })))
     }
 
-    fn at_least(&mut self, key: &str, named: Named, at: &At<'_>, span: Span, depth: usize) -> Option<Node> {
+    fn at_least(
+        &mut self,
+        key: &str,
+        named: NamedOperator,
+        at: &TreeCursor<'_>,
+        span: Span,
+        depth: usize,
+    ) -> Option<ExpectationLine> {
         let (Some(count), Some(of)) = (at.node.get("count"), at.node.get("of")) else {
             self.wrong_type(key, Takes::Count.expected(), at.node);
             return None;
@@ -148,11 +179,18 @@ impl Loader<'_> {
         }
         let check = self.comparison(&at.key("of", of), "eq", depth)?.into();
         let kind = InnerKind::AtLeast(wanted?);
-        Some(node(key, span, What::Inner(Inner { kind, negated: named.negated, check })))
+        Some(node(key, span, LineKind::Inner(InnerCheck { kind, negated: named.negated, check })))
     }
 
     /// Logic about one value: its members are checks of the value, not expectations.
-    fn logic(&mut self, key: &str, whole: &At<'_>, at: &At<'_>, span: Span, depth: usize) -> Option<Node> {
+    fn logic(
+        &mut self,
+        key: &str,
+        whole: &TreeCursor<'_>,
+        at: &TreeCursor<'_>,
+        span: Span,
+        depth: usize,
+    ) -> Option<ExpectationLine> {
         if depth + 1 > self.depth {
             let message = format!("logic is nested {} deep; {} is the most", depth + 1, self.depth);
             self.problem(Check::TooDeep.at(at.node.span, message).hint("raise `depth` of the file"));
@@ -164,19 +202,19 @@ impl Loader<'_> {
                 if !self.list(key, "a list of checks", at) {
                     return None;
                 }
-                let members: Vec<Node> =
+                let members: Vec<ExpectationLine> =
                     at.items().filter_map(|item| self.comparison(&item, "eq", depth)).collect();
                 if key == "any" {
-                    return Some(node(key, span, What::Any(members)));
+                    return Some(node(key, span, LineKind::Any(members)));
                 }
                 let weight = threadline_lang::Number::int(1);
-                let member = |node| Member { node, weight: weight.clone(), must: false };
+                let member = |node| WeightedMember { node, weight: weight.clone(), must: false };
                 let members = members.into_iter().map(member).collect();
-                Some(node(key, span, What::All(Group { members, score: None, distinct: false })))
+                Some(node(key, span, LineKind::All(MemberGroup { members, score: None, distinct: false })))
             }
             "not" => {
                 let inner = self.comparison(at, "eq", depth)?;
-                Some(node(key, span, What::Not(inner.into())))
+                Some(node(key, span, LineKind::Not(inner.into())))
             }
             "when" => {
                 let condition = self.comparison(at, "eq", depth);
@@ -189,7 +227,7 @@ impl Loader<'_> {
                     self.asks_nothing(span);
                     return None;
                 }
-                Some(node(key, span, What::When(When { condition: condition?, then, otherwise }.into())))
+                Some(node(key, span, LineKind::When(When { condition: condition?, then, otherwise }.into())))
             }
             _ if whole.node.get("when").is_none() => {
                 self.without_when(key, span);
@@ -200,13 +238,13 @@ impl Loader<'_> {
     }
 
     /// A lower bound above an upper one: nothing meets both.
-    fn bounds(&mut self, nodes: &[Node]) {
+    fn bounds(&mut self, nodes: &[ExpectationLine]) {
         let bound = |lower: bool| {
             nodes.iter().filter_map(move |node| {
-                let What::Test(Test { named, operand: Operand::Fixed(prepared, _) }) = &node.what else {
+                let LineKind::Test(Test { named, operand: Operand::Fixed(prepared, _) }) = &node.what else {
                     return None;
                 };
-                let Prepared::Number(number) = &**prepared else { return None };
+                let PreparedOperand::Number(number) = &**prepared else { return None };
                 let is_lower = matches!(named.operator.op, Op::Gt | Op::Gte);
                 (is_lower == lower && !named.negated).then_some((node, number, named.operator.op))
             })
@@ -272,7 +310,7 @@ fn meant(key: &str) -> Option<String> {
 }
 
 /// The last keys of a path, as one path. What is behind a field has none.
-fn last_path(at: &At<'_>, key: &str) -> Option<String> {
+fn last_path(at: &TreeCursor<'_>, key: &str) -> Option<String> {
     let before = at.path.rsplit(['.', ']']).next().filter(|name| !name.is_empty()).unwrap_or("value");
     if table::field(before).is_some() {
         return None;
@@ -282,10 +320,10 @@ fn last_path(at: &At<'_>, key: &str) -> Option<String> {
     Some(path)
 }
 
-fn together(mut nodes: Vec<Node>, span: Span) -> Option<Node> {
+fn together(mut nodes: Vec<ExpectationLine>, span: Span) -> Option<ExpectationLine> {
     match nodes.len() {
         0 => None,
         1 => nodes.pop(),
-        _ => Some(node("", span, What::Together(nodes))),
+        _ => Some(node("", span, LineKind::Together(nodes))),
     }
 }

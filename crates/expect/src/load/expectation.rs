@@ -2,21 +2,21 @@
 
 use ecow::EcoString;
 use threadline_lang::diag::{Span, nearest};
-use threadline_lang::source::{Entry, Node as Source};
+use threadline_lang::source::{TreeEntry, TreeNode};
 use threadline_lang::{Number, Value};
 
-use super::{At, Loader, known};
+use super::{ExpectationLoader, TreeCursor, known};
 use crate::checks::Check;
-use crate::load::fields::Bound;
-use crate::model::{Group, Member, Node, Operand, Score, Test, What, When};
-use crate::path::Path;
+use crate::load::fields::StepChecks;
+use crate::model::{ExpectationLine, LineKind, MemberGroup, Operand, Score, Test, WeightedMember, When};
+use crate::path::ActualPath;
 use crate::table::{self, CHECKS, FIELDS, FILE, LOGIC, OPTIONS, Op, ROOTS};
 
 const EXPECTATIONS: &str = "a list of expectations";
 
 /// The options of an expectation that say how it counts.
 #[derive(Default)]
-struct Options {
+struct MemberOptions {
     weight: Option<Number>,
     must: bool,
     threshold: Option<Number>,
@@ -27,7 +27,7 @@ struct Options {
 
 /// Where an expectation stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stands {
+pub(super) enum ExpectationPlace {
     /// At the top of a file or part.
     Top,
     /// As a member of `all`.
@@ -36,23 +36,23 @@ pub(super) enum Stands {
     Below,
 }
 
-impl Loader<'_> {
+impl ExpectationLoader<'_> {
     /// An expectation at the top.
-    pub(super) fn root(&mut self, at: &At<'_>) -> Option<Node> {
-        let mut bound = Bound::default();
-        let (node, _) = self.level(at, 0, Stands::Top, &mut bound)?;
+    pub(super) fn root(&mut self, at: &TreeCursor<'_>) -> Option<ExpectationLine> {
+        let mut bound = StepChecks::default();
+        let (node, _) = self.level(at, 0, ExpectationPlace::Top, &mut bound)?;
         self.with_step(node, bound)
     }
 
     /// An expectation below logic: what it asks of a step of the plan is its own.
-    fn below(&mut self, at: &At<'_>, depth: usize) -> Option<Node> {
-        let mut bound = Bound::default();
-        let (node, _) = self.level(at, depth, Stands::Below, &mut bound)?;
+    fn below(&mut self, at: &TreeCursor<'_>, depth: usize) -> Option<ExpectationLine> {
+        let mut bound = StepChecks::default();
+        let (node, _) = self.level(at, depth, ExpectationPlace::Below, &mut bound)?;
         self.with_step(node, bound)
     }
 
     /// What was asked of one step of the plan stands where its first check stood.
-    fn with_step(&mut self, nodes: Vec<Node>, bound: Bound) -> Option<Node> {
+    fn with_step(&mut self, nodes: Vec<ExpectationLine>, bound: StepChecks) -> Option<ExpectationLine> {
         let mut nodes = nodes;
         if let Some((position, step)) = self.step_of(bound) {
             nodes.insert(position.min(nodes.len()), step);
@@ -63,11 +63,11 @@ impl Loader<'_> {
     /// The lines of one expectation, and how it counts. What it asks of a step of the plan goes to `bound`.
     fn level(
         &mut self,
-        at: &At<'_>,
+        at: &TreeCursor<'_>,
         depth: usize,
-        stands: Stands,
-        bound: &mut Bound,
-    ) -> Option<(Vec<Node>, Member)> {
+        stands: ExpectationPlace,
+        bound: &mut StepChecks,
+    ) -> Option<(Vec<ExpectationLine>, WeightedMember)> {
         if depth > self.depth {
             let message = format!("logic is nested {depth} deep; {} is the most", self.depth);
             let hint = "name a part and check it as an expectation of its own, or raise `depth` of the file";
@@ -88,7 +88,7 @@ impl Loader<'_> {
         let options = self.options(at, stands);
         let mut nodes = Vec::new();
         // Its own checks of a step and those of its `all` go together; an `all` alone keeps its own.
-        let own_step = stands == Stands::InAll
+        let own_step = stands == ExpectationPlace::InAll
             || at.node.entries().any(|(key, _)| table::field(key).is_some_and(super::fields::is_of_step));
         for (key, entry) in at.node.entries() {
             let child = at.key(key, &entry.node);
@@ -115,7 +115,7 @@ impl Loader<'_> {
                 "then" | "else" => {}
                 "expr" => {
                     let condition = self.condition(&child);
-                    let what = condition.map(|field| What::Expression(field.into()));
+                    let what = condition.map(|field| LineKind::Expression(field.into()));
                     nodes.extend(what.map(|what| node(key, entry.key_span, what)));
                 }
                 "judge" => nodes.extend(self.judge(&child, entry.key_span)),
@@ -126,18 +126,18 @@ impl Loader<'_> {
                 },
             }
         }
-        let member = Member {
-            node: node("", at.node.span, What::Together(Vec::new())),
+        let member = WeightedMember {
+            node: node("", at.node.span, LineKind::Together(Vec::new())),
             weight: options.weight.unwrap_or_else(|| Number::int(1)),
             must: options.must,
         };
         Some((nodes, member))
     }
 
-    fn options(&mut self, at: &At<'_>, stands: Stands) -> Options {
-        let members = at.node.get("all").map_or(&[][..], Source::items);
+    fn options(&mut self, at: &TreeCursor<'_>, stands: ExpectationPlace) -> MemberOptions {
+        let members = at.node.get("all").map_or(&[][..], TreeNode::items);
         let weighed = members.iter().any(|member| member.get("weight").is_some());
-        let mut options = Options { weighed, ..Options::default() };
+        let mut options = MemberOptions { weighed, ..MemberOptions::default() };
         for (key, entry) in at.node.entries() {
             let (value, node) = (&entry.node.value, &entry.node);
             match key {
@@ -174,15 +174,15 @@ impl Loader<'_> {
         options
     }
 
-    fn member_only(&mut self, key: &str, span: Span, stands: Stands) {
-        if stands != Stands::InAll {
+    fn member_only(&mut self, key: &str, span: Span, stands: ExpectationPlace) {
+        if stands != ExpectationPlace::InAll {
             let message = format!("`{key}` says something only of a member of `all`");
             let hint = "put the expectations that are weighed into one `all`, with `threshold` beside it";
             self.problem(Check::OptionNotHere.at(span, message).hint(hint));
         }
     }
 
-    fn beside_all(&mut self, key: &str, span: Span, node: &Source) {
+    fn beside_all(&mut self, key: &str, span: Span, node: &TreeNode) {
         if node.get("all").is_none() {
             let message = format!("`{key}` says something only beside `all`");
             self.problem(Check::OptionNotHere.at(span, message));
@@ -192,7 +192,7 @@ impl Loader<'_> {
     // ---- logic ------------------------------------------------------------------------------------------
 
     /// Whether something is a list with members.
-    pub(super) fn list(&mut self, key: &str, of: &str, at: &At<'_>) -> bool {
+    pub(super) fn list(&mut self, key: &str, of: &str, at: &TreeCursor<'_>) -> bool {
         if at.node.value.as_list().is_none() {
             self.wrong_type(key, of, at.node);
             return false;
@@ -218,27 +218,29 @@ impl Loader<'_> {
 
     fn all(
         &mut self,
-        at: &At<'_>,
+        at: &TreeCursor<'_>,
         depth: usize,
         span: Span,
-        options: &Options,
-        shared: Option<(&mut Bound, usize)>,
-    ) -> Option<Node> {
+        options: &MemberOptions,
+        shared: Option<(&mut StepChecks, usize)>,
+    ) -> Option<ExpectationLine> {
         if !self.list("all", EXPECTATIONS, at) {
             return None;
         }
         let joint = options.plain();
-        let (mut own, mut members) = (Bound::default(), Vec::new());
+        let (mut own, mut members) = (StepChecks::default(), Vec::new());
         let alone = shared.is_none();
         let (bound, outer) = match shared {
             Some((bound, position)) => (bound, Some(position)),
             None => (&mut own, None),
         };
         for item in at.items() {
-            let mut of_member = Bound::default();
+            let mut of_member = StepChecks::default();
             let to = if joint { &mut *bound } else { &mut of_member };
             let first = to.is_empty();
-            let Some((nodes, member)) = self.level(&item, depth + 1, Stands::InAll, to) else { continue };
+            let Some((nodes, member)) = self.level(&item, depth + 1, ExpectationPlace::InAll, to) else {
+                continue;
+            };
             if joint && first {
                 to.position = Some(outer.unwrap_or(members.len()));
             }
@@ -248,19 +250,19 @@ impl Loader<'_> {
                 self.problem(Check::OptionNotHere.at(place, message));
             }
             let node = if joint { joined(nodes) } else { self.with_step(nodes, of_member) };
-            members.extend(node.map(|node| Member { node: titled(node, item.node), ..member }));
+            members.extend(node.map(|node| WeightedMember { node: titled(node, item.node), ..member }));
         }
         if alone && let Some((position, step)) = self.step_of(own) {
-            let member = Member { node: step, weight: Number::int(1), must: false };
+            let member = WeightedMember { node: step, weight: Number::int(1), must: false };
             members.insert(position.min(members.len()), member);
         }
         let scored = options.weighed || options.threshold.is_some();
         let score = scored.then(|| Score { threshold: options.threshold.clone() });
-        let group = Group { members, score, distinct: options.distinct };
-        (!group.members.is_empty()).then(|| node("all", span, What::All(group)))
+        let group = MemberGroup { members, score, distinct: options.distinct };
+        (!group.members.is_empty()).then(|| node("all", span, LineKind::All(group)))
     }
 
-    fn any(&mut self, at: &At<'_>, depth: usize, span: Span) -> Option<Node> {
+    fn any(&mut self, at: &TreeCursor<'_>, depth: usize, span: Span) -> Option<ExpectationLine> {
         if !self.list("any", EXPECTATIONS, at) {
             return None;
         }
@@ -268,10 +270,10 @@ impl Loader<'_> {
         for item in at.items() {
             members.extend(self.below(&item, depth + 1).map(|node| titled(node, item.node)));
         }
-        (!members.is_empty()).then(|| node("any", span, What::Any(members)))
+        (!members.is_empty()).then(|| node("any", span, LineKind::Any(members)))
     }
 
-    fn not(&mut self, at: &At<'_>, depth: usize, span: Span) -> Option<Node> {
+    fn not(&mut self, at: &TreeCursor<'_>, depth: usize, span: Span) -> Option<ExpectationLine> {
         if at.node.value.as_list().is_some() {
             let problem = Check::WrongType.at(at.node.span, "`not` takes an expectation, this is a list");
             self.problem(problem.hint("write `not: {any: [...]}` or `not: {all: [...]}`"));
@@ -279,14 +281,14 @@ impl Loader<'_> {
         }
         let inner = self.below(at, depth + 1)?;
         self.several_words(&inner, span);
-        Some(node("not", span, What::Not(inner.into())))
+        Some(node("not", span, LineKind::Not(inner.into())))
     }
 
     /// `not` of several words is met when one is missing, which hardly anybody means.
-    fn several_words(&mut self, inner: &Node, span: Span) {
+    fn several_words(&mut self, inner: &ExpectationLine, span: Span) {
         let (of, test) = match &inner.what {
-            What::At(_, child) => match &child.what {
-                What::Test(test) => (&inner.written, test),
+            LineKind::At(_, child) => match &child.what {
+                LineKind::Test(test) => (&inner.written, test),
                 _ => return,
             },
             _ => return,
@@ -305,7 +307,13 @@ impl Loader<'_> {
         }
     }
 
-    fn when(&mut self, at: &At<'_>, condition: &At<'_>, depth: usize, span: Span) -> Option<Node> {
+    fn when(
+        &mut self,
+        at: &TreeCursor<'_>,
+        condition: &TreeCursor<'_>,
+        depth: usize,
+        span: Span,
+    ) -> Option<ExpectationLine> {
         let branch = |loader: &mut Self, key: &str| {
             let found = at.node.get(key)?;
             Some(loader.below(&at.key(key, found), depth + 1).map(|node| renamed(node, key)))
@@ -317,29 +325,35 @@ impl Loader<'_> {
             return None;
         }
         let (then, otherwise) = (then.unwrap_or(None), otherwise.unwrap_or(None));
-        Some(node("when", span, What::When(When { condition: condition?, then, otherwise }.into())))
+        Some(node("when", span, LineKind::When(When { condition: condition?, then, otherwise }.into())))
     }
 
-    fn judge(&mut self, at: &At<'_>, span: Span) -> Option<Node> {
+    fn judge(&mut self, at: &TreeCursor<'_>, span: Span) -> Option<ExpectationLine> {
         if at.node.value.as_str().is_none_or(|text| text.trim().is_empty()) {
             self.wrong_type("judge", "a question in words", at.node);
             return None;
         }
         let operand = self.text_operand(at)?;
-        Some(node("judge", span, What::Judge(operand)))
+        Some(node("judge", span, LineKind::Judge(operand)))
     }
 
     // ---- paths ------------------------------------------------------------------------------------------
 
     /// A path into the actual document, or a bare fact.
-    fn path(&mut self, key: &str, entry: &Entry, at: &At<'_>, depth: usize) -> Option<Node> {
+    fn path(
+        &mut self,
+        key: &str,
+        entry: &TreeEntry,
+        at: &TreeCursor<'_>,
+        depth: usize,
+    ) -> Option<ExpectationLine> {
         let span = entry.key_span;
         if self.is_fact(key) {
             self.declared_fact(key, span);
             let check = self.comparison(at, "eq", depth)?;
-            return Some(node(key, span, What::At(Path::of(&["facts", key]), check.into())));
+            return Some(node(key, span, LineKind::At(ActualPath::of(&["facts", key]), check.into())));
         }
-        let path = match Path::parse(key) {
+        let path = match ActualPath::parse(key) {
             Ok(path) if path.root().is_some_and(|root| table::root(root).is_some()) => path,
             Ok(path) => {
                 self.unknown_field(key, path.root().unwrap_or(key), span);
@@ -369,17 +383,17 @@ impl Loader<'_> {
             self.facts_of(&path, &entry.node, span);
         }
         let check = self.comparison(at, "eq", depth)?;
-        Some(node(key, span, What::At(path, check.into())))
+        Some(node(key, span, LineKind::At(path, check.into())))
     }
 
     /// The facts that `facts.x` or `facts: {x: ...}` reads.
-    fn facts_of(&mut self, path: &Path, node: &Source, span: Span) {
+    fn facts_of(&mut self, path: &ActualPath, node: &TreeNode, span: Span) {
         if let Some(name) = path.second() {
             return self.declared_fact(name, span);
         }
         let is_path = |key: &str| table::named(key).is_none() && known(LOGIC, key).is_none();
         for (key, entry) in node.entries().filter(|(key, _)| is_path(key)) {
-            let name = Path::parse(key).ok().and_then(|path| path.root().map(EcoString::from));
+            let name = ActualPath::parse(key).ok().and_then(|path| path.root().map(EcoString::from));
             self.declared_fact(name.as_deref().unwrap_or(key), entry.key_span);
         }
     }
@@ -392,9 +406,9 @@ impl Loader<'_> {
         (declared && table::root(key).is_none()) || context.is_some_and(char::is_uppercase)
     }
 
-    fn left_out(&mut self, key: &str, span: Span) -> Option<Node> {
+    fn left_out(&mut self, key: &str, span: Span) -> Option<ExpectationLine> {
         let why = format!("not evaluated: `{key}` is not known");
-        (self.unknown == super::Unknown::Warn).then(|| node(key, span, What::LeftOut(why.into())))
+        (self.unknown == super::Unknown::Warn).then(|| node(key, span, LineKind::LeftOut(why.into())))
     }
 
     fn unknown_field(&mut self, key: &str, root: &str, span: Span) {
@@ -431,44 +445,44 @@ impl Loader<'_> {
     }
 }
 
-impl Options {
+impl MemberOptions {
     /// Whether the members of `all` are just met together; those that are weighed count each on its own.
     fn plain(&self) -> bool {
         self.threshold.is_none() && !self.distinct && !self.weighed
     }
 }
 
-pub(super) fn node(written: &str, span: Span, what: What) -> Node {
-    Node { written: written.into(), span, what }
+pub(super) fn node(written: &str, span: Span, what: LineKind) -> ExpectationLine {
+    ExpectationLine { written: written.into(), span, what }
 }
 
 /// Several lines as one; nothing when there is none.
-fn joined(mut nodes: Vec<Node>) -> Option<Node> {
+fn joined(mut nodes: Vec<ExpectationLine>) -> Option<ExpectationLine> {
     if nodes.len() <= 1 {
         return nodes.pop();
     }
     let written: Vec<&str> = nodes.iter().map(|node| node.written.as_str()).collect();
     let written = written.join(", ");
     let span = nodes.iter().fold(nodes[0].span, |span, node| span.to(node.span));
-    Some(node(&written, span, What::Together(nodes)))
+    Some(node(&written, span, LineKind::Together(nodes)))
 }
 
 /// A member that has a name is called so.
-fn titled(member: Node, source: &Source) -> Node {
+fn titled(member: ExpectationLine, source: &TreeNode) -> ExpectationLine {
     match source.get("name").and_then(|name| name.value.as_str()) {
-        Some(name) if matches!(member.what, What::Together(_)) => renamed(member, name),
+        Some(name) if matches!(member.what, LineKind::Together(_)) => renamed(member, name),
         _ => member,
     }
 }
 
-fn renamed(member: Node, name: &str) -> Node {
+fn renamed(member: ExpectationLine, name: &str) -> ExpectationLine {
     match member.what {
-        What::Together(_) => Node { written: name.into(), ..member },
+        LineKind::Together(_) => ExpectationLine { written: name.into(), ..member },
         _ => member,
     }
 }
 
 /// The test of an operator that is known to be in the table.
-pub(super) fn test(named: table::Named, operand: Operand) -> What {
-    What::Test(Test { named, operand })
+pub(super) fn test(named: table::NamedOperator, operand: Operand) -> LineKind {
+    LineKind::Test(Test { named, operand })
 }

@@ -4,52 +4,52 @@ use threadline_lang::diag::{Span, nearest};
 use threadline_lang::{Type, Value};
 
 use super::expectation::{node, test};
-use super::{At, Loader};
+use super::{ExpectationLoader, TreeCursor};
 use crate::checks::Check;
-use crate::model::{Node, Operand, Rule, What};
+use crate::model::{ExpectationLine, FieldRule, LineKind, Operand};
 use crate::operand;
-use crate::path::Path;
-use crate::table::{self, Field, FieldName, FieldTakes, Named, Op, RESPONSE_TYPES};
+use crate::path::ActualPath;
+use crate::table::{self, FieldName, FieldSpec, FieldTakes, NamedOperator, Op, RESPONSE_TYPES};
 
 /// What is asked of one step of the plan.
 #[derive(Default)]
-pub(super) struct Bound {
-    checks: Vec<Node>,
+pub(super) struct StepChecks {
+    checks: Vec<ExpectationLine>,
     /// Where among the lines of its owner it goes.
     pub(super) position: Option<usize>,
     /// How many lines stand before the key that is being read.
     pub(super) here: usize,
 }
 
-impl Bound {
+impl StepChecks {
     pub(super) fn is_empty(&self) -> bool {
         self.checks.is_empty()
     }
 }
 
 /// Whether a field is about a step of the plan.
-pub(super) fn is_of_step(field: &Field) -> bool {
+pub(super) fn is_of_step(field: &FieldSpec) -> bool {
     use FieldName::{Agent, Amount, Function, Params, Recipient};
     matches!(field.field, Agent | Function | Params | Amount | Recipient)
 }
 
 /// An operator that is in the table.
-fn operator(name: &str) -> Named {
+fn operator(name: &str) -> NamedOperator {
     table::named(name).unwrap_or_else(|| unreachable!("`{name}` is in the table of operators"))
 }
 
-impl Loader<'_> {
+impl ExpectationLoader<'_> {
     /// The lines of a field. What it asks of a step of the plan goes to `bound`.
     pub(super) fn field(
         &mut self,
-        field: &'static Field,
-        at: &At<'_>,
+        field: &'static FieldSpec,
+        at: &TreeCursor<'_>,
         span: Span,
         depth: usize,
-        bound: &mut Bound,
-    ) -> Option<Node> {
+        bound: &mut StepChecks,
+    ) -> Option<ExpectationLine> {
         if let Some(kind) = self.context.kind
-            && kind != crate::actual::Kind::Answer
+            && kind != crate::actual::DocumentKind::Answer
         {
             let known = kind.roots().collect::<Vec<_>>().join(", ");
             let message = format!(
@@ -61,12 +61,12 @@ impl Loader<'_> {
             return None;
         }
         let name = field.name;
-        let line = |what: What| Some(node(name, span, what));
+        let line = |what: LineKind| Some(node(name, span, what));
         match field.field {
             FieldName::ResponseType => {
                 let check = self.comparison(at, name, depth)?;
                 self.response_types(&check);
-                line(What::At(Path::of(&["type"]), check.into()))
+                line(LineKind::At(ActualPath::of(&["type"]), check.into()))
             }
             FieldName::Agent => self.of_step(field, &["agent"], at, span, depth, bound),
             FieldName::Function => self.of_step(field, &["function"], at, span, depth, bound),
@@ -85,10 +85,10 @@ impl Loader<'_> {
                 let asks =
                     [("type", "eq", "clarification"), ("text", "contains", "?")].map(|(root, op, value)| {
                         let check = fixed(name, op, value.into(), span);
-                        node(root, span, What::At(Path::of(&[root]), check.into()))
+                        node(root, span, LineKind::At(ActualPath::of(&[root]), check.into()))
                     });
-                let any = node("any", span, What::Any(asks.into()));
-                line(What::Together(vec![any, words]))
+                let any = node("any", span, LineKind::Any(asks.into()));
+                line(LineKind::Together(vec![any, words]))
             }
             FieldName::Reject
             | FieldName::Explain
@@ -98,7 +98,7 @@ impl Loader<'_> {
                 let operand = match field.takes {
                     FieldTakes::Bool => {
                         let met = self.bool(name, at.node)?;
-                        Operand::Fixed(operand::Prepared::Bool(met).into(), met.into())
+                        Operand::Fixed(operand::PreparedOperand::Bool(met).into(), met.into())
                     }
                     FieldTakes::Text if at.node.value.as_str().is_none_or(|text| text.trim().is_empty()) => {
                         self.wrong_type(name, "the name of a role", at.node);
@@ -109,33 +109,33 @@ impl Loader<'_> {
                         self.text_operand(at)?
                     }
                 };
-                line(What::Rule(Rule { field: field.field, operand }))
+                line(LineKind::Rule(FieldRule { field: field.field, operand }))
             }
         }
     }
 
     /// A text or texts that may hold references.
-    pub(super) fn text_operand(&mut self, at: &At<'_>) -> Option<Operand> {
+    pub(super) fn text_operand(&mut self, at: &TreeCursor<'_>) -> Option<Operand> {
         self.operand(operator("containsAll"), at)
     }
 
     fn of_step(
         &mut self,
-        field: &Field,
+        field: &FieldSpec,
         path: &[&str],
-        at: &At<'_>,
+        at: &TreeCursor<'_>,
         span: Span,
         depth: usize,
-        bound: &mut Bound,
-    ) -> Option<Node> {
+        bound: &mut StepChecks,
+    ) -> Option<ExpectationLine> {
         let check = self.comparison(at, field.name, depth)?;
         bound.position.get_or_insert(bound.here);
-        bound.checks.push(node(field.name, span, What::At(Path::of(path), check.into())));
+        bound.checks.push(node(field.name, span, LineKind::At(ActualPath::of(path), check.into())));
         None
     }
 
     /// Names of parameters, never operators: a parameter may be called `type`.
-    fn params(&mut self, at: &At<'_>, depth: usize, bound: &mut Bound) {
+    fn params(&mut self, at: &TreeCursor<'_>, depth: usize, bound: &mut StepChecks) {
         if at.node.value.as_object().is_none() {
             return self.wrong_type("expectedParams", FieldTakes::Params.expected(), at.node);
         }
@@ -146,19 +146,19 @@ impl Loader<'_> {
         bound.position.get_or_insert(bound.here);
         for (name, entry) in at.node.entries() {
             let child = at.key(name, &entry.node);
-            let path = match Path::parse(&format!("params.{name}")) {
+            let path = match ActualPath::parse(&format!("params.{name}")) {
                 Ok(path) => path,
-                Err(_) => Path::of(&["params", name]),
+                Err(_) => ActualPath::of(&["params", name]),
             };
             if let Some(check) = self.comparison(&child, "expectedParams", depth) {
-                bound.checks.push(node("expectedParams", entry.key_span, What::At(path, check.into())));
+                bound.checks.push(node("expectedParams", entry.key_span, LineKind::At(path, check.into())));
             }
         }
     }
 
     /// What was asked of one step, as a line, and where it goes.
-    pub(super) fn step_of(&mut self, bound: Bound) -> Option<(usize, Node)> {
-        let Bound { checks, position, .. } = bound;
+    pub(super) fn step_of(&mut self, bound: StepChecks) -> Option<(usize, ExpectationLine)> {
+        let StepChecks { checks, position, .. } = bound;
         let first = checks.first()?;
         self.contradictions(&checks);
         let mut names: Vec<&str> = Vec::new();
@@ -169,11 +169,11 @@ impl Loader<'_> {
         }
         let span = first.span;
         let names = names.join(", ");
-        Some((position.unwrap_or_default(), node(&names, span, What::Step(checks))))
+        Some((position.unwrap_or_default(), node(&names, span, LineKind::Step(checks))))
     }
 
     /// Two checks of the same part of a step that no step can meet.
-    fn contradictions(&mut self, checks: &[Node]) {
+    fn contradictions(&mut self, checks: &[ExpectationLine]) {
         for (at, check) in checks.iter().enumerate() {
             let Some((path, equal)) = equal_to(check) else { continue };
             let other = checks[..at].iter().filter_map(equal_to).find(|(other, _)| *other == path);
@@ -193,16 +193,22 @@ impl Loader<'_> {
         }
     }
 
-    fn words(&mut self, field: &Field, op: &str, at: &At<'_>, span: Span) -> Option<Node> {
+    fn words(
+        &mut self,
+        field: &FieldSpec,
+        op: &str,
+        at: &TreeCursor<'_>,
+        span: Span,
+    ) -> Option<ExpectationLine> {
         self.is_words(field.name, at)?;
         let named = operator(op);
         let operand = self.operand(named, at)?;
         let check = node(field.name, span, test(named, operand));
-        Some(node(field.name, span, What::At(Path::of(&["text"]), check.into())))
+        Some(node(field.name, span, LineKind::At(ActualPath::of(&["text"]), check.into())))
     }
 
     /// A text, or a list of texts; numbers stand for their text.
-    fn is_words(&mut self, name: &str, at: &At<'_>) -> Option<()> {
+    fn is_words(&mut self, name: &str, at: &TreeCursor<'_>) -> Option<()> {
         let is_word = |value: &Value| matches!(value.kind(), Type::Text | Type::Int | Type::Float);
         let expected = FieldTakes::Words.expected();
         if at.node.value.as_list().is_none() && !is_word(&at.node.value) {
@@ -235,10 +241,10 @@ impl Loader<'_> {
     }
 
     /// Kinds of answers that there are.
-    fn response_types(&mut self, check: &Node) {
+    fn response_types(&mut self, check: &ExpectationLine) {
         let mut unknown = Vec::new();
         check.visit(&mut |line| {
-            let What::Test(found) = &line.what else { return };
+            let LineKind::Test(found) = &line.what else { return };
             let Operand::Fixed(_, value) = &found.operand else { return };
             if !matches!(found.named.operator.op, Op::Eq | Op::In) || found.named.fold {
                 return;
@@ -262,16 +268,16 @@ impl Loader<'_> {
 }
 
 /// A test with an operand of our own.
-fn fixed(written: &str, op: &str, value: Value, span: Span) -> Node {
+fn fixed(written: &str, op: &str, value: Value, span: Span) -> ExpectationLine {
     let named = operator(op);
-    let prepared = operand::prepare(named, &value).unwrap_or(operand::Prepared::Bool(true));
+    let prepared = operand::prepare(named, &value).unwrap_or(operand::PreparedOperand::Bool(true));
     node(written, span, test(named, Operand::Fixed(prepared.into(), value)))
 }
 
 /// The path and the value of a check that asks for one value.
-fn equal_to(check: &Node) -> Option<(String, (&operand::Prepared, &Value))> {
-    let What::At(path, inner) = &check.what else { return None };
-    let What::Test(found) = &inner.what else { return None };
+fn equal_to(check: &ExpectationLine) -> Option<(String, (&operand::PreparedOperand, &Value))> {
+    let LineKind::At(path, inner) = &check.what else { return None };
+    let LineKind::Test(found) = &inner.what else { return None };
     let Operand::Fixed(prepared, value) = &found.operand else { return None };
     let mut text = String::new();
     path.steps().iter().for_each(|step| step.write(&mut text));

@@ -11,16 +11,17 @@ use std::collections::BTreeSet;
 
 use ecow::{EcoString, eco_format};
 use threadline_lang::diag::{Diagnostic, Severity, Span, nearest};
-use threadline_lang::source::{Node as Source, SourceFile, in_order, of_language, place_in};
+use threadline_lang::source::{Field, SourceFile, TreeNode, in_order, of_language, place_in};
 use threadline_lang::{
-    Document, DocumentError, Entry, Expression, Origin, Promise, Scope, Shape, Syntax, Type, Value,
+    Document, DocumentError, Expression, Origin, Promise, PromisedShape, Scope, ScopeEntry, Syntax, Type,
+    Value,
 };
 
-use crate::actual::Kind;
+use crate::actual::DocumentKind;
 use crate::checks::Check;
-use crate::model::{Dynamic, Expectation, Expectations, Field, Operand};
+use crate::model::{Dynamic, Expectation, Expectations, Operand};
 use crate::operand::{self, TypeName};
-use crate::table::{self, Key, Named};
+use crate::table::{self, ExpectationKey, NamedOperator};
 
 /// How deep logic may be nested when a file does not say.
 pub const DEPTH: usize = 5;
@@ -43,9 +44,9 @@ pub enum Unknown {
 
 /// What is known about expectations beside their text.
 #[derive(Debug, Clone)]
-pub struct Context<'c> {
+pub struct LoadContext<'c> {
     /// What the actual document will be of, where that is known.
-    pub kind: Option<Kind>,
+    pub kind: Option<DocumentKind>,
     /// The language of references.
     pub syntax: &'c Syntax,
     /// What an unknown key is.
@@ -54,7 +55,7 @@ pub struct Context<'c> {
     pub depth: usize,
 }
 
-impl Context<'static> {
+impl LoadContext<'static> {
     /// Nothing is known.
     pub const DEFAULT: Self =
         Self { kind: None, syntax: &Syntax::DEFAULT, unknown: Unknown::Error, depth: DEPTH };
@@ -62,7 +63,7 @@ impl Context<'static> {
 
 /// Reads the expectations of a file: one, a list, or `expectations` with names. Without them there is at least one
 /// error among the problems.
-pub fn load(file: &SourceFile, context: &Context<'_>) -> (Option<Expectations>, Vec<Diagnostic>) {
+pub fn load(file: &SourceFile, context: &LoadContext<'_>) -> (Option<Expectations>, Vec<Diagnostic>) {
     let tree = match file.read_tree(&context.syntax.limits) {
         Ok(tree) => tree,
         Err(error) => {
@@ -71,7 +72,7 @@ pub fn load(file: &SourceFile, context: &Context<'_>) -> (Option<Expectations>, 
             return (None, vec![problem]);
         }
     };
-    let mut loader = Loader::new(file.text(), context);
+    let mut loader = ExpectationLoader::new(file.text(), context);
     let expectations = loader.file(&tree);
     if let Some(expectations) = &expectations {
         loader.names(expectations);
@@ -82,29 +83,29 @@ pub fn load(file: &SourceFile, context: &Context<'_>) -> (Option<Expectations>, 
 /// Reads the expectations of a part of a file; `at` are the keys that lead there. Names that they read beside those of
 /// the actual document are left to the caller to check. With an error among the problems they are not all there is.
 pub fn load_part(
-    node: &Source,
+    node: &TreeNode,
     at: &str,
     text: &str,
-    context: &Context<'_>,
+    context: &LoadContext<'_>,
 ) -> (Expectations, Vec<Diagnostic>) {
-    let mut loader = Loader::new(text, context);
-    let members = loader.members(&At { node, path: at.into() });
+    let mut loader = ExpectationLoader::new(text, context);
+    let members = loader.members(&TreeCursor { node, path: at.into() });
     (Expectations { members, distinct: false, facts: Vec::new() }, in_order(loader.problems))
 }
 
 /// A place in a file, and the keys that lead there.
-struct At<'n> {
-    node: &'n Source,
+struct TreeCursor<'n> {
+    node: &'n TreeNode,
     path: EcoString,
 }
 
-impl<'n> At<'n> {
+impl<'n> TreeCursor<'n> {
     fn origin(&self) -> Origin {
         let style = self.node.style.unwrap_or(threadline_lang::data::Style::Plain);
         Origin { path: self.path.clone(), span: self.node.span, style }
     }
 
-    fn key(&self, key: &str, node: &'n Source) -> Self {
+    fn key(&self, key: &str, node: &'n TreeNode) -> Self {
         let mut path = self.path.to_string();
         crate::path::write_key(key, &mut path);
         Self { node, path: path.into() }
@@ -119,17 +120,17 @@ impl<'n> At<'n> {
     }
 }
 
-struct Loader<'c> {
+struct ExpectationLoader<'c> {
     text: &'c str,
-    context: &'c Context<'c>,
+    context: &'c LoadContext<'c>,
     unknown: Unknown,
     depth: usize,
     facts: Option<Vec<(EcoString, Option<TypeName>)>>,
     problems: Vec<Diagnostic>,
 }
 
-impl<'c> Loader<'c> {
-    fn new(text: &'c str, context: &'c Context<'c>) -> Self {
+impl<'c> ExpectationLoader<'c> {
+    fn new(text: &'c str, context: &'c LoadContext<'c>) -> Self {
         let (unknown, depth) = (context.unknown, context.depth);
         Self { text, context, unknown, depth, facts: None, problems: Vec::new() }
     }
@@ -146,7 +147,7 @@ impl<'c> Loader<'c> {
         }
     }
 
-    fn wrong_type(&mut self, key: &str, expected: &str, node: &Source) {
+    fn wrong_type(&mut self, key: &str, expected: &str, node: &TreeNode) {
         // The type of a list or object is enough; of what is too large or too short the value says more.
         let found = match node.value.kind() {
             kind @ (Type::List | Type::Object) => kind.with_article().to_owned(),
@@ -157,12 +158,12 @@ impl<'c> Loader<'c> {
 
     // ---- files ------------------------------------------------------------------------------------------
 
-    fn file(&mut self, tree: &Source) -> Option<Expectations> {
+    fn file(&mut self, tree: &TreeNode) -> Option<Expectations> {
         if tree.value.is_null() {
             self.problem(Check::NoMembers.at(tree.span, "there is no expectation in this file"));
             return None;
         }
-        let root = At { node: tree, path: EcoString::new() };
+        let root = TreeCursor { node: tree, path: EcoString::new() };
         let Some(expectations) = tree.get("expectations") else {
             let members = self.members(&root);
             return Some(Expectations { members, distinct: false, facts: Vec::new() });
@@ -210,7 +211,7 @@ impl<'c> Loader<'c> {
     }
 
     /// The facts that a file declares.
-    fn declared(&mut self, node: &Source) -> Vec<(EcoString, Option<TypeName>)> {
+    fn declared(&mut self, node: &TreeNode) -> Vec<(EcoString, Option<TypeName>)> {
         let mut facts = Vec::new();
         match node.value.kind() {
             Type::List => {
@@ -238,7 +239,7 @@ impl<'c> Loader<'c> {
     }
 
     /// One expectation or a list of them.
-    fn members(&mut self, at: &At<'_>) -> Vec<Expectation> {
+    fn members(&mut self, at: &TreeCursor<'_>) -> Vec<Expectation> {
         if at.node.value.as_list().is_none() {
             return self.expectation(at, ALONE).into_iter().collect();
         }
@@ -260,7 +261,7 @@ impl<'c> Loader<'c> {
         members
     }
 
-    fn named(&mut self, at: &At<'_>) -> Vec<Expectation> {
+    fn named(&mut self, at: &TreeCursor<'_>) -> Vec<Expectation> {
         if at.node.entries().next().is_none() {
             self.problem(Check::NoMembers.at(at.node.span, "there is no expectation in this object"));
         }
@@ -271,7 +272,7 @@ impl<'c> Loader<'c> {
             .collect()
     }
 
-    fn expectation(&mut self, at: &At<'_>, name: &str) -> Option<Expectation> {
+    fn expectation(&mut self, at: &TreeCursor<'_>, name: &str) -> Option<Expectation> {
         let node = self.root(at)?;
         let text = |key: &str| at.node.get(key).and_then(|node| node.value.as_str()).map(EcoString::from);
         Some(Expectation {
@@ -284,7 +285,7 @@ impl<'c> Loader<'c> {
 
     // ---- scalars ----------------------------------------------------------------------------------------
 
-    fn bool(&mut self, key: &str, node: &Source) -> Option<bool> {
+    fn bool(&mut self, key: &str, node: &TreeNode) -> Option<bool> {
         let bool = node.value.as_bool();
         if bool.is_none() {
             self.wrong_type(key, "`true` or `false`", node);
@@ -293,7 +294,7 @@ impl<'c> Loader<'c> {
     }
 
     /// What stands behind an operator.
-    fn operand(&mut self, named: Named, at: &At<'_>) -> Option<Operand> {
+    fn operand(&mut self, named: NamedOperator, at: &TreeCursor<'_>) -> Option<Operand> {
         let (document, sound) = self.document(at)?;
         let value = match document.as_fixed() {
             Some(value) if sound => value,
@@ -315,7 +316,7 @@ impl<'c> Loader<'c> {
     }
 
     /// A value with the templates in it compiled, and whether all of them could be. What could be is checked further.
-    fn document(&mut self, at: &At<'_>) -> Option<(Document, bool)> {
+    fn document(&mut self, at: &TreeCursor<'_>) -> Option<(Document, bool)> {
         match Document::compile(self.context.syntax, |sink| at.node.feed(sink)) {
             Ok(document) => Some((document, true)),
             Err(DocumentError::Templates { errors, rest }) => {
@@ -331,7 +332,7 @@ impl<'c> Loader<'c> {
         }
     }
 
-    fn condition(&mut self, at: &At<'_>) -> Option<Field<Expression>> {
+    fn condition(&mut self, at: &TreeCursor<'_>) -> Option<Field<Expression>> {
         let Some(text) = at.node.value.as_str() else {
             self.wrong_type("expr", "an expression", at.node);
             return None;
@@ -407,24 +408,24 @@ impl<'c> Loader<'c> {
 }
 
 /// The names of an actual document that is not there yet, in front of others.
-pub fn with_promised(kind: Option<Kind>, outer: &Scope) -> Scope {
+pub fn with_promised(kind: Option<DocumentKind>, outer: &Scope) -> Scope {
     let why = "it is known when the expectation is evaluated";
     let roots = table::ROOTS.iter().filter(|root| kind.is_none_or(|kind| root.kinds.contains(&kind)));
     let entry = |name: &str| {
-        let shape = Shape::Value(match name {
+        let shape = PromisedShape::Value(match name {
             "text" | "type" | "output" => Some(Type::Text),
             "plan" => Some(Type::List),
             "exit_code" => Some(Type::Int),
             "facts" | "usage" | "meta" => Some(Type::Object),
             _ => None,
         });
-        (EcoString::from(name), Entry::Promised(Promise { why: why.into(), shape }.into()))
+        (EcoString::from(name), ScopeEntry::Promised(Promise { why: why.into(), shape }.into()))
     };
     // The names of the table differ.
     outer.with_entries("actual", roots.map(|root| entry(root.name))).unwrap_or_default()
 }
 
-fn known<'k>(keys: &'k [Key], name: &str) -> Option<&'k Key> {
+fn known<'k>(keys: &'k [ExpectationKey], name: &str) -> Option<&'k ExpectationKey> {
     keys.iter().find(|key| key.name == name)
 }
 

@@ -1,7 +1,7 @@
 //! The table of answers, `answers.txt`: what every operator says of every kind of value. The reference prints it.
 
 use crate::support::{detected, evaluating, sound};
-use threadline_expect::{Actual, Answer, table};
+use threadline_expect::{Actual, ExpectationAnswer, table};
 
 const TABLE: &str = include_str!("../answers.txt");
 
@@ -30,11 +30,11 @@ fn actual(value: &str) -> Actual {
     }
 }
 
-fn sign(answer: Answer) -> &'static str {
+fn sign(answer: ExpectationAnswer) -> &'static str {
     match answer {
-        Answer::Met => "+",
-        Answer::Unmet => "-",
-        Answer::NotEvaluable => "?",
+        ExpectationAnswer::Met => "+",
+        ExpectationAnswer::Unmet => "-",
+        ExpectationAnswer::NotEvaluable => "?",
     }
 }
 

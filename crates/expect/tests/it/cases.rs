@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 
 use crate::support::{detected, loaded, outcomes};
-use threadline_expect::Answer;
-use threadline_lang::data::Format;
+use threadline_expect::ExpectationAnswer;
+use threadline_lang::data::DataFormat;
 
 /// The cases of `threadline expect` with one file of expectations, by name.
 fn cases() -> Vec<(String, String)> {
@@ -41,11 +41,11 @@ fn printed_problems(case: &str) -> Vec<String> {
 }
 
 /// The answers that were printed, with the names of the expectations.
-fn printed_answers(case: &str) -> Vec<(Answer, String)> {
+fn printed_answers(case: &str) -> Vec<(ExpectationAnswer, String)> {
     let lines = section(case, "stdout").unwrap_or_default().lines();
     let answer = |line: &str| {
         let (answer, name) = line.split_at_checked(15)?;
-        let answers = [Answer::Met, Answer::Unmet, Answer::NotEvaluable];
+        let answers = [ExpectationAnswer::Met, ExpectationAnswer::Unmet, ExpectationAnswer::NotEvaluable];
         let found = answers.into_iter().find(|known| format!("{:<15}", known.words()) == answer)?;
         Some((found, name.to_owned()))
     };
@@ -57,8 +57,8 @@ fn problems_and_answers_are_those_of_the_program() {
     let (mut problems_seen, mut answers_seen) = (0, 0);
     for (name, case) in cases() {
         let (text, format) = match section(&case, "e.yaml") {
-            Some(text) => (text, Format::Yaml),
-            None => (section(&case, "e.json").unwrap_or_default(), Format::Json),
+            Some(text) => (text, DataFormat::Yaml),
+            None => (section(&case, "e.json").unwrap_or_default(), DataFormat::Json),
         };
         let (expectations, problems) = loaded(text, format);
         if !case.contains(" --json ") {

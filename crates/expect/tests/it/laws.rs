@@ -9,8 +9,8 @@ use crate::generate::{Gen, Part, Without, list, object};
 use crate::support::{self, answer, evaluating, json, loaded, outcomes};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use threadline_expect::{Actual, Answer, Expectations, Kind};
-use threadline_lang::data::{Format, yaml};
+use threadline_expect::{Actual, DocumentKind, ExpectationAnswer, Expectations};
+use threadline_lang::data::{DataFormat, yaml};
 
 // ---- the ground --------------------------------------------------------------------------------------------
 
@@ -64,18 +64,18 @@ fn sound(expectation: &str) -> Expectations {
 }
 
 fn actual(document: &str) -> Actual {
-    Actual::new(Kind::Answer, json(document)).unwrap_or_else(|_| panic!("too deep"))
+    Actual::new(DocumentKind::Answer, json(document)).unwrap_or_else(|_| panic!("too deep"))
 }
 
-fn answer_of(expectation: &str, actual: &Actual) -> Answer {
+fn answer_of(expectation: &str, actual: &Actual) -> ExpectationAnswer {
     answer(&sound(expectation), actual)
 }
 
-fn negated(answer: Answer) -> Answer {
+fn negated(answer: ExpectationAnswer) -> ExpectationAnswer {
     match answer {
-        Answer::Met => Answer::Unmet,
-        Answer::Unmet => Answer::Met,
-        Answer::NotEvaluable => Answer::NotEvaluable,
+        ExpectationAnswer::Met => ExpectationAnswer::Unmet,
+        ExpectationAnswer::Unmet => ExpectationAnswer::Met,
+        ExpectationAnswer::NotEvaluable => ExpectationAnswer::NotEvaluable,
     }
 }
 
@@ -153,9 +153,9 @@ proptest! {
         let actual = actual(&document);
         let found = answer_of(&format!("{{\"when\": {when}, \"then\": {then}, \"else\": {other}}}"), &actual);
         let expected = match answer_of(&when, &actual) {
-            Answer::Met => answer_of(&then, &actual),
-            Answer::Unmet => answer_of(&other, &actual),
-            Answer::NotEvaluable => Answer::NotEvaluable,
+            ExpectationAnswer::Met => answer_of(&then, &actual),
+            ExpectationAnswer::Unmet => answer_of(&other, &actual),
+            ExpectationAnswer::NotEvaluable => ExpectationAnswer::NotEvaluable,
         };
         prop_assert_eq!(found, expected);
     }
@@ -179,28 +179,30 @@ proptest! {
 // ---- steps of the plan -------------------------------------------------------------------------------------
 
 /// The best that any way of giving each expectation a step of its own comes to.
-fn best(answers: &[Vec<Answer>], taken: &mut Vec<usize>) -> Answer {
-    let Some((first, rest)) = answers.split_first() else { return Answer::Met };
-    let mut found = Answer::Unmet;
+fn best(answers: &[Vec<ExpectationAnswer>], taken: &mut Vec<usize>) -> ExpectationAnswer {
+    let Some((first, rest)) = answers.split_first() else { return ExpectationAnswer::Met };
+    let mut found = ExpectationAnswer::Unmet;
     for (step, answer) in first.iter().enumerate() {
-        if *answer == Answer::Unmet || taken.contains(&step) {
+        if *answer == ExpectationAnswer::Unmet || taken.contains(&step) {
             continue;
         }
         taken.push(step);
         let others = best(rest, taken);
         taken.pop();
         match (answer, others) {
-            (Answer::Met, Answer::Met) => return Answer::Met,
-            (_, Answer::Unmet) => {}
-            _ => found = Answer::NotEvaluable,
+            (ExpectationAnswer::Met, ExpectationAnswer::Met) => return ExpectationAnswer::Met,
+            (_, ExpectationAnswer::Unmet) => {}
+            _ => found = ExpectationAnswer::NotEvaluable,
         }
     }
     found
 }
 
-fn worst(answers: &[Answer]) -> Answer {
-    let worst = [Answer::Unmet, Answer::NotEvaluable].into_iter().find(|answer| answers.contains(answer));
-    worst.unwrap_or(Answer::Met)
+fn worst(answers: &[ExpectationAnswer]) -> ExpectationAnswer {
+    let worst = [ExpectationAnswer::Unmet, ExpectationAnswer::NotEvaluable]
+        .into_iter()
+        .find(|answer| answers.contains(answer));
+    worst.unwrap_or(ExpectationAnswer::Met)
 }
 
 fn asking_for_steps() -> impl Strategy<Value = Vec<String>> {
@@ -221,17 +223,17 @@ proptest! {
     #[test]
     fn distinct_finds_steps_when_there_are_enough(members in asking_for_steps(), steps in steps()) {
         let on = |steps: &[String]| actual(&format!("{{\"plan\": {}}}", list(steps)));
-        let each: Vec<Answer> = members.iter().map(|member| answer_of(member, &on(&steps))).collect();
-        let alone = |member: &String| -> Vec<Answer> {
+        let each: Vec<ExpectationAnswer> = members.iter().map(|member| answer_of(member, &on(&steps))).collect();
+        let alone = |member: &String| -> Vec<ExpectationAnswer> {
             steps.iter().map(|step| answer_of(member, &on(std::slice::from_ref(step)))).collect()
         };
-        let answers: Vec<Vec<Answer>> = members.iter().map(alone).collect();
+        let answers: Vec<Vec<ExpectationAnswer>> = members.iter().map(alone).collect();
         let mut together = each.clone();
         together.push(best(&answers, &mut Vec::new()));
         let expected = worst(&together);
         let file = support::sound(&format!("{{\"distinct\": true, \"expectations\": {}}}", list(&members)));
         prop_assert_eq!(answer(&file, &on(&steps)), expected);
-        let explained: Vec<Answer> =
+        let explained: Vec<ExpectationAnswer> =
             outcomes(&file, &on(&steps)).into_iter().map(|outcome| outcome.answer).collect();
         prop_assert_eq!(worst(&explained), expected);
         let all = format!("{{\"distinct\": true, \"all\": {}}}", list(&members));
@@ -319,13 +321,13 @@ fn all_three_answers_come_up() {
 }
 
 /// What an expectation comes to, and how much was evaluated for it.
-fn counted(expectation: &str, actual: &Actual) -> (Answer, u64) {
+fn counted(expectation: &str, actual: &Actual) -> (ExpectationAnswer, u64) {
     let expectations = sound(expectation);
     evaluating(actual, |evaluation| (evaluation.answer_all(&expectations), evaluation.evaluated()))
 }
 
 /// How much the members take up to the one with this answer.
-fn up_to(deciding: Answer, members: &[String], actual: &Actual) -> u64 {
+fn up_to(deciding: ExpectationAnswer, members: &[String], actual: &Actual) -> u64 {
     let mut sum = 0;
     for member in members {
         let (answer, evaluated) = counted(member, actual);
@@ -343,8 +345,8 @@ proptest! {
     #[test]
     fn all_and_any_stop_at_the_member_that_decides(members in members(NO_PLAN), document in document()) {
         let actual = actual(&document);
-        prop_assert_eq!(counted(&all(&members), &actual).1, up_to(Answer::Unmet, &members, &actual));
-        prop_assert_eq!(counted(&some_of(&members), &actual).1, up_to(Answer::Met, &members, &actual));
+        prop_assert_eq!(counted(&all(&members), &actual).1, up_to(ExpectationAnswer::Unmet, &members, &actual));
+        prop_assert_eq!(counted(&some_of(&members), &actual).1, up_to(ExpectationAnswer::Met, &members, &actual));
     }
 
     #[test]
@@ -355,9 +357,9 @@ proptest! {
         let whole = format!("{{\"when\": {when}, \"then\": {then}, \"else\": {other}}}");
         let (condition, mut expected) = counted(&when, &actual);
         expected += match condition {
-            Answer::Met => counted(&then, &actual).1,
-            Answer::Unmet => counted(&other, &actual).1,
-            Answer::NotEvaluable => 0,
+            ExpectationAnswer::Met => counted(&then, &actual).1,
+            ExpectationAnswer::Unmet => counted(&other, &actual).1,
+            ExpectationAnswer::NotEvaluable => 0,
         };
         prop_assert_eq!(counted(&whole, &actual).1, expected);
     }
@@ -382,8 +384,8 @@ proptest! {
     fn a_file_is_met_when_every_expectation_is(members in members(ANY), document in document()) {
         let actual = actual(&document);
         let expectations = support::sound(&format!("{{\"depth\": 50, \"expectations\": {}}}", list(&members)));
-        let each: Vec<Answer> = members.iter().map(|member| answer_of(member, &actual)).collect();
-        let found: Vec<Answer> =
+        let each: Vec<ExpectationAnswer> = members.iter().map(|member| answer_of(member, &actual)).collect();
+        let found: Vec<ExpectationAnswer> =
             outcomes(&expectations, &actual).into_iter().map(|outcome| outcome.answer).collect();
         prop_assert_eq!(&found, &each);
         prop_assert_eq!(answer(&expectations, &actual), worst(&each));
@@ -394,7 +396,7 @@ proptest! {
         let text = file(&it);
         let mut written = String::new();
         yaml::write(&json(&text), &mut written);
-        let (expectations, problems) = loaded(&written, Format::Yaml);
+        let (expectations, problems) = loaded(&written, DataFormat::Yaml);
         prop_assert!(expectations.is_some(), "{:?} in {}", problems, written);
         let actual = actual(&document);
         let of_yaml = expectations.map(|expectations| outcomes(&expectations, &actual));
@@ -408,9 +410,9 @@ proptest! {
         let it = Gen::new(&choices, Without { plan: false, presence: true }).expectation();
         let before = json(&document);
         let more = json(&Gen::new(&value, ANY).document());
-        let (less, more) = (actual(&document), Actual::new(Kind::Answer, filled(&before, &more)).unwrap_or_else(|_| panic!("too deep")));
+        let (less, more) = (actual(&document), Actual::new(DocumentKind::Answer, filled(&before, &more)).unwrap_or_else(|_| panic!("too deep")));
         let (then, now) = (answer_of(&it, &less), answer_of(&it, &more));
-        prop_assert!(then == Answer::NotEvaluable || now == then, "{:?} became {:?} with {:?}", then, now, more);
+        prop_assert!(then == ExpectationAnswer::NotEvaluable || now == then, "{:?} became {:?} with {:?}", then, now, more);
     }
 }
 

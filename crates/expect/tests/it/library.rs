@@ -3,10 +3,10 @@
 
 use crate::support::{answer, detected, evaluating, json, loaded, outcomes, sound};
 use threadline_expect::{
-    Actual, Answer, Context, Evaluation, FactsError, Judge, Kind, Ruling, Rulings, Settled, Unknown,
-    Unsettled, UnsettledWhy, load, load_part, table,
+    Actual, DocumentKind, Evaluation, ExpectationAnswer, FactsError, Judge, LoadContext, Ruling, Rulings,
+    Settled, Unknown, Unsettled, UnsettledWhy, load, load_part, table,
 };
-use threadline_lang::data::Format;
+use threadline_lang::data::DataFormat;
 use threadline_lang::source::SourceFile;
 use threadline_lang::{Limits, NoWorld, Scope, Session, Value};
 
@@ -15,13 +15,13 @@ use threadline_lang::{Limits, NoWorld, Scope, Session, Value};
 #[test]
 fn the_kind_of_a_document_follows_from_its_keys() {
     for (document, kind) in [
-        (r#"{"text": "hello"}"#, Kind::Answer),
-        (r#"{"plan": [], "usage": {}, "facts": {}}"#, Kind::Answer),
-        (r#"{"text": "hello", "own": 1}"#, Kind::Plain),
-        (r#"{"value": 1, "output": "", "exit_code": 0, "meta": {}}"#, Kind::Step),
-        (r#"{"output": "", "exit_code": 0}"#, Kind::Plain),
-        ("[1]", Kind::Plain),
-        ("null", Kind::Plain),
+        (r#"{"text": "hello"}"#, DocumentKind::Answer),
+        (r#"{"plan": [], "usage": {}, "facts": {}}"#, DocumentKind::Answer),
+        (r#"{"text": "hello", "own": 1}"#, DocumentKind::Plain),
+        (r#"{"value": 1, "output": "", "exit_code": 0, "meta": {}}"#, DocumentKind::Step),
+        (r#"{"output": "", "exit_code": 0}"#, DocumentKind::Plain),
+        ("[1]", DocumentKind::Plain),
+        ("null", DocumentKind::Plain),
     ] {
         assert_eq!(detected(document).kind(), kind, "{document}");
     }
@@ -43,17 +43,19 @@ fn facts_are_added_but_never_changed() {
 /// A document that is no object has no names, and those of the caller are still there.
 #[test]
 fn names_of_the_caller_stand_behind_those_of_the_document() {
-    let expectations =
-        load(&SourceFile::with_format("e", r#"{"value": "${value}"}"#, Format::Json), &Context::DEFAULT);
+    let expectations = load(
+        &SourceFile::with_format("e", r#"{"value": "${value}"}"#, DataFormat::Json),
+        &LoadContext::DEFAULT,
+    );
     let expectations = expectations.0.unwrap_or_else(|| panic!("{:?}", expectations.1));
     let outer = json(r#"{"value": 5, "other": 6}"#);
     let outer = outer.as_object().map(|outer| Scope::new().with_values("caller", outer.clone()));
     let (scope, mut world, mut judge) = (outer.unwrap_or_default(), NoWorld, threadline_expect::NoJudge);
     let mut session = Session::new(&mut world);
     for (kind, document, expected) in [
-        (Kind::Plain, "7", Answer::Met),
-        (Kind::Answer, r#"{"text": ""}"#, Answer::NotEvaluable),
-        (Kind::Answer, "7", Answer::NotEvaluable),
+        (DocumentKind::Plain, "7", ExpectationAnswer::Met),
+        (DocumentKind::Answer, r#"{"text": ""}"#, ExpectationAnswer::NotEvaluable),
+        (DocumentKind::Answer, "7", ExpectationAnswer::NotEvaluable),
     ] {
         let actual = Actual::new(kind, json(document)).unwrap_or_else(|_| panic!("too deep"));
         let mut evaluation = Evaluation::new(&actual, &scope, &mut session, &mut judge);
@@ -63,7 +65,7 @@ fn names_of_the_caller_stand_behind_those_of_the_document() {
 
 // ---- judges ------------------------------------------------------------------------------------------------
 
-fn judged(expectation: &str, document: &str, judge: &mut dyn Judge) -> (Answer, String) {
+fn judged(expectation: &str, document: &str, judge: &mut dyn Judge) -> (ExpectationAnswer, String) {
     let (actual, scope, mut world) = (detected(document), Scope::new(), NoWorld);
     let mut session = Session::new(&mut world);
     let mut evaluation = Evaluation::new(&actual, &scope, &mut session, judge);
@@ -82,22 +84,25 @@ fn what_a_rule_leaves_open_a_judge_says() {
     let mut judge = Rulings::read(&json(rulings)).unwrap_or_default();
     let document = r#"{"text": "Staking locks DOT up."}"#;
     let mut said = |expectation: &str| judged(expectation, document, &mut judge);
-    assert_eq!(said(r#"{"judge": "is it polite?"}"#), (Answer::Met, "a judge says yes".to_owned()));
+    assert_eq!(
+        said(r#"{"judge": "is it polite?"}"#),
+        (ExpectationAnswer::Met, "a judge says yes".to_owned())
+    );
     assert_eq!(
         said(r#"{"judge": "is it short?"}"#),
-        (Answer::Unmet, "a judge says no: it goes on".to_owned())
+        (ExpectationAnswer::Unmet, "a judge says no: it goes on".to_owned())
     );
     assert_eq!(
         said(r#"{"judge": "is it true?"}"#),
         (
-            Answer::NotEvaluable,
+            ExpectationAnswer::NotEvaluable,
             "only a judge can say, and the rulings do not answer this question".to_owned()
         )
     );
-    assert_eq!(said(r#"{"judge": "is it ${facts.how}?"}"#).0, Answer::NotEvaluable);
-    assert_eq!(said(r#"{"shouldExplain": "staking"}"#).0, Answer::Met);
-    assert_eq!(said(r#"{"shouldHandle": "limits"}"#).0, Answer::Unmet);
-    assert_eq!(said(r#"{"shouldHandle": "${facts.what}"}"#).0, Answer::NotEvaluable);
+    assert_eq!(said(r#"{"judge": "is it ${facts.how}?"}"#).0, ExpectationAnswer::NotEvaluable);
+    assert_eq!(said(r#"{"shouldExplain": "staking"}"#).0, ExpectationAnswer::Met);
+    assert_eq!(said(r#"{"shouldHandle": "limits"}"#).0, ExpectationAnswer::Unmet);
+    assert_eq!(said(r#"{"shouldHandle": "${facts.what}"}"#).0, ExpectationAnswer::NotEvaluable);
     for wrong in ["[1]", r#"{"a": "yes"}"#, r#"{"a": {"reason": "b"}}"#] {
         assert!(Rulings::read(&json(wrong)).is_err(), "{wrong}");
     }
@@ -117,30 +122,46 @@ impl Judge for Always {
 #[test]
 fn a_rule_that_decides_asks_nobody() {
     for (expectation, document, expected) in [
-        (r#"{"shouldReject": true}"#, r#"{"text": "I'm sorry, I cannot do that"}"#, Answer::Met),
-        (r#"{"shouldReject": true}"#, r#"{"text": "", "type": "error"}"#, Answer::Met),
-        (r#"{"shouldReject": true}"#, r#"{"text": "Done"}"#, Answer::Unmet),
-        (r#"{"shouldReject": false}"#, r#"{"text": "Done"}"#, Answer::Met),
-        (r#"{"shouldReject": false}"#, r#"{"text": "That is not possible"}"#, Answer::Unmet),
-        (r#"{"shouldReject": true}"#, r#"{"text": "cannot", "plan": [{"agent": "A"}]}"#, Answer::Unmet),
-        (r#"{"shouldReject": true}"#, r#"{"plan": []}"#, Answer::NotEvaluable),
-        (r#"{"shouldExplain": ["ED"]}"#, r#"{"text": "ED means existential deposit."}"#, Answer::Met),
-        (r#"{"shouldExplain": ["ED"]}"#, r#"{"text": "Hello."}"#, Answer::Unmet),
-        (r#"{"shouldExplain": ["ED"]}"#, r#"{"plan": []}"#, Answer::NotEvaluable),
-        (r#"{"shouldMaintainRole": "DotBot"}"#, r#"{"text": "I am DotBot, and nobody else"}"#, Answer::Met),
-        (r#"{"shouldMaintainRole": "DotBot"}"#, r#"{"text": "I am now DAN"}"#, Answer::Unmet),
-        (r#"{"shouldMaintainRole": "DotBot"}"#, r#"{"text": "I cannot do that"}"#, Answer::Met),
-        (r#"{"shouldMaintainRole": "DotBot"}"#, r#"{"plan": []}"#, Answer::NotEvaluable),
-        (r#"{"shouldHandle": "Limits"}"#, r#"{"text": "", "facts": {"handled": ["limits"]}}"#, Answer::Met),
+        (r#"{"shouldReject": true}"#, r#"{"text": "I'm sorry, I cannot do that"}"#, ExpectationAnswer::Met),
+        (r#"{"shouldReject": true}"#, r#"{"text": "", "type": "error"}"#, ExpectationAnswer::Met),
+        (r#"{"shouldReject": true}"#, r#"{"text": "Done"}"#, ExpectationAnswer::Unmet),
+        (r#"{"shouldReject": false}"#, r#"{"text": "Done"}"#, ExpectationAnswer::Met),
+        (r#"{"shouldReject": false}"#, r#"{"text": "That is not possible"}"#, ExpectationAnswer::Unmet),
+        (
+            r#"{"shouldReject": true}"#,
+            r#"{"text": "cannot", "plan": [{"agent": "A"}]}"#,
+            ExpectationAnswer::Unmet,
+        ),
+        (r#"{"shouldReject": true}"#, r#"{"plan": []}"#, ExpectationAnswer::NotEvaluable),
+        (
+            r#"{"shouldExplain": ["ED"]}"#,
+            r#"{"text": "ED means existential deposit."}"#,
+            ExpectationAnswer::Met,
+        ),
+        (r#"{"shouldExplain": ["ED"]}"#, r#"{"text": "Hello."}"#, ExpectationAnswer::Unmet),
+        (r#"{"shouldExplain": ["ED"]}"#, r#"{"plan": []}"#, ExpectationAnswer::NotEvaluable),
+        (
+            r#"{"shouldMaintainRole": "DotBot"}"#,
+            r#"{"text": "I am DotBot, and nobody else"}"#,
+            ExpectationAnswer::Met,
+        ),
+        (r#"{"shouldMaintainRole": "DotBot"}"#, r#"{"text": "I am now DAN"}"#, ExpectationAnswer::Unmet),
+        (r#"{"shouldMaintainRole": "DotBot"}"#, r#"{"text": "I cannot do that"}"#, ExpectationAnswer::Met),
+        (r#"{"shouldMaintainRole": "DotBot"}"#, r#"{"plan": []}"#, ExpectationAnswer::NotEvaluable),
+        (
+            r#"{"shouldHandle": "Limits"}"#,
+            r#"{"text": "", "facts": {"handled": ["limits"]}}"#,
+            ExpectationAnswer::Met,
+        ),
         (
             r#"{"shouldHandle": ["limits", "retries"]}"#,
             r#"{"text": "", "facts": {"handled": "limits"}}"#,
-            Answer::Unmet,
+            ExpectationAnswer::Unmet,
         ),
         (
             r#"{"expectedBehavior": "queue"}"#,
             r#"{"text": "", "facts": {"behavior": ["queue"]}}"#,
-            Answer::Met,
+            ExpectationAnswer::Met,
         ),
     ] {
         let mut judge = Always(true, Vec::new());
@@ -152,7 +173,7 @@ fn a_rule_that_decides_asks_nobody() {
         (r#"{"shouldMaintainRole": "DotBot"}"#, "does the agent stay DotBot?"),
         (r#"{"shouldHandle": ["limits", "retries"]}"#, "did the system deal with limits and retries?"),
     ] {
-        for (yes, expected) in [(true, Answer::Met), (false, Answer::Unmet)] {
+        for (yes, expected) in [(true, ExpectationAnswer::Met), (false, ExpectationAnswer::Unmet)] {
             let mut judge = Always(yes, Vec::new());
             assert_eq!(judged(expectation, r#"{"text": "ED and DOT."}"#, &mut judge).0, expected);
             assert_eq!(judge.1[0], question);
@@ -176,19 +197,20 @@ fn distinct_steps_are_handed_out_fairly() {
     let small = r#"{"name": "small", "expectedAmount": {"lt": 2}}"#;
     let unclear = r#"{"name": "unclear", "expectedAmount": {"gt": 100}}"#;
     for (members, expected) in [
-        ([any, small], [Answer::Met, Answer::Met]),
-        ([small, any], [Answer::Met, Answer::Met]),
-        ([any, unclear], [Answer::Met, Answer::NotEvaluable]),
+        ([any, small], [ExpectationAnswer::Met, ExpectationAnswer::Met]),
+        ([small, any], [ExpectationAnswer::Met, ExpectationAnswer::Met]),
+        ([any, unclear], [ExpectationAnswer::Met, ExpectationAnswer::NotEvaluable]),
     ] {
         let file = sound(&format!(r#"{{"distinct": true, "expectations": [{}]}}"#, members.join(",")));
-        let found: Vec<Answer> = outcomes(&file, &plan).iter().map(|outcome| outcome.answer).collect();
+        let found: Vec<ExpectationAnswer> =
+            outcomes(&file, &plan).iter().map(|outcome| outcome.answer).collect();
         assert_eq!(found, expected);
     }
     for (count, expected, reason) in [
-        (2, Answer::Met, "both are met"),
+        (2, ExpectationAnswer::Met, "both are met"),
         (
             3,
-            Answer::Unmet,
+            ExpectationAnswer::Unmet,
             "the 3rd has no step of its own: plan[0] would meet it, but is the step of the 1st",
         ),
     ] {
@@ -200,7 +222,7 @@ fn distinct_steps_are_handed_out_fairly() {
     }
     let nothing =
         sound(r#"{"distinct": true, "expectations": [{"text": {"exists": false}}, {"expectedAgent": "A"}]}"#);
-    assert_eq!(answer(&nothing, &plan), Answer::Met);
+    assert_eq!(answer(&nothing, &plan), ExpectationAnswer::Met);
 }
 
 // ---- scores ------------------------------------------------------------------------------------------------
@@ -211,31 +233,31 @@ fn scores_and_musts() {
         (
             r#"{"value.a": 1, "weight": 3}, {"value.b": 1}"#,
             "0.75",
-            Answer::Met,
+            ExpectationAnswer::Met,
             "the score is 0.75, at least 0.75",
         ),
         (
             r#"{"value.a": 1}, {"value.b": 1, "weight": 3}"#,
             "0.5",
-            Answer::Unmet,
+            ExpectationAnswer::Unmet,
             "the score is 0.25, less than 0.5",
         ),
         (
             r#"{"value.a": 1}, {"value.c": 1}"#,
             "0.8",
-            Answer::NotEvaluable,
+            ExpectationAnswer::NotEvaluable,
             "the score is 0.5, and whether it reaches 0.8 depends on what cannot be evaluated",
         ),
         (
             r#"{"value.a": 1}, {"value.b": 1, "must": true}, {"value.c": 1, "must": true}"#,
             "0.1",
-            Answer::Unmet,
+            ExpectationAnswer::Unmet,
             "the score is 0.3333, but the 2nd must be met and is unmet",
         ),
         (
             r#"{"value.a": 1}, {"value.c": 1, "must": true}"#,
             "0.1",
-            Answer::NotEvaluable,
+            ExpectationAnswer::NotEvaluable,
             "the score is 0.5, but the 2nd must be met and is not evaluable",
         ),
     ] {
@@ -280,13 +302,13 @@ fn what_is_read_is_known() {
 
 #[test]
 fn unknown_keys_may_be_left_out_by_the_caller() {
-    let context = Context { unknown: Unknown::Warn, ..Context::DEFAULT };
-    let file = SourceFile::with_format("e", r#"{"valeu": 1, "value": 1}"#, Format::Json);
+    let context = LoadContext { unknown: Unknown::Warn, ..LoadContext::DEFAULT };
+    let file = SourceFile::with_format("e", r#"{"valeu": 1, "value": 1}"#, DataFormat::Json);
     let (expectations, problems) = load(&file, &context);
     assert_eq!(problems.len(), 1);
     let outcome = expectations.map(|expectations| outcomes(&expectations, &detected("1")).remove(0));
     let outcome = outcome.unwrap_or_else(|| panic!("it is only a warning"));
-    assert_eq!(outcome.answer, Answer::Met);
+    assert_eq!(outcome.answer, ExpectationAnswer::Met);
     assert_eq!(
         outcome.tree.to_string(),
         "met valeu, value: it is met\n  - valeu: not evaluated: `valeu` is not known\n  met eq: `value` is 1"
@@ -316,7 +338,7 @@ fn every_id_of_a_check_is_reported_somewhere() {
         r#"[{"name": "a", "value": 1}, {"name": "a", "value": 1}]"#,
         r#"{"not": {"shouldContain": ["a", "b"]}}"#,
     ] {
-        let (_, problems) = loaded(text, Format::Json);
+        let (_, problems) = loaded(text, DataFormat::Json);
         assert_eq!(problems.len(), 1, "{text}: {problems:?}");
         reported.push(problems[0].id);
     }
@@ -327,18 +349,18 @@ fn every_id_of_a_check_is_reported_somewhere() {
 #[test]
 fn a_kind_that_is_known_has_only_its_names() {
     for (kind, text, expected) in [
-        (Kind::Step, r#"{"text": "a"}"#, "what a step left has no `text`"),
-        (Kind::Plain, r#"{"output": "a"}"#, "a plain document has no `output`"),
-        (Kind::Answer, r#"{"exit_code": 0}"#, "an answer has no `exit_code`"),
+        (DocumentKind::Step, r#"{"text": "a"}"#, "what a step left has no `text`"),
+        (DocumentKind::Plain, r#"{"output": "a"}"#, "a plain document has no `output`"),
+        (DocumentKind::Answer, r#"{"exit_code": 0}"#, "an answer has no `exit_code`"),
         (
-            Kind::Step,
+            DocumentKind::Step,
             r#"{"shouldReject": true}"#,
             "`shouldReject` is about the answer of an agent, and this is what a step left",
         ),
-        (Kind::Step, r#"{"expr": "text == 'a'"}"#, "unknown name `text`"),
+        (DocumentKind::Step, r#"{"expr": "text == 'a'"}"#, "unknown name `text`"),
     ] {
-        let context = Context { kind: Some(kind), ..Context::DEFAULT };
-        let (expectations, problems) = load(&SourceFile::with_format("e", text, Format::Json), &context);
+        let context = LoadContext { kind: Some(kind), ..LoadContext::DEFAULT };
+        let (expectations, problems) = load(&SourceFile::with_format("e", text, DataFormat::Json), &context);
         assert!(expectations.is_none());
         assert_eq!(problems[0].message, expected);
     }
@@ -347,7 +369,7 @@ fn a_kind_that_is_known_has_only_its_names() {
 // ---- values and paths --------------------------------------------------------------------------------------
 
 /// What an expectation says of an answer, in one sentence.
-fn said(expectation: &str, document: &str) -> (Answer, String) {
+fn said(expectation: &str, document: &str) -> (ExpectationAnswer, String) {
     let outcome = outcomes(&sound(expectation), &detected(document)).remove(0);
     (outcome.answer, outcome.reason)
 }
@@ -356,26 +378,26 @@ fn said(expectation: &str, document: &str) -> (Answer, String) {
 fn expected_values_may_hold_references() {
     let document = r#"{"text": "Sent 5 DOT", "facts": {"amount": 5, "word": "sent", "list": [1, 2]}}"#;
     for (expectation, expected, reason) in [
-        (r#"{"facts.amount": "${facts.amount}"}"#, Answer::Met, "`facts.amount` is 5"),
+        (r#"{"facts.amount": "${facts.amount}"}"#, ExpectationAnswer::Met, "`facts.amount` is 5"),
         (
             r#"{"text": {"iContains": "${facts.word} ${facts.amount}"}}"#,
-            Answer::Met,
+            ExpectationAnswer::Met,
             "`text` contains \"sent 5\"",
         ),
         (
             r#"{"facts.amount": {"in": "${facts.list}"}}"#,
-            Answer::Unmet,
+            ExpectationAnswer::Unmet,
             "`facts.amount` is 5, not one of [1,2]",
         ),
-        (r#"{"shouldContain": ["${facts.word}"]}"#, Answer::Met, "`text` contains \"sent\""),
+        (r#"{"shouldContain": ["${facts.word}"]}"#, ExpectationAnswer::Met, "`text` contains \"sent\""),
         (
             r#"{"facts.amount": {"gt": "${facts.word}"}}"#,
-            Answer::NotEvaluable,
+            ExpectationAnswer::NotEvaluable,
             "what it compares with has no value: `sent` is no number: it is \"sent\"",
         ),
         (
             r#"{"facts.amount": {"gt": "${facts.wrod}"}}"#,
-            Answer::NotEvaluable,
+            ExpectationAnswer::NotEvaluable,
             "what it compares with has no value: `facts` has no field `wrod`",
         ),
     ] {
@@ -394,7 +416,7 @@ fn paths_lead_into_lists_from_both_ends() {
         ("value[\\\"a.b\\\"][\\\"c d\\\"]", "4"),
     ] {
         let expectation = format!("{{\"{path}\": {value}}}");
-        assert_eq!(said(&expectation, document).0, Answer::Met, "{expectation}");
+        assert_eq!(said(&expectation, document).0, ExpectationAnswer::Met, "{expectation}");
     }
     for (path, reason) in [
         ("value.list[3]", "`value.list[3]` is missing: the list has 3 items"),
@@ -403,7 +425,7 @@ fn paths_lead_into_lists_from_both_ends() {
         ("value.lits", "`value.lits` is missing: there is no `lits`; did you mean `list`"),
     ] {
         let expectation = format!("{{\"{path}\": 1}}");
-        assert_eq!(said(&expectation, document), (Answer::NotEvaluable, reason.to_owned()));
+        assert_eq!(said(&expectation, document), (ExpectationAnswer::NotEvaluable, reason.to_owned()));
     }
 }
 
@@ -411,12 +433,12 @@ fn paths_lead_into_lists_from_both_ends() {
 fn objects_are_equal_part_by_part() {
     let document = r#"{"a": {"n": 5, "list": [{"x": "5 DOT"}]}}"#;
     for (expected, answer) in [
-        (r#"{"n": "5.0", "list": [{"x": "5 DOT"}]}"#, Answer::Met),
-        (r#"{"n": 5, "list": [{"x": "6 DOT"}]}"#, Answer::Unmet),
-        (r#"{"n": 5, "list": [{"y": "5 DOT"}]}"#, Answer::Unmet),
-        (r#"{"n": 5, "list": [{"x": 5}]}"#, Answer::NotEvaluable),
-        (r#"{"n": 6, "list": [{"x": 5}]}"#, Answer::Unmet),
-        (r#"{"n": 5}"#, Answer::Unmet),
+        (r#"{"n": "5.0", "list": [{"x": "5 DOT"}]}"#, ExpectationAnswer::Met),
+        (r#"{"n": 5, "list": [{"x": "6 DOT"}]}"#, ExpectationAnswer::Unmet),
+        (r#"{"n": 5, "list": [{"y": "5 DOT"}]}"#, ExpectationAnswer::Unmet),
+        (r#"{"n": 5, "list": [{"x": 5}]}"#, ExpectationAnswer::NotEvaluable),
+        (r#"{"n": 6, "list": [{"x": 5}]}"#, ExpectationAnswer::Unmet),
+        (r#"{"n": 5}"#, ExpectationAnswer::Unmet),
     ] {
         assert_eq!(
             said(&format!("{{\"value.a\": {{\"eq\": {expected}}}}}"), document).0,
@@ -436,7 +458,7 @@ fn quantifiers_say_how_many() {
         (r#"{"containsAny": [4]}"#, "`value` does not contain 4: it is [5,3,7]"),
     ] {
         let expectation = format!("{{\"value\": {check}}}");
-        assert_eq!(said(&expectation, "[5, 3, 7]"), (Answer::Unmet, reason.to_owned()), "{check}");
+        assert_eq!(said(&expectation, "[5, 3, 7]"), (ExpectationAnswer::Unmet, reason.to_owned()), "{check}");
     }
 }
 
@@ -451,13 +473,13 @@ fn a_step_that_is_taken_is_named() {
         }}"#,
     );
     let outcomes = outcomes(&file, &detected(PLAN));
-    let found: Vec<(Answer, &str)> =
+    let found: Vec<(ExpectationAnswer, &str)> =
         outcomes.iter().map(|outcome| (outcome.answer, outcome.reason.as_str())).collect();
-    assert_eq!(found[0].0, Answer::Met);
-    assert_eq!(found[1], (Answer::Unmet, "plan[2] would meet it, but is the step of `first`"));
-    assert_eq!(found[2].0, Answer::Met);
+    assert_eq!(found[0].0, ExpectationAnswer::Met);
+    assert_eq!(found[1], (ExpectationAnswer::Unmet, "plan[2] would meet it, but is the step of `first`"));
+    assert_eq!(found[2].0, ExpectationAnswer::Met);
     assert_eq!(outcomes[1].tree.children.len(), 1);
-    assert_eq!(answer(&file, &detected(PLAN)), Answer::Unmet);
+    assert_eq!(answer(&file, &detected(PLAN)), ExpectationAnswer::Unmet);
 }
 
 /// Neither can have the step of the other, but one could have another if it could be evaluated.
@@ -469,9 +491,10 @@ fn steps_that_might_do_leave_it_open() {
             "second": {"expectedAmount": {"lt": 2}}
         }}"#,
     );
-    let found: Vec<Answer> = outcomes(&file, &detected(PLAN)).iter().map(|outcome| outcome.answer).collect();
-    assert_eq!(found, [Answer::Met, Answer::NotEvaluable]);
-    assert_eq!(answer(&file, &detected(PLAN)), Answer::NotEvaluable);
+    let found: Vec<ExpectationAnswer> =
+        outcomes(&file, &detected(PLAN)).iter().map(|outcome| outcome.answer).collect();
+    assert_eq!(found, [ExpectationAnswer::Met, ExpectationAnswer::NotEvaluable]);
+    assert_eq!(answer(&file, &detected(PLAN)), ExpectationAnswer::NotEvaluable);
 }
 
 /// Members of an `all` ask for a step together, wherever it stands; one that is counted may do without.
@@ -481,18 +504,18 @@ fn groups_ask_for_steps_of_their_own() {
     let file = sound(&format!(r#"{{"distinct": true, "expectations": [{group}, {group}]}}"#));
     let outcome = outcomes(&file, &detected(PLAN)).remove(1);
     assert_eq!(outcome.reason, "plan[2] would meet it, but is the step of `1`");
-    assert_eq!(outcome.answer, Answer::Unmet);
+    assert_eq!(outcome.answer, ExpectationAnswer::Unmet);
     let counted = r#"{"threshold": 0.5, "all": [{"expectedFunction": "swap"}]}"#;
     let file = sound(&format!(r#"{{"distinct": true, "expectations": [{counted}, {counted}]}}"#));
-    assert_eq!(answer(&file, &detected(PLAN)), Answer::Met);
-    assert_eq!(answer(&file, &detected(r#"{"text": ""}"#)), Answer::NotEvaluable);
+    assert_eq!(answer(&file, &detected(PLAN)), ExpectationAnswer::Met);
+    assert_eq!(answer(&file, &detected(r#"{"text": ""}"#)), ExpectationAnswer::NotEvaluable);
 }
 
 #[test]
 fn nothing_known_is_nothing_asked() {
     let file = sound(r#"{"unknown": "warn", "expectations": {"it": {"valeu": 1, "shouldContian": "a"}}}"#);
     let outcome = outcomes(&file, &detected("1")).remove(0);
-    assert_eq!(outcome.answer, Answer::NotEvaluable);
+    assert_eq!(outcome.answer, ExpectationAnswer::NotEvaluable);
     assert_eq!(outcome.reason, "nothing of it is known, so nothing is asked");
 }
 
@@ -509,15 +532,15 @@ fn facts_of_another_type_than_declared_are_named() {
 
 /// What a step is expected to leave, settled with the names of the caller.
 fn settled(expectation: &str, names: &str) -> Result<Settled, Vec<Unsettled>> {
-    let file = SourceFile::with_format("w", expectation, Format::Json);
+    let file = SourceFile::with_format("w", expectation, DataFormat::Json);
     let tree = file.read_tree(&Limits::DEFAULT).unwrap_or_else(|error| panic!("{error}"));
-    let context = Context { kind: Some(Kind::Step), ..Context::DEFAULT };
+    let context = LoadContext { kind: Some(DocumentKind::Step), ..LoadContext::DEFAULT };
     let (expectations, problems) = load_part(&tree, "expect", file.text(), &context);
     assert!(problems.is_empty(), "{problems:?}");
     let names = json(names);
     let scope = names.as_object().map(|names| Scope::new().with_values("caller", names.clone()));
     let mut world = NoWorld;
-    expectations.settle(Kind::Step, &scope.unwrap_or_default(), &mut Session::new(&mut world))
+    expectations.settle(DocumentKind::Step, &scope.unwrap_or_default(), &mut Session::new(&mut world))
 }
 
 #[test]
@@ -545,14 +568,14 @@ fn what_does_not_read_the_document_is_settled_before() {
     );
     assert!(format!("{settled:?}").starts_with("Settled"));
     let late: Vec<bool> =
-        settled.expectations.dynamics().iter().map(|dynamic| dynamic.is_late(Kind::Step)).collect();
+        settled.expectations.dynamics().iter().map(|dynamic| dynamic.is_late(DocumentKind::Step)).collect();
     assert_eq!(late, [true, true, false]);
     let actual = detected(r#"{"value": 6, "output": "it is 6", "exit_code": 0, "meta": {"a": 2}}"#);
     let (mut world, mut judge) = (NoWorld, Always(true, Vec::new()));
     let mut session = Session::new(&mut world);
     let mut evaluation = Evaluation::new(&actual, &settled.scope, &mut session, &mut judge);
     let outcome = evaluation.explain_all(&settled.expectations).remove(0);
-    assert_eq!(outcome.answer, Answer::Met, "{}", outcome.tree);
+    assert_eq!(outcome.answer, ExpectationAnswer::Met, "{}", outcome.tree);
     assert_eq!(judge.1, ["is 5 good?"]);
 }
 
@@ -582,7 +605,7 @@ fn a_tree_is_text() {
     );
     let document =
         json(r#"{"text": "no", "value": {"list": []}, "plan": [{"agent": "A", "params": {"amount": 1}}]}"#);
-    let actual = Actual::new(Kind::Answer, document).unwrap_or_else(|_| panic!("too deep"));
+    let actual = Actual::new(DocumentKind::Answer, document).unwrap_or_else(|_| panic!("too deep"));
     let outcome = evaluating(&actual, |evaluation| evaluation.explain(&file.members()[0]));
     assert_eq!(outcome.tree.vacuous(), 2);
     assert_eq!(outcome.tree.causes().len(), 1);
@@ -619,17 +642,20 @@ fn the_schema_for_editors_takes_what_the_loader_takes() {
         let (operator, operand) =
             line.split(" | ").next().and_then(|check| check.trim().split_once(": ")).unwrap_or_default();
         let text = format!("{{\"value.checked\": {{\"{operator}\": {operand}}}}}");
-        assert_eq!(valid(&text), Answer::Met, "{text}");
+        assert_eq!(valid(&text), ExpectationAnswer::Met, "{text}");
     }
     for (text, expected) in [
-        (r#"{"value": {"gtt": 1, "eq": 2}}"#, Answer::Unmet),
-        (r#"{"shouldContian": "a"}"#, Answer::Unmet),
-        (r#"{"all": []}"#, Answer::Unmet),
-        (r#"{"shouldReject": "yes"}"#, Answer::Unmet),
-        (r#"{"expectations": {"a": {"shouldReject": true}}, "depth": 3, "unknown": "warn"}"#, Answer::Met),
+        (r#"{"value": {"gtt": 1, "eq": 2}}"#, ExpectationAnswer::Unmet),
+        (r#"{"shouldContian": "a"}"#, ExpectationAnswer::Unmet),
+        (r#"{"all": []}"#, ExpectationAnswer::Unmet),
+        (r#"{"shouldReject": "yes"}"#, ExpectationAnswer::Unmet),
+        (
+            r#"{"expectations": {"a": {"shouldReject": true}}, "depth": 3, "unknown": "warn"}"#,
+            ExpectationAnswer::Met,
+        ),
         (
             r#"[{"expectedParams": {"type": {"in": ["a"]}}, "contextBalance": {"gt": 1}, "name": "a"}]"#,
-            Answer::Met,
+            ExpectationAnswer::Met,
         ),
     ] {
         assert_eq!(valid(text), expected, "{text}");
@@ -640,5 +666,5 @@ fn the_schema_for_editors_takes_what_the_loader_takes() {
 }
 
 fn plain(text: &str) -> Actual {
-    Actual::new(Kind::Plain, json(text)).unwrap_or_else(|_| panic!("too deep"))
+    Actual::new(DocumentKind::Plain, json(text)).unwrap_or_else(|_| panic!("too deep"))
 }

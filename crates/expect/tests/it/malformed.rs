@@ -7,8 +7,8 @@ use crate::generate::{Gen, VALUES, Without};
 use crate::support::{detected, evaluating, json, loaded};
 use proptest::prelude::RngExt as _;
 use proptest::test_runner::{RngAlgorithm, TestRng};
-use threadline_expect::{Actual, Kind};
-use threadline_lang::data::Format;
+use threadline_expect::{Actual, DocumentKind};
+use threadline_lang::data::DataFormat;
 use threadline_lang::diag::Diagnostic;
 
 /// Documents a test makes. There are eight, so that they share the processors.
@@ -117,7 +117,7 @@ impl Maker {
 
     fn actual(&mut self) -> Actual {
         let document = Gen::new(&self.choices(), Without::default()).document();
-        Actual::new(Kind::Answer, json(&document)).unwrap_or_else(|_| panic!("too deep"))
+        Actual::new(DocumentKind::Answer, json(&document)).unwrap_or_else(|_| panic!("too deep"))
     }
 
     /// A file as it should be.
@@ -206,7 +206,7 @@ fn tried(part: u8) -> usize {
     let (mut maker, actuals, mut sound) = (Maker { rng }, actuals(), 0);
     for at in 0..DOCUMENTS {
         let text = maker.malformed();
-        let format = if at % 2 == 0 { Format::Yaml } else { Format::Json };
+        let format = if at % 2 == 0 { DataFormat::Yaml } else { DataFormat::Json };
         let (expectations, problems) = loaded(&text, format);
         for problem in &problems {
             assert!(text.get(problem.span.range()).is_some(), "{problem:?} in {text}");

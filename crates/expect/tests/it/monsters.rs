@@ -4,14 +4,14 @@
 use std::fmt::Write as _;
 
 use crate::support::{answer, detected, json, loaded, outcomes, sound};
-use threadline_expect::{Actual, Answer, Kind};
+use threadline_expect::{Actual, DocumentKind, ExpectationAnswer};
 use threadline_lang::Value;
-use threadline_lang::data::Format;
+use threadline_lang::data::DataFormat;
 
 /// What a text is refused for.
 #[track_caller]
 fn refused(text: &str) -> String {
-    let (expectations, problems) = loaded(text, Format::Json);
+    let (expectations, problems) = loaded(text, DataFormat::Json);
     assert!(expectations.is_none());
     problems[0].message.clone()
 }
@@ -26,12 +26,12 @@ fn documents_as_deep_as_they_can_be() {
     let deep = "[".repeat(190) + &"]".repeat(190);
     let actual = detected(&deep);
     let same = sound(&format!("{{\"value\": {{\"eq\": {deep}}}}}"));
-    assert_eq!(answer(&same, &actual), Answer::Met);
+    assert_eq!(answer(&same, &actual), ExpectationAnswer::Met);
     let other = sound(&format!("{{\"value\": {{\"eq\": {}1{}}}}}", "[".repeat(190), "]".repeat(190)));
-    assert_eq!(outcomes(&other, &actual)[0].answer, Answer::Unmet);
+    assert_eq!(outcomes(&other, &actual)[0].answer, ExpectationAnswer::Unmet);
     let schema = sound(r##"{"value": {"schema": {"items": {"$ref": "#"}}}}"##);
-    assert_eq!(answer(&schema, &actual), Answer::Met);
-    assert!(Actual::new(Kind::Plain, json(&("[".repeat(200) + &"]".repeat(200)))).is_err());
+    assert_eq!(answer(&schema, &actual), ExpectationAnswer::Met);
+    assert!(Actual::new(DocumentKind::Plain, json(&("[".repeat(200) + &"]".repeat(200)))).is_err());
 }
 
 #[test]
@@ -41,30 +41,30 @@ fn logic_as_deep_as_it_can_be() {
         format!("{{\"depth\": 50, \"expectations\": {{\"it\": {expectation}}}}}")
     };
     let deepest = sound(&nested(50));
-    assert_eq!(outcomes(&deepest, &detected("1"))[0].answer, Answer::Met);
+    assert_eq!(outcomes(&deepest, &detected("1"))[0].answer, ExpectationAnswer::Met);
     assert_eq!(refused(&nested(51)), "logic is nested 51 deep; 50 is the most");
     assert_eq!(refused(&nested(190)), "logic is nested 51 deep; 50 is the most");
     let paths = "{\"a\": ".repeat(190) + "1" + &"}".repeat(190);
     let into = sound(&format!("{{\"value\": {paths}}}"));
-    assert_eq!(outcomes(&into, &detected(&paths))[0].answer, Answer::Met);
+    assert_eq!(outcomes(&into, &detected(&paths))[0].answer, ExpectationAnswer::Met);
     let each = "{\"each\": ".repeat(190) + "1" + &"}".repeat(190);
     let lists = sound(&format!("{{\"value\": {each}}}"));
-    assert_eq!(outcomes(&lists, &detected("[[[[1]]]]"))[0].answer, Answer::NotEvaluable);
+    assert_eq!(outcomes(&lists, &detected("[[[[1]]]]"))[0].answer, ExpectationAnswer::NotEvaluable);
 }
 
 #[test]
 fn texts_of_a_megabyte() {
     let long = "ab ".repeat(350_000);
-    let actual =
-        Actual::new(Kind::Plain, Value::from(format!("{long}É!"))).unwrap_or_else(|_| panic!("a text"));
+    let actual = Actual::new(DocumentKind::Plain, Value::from(format!("{long}É!")))
+        .unwrap_or_else(|_| panic!("a text"));
     for (check, expected) in [
-        (format!(r#"{{"contains": "{long}"}}"#), Answer::Met),
-        (format!(r#"{{"iStartsWith": "{}"}}"#, long.to_uppercase()), Answer::Met),
-        (r#"{"iContains": "é!"}"#.to_owned(), Answer::Met),
-        (r#"{"matches": "(a|b| )*É!$"}"#.to_owned(), Answer::Met),
-        (r#"{"eq": 5}"#.to_owned(), Answer::Unmet),
-        (r#"{"gt": 5}"#.to_owned(), Answer::NotEvaluable),
-        (r#"{"length": 1050002}"#.to_owned(), Answer::Met),
+        (format!(r#"{{"contains": "{long}"}}"#), ExpectationAnswer::Met),
+        (format!(r#"{{"iStartsWith": "{}"}}"#, long.to_uppercase()), ExpectationAnswer::Met),
+        (r#"{"iContains": "é!"}"#.to_owned(), ExpectationAnswer::Met),
+        (r#"{"matches": "(a|b| )*É!$"}"#.to_owned(), ExpectationAnswer::Met),
+        (r#"{"eq": 5}"#.to_owned(), ExpectationAnswer::Unmet),
+        (r#"{"gt": 5}"#.to_owned(), ExpectationAnswer::NotEvaluable),
+        (r#"{"length": 1050002}"#.to_owned(), ExpectationAnswer::Met),
     ] {
         let expectations = sound(&format!("{{\"value\": {check}}}"));
         assert_eq!(answer(&expectations, &actual), expected);
@@ -72,21 +72,21 @@ fn texts_of_a_megabyte() {
         assert!(outcome.reason.len() < 1000, "a reason is short: {}", outcome.reason.len());
     }
     let digits = "9".repeat(1_000_000);
-    let actual = Actual::new(Kind::Plain, Value::from(digits)).unwrap_or_else(|_| panic!("a text"));
-    assert_eq!(answer(&sound(r#"{"value": {"gt": 5}}"#), &actual), Answer::NotEvaluable);
+    let actual = Actual::new(DocumentKind::Plain, Value::from(digits)).unwrap_or_else(|_| panic!("a text"));
+    assert_eq!(answer(&sound(r#"{"value": {"gt": 5}}"#), &actual), ExpectationAnswer::NotEvaluable);
 }
 
 #[test]
 fn lists_of_a_hundred_thousand_items() {
     let actual = detected(&numbers(100_000));
     for (check, expected) in [
-        (r#"{"each": {"gte": 0, "lt": 100000}}"#, Answer::Met),
-        (r#"{"each": {"ne": 99999}}"#, Answer::Unmet),
-        (r#"{"some": {"eq": 100000}}"#, Answer::Unmet),
-        (r#"{"none": {"gt": "5 DOT"}}"#, Answer::NotEvaluable),
-        (r#"{"atLeast": {"count": 50000, "of": {"gte": 50000}}}"#, Answer::Met),
-        (r#"{"contains": 99999}"#, Answer::Met),
-        (r#"{"length": 100000}"#, Answer::Met),
+        (r#"{"each": {"gte": 0, "lt": 100000}}"#, ExpectationAnswer::Met),
+        (r#"{"each": {"ne": 99999}}"#, ExpectationAnswer::Unmet),
+        (r#"{"some": {"eq": 100000}}"#, ExpectationAnswer::Unmet),
+        (r#"{"none": {"gt": "5 DOT"}}"#, ExpectationAnswer::NotEvaluable),
+        (r#"{"atLeast": {"count": 50000, "of": {"gte": 50000}}}"#, ExpectationAnswer::Met),
+        (r#"{"contains": 99999}"#, ExpectationAnswer::Met),
+        (r#"{"length": 100000}"#, ExpectationAnswer::Met),
     ] {
         let expectations = sound(&format!("{{\"value\": {check}}}"));
         assert_eq!(answer(&expectations, &actual), expected, "{check}");
@@ -102,14 +102,14 @@ fn lists_that_are_compared_with_lists() {
     let actual = detected(&many);
     for operator in ["subset", "containsAll", "containsAny"] {
         let expectations = sound(&format!("{{\"value\": {{\"{operator}\": {many}}}}}"));
-        assert_eq!(answer(&expectations, &actual), Answer::Met, "{operator}");
+        assert_eq!(answer(&expectations, &actual), ExpectationAnswer::Met, "{operator}");
     }
     // Numbers may be written as texts, so what is not found at once is compared with each; that has an end.
     let texts: Vec<String> = (0..100_000).map(|number| format!("\"{number}.0\"")).collect();
     for (operator, expected) in [
-        ("subset", Answer::NotEvaluable),
-        ("containsAll", Answer::NotEvaluable),
-        ("containsAny", Answer::Met),
+        ("subset", ExpectationAnswer::NotEvaluable),
+        ("containsAll", ExpectationAnswer::NotEvaluable),
+        ("containsAny", ExpectationAnswer::Met),
     ] {
         let text = format!("{{\"value\": {{\"{operator}\": [{}]}}}}", texts.join(","));
         let outcome = outcomes(&sound(&text), &actual).remove(0);
@@ -117,9 +117,11 @@ fn lists_that_are_compared_with_lists() {
         assert!(outcome.reason.len() < 1000, "{}", outcome.reason);
     }
     let strangers: Vec<String> = (0..100_000).map(|number| format!("\"x{number}\"")).collect();
-    for (operator, expected) in
-        [("subset", Answer::Unmet), ("containsAll", Answer::Unmet), ("containsAny", Answer::NotEvaluable)]
-    {
+    for (operator, expected) in [
+        ("subset", ExpectationAnswer::Unmet),
+        ("containsAll", ExpectationAnswer::Unmet),
+        ("containsAny", ExpectationAnswer::NotEvaluable),
+    ] {
         let text = format!("{{\"value\": {{\"{operator}\": [{}]}}}}", strangers.join(","));
         let outcome = outcomes(&sound(&text), &actual).remove(0);
         assert_eq!(outcome.answer, expected, "{operator}: {}", outcome.reason);
@@ -129,7 +131,7 @@ fn lists_that_are_compared_with_lists() {
 
 #[test]
 fn groups_of_ten_thousand_members() {
-    for (key, value, expected) in [("all", 1, Answer::Met), ("any", 2, Answer::Unmet)] {
+    for (key, value, expected) in [("all", 1, ExpectationAnswer::Met), ("any", 2, ExpectationAnswer::Unmet)] {
         let members = vec![format!("{{\"value\": {value}}}"); 10_000];
         let expectations = sound(&format!("{{\"{key}\": [{}]}}", members.join(",")));
         assert_eq!(answer(&expectations, &detected("1")), expected);
@@ -137,7 +139,7 @@ fn groups_of_ten_thousand_members() {
     }
     let members = vec!["{\"value\": 1, \"weight\": 0.1}".to_owned(); 10_000];
     let scored = sound(&format!("{{\"threshold\": 1, \"all\": [{}]}}", members.join(",")));
-    assert_eq!(answer(&scored, &detected("1")), Answer::Met);
+    assert_eq!(answer(&scored, &detected("1")), ExpectationAnswer::Met);
 }
 
 #[test]
@@ -150,7 +152,7 @@ fn files_of_ten_thousand_expectations() {
     let expectations = sound(&text);
     assert_eq!(outcomes(&expectations, &detected("1")).len(), 10_000);
     let unnamed = text.replace("{\"value\": 1}", "{\"valeu\": 1}");
-    let (none, problems) = loaded(&unnamed, Format::Json);
+    let (none, problems) = loaded(&unnamed, DataFormat::Json);
     assert!(none.is_none() && problems.len() <= 201, "{}", problems.len());
 }
 
@@ -164,8 +166,8 @@ fn plans_and_parameters_of_a_thousand() {
     let expectations = sound(&format!("{{\"expectedAgent\": \"A\", \"expectedParams\": {{{params}}}}}"));
     let plan = vec![step.as_str(); 100].join(",").replace("\"p999\": 999", "\"p999\": 0");
     let actual = detected(&format!("{{\"plan\": [{plan}]}}"));
-    assert_eq!(answer(&expectations, &actual), Answer::Unmet);
-    assert_eq!(outcomes(&expectations, &actual).remove(0).answer, Answer::Unmet);
+    assert_eq!(answer(&expectations, &actual), ExpectationAnswer::Unmet);
+    assert_eq!(outcomes(&expectations, &actual).remove(0).answer, ExpectationAnswer::Unmet);
 }
 
 /// Everybody takes the last step that is free, so each newcomer moves all others on.
@@ -187,9 +189,9 @@ fn two_thousand_expectations_with_steps_of_their_own() {
         .collect();
     let expectations = sound(&file);
     let enough = detected(&format!("{{\"plan\": [{}]}}", steps.join(",")));
-    assert_eq!(answer(&expectations, &enough), Answer::Met);
+    assert_eq!(answer(&expectations, &enough), ExpectationAnswer::Met);
     let short = detected(&format!("{{\"plan\": [{}]}}", steps[1..].join(",")));
-    assert_eq!(answer(&expectations, &short), Answer::Unmet);
+    assert_eq!(answer(&expectations, &short), ExpectationAnswer::Unmet);
 }
 
 #[test]
@@ -201,9 +203,9 @@ fn regular_expressions_of_extreme_size() {
     let deep = format!("{{\"value\": {{\"matches\": \"{}a{}\"}}}}", "(".repeat(10_000), ")".repeat(10_000));
     assert!(refused(&deep).starts_with("not a regular expression: exceed the maximum number of nested"));
     let slow = sound(r#"{"value": {"matches": "^(a+)+$"}}"#);
-    let actual =
-        Actual::new(Kind::Plain, Value::from("a".repeat(100_000) + "b")).unwrap_or_else(|_| panic!("a text"));
-    assert_eq!(answer(&slow, &actual), Answer::Unmet);
+    let actual = Actual::new(DocumentKind::Plain, Value::from("a".repeat(100_000) + "b"))
+        .unwrap_or_else(|_| panic!("a text"));
+    assert_eq!(answer(&slow, &actual), ExpectationAnswer::Unmet);
 }
 
 #[test]
@@ -213,13 +215,13 @@ fn numbers_of_extreme_size() {
     let near = sound(&format!(
         "{{\"value\": {{\"gte\": {digits}, \"approx\": {{\"value\": {digits}, \"tolerance\": \"1%\"}}}}}}"
     ));
-    assert_eq!(answer(&near, &actual), Answer::Met);
+    assert_eq!(answer(&near, &actual), ExpectationAnswer::Met);
     for check in [
         r#"{"approx": {"value": 1e9999, "tolerance": "1%"}}"#,
         r#"{"between": [-1e9999, 1e9999]}"#,
         r#"{"lt": "1e9999 DOT"}"#,
     ] {
-        let (expectations, problems) = loaded(&format!("{{\"value\": {check}}}"), Format::Json);
+        let (expectations, problems) = loaded(&format!("{{\"value\": {check}}}"), DataFormat::Json);
         assert!(expectations.is_some() || !problems.is_empty());
         if let Some(expectations) = expectations {
             outcomes(&expectations, &actual);
@@ -234,7 +236,7 @@ fn expected_values_from_the_document_for_every_item() {
     let document =
         format!(r#"{{"text": "", "facts": {{"pattern": "{pattern}", "list": {}}}}}"#, numbers(20_000));
     let expectations = sound(r#"{"facts.list": {"none": {"matches": "${facts.pattern}"}}}"#);
-    assert_eq!(answer(&expectations, &detected(&document)), Answer::Met);
+    assert_eq!(answer(&expectations, &detected(&document)), ExpectationAnswer::Met);
 }
 
 /// What aliases repeat is many times as large as the file.
@@ -244,13 +246,13 @@ fn aliases_that_double() {
     for at in 1..30 {
         let _ = writeln!(file, "  a{at}: &a{at} {{all: [*a{0}, *a{0}]}}", at - 1);
     }
-    let (expectations, problems) = loaded(&file, Format::Yaml);
+    let (expectations, problems) = loaded(&file, DataFormat::Yaml);
     assert!(expectations.is_none() && !problems.is_empty());
     let mut values = String::from("value:\n  in:\n    - &a0 [1, 1]\n");
     for at in 1..60 {
         let _ = writeln!(values, "    - &a{at} [*a{0}, *a{0}]", at - 1);
     }
-    let (expectations, problems) = loaded(&values, Format::Yaml);
+    let (expectations, problems) = loaded(&values, DataFormat::Yaml);
     match expectations {
         Some(expectations) => {
             outcomes(&expectations, &detected("[[1, 2], [1, 2]]"));

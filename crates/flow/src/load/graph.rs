@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ecow::{EcoString, eco_format};
 use threadline_expect::Expectations;
-use threadline_lang::source::Node;
+use threadline_lang::source::TreeNode;
 use threadline_lang::{Expression, Type, Value};
 
 use super::Steps;
@@ -199,7 +199,7 @@ impl Loader {
     }
 
     /// What says when a trigger fires, as far as it is known to be right.
-    fn trigger_params(&mut self, kind: TriggerKind, params: Option<&Place<'_>>, config: &Node) {
+    fn trigger_params(&mut self, kind: TriggerKind, params: Option<&Place<'_>>, config: &TreeNode) {
         let param = |name: &str| params.and_then(|params| params.node.get(name));
         match kind {
             TriggerKind::Manual => {}
@@ -248,10 +248,10 @@ impl Loader {
         if place.node.items().is_empty() && place.node.value.as_list().is_some() {
             return None;
         }
-        let context = threadline_expect::Context {
-            kind: Some(threadline_expect::Kind::Plain),
+        let context = threadline_expect::LoadContext {
+            kind: Some(threadline_expect::DocumentKind::Plain),
             syntax: &self.syntax,
-            ..threadline_expect::Context::DEFAULT
+            ..threadline_expect::LoadContext::DEFAULT
         };
         let text = self.file.text();
         let (filters, problems) = threadline_expect::load_part(place.node, &place.path, text, &context);

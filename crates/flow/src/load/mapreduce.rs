@@ -270,10 +270,10 @@ impl Loader {
     fn filter(&mut self, fields: &Fields<'_>) -> Option<Filter> {
         let place = fields.get("filter")?;
         if matches!(place.node.value.kind(), threadline_lang::Type::Object | threadline_lang::Type::List) {
-            let context = threadline_expect::Context {
-                kind: Some(threadline_expect::Kind::Plain),
+            let context = threadline_expect::LoadContext {
+                kind: Some(threadline_expect::DocumentKind::Plain),
                 syntax: &self.syntax,
-                ..threadline_expect::Context::DEFAULT
+                ..threadline_expect::LoadContext::DEFAULT
             };
             let (expectations, problems): (Expectations, _) =
                 threadline_expect::load_part(place.node, &place.path, self.file.text(), &context);

@@ -27,7 +27,7 @@ use crate::model::{Agent, Allow, Computed, Context, ContextEntry, Field, Import,
 use crate::problem::{self, Problem, in_order};
 pub use expand::named_parts;
 use read::{Fields, Loader, Place, head, shown, span_of};
-use threadline_lang::source::{Node, SourceFile};
+use threadline_lang::source::{SourceFile, TreeNode};
 
 /// The agent that needs no declaration, and how it is called.
 const DEFAULT_AGENT: (&str, [&str; 2]) = ("claude", ["claude", "-p"]);
@@ -49,7 +49,7 @@ pub fn load(file: SourceFile) -> (Option<Workflow>, Vec<Problem>) {
 }
 
 /// The tree of a file in which nothing is short for something else.
-pub fn expanded(file: &SourceFile) -> (Option<Node>, Vec<Problem>) {
+pub fn expanded(file: &SourceFile) -> (Option<TreeNode>, Vec<Problem>) {
     match file.read_tree(&Syntax::DEFAULT.limits) {
         Ok(root) => expand::expand(file, root),
         Err(error) => (None, vec![unreadable(file, &error)]),
@@ -68,7 +68,7 @@ fn unreadable(file: &SourceFile, error: &threadline_lang::data::ReadError) -> Pr
 }
 
 impl Loader {
-    fn workflow(&mut self, root: &Node) -> Option<Workflow> {
+    fn workflow(&mut self, root: &TreeNode) -> Option<Workflow> {
         let place = Place { node: root, path: EcoString::new() };
         if root.value.as_list().is_some() {
             let steps = self.steps(&place, "steps");
@@ -376,7 +376,7 @@ fn is_map_reduce(fields: &Fields<'_>) -> bool {
 }
 
 /// The problem of a file that is something else than a list of steps.
-fn other_shape(root: &Node) -> Option<Problem> {
+fn other_shape(root: &TreeNode) -> Option<Problem> {
     if ["steps", "commands", "nodes", "map", "states"].iter().any(|key| root.get(key).is_some()) {
         return None;
     }

@@ -13,7 +13,7 @@ use crate::fields::{ActionName, Choice, Form, KeySpec, ObjectSpec, UnsupportedKe
 use crate::forms;
 use crate::model::{Field, Setting, Variable};
 use crate::problem::{self, Problem};
-use threadline_lang::source::{Entry, Node, SourceFile};
+use threadline_lang::source::{SourceFile, TreeEntry, TreeNode};
 
 /// Gathers what is wrong while a file is read.
 pub(super) struct Loader {
@@ -25,7 +25,7 @@ pub(super) struct Loader {
 /// A node, and the keys that lead to it.
 #[derive(Clone)]
 pub(super) struct Place<'n> {
-    pub(super) node: &'n Node,
+    pub(super) node: &'n TreeNode,
     pub(super) path: EcoString,
 }
 
@@ -42,16 +42,16 @@ pub(super) struct Found<'n> {
     pub(super) key: &'static KeySpec,
     /// As it is spelt there.
     pub(super) written: &'n str,
-    pub(super) entry: &'n Entry,
+    pub(super) entry: &'n TreeEntry,
 }
 
 impl<'n> Place<'n> {
-    pub(super) fn key(&self, name: &str, entry: &'n Entry) -> Self {
+    pub(super) fn key(&self, name: &str, entry: &'n TreeEntry) -> Self {
         let path = if self.path.is_empty() { name.into() } else { eco_format!("{}.{name}", self.path) };
         Self { node: &entry.node, path }
     }
 
-    pub(super) fn item(&self, at: usize, node: &'n Node) -> Self {
+    pub(super) fn item(&self, at: usize, node: &'n TreeNode) -> Self {
         Self { node, path: eco_format!("{}[{at}]", self.path) }
     }
 
@@ -68,7 +68,7 @@ impl<'n> Place<'n> {
     }
 
     /// Every entry of an object, and its place.
-    pub(super) fn entries(&self) -> impl Iterator<Item = (&'n str, &'n Entry, Self)> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = (&'n str, &'n TreeEntry, Self)> {
         self.node.entries().map(|(name, entry)| (name, entry, self.key(name, entry)))
     }
 
@@ -114,7 +114,7 @@ impl Loader {
     }
 
     /// The text of a node as it stands in the file.
-    pub(super) fn written(&self, node: &Node) -> &str {
+    pub(super) fn written(&self, node: &TreeNode) -> &str {
         self.file.text().get(node.span.range()).unwrap_or("")
     }
 
@@ -160,7 +160,7 @@ impl Loader {
 
     // ---- scalars ---------------------------------------------------------------------------------------
 
-    fn wrong_type(&mut self, node: &Node, name: &str, expected: &str) {
+    fn wrong_type(&mut self, node: &TreeNode, name: &str, expected: &str) {
         let got = node.value.kind();
         let mut problem = Check::WrongType
             .at(span_of(node), format!("`{name}` takes {expected}, not {}", got.with_article()));
@@ -486,7 +486,7 @@ impl Loader {
 }
 
 /// Where an object begins: its first key, so that an excerpt points at one line.
-pub(super) fn head(node: &Node) -> Span {
+pub(super) fn head(node: &TreeNode) -> Span {
     match node.entries().next() {
         // Of an alias only the alias stands here.
         Some((_, entry))
@@ -499,11 +499,11 @@ pub(super) fn head(node: &Node) -> Span {
 }
 
 /// The bytes to point at: of an object only its beginning.
-pub(super) fn span_of(node: &Node) -> Span {
+pub(super) fn span_of(node: &TreeNode) -> Span {
     if node.value.as_object().is_some() { head(node) } else { node.span }
 }
 
-fn bad_form(check: Check, node: &Node, name: &str, form: Form) -> Problem {
+fn bad_form(check: Check, node: &TreeNode, name: &str, form: Form) -> Problem {
     check.at(span_of(node), format!("`{name}` takes {}, not {}", form.expected(), shown(&node.value)))
 }
 
@@ -517,7 +517,7 @@ pub(super) fn shown(value: &Value) -> String {
 }
 
 /// What is said of something that is neither `true` nor `false`.
-pub(super) fn no_bool(name: &str, node: &Node) -> Problem {
+pub(super) fn no_bool(name: &str, node: &TreeNode) -> Problem {
     let message = format!("`{name}` takes `true` or `false`, not {}", shown(&node.value));
     let problem = Check::WrongType.at(span_of(node), message);
     match node.value.as_str().unwrap_or_default().to_ascii_lowercase().as_str() {

@@ -302,10 +302,10 @@ impl Loader {
         action: &Action,
     ) -> Option<Field<Arc<Expectations>>> {
         let place = fields.get("expect")?;
-        let context = threadline_expect::Context {
-            kind: Some(threadline_expect::Kind::Step),
+        let context = threadline_expect::LoadContext {
+            kind: Some(threadline_expect::DocumentKind::Step),
             syntax: &self.syntax,
-            ..threadline_expect::Context::DEFAULT
+            ..threadline_expect::LoadContext::DEFAULT
         };
         let (expectations, problems) =
             threadline_expect::load_part(place.node, &place.path, self.file.text(), &context);

@@ -7,11 +7,11 @@ use ecow::EcoString;
 use threadline_lang::diag::{Span, nearest};
 use threadline_lang::envelope::MOVED_TO_META;
 use threadline_lang::{
-    Document, Error, Expression, Inferred, Origin, Reference, ReferenceKind, Scope, Shape, Template, Type,
-    Types, Undefined, Warning,
+    Document, Error, Expression, Inferred, Origin, PromisedShape, Reference, ReferenceKind, Scope, Template,
+    Type, Types, Undefined, Warning,
 };
 
-use threadline_expect::{Dynamic, Expectations, Kind, reads_actual};
+use threadline_expect::{DocumentKind, Dynamic, Expectations, reads_actual};
 
 use super::context::{OUTER, not_known};
 use super::graph::Link;
@@ -26,7 +26,7 @@ use crate::problem::{self, Problem, place_in};
 use crate::shell::{Argv, Script};
 
 /// What the expectation of a step looks at.
-const STEP: Kind = Kind::Step;
+const STEP: DocumentKind = DocumentKind::Step;
 
 /// So many problems are looked for: nobody reads more, and each takes its time.
 const MAX_PROBLEMS: usize = 200;
@@ -153,11 +153,11 @@ pub(super) enum Readable<'f> {
     /// A value for an input of this type.
     Given(&'f Field<Document>, Type),
     /// A value that an expectation compares with.
-    Expected(&'f threadline_expect::Field<Document>),
+    Expected(&'f Field<Document>),
     /// A value that an expression gives.
     Expression(&'f Field<Arc<Expression>>),
     /// A condition of an expectation.
-    ExpectedCondition(&'f threadline_expect::Field<Expression>),
+    ExpectedCondition(&'f Field<Expression>),
 }
 
 impl<'f> Readable<'f> {
@@ -867,7 +867,7 @@ impl Checker<'_> {
     }
 
     /// What is known of the step before, when there is one.
-    fn prev(&self, reader: Reader) -> Option<Shape> {
+    fn prev(&self, reader: Reader) -> Option<PromisedShape> {
         let step = reader.step?;
         let list = &self.plan.lists[self.plan.steps[step as usize].list as usize];
         if self.plan.steps[step as usize].step.state.is_some() {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ecow::{EcoString, eco_format};
-use threadline_lang::{Entry, Promise, Scope, Shape, Type};
+use threadline_lang::{Promise, PromisedShape, Scope, ScopeEntry, Type};
 
 use super::{ListNumber, Part, Plan, StepNumber};
 use crate::model::{Action, CaptureFormat, Step};
@@ -187,11 +187,11 @@ impl Names {
                 .filter(|(_, named)| !named.captures.is_empty())
                 .map(|(name, named)| ((*name).clone(), promised(capture_output(plan, name, named))));
             let inner = layer(&captured_around, label, of_captures);
-            let mut entries: Vec<(EcoString, Entry)> = names
+            let mut entries: Vec<(EcoString, ScopeEntry)> = names
                 .iter()
                 .map(|(name, named)| ((*name).clone(), promised(by_name(plan, name, named))))
                 .collect();
-            entries.push(("captured".into(), Entry::Names(inner.clone())));
+            entries.push(("captured".into(), ScopeEntry::Names(inner.clone())));
             if at == 0 && plan.is_map_reduce() {
                 entries.extend(phase_roots(plan, &self.scopes, &self.of_list));
             }
@@ -200,15 +200,18 @@ impl Names {
             }
             if scope.of_items {
                 let why = "there is no item yet".into();
-                entries.push(("item".into(), promised(Promise { why, shape: Shape::Item { own: ITEM } })));
+                entries.push((
+                    "item".into(),
+                    promised(Promise { why, shape: PromisedShape::Item { own: ITEM } }),
+                ));
             }
             if scope.of_items && plan.is_map_reduce() {
                 let text = |name: &str, kind| {
                     let why = "nobody runs the item yet".into();
-                    (EcoString::from(name), promised(Promise { why, shape: Shape::Value(kind) }))
+                    (EcoString::from(name), promised(Promise { why, shape: PromisedShape::Value(kind) }))
                 };
                 let agent = [text("id", Some(Type::Text)), text("worktree", None)];
-                entries.push(("agent".into(), Entry::Names(layer(&Scope::new(), "agent", agent))));
+                entries.push(("agent".into(), ScopeEntry::Names(layer(&Scope::new(), "agent", agent))));
             }
             let built = layer(&around, label, entries);
             captured.push(inner);
@@ -232,7 +235,7 @@ impl Names {
     }
 
     /// A scope in which `prev` is the output of a step, as far as it is known.
-    pub(super) fn with_prev(&self, scope: ScopeNumber, shape: Shape) -> Scope {
+    pub(super) fn with_prev(&self, scope: ScopeNumber, shape: PromisedShape) -> Scope {
         let why = "the step before has not run yet".into();
         layer(&self.scopes[scope].scope, "run", [("prev".into(), promised(Promise { why, shape }))])
     }
@@ -254,18 +257,21 @@ fn export_names(plan: &Plan, of_list: &[ScopeNumber], scopes: &mut [NameScope]) 
 }
 
 /// What phases leave: the roots that only a map-reduce has.
-fn phase_roots(plan: &Plan, scopes: &[NameScope], of_list: &[ScopeNumber]) -> Vec<(EcoString, Entry)> {
-    let value =
-        |why: &str, kind: Option<Type>| promised(Promise { why: why.into(), shape: Shape::Value(kind) });
-    let names =
-        |label: &str, entries: Vec<(EcoString, Entry)>| Entry::Names(layer(&Scope::new(), label, entries));
+fn phase_roots(plan: &Plan, scopes: &[NameScope], of_list: &[ScopeNumber]) -> Vec<(EcoString, ScopeEntry)> {
+    let value = |why: &str, kind: Option<Type>| {
+        promised(Promise { why: why.into(), shape: PromisedShape::Value(kind) })
+    };
+    let names = |label: &str, entries: Vec<(EcoString, ScopeEntry)>| {
+        ScopeEntry::Names(layer(&Scope::new(), label, entries))
+    };
     let mut roots = Vec::new();
     for planned in &plan.steps {
         let step = &planned.step;
         if step.is_map() {
             let why = "the map is not over yet";
             let known = MAP.iter().map(|(name, kind)| (EcoString::from(*name), value(why, *kind)));
-            let rows = promised(Promise { why: why.into(), shape: Shape::Rows { fields: RESULT } });
+            let rows =
+                promised(Promise { why: why.into(), shape: PromisedShape::Elements { fields: RESULT } });
             let known = known.chain([("results".into(), rows)]).collect();
             roots.push(("map".into(), names("map", known)));
             if let crate::model::Shape::MapReduce { aggregates } = &plan.workflow.shape {
@@ -277,7 +283,7 @@ fn phase_roots(plan: &Plan, scopes: &[NameScope], of_list: &[ScopeNumber]) -> Ve
         let why = "the phase is not over yet";
         let captured = planned.parts.first().map(|(_, list)| &scopes[of_list[*list as usize]].names);
         let captured = captured.into_iter().flatten().filter(|(_, named)| !named.captures.is_empty());
-        let mut variables: BTreeMap<EcoString, Entry> =
+        let mut variables: BTreeMap<EcoString, ScopeEntry> =
             captured.map(|(name, named)| (name.clone(), value(why, captured_type(plan, named)))).collect();
         variables.extend(phase.variables.iter().map(|(name, _)| (name.clone(), value(why, None))));
         let variables = names("variables", variables.into_iter().collect());
@@ -289,25 +295,26 @@ fn phase_roots(plan: &Plan, scopes: &[NameScope], of_list: &[ScopeNumber]) -> Ve
 }
 
 /// The roots that only a loop has.
-fn loop_roots() -> Vec<(EcoString, Entry)> {
+fn loop_roots() -> Vec<(EcoString, ScopeEntry)> {
     let names = |label: &str, fields: Fields| {
         let why = "the loop has not begun";
         let entries = fields.iter().map(|(name, kind)| {
-            let promise = Promise { why: why.into(), shape: Shape::Value(*kind) };
+            let promise = Promise { why: why.into(), shape: PromisedShape::Value(*kind) };
             (EcoString::from(*name), promised(promise))
         });
-        (EcoString::from(label), Entry::Names(layer(&Scope::new(), label, entries)))
+        (EcoString::from(label), ScopeEntry::Names(layer(&Scope::new(), label, entries)))
     };
     let why = "nothing is judged yet".into();
-    let result = promised(Promise { why, shape: Shape::Output { value: None, also: JUDGED } });
+    let result = promised(Promise { why, shape: PromisedShape::Output { value: None, also: JUDGED } });
     vec![names("state", STATE), names("loop", LOOP), ("result".into(), result)]
 }
 
 /// The roots that are there before anything runs.
 fn outer(plan: &Plan) -> Scope {
     let workflow = &plan.workflow;
-    let value =
-        |why: &str, kind: Option<Type>| promised(Promise { why: why.into(), shape: Shape::Value(kind) });
+    let value = |why: &str, kind: Option<Type>| {
+        promised(Promise { why: why.into(), shape: PromisedShape::Value(kind) })
+    };
     let inputs = workflow.inputs.iter().map(|input| {
         let kind = input.kind.filter(|_| input.required || input.default.is_some());
         (input.name.clone(), value("the inputs are not given yet", kind))
@@ -318,32 +325,32 @@ fn outer(plan: &Plan) -> Scope {
     let imports = imports
         .map(|import| (import.name.clone(), value("it is read when the run begins", Some(Type::Object))));
     let mut entries = vec![
-        ("inputs".into(), Entry::Names(layer(&Scope::new(), "inputs", inputs))),
-        ("workflow".into(), Entry::Names(layer(&Scope::new(), "workflow", of_workflow))),
+        ("inputs".into(), ScopeEntry::Names(layer(&Scope::new(), "inputs", inputs))),
+        ("workflow".into(), ScopeEntry::Names(layer(&Scope::new(), "workflow", of_workflow))),
     ];
     if matches!(workflow.shape, crate::model::Shape::Graph { .. }) {
         entries.push(("trigger".into(), value("the payload is not given yet", None)));
     }
     if !workflow.imports.is_empty() {
-        entries.push(("imports".into(), Entry::Names(layer(&Scope::new(), "imports", imports))));
+        entries.push(("imports".into(), ScopeEntry::Names(layer(&Scope::new(), "imports", imports))));
     }
     entries.push((
         "context".into(),
         match &workflow.context {
-            Some(context) => Entry::Definitions(Arc::clone(&context.definitions)),
-            None => Entry::Names(Scope::new()),
+            Some(context) => ScopeEntry::Definitions(Arc::clone(&context.definitions)),
+            None => ScopeEntry::Names(Scope::new()),
         },
     ));
     layer(&Scope::new(), "run", entries)
 }
 
 /// A scope behind a layer of names, none of which stands twice.
-fn layer(scope: &Scope, label: &str, entries: impl IntoIterator<Item = (EcoString, Entry)>) -> Scope {
+fn layer(scope: &Scope, label: &str, entries: impl IntoIterator<Item = (EcoString, ScopeEntry)>) -> Scope {
     scope.with_entries(label, entries).unwrap_or_else(|_| scope.clone())
 }
 
-fn promised(promise: Promise) -> Entry {
-    Entry::Promised(Arc::new(promise))
+fn promised(promise: Promise) -> ScopeEntry {
+    ScopeEntry::Promised(Arc::new(promise))
 }
 
 /// What a bare name gives: the output of a step, or the value that was captured.
@@ -352,20 +359,21 @@ fn by_name(plan: &Plan, name: &str, named: &Named) -> Promise {
         return Promise { why: eco_format!("`{name}` has not run yet"), shape: output(plan, id) };
     }
     let why = eco_format!("`{name}` is not captured yet");
-    Promise { why, shape: Shape::Value(captured_type(plan, named)) }
+    Promise { why, shape: PromisedShape::Value(captured_type(plan, named)) }
 }
 
 fn capture_output(plan: &Plan, name: &str, named: &Named) -> Promise {
     let why = eco_format!("`{name}` is not captured yet");
     if named.captures.iter().any(|step| plan.steps[*step as usize].step.state.is_some()) {
-        let shape = Shape::Output { value: captured_type(plan, named), also: CAPTURED_STATE_FIELDS };
+        let shape = PromisedShape::Output { value: captured_type(plan, named), also: CAPTURED_STATE_FIELDS };
         return Promise { why, shape };
     }
     let shape = match named.captures[..] {
-        [one] => {
-            Shape::Output { value: captured_type(plan, named), also: fields(&plan.steps[one as usize].step) }
-        }
-        _ => Shape::Output { value: captured_type(plan, named), also: FIELDS_OR_NULL },
+        [one] => PromisedShape::Output {
+            value: captured_type(plan, named),
+            also: fields(&plan.steps[one as usize].step),
+        },
+        _ => PromisedShape::Output { value: captured_type(plan, named), also: FIELDS_OR_NULL },
     };
     Promise { why, shape }
 }
@@ -380,22 +388,22 @@ fn captured_type(plan: &Plan, named: &Named) -> Option<Type> {
 }
 
 /// The output of a step that may have been skipped or have failed.
-pub(super) fn output(plan: &Plan, number: StepNumber) -> Shape {
+pub(super) fn output(plan: &Plan, number: StepNumber) -> PromisedShape {
     let step = &plan.steps[number as usize].step;
     if step.when.is_some() || step.continue_on_error {
-        return Shape::Output { value: None, also: FIELDS_OR_NULL };
+        return PromisedShape::Output { value: None, also: FIELDS_OR_NULL };
     }
-    Shape::Output { value: value_type(step), also: fields(step) }
+    PromisedShape::Output { value: value_type(step), also: fields(step) }
 }
 
 /// The output of a step of which nothing is known.
-pub(super) fn any_output() -> Shape {
-    Shape::Output { value: None, also: FIELDS_OR_NULL }
+pub(super) fn any_output() -> PromisedShape {
+    PromisedShape::Output { value: None, also: FIELDS_OR_NULL }
 }
 
 /// The output of a state of which nothing is known.
-pub(super) fn any_state() -> Shape {
-    Shape::Output { value: None, also: STATE_FIELDS }
+pub(super) fn any_state() -> PromisedShape {
+    PromisedShape::Output { value: None, also: STATE_FIELDS }
 }
 
 fn fields(step: &Step) -> Fields {

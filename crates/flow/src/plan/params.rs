@@ -2,7 +2,7 @@
 
 use ecow::EcoString;
 use threadline_lang::diag::Span;
-use threadline_lang::{Entry, Promise, Scope, Shape};
+use threadline_lang::{Promise, PromisedShape, Scope, ScopeEntry};
 
 use super::Read;
 use super::check::{Checker, Readable, Reader};
@@ -32,13 +32,14 @@ impl Checker<'_> {
         let names = state.params.iter().map(|(name, value)| {
             let promised = || {
                 let (why, kind) = ("the state has not begun".into(), value.value.infer(&scope).types.only());
-                Entry::Promised(Promise { why, shape: Shape::Value(kind) }.into())
+                ScopeEntry::Promised(Promise { why, shape: PromisedShape::Value(kind) }.into())
             };
-            let entry = value.value.as_fixed().map_or_else(promised, |value| Entry::Plain(value.clone()));
+            let entry =
+                value.value.as_fixed().map_or_else(promised, |value| ScopeEntry::Plain(value.clone()));
             (name.clone(), entry)
         });
         let names = Scope::new().with_entries("param", names).unwrap_or_default();
-        let entries = [(EcoString::from("param"), Entry::Names(names))];
+        let entries = [(EcoString::from("param"), ScopeEntry::Names(names))];
         scope.with_entries("state", entries).unwrap_or(scope)
     }
 

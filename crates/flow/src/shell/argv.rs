@@ -3,7 +3,7 @@
 use ecow::EcoString;
 use threadline_lang::diag::Severity;
 use threadline_lang::{
-    Binding, Embedded, Error, Piece, Reference, Scope, Session, Syntax, Type, Value, pieces,
+    Binding, Embedded, Error, Reference, Scope, Session, Syntax, TextPiece, Type, Value, pieces,
 };
 
 use super::bind::{BindError, Binder, STRING_LIMIT, TOO_LARGE, container, problem};
@@ -57,20 +57,20 @@ impl Argv {
         (argv, problems)
     }
 
-    fn entry(&mut self, at: usize, pieces: Vec<Piece>, problems: &mut Vec<(usize, Problem)>) -> Word {
+    fn entry(&mut self, at: usize, pieces: Vec<TextPiece>, problems: &mut Vec<(usize, Problem)>) -> Word {
         let first = self.slots.len();
         let mut word = Word { fixed: true, ..Word::default() };
         let mut parts = Vec::new();
         let whole = pieces.len() == 1;
         for piece in pieces {
             match piece {
-                Piece::Text(text) => {
+                TextPiece::Text(text) => {
                     if word.fixed {
                         word.literal.push_str(&text);
                     }
                     parts.push(Part::Text(text));
                 }
-                Piece::Reference(reference) => {
+                TextPiece::Reference(reference) => {
                     if let Some(problem) = misplaced(&reference, whole) {
                         problems.push((at, problem));
                     }

@@ -6,11 +6,11 @@ use threadline_flow::files::{Unread, assemble};
 use threadline_flow::load::expanded;
 use threadline_flow::problem::Problem;
 use threadline_lang::Value;
-use threadline_lang::data::{Format, yaml};
+use threadline_lang::data::{DataFormat, yaml};
 use threadline_lang::source::SourceFile;
 
 fn file(name: &str, text: &str) -> SourceFile {
-    SourceFile::with_format(name, text, Format::Yaml)
+    SourceFile::with_format(name, text, DataFormat::Yaml)
 }
 
 /// The first of these files, put together with the others.

@@ -4,12 +4,12 @@ use threadline_flow::fields::{self, ActionName, Form, KeyKind, KeySpec, ObjectSp
 use threadline_flow::load::load;
 use threadline_flow::plan::ROOTS;
 use threadline_flow::problem::Problem;
-use threadline_lang::data::Format;
+use threadline_lang::data::DataFormat;
 use threadline_lang::source::SourceFile;
 
 /// The problems of a text, and the text of each place.
 fn problems(text: &str) -> Vec<(Problem, String)> {
-    let (_, problems) = load(SourceFile::with_format("test", text, Format::Yaml));
+    let (_, problems) = load(SourceFile::with_format("test", text, DataFormat::Yaml));
     let place = |problem: &Problem| text.get(problem.span.range()).unwrap_or("outside").to_owned();
     problems.into_iter().map(|problem| (problem.clone(), place(&problem))).collect()
 }

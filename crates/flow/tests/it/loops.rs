@@ -6,7 +6,7 @@ use std::sync::Arc;
 use threadline_flow::load::load;
 use threadline_flow::plan::plan;
 use threadline_flow::problem::Problem;
-use threadline_lang::data::Format;
+use threadline_lang::data::DataFormat;
 use threadline_lang::source::SourceFile;
 
 /// Numbers that look random, the same each time.
@@ -85,7 +85,7 @@ fn file(numbers: &mut Numbers, count: usize, sound: bool) -> String {
 
 /// Loads and plans a text; its errors.
 fn checked(text: &str) -> Vec<Problem> {
-    let (workflow, mut problems) = load(SourceFile::with_format("loop.yaml", text, Format::Yaml));
+    let (workflow, mut problems) = load(SourceFile::with_format("loop.yaml", text, DataFormat::Yaml));
     let planned = workflow.map(|workflow| plan(Arc::new(workflow)));
     let is_planned = planned.as_ref().is_some_and(|(plan, _)| plan.is_some());
     problems.extend(planned.into_iter().flat_map(|(_, found)| found));

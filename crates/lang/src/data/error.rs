@@ -27,7 +27,7 @@ pub enum ReadErrorKind {
         /// What should stand here, in words.
         expected: &'static str,
         /// What stands here.
-        found: Found,
+        found: UnexpectedText,
     },
     /// A key stands twice in one object.
     DuplicateKey {
@@ -85,7 +85,7 @@ pub enum ReadErrorKind {
 
 /// What stands where something else was expected.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum UnexpectedText {
     /// The end of the text.
     End,
     /// A word or a character.
@@ -95,7 +95,7 @@ pub enum Found {
 /// The longest word that an error repeats.
 const LONGEST_WORD: usize = 32;
 
-impl Found {
+impl UnexpectedText {
     /// The word or character at a place.
     pub(super) fn at(text: &str, offset: usize) -> Self {
         let rest = text.get(offset..).unwrap_or("");
@@ -118,7 +118,9 @@ impl ReadError {
     /// error shows values only where they can be masked.
     pub(crate) fn without_text(&self) -> String {
         match &self.kind {
-            ReadErrorKind::Syntax { expected, found: Found::Text(_) } => format!("expected {expected}"),
+            ReadErrorKind::Syntax { expected, found: UnexpectedText::Text(_) } => {
+                format!("expected {expected}")
+            }
             ReadErrorKind::DuplicateKey { .. } => "a key stands twice in one object".to_owned(),
             ReadErrorKind::InvalidNumber(_) => "this is not a number".to_owned(),
             ReadErrorKind::UnknownTag(_) | ReadErrorKind::TagMismatch { .. } => {
@@ -150,7 +152,7 @@ impl ReadError {
     /// `expected` should stand at a place where something else does.
     #[cold]
     pub(super) fn syntax(text: &str, offset: usize, expected: &'static str) -> Self {
-        let found = Found::at(text, offset);
+        let found = UnexpectedText::at(text, offset);
         let span = Span::new(offset, offset + found.len());
         Self::new(ReadErrorKind::Syntax { expected, found }, span)
     }
@@ -206,7 +208,7 @@ impl fmt::Display for ReadErrorKind {
     }
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for UnexpectedText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::End => f.write_str("the end of the text"),

@@ -13,7 +13,7 @@ const BYTE_ORDER_MARK: &str = "\u{feff}";
 pub fn read<S: Sink>(text: &str, limits: &Limits, sink: &mut S) -> Result<(), S::Error> {
     check_size(text, limits)?;
     let at = if text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
-    let mut reader = Reader { text, at, sink, nesting: Nesting::default(), decoded: String::new() };
+    let mut reader = JsonReader { text, at, sink, nesting: Nesting::default(), decoded: String::new() };
     reader.document()
 }
 
@@ -22,7 +22,7 @@ pub fn read_value(text: &str, limits: &Limits) -> Result<Value, ReadError> {
     value_of(|sink| read(text, limits, sink))
 }
 
-struct Reader<'t, 's, S> {
+struct JsonReader<'t, 's, S> {
     text: &'t str,
     at: usize,
     sink: &'s mut S,
@@ -70,7 +70,7 @@ impl Nesting {
     }
 }
 
-impl<S: Sink> Reader<'_, '_, S> {
+impl<S: Sink> JsonReader<'_, '_, S> {
     fn document(&mut self) -> Result<(), S::Error> {
         loop {
             let complete = self.value()?;

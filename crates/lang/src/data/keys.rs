@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::data::{ReadError, ReadErrorKind};
 use crate::diag::Span;
-use crate::value::{Key, Keys};
+use crate::value::{Key, KeyTable};
 
 /// How many of the last tables an object is compared with.
 const RECENT: usize = 8;
@@ -15,15 +15,15 @@ const RECENT: usize = 8;
 /// Gathers the keys of nested objects and gives a table for each.
 pub struct KeyTables {
     /// Every table so far. The objects hold them anyway, and so positions stay right.
-    tables: Vec<Arc<Keys>>,
-    open: Vec<Open>,
+    tables: Vec<Arc<KeyTable>>,
+    open: Vec<OpenKeys>,
     /// The keys of the open objects that follow no known table.
     keys: Vec<Key>,
     /// Where the keys of the open objects stand.
     spans: Vec<Span>,
 }
 
-struct Open {
+struct OpenKeys {
     first_key: usize,
     first_span: usize,
     /// The table that the keys so far are the beginning of, until there is none.
@@ -44,7 +44,7 @@ impl KeyTables {
     /// An object begins.
     pub fn begin(&mut self) {
         let follows = self.tables.len().checked_sub(1);
-        self.open.push(Open { first_key: self.keys.len(), first_span: self.spans.len(), follows });
+        self.open.push(OpenKeys { first_key: self.keys.len(), first_span: self.spans.len(), follows });
     }
 
     /// The innermost object has this key next.
@@ -67,11 +67,11 @@ impl KeyTables {
     }
 
     /// The innermost object ends; a key that stood twice in it is an error.
-    pub fn end(&mut self) -> Result<Arc<Keys>, ReadError> {
+    pub fn end(&mut self) -> Result<Arc<KeyTable>, ReadError> {
         let Some(open) = self.open.pop() else { return Ok(Arc::default()) };
         let count = self.spans.len() - open.first_span;
         if let Some(table) = open.follows {
-            let whole = |keys: &Keys| keys.as_slice().len() == count;
+            let whole = |keys: &KeyTable| keys.as_slice().len() == count;
             let found = if whole(&self.tables[table]) {
                 Some(table)
             } else {
@@ -86,9 +86,9 @@ impl KeyTables {
         self.add(&open)
     }
 
-    fn add(&mut self, open: &Open) -> Result<Arc<Keys>, ReadError> {
+    fn add(&mut self, open: &OpenKeys) -> Result<Arc<KeyTable>, ReadError> {
         let keys = self.keys.split_off(open.first_key);
-        let keys = Keys::new(keys).map_err(|repeated| {
+        let keys = KeyTable::new(keys).map_err(|repeated| {
             let key = &repeated.keys[repeated.at];
             let first = repeated.keys.iter().position(|other| other == key).unwrap_or(repeated.at);
             let span = |at: usize| self.spans[open.first_span + at];
@@ -109,12 +109,17 @@ impl Default for KeyTables {
 }
 
 #[inline]
-fn is_next(keys: &Keys, at: usize, name: &str) -> bool {
+fn is_next(keys: &KeyTable, at: usize, name: &str) -> bool {
     keys.as_slice().get(at).is_some_and(|key| key.as_str() == name)
 }
 
 /// Another recent table that begins with the same `count` keys and suits.
-fn follow(tables: &[Arc<Keys>], table: usize, count: usize, suits: impl Fn(&Keys) -> bool) -> Option<usize> {
+fn follow(
+    tables: &[Arc<KeyTable>],
+    table: usize,
+    count: usize,
+    suits: impl Fn(&KeyTable) -> bool,
+) -> Option<usize> {
     let prefix = &tables[table].as_slice()[..count];
     let oldest = tables.len().saturating_sub(RECENT);
     (oldest..tables.len()).rev().find(|other| {

@@ -16,7 +16,7 @@ pub fn locate(source: &str, scalar: Span, style: Style, offset: usize) -> usize 
     let Some(whole) = source.get(start..end) else { return start };
     let quote = usize::from(matches!(style, Style::Json | Style::Double | Style::Single));
     let text = whole.get(quote..whole.len().saturating_sub(quote)).unwrap_or("");
-    let mut walk = Walk { text, at: 0, left: offset };
+    let mut walk = OffsetWalk { text, at: 0, left: offset };
     let walked = match style {
         Style::Json => walk.flow(json_escape),
         Style::Double => walk.flow(yaml_escape),
@@ -30,7 +30,7 @@ pub fn locate(source: &str, scalar: Span, style: Style, offset: usize) -> usize 
     }
 }
 
-struct Walk<'t> {
+struct OffsetWalk<'t> {
     text: &'t str,
     /// Where the walk is in the source of the scalar.
     at: usize,
@@ -41,7 +41,7 @@ struct Walk<'t> {
 /// The lengths, decoded and in the source, of what stands at the start of a text for something else.
 type Escape = fn(&str) -> Option<(usize, usize)>;
 
-impl Walk<'_> {
+impl OffsetWalk<'_> {
     /// A step that makes `decoded` bytes from `source` ones.
     fn step(&mut self, decoded: usize, source: usize) -> ControlFlow<usize> {
         if self.left < decoded {

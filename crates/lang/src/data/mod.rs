@@ -17,7 +17,7 @@ use crate::diag::Span;
 use crate::limits::{Limit, Limits};
 use crate::value::{Number, Value};
 
-pub use error::{Found, ReadError, ReadErrorKind};
+pub use error::{ReadError, ReadErrorKind, UnexpectedText};
 pub use keys::KeyTables;
 pub use value::ValueSink;
 
@@ -86,14 +86,14 @@ pub trait Sink {
 
 /// What a data file is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Format {
+pub enum DataFormat {
     /// JSON.
     Json,
     /// YAML.
     Yaml,
 }
 
-impl Format {
+impl DataFormat {
     /// The name users see.
     pub fn name(self) -> &'static str {
         match self {
@@ -104,18 +104,18 @@ impl Format {
 }
 
 /// Reads a text of a format into a sink.
-pub fn read<S: Sink>(text: &str, format: Format, limits: &Limits, sink: &mut S) -> Result<(), S::Error> {
+pub fn read<S: Sink>(text: &str, format: DataFormat, limits: &Limits, sink: &mut S) -> Result<(), S::Error> {
     match format {
-        Format::Json => json::read(text, limits, sink),
+        DataFormat::Json => json::read(text, limits, sink),
         #[cfg(feature = "yaml")]
-        Format::Yaml => yaml::read(text, limits, sink),
+        DataFormat::Yaml => yaml::read(text, limits, sink),
         #[cfg(not(feature = "yaml"))]
-        Format::Yaml => Err(ReadError::new(ReadErrorKind::NoYaml, Span::default()).into()),
+        DataFormat::Yaml => Err(ReadError::new(ReadErrorKind::NoYaml, Span::default()).into()),
     }
 }
 
 /// Reads a text of a format as a value.
-pub fn read_value(text: &str, format: Format, limits: &Limits) -> Result<Value, ReadError> {
+pub fn read_value(text: &str, format: DataFormat, limits: &Limits) -> Result<Value, ReadError> {
     value_of(|sink| read(text, format, limits, sink))
 }
 

@@ -8,14 +8,14 @@ use crate::value::{Number, Object, Oversized, Value};
 pub struct ValueSink {
     /// The values of all open containers, the outermost first.
     values: Vec<Value>,
-    open: Vec<Open>,
+    open: Vec<OpenValueContainer>,
     keys: KeyTables,
     /// Where the value that begins next is to be kept.
     anchor: Option<usize>,
     kept: Vec<Option<Value>>,
 }
 
-struct Open {
+struct OpenValueContainer {
     first_value: usize,
     anchor: Option<usize>,
     span: Span,
@@ -57,17 +57,25 @@ impl ValueSink {
 
     #[inline]
     fn begin(&mut self, span: Span) {
-        self.open.push(Open { first_value: self.values.len(), anchor: self.anchor.take(), span });
+        self.open.push(OpenValueContainer {
+            first_value: self.values.len(),
+            anchor: self.anchor.take(),
+            span,
+        });
     }
 
     /// The values of the innermost container, and what to know about it.
     #[inline]
-    fn end(&mut self) -> (Vec<Value>, Open) {
-        let open = self.open.pop().unwrap_or(Open { first_value: 0, anchor: None, span: Span::default() });
+    fn end(&mut self) -> (Vec<Value>, OpenValueContainer) {
+        let open = self.open.pop().unwrap_or(OpenValueContainer {
+            first_value: 0,
+            anchor: None,
+            span: Span::default(),
+        });
         (self.values.split_off(open.first_value), open)
     }
 
-    fn close(&mut self, value: Result<Value, Oversized>, open: &Open) -> Result<(), ReadError> {
+    fn close(&mut self, value: Result<Value, Oversized>, open: &OpenValueContainer) -> Result<(), ReadError> {
         let value =
             value.map_err(|Oversized(limit)| ReadError::new(ReadErrorKind::Limit(limit), open.span))?;
         self.anchor = open.anchor;

@@ -7,7 +7,7 @@ use ecow::EcoString;
 use super::Span;
 use crate::data::Style;
 use crate::limits::Limit;
-use crate::syntax::Problem;
+use crate::syntax::SyntaxError;
 use crate::value::{NumberError, Oversized, Type, Value, ops::OpError};
 
 /// What went wrong, where, and the values that were read there.
@@ -19,7 +19,7 @@ struct Details {
     kind: ErrorKind,
     span: Span,
     origin: Option<Origin>,
-    reads: Vec<Read>,
+    reads: Vec<ValueRead>,
     sealed: bool,
 }
 
@@ -46,7 +46,7 @@ impl Origin {
 
 /// A reference that the failing part read, with its value.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Read {
+pub struct ValueRead {
     /// The reference as it is written.
     pub reference: EcoString,
     /// What it gave.
@@ -247,8 +247,8 @@ impl Error {
         Self::limit(limit, max, span)
     }
 
-    pub(crate) fn parse(problem: Problem) -> Self {
-        let Problem { class, span, message, hint } = problem;
+    pub(crate) fn parse(problem: SyntaxError) -> Self {
+        let SyntaxError { class, span, message, hint } = problem;
         match class {
             ParseClass::Limit(limit, max) => Self::limit(limit, max, span),
             class => Self::new(ErrorKind::Parse { class, message, hint }, span),
@@ -291,7 +291,7 @@ impl Error {
     }
 
     /// The references that the failing part read, with their values.
-    pub fn reads(&self) -> &[Read] {
+    pub fn reads(&self) -> &[ValueRead] {
         &self.0.reads
     }
 
@@ -330,7 +330,7 @@ impl Error {
         self
     }
 
-    pub(crate) fn with_reads(mut self, reads: Vec<Read>) -> Self {
+    pub(crate) fn with_reads(mut self, reads: Vec<ValueRead>) -> Self {
         if self.0.reads.is_empty() {
             self.0.reads = reads;
         }

@@ -183,7 +183,7 @@ impl Error {
                 hints.push(format!("for a value that may be null give a default: `${{{path}{step}:-text}}`"));
             }
             ErrorKind::Element { cause, .. } => hints.extend(cause.hints()),
-            ErrorKind::Limit { limit: Limit::Rows, .. } => hints.push(
+            ErrorKind::Limit { limit: Limit::Elements, .. } => hints.push(
                 "aggregate them with `where`, `count`, `sum` or the like, or take a slice: `[0:100]`"
                     .to_owned(),
             ),

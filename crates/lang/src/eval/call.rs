@@ -1,20 +1,20 @@
 //! Calls of built-ins and computed values.
 
-use super::rows::Source;
-use super::{Eval, Resolution, Val};
+use super::stream::ValueOrElements;
+use super::{ProgramEvaluator, Resolution, Val};
 use crate::diag::Span;
 use crate::diag::error::{Error, ErrorKind};
-use crate::func::{Body, Call, FuncError, Function};
+use crate::func::{Body, FuncError, Function, FunctionCall};
 use crate::limits::Limit;
-use crate::syntax::{NodeId, Run};
+use crate::syntax::{NodeId, NodeRange};
 use crate::value::Value;
 
-impl<'a> Eval<'_, '_, 'a> {
+impl<'a> ProgramEvaluator<'_, '_, 'a> {
     pub(super) fn call(
         &mut self,
         id: NodeId,
         function: &'static Function,
-        args: Run,
+        args: NodeRange,
         element: Option<NodeId>,
     ) -> Result<Val<'a>, Error> {
         match function.body {
@@ -31,10 +31,10 @@ impl<'a> Eval<'_, '_, 'a> {
     }
 
     /// Whether the first argument has a value; null is one.
-    fn exists(&mut self, args: Run) -> Result<Val<'a>, Error> {
+    fn exists(&mut self, args: NodeRange) -> Result<Val<'a>, Error> {
         let first = self.program.list(args)[0];
         let found = match self.source(first) {
-            Ok(Source::Rows(stream)) => self.finish(&stream),
+            Ok(ValueOrElements::Elements(stream)) => self.finish(&stream),
             found => found.map(|_| ()),
         };
         match found {
@@ -46,10 +46,10 @@ impl<'a> Eval<'_, '_, 'a> {
 
     /// The first argument, or the second where the first is missing or null.
     #[inline]
-    pub(super) fn default_source(&mut self, args: Run) -> Result<Source<'a>, Error> {
+    pub(super) fn default_source(&mut self, args: NodeRange) -> Result<ValueOrElements<'a>, Error> {
         let (first, second) = (self.program.list(args)[0], self.program.list(args)[1]);
         match self.source(first) {
-            Ok(Source::Value(value)) if value.is_null() => self.source(second),
+            Ok(ValueOrElements::Value(value)) if value.is_null() => self.source(second),
             Err(error) if error.is_covered() => self.source(second),
             found => found,
         }
@@ -60,15 +60,17 @@ impl<'a> Eval<'_, '_, 'a> {
         &mut self,
         id: NodeId,
         function: &'static Function,
-        args: Run,
+        args: NodeRange,
         element: Option<NodeId>,
     ) -> Result<Val<'a>, Error> {
         let nodes = self.program.list(args);
         let mut values = Vec::with_capacity(nodes.len());
         if let Some((first, rest)) = nodes.split_first() {
             match self.source(*first)? {
-                Source::Value(value) => values.push(value.into_owned()),
-                Source::Rows(stream) => return self.rows_call(id, function, args, element, &stream),
+                ValueOrElements::Value(value) => values.push(value.into_owned()),
+                ValueOrElements::Elements(stream) => {
+                    return self.stream_call(id, function, args, element, &stream);
+                }
             }
             self.more_arguments(rest, &mut values)?;
         }
@@ -89,7 +91,7 @@ impl<'a> Eval<'_, '_, 'a> {
         &mut self,
         id: NodeId,
         function: &'static Function,
-        args: Run,
+        args: NodeRange,
         element: Option<NodeId>,
         values: &[Value],
     ) -> Result<Val<'a>, Error> {
@@ -109,7 +111,8 @@ impl<'a> Eval<'_, '_, 'a> {
             let element =
                 element.map(|_| &mut apply as &mut dyn FnMut(usize, &Value) -> Result<Value, FuncError>);
             let (fuel, patterns) = (&mut fuel, &mut patterns);
-            let mut call = Call { args: values, rows: None, room: u64::MAX, element, limits, fuel, patterns };
+            let mut call =
+                FunctionCall { args: values, stream: None, room: u64::MAX, element, limits, fuel, patterns };
             function.body.run(&mut call)
         };
         self.session.return_patterns(patterns);
@@ -148,7 +151,7 @@ impl<'a> Eval<'_, '_, 'a> {
         &self,
         id: NodeId,
         function: &'static Function,
-        args: Run,
+        args: NodeRange,
         element: Option<NodeId>,
         error: FuncError,
     ) -> Error {
@@ -200,7 +203,7 @@ impl<'a> Eval<'_, '_, 'a> {
     }
 
     #[inline(never)]
-    pub(super) fn computed(&mut self, id: NodeId, kind: &str, args: Run) -> Result<Val<'a>, Error> {
+    pub(super) fn computed(&mut self, id: NodeId, kind: &str, args: NodeRange) -> Result<Val<'a>, Error> {
         let span = self.program.span(id);
         let values = self.values(args)?;
         if let ("file" | "cmd", Some(value)) = (kind, values.first())

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::{Eval, Val};
+use super::{ProgramEvaluator, Val};
 use crate::diag::error::Error;
 use crate::diag::{Span, excerpt};
-use crate::syntax::{Node, NodeId, Program};
+use crate::syntax::{NodeId, Program, SyntaxNode};
 use crate::value::Value;
 
 /// One part of an expression and what it came to.
@@ -60,7 +60,7 @@ fn with_braces(text: &str, range: Range<usize>) -> Range<usize> {
     }
 }
 
-impl Eval<'_, '_, '_> {
+impl ProgramEvaluator<'_, '_, '_> {
     pub(super) fn record(&mut self, id: NodeId, result: &Result<Val<'_>, Error>) {
         let outcome = match result {
             Ok(value) => Ok((**value).clone()),
@@ -88,11 +88,11 @@ impl Eval<'_, '_, '_> {
 fn explanation(program: &Program, id: NodeId, outcomes: &[Option<Result<Value, Error>>]) -> Explanation {
     let outcome = outcomes.get(id as usize).cloned().flatten();
     let element = match program.node(id) {
-        Node::Call { element, .. } if outcome.is_some() => *element,
+        SyntaxNode::Call { element, .. } if outcome.is_some() => *element,
         _ => None,
     };
     let mut parts = Vec::new();
-    if let Node::Chain(links) = program.node(id) {
+    if let SyntaxNode::Chain(links) = program.node(id) {
         for (at, link) in program.list(*links).iter().enumerate() {
             let mut shown = Explanation {
                 source: program.text(program.span(*link)).to_owned(),
@@ -104,7 +104,7 @@ fn explanation(program: &Program, id: NodeId, outcomes: &[Option<Result<Value, E
             // The operand between two links is shown with the first of them.
             let operands = program.link(*link).map(|(_, left, right)| [left, right]);
             for operand in operands.iter().flatten().skip(usize::from(at > 0)) {
-                if !matches!(program.node(*operand), Node::Const(_)) {
+                if !matches!(program.node(*operand), SyntaxNode::Const(_)) {
                     shown.parts.push(explanation(program, *operand, outcomes));
                 }
             }
@@ -119,7 +119,7 @@ fn explanation(program: &Program, id: NodeId, outcomes: &[Option<Result<Value, E
             let span = program.span(child);
             let source = program.text(span).to_owned();
             parts.push(Explanation { source, span, outcome: None, for_each: true, parts: Vec::new() });
-        } else if !matches!(program.node(child), Node::Const(_)) {
+        } else if !matches!(program.node(child), SyntaxNode::Const(_)) {
             parts.push(explanation(program, child, outcomes));
         }
     });

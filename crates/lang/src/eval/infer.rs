@@ -3,11 +3,13 @@
 //! Operators are asked with a sample of each type, and literals are evaluated: the evaluator itself says what it takes.
 //! Only what fails whatever the values will be is reported.
 
-use super::{Eval, Session, Warning};
+use super::{ProgramEvaluator, Session, Warning};
 use crate::diag::error::{Error, ErrorKind};
 use crate::func::{Body, Function, strftime};
-use crate::scope::{EntryRef, Promise, Scope, Shape};
-use crate::syntax::{Node, NodeId, Part, Path, Program, RootKind, Run, StepView, Steps};
+use crate::scope::{EntryRef, Promise, PromisedShape, Scope};
+use crate::syntax::{
+    NodeId, NodeRange, Program, ReferencePath, RootKind, StepView, Steps, SyntaxNode, TemplatePart,
+};
 use crate::value::ops::{BinaryOp, OpError, binary};
 use crate::value::{Key, Number, Type, Value};
 use crate::world::NoWorld;
@@ -84,7 +86,8 @@ impl Inferred {
 pub(crate) fn infer(program: &Program, id: NodeId, scope: &Scope, condition: Option<&str>) -> Inferred {
     let mut world = NoWorld;
     let mut session = Session::new(&mut world);
-    let mut inference = Inference { eval: Eval::new(&mut session, program, scope), errors: Vec::new() };
+    let mut inference =
+        Inference { eval: ProgramEvaluator::new(&mut session, program, scope), errors: Vec::new() };
     let types = inference.node(id);
     if let Some(place) = condition {
         inference.bool(id, types, place);
@@ -94,7 +97,7 @@ pub(crate) fn infer(program: &Program, id: NodeId, scope: &Scope, condition: Opt
 }
 
 struct Inference<'e, 'w, 'a> {
-    eval: Eval<'e, 'w, 'a>,
+    eval: ProgramEvaluator<'e, 'w, 'a>,
     errors: Vec<Error>,
 }
 
@@ -102,28 +105,28 @@ impl Inference<'_, '_, '_> {
     fn node(&mut self, id: NodeId) -> Types {
         let program = self.eval.program;
         match program.node(id) {
-            Node::Const(value) => Types::one(value.kind()),
-            Node::Path(path) => path_types(program, path, self.eval.scope),
-            Node::Element(_) => Types::ANY,
-            Node::Text(parts) => {
+            SyntaxNode::Const(value) => Types::one(value.kind()),
+            SyntaxNode::Path(path) => path_types(program, path, self.eval.scope),
+            SyntaxNode::Element(_) => Types::ANY,
+            SyntaxNode::Text(parts) => {
                 self.parts(*parts);
                 Types::one(Type::Text)
             }
-            Node::OrText(head, parts) => {
+            SyntaxNode::OrText(head, parts) => {
                 let head = self.node(*head);
                 self.parts(*parts);
                 head.without(Type::Null).or(Types::one(Type::Text))
             }
-            Node::Walk(base, _) => {
+            SyntaxNode::Walk(base, _) => {
                 self.node(*base);
                 Types::ANY
             }
-            Node::Index(base, index) => {
+            SyntaxNode::Index(base, index) => {
                 self.node(*base);
                 self.node(*index);
                 Types::ANY
             }
-            Node::Slice(base, from, to) => {
+            SyntaxNode::Slice(base, from, to) => {
                 let base = self.node(*base);
                 for bound in from.iter().chain(to) {
                     self.node(*bound);
@@ -131,47 +134,47 @@ impl Inference<'_, '_, '_> {
                 let sliced = Types(base.0 & Types::one(Type::List).or(Types::one(Type::Text)).0);
                 if sliced == Types::NONE { Types::ANY } else { sliced }
             }
-            Node::Not(operand) => {
+            SyntaxNode::Not(operand) => {
                 let types = self.node(*operand);
                 self.bool(*operand, types, "`not`");
                 Types::one(Type::Bool)
             }
-            Node::Neg(operand) => self.negation(id, *operand),
-            Node::And(operands) => self.logic(*operands, "the left side of `and`"),
-            Node::Or(operands) => self.logic(*operands, "the left side of `or`"),
-            Node::Binary(op, left, right) => {
+            SyntaxNode::Neg(operand) => self.negation(id, *operand),
+            SyntaxNode::And(operands) => self.logic(*operands, "the left side of `and`"),
+            SyntaxNode::Or(operands) => self.logic(*operands, "the left side of `or`"),
+            SyntaxNode::Binary(op, left, right) => {
                 let types = (self.node(*left), self.node(*right));
                 self.binary(id, *op, types, (*left, *right))
             }
-            Node::Terms(first, rest) => self.terms(id, *first, *rest),
-            Node::Chain(links) => {
+            SyntaxNode::Terms(first, rest) => self.terms(id, *first, *rest),
+            SyntaxNode::Chain(links) => {
                 for link in program.list(*links) {
                     self.node(*link);
                 }
                 Types::one(Type::Bool)
             }
-            Node::If { condition, yes, no } => {
+            SyntaxNode::If { condition, yes, no } => {
                 let types = self.node(*condition);
                 self.bool(*condition, types, "the condition of `if`");
                 self.node(*yes).or(self.node(*no))
             }
-            Node::Call { function, args, element } => self.call(id, function, *args, *element),
-            Node::Compute { kind, args } => self.compute(id, kind.as_str(), *args),
-            Node::List(items) => self.all(*items, Type::List),
-            Node::Object(_, items) => self.all(*items, Type::Object),
+            SyntaxNode::Call { function, args, element } => self.call(id, function, *args, *element),
+            SyntaxNode::Compute { kind, args } => self.compute(id, kind.as_str(), *args),
+            SyntaxNode::List(items) => self.all(*items, Type::List),
+            SyntaxNode::Object(_, items) => self.all(*items, Type::Object),
         }
     }
 
-    fn all(&mut self, nodes: Run, kind: Type) -> Types {
+    fn all(&mut self, nodes: NodeRange, kind: Type) -> Types {
         for node in self.eval.program.list(nodes) {
             self.node(*node);
         }
         Types::one(kind)
     }
 
-    fn parts(&mut self, parts: Run) {
+    fn parts(&mut self, parts: NodeRange) {
         for part in &self.eval.program.parts[parts.range()] {
-            if let Part::Ref(node, _) = part {
+            if let TemplatePart::Ref(node, _) = part {
                 self.node(*node);
             }
         }
@@ -186,7 +189,7 @@ impl Inference<'_, '_, '_> {
         }
     }
 
-    fn logic(&mut self, operands: Run, place: &str) -> Types {
+    fn logic(&mut self, operands: NodeRange, place: &str) -> Types {
         let operands = self.eval.program.list(operands);
         let mut last = Types::one(Type::Bool);
         for (at, operand) in operands.iter().enumerate() {
@@ -209,7 +212,7 @@ impl Inference<'_, '_, '_> {
         Types::NUMBER
     }
 
-    fn terms(&mut self, id: NodeId, first: NodeId, rest: Run) -> Types {
+    fn terms(&mut self, id: NodeId, first: NodeId, rest: NodeRange) -> Types {
         let program = self.eval.program;
         let (mut types, mut left) = (self.node(first), first);
         for (op, right) in &program.terms[rest.range()] {
@@ -267,7 +270,13 @@ impl Inference<'_, '_, '_> {
         }
     }
 
-    fn call(&mut self, id: NodeId, function: &'static Function, args: Run, element: Option<NodeId>) -> Types {
+    fn call(
+        &mut self,
+        id: NodeId,
+        function: &'static Function,
+        args: NodeRange,
+        element: Option<NodeId>,
+    ) -> Types {
         let program = self.eval.program;
         let before = self.errors.len();
         let types: Vec<Types> = program.list(args).iter().map(|arg| self.node(*arg)).collect();
@@ -276,7 +285,7 @@ impl Inference<'_, '_, '_> {
             (Body::Default, [first, second, ..]) => return first.without(Type::Null).or(*second),
             _ => {}
         }
-        let literal = |node: &NodeId| matches!(program.node(*node), Node::Const(_));
+        let literal = |node: &NodeId| matches!(program.node(*node), SyntaxNode::Const(_));
         if element.is_none() && self.errors.len() == before && program.list(args).iter().all(literal) {
             // Nothing that is still to come changes what this gives.
             if let Err(error) = self.eval.node(id) {
@@ -292,9 +301,9 @@ impl Inference<'_, '_, '_> {
     }
 
     /// Why a literal pattern or format will not do, whatever it is applied to.
-    fn bad_literal(&self, function: &Function, args: Run) -> Option<String> {
+    fn bad_literal(&self, function: &Function, args: NodeRange) -> Option<String> {
         let [_, literal, ..] = self.eval.program.list(args) else { return None };
-        let Node::Const(literal) = self.eval.program.node(*literal) else { return None };
+        let SyntaxNode::Const(literal) = self.eval.program.node(*literal) else { return None };
         let literal = literal.as_str()?;
         match function.name {
             "matches" => crate::func::bad_pattern(literal),
@@ -303,13 +312,13 @@ impl Inference<'_, '_, '_> {
         }
     }
 
-    fn compute(&mut self, id: NodeId, kind: &str, args: Run) -> Types {
+    fn compute(&mut self, id: NodeId, kind: &str, args: NodeRange) -> Types {
         let program = self.eval.program;
         for arg in program.list(args) {
             self.node(*arg);
         }
         if kind == "date"
-            && let Some(Node::Const(format)) = program.list(args).first().map(|arg| program.node(*arg))
+            && let Some(SyntaxNode::Const(format)) = program.list(args).first().map(|arg| program.node(*arg))
             && let Some(why) = format.as_str().and_then(bad_format)
         {
             let kind = ErrorKind::Computed { kind: "date".into(), message: why, hint: None };
@@ -364,7 +373,7 @@ fn returned(words: &str) -> Types {
     }
 }
 
-fn path_types(program: &Program, path: &Path, scope: &Scope) -> Types {
+fn path_types(program: &Program, path: &ReferencePath, scope: &Scope) -> Types {
     let steps = program.steps(path.steps);
     match path.kind {
         RootKind::Env if steps.steps.len() == 1 => Types::one(Type::Text),
@@ -389,7 +398,7 @@ fn entry_types(entry: EntryRef<'_>, steps: Steps<'_>) -> Types {
             super::path::follow(value, steps).map_or(Types::ANY, |value| Types::one(value.kind()))
         }
         EntryRef::Names(_) | EntryRef::Definitions(_) if none_left => Types::one(Type::Object),
-        EntryRef::Rows(_) if none_left => Types::one(Type::List),
+        EntryRef::Paged(_) if none_left => Types::one(Type::List),
         EntryRef::Names(names) => {
             match steps.first().and_then(StepView::key).and_then(|name| names.find(name)) {
                 Some(found) => entry_types(found.entry, steps.after(1)),
@@ -407,7 +416,7 @@ fn entry_types(entry: EntryRef<'_>, steps: Steps<'_>) -> Types {
         | EntryRef::Unset(_)
         | EntryRef::Lapsed(_)
         | EntryRef::Item(_)
-        | EntryRef::Rows(_) => Types::ANY,
+        | EntryRef::Paged(_) => Types::ANY,
     }
 }
 
@@ -418,12 +427,12 @@ fn promise_types(promise: &Promise, steps: Steps<'_>) -> Types {
     };
     let name = steps.first().and_then(StepView::key);
     match (&promise.shape, steps.steps.len(), name) {
-        (Shape::Value(kind) | Shape::Output { value: kind, .. }, 0, _)
-        | (Shape::Output { value: kind, .. }, 1, Some("value" | "result")) => Types::promised(*kind),
-        (Shape::Output { also, .. }, 1, Some(name)) => field(also, name),
-        (Shape::Item { own }, 1, Some(name)) => field(own, name),
-        (Shape::Rows { .. }, 0, _) => Types::one(Type::List),
-        (Shape::Rows { fields }, 2, _) => {
+        (PromisedShape::Value(kind) | PromisedShape::Output { value: kind, .. }, 0, _)
+        | (PromisedShape::Output { value: kind, .. }, 1, Some("value" | "result")) => Types::promised(*kind),
+        (PromisedShape::Output { also, .. }, 1, Some(name)) => field(also, name),
+        (PromisedShape::Item { own }, 1, Some(name)) => field(own, name),
+        (PromisedShape::Elements { .. }, 0, _) => Types::one(Type::List),
+        (PromisedShape::Elements { fields }, 2, _) => {
             steps.after(1).first().and_then(StepView::key).map_or(Types::ANY, |name| field(fields, name))
         }
         _ => Types::ANY,
@@ -431,10 +440,12 @@ fn promise_types(promise: &Promise, steps: Steps<'_>) -> Types {
 }
 
 /// The types of a text with references: of exactly one reference its own.
-pub(crate) fn infer_parts(program: &Program, parts: &[Part], scope: &Scope, block: bool) -> Inferred {
+pub(crate) fn infer_parts(program: &Program, parts: &[TemplatePart], scope: &Scope, block: bool) -> Inferred {
     let whole = match parts {
-        [Part::Ref(node, _)] => Some(*node),
-        [Part::Ref(node, _), Part::Lit(span)] if block && program.text(*span) == "\n" => Some(*node),
+        [TemplatePart::Ref(node, _)] => Some(*node),
+        [TemplatePart::Ref(node, _), TemplatePart::Lit(span)] if block && program.text(*span) == "\n" => {
+            Some(*node)
+        }
         _ => None,
     };
     if let Some(node) = whole {
@@ -442,7 +453,7 @@ pub(crate) fn infer_parts(program: &Program, parts: &[Part], scope: &Scope, bloc
     }
     let mut found = Inferred::just(Types::one(Type::Text));
     for part in parts {
-        if let Part::Ref(node, _) = part {
+        if let TemplatePart::Ref(node, _) = part {
             let part = infer(program, *node, scope, None);
             found.errors.extend(part.errors);
             found.warnings.extend(part.warnings);

@@ -8,16 +8,16 @@ mod check;
 mod explain;
 mod infer;
 mod path;
-mod rows;
 mod session;
+mod stream;
 
 use std::ops::Deref;
 
 use crate::diag::Span;
-use crate::diag::error::{Error, ErrorKind, Read};
+use crate::diag::error::{Error, ErrorKind, ValueRead};
 use crate::limits::Limit;
 use crate::scope::Scope;
-use crate::syntax::{Node, NodeId, Part, Program, RootKind, Run};
+use crate::syntax::{NodeId, NodeRange, Program, RootKind, SyntaxNode, TemplatePart};
 use crate::value::{Object, Oversized, Type, Value, ops, ops::BinaryOp};
 
 pub(crate) use check::check;
@@ -63,30 +63,30 @@ impl From<Value> for Val<'_> {
 }
 
 /// The evaluation of one program.
-pub(crate) struct Eval<'e, 'w, 'a> {
+pub(crate) struct ProgramEvaluator<'e, 'w, 'a> {
     pub session: &'e mut Session<'w>,
     pub program: &'a Program,
     pub scope: &'a Scope,
     /// The element that an element expression is about.
     pub element: Option<Value>,
-    /// Operations that rows cost within an element expression: the next row does not get them back.
-    pub spent_on_rows: u64,
+    /// Operations that elements cost within an element expression: the next element does not get them back.
+    pub spent_on_elements: u64,
 }
 
-impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
+impl<'e, 'w, 'a> ProgramEvaluator<'e, 'w, 'a> {
     pub(crate) fn new(session: &'e mut Session<'w>, program: &'a Program, scope: &'a Scope) -> Self {
-        Self { session, program, scope, element: None, spent_on_rows: 0 }
+        Self { session, program, scope, element: None, spent_on_elements: 0 }
     }
 
     /// Appends text with references to `out`.
-    pub(crate) fn text(&mut self, parts: &'a [Part], out: &mut String) -> Result<(), Error> {
+    pub(crate) fn text(&mut self, parts: &'a [TemplatePart], out: &mut String) -> Result<(), Error> {
         let start = out.len();
         let max = self.session.limits.text_result;
         for part in parts {
             match part {
-                Part::Lit(span) => out.push_str(self.program.text(*span)),
-                Part::Owned(text) => out.push_str(text),
-                Part::Ref(node, span) => {
+                TemplatePart::Lit(span) => out.push_str(self.program.text(*span)),
+                TemplatePart::Owned(text) => out.push_str(text),
+                TemplatePart::Ref(node, span) => {
                     if let Some(value) = at_hand(self.program, *node, self.scope, self.session)
                         && value.size() <= max as u64
                     {
@@ -133,8 +133,8 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
     #[inline]
     pub(crate) fn node(&mut self, id: NodeId) -> Result<Val<'a>, Error> {
         match self.program.node(id) {
-            Node::Path(path) if self.session.unwatched => self.path(path, id),
-            Node::Const(value) if self.session.unwatched => Ok(Val::Ref(value)),
+            SyntaxNode::Path(path) if self.session.unwatched => self.path(path, id),
+            SyntaxNode::Const(value) if self.session.unwatched => Ok(Val::Ref(value)),
             _ => self.inner_node(id),
         }
     }
@@ -155,35 +155,35 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
 
     fn dispatch(&mut self, id: NodeId) -> Result<Val<'a>, Error> {
         match self.program.node(id) {
-            Node::Const(value) => Ok(Val::Ref(value)),
-            Node::Path(path) => self.path(path, id),
-            Node::Binary(op, left, right) => self.binary(id, *op, *left, *right),
-            Node::And(operands) => self.logic(*operands, false),
-            Node::Or(operands) => self.logic(*operands, true),
-            Node::Not(operand) => {
+            SyntaxNode::Const(value) => Ok(Val::Ref(value)),
+            SyntaxNode::Path(path) => self.path(path, id),
+            SyntaxNode::Binary(op, left, right) => self.binary(id, *op, *left, *right),
+            SyntaxNode::And(operands) => self.logic(*operands, false),
+            SyntaxNode::Or(operands) => self.logic(*operands, true),
+            SyntaxNode::Not(operand) => {
                 let value = self.bool(*operand, "`not`")?;
                 Ok(Value::from(!value).into())
             }
-            Node::If { condition, yes, no } => {
+            SyntaxNode::If { condition, yes, no } => {
                 let condition = self.bool(*condition, "the condition of `if`")?;
                 self.node(if condition { *yes } else { *no })
             }
-            Node::Terms(first, rest) => self.terms(id, *first, *rest),
-            Node::Chain(links) => self.chain(*links),
-            Node::Neg(operand) => self.negate(id, *operand),
-            Node::Text(parts) => self.text_node(*parts),
-            Node::OrText(head, parts) => self.or_text(*head, *parts),
-            Node::Element(steps) => self.element_path(id, *steps),
-            Node::Walk(base, steps) => self.walk_node(*base, *steps),
-            Node::Index(base, index) => self.index(id, *base, *index),
-            Node::Slice(..) => self.settled_node(id),
-            Node::Call { function, args, element } => self.call(id, function, *args, *element),
-            Node::Compute { kind, args } => self.computed(id, kind.as_str(), *args),
-            Node::List(items) => {
+            SyntaxNode::Terms(first, rest) => self.terms(id, *first, *rest),
+            SyntaxNode::Chain(links) => self.chain(*links),
+            SyntaxNode::Neg(operand) => self.negate(id, *operand),
+            SyntaxNode::Text(parts) => self.text_node(*parts),
+            SyntaxNode::OrText(head, parts) => self.or_text(*head, *parts),
+            SyntaxNode::Element(steps) => self.element_path(id, *steps),
+            SyntaxNode::Walk(base, steps) => self.walk_node(*base, *steps),
+            SyntaxNode::Index(base, index) => self.index(id, *base, *index),
+            SyntaxNode::Slice(..) => self.settled_node(id),
+            SyntaxNode::Call { function, args, element } => self.call(id, function, *args, *element),
+            SyntaxNode::Compute { kind, args } => self.computed(id, kind.as_str(), *args),
+            SyntaxNode::List(items) => {
                 let items = self.values(*items)?;
                 Value::list(items).map(Val::Own).map_err(|oversized| self.oversized(id, oversized))
             }
-            Node::Object(keys, values) => {
+            SyntaxNode::Object(keys, values) => {
                 let values = self.values(*values)?;
                 match Object::new(keys.clone(), values) {
                     Ok(object) => Ok(Value::from(object).into()),
@@ -197,13 +197,13 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
         Error::oversized(oversized, self.program.span(id))
     }
 
-    pub(crate) fn values(&mut self, nodes: Run) -> Result<Vec<Value>, Error> {
+    pub(crate) fn values(&mut self, nodes: NodeRange) -> Result<Vec<Value>, Error> {
         self.program.list(nodes).iter().map(|node| Ok(self.node(*node)?.into_owned())).collect()
     }
 
     #[inline(never)]
-    fn text_node(&mut self, parts: Run) -> Result<Val<'a>, Error> {
-        let parts: &'a [Part] = &self.program.parts[parts.range()];
+    fn text_node(&mut self, parts: NodeRange) -> Result<Val<'a>, Error> {
+        let parts: &'a [TemplatePart] = &self.program.parts[parts.range()];
         let mut out = String::new();
         let policy = std::mem::replace(&mut self.session.undefined, Undefined::Error);
         let result = self.text(parts, &mut out);
@@ -214,7 +214,7 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
 
     /// `head:-text`: the text stands in for missing, null and empty text.
     #[inline(never)]
-    fn or_text(&mut self, head: NodeId, parts: Run) -> Result<Val<'a>, Error> {
+    fn or_text(&mut self, head: NodeId, parts: NodeRange) -> Result<Val<'a>, Error> {
         match self.node(head) {
             Ok(value) if !value.is_null() && value.as_str() != Some("") => return Ok(value),
             Err(error) if !error.is_covered() => return Err(error),
@@ -304,7 +304,7 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
     }
 
     /// `and` stops at the first false, `or` at the first true. All but the last must be bools.
-    fn logic(&mut self, operands: Run, stop_at: bool) -> Result<Val<'a>, Error> {
+    fn logic(&mut self, operands: NodeRange, stop_at: bool) -> Result<Val<'a>, Error> {
         let operands = self.program.list(operands);
         // The parser makes none without operands.
         let Some((last, rest)) = operands.split_last() else { return Ok(Value::from(!stop_at).into()) };
@@ -318,7 +318,7 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
     }
 
     /// `a < b < c`: each operand is evaluated once, up to the first link that does not hold.
-    fn chain(&mut self, links: Run) -> Result<Val<'a>, Error> {
+    fn chain(&mut self, links: NodeRange) -> Result<Val<'a>, Error> {
         let mut before = None;
         for id in self.program.list(links) {
             let Some((op, left, right)) = self.program.link(*id) else { continue };
@@ -343,7 +343,7 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
     pub(crate) fn bool(&mut self, id: NodeId, place: &str) -> Result<bool, Error> {
         if self.session.unwatched && self.session.fuel > 0 {
             match self.program.node(id) {
-                Node::Binary(op, left, right) => {
+                SyntaxNode::Binary(op, left, right) => {
                     if let Some(left) = at_hand(self.program, *left, self.scope, self.session)
                         && let Some(right) = at_hand(self.program, *right, self.scope, self.session)
                         && let Some(answer) = ops::compare(*op, left, right)
@@ -352,8 +352,8 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
                         return Ok(answer);
                     }
                 }
-                Node::And(operands) => return self.all(*operands, place),
-                Node::Path(_) => {
+                SyntaxNode::And(operands) => return self.all(*operands, place),
+                SyntaxNode::Path(_) => {
                     let value = at_hand(self.program, id, self.scope, self.session);
                     if let Some(answer) = value.and_then(Value::as_bool) {
                         return Ok(answer);
@@ -370,7 +370,7 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
     }
 
     /// `a and b and c` where a bool is needed.
-    fn all(&mut self, operands: Run, place: &str) -> Result<bool, Error> {
+    fn all(&mut self, operands: NodeRange, place: &str) -> Result<bool, Error> {
         self.session.fuel -= 1;
         let operands = self.program.list(operands);
         for (at, operand) in operands.iter().enumerate() {
@@ -403,7 +403,7 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
         Error::new(kind, self.program.span(id)).with_reads(self.reads(id))
     }
 
-    fn terms(&mut self, id: NodeId, first: NodeId, rest: Run) -> Result<Val<'a>, Error> {
+    fn terms(&mut self, id: NodeId, first: NodeId, rest: NodeRange) -> Result<Val<'a>, Error> {
         let mut value = self.node(first)?.into_owned();
         let start = self.program.span(id).start;
         let mut end = self.program.span(first).end;
@@ -449,12 +449,12 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
 
     /// The references in a part of the program, with the values they have now. Computed values are not asked for.
     #[cold]
-    pub(crate) fn reads(&self, id: NodeId) -> Vec<Read> {
-        let mut reads: Vec<Read> = Vec::new();
+    pub(crate) fn reads(&self, id: NodeId) -> Vec<ValueRead> {
+        let mut reads: Vec<ValueRead> = Vec::new();
         self.program.visit(id, &mut |node, _place| {
             let value = match self.program.node(node) {
-                Node::Path(path) => self.peek(path),
-                Node::Element(steps) => self
+                SyntaxNode::Path(path) => self.peek(path),
+                SyntaxNode::Element(steps) => self
                     .element
                     .as_ref()
                     .and_then(|element| path::follow(element, self.program.steps(*steps))),
@@ -464,7 +464,7 @@ impl<'e, 'w, 'a> Eval<'e, 'w, 'a> {
             if let Some(value) = value
                 && !reads.iter().any(|read| read.reference == reference)
             {
-                reads.push(Read { reference: reference.into(), value: value.clone() });
+                reads.push(ValueRead { reference: reference.into(), value: value.clone() });
             }
         });
         reads
@@ -483,18 +483,18 @@ pub(crate) fn at_hand<'a>(
         return None;
     }
     match program.node(id) {
-        Node::Const(value) => Some(value),
-        Node::Path(path) if path.kind == RootKind::Named => {
+        SyntaxNode::Const(value) => Some(value),
+        SyntaxNode::Path(path) if path.kind == RootKind::Named => {
             path::follow(scope.plain(path.root, program, &path.last)?, program.steps(path.steps))
         }
         _ => None,
     }
 }
 
-fn part_span(part: &Part) -> Span {
+fn part_span(part: &TemplatePart) -> Span {
     match part {
-        Part::Lit(span) | Part::Ref(_, span) => *span,
-        Part::Owned(_) => Span::default(),
+        TemplatePart::Lit(span) | TemplatePart::Ref(_, span) => *span,
+        TemplatePart::Owned(_) => Span::default(),
     }
 }
 

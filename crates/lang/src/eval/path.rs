@@ -2,15 +2,15 @@
 
 use ecow::{EcoString, eco_format};
 
-use super::rows::{ALL, Source, Stream, counted};
-use super::{Eval, Resolution, Val};
-use crate::diag::error::{Error, ErrorKind, Read};
+use super::stream::{ALL, ElementStream, ValueOrElements, counted};
+use super::{ProgramEvaluator, Resolution, Val};
+use crate::diag::error::{Error, ErrorKind, ValueRead};
 use crate::diag::{Span, words};
 use crate::document::Definitions;
 use crate::envelope::{Envelope, MOVED_TO_META, OPTIONAL_META};
-use crate::rows::Rows;
-use crate::scope::{EntryRef, Item, Lapsed, Promise, Scope, Shape};
-use crate::syntax::{NodeId, Path, RootKind, Run, StepKind, StepView, Steps};
+use crate::paged_list::PagedList;
+use crate::scope::{EngineItem, EntryRef, Lapsed, Promise, PromisedShape, Scope};
+use crate::syntax::{NodeId, NodeRange, ReferencePath, RootKind, StepKind, StepView, Steps};
 use crate::value::{Key, Type, Value};
 
 /// Follows steps as far as they go: the value at the end, or the value where they stopped and how many were
@@ -57,10 +57,10 @@ fn element(items: &[Value], index: i64) -> Option<&Value> {
     items.get(at)
 }
 
-impl<'a> Eval<'_, '_, 'a> {
+impl<'a> ProgramEvaluator<'_, '_, 'a> {
     /// A path from a root of the scope.
     #[inline]
-    pub(super) fn path(&mut self, path: &'a Path, id: NodeId) -> Result<Val<'a>, Error> {
+    pub(super) fn path(&mut self, path: &'a ReferencePath, id: NodeId) -> Result<Val<'a>, Error> {
         if path.kind == RootKind::Named
             && self.session.unwatched
             && let Some(value) = self.scope.plain(path.root, self.program, &path.last)
@@ -79,7 +79,7 @@ impl<'a> Eval<'_, '_, 'a> {
     }
 
     /// Whether a path leads to a value, as far as that can be told without evaluating a definition.
-    pub(super) fn check_path(&mut self, path: &'a Path, id: NodeId) -> Result<(), Error> {
+    pub(super) fn check_path(&mut self, path: &'a ReferencePath, id: NodeId) -> Result<(), Error> {
         let (root, steps) = (self.program.name(path.root), self.program.steps(path.steps));
         let found = match path.kind {
             RootKind::Named => self.scope.lookup(path.root, self.program, &path.last),
@@ -124,40 +124,46 @@ impl<'a> Eval<'_, '_, 'a> {
     }
 
     #[inline(never)]
-    fn any_path(&mut self, path: &'a Path, id: NodeId) -> Result<Val<'a>, Error> {
+    fn any_path(&mut self, path: &'a ReferencePath, id: NodeId) -> Result<Val<'a>, Error> {
         let source = self.path_source(path, id)?;
         self.settled(id, source)
     }
 
-    /// A path from a root of the scope, which may lead to rows.
-    pub(super) fn path_source(&mut self, path: &'a Path, id: NodeId) -> Result<Source<'a>, Error> {
+    /// A path from a root of the scope, which may lead to elements.
+    pub(super) fn path_source(
+        &mut self,
+        path: &'a ReferencePath,
+        id: NodeId,
+    ) -> Result<ValueOrElements<'a>, Error> {
         let span = self.program.span(id);
         let steps = self.program.steps(path.steps);
-        let mut answer = Answer { traced: self.session.traces(), ..Answer::default() };
+        let mut answer = PathAnswer { traced: self.session.traces(), ..PathAnswer::default() };
         let result = match path.kind {
             RootKind::Env => self.env(steps, span, &mut answer),
             RootKind::Uuid => self.uuid(steps, span, &mut answer),
             RootKind::Nodes => self.nodes(steps, span, &mut answer),
             RootKind::Named => self.named(path, steps, span, &mut answer),
         };
-        let rows = answer.rows;
+        let list = answer.list;
         if answer.traced {
-            let shown = rows.map(|rows| counted(usize::try_from(rows.len()).unwrap_or(usize::MAX)));
+            let shown = list.map(|list| counted(usize::try_from(list.len()).unwrap_or(usize::MAX)));
             let value = shown.as_ref().or(result.as_deref().ok()).filter(|_| result.is_ok());
             self.trace(path, steps, span, answer, value);
         }
-        match rows {
-            Some(rows) if result.is_ok() => Ok(Source::Rows(Box::new(Stream::new(rows, span)))),
-            _ => result.map(Source::Value),
+        match list {
+            Some(list) if result.is_ok() => {
+                Ok(ValueOrElements::Elements(Box::new(ElementStream::new(list, span))))
+            }
+            _ => result.map(ValueOrElements::Value),
         }
     }
 
     fn named(
         &mut self,
-        path: &'a Path,
+        path: &'a ReferencePath,
         steps: Steps<'a>,
         span: Span,
-        answer: &mut Answer<'a>,
+        answer: &mut PathAnswer<'a>,
     ) -> Result<Val<'a>, Error> {
         let root = self.program.name(path.root);
         let Some(found) = self.scope.lookup(path.root, self.program, &path.last) else {
@@ -179,19 +185,19 @@ impl<'a> Eval<'_, '_, 'a> {
         root: &dyn Fn() -> String,
         steps: Steps<'a>,
         span: Span,
-        answer: &mut Answer<'a>,
+        answer: &mut PathAnswer<'a>,
     ) -> Result<Val<'a>, Error> {
         match entry {
             EntryRef::Plain(value) => walk(value, steps, root).map(Val::Ref),
             EntryRef::Output(envelope) => self.output(envelope, root, steps, span, answer),
             EntryRef::Names(names) => self.of_names(names, root, steps, span, answer),
             EntryRef::Item(item) => self.item(item, root, steps, span),
-            EntryRef::Rows(rows) => match steps.first() {
+            EntryRef::Paged(list) => match steps.first() {
                 None => {
-                    answer.rows = Some(rows);
+                    answer.list = Some(list);
                     Ok(Value::NULL.into())
                 }
-                Some(first) => self.of_rows(rows, first, root, steps, span),
+                Some(first) => self.of_paged_list(list, first, root, steps, span),
             },
             EntryRef::Lapsed(lapsed)
                 if steps
@@ -219,7 +225,7 @@ impl<'a> Eval<'_, '_, 'a> {
         root: &dyn Fn() -> String,
         steps: Steps<'a>,
         span: Span,
-        answer: &mut Answer<'a>,
+        answer: &mut PathAnswer<'a>,
     ) -> Result<Val<'a>, Error> {
         let Some(first) = steps.first() else {
             return self.all_names(names, root, steps, span);
@@ -244,10 +250,10 @@ impl<'a> Eval<'_, '_, 'a> {
         let mut entries = Vec::new();
         for name in names.names() {
             let Some(found) = names.find(&name) else { continue };
-            let mut answer = Answer::default();
+            let mut answer = PathAnswer::default();
             let mut value = self.entry(found.entry, root, none, span, &mut answer)?;
-            if let Some(rows) = answer.rows {
-                value = self.all_rows(rows, span)?.into();
+            if let Some(list) = answer.list {
+                value = self.read_all(list, span)?.into();
             }
             entries.push((name, value.clone()));
         }
@@ -257,7 +263,7 @@ impl<'a> Eval<'_, '_, 'a> {
     /// A path from an item: in dot form the engine's names win.
     fn item(
         &mut self,
-        item: &'a Item,
+        item: &'a EngineItem,
         root: &dyn Fn() -> String,
         steps: Steps<'a>,
         span: Span,
@@ -277,39 +283,39 @@ impl<'a> Eval<'_, '_, 'a> {
         walk(&item.value, steps, root).map(Val::Ref)
     }
 
-    /// A path from rows: the first step is an index.
-    fn of_rows(
+    /// A path from elements: the first step is an index.
+    fn of_paged_list(
         &mut self,
-        rows: &'a dyn Rows,
+        list: &'a dyn PagedList,
         first: StepView<'a>,
         root: &dyn Fn() -> String,
         steps: Steps<'a>,
         span: Span,
     ) -> Result<Val<'a>, Error> {
-        let stream = Stream::new(rows, span);
+        let stream = ElementStream::new(list, span);
         let index = match first {
             StepView::Index(index) => index,
             StepView::Digits(name) => digits(name),
-            step => return Err(self.step_into_rows(&stream, root(), step, steps.span())?),
+            step => return Err(self.step_into_paged_list(&stream, root(), step, steps.span())?),
         };
-        let Some(row) = self.row(&stream, index)? else {
+        let Some(found) = self.element_at(&stream, index)? else {
             let index = if let StepView::Digits(name) = first { name.into() } else { eco_format!("{index}") };
             let kind = ErrorKind::IndexNotFound { path: root(), index, len: stream.len().unwrap_or(0) };
             return Err(Error::new(kind, steps.span()));
         };
-        walk(&row, steps.after(1), || steps.to(1).text(&root())).map(|value| Val::Own(value.clone()))
+        walk(&found, steps.after(1), || steps.to(1).text(&root())).map(|value| Val::Own(value.clone()))
     }
 
-    /// The error of a step into rows that is no index.
+    /// The error of a step into elements that is no index.
     #[cold]
-    fn step_into_rows(
+    fn step_into_paged_list(
         &mut self,
-        stream: &Stream<'a>,
+        stream: &ElementStream<'a>,
         path: String,
         step: StepView<'_>,
         span: Span,
     ) -> Result<Error, Error> {
-        // The first row shows what is meant.
+        // The first element shows what is meant.
         let first = self.list(stream, 0..1, span)?;
         let hint = step_hint(&path, step, &first);
         let kind = ErrorKind::StepIntoType { path, step: step.to_string(), kind: Type::List, hint };
@@ -317,7 +323,7 @@ impl<'a> Eval<'_, '_, 'a> {
     }
 
     /// The value of a path without asking the world or evaluating definitions.
-    pub(super) fn peek(&self, path: &Path) -> Option<&'a Value> {
+    pub(super) fn peek(&self, path: &ReferencePath) -> Option<&'a Value> {
         let steps = self.program.steps(path.steps);
         match self.scope.lookup(path.root, self.program, &path.last)?.entry {
             EntryRef::Plain(value) => follow(value, steps),
@@ -329,7 +335,7 @@ impl<'a> Eval<'_, '_, 'a> {
             },
             EntryRef::Item(item) => follow(&item.value, steps),
             EntryRef::Names(_)
-            | EntryRef::Rows(_)
+            | EntryRef::Paged(_)
             | EntryRef::Definitions(_)
             | EntryRef::Unset(_)
             | EntryRef::Lapsed(_)
@@ -361,7 +367,7 @@ impl<'a> Eval<'_, '_, 'a> {
 
     // ---- outputs ---------------------------------------------------------------------------------------
 
-    fn nodes(&mut self, steps: Steps<'a>, span: Span, answer: &mut Answer<'a>) -> Result<Val<'a>, Error> {
+    fn nodes(&mut self, steps: Steps<'a>, span: Span, answer: &mut PathAnswer<'a>) -> Result<Val<'a>, Error> {
         // The parser lets no path without a name of a node through.
         let id = steps.first().and_then(StepView::key).unwrap_or_default();
         let Some(found) = self.scope.output(id) else {
@@ -382,7 +388,7 @@ impl<'a> Eval<'_, '_, 'a> {
         root: &dyn Fn() -> String,
         steps: Steps<'a>,
         span: Span,
-        answer: &mut Answer<'a>,
+        answer: &mut PathAnswer<'a>,
     ) -> Result<Val<'a>, Error> {
         let rest = steps.after(1);
         match steps.first().map(|step| step.key().unwrap_or_default()) {
@@ -439,7 +445,7 @@ impl<'a> Eval<'_, '_, 'a> {
         name: &str,
         steps: Steps<'a>,
         span: Span,
-        answer: &mut Answer<'a>,
+        answer: &mut PathAnswer<'a>,
     ) -> Result<Val<'a>, Error> {
         let root = root();
         let moved = if MOVED_TO_META.contains(&name) { envelope.meta.get(name) } else { None };
@@ -468,7 +474,7 @@ impl<'a> Eval<'_, '_, 'a> {
 
     // ---- the world and definitions ---------------------------------------------------------------------
 
-    fn env(&mut self, steps: Steps<'_>, span: Span, answer: &mut Answer<'a>) -> Result<Val<'a>, Error> {
+    fn env(&mut self, steps: Steps<'_>, span: Span, answer: &mut PathAnswer<'a>) -> Result<Val<'a>, Error> {
         answer.computed = true;
         answer.scope = "env".into();
         // The parser lets no path without a name of a variable through.
@@ -477,7 +483,7 @@ impl<'a> Eval<'_, '_, 'a> {
         walk(&value, steps.after(1), || steps.to(1).text("env")).map(|value| Val::Own(value.clone()))
     }
 
-    fn uuid(&mut self, steps: Steps<'_>, span: Span, answer: &mut Answer<'a>) -> Result<Val<'a>, Error> {
+    fn uuid(&mut self, steps: Steps<'_>, span: Span, answer: &mut PathAnswer<'a>) -> Result<Val<'a>, Error> {
         answer.computed = true;
         answer.scope = "uuid".into();
         let value = self.session.compute("uuid", Vec::new(), span)?;
@@ -506,7 +512,7 @@ impl<'a> Eval<'_, '_, 'a> {
 
     // ---- steps on values that have no root -------------------------------------------------------------
 
-    pub(super) fn element_path(&mut self, id: NodeId, steps: Run) -> Result<Val<'a>, Error> {
+    pub(super) fn element_path(&mut self, id: NodeId, steps: NodeRange) -> Result<Val<'a>, Error> {
         let steps = self.program.steps(steps);
         match &self.element {
             Some(element) => walk(element, steps, || "it".to_owned())
@@ -534,7 +540,7 @@ impl<'a> Eval<'_, '_, 'a> {
         Error::new(ErrorKind::FieldNotFound { path, field, available, hint: Some(hint) }, error.span())
     }
 
-    pub(super) fn walk_node(&mut self, base: NodeId, steps: Run) -> Result<Val<'a>, Error> {
+    pub(super) fn walk_node(&mut self, base: NodeId, steps: NodeRange) -> Result<Val<'a>, Error> {
         let value = self.node(base)?;
         let steps = self.program.steps(steps);
         let prefix = || self.program.text(self.program.span(base)).to_owned();
@@ -546,8 +552,8 @@ impl<'a> Eval<'_, '_, 'a> {
 
     pub(super) fn index(&mut self, id: NodeId, base: NodeId, index: NodeId) -> Result<Val<'a>, Error> {
         let value = match self.source(base)? {
-            Source::Rows(stream) if stream.len().is_some() => {
-                return self.index_of_rows(id, &stream, base, index);
+            ValueOrElements::Elements(stream) if stream.len().is_some() => {
+                return self.index_of_stream(id, &stream, base, index);
             }
             source => self.settled(base, source)?,
         };
@@ -583,25 +589,25 @@ impl<'a> Eval<'_, '_, 'a> {
         })
     }
 
-    fn index_of_rows(
+    fn index_of_stream(
         &mut self,
         id: NodeId,
-        stream: &Stream<'a>,
+        stream: &ElementStream<'a>,
         base: NodeId,
         index: NodeId,
     ) -> Result<Val<'a>, Error> {
         let (key, span) = (self.node(index)?, self.program.span(index));
         let path = self.program.text(self.program.span(base)).to_owned();
         if let Some(name) = key.as_str() {
-            return Err(self.step_into_rows(stream, path, StepView::Quoted(name), span)?);
+            return Err(self.step_into_paged_list(stream, path, StepView::Quoted(name), span)?);
         }
         if key.kind() != Type::Int {
             let place = "an index".to_owned();
             let kind = ErrorKind::Expected { place, expected: "an int", got: key.kind(), hint: None };
             return Err(Error::new(kind, span).with_reads(self.reads(id)));
         }
-        let row = key.as_i64().map(|index| self.row(stream, index)).transpose()?.flatten();
-        row.map(Val::Own).ok_or_else(|| {
+        let found = key.as_i64().map(|index| self.element_at(stream, index)).transpose()?.flatten();
+        found.map(Val::Own).ok_or_else(|| {
             let (index, len) = (key.to_string().into(), stream.len().unwrap_or(0));
             Error::new(ErrorKind::IndexNotFound { path, index, len }, span)
         })
@@ -614,24 +620,24 @@ impl<'a> Eval<'_, '_, 'a> {
         base: NodeId,
         from: Option<NodeId>,
         to: Option<NodeId>,
-    ) -> Result<Source<'a>, Error> {
+    ) -> Result<ValueOrElements<'a>, Error> {
         let value = match self.source(base)? {
-            Source::Value(value) => value,
-            Source::Rows(stream) => return self.slice_of_rows(id, stream, from, to),
+            ValueOrElements::Value(value) => value,
+            ValueOrElements::Elements(stream) => return self.slice_of_stream(id, stream, from, to),
         };
         let from = self.bound(from)?;
         let to = self.bound(to)?;
         if let Some(items) = value.as_list() {
             let range = clamp(from, to, items.len());
             return Value::list(items[range].to_vec())
-                .map(|list| Source::Value(Val::Own(list)))
+                .map(|list| ValueOrElements::Value(Val::Own(list)))
                 .map_err(|oversized| self.oversized(id, oversized));
         }
         if let Some(text) = value.as_str() {
             let range = clamp(from, to, text.chars().count());
             let start = byte_of(text, range.start);
             let end = start + byte_of(&text[start..], range.len());
-            return Ok(Source::Value(Value::from(&text[start..end]).into()));
+            return Ok(ValueOrElements::Value(Value::from(&text[start..end]).into()));
         }
         let kind = ErrorKind::Expected {
             place: "a slice".to_owned(),
@@ -642,13 +648,13 @@ impl<'a> Eval<'_, '_, 'a> {
         Err(Error::new(kind, self.program.span(id)).with_reads(self.reads(id)))
     }
 
-    fn slice_of_rows(
+    fn slice_of_stream(
         &mut self,
         id: NodeId,
-        mut stream: Box<Stream<'a>>,
+        mut stream: Box<ElementStream<'a>>,
         from: Option<NodeId>,
         to: Option<NodeId>,
-    ) -> Result<Source<'a>, Error> {
+    ) -> Result<ValueOrElements<'a>, Error> {
         let bounds = self.bound(from).and_then(|from| Ok((from, self.bound(to)?)));
         let (from, to) = match bounds {
             Ok(bounds) => bounds,
@@ -656,18 +662,18 @@ impl<'a> Eval<'_, '_, 'a> {
         };
         if let Some(len) = stream.len() {
             stream.narrow(&clamp(from, to, len));
-            return Ok(Source::Rows(stream));
+            return Ok(ValueOrElements::Elements(stream));
         }
         let span = self.program.span(id);
         let from_start = from.is_none_or(|from| from >= 0) && to.is_none_or(|to| to >= 0);
         if from_start {
             let part = clamp(from, to, usize::MAX);
-            return self.list(&stream, part, span).map(|list| Source::Value(list.into()));
+            return self.list(&stream, part, span).map(|list| ValueOrElements::Value(list.into()));
         }
         let list = self.list(&stream, ALL, span)?;
         let items = list.as_list().unwrap_or_default();
         Value::list(items[clamp(from, to, items.len())].to_vec())
-            .map(|list| Source::Value(list.into()))
+            .map(|list| ValueOrElements::Value(list.into()))
             .map_err(|oversized| self.oversized(id, oversized))
     }
 
@@ -693,10 +699,10 @@ impl<'a> Eval<'_, '_, 'a> {
 
     fn trace(
         &mut self,
-        path: &Path,
+        path: &ReferencePath,
         steps: Steps<'_>,
         span: Span,
-        answer: Answer<'_>,
+        answer: PathAnswer<'_>,
         value: Option<&Value>,
     ) {
         let resolution = Resolution {
@@ -724,50 +730,54 @@ fn check_promise(promise: &Promise, root: String, steps: Steps<'_>) -> Result<()
     };
     let name = steps.first().and_then(StepView::key);
     match (&promise.shape, name) {
-        (Shape::Value(kind), _) => check_type(*kind, root, steps),
-        (Shape::Item { own }, Some(name)) => match known(own, name) {
+        (PromisedShape::Value(kind), _) => check_type(*kind, root, steps),
+        (PromisedShape::Item { own }, Some(name)) => match known(own, name) {
             Some(kind) if matches!(steps.first(), Some(StepView::Name(_))) => {
                 check_type(kind, steps.to(1).text(&root), steps.after(1))
             }
             _ => Ok(()),
         },
-        (Shape::Output { value, .. }, None) if steps.first().is_none() => check_type(*value, root, steps),
-        (Shape::Output { value, .. }, Some("value" | "result")) => {
+        (PromisedShape::Output { value, .. }, None) if steps.first().is_none() => {
+            check_type(*value, root, steps)
+        }
+        (PromisedShape::Output { value, .. }, Some("value" | "result")) => {
             check_type(*value, steps.to(1).text(&root), steps.after(1))
         }
-        (Shape::Output { also, .. }, Some(name)) if known(also, name).is_some() => {
+        (PromisedShape::Output { also, .. }, Some(name)) if known(also, name).is_some() => {
             check_type(known(also, name).flatten(), steps.to(1).text(&root), steps.after(1))
         }
-        (Shape::Output { .. }, Some(name)) if name == "meta" || MOVED_TO_META.contains(&name) => Ok(()),
-        (Shape::Output { also, .. }, _) => {
+        (PromisedShape::Output { .. }, Some(name)) if name == "meta" || MOVED_TO_META.contains(&name) => {
+            Ok(())
+        }
+        (PromisedShape::Output { also, .. }, _) => {
             let names = also.iter().map(|(name, _)| (EcoString::from(*name), Value::NULL));
             let also = Value::object(names).ok();
             let envelope = Envelope { also, ..Envelope::new(Value::NULL, Value::NULL) };
             Err(not_in_envelope(&envelope, &root, steps))
         }
-        (Shape::Item { .. }, None) => Ok(()),
-        (Shape::Rows { fields }, _) => check_rows(fields, root, steps),
+        (PromisedShape::Item { .. }, None) => Ok(()),
+        (PromisedShape::Elements { fields }, _) => check_elements(fields, root, steps),
     }
 }
 
-/// The error of steps into rows of known fields.
-fn check_rows(fields: &[(&str, Option<Type>)], root: String, steps: Steps<'_>) -> Result<(), Error> {
+/// The error of steps into elements of known fields.
+fn check_elements(fields: &[(&str, Option<Type>)], root: String, steps: Steps<'_>) -> Result<(), Error> {
     if let Some(step @ (StepView::Name(_) | StepView::Quoted(_))) = steps.first() {
-        let row = Value::object(fields.iter().map(|(name, _)| (EcoString::from(*name), Value::NULL)));
-        let first = row.and_then(|row| Value::list(vec![row])).unwrap_or_default();
+        let found = Value::object(fields.iter().map(|(name, _)| (EcoString::from(*name), Value::NULL)));
+        let first = found.and_then(|found| Value::list(vec![found])).unwrap_or_default();
         let hint = step_hint(&root, step, &first);
         let kind = ErrorKind::StepIntoType { path: root, step: step.to_string(), kind: Type::List, hint };
         return Err(Error::new(kind, steps.span()));
     }
-    let (row, rest) = (steps.to(1).text(&root), steps.after(1));
+    let (found, rest) = (steps.to(1).text(&root), steps.after(1));
     let Some(step) = rest.first() else { return Ok(()) };
     let name = step.key().unwrap_or_default();
     match fields.iter().find(|(field, _)| *field == name) {
-        Some((_, kind)) => check_type(*kind, rest.to(1).text(&row), rest.after(1)),
-        None if step.key().is_none() => check_type(Some(Type::Object), row, rest),
+        Some((_, kind)) => check_type(*kind, rest.to(1).text(&found), rest.after(1)),
+        None if step.key().is_none() => check_type(Some(Type::Object), found, rest),
         None => {
             let available = fields.iter().map(|(name, _)| EcoString::from(*name)).collect();
-            let kind = ErrorKind::FieldNotFound { path: row, field: name.into(), available, hint: None };
+            let kind = ErrorKind::FieldNotFound { path: found, field: name.into(), available, hint: None };
             Err(Error::new(kind, rest.span()))
         }
     }
@@ -803,16 +813,16 @@ fn definition_position(definitions: &Definitions, root: &str, steps: Steps<'_>) 
 
 /// Who answered a reference, for the trace.
 #[derive(Default)]
-struct Answer<'a> {
+struct PathAnswer<'a> {
     traced: bool,
     scope: EcoString,
     path: Option<String>,
     computed: bool,
-    /// The rows that the path leads to.
-    rows: Option<&'a dyn Rows>,
+    /// The elements that the path leads to.
+    list: Option<&'a dyn PagedList>,
 }
 
-impl Answer<'_> {
+impl PathAnswer<'_> {
     /// The path that was meant, when somebody wants to know.
     fn is(&mut self, path: impl FnOnce() -> String) {
         if self.traced {
@@ -914,7 +924,7 @@ fn step_error(path: String, steps: Steps<'_>, at: &Value) -> Error {
 #[cold]
 fn stopped(path: String, step: StepView<'_>, rest: &str, span: Span, at: &Value) -> Error {
     let written = step.to_string();
-    let read = Read { reference: path.as_str().into(), value: at.clone() };
+    let read = ValueRead { reference: path.as_str().into(), value: at.clone() };
     let kind = match (step, at.kind()) {
         (_, Type::Null) => {
             return Error::new(ErrorKind::StepIntoNull { path, step: format!("{written}{rest}") }, span);

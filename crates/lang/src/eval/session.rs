@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 use crate::diag::Span;
 use crate::diag::error::{Error, ErrorKind, Origin};
 use crate::document::Definitions;
-use crate::func::Patterns;
+use crate::func::PatternCache;
 use crate::limits::{Limit, Limits};
 use crate::scope::Scope;
 use crate::value::{Type, Value};
@@ -134,7 +134,7 @@ struct Rare {
     placed_warnings: usize,
     trace: Option<Vec<Resolution>>,
     outcomes: Option<Outcomes>,
-    patterns: Patterns,
+    patterns: PatternCache,
 }
 
 /// What each node came to, for an explanation.
@@ -252,11 +252,11 @@ impl<'w> Session<'w> {
     }
 
     /// The patterns compiled so far, lent to a function.
-    pub(super) fn lend_patterns(&mut self) -> Patterns {
+    pub(super) fn lend_patterns(&mut self) -> PatternCache {
         self.rare.as_mut().map(|rare| std::mem::take(&mut rare.patterns)).unwrap_or_default()
     }
 
-    pub(super) fn return_patterns(&mut self, patterns: Patterns) {
+    pub(super) fn return_patterns(&mut self, patterns: PatternCache) {
         if self.rare.is_some() || !patterns.is_empty() {
             self.rare().patterns = patterns;
         }
@@ -288,7 +288,7 @@ impl<'w> Session<'w> {
             Limit::EvaluationDepth => u64::from(super::MAX_EVALUATION_DEPTH),
             Limit::Operations => self.limits.operations,
             Limit::Digits => crate::value::MAX_DIGITS as u64,
-            Limit::TextResult | Limit::Rows => self.limits.text_result as u64,
+            Limit::TextResult | Limit::Elements => self.limits.text_result as u64,
             Limit::Regex => self.limits.regex as u64,
             Limit::Computed => self.limits.computed as u64,
         };

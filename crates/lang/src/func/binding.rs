@@ -1,14 +1,14 @@
 //! The ways of binding a value in a shell or argv field. They come last in a reference there and are an error
 //! anywhere else, so they have no value and no example.
 
-use super::{Body, Function, Group, Param, value};
+use super::{Body, Function, FunctionGroup, Param, value};
 
 const PARAMS: &[Param] = &[value("value")];
 
-const fn row(name: &'static str, doc: &'static str) -> Function {
+const fn binding(name: &'static str, doc: &'static str) -> Function {
     Function {
         name,
-        group: Group::Binding,
+        group: FunctionGroup::Binding,
         params: PARAMS,
         required: 1,
         returns: "a binding",
@@ -19,9 +19,9 @@ const fn row(name: &'static str, doc: &'static str) -> Function {
 }
 
 pub(super) const AS_FILE: Function =
-    row("as_file", "binds the path of a temporary file that holds the text form");
+    binding("as_file", "binds the path of a temporary file that holds the text form");
 
 pub(super) const RAW: Function =
-    row("raw", "puts the text in as it is, to be read by the shell as a part of the command");
+    binding("raw", "puts the text in as it is, to be read by the shell as a part of the command");
 
-pub(super) const WORDS: Function = row("words", "binds each item of a list as a word of its own");
+pub(super) const WORDS: Function = binding("words", "binds each item of a list as a word of its own");

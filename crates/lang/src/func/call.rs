@@ -6,20 +6,20 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::measure::{self, Form};
-use super::{Call, FuncError};
+use super::measure::{self, MeasuredForm};
+use super::{FuncError, FunctionCall};
 use crate::limits::Limit;
 use crate::value::{JsonStyle, Number, Object, Type, Value};
 
 /// Scanning or making this many bytes of text costs one operation.
 const BYTES_PER_OPERATION: usize = 1024;
 
-/// What is done with each row in a call.
+/// What is done with each element in a call.
 type VisitIn<'v, C> = &'v mut dyn FnMut(&mut C, usize, &Value, Value) -> Result<(), FuncError>;
 
 static NULL: Value = Value::NULL;
 
-impl<'a> Call<'a> {
+impl<'a> FunctionCall<'a> {
     /// Counts `operations` against the limit.
     pub(crate) fn spend(&mut self, operations: usize) -> Result<(), FuncError> {
         match self.fuel.checked_sub(operations as u64) {
@@ -106,8 +106,8 @@ impl<'a> Call<'a> {
         &mut self,
         mut visit: impl FnMut(&mut Self, usize, &Value, Value) -> Result<(), FuncError>,
     ) -> Result<(), FuncError> {
-        if self.rows.is_some() {
-            return self.each_row(0..usize::MAX, &mut visit);
+        if self.stream.is_some() {
+            return self.each_streamed(0..usize::MAX, &mut visit);
         }
         for (index, item) in self.list(0)?.iter().enumerate() {
             self.spend(1)?;
@@ -125,8 +125,8 @@ impl<'a> Call<'a> {
         &mut self,
         mut visit: impl FnMut(&mut Self, usize, &Value) -> Result<(), FuncError>,
     ) -> Result<(), FuncError> {
-        if self.rows.is_some() {
-            return self.each_row(0..usize::MAX, &mut |call, index, item, _| visit(call, index, item));
+        if self.stream.is_some() {
+            return self.each_streamed(0..usize::MAX, &mut |call, index, item, _| visit(call, index, item));
         }
         for (index, item) in self.list(0)?.iter().enumerate() {
             self.spend(1)?;
@@ -135,12 +135,12 @@ impl<'a> Call<'a> {
         Ok(())
     }
 
-    /// Visits rows, each with what the element expression makes of it.
+    /// Visits elements, each with what the element expression makes of it.
     #[inline(never)]
-    fn each_row(&mut self, part: Range<usize>, visit: VisitIn<'_, Self>) -> Result<(), FuncError> {
+    fn each_streamed(&mut self, part: Range<usize>, visit: VisitIn<'_, Self>) -> Result<(), FuncError> {
         let fuel = *self.fuel;
-        let Some(rows) = &mut self.rows else { return Ok(()) };
-        let (refills, Some(each)) = (rows.refills, rows.each.take()) else { return Ok(()) };
+        let Some(stream) = &mut self.stream else { return Ok(()) };
+        let (refills, Some(each)) = (stream.refills, stream.each.take()) else { return Ok(()) };
         each(part, &mut |index, item, result| {
             if refills {
                 *self.fuel = fuel;
@@ -156,8 +156,8 @@ impl<'a> Call<'a> {
 
     /// How many elements there are in the list that is the first argument.
     pub(super) fn len(&mut self) -> Result<usize, FuncError> {
-        let Some(rows) = &self.rows else { return Ok(self.list(0)?.len()) };
-        if let Some(len) = rows.len {
+        let Some(stream) = &self.stream else { return Ok(self.list(0)?.len()) };
+        if let Some(len) = stream.len {
             return Ok(len);
         }
         let mut len = 0;
@@ -168,35 +168,35 @@ impl<'a> Call<'a> {
         Ok(len)
     }
 
-    /// The element at one end: the only one in a part of the list, or of rows whose number is not known the one that
+    /// The element at one end: the only one in a part of the list, or of elements whose number is not known the one that
     /// replaces those before it.
     pub(super) fn end(
         &mut self,
         part: impl FnOnce(usize) -> Range<usize>,
         replaces: impl Fn(&Value) -> bool,
     ) -> Result<Option<Value>, FuncError> {
-        let Some(rows) = &self.rows else {
+        let Some(stream) = &self.stream else {
             let list = self.list(0)?;
             return Ok(list.get(part(list.len())).and_then(<[Value]>::first).cloned());
         };
-        let (part, mut found) = (rows.len.map_or(0..usize::MAX, part), None);
-        self.each_row(part, &mut |_, _, row, _| {
+        let (part, mut found) = (stream.len.map_or(0..usize::MAX, part), None);
+        self.each_streamed(part, &mut |_, _, member, _| {
             if found.as_ref().is_none_or(&replaces) {
-                found = Some(row.clone());
+                found = Some(member.clone());
             }
             Ok(())
         })?;
         Ok(found)
     }
 
-    /// All elements; of rows as many as may be kept.
+    /// All elements; of elements as many as may be kept.
     pub(super) fn elements(&mut self) -> Result<Cow<'a, [Value]>, FuncError> {
-        if self.rows.is_none() {
+        if self.stream.is_none() {
             return self.list(0).map(Cow::Borrowed);
         }
         let mut items = Vec::new();
-        self.each_row(0..usize::MAX, &mut |call, _, row, _| {
-            items.push(call.keep(row)?);
+        self.each_streamed(0..usize::MAX, &mut |call, _, member, _| {
+            items.push(call.keep(member)?);
             Ok(())
         })?;
         Ok(Cow::Owned(items))
@@ -204,13 +204,13 @@ impl<'a> Call<'a> {
 
     /// Whether an element expression was given.
     pub(super) fn has_element(&self) -> bool {
-        self.element.is_some() || self.rows.as_ref().is_some_and(|rows| rows.element)
+        self.element.is_some() || self.stream.as_ref().is_some_and(|stream| stream.element)
     }
 
-    /// A part of the elements that is kept. Of a list it is there already; of rows only so much is.
+    /// A part of the elements that is kept. Of a list it is there already; of elements only so much is.
     #[inline]
     pub(super) fn keep(&mut self, value: &Value) -> Result<Value, FuncError> {
-        if self.rows.is_some() {
+        if self.stream.is_some() {
             self.make_room(value.size())?;
         }
         Ok(value.clone())
@@ -218,7 +218,7 @@ impl<'a> Call<'a> {
 
     /// Counts bytes that are kept.
     pub(super) fn make_room(&mut self, bytes: u64) -> Result<(), FuncError> {
-        self.room = self.room.checked_sub(bytes).ok_or(FuncError::Limit(Limit::Rows))?;
+        self.room = self.room.checked_sub(bytes).ok_or(FuncError::Limit(Limit::Elements))?;
         Ok(())
     }
 
@@ -249,17 +249,22 @@ impl<'a> Call<'a> {
     }
 
     /// Makes the text form or the JSON of a value.
-    pub(super) fn make_form(&mut self, value: &Value, form: Form) -> Result<Value, FuncError> {
+    pub(super) fn make_form(&mut self, value: &Value, form: MeasuredForm) -> Result<Value, FuncError> {
         let size = self.measured(value, form, 0)?;
         self.make_text(size, |out| match form {
-            Form::Text => value.write_text(out),
-            Form::Compact => value.write_json(out, JsonStyle::Compact),
-            Form::Pretty | Form::Block => value.write_json(out, JsonStyle::Pretty),
+            MeasuredForm::Text => value.write_text(out),
+            MeasuredForm::Compact => value.write_json(out, JsonStyle::Compact),
+            MeasuredForm::Pretty | MeasuredForm::Block => value.write_json(out, JsonStyle::Pretty),
         })
     }
 
     /// The size of a value in a form, when `before` bytes and it are within the limit.
-    pub(super) fn measured(&self, value: &Value, form: Form, before: usize) -> Result<usize, FuncError> {
+    pub(super) fn measured(
+        &self,
+        value: &Value,
+        form: MeasuredForm,
+        before: usize,
+    ) -> Result<usize, FuncError> {
         let most = self.limits.text_result.checked_sub(before);
         let size = most.and_then(|most| measure::size(value, form, most));
         size.ok_or(FuncError::Limit(Limit::TextResult))

@@ -1,12 +1,12 @@
 //! Formats and encodings. They read and write texts that are already here; none of them opens anything.
 
-use super::measure::Form;
-use super::{Body, Call, FuncError, Function, Group, json, value};
+use super::measure::MeasuredForm;
+use super::{Body, FuncError, Function, FunctionCall, FunctionGroup, json, value};
 use crate::value::Value;
 
 pub(super) const BASE64: Function = Function {
     name: "base64",
-    group: Group::Codec,
+    group: FunctionGroup::Codec,
     params: &[value("text")],
     required: 1,
     returns: "text",
@@ -17,7 +17,7 @@ pub(super) const BASE64: Function = Function {
 
 pub(super) const FROM_JSON: Function = Function {
     name: "from_json",
-    group: Group::Codec,
+    group: FunctionGroup::Codec,
     params: &[value("text")],
     required: 1,
     returns: "any",
@@ -28,7 +28,7 @@ pub(super) const FROM_JSON: Function = Function {
 
 pub(super) const FROM_YAML: Function = Function {
     name: "from_yaml",
-    group: Group::Codec,
+    group: FunctionGroup::Codec,
     params: &[value("text")],
     required: 1,
     returns: "any",
@@ -39,7 +39,7 @@ pub(super) const FROM_YAML: Function = Function {
 
 pub(super) const JSON: Function = Function {
     name: "json",
-    group: Group::Codec,
+    group: FunctionGroup::Codec,
     params: &[value("path"), value("source")],
     required: 2,
     returns: "any",
@@ -55,7 +55,7 @@ pub(super) const JSON: Function = Function {
 
 pub(super) const SHA256: Function = Function {
     name: "sha256",
-    group: Group::Codec,
+    group: FunctionGroup::Codec,
     params: &[value("text")],
     required: 1,
     returns: "text",
@@ -69,7 +69,7 @@ pub(super) const SHA256: Function = Function {
 
 pub(super) const TO_JSON: Function = Function {
     name: "to_json",
-    group: Group::Codec,
+    group: FunctionGroup::Codec,
     params: &[value("value"), value("layout")],
     required: 1,
     returns: "text",
@@ -84,7 +84,7 @@ pub(super) const TO_JSON: Function = Function {
 
 pub(super) const TO_YAML: Function = Function {
     name: "to_yaml",
-    group: Group::Codec,
+    group: FunctionGroup::Codec,
     params: &[value("value")],
     required: 1,
     returns: "text",
@@ -95,7 +95,7 @@ pub(super) const TO_YAML: Function = Function {
 
 pub(super) const URL: Function = Function {
     name: "url",
-    group: Group::Codec,
+    group: FunctionGroup::Codec,
     params: &[value("text")],
     required: 1,
     returns: "text",
@@ -104,11 +104,11 @@ pub(super) const URL: Function = Function {
     body: Body::Plain(url),
 };
 
-fn from_json(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn from_json(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     json::parse(call.text(0)?, 0, call.limits)
 }
 
-fn json_path(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn json_path(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     let path = call.text(0)?;
     if call.arg(1).as_str().is_some() {
         call.text(1)?;
@@ -116,31 +116,31 @@ fn json_path(call: &mut Call<'_>) -> Result<Value, FuncError> {
     json::find(path, call.arg(1), call.limits)
 }
 
-fn to_json(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn to_json(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     let form = match call.word(1, ["compact", "pretty"])? {
-        "pretty" => Form::Pretty,
-        _ => Form::Compact,
+        "pretty" => MeasuredForm::Pretty,
+        _ => MeasuredForm::Compact,
     };
     call.make_form(call.arg(0), form)
 }
 
 #[cfg(feature = "yaml")]
-fn from_yaml(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn from_yaml(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     let text = call.text(0)?;
     crate::data::yaml::read_value(text, call.limits)
-        .map_err(|error| json::unread(text, 0, crate::data::Format::Yaml, &error))
+        .map_err(|error| json::unread(text, 0, crate::data::DataFormat::Yaml, &error))
 }
 
 #[cfg(feature = "yaml")]
-fn to_yaml(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn to_yaml(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     let value = call.arg(0);
-    let size = call.measured(value, Form::Block, 0)?;
+    let size = call.measured(value, MeasuredForm::Block, 0)?;
     call.make_text(size, |out| crate::data::yaml::write(value, out))
 }
 
 /// The text form of a text, a number or a bool.
 #[cfg(feature = "codec")]
-fn scalar<'a>(call: &mut Call<'a>) -> Result<std::borrow::Cow<'a, str>, FuncError> {
+fn scalar<'a>(call: &mut FunctionCall<'a>) -> Result<std::borrow::Cow<'a, str>, FuncError> {
     use crate::value::Type;
     match call.arg(0).kind() {
         Type::Text => call.text(0).map(Into::into),
@@ -150,7 +150,7 @@ fn scalar<'a>(call: &mut Call<'a>) -> Result<std::borrow::Cow<'a, str>, FuncErro
 }
 
 #[cfg(feature = "codec")]
-fn base64(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn base64(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     use ::base64::{Engine, engine::general_purpose::STANDARD};
     let text = scalar(call)?;
     let size = text.len().div_ceil(3).saturating_mul(4);
@@ -166,7 +166,7 @@ pub fn percent_encode(text: &str, out: &mut String) {
 }
 
 #[cfg(feature = "codec")]
-fn url(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn url(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     let text = scalar(call)?;
     let is_kept = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let size = text.bytes().map(|byte| if is_kept(byte) { 1 } else { 3 }).sum();
@@ -174,7 +174,7 @@ fn url(call: &mut Call<'_>) -> Result<Value, FuncError> {
 }
 
 #[cfg(feature = "codec")]
-fn sha256(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn sha256(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     use sha2::{Digest, Sha256};
     const HEX: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
     let digest = Sha256::digest(scalar(call)?.as_bytes());
@@ -184,26 +184,26 @@ fn sha256(call: &mut Call<'_>) -> Result<Value, FuncError> {
 }
 
 #[cfg(not(feature = "yaml"))]
-fn from_yaml(_: &mut Call<'_>) -> Result<Value, FuncError> {
+fn from_yaml(_: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     Err(FuncError::Feature("yaml"))
 }
 
 #[cfg(not(feature = "yaml"))]
-fn to_yaml(_: &mut Call<'_>) -> Result<Value, FuncError> {
+fn to_yaml(_: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     Err(FuncError::Feature("yaml"))
 }
 
 #[cfg(not(feature = "codec"))]
-fn base64(_: &mut Call<'_>) -> Result<Value, FuncError> {
+fn base64(_: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     Err(FuncError::Feature("codec"))
 }
 
 #[cfg(not(feature = "codec"))]
-fn url(_: &mut Call<'_>) -> Result<Value, FuncError> {
+fn url(_: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     Err(FuncError::Feature("codec"))
 }
 
 #[cfg(not(feature = "codec"))]
-fn sha256(_: &mut Call<'_>) -> Result<Value, FuncError> {
+fn sha256(_: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     Err(FuncError::Feature("codec"))
 }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 
-use super::distinct::{Fixed, Seen};
+use super::distinct::{Fixed, SeenValues};
 use super::number::EMPTY;
-use super::{Body, Call, FuncError, Function, Gives, Group, element, order, value};
-use crate::value::{Key, Keys, MAX_DEPTH, Object, Repr, Type, Value};
+use super::{Body, FuncError, Function, FunctionCall, FunctionGroup, Gives, element, order, value};
+use crate::value::{Key, KeyTable, MAX_DEPTH, Object, Type, Value, ValueRepr};
 
 pub(super) const COLLECT: Function = Function {
     name: "collect",
-    group: Group::Collection,
+    group: FunctionGroup::Collection,
     params: &[value("list"), element("expression")],
     required: 2,
     returns: "list",
@@ -23,7 +23,7 @@ pub(super) const COLLECT: Function = Function {
 
 pub(super) const COUNT: Function = Function {
     name: "count",
-    group: Group::Collection,
+    group: FunctionGroup::Collection,
     params: &[value("list"), element("condition")],
     required: 1,
     returns: "int",
@@ -38,7 +38,7 @@ pub(super) const COUNT: Function = Function {
 
 pub(super) const EACH: Function = Function {
     name: "each",
-    group: Group::Collection,
+    group: FunctionGroup::Collection,
     params: &[value("list"), element("expression")],
     required: 2,
     returns: "list",
@@ -52,7 +52,7 @@ pub(super) const EACH: Function = Function {
 
 pub(super) const FIRST: Function = Function {
     name: "first",
-    group: Group::Collection,
+    group: FunctionGroup::Collection,
     params: &[value("list")],
     required: 1,
     returns: "any",
@@ -63,7 +63,7 @@ pub(super) const FIRST: Function = Function {
 
 pub(super) const FLATTEN: Function = Function {
     name: "flatten",
-    group: Group::Collection,
+    group: FunctionGroup::Collection,
     params: &[value("list"), value("depth")],
     required: 1,
     returns: "list",
@@ -74,7 +74,7 @@ pub(super) const FLATTEN: Function = Function {
 
 pub(super) const GROUP_BY: Function = Function {
     name: "group_by",
-    group: Group::Collection,
+    group: FunctionGroup::Collection,
     params: &[value("list"), element("expression")],
     required: 2,
     returns: "object of lists",
@@ -91,7 +91,7 @@ pub(super) const GROUP_BY: Function = Function {
 
 pub(super) const ITEMS: Function = Function {
     name: "items",
-    group: Group::Collection,
+    group: FunctionGroup::Collection,
     params: &[value("object")],
     required: 1,
     returns: "list of objects",
@@ -105,7 +105,7 @@ pub(super) const ITEMS: Function = Function {
 
 pub(super) const KEYS: Function = Function {
     name: "keys",
-    group: Group::Collection,
+    group: FunctionGroup::Collection,
     params: &[value("object")],
     required: 1,
     returns: "list of texts",
@@ -116,7 +116,7 @@ pub(super) const KEYS: Function = Function {
 
 pub(super) const LAST: Function = Function {
     name: "last",
-    group: Group::Collection,
+    group: FunctionGroup::Collection,
     params: &[value("list")],
     required: 1,
     returns: "any",
@@ -127,7 +127,7 @@ pub(super) const LAST: Function = Function {
 
 pub(super) const LEN: Function = Function {
     name: "len",
-    group: Group::Collection,
+    group: FunctionGroup::Collection,
     params: &[value("value")],
     required: 1,
     returns: "int",
@@ -138,7 +138,7 @@ pub(super) const LEN: Function = Function {
 
 pub(super) const REVERSE: Function = Function {
     name: "reverse",
-    group: Group::Collection,
+    group: FunctionGroup::Collection,
     params: &[value("list")],
     required: 1,
     returns: "list",
@@ -149,7 +149,7 @@ pub(super) const REVERSE: Function = Function {
 
 pub(super) const SORT: Function = Function {
     name: "sort",
-    group: Group::Collection,
+    group: FunctionGroup::Collection,
     params: &[value("list"), value("order")],
     required: 1,
     returns: "list",
@@ -164,7 +164,7 @@ pub(super) const SORT: Function = Function {
 
 pub(super) const SORT_BY: Function = Function {
     name: "sort_by",
-    group: Group::Collection,
+    group: FunctionGroup::Collection,
     params: &[value("list"), element("expression"), value("order")],
     required: 2,
     returns: "list",
@@ -178,7 +178,7 @@ pub(super) const SORT_BY: Function = Function {
 
 pub(super) const UNIQUE: Function = Function {
     name: "unique",
-    group: Group::Collection,
+    group: FunctionGroup::Collection,
     params: &[value("list"), element("expression")],
     required: 1,
     returns: "list",
@@ -192,7 +192,7 @@ pub(super) const UNIQUE: Function = Function {
 
 pub(super) const VALUES: Function = Function {
     name: "values",
-    group: Group::Collection,
+    group: FunctionGroup::Collection,
     params: &[value("object")],
     required: 1,
     returns: "list",
@@ -203,7 +203,7 @@ pub(super) const VALUES: Function = Function {
 
 pub(super) const WHERE: Function = Function {
     name: "where",
-    group: Group::Collection,
+    group: FunctionGroup::Collection,
     params: &[value("list"), element("condition")],
     required: 2,
     returns: "list",
@@ -215,18 +215,18 @@ pub(super) const WHERE: Function = Function {
     body: Body::Each(Gives::Element),
 };
 
-fn len(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn len(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     let value = call.arg(0);
     let len = match &value.0 {
-        Repr::Text(_) => call.text(0)?.chars().count(),
-        Repr::List(_) => call.len()?,
-        Repr::Object(object) => object.len(),
+        ValueRepr::Text(_) => call.text(0)?.chars().count(),
+        ValueRepr::List(_) => call.len()?,
+        ValueRepr::Object(object) => object.len(),
         _ => return Err(call.wrong_type(0, "text, a list or an object")),
     };
     Ok(Value::from(len))
 }
 
-fn count(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn count(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     if !call.has_element() {
         return Ok(Value::from(call.len()?));
     }
@@ -239,7 +239,7 @@ fn count(call: &mut Call<'_>) -> Result<Value, FuncError> {
 }
 
 /// The list that a function makes element by element.
-pub(super) fn list_of(call: &mut Call<'_>, gives: Gives) -> Result<Value, FuncError> {
+pub(super) fn list_of(call: &mut FunctionCall<'_>, gives: Gives) -> Result<Value, FuncError> {
     let mut items = Vec::new();
     call.each(|_, index, item, result| {
         if let Some(given) = gives.of(index, item, result)? {
@@ -267,28 +267,28 @@ fn holds(index: usize, result: &Value) -> Result<bool, FuncError> {
     result.as_bool().ok_or(FuncError::ElementType { index, expected: "a bool", got })
 }
 
-fn first(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn first(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     call.end(|len| 0..len.min(1), |_| false)?.ok_or(EMPTY)
 }
 
-fn last(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn last(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     call.end(|len| len.saturating_sub(1)..len, |_| true)?.ok_or(EMPTY)
 }
 
-fn reverse(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn reverse(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     let items = call.elements()?;
     call.spend(items.len())?;
     Ok(Value::list(items.iter().rev().cloned().collect())?)
 }
 
-fn sort(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn sort(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     order::sorted(call, 1)
 }
 
-fn unique(call: &mut Call<'_>) -> Result<Value, FuncError> {
-    let (mut seen, mut kept) = (Seen::default(), Vec::new());
+fn unique(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
+    let (mut seen, mut kept) = (SeenValues::default(), Vec::new());
     call.each(|call, _, item, key| {
-        let key_size = if call.rows.is_some() && call.has_element() { key.size() } else { 0 };
+        let key_size = if call.stream.is_some() && call.has_element() { key.size() } else { 0 };
         if seen.insert(call, key)? {
             call.make_room(key_size)?;
             kept.push(call.keep(item)?);
@@ -298,14 +298,19 @@ fn unique(call: &mut Call<'_>) -> Result<Value, FuncError> {
     Ok(Value::list(kept)?)
 }
 
-fn flatten(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn flatten(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     let depth = call.optional_count(1, u32::from(MAX_DEPTH), 1)?;
     let mut items = Vec::new();
     call.each_item(|call, _, item| open_item(call, item, depth, &mut items))?;
     Ok(Value::list(items)?)
 }
 
-fn open_item(call: &mut Call<'_>, item: &Value, depth: u32, items: &mut Vec<Value>) -> Result<(), FuncError> {
+fn open_item(
+    call: &mut FunctionCall<'_>,
+    item: &Value,
+    depth: u32,
+    items: &mut Vec<Value>,
+) -> Result<(), FuncError> {
     match item.as_list() {
         Some(inner) if depth > 0 => open(call, inner, depth - 1, items),
         _ => {
@@ -316,7 +321,12 @@ fn open_item(call: &mut Call<'_>, item: &Value, depth: u32, items: &mut Vec<Valu
 }
 
 /// Recurses no deeper than values are nested.
-fn open(call: &mut Call<'_>, list: &[Value], depth: u32, items: &mut Vec<Value>) -> Result<(), FuncError> {
+fn open(
+    call: &mut FunctionCall<'_>,
+    list: &[Value],
+    depth: u32,
+    items: &mut Vec<Value>,
+) -> Result<(), FuncError> {
     for item in list {
         call.spend(1)?;
         open_item(call, item, depth, items)?;
@@ -324,7 +334,7 @@ fn open(call: &mut Call<'_>, list: &[Value], depth: u32, items: &mut Vec<Value>)
     Ok(())
 }
 
-fn group_by(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn group_by(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     let mut positions: HashMap<EcoString, usize, Fixed> = HashMap::default();
     let mut groups: Vec<(EcoString, Vec<Value>)> = Vec::new();
     call.each(|call, index, item, key| {
@@ -343,8 +353,8 @@ fn group_by(call: &mut Call<'_>) -> Result<Value, FuncError> {
     Ok(Value::object(entries)?)
 }
 
-fn group_name(call: &mut Call<'_>, index: usize, key: &Value) -> Result<EcoString, FuncError> {
-    if let Repr::Text(text) = &key.0 {
+fn group_name(call: &mut FunctionCall<'_>, index: usize, key: &Value) -> Result<EcoString, FuncError> {
+    if let ValueRepr::Text(text) = &key.0 {
         return Ok(text.clone());
     }
     if matches!(key.kind(), Type::List | Type::Object) {
@@ -355,24 +365,24 @@ fn group_name(call: &mut Call<'_>, index: usize, key: &Value) -> Result<EcoStrin
     Ok(name)
 }
 
-fn keys(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn keys(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     let object = call.object(0)?;
     call.spend(object.len())?;
     let names = object.iter().map(|(key, _)| Value::from(key.name().clone()));
     Ok(Value::list(names.collect())?)
 }
 
-fn values(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn values(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     let object = call.object(0)?;
     call.spend(object.len())?;
     Ok(Value::list(object.values().to_vec())?)
 }
 
-fn items(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn items(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     let object = call.object(0)?;
     call.spend(object.len())?;
     let shape = vec![Key::new("key"), Key::new("value")];
-    let Ok(shape) = Keys::new(shape).map(Arc::new) else {
+    let Ok(shape) = KeyTable::new(shape).map(Arc::new) else {
         return Ok(Value::NULL);
     };
     let entry = |(key, value): (&Key, &Value)| {

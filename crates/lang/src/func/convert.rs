@@ -1,12 +1,12 @@
 //! Conversions between types. None of them guesses: what does not read as the type is an error.
 
-use super::measure::Form;
-use super::{Body, Call, FuncError, Function, Group, value};
-use crate::value::{Number, NumberError, Repr, Value};
+use super::measure::MeasuredForm;
+use super::{Body, FuncError, Function, FunctionCall, FunctionGroup, value};
+use crate::value::{Number, NumberError, Value, ValueRepr};
 
 pub(super) const BOOL: Function = Function {
     name: "bool",
-    group: Group::Convert,
+    group: FunctionGroup::Convert,
     params: &[value("value")],
     required: 1,
     returns: "bool",
@@ -17,7 +17,7 @@ pub(super) const BOOL: Function = Function {
 
 pub(super) const FLOAT: Function = Function {
     name: "float",
-    group: Group::Convert,
+    group: FunctionGroup::Convert,
     params: &[value("value")],
     required: 1,
     returns: "float",
@@ -28,7 +28,7 @@ pub(super) const FLOAT: Function = Function {
 
 pub(super) const INT: Function = Function {
     name: "int",
-    group: Group::Convert,
+    group: FunctionGroup::Convert,
     params: &[value("value")],
     required: 1,
     returns: "int",
@@ -39,7 +39,7 @@ pub(super) const INT: Function = Function {
 
 pub(super) const NUMBER: Function = Function {
     name: "number",
-    group: Group::Convert,
+    group: FunctionGroup::Convert,
     params: &[value("value")],
     required: 1,
     returns: "number",
@@ -54,7 +54,7 @@ pub(super) const NUMBER: Function = Function {
 
 pub(super) const TEXT: Function = Function {
     name: "text",
-    group: Group::Convert,
+    group: FunctionGroup::Convert,
     params: &[value("value")],
     required: 1,
     returns: "text",
@@ -63,10 +63,10 @@ pub(super) const TEXT: Function = Function {
     body: Body::Plain(text),
 };
 
-fn bool(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn bool(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     match &call.arg(0).0 {
-        Repr::Bool(bool) => Ok(Value::from(*bool)),
-        Repr::Text(text) => match text.as_str() {
+        ValueRepr::Bool(bool) => Ok(Value::from(*bool)),
+        ValueRepr::Text(text) => match text.as_str() {
             "true" => Ok(Value::from(true)),
             "false" => Ok(Value::from(false)),
             _ => Err(FuncError::value(0, "the text is neither `true` nor `false`", None)),
@@ -75,11 +75,11 @@ fn bool(call: &mut Call<'_>) -> Result<Value, FuncError> {
     }
 }
 
-fn float(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn float(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     Ok(Value::from(Number::float(read(call, "a number or text")?.to_f64())?))
 }
 
-fn int(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn int(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     if let Some(bool) = call.arg(0).as_bool() {
         return Ok(Value::from(i64::from(bool)));
     }
@@ -92,16 +92,16 @@ fn int(call: &mut Call<'_>) -> Result<Value, FuncError> {
     Ok(Value::from(whole))
 }
 
-fn number(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn number(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     read(call, "a number or text").map(Value::from)
 }
 
-fn text(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn text(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     let value = call.arg(0);
-    if value.as_str().is_some() { Ok(value.clone()) } else { call.make_form(value, Form::Text) }
+    if value.as_str().is_some() { Ok(value.clone()) } else { call.make_form(value, MeasuredForm::Text) }
 }
 
-fn read(call: &mut Call<'_>, expected: &'static str) -> Result<Number, FuncError> {
+fn read(call: &mut FunctionCall<'_>, expected: &'static str) -> Result<Number, FuncError> {
     let value = call.arg(0);
     if let Some(number) = value.as_number() {
         return Ok(number.clone());

@@ -6,21 +6,21 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 
-use super::{Call, FuncError};
-use crate::value::{Number, Repr, Value};
+use super::{FuncError, FunctionCall};
+use crate::value::{Number, Value, ValueRepr};
 
 /// A hasher that is the same in every run, and hard enough to find collisions for.
 pub(super) type Fixed = BuildHasherDefault<DefaultHasher>;
 
 /// The values seen so far.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct SeenValues {
     values: HashSet<Hashed, Fixed>,
 }
 
-impl Seen {
+impl SeenValues {
     /// Whether the value was not seen before.
-    pub(super) fn insert(&mut self, call: &mut Call<'_>, value: Value) -> Result<bool, FuncError> {
+    pub(super) fn insert(&mut self, call: &mut FunctionCall<'_>, value: Value) -> Result<bool, FuncError> {
         let hash = hash(call, &value)?;
         Ok(self.values.insert(Hashed { hash, value }))
     }
@@ -39,24 +39,24 @@ impl Hash for Hashed {
 }
 
 /// Each part costs an operation: a value may hold one part many times over.
-fn hash(call: &mut Call<'_>, value: &Value) -> Result<u64, FuncError> {
+fn hash(call: &mut FunctionCall<'_>, value: &Value) -> Result<u64, FuncError> {
     call.spend(1)?;
     let mut state = DefaultHasher::new();
     state.write_u8(tag(value));
     match &value.0 {
-        Repr::Null => {}
-        Repr::Bool(bool) => state.write_u8(u8::from(*bool)),
-        Repr::Number(number) => hash_number(number, &mut state)?,
-        Repr::Text(text) => {
+        ValueRepr::Null => {}
+        ValueRepr::Bool(bool) => state.write_u8(u8::from(*bool)),
+        ValueRepr::Number(number) => hash_number(number, &mut state)?,
+        ValueRepr::Text(text) => {
             call.spend_bytes(text.len())?;
             state.write(text.as_bytes());
         }
-        Repr::List(_) => {
+        ValueRepr::List(_) => {
             for item in value.as_list().unwrap_or_default() {
                 state.write_u64(hash(call, item)?);
             }
         }
-        Repr::Object(object) => {
+        ValueRepr::Object(object) => {
             // A sum does not depend on the order of the entries.
             let mut sum = 0u64;
             for (key, value) in object.iter() {
@@ -73,12 +73,12 @@ fn hash(call: &mut Call<'_>, value: &Value) -> Result<u64, FuncError> {
 
 fn tag(value: &Value) -> u8 {
     match &value.0 {
-        Repr::Null => 0,
-        Repr::Bool(_) => 1,
-        Repr::Number(_) => 2,
-        Repr::Text(_) => 3,
-        Repr::List(_) => 4,
-        Repr::Object(_) => 5,
+        ValueRepr::Null => 0,
+        ValueRepr::Bool(_) => 1,
+        ValueRepr::Number(_) => 2,
+        ValueRepr::Text(_) => 3,
+        ValueRepr::List(_) => 4,
+        ValueRepr::Object(_) => 5,
     }
 }
 

@@ -6,10 +6,10 @@ use ecow::EcoString;
 use unicode_ident::is_xid_continue;
 
 use super::FuncError;
-use crate::data::{Format, ReadError, ReadErrorKind};
+use crate::data::{DataFormat, ReadError, ReadErrorKind};
 use crate::document::PathStep;
 use crate::limits::Limits;
-use crate::value::{Repr, Value};
+use crate::value::{Value, ValueRepr};
 
 const PATH: usize = 0;
 const SOURCE: usize = 1;
@@ -29,11 +29,11 @@ pub(crate) fn find(path: &str, source: &Value, limits: &Limits) -> Result<Value,
 
 /// The value of a JSON text, which is the argument `arg` of the errors.
 pub(super) fn parse(text: &str, arg: usize, limits: &Limits) -> Result<Value, FuncError> {
-    crate::data::json::read_value(text, limits).map_err(|error| unread(text, arg, Format::Json, &error))
+    crate::data::json::read_value(text, limits).map_err(|error| unread(text, arg, DataFormat::Json, &error))
 }
 
 /// A text is not what its format wants, and where.
-pub(super) fn unread(text: &str, arg: usize, format: Format, error: &ReadError) -> FuncError {
+pub(super) fn unread(text: &str, arg: usize, format: DataFormat, error: &ReadError) -> FuncError {
     if let ReadErrorKind::Limit(limit) = error.kind {
         return FuncError::Limit(limit);
     }
@@ -139,17 +139,17 @@ fn key(text: &str, quote: char) -> Option<(EcoString, &str)> {
 
 fn take(value: &Value, step: &Step, index: usize) -> Result<Value, FuncError> {
     let found = match (&value.0, step) {
-        (Repr::Null, _) => None,
-        (Repr::Object(object), Step::Field(name) | Step::Key(name)) => object.get_str(name),
-        (Repr::List(_), Step::Index(at)) => item(value, *at),
-        (Repr::List(_), Step::Field(name)) if name.bytes().all(|byte| byte.is_ascii_digit()) => {
+        (ValueRepr::Null, _) => None,
+        (ValueRepr::Object(object), Step::Field(name) | Step::Key(name)) => object.get_str(name),
+        (ValueRepr::List(_), Step::Index(at)) => item(value, *at),
+        (ValueRepr::List(_), Step::Field(name)) if name.bytes().all(|byte| byte.is_ascii_digit()) => {
             item(value, name.parse().unwrap_or(i64::MAX))
         }
-        (Repr::Object(_), Step::Index(_)) => {
+        (ValueRepr::Object(_), Step::Index(_)) => {
             let why = format!("step {} of the path is an index into an object", index + 1);
             return Err(FuncError::value(PATH, why, Some("a key is written like `[\"0\"]`")));
         }
-        (Repr::List(_), Step::Field(_) | Step::Key(_)) => {
+        (ValueRepr::List(_), Step::Field(_) | Step::Key(_)) => {
             let why = format!("step {} of the path is a key into a list", index + 1);
             return Err(FuncError::value(PATH, why, Some("an index is written like `[0]`")));
         }

@@ -3,11 +3,11 @@
 //! A value may hold one part many times over, so its text can be far larger than the value in memory. The walk
 //! ends as soon as the size is over the limit, and each container adds at least two bytes, so it is bounded too.
 
-use crate::value::{Repr, Value};
+use crate::value::{Value, ValueRepr};
 
 /// What is measured.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum MeasuredForm {
     /// The text form.
     Text,
     /// Compact JSON.
@@ -19,24 +19,24 @@ pub(crate) enum Form {
 }
 
 /// The size in bytes, unless it is more than `most`.
-pub(crate) fn size(value: &Value, form: Form, most: usize) -> Option<usize> {
-    let mut measure = Measure { left: most, form, digits: String::new() };
+pub(crate) fn size(value: &Value, form: MeasuredForm, most: usize) -> Option<usize> {
+    let mut measure = SizeMeter { left: most, form, digits: String::new() };
     let done = match (form, value.as_str()) {
-        (Form::Block, _) => measure.add(1).and_then(|()| measure.value(value, 0)),
-        (Form::Text, Some(text)) => measure.add(text.len()),
-        (Form::Text, None) if value.is_null() => Some(()),
+        (MeasuredForm::Block, _) => measure.add(1).and_then(|()| measure.value(value, 0)),
+        (MeasuredForm::Text, Some(text)) => measure.add(text.len()),
+        (MeasuredForm::Text, None) if value.is_null() => Some(()),
         _ => measure.value(value, 0),
     };
     done.map(|()| most - measure.left)
 }
 
-struct Measure {
+struct SizeMeter {
     left: usize,
-    form: Form,
+    form: MeasuredForm,
     digits: String,
 }
 
-impl Measure {
+impl SizeMeter {
     fn add(&mut self, bytes: usize) -> Option<()> {
         self.left = self.left.checked_sub(bytes)?;
         Some(())
@@ -44,20 +44,20 @@ impl Measure {
 
     fn value(&mut self, value: &Value, indent: usize) -> Option<()> {
         match &value.0 {
-            Repr::Null | Repr::Bool(true) => self.add(4),
-            Repr::Bool(false) => self.add(5),
-            Repr::Number(number) => {
+            ValueRepr::Null | ValueRepr::Bool(true) => self.add(4),
+            ValueRepr::Bool(false) => self.add(5),
+            ValueRepr::Number(number) => {
                 self.digits.clear();
                 number.write(&mut self.digits);
                 self.add(self.digits.len())
             }
-            Repr::Text(text) => self.quoted(text, indent),
-            Repr::List(_) => {
+            ValueRepr::Text(text) => self.quoted(text, indent),
+            ValueRepr::List(_) => {
                 let items = value.as_list()?;
                 self.brackets(items.len(), indent)?;
                 items.iter().try_for_each(|item| self.value(item, indent + 1))
             }
-            Repr::Object(object) => {
+            ValueRepr::Object(object) => {
                 self.brackets(object.len(), indent)?;
                 object.iter().try_for_each(|(key, value)| {
                     self.quoted(key.as_str(), indent)?;
@@ -82,7 +82,7 @@ impl Measure {
     }
 
     fn quoted(&mut self, text: &str, indent: usize) -> Option<()> {
-        if self.form == Form::Block {
+        if self.form == MeasuredForm::Block {
             return self.block(text, 2 * indent.max(1));
         }
         let size = text.bytes().map(|byte| match byte {
@@ -110,6 +110,6 @@ impl Measure {
     }
 
     fn is_indented(&self) -> bool {
-        matches!(self.form, Form::Pretty | Form::Block)
+        matches!(self.form, MeasuredForm::Pretty | MeasuredForm::Block)
     }
 }

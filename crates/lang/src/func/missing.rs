@@ -1,10 +1,10 @@
 //! `exists` and `default`: the functions whose first argument may be missing. The evaluator carries them out.
 
-use super::{Body, Function, Group, value};
+use super::{Body, Function, FunctionGroup, value};
 
 pub(super) const EXISTS: Function = Function {
     name: "exists",
-    group: Group::Missing,
+    group: FunctionGroup::Missing,
     params: &[value("path")],
     required: 1,
     returns: "bool",
@@ -19,7 +19,7 @@ pub(super) const EXISTS: Function = Function {
 
 pub(super) const DEFAULT: Function = Function {
     name: "default",
-    group: Group::Missing,
+    group: FunctionGroup::Missing,
     params: &[value("path"), value("fallback")],
     required: 2,
     returns: "any",

@@ -25,7 +25,7 @@ mod text;
 pub(crate) mod time;
 
 #[cfg(feature = "regex")]
-pub(crate) use pattern::Patterns;
+pub(crate) use pattern::PatternCache;
 pub use time::duration_seconds;
 #[cfg(feature = "time")]
 pub use time::instant;
@@ -41,7 +41,7 @@ pub struct Function {
     /// The name, as a call and as a filter.
     pub name: &'static str,
     /// The chapter of the reference it stands in.
-    pub group: Group,
+    pub group: FunctionGroup,
     /// Its parameters; the first is what a filter is applied to.
     pub params: &'static [Param],
     /// How many of them must be given.
@@ -58,7 +58,7 @@ pub struct Function {
 
 /// The chapters of the reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Group {
+pub enum FunctionGroup {
     /// `exists`, `default`.
     Missing,
     /// Numbers.
@@ -101,10 +101,10 @@ pub enum ParamKind {
 #[derive(Clone, Copy)]
 pub(crate) enum Body {
     /// By a function from values to a value.
-    Plain(fn(&mut Call<'_>) -> Result<Value, FuncError>),
-    /// The same, and it visits the list that is its first argument only through [`Call::each`] and the like: rows may
+    Plain(fn(&mut FunctionCall<'_>) -> Result<Value, FuncError>),
+    /// The same, and it visits the list that is its first argument only through [`FunctionCall::each`] and the like: elements may
     /// stand in its place.
-    Fold(fn(&mut Call<'_>) -> Result<Value, FuncError>),
+    Fold(fn(&mut FunctionCall<'_>) -> Result<Value, FuncError>),
     /// Element by element, to a list.
     Each(Gives),
     /// By the evaluator, because the first argument may be missing.
@@ -127,10 +127,10 @@ pub(crate) enum Gives {
 /// Without regular expressions there is nothing to keep.
 #[cfg(not(feature = "regex"))]
 #[derive(Default)]
-pub(crate) struct Patterns;
+pub(crate) struct PatternCache;
 
 #[cfg(not(feature = "regex"))]
-impl Patterns {
+impl PatternCache {
     pub(crate) fn is_empty(&self) -> bool {
         true
     }
@@ -139,30 +139,30 @@ impl Patterns {
 /// An element expression, applied to the element at an index.
 pub(crate) type ElementFn<'a> = &'a mut dyn FnMut(usize, &Value) -> Result<Value, FuncError>;
 
-/// What is done with each row: its index, itself, and what the element expression makes of it.
+/// What is done with each element: its index, itself, and what the element expression makes of it.
 pub(crate) type Visit<'v> = &'v mut dyn FnMut(usize, &Value, Value) -> Result<(), FuncError>;
 
-/// Visits the rows of a range.
+/// Visits the elements of a range.
 pub(crate) type EachRow<'a> = &'a mut dyn FnMut(Range<usize>, Visit<'_>) -> Result<(), FuncError>;
 
-/// Rows in the place of a list.
-pub(crate) struct RowsArgument<'a> {
+/// Elements in the place of a list.
+pub(crate) struct ElementArgument<'a> {
     /// How many there are, when nothing has to be read to know it.
     pub len: Option<usize>,
-    /// Whether there is an element expression, which is applied before a row is visited.
+    /// Whether there is an element expression, which is applied before a element is visited.
     pub element: bool,
-    /// Whether each row begins with the operations that were left when the first was read.
+    /// Whether each element begins with the operations that were left when the first was read.
     pub refills: bool,
-    /// The rows; taken out while they are visited.
+    /// The elements; taken out while they are visited.
     pub each: Option<EachRow<'a>>,
 }
 
 /// One call of a function.
-pub(crate) struct Call<'a> {
+pub(crate) struct FunctionCall<'a> {
     /// The arguments, without the element expression.
     pub args: &'a [Value],
-    /// The rows that stand in the place of the first argument, which is an empty list then.
-    pub rows: Option<RowsArgument<'a>>,
+    /// The elements that stand in the place of the first argument, which is an empty list then.
+    pub stream: Option<ElementArgument<'a>>,
     /// How many bytes of the elements may be kept.
     pub room: u64,
     /// The element expression, when one was given.
@@ -172,12 +172,12 @@ pub(crate) struct Call<'a> {
     /// Operations left in this evaluation.
     pub fuel: &'a mut u64,
     /// The patterns compiled in this evaluation.
-    pub patterns: &'a mut Patterns,
+    pub patterns: &'a mut PatternCache,
 }
 
 impl Body {
     /// Carries out a call. What the evaluator and the binder carry out comes to nothing here.
-    pub(crate) fn run(self, call: &mut Call<'_>) -> Result<Value, FuncError> {
+    pub(crate) fn run(self, call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
         match self {
             Self::Plain(body) | Self::Fold(body) => body(call),
             Self::Each(gives) => collection::list_of(call, gives),
@@ -187,7 +187,7 @@ impl Body {
 }
 
 /// Why a function gave no value. Values are carried as data, so that every sink can mask them; a `why` names
-/// places and types, and only the readers repeat the word that they stumbled over. `arg` is an index into [`Call::args`].
+/// places and types, and only the readers repeat the word that they stumbled over. `arg` is an index into [`FunctionCall::args`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FuncError {
     /// There is nothing to give, such as the first of an empty list; `default` covers it.
@@ -234,7 +234,7 @@ impl FuncError {
 /// Why a text is no regular expression, when it is none.
 pub(crate) fn bad_pattern(pattern: &str) -> Option<String> {
     #[cfg(feature = "regex")]
-    return Patterns::default().compiled(pattern, Limits::DEFAULT.regex).err().and_then(FuncError::why);
+    return PatternCache::default().compiled(pattern, Limits::DEFAULT.regex).err().and_then(FuncError::why);
     #[cfg(not(feature = "regex"))]
     {
         let _ = pattern;
@@ -337,7 +337,7 @@ const fn rest(name: &'static str) -> Param {
 }
 
 impl Function {
-    /// The parameter of an argument in [`Call::args`], where element expressions are not counted.
+    /// The parameter of an argument in [`FunctionCall::args`], where element expressions are not counted.
     pub(crate) fn parameter(&self, arg: usize) -> Option<&Param> {
         let mut params = self.params.iter().filter(|param| param.kind != ParamKind::Element);
         params.nth(arg).or(self.params.last())

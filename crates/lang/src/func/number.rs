@@ -5,14 +5,14 @@
 use std::cmp::Ordering;
 
 use super::order::{Ordered, compare};
-use super::{Body, Call, FuncError, Function, Group, element, rest, value};
+use super::{Body, FuncError, Function, FunctionCall, FunctionGroup, element, rest, value};
 use crate::value::{MAX_DIGITS, Number, NumberError, Type, Value};
 
 pub(super) const EMPTY: FuncError = FuncError::Missing("the list is empty");
 
 pub(super) const ABS: Function = Function {
     name: "abs",
-    group: Group::Number,
+    group: FunctionGroup::Number,
     params: &[value("number")],
     required: 1,
     returns: "number",
@@ -23,7 +23,7 @@ pub(super) const ABS: Function = Function {
 
 pub(super) const AVG: Function = Function {
     name: "avg",
-    group: Group::Number,
+    group: FunctionGroup::Number,
     params: &[value("list"), element("expression")],
     required: 1,
     returns: "float",
@@ -39,7 +39,7 @@ pub(super) const AVG: Function = Function {
 
 pub(super) const MAX: Function = Function {
     name: "max",
-    group: Group::Number,
+    group: FunctionGroup::Number,
     params: &[value("list"), element("expression"), rest("value")],
     required: 1,
     returns: "number or text",
@@ -55,7 +55,7 @@ pub(super) const MAX: Function = Function {
 
 pub(super) const MEDIAN: Function = Function {
     name: "median",
-    group: Group::Number,
+    group: FunctionGroup::Number,
     params: &[value("list"), element("expression")],
     required: 1,
     returns: "float",
@@ -70,7 +70,7 @@ pub(super) const MEDIAN: Function = Function {
 
 pub(super) const MIN: Function = Function {
     name: "min",
-    group: Group::Number,
+    group: FunctionGroup::Number,
     params: &[value("list"), element("expression"), rest("value")],
     required: 1,
     returns: "number or text",
@@ -86,7 +86,7 @@ pub(super) const MIN: Function = Function {
 
 pub(super) const ROUND: Function = Function {
     name: "round",
-    group: Group::Number,
+    group: FunctionGroup::Number,
     params: &[value("number"), value("digits")],
     required: 1,
     returns: "int, or float when digits are asked for",
@@ -103,7 +103,7 @@ pub(super) const ROUND: Function = Function {
 
 pub(super) const SUM: Function = Function {
     name: "sum",
-    group: Group::Number,
+    group: FunctionGroup::Number,
     params: &[value("list"), element("expression")],
     required: 1,
     returns: "number",
@@ -118,27 +118,27 @@ pub(super) const SUM: Function = Function {
     body: Body::Fold(sum),
 };
 
-fn abs(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn abs(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     Ok(Value::from(call.number(0)?.abs()?))
 }
 
-fn round(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn round(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     let digits = call.optional_count(1, u32::try_from(MAX_DIGITS).unwrap_or(u32::MAX), 0)?;
     Ok(Value::from(call.number(0)?.round(digits)?))
 }
 
-fn sum(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn sum(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     Ok(Value::from(total(call)?.0))
 }
 
-fn avg(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn avg(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     match total(call)? {
         (_, 0) => Err(EMPTY),
         (sum, count) => Ok(Value::from(mean(&sum, count)?)),
     }
 }
 
-fn median(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn median(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     let mut numbers = Vec::new();
     each_number(call, |call, number| {
         call.make_room(size_of::<Number>() as u64)?;
@@ -154,16 +154,16 @@ fn median(call: &mut Call<'_>) -> Result<Value, FuncError> {
     Ok(Value::from(mean(&numbers[middle - 1].add(above)?, 2)?))
 }
 
-fn min(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn min(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     extreme(call, Ordering::Less)
 }
 
-fn max(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn max(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     extreme(call, Ordering::Greater)
 }
 
 /// The first of the values that no other one is before, in this direction.
-fn extreme(call: &mut Call<'_>, wanted: Ordering) -> Result<Value, FuncError> {
+fn extreme(call: &mut FunctionCall<'_>, wanted: Ordering) -> Result<Value, FuncError> {
     if call.args.len() > 1 {
         return extreme_argument(call, wanted);
     }
@@ -187,7 +187,7 @@ fn extreme(call: &mut Call<'_>, wanted: Ordering) -> Result<Value, FuncError> {
     best.ok_or(EMPTY)
 }
 
-fn extreme_argument(call: &mut Call<'_>, wanted: Ordering) -> Result<Value, FuncError> {
+fn extreme_argument(call: &mut FunctionCall<'_>, wanted: Ordering) -> Result<Value, FuncError> {
     if call.has_element() {
         let why = "nothing may follow the expression over the elements";
         return Err(FuncError::value(1, why, Some("put the values into a list")));
@@ -212,7 +212,7 @@ fn extreme_argument(call: &mut Call<'_>, wanted: Ordering) -> Result<Value, Func
     Ok(best.clone())
 }
 
-fn total(call: &mut Call<'_>) -> Result<(Number, i64), FuncError> {
+fn total(call: &mut FunctionCall<'_>) -> Result<(Number, i64), FuncError> {
     let (mut sum, mut count) = (Number::int(0), 0);
     each_number(call, |_, number| {
         sum = sum.add(number)?;
@@ -223,8 +223,8 @@ fn total(call: &mut Call<'_>) -> Result<(Number, i64), FuncError> {
 }
 
 fn each_number<'a>(
-    call: &mut Call<'a>,
-    mut visit: impl FnMut(&mut Call<'a>, &Number) -> Result<(), FuncError>,
+    call: &mut FunctionCall<'a>,
+    mut visit: impl FnMut(&mut FunctionCall<'a>, &Number) -> Result<(), FuncError>,
 ) -> Result<(), FuncError> {
     call.each(|call, index, _, result| match result.as_number() {
         Some(number) => visit(call, number),

@@ -4,7 +4,7 @@
 
 use std::cmp::Ordering;
 
-use super::{Call, FuncError};
+use super::{FuncError, FunctionCall};
 use crate::value::{Type, Value, ops};
 
 /// Checks element after element that all have an order with the first.
@@ -14,7 +14,12 @@ pub(super) struct Ordered {
 }
 
 impl Ordered {
-    pub(super) fn admit(&mut self, call: &Call<'_>, index: usize, key: &Value) -> Result<(), FuncError> {
+    pub(super) fn admit(
+        &mut self,
+        call: &FunctionCall<'_>,
+        index: usize,
+        key: &Value,
+    ) -> Result<(), FuncError> {
         let kind = key.kind();
         if !matches!(kind, Type::Int | Type::Float | Type::Text) {
             return Err(call.wrong_element(index, "a number or text", kind));
@@ -43,7 +48,7 @@ pub(super) fn compare(a: &Value, b: &Value) -> Ordering {
 }
 
 /// The list that is the first argument, sorted by its keys: equal ones keep their places, nulls come last.
-pub(super) fn sorted(call: &mut Call<'_>, order_arg: usize) -> Result<Value, FuncError> {
+pub(super) fn sorted(call: &mut FunctionCall<'_>, order_arg: usize) -> Result<Value, FuncError> {
     let descending = call.word(order_arg, ["asc", "desc"])? == "desc";
     let (mut keyed, mut nulls) = (Vec::new(), Vec::new());
     let mut ordered = Ordered::default();

@@ -12,9 +12,9 @@ const KEPT: usize = 8;
 
 /// The compiled patterns of one evaluation, the last used first.
 #[derive(Default)]
-pub(crate) struct Patterns(Vec<Regex>);
+pub(crate) struct PatternCache(Vec<Regex>);
 
-impl Patterns {
+impl PatternCache {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,7 +1,9 @@
 //! One table per group: a function, its arguments as JSON, and its result as JSON or the error.
 
-use super::measure::{self, Form};
-use super::{Body, Call, FUNCTIONS, FuncError, Function, Group, ParamKind, Patterns, find, json};
+use super::measure::{self, MeasuredForm};
+use super::{
+    Body, FUNCTIONS, FuncError, Function, FunctionCall, FunctionGroup, ParamKind, PatternCache, find, json,
+};
 use crate::data;
 use crate::limits::Limits;
 use crate::value::{JsonStyle, MAX_DEPTH, Number, Value};
@@ -31,8 +33,16 @@ fn run(name: &str, args: &[Value], element: Option<Element>, limits: &Limits) ->
     };
     let mut fuel = limits.operations;
     let element = element.is_some().then_some(&mut apply as super::ElementFn<'_>);
-    let (fuel, patterns) = (&mut fuel, &mut Patterns::default());
-    function.body.run(&mut Call { args, rows: None, room: u64::MAX, element, limits, fuel, patterns })
+    let (fuel, patterns) = (&mut fuel, &mut PatternCache::default());
+    function.body.run(&mut FunctionCall {
+        args,
+        stream: None,
+        room: u64::MAX,
+        element,
+        limits,
+        fuel,
+        patterns,
+    })
 }
 
 /// Whether a function is carried out by itself.
@@ -85,7 +95,7 @@ fn the_table_is_sorted_and_complete() {
     for function in FUNCTIONS {
         let name = function.name;
         assert!(find(name).is_some_and(|found| std::ptr::eq(found, function)), "{name}");
-        assert_eq!(function.examples.is_empty(), function.group == Group::Binding, "{name}");
+        assert_eq!(function.examples.is_empty(), function.group == FunctionGroup::Binding, "{name}");
         assert!((1..=function.params.len()).contains(&function.required), "{name}");
         assert!(!function.doc.is_empty() && !function.doc.ends_with('.'), "{name}");
         let (_, before) = function.params.split_last().expect("a parameter");
@@ -873,7 +883,9 @@ fn measured_sizes_are_exact() {
         let text = value.to_string().len();
         let compact = value.to_json(JsonStyle::Compact).len();
         let pretty = value.to_json(JsonStyle::Pretty).len();
-        for (form, size) in [(Form::Text, text), (Form::Compact, compact), (Form::Pretty, pretty)] {
+        for (form, size) in
+            [(MeasuredForm::Text, text), (MeasuredForm::Compact, compact), (MeasuredForm::Pretty, pretty)]
+        {
             assert_eq!(measure::size(&value, form, usize::MAX), Some(size), "{value:?}");
             assert_eq!(measure::size(&value, form, size), Some(size), "{value:?}");
             let less = size.checked_sub(1);
@@ -917,7 +929,7 @@ fn no_yaml_is_larger_than_measured() {
         let value = varied(&mut seed, round % 8);
         let mut yaml = String::new();
         data::yaml::write(&value, &mut yaml);
-        let measured = measure::size(&value, Form::Block, usize::MAX).expect("a size");
+        let measured = measure::size(&value, MeasuredForm::Block, usize::MAX).expect("a size");
         assert!(yaml.len() <= measured, "{} > {measured}\n{yaml}", yaml.len());
     }
 }

@@ -1,12 +1,12 @@
 //! Functions on text. They count code points, fold nothing and normalise nothing.
 
-use super::measure::Form;
-use super::{Body, Call, FuncError, Function, Group, value};
+use super::measure::MeasuredForm;
+use super::{Body, FuncError, Function, FunctionCall, FunctionGroup, value};
 use crate::value::{Value, ops};
 
 pub(super) const CONTAINS: Function = Function {
     name: "contains",
-    group: Group::Text,
+    group: FunctionGroup::Text,
     params: &[value("container"), value("item")],
     required: 2,
     returns: "bool",
@@ -21,7 +21,7 @@ pub(super) const CONTAINS: Function = Function {
 
 pub(super) const ENDS_WITH: Function = Function {
     name: "ends_with",
-    group: Group::Text,
+    group: FunctionGroup::Text,
     params: &[value("text"), value("end")],
     required: 2,
     returns: "bool",
@@ -32,7 +32,7 @@ pub(super) const ENDS_WITH: Function = Function {
 
 pub(super) const JOIN: Function = Function {
     name: "join",
-    group: Group::Text,
+    group: FunctionGroup::Text,
     params: &[value("list"), value("separator")],
     required: 1,
     returns: "text",
@@ -47,7 +47,7 @@ pub(super) const JOIN: Function = Function {
 
 pub(super) const LINES: Function = Function {
     name: "lines",
-    group: Group::Text,
+    group: FunctionGroup::Text,
     params: &[value("text")],
     required: 1,
     returns: "list of texts",
@@ -58,7 +58,7 @@ pub(super) const LINES: Function = Function {
 
 pub(super) const LOWER: Function = Function {
     name: "lower",
-    group: Group::Text,
+    group: FunctionGroup::Text,
     params: &[value("text")],
     required: 1,
     returns: "text",
@@ -69,7 +69,7 @@ pub(super) const LOWER: Function = Function {
 
 pub(super) const MATCHES: Function = Function {
     name: "matches",
-    group: Group::Text,
+    group: FunctionGroup::Text,
     params: &[value("text"), value("pattern")],
     required: 2,
     returns: "bool",
@@ -85,7 +85,7 @@ pub(super) const MATCHES: Function = Function {
 
 pub(super) const REPLACE: Function = Function {
     name: "replace",
-    group: Group::Text,
+    group: FunctionGroup::Text,
     params: &[value("text"), value("from"), value("to")],
     required: 3,
     returns: "text",
@@ -96,7 +96,7 @@ pub(super) const REPLACE: Function = Function {
 
 pub(super) const SLUG: Function = Function {
     name: "slug",
-    group: Group::Text,
+    group: FunctionGroup::Text,
     params: &[value("text")],
     required: 1,
     returns: "text",
@@ -110,7 +110,7 @@ pub(super) const SLUG: Function = Function {
 
 pub(super) const SPLIT: Function = Function {
     name: "split",
-    group: Group::Text,
+    group: FunctionGroup::Text,
     params: &[value("text"), value("separator")],
     required: 1,
     returns: "list of texts",
@@ -125,7 +125,7 @@ pub(super) const SPLIT: Function = Function {
 
 pub(super) const STARTS_WITH: Function = Function {
     name: "starts_with",
-    group: Group::Text,
+    group: FunctionGroup::Text,
     params: &[value("text"), value("start")],
     required: 2,
     returns: "bool",
@@ -136,7 +136,7 @@ pub(super) const STARTS_WITH: Function = Function {
 
 pub(super) const TRIM: Function = Function {
     name: "trim",
-    group: Group::Text,
+    group: FunctionGroup::Text,
     params: &[value("text")],
     required: 1,
     returns: "text",
@@ -147,7 +147,7 @@ pub(super) const TRIM: Function = Function {
 
 pub(super) const UPPER: Function = Function {
     name: "upper",
-    group: Group::Text,
+    group: FunctionGroup::Text,
     params: &[value("text")],
     required: 1,
     returns: "text",
@@ -156,12 +156,12 @@ pub(super) const UPPER: Function = Function {
     body: Body::Plain(upper),
 };
 
-fn contains(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn contains(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     let (container, item) = (call.arg(0), call.arg(1));
-    if call.rows.is_some() {
+    if call.stream.is_some() {
         let mut found = false;
-        call.each_item(|_, _, row| {
-            found |= row == item;
+        call.each_item(|_, _, member| {
+            found |= member == item;
             Ok(())
         })?;
         return Ok(Value::from(found));
@@ -176,39 +176,39 @@ fn contains(call: &mut Call<'_>) -> Result<Value, FuncError> {
     found.map(Value::from).map_err(|error| FuncError::Op("in", error))
 }
 
-fn starts_with(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn starts_with(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     Ok(Value::from(call.text(0)?.starts_with(call.text(1)?)))
 }
 
-fn ends_with(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn ends_with(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     Ok(Value::from(call.text(0)?.ends_with(call.text(1)?)))
 }
 
-fn trim(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn trim(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     let text = call.text(0)?;
     let trimmed = text.trim();
     Ok(if trimmed.len() == text.len() { call.arg(0).clone() } else { Value::from(trimmed) })
 }
 
-fn upper(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn upper(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     let text = call.text(0)?;
     let size = text.chars().flat_map(char::to_uppercase).map(char::len_utf8).sum();
     call.make_text(size, |out| *out = text.to_uppercase())
 }
 
-fn lower(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn lower(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     let text = call.text(0)?;
     let size = text.chars().flat_map(char::to_lowercase).map(char::len_utf8).sum();
     call.make_text(size, |out| *out = text.to_lowercase())
 }
 
-fn join(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn join(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     call.list(0)?;
     let separator = call.optional_text(1)?.unwrap_or("");
     let mut out = String::new();
     call.each_item(|call, index, item| {
         let separator = if index > 0 { separator } else { "" };
-        let size = call.measured(item, Form::Text, out.len().saturating_add(separator.len()))?;
+        let size = call.measured(item, MeasuredForm::Text, out.len().saturating_add(separator.len()))?;
         out.reserve(separator.len() + size);
         out.push_str(separator);
         item.write_text(&mut out);
@@ -218,7 +218,7 @@ fn join(call: &mut Call<'_>) -> Result<Value, FuncError> {
     Ok(Value::from(out))
 }
 
-fn replace(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn replace(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     let (text, from, to) = (call.text(0)?, call.text(1)?, call.text(2)?);
     if from.is_empty() {
         return Err(FuncError::value(1, "the text to replace is empty", None));
@@ -238,7 +238,7 @@ fn replace(call: &mut Call<'_>) -> Result<Value, FuncError> {
     })
 }
 
-fn split(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn split(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     let text = call.text(0)?;
     match call.optional_text(1)? {
         Some("") => Err(FuncError::value(1, "the separator is empty", None)),
@@ -247,12 +247,12 @@ fn split(call: &mut Call<'_>) -> Result<Value, FuncError> {
     }
 }
 
-fn lines(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn lines(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     let text = call.text(0)?;
     texts(call, text.lines())
 }
 
-fn texts<'t>(call: &mut Call<'_>, parts: impl Iterator<Item = &'t str>) -> Result<Value, FuncError> {
+fn texts<'t>(call: &mut FunctionCall<'_>, parts: impl Iterator<Item = &'t str>) -> Result<Value, FuncError> {
     let mut items = Vec::new();
     for part in parts {
         call.spend(1)?;
@@ -261,7 +261,7 @@ fn texts<'t>(call: &mut Call<'_>, parts: impl Iterator<Item = &'t str>) -> Resul
     Ok(Value::list(items)?)
 }
 
-fn slug(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn slug(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     let mut slug = String::new();
     for char in call.text(0)?.chars() {
         if char.is_ascii_alphanumeric() {
@@ -278,7 +278,7 @@ fn slug(call: &mut Call<'_>) -> Result<Value, FuncError> {
 }
 
 #[cfg(feature = "regex")]
-fn matches(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn matches(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     let text = call.text(0)?;
     let pattern = call.text(1)?;
     let pattern = call.patterns.compiled(pattern, call.limits.regex)?;
@@ -286,6 +286,6 @@ fn matches(call: &mut Call<'_>) -> Result<Value, FuncError> {
 }
 
 #[cfg(not(feature = "regex"))]
-fn matches(_: &mut Call<'_>) -> Result<Value, FuncError> {
+fn matches(_: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     Err(FuncError::Feature("regex"))
 }

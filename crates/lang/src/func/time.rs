@@ -1,12 +1,12 @@
 //! Dates and durations. No clock is read and no system zone asked for: the time is an argument, the zones come
 //! from a database in the program.
 
-use super::{Body, Call, FuncError, Function, Group, value};
+use super::{Body, FuncError, Function, FunctionCall, FunctionGroup, value};
 use crate::value::{Number, Value};
 
 pub(super) const DURATION: Function = Function {
     name: "duration",
-    group: Group::Time,
+    group: FunctionGroup::Time,
     params: &[value("text")],
     required: 1,
     returns: "number",
@@ -22,7 +22,7 @@ pub(super) const DURATION: Function = Function {
 
 pub(super) const FORMAT_DATE: Function = Function {
     name: "format_date",
-    group: Group::Time,
+    group: FunctionGroup::Time,
     params: &[value("time"), value("format"), value("zone")],
     required: 1,
     returns: "text",
@@ -35,7 +35,7 @@ pub(super) const FORMAT_DATE: Function = Function {
     body: Body::Plain(format_date),
 };
 
-fn format_date(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn format_date(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     let time = call.text(0)?;
     let format = call.optional_text(1)?.unwrap_or("%Y-%m-%d");
     let zone = call.optional_text(2)?;
@@ -138,7 +138,7 @@ mod dates {
 const UNITS: [(&str, i64, i64); 5] =
     [("d", 86_400, 0), ("h", 3_600, 0), ("m", 60, 0), ("s", 1, 0), ("ms", 1, 3)];
 
-fn duration(call: &mut Call<'_>) -> Result<Value, FuncError> {
+fn duration(call: &mut FunctionCall<'_>) -> Result<Value, FuncError> {
     let value = call.arg(0);
     if value.as_number().is_some() {
         return Ok(value.clone());

@@ -12,14 +12,15 @@ mod tree;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::data::{self, Format, ReadError, ReadErrorKind, json};
+use crate::data::{self, DataFormat, ReadError, ReadErrorKind, json};
+use crate::diag::error::Origin;
 use crate::document::{Document, DocumentError};
 use crate::limits::Limits;
 use crate::syntax::Syntax;
 use crate::value::Value;
 
 pub use place::{in_order, of_language, place_in};
-pub use tree::{Entry, Node, Step};
+pub use tree::{TreeEntry, TreeNode, TreeStep};
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
@@ -29,16 +30,25 @@ pub struct SourceFile {
     name: Arc<str>,
     /// Its own text, and behind it those of its parts.
     text: Arc<str>,
-    format: Format,
-    parts: Arc<[Part]>,
+    format: DataFormat,
+    parts: Arc<[SourcePart]>,
     lacking: Arc<[Lacking]>,
+}
+
+/// A part of a file that was read: what it means to its reader, and where it stands.
+#[derive(Debug, Clone)]
+pub struct Field<T> {
+    /// The value that the reader made of it.
+    pub value: T,
+    /// The keys that lead there, the span of the scalar or block, and how it is written.
+    pub origin: Origin,
 }
 
 /// A file that another is put together with.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Part {
+struct SourcePart {
     name: Arc<str>,
-    format: Format,
+    format: DataFormat,
     /// Where its text begins.
     start: usize,
 }
@@ -56,7 +66,7 @@ pub struct Lacking {
 
 /// The file that a byte belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Placed<'f> {
+pub struct FileSlice<'f> {
     /// Its name.
     pub name: &'f str,
     /// Its text alone.
@@ -67,7 +77,7 @@ pub struct Placed<'f> {
 
 /// Why bytes are no source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SourceError {
+pub enum EncodingError {
     /// A byte that cannot stand in UTF-8.
     NotUtf8 {
         /// The file.
@@ -83,14 +93,14 @@ pub enum SourceError {
 
 impl SourceFile {
     /// A file of these bytes. What it is written in follows from its extension, otherwise from what it holds.
-    pub fn new(name: &str, bytes: Vec<u8>) -> Result<Self, SourceError> {
+    pub fn new(name: &str, bytes: Vec<u8>) -> Result<Self, EncodingError> {
         let text = text(name, bytes)?;
         let format = format_of_name(name).unwrap_or_else(|| format_of_text(&text));
         Ok(Self::with_format(name, &text, format))
     }
 
     /// A text of a known format.
-    pub fn with_format(name: &str, text: &str, format: Format) -> Self {
+    pub fn with_format(name: &str, text: &str, format: DataFormat) -> Self {
         Self { name: name.into(), text: text.into(), format, parts: Arc::default(), lacking: Arc::default() }
     }
 
@@ -101,7 +111,7 @@ impl SourceFile {
         let mut placed = Vec::with_capacity(parts.len());
         for part in parts {
             text.push('\n');
-            placed.push(Part { name: Arc::clone(&part.name), format: part.format, start: text.len() });
+            placed.push(SourcePart { name: Arc::clone(&part.name), format: part.format, start: text.len() });
             text.push_str(part.own_text());
         }
         Self { text: text.into(), parts: placed.into(), lacking: lacking.into(), ..self.clone() }
@@ -123,14 +133,14 @@ impl SourceFile {
     }
 
     /// The file that a byte belongs to. Past the end is the last.
-    pub fn placed(&self, offset: usize) -> Placed<'_> {
+    pub fn placed(&self, offset: usize) -> FileSlice<'_> {
         let at = self.parts.partition_point(|part| part.start <= offset);
         let end = self.parts.get(at).map_or(self.text.len(), |next| next.start - 1);
         let (name, start) = match at.checked_sub(1).map(|at| &self.parts[at]) {
             Some(part) => (&part.name, part.start),
             None => (&self.name, 0),
         };
-        Placed { name, text: &self.text[start..end], start }
+        FileSlice { name, text: &self.text[start..end], start }
     }
 
     /// The name as the caller gave it.
@@ -144,7 +154,7 @@ impl SourceFile {
     }
 
     /// What it is written in.
-    pub fn format(&self) -> Format {
+    pub fn format(&self) -> DataFormat {
         self.format
     }
 
@@ -165,24 +175,24 @@ impl SourceFile {
     }
 
     /// Reads it as a tree that knows where everything stands.
-    pub fn read_tree(&self, limits: &Limits) -> Result<Node, ReadError> {
+    pub fn read_tree(&self, limits: &Limits) -> Result<TreeNode, ReadError> {
         tree::read(self.own_text(), self.format, limits, 0)
     }
 
     /// Reads one of its parts as a tree; its places are those of the whole text, those of an error of the part alone.
-    pub fn read_part(&self, name: &str, limits: &Limits) -> Option<Result<Node, ReadError>> {
+    pub fn read_part(&self, name: &str, limits: &Limits) -> Option<Result<TreeNode, ReadError>> {
         let part = self.parts.iter().find(|part| &*part.name == name)?;
         Some(tree::read(self.placed(part.start).text, part.format, limits, part.start))
     }
 }
 
 /// The text of a file that may be neither JSON nor YAML.
-pub fn text(name: &str, bytes: Vec<u8>) -> Result<String, SourceError> {
+pub fn text(name: &str, bytes: Vec<u8>) -> Result<String, EncodingError> {
     String::from_utf8(bytes).map_err(|error| {
         let (offset, bytes) = (error.utf8_error().valid_up_to(), error.as_bytes());
         let line = bytes[..offset].split(|byte| *byte == b'\n').count();
         let utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
-        SourceError::NotUtf8 { name: name.into(), offset, line, utf16 }
+        EncodingError::NotUtf8 { name: name.into(), offset, line, utf16 }
     })
 }
 
@@ -195,32 +205,32 @@ pub fn line_column(text: &str, offset: usize) -> (usize, usize) {
     (line, in_line.chars().count() + 1)
 }
 
-fn format_of_name(name: &str) -> Option<Format> {
+fn format_of_name(name: &str) -> Option<DataFormat> {
     let (_, extension) = name.rsplit_once('.')?;
     match extension.to_ascii_lowercase().as_str() {
-        "json" => Some(Format::Json),
-        "yaml" | "yml" => Some(Format::Yaml),
+        "json" => Some(DataFormat::Json),
+        "yaml" | "yml" => Some(DataFormat::Yaml),
         _ => None,
     }
 }
 
 /// JSON when it is JSON, else YAML when it is YAML, else what its first character promises.
-fn format_of_text(text: &str) -> Format {
-    let Err(error) = json::read_value(text, &Limits::DEFAULT) else { return Format::Json };
+fn format_of_text(text: &str) -> DataFormat {
+    let Err(error) = json::read_value(text, &Limits::DEFAULT) else { return DataFormat::Json };
     let content = text.trim_start_matches(BYTE_ORDER_MARK).trim_start();
     if !content.starts_with(['{', '[']) {
-        return Format::Yaml;
+        return DataFormat::Yaml;
     }
     // YAML takes a JSON text with a slip for something else without a word: `NaN`, or a comment, for a text.
     let inside = content.trim_start_matches(|c: char| matches!(c, '{' | '[') || c.is_whitespace());
     let meant_as_json = inside.starts_with('"') || error.kind == ReadErrorKind::NotANumber;
-    if !meant_as_json && data::read_value(text, Format::Yaml, &Limits::DEFAULT).is_ok() {
-        return Format::Yaml;
+    if !meant_as_json && data::read_value(text, DataFormat::Yaml, &Limits::DEFAULT).is_ok() {
+        return DataFormat::Yaml;
     }
-    Format::Json
+    DataFormat::Json
 }
 
-impl SourceError {
+impl EncodingError {
     /// What to do about it, when there is one thing to do.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
@@ -229,7 +239,7 @@ impl SourceError {
     }
 }
 
-impl fmt::Display for SourceError {
+impl fmt::Display for EncodingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotUtf8 { name, offset, line, .. } => {
@@ -239,4 +249,4 @@ impl fmt::Display for SourceError {
     }
 }
 
-impl std::error::Error for SourceError {}
+impl std::error::Error for EncodingError {}

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 
-use crate::data::{self, Format, KeyTables, ReadError, ReadErrorKind, Sink, Style};
+use crate::data::{self, DataFormat, KeyTables, ReadError, ReadErrorKind, Sink, Style};
 use crate::diag::Span;
 use crate::limits::Limits;
 use crate::value::{Key, Number, Object, Oversized, Value};
 
 /// A value and where it stands. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Node {
+pub struct TreeNode {
     /// The bytes of the value; those of the alias where it stands through one. Empty where YAML leaves a value
     /// out.
     pub span: Span,
@@ -26,49 +26,49 @@ pub struct Node {
 
 /// An entry of an object.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct TreeEntry {
     /// The bytes of the key, with its quotes.
     pub key_span: Span,
     /// How the key is written.
     pub key_style: Style,
     /// The value of the key.
-    pub node: Node,
+    pub node: TreeNode,
 }
 
 #[derive(Debug, Clone)]
 enum Children {
     None,
-    Items(Arc<[Node]>),
-    Entries(Arc<[Entry]>),
+    Items(Arc<[TreeNode]>),
+    Entries(Arc<[TreeEntry]>),
 }
 
 /// One step of a path from a node to one inside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step<'a> {
+pub enum TreeStep<'a> {
     /// Into the value of a key.
     Key(&'a str),
     /// Into an item of a list.
     Index(usize),
 }
 
-impl<'a> From<&'a str> for Step<'a> {
+impl<'a> From<&'a str> for TreeStep<'a> {
     fn from(key: &'a str) -> Self {
         Self::Key(key)
     }
 }
 
-impl From<usize> for Step<'_> {
+impl From<usize> for TreeStep<'_> {
     fn from(index: usize) -> Self {
         Self::Index(index)
     }
 }
 
-impl Node {
+impl TreeNode {
     /// The node at the end of a path.
-    pub fn at<'a>(&self, path: impl IntoIterator<Item = Step<'a>>) -> Option<&Self> {
+    pub fn at<'a>(&self, path: impl IntoIterator<Item = TreeStep<'a>>) -> Option<&Self> {
         path.into_iter().try_fold(self, |node, step| match step {
-            Step::Key(key) => node.get(key),
-            Step::Index(index) => node.items().get(index),
+            TreeStep::Key(key) => node.get(key),
+            TreeStep::Index(index) => node.items().get(index),
         })
     }
 
@@ -78,7 +78,7 @@ impl Node {
     }
 
     /// The entry of a key.
-    pub fn entry(&self, key: &str) -> Option<&Entry> {
+    pub fn entry(&self, key: &str) -> Option<&TreeEntry> {
         let at = self.value.as_object()?.position(key)?;
         self.children_by_key().get(at)
     }
@@ -92,7 +92,7 @@ impl Node {
     }
 
     /// The keys and entries of an object in order; none for anything else.
-    pub fn entries(&self) -> impl Iterator<Item = (&str, &Entry)> {
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &TreeEntry)> {
         let keys = self.value.as_object().map_or(&[][..], |object| object.keys().as_slice());
         keys.iter().map(Key::as_str).zip(self.children_by_key())
     }
@@ -129,7 +129,7 @@ impl Node {
         }
     }
 
-    fn children_by_key(&self) -> &[Entry] {
+    fn children_by_key(&self) -> &[TreeEntry] {
         match &self.children {
             Children::Entries(entries) => entries,
             _ => &[],
@@ -139,22 +139,27 @@ impl Node {
 
 /// Reads a text that stands behind others as a tree: its places are counted from `base`, those of an error from the
 /// beginning of the text.
-pub(super) fn read(text: &str, format: Format, limits: &Limits, base: usize) -> Result<Node, ReadError> {
+pub(super) fn read(
+    text: &str,
+    format: DataFormat,
+    limits: &Limits,
+    base: usize,
+) -> Result<TreeNode, ReadError> {
     let base = Span::new(base, base).start;
     let mut sink = TreeSink { base, ..TreeSink::default() };
     data::read(text, format, limits, &mut sink)?;
-    let nothing = Node::leaf(Value::NULL, None, Span { start: base, end: base });
+    let nothing = TreeNode::leaf(Value::NULL, None, Span { start: base, end: base });
     Ok(sink.nodes.pop().unwrap_or(nothing))
 }
 
-impl Entry {
+impl TreeEntry {
     /// An entry that nobody wrote, for something that stands in a file.
-    pub fn made(key_span: Span, node: Node) -> Self {
+    pub fn made(key_span: Span, node: TreeNode) -> Self {
         Self { key_span, key_style: Style::Plain, node }
     }
 }
 
-impl Node {
+impl TreeNode {
     /// A text that nobody wrote, for something that stands in a file.
     pub fn made_text(text: &str, span: Span) -> Self {
         Self::leaf(text.into(), Some(Style::Plain), span)
@@ -172,7 +177,7 @@ impl Node {
     }
 
     /// An object of entries, no key twice, for something that stands in a file.
-    pub fn made_object(entries: Vec<(EcoString, Entry)>, span: Span) -> Result<Self, Oversized> {
+    pub fn made_object(entries: Vec<(EcoString, TreeEntry)>, span: Span) -> Result<Self, Oversized> {
         let values = entries.iter().map(|(key, entry)| (key.clone(), entry.node.value.clone()));
         let value = Value::object(values)?;
         let entries = entries.into_iter().map(|(_, entry)| entry).collect();
@@ -190,16 +195,16 @@ struct TreeSink {
     /// Where the text begins among those that it stands behind.
     base: u32,
     /// The nodes of all open containers, the outermost first.
-    nodes: Vec<Node>,
+    nodes: Vec<TreeNode>,
     /// Where the keys of all open objects stand.
     keys: Vec<(Span, Style)>,
     tables: KeyTables,
-    open: Vec<Open>,
+    open: Vec<OpenTreeNode>,
     anchor: Option<usize>,
-    kept: Vec<Option<Node>>,
+    kept: Vec<Option<TreeNode>>,
 }
 
-struct Open {
+struct OpenTreeNode {
     first_node: usize,
     first_key: usize,
     span: Span,
@@ -211,8 +216,8 @@ impl TreeSink {
         Span { start: span.start.saturating_add(self.base), end: span.end.saturating_add(self.base) }
     }
 
-    fn push(&mut self, node: Node) {
-        let node = Node { span: self.placed(node.span), ..node };
+    fn push(&mut self, node: TreeNode) {
+        let node = TreeNode { span: self.placed(node.span), ..node };
         if let Some(id) = self.anchor.take() {
             if self.kept.len() <= id {
                 self.kept.resize_with(id + 1, || None);
@@ -224,25 +229,25 @@ impl TreeSink {
 
     fn begin(&mut self, span: Span) {
         let (first_node, first_key) = (self.nodes.len(), self.keys.len());
-        self.open.push(Open { first_node, first_key, span, anchor: self.anchor.take() });
+        self.open.push(OpenTreeNode { first_node, first_key, span, anchor: self.anchor.take() });
     }
 
     fn end(
         &mut self,
         end: Span,
-        build: impl FnOnce(Vec<Node>, Vec<(Span, Style)>) -> Result<(Value, Children), Oversized>,
+        build: impl FnOnce(Vec<TreeNode>, Vec<(Span, Style)>) -> Result<(Value, Children), Oversized>,
     ) -> Result<(), ReadError> {
         let Some(open) = self.open.pop() else { return Ok(()) };
         let nodes = self.nodes.split_off(open.first_node);
         // A YAML block has no bracket at its end: it ends where its last value does.
         let of_last =
-            |node: &Node| Span { start: node.span.start - self.base, end: node.span.end - self.base };
+            |node: &TreeNode| Span { start: node.span.start - self.base, end: node.span.end - self.base };
         let end = if end.start == end.end { nodes.last().map_or(end, of_last) } else { end };
         let span = open.span.to(end);
         let (value, children) = build(nodes, self.keys.split_off(open.first_key))
             .map_err(|Oversized(limit)| ReadError::new(ReadErrorKind::Limit(limit), span))?;
         self.anchor = open.anchor;
-        self.push(Node { span, style: None, value, children });
+        self.push(TreeNode { span, style: None, value, children });
         Ok(())
     }
 }
@@ -251,22 +256,22 @@ impl Sink for TreeSink {
     type Error = ReadError;
 
     fn null(&mut self, span: Span) -> Result<(), ReadError> {
-        self.push(Node::leaf(Value::NULL, None, span));
+        self.push(TreeNode::leaf(Value::NULL, None, span));
         Ok(())
     }
 
     fn bool(&mut self, bool: bool, span: Span) -> Result<(), ReadError> {
-        self.push(Node::leaf(bool.into(), None, span));
+        self.push(TreeNode::leaf(bool.into(), None, span));
         Ok(())
     }
 
     fn number(&mut self, number: Number, span: Span) -> Result<(), ReadError> {
-        self.push(Node::leaf(number.into(), None, span));
+        self.push(TreeNode::leaf(number.into(), None, span));
         Ok(())
     }
 
     fn text(&mut self, text: &str, style: Style, span: Span) -> Result<(), ReadError> {
-        self.push(Node::leaf(text.into(), Some(style), span));
+        self.push(TreeNode::leaf(text.into(), Some(style), span));
         Ok(())
     }
 
@@ -298,7 +303,7 @@ impl Sink for TreeSink {
         let table = self.tables.end()?;
         self.end(span, |nodes, keys| {
             let object = Object::new(table, nodes.iter().map(|node| node.value.clone()).collect())?;
-            let entry = |(node, (key_span, key_style))| Entry { key_span, key_style, node };
+            let entry = |(node, (key_span, key_style))| TreeEntry { key_span, key_style, node };
             Ok((object.into(), Children::Entries(nodes.into_iter().zip(keys).map(entry).collect())))
         })
     }
@@ -310,7 +315,7 @@ impl Sink for TreeSink {
     fn alias(&mut self, id: usize, span: Span) -> Result<(), ReadError> {
         let kept = self.kept.get(id).cloned().flatten();
         let node = kept.ok_or_else(|| ReadError::new(ReadErrorKind::AliasNotAllowed, span))?;
-        self.push(Node { span, ..node });
+        self.push(TreeNode { span, ..node });
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use ecow::EcoString;
 
 use super::parser::{Parsed, Parser};
-use super::{BUILT_IN_KINDS, Node, NodeId, Part, RootKind, Step, StepSort};
+use super::{BUILT_IN_KINDS, NodeId, RootKind, StepSort, SyntaxNode, SyntaxStep, TemplatePart};
 use crate::diag::error::ParseClass;
 use crate::diag::{Span, nearest, words};
 use crate::func::{self, Body, Function, ParamKind};
@@ -30,9 +30,9 @@ impl Parser<'_, '_> {
             );
         }
         let literals = parts.iter().map(|part| match part {
-            Part::Lit(span) => Some(&self.text[span.range()]),
-            Part::Owned(text) => Some(text.as_str()),
-            Part::Ref(..) => None,
+            TemplatePart::Lit(span) => Some(&self.text[span.range()]),
+            TemplatePart::Owned(text) => Some(text.as_str()),
+            TemplatePart::Ref(..) => None,
         });
         let fixed: Option<EcoString> = literals.collect();
         if fixed.is_none() && name == "cmd" {
@@ -40,26 +40,32 @@ impl Parser<'_, '_> {
             return Ok(self.bound_command(text, &parts, raw_span, span));
         }
         let arg = if let Some(text) = fixed {
-            self.push(Node::Const(Value::from(text)), raw_span)
+            self.push(SyntaxNode::Const(Value::from(text)), raw_span)
         } else {
             let parts = self.push_parts(parts);
-            self.push(Node::Text(parts), raw_span)
+            self.push(SyntaxNode::Text(parts), raw_span)
         };
         self.compute(name, span, &[arg])
     }
 
     /// A command with references: its text as it is written, and what the references give. Whoever runs it binds each
     /// value in its place; nothing is pasted.
-    fn bound_command(&mut self, text: EcoString, parts: &[Part], raw_span: Span, span: Span) -> NodeId {
-        let mut list = vec![self.push(Node::Const(Value::from(text)), raw_span)];
+    fn bound_command(
+        &mut self,
+        text: EcoString,
+        parts: &[TemplatePart],
+        raw_span: Span,
+        span: Span,
+    ) -> NodeId {
+        let mut list = vec![self.push(SyntaxNode::Const(Value::from(text)), raw_span)];
         list.extend(parts.iter().filter_map(|part| match part {
-            Part::Ref(node, _) => Some(*node),
-            Part::Lit(_) | Part::Owned(_) => None,
+            TemplatePart::Ref(node, _) => Some(*node),
+            TemplatePart::Lit(_) | TemplatePart::Owned(_) => None,
         }));
         let list = self.push_list(&list);
-        let arg = self.push(Node::List(list), raw_span);
+        let arg = self.push(SyntaxNode::List(list), raw_span);
         let args = self.push_list(&[arg]);
-        self.push(Node::Compute { kind: Key::new("cmd"), args }, span)
+        self.push(SyntaxNode::Compute { kind: Key::new("cmd"), args }, span)
     }
 
     fn unknown_kind<T>(&self, opened: usize, start: usize, name: &str) -> Parsed<T> {
@@ -81,7 +87,7 @@ impl Parser<'_, '_> {
             "cmd" => {
                 self.fixed_command(args)?;
                 let args = self.push_list(args);
-                Ok(self.push(Node::Compute { kind: Key::new(kind), args }, span))
+                Ok(self.push(SyntaxNode::Compute { kind: Key::new(kind), args }, span))
             }
             _ => {
                 let max = match kind {
@@ -99,7 +105,7 @@ impl Parser<'_, '_> {
                     );
                 }
                 let args = self.push_list(args);
-                Ok(self.push(Node::Compute { kind: Key::new(kind), args }, span))
+                Ok(self.push(SyntaxNode::Compute { kind: Key::new(kind), args }, span))
             }
         }
     }
@@ -113,7 +119,7 @@ impl Parser<'_, '_> {
                 "`cmd` takes a command, 0 arguments given",
             );
         };
-        if matches!(self.program.node(command), Node::Const(value) if value.as_str().is_some()) {
+        if matches!(self.program.node(command), SyntaxNode::Const(value) if value.as_str().is_some()) {
             return Ok(());
         }
         self.problem_with(
@@ -132,27 +138,27 @@ impl Parser<'_, '_> {
         };
         let mut args = args.to_vec();
         let path = match self.program.node(args[0]) {
-            Node::Const(value) => value.as_str().map(EcoString::from),
+            SyntaxNode::Const(value) => value.as_str().map(EcoString::from),
             _ => None,
         };
         if let (1, Some((path, source))) =
             (args.len(), path.as_ref().and_then(|path| path.split_once(":from:")))
         {
-            let path_node = self.push(Node::Const(Value::from(path)), span);
+            let path_node = self.push(SyntaxNode::Const(Value::from(path)), span);
             let source_node = self.sub_reference(source.trim(), span)?;
             args = vec![path_node, source_node];
         }
         if args.len() == 1 {
             let first_step = self.program.steps.len();
             let output = self.pooled_name("output");
-            self.program.steps.push(Step::new(StepSort::Name, output, span));
+            self.program.steps.push(SyntaxStep::new(StepSort::Name, output, span));
             let prev = self.pooled_name("prev");
             let path = self.path(prev, RootKind::Named, first_step);
-            let prev = self.push(Node::Path(path), span);
+            let prev = self.push(SyntaxNode::Path(path), span);
             args.push(prev);
         }
         let args = self.push_list(&args);
-        Ok(self.push(Node::Call { function, args, element: None }, span))
+        Ok(self.push(SyntaxNode::Call { function, args, element: None }, span))
     }
 
     /// Parses the inside of a reference that stands in another text.
@@ -272,7 +278,7 @@ impl Parser<'_, '_> {
             return self.wrong_count(function, given, span);
         }
         let args = self.push_list(args);
-        Ok(self.push(Node::Call { function, args, element }, span))
+        Ok(self.push(SyntaxNode::Call { function, args, element }, span))
     }
 
     fn wrong_count<T>(&self, function: &Function, given: usize, span: Span) -> Parsed<T> {
@@ -291,20 +297,20 @@ impl Parser<'_, '_> {
 }
 
 /// White space at either end of raw text does not count.
-fn trim_parts(parts: &mut Vec<Part>, text: &str) {
-    let trim = |part: &mut Part, side: fn(&str) -> &str| match part {
-        Part::Lit(span) => {
+fn trim_parts(parts: &mut Vec<TemplatePart>, text: &str) {
+    let trim = |part: &mut TemplatePart, side: fn(&str) -> &str| match part {
+        TemplatePart::Lit(span) => {
             let raw = &text[span.range()];
             let trimmed = side(raw);
             let start = span.start as usize + (trimmed.as_ptr() as usize - raw.as_ptr() as usize);
             *span = Span::new(start, start + trimmed.len());
             trimmed.is_empty()
         }
-        Part::Owned(owned) => {
+        TemplatePart::Owned(owned) => {
             *owned = side(owned).into();
             owned.is_empty()
         }
-        Part::Ref(..) => false,
+        TemplatePart::Ref(..) => false,
     };
     if parts.first_mut().is_some_and(|part| trim(part, str::trim_start)) {
         parts.remove(0);

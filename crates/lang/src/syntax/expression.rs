@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::parser::{Parsed, Parser, position};
-use super::{Node, NodeId, Run, Step, StepSort};
+use super::{NodeId, NodeRange, StepSort, SyntaxNode, SyntaxStep};
 use crate::diag::Span;
 use crate::diag::error::ParseClass;
 use crate::func::{Function, ParamKind};
-use crate::value::{Key, Keys, Number, NumberError, Value, ops::BinaryOp};
+use crate::value::{Key, KeyTable, Number, NumberError, Value, ops::BinaryOp};
 
 /// Words that are not names in an expression.
 const KEYWORDS: [&str; 12] =
@@ -59,15 +59,15 @@ impl<'s> Parser<'s, '_> {
         }
         let no = self.nested(Self::expression)?;
         let span = self.span_from(start);
-        Ok(self.push(Node::If { condition, yes, no }, span))
+        Ok(self.push(SyntaxNode::If { condition, yes, no }, span))
     }
 
     fn or(&mut self) -> Parsed<NodeId> {
-        self.joined(Self::and, "or", "||", Node::Or)
+        self.joined(Self::and, "or", "||", SyntaxNode::Or)
     }
 
     fn and(&mut self) -> Parsed<NodeId> {
-        self.joined(Self::not, "and", "&&", Node::And)
+        self.joined(Self::not, "and", "&&", SyntaxNode::And)
     }
 
     /// Operands joined by one word or its symbol.
@@ -76,7 +76,7 @@ impl<'s> Parser<'s, '_> {
         operand: fn(&mut Self) -> Parsed<NodeId>,
         word: &str,
         symbol: &str,
-        node: fn(Run) -> Node,
+        node: fn(NodeRange) -> SyntaxNode,
     ) -> Parsed<NodeId> {
         let start = self.start();
         let first = operand(self)?;
@@ -105,7 +105,7 @@ impl<'s> Parser<'s, '_> {
         }
         let operand = self.nested(Self::not)?;
         let span = self.span_from(start);
-        Ok(self.push(Node::Not(operand), span))
+        Ok(self.push(SyntaxNode::Not(operand), span))
     }
 
     /// Comparisons chain; `in` does not.
@@ -115,21 +115,21 @@ impl<'s> Parser<'s, '_> {
         if let Some(op) = self.membership() {
             let right = self.sum()?;
             let span = self.span_from(start);
-            let node = self.push(Node::Binary(op, left, right), span);
+            let node = self.push(SyntaxNode::Binary(op, left, right), span);
             return if self.comparison_follows() { self.membership_chain() } else { Ok(node) };
         }
         let Some(op) = self.relation() else { return Ok(left) };
         let mut link_start = self.start();
         let right = self.sum()?;
         let span = self.span_from(start);
-        let first = self.push(Node::Binary(op, left, right), span);
+        let first = self.push(SyntaxNode::Binary(op, left, right), span);
         left = right;
         let mut links = Vec::new();
         while let Some(op) = self.relation() {
             let right_start = self.start();
             let right = self.sum()?;
             let span = self.span_from(link_start);
-            links.push(self.push(Node::Binary(op, left, right), span));
+            links.push(self.push(SyntaxNode::Binary(op, left, right), span));
             (left, link_start) = (right, right_start);
         }
         if self.membership_follows() {
@@ -141,7 +141,7 @@ impl<'s> Parser<'s, '_> {
         links.insert(0, first);
         let run = self.push_list(&links);
         let span = self.span_from(start);
-        Ok(self.push(Node::Chain(run), span))
+        Ok(self.push(SyntaxNode::Chain(run), span))
     }
 
     fn membership_chain<T>(&mut self) -> Parsed<T> {
@@ -244,11 +244,11 @@ impl<'s> Parser<'s, '_> {
         }
         let span = self.span_from(start);
         Ok(if let [(op, right)] = rest[..] {
-            self.push(Node::Binary(op, first, right), span)
+            self.push(SyntaxNode::Binary(op, first, right), span)
         } else {
-            let run = Run { start: position(self.program.terms.len()), len: position(rest.len()) };
+            let run = NodeRange { start: position(self.program.terms.len()), len: position(rest.len()) };
             self.program.terms.extend(rest);
-            self.push(Node::Terms(first, run), span)
+            self.push(SyntaxNode::Terms(first, run), span)
         })
     }
 
@@ -264,13 +264,13 @@ impl<'s> Parser<'s, '_> {
         let glued = self.peek().is_some_and(|byte| byte.is_ascii_digit());
         let operand = self.nested(Self::unary)?;
         let span = self.span_from(start);
-        if let Node::Const(value) = self.program.node(operand)
+        if let SyntaxNode::Const(value) = self.program.node(operand)
             && let Some(Ok(negated)) = value.as_number().map(Number::neg)
             && glued
         {
-            return Ok(self.push(Node::Const(Value::from(negated)), span));
+            return Ok(self.push(SyntaxNode::Const(Value::from(negated)), span));
         }
-        Ok(self.push(Node::Neg(operand), span))
+        Ok(self.push(SyntaxNode::Neg(operand), span))
     }
 
     fn power(&mut self) -> Parsed<NodeId> {
@@ -285,7 +285,7 @@ impl<'s> Parser<'s, '_> {
         self.skip_space();
         let exponent = self.nested(Self::unary)?;
         let span = self.span_from(start);
-        Ok(self.push(Node::Binary(BinaryOp::Pow, base, exponent), span))
+        Ok(self.push(SyntaxNode::Binary(BinaryOp::Pow, base, exponent), span))
     }
 
     /// Filters bind to the nearest postfix.
@@ -319,8 +319,8 @@ impl<'s> Parser<'s, '_> {
                     let bracket = self.nested(Self::bracket)?;
                     let span = self.span_from(start);
                     node = match bracket {
-                        Bracket::Index(index) => self.push(Node::Index(node, index), span),
-                        Bracket::Slice(from, to) => self.push(Node::Slice(node, from, to), span),
+                        Bracket::Index(index) => self.push(SyntaxNode::Index(node, index), span),
+                        Bracket::Slice(from, to) => self.push(SyntaxNode::Slice(node, from, to), span),
                     };
                 }
                 _ => {
@@ -343,7 +343,7 @@ impl<'s> Parser<'s, '_> {
         self.dot_steps()?;
         let run = self.steps_from(first_step);
         let span = self.span_from(start);
-        Ok(self.push(Node::Walk(base, run), span))
+        Ok(self.push(SyntaxNode::Walk(base, run), span))
     }
 
     /// At `.`: a name and an opening parenthesis behind it.
@@ -406,7 +406,7 @@ impl<'s> Parser<'s, '_> {
             (StepSort::Name, name)
         };
         let (name, span) = (self.source_name(name, name_at), self.span_from(name_at));
-        self.program.steps.push(Step::new(sort, name, span));
+        self.program.steps.push(SyntaxStep::new(sort, name, span));
         self.refuse_glued_dash(name_at)
     }
 
@@ -541,7 +541,7 @@ impl<'s> Parser<'s, '_> {
         };
         if let Some(value) = constant {
             let span = self.span_from(start);
-            return Ok(self.push(Node::Const(value), span));
+            return Ok(self.push(SyntaxNode::Const(value), span));
         }
         if KEYWORDS.contains(&name) {
             self.pos = start;
@@ -562,14 +562,14 @@ impl<'s> Parser<'s, '_> {
         if self.element && name != "it" {
             let span = self.span_from(start);
             let field = self.source_name(name, start);
-            self.program.steps.push(Step::new(StepSort::Name, field, span));
+            self.program.steps.push(SyntaxStep::new(StepSort::Name, field, span));
         }
         self.dot_steps()?;
         self.refuse_glued_dash(start)?;
         let span = self.span_from(start);
         if self.element {
             let run = self.steps_from(first_step);
-            return Ok(self.push(Node::Element(run), span));
+            return Ok(self.push(SyntaxNode::Element(run), span));
         }
         if self.peek() == Some(b'[')
             && self.program.steps.len() == first_step
@@ -597,7 +597,7 @@ impl<'s> Parser<'s, '_> {
         self.pos += text.len();
         let span = self.span_from(start);
         match Number::parse(text) {
-            Ok(number) => Ok(self.push(Node::Const(Value::from(number)), span)),
+            Ok(number) => Ok(self.push(SyntaxNode::Const(Value::from(number)), span)),
             Err(NumberError::TooLarge) => {
                 let limit = ParseClass::Limit(crate::limits::Limit::Digits, crate::value::MAX_DIGITS as u64);
                 self.problem(limit, span, "")
@@ -628,7 +628,7 @@ impl<'s> Parser<'s, '_> {
         let items = self.comma_separated(b']', "`,` or `]`", Self::expression)?;
         let run = self.push_list(&items);
         let span = self.span_from(start);
-        Ok(self.push(Node::List(run), span))
+        Ok(self.push(SyntaxNode::List(run), span))
     }
 
     fn object(&mut self) -> Parsed<NodeId> {
@@ -638,7 +638,7 @@ impl<'s> Parser<'s, '_> {
         let spans: Vec<Span> = entries.iter().map(|(_, span, _)| *span).collect();
         let (keys, values): (Vec<Key>, Vec<NodeId>) =
             entries.into_iter().map(|(key, _, value)| (key, value)).unzip();
-        let keys = match Keys::new(keys) {
+        let keys = match KeyTable::new(keys) {
             Ok(keys) => Arc::new(keys),
             Err(repeated) => {
                 let message = format!("the key `{}` stands twice", repeated.keys[repeated.at].as_str());
@@ -647,7 +647,7 @@ impl<'s> Parser<'s, '_> {
         };
         let span = self.span_from(start);
         let run = self.push_list(&values);
-        Ok(self.push(Node::Object(keys, run), span))
+        Ok(self.push(SyntaxNode::Object(keys, run), span))
     }
 
     fn object_entry(&mut self) -> Parsed<(Key, Span, NodeId)> {

@@ -18,10 +18,10 @@ use ecow::EcoString;
 use crate::diag::Span;
 use crate::func::Function;
 use crate::limits::Limits;
-use crate::value::{Key, Keys, LastPosition, Value, ops::BinaryOp};
+use crate::value::{Key, KeyTable, LastPosition, Value, ops::BinaryOp};
 
 pub(crate) use parser::{
-    Problem, has_reference, next_reference, parse_embedded, parse_expression, parse_template,
+    SyntaxError, has_reference, next_reference, parse_embedded, parse_expression, parse_template,
 };
 pub use references::{Reference, ReferenceKind};
 
@@ -57,12 +57,12 @@ pub(crate) type NodeId = u32;
 
 /// A run of entries in one of a program's tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct NodeRange {
     pub start: u32,
     pub len: u32,
 }
 
-impl Run {
+impl NodeRange {
     #[inline]
     pub(crate) fn range(self) -> std::ops::Range<usize> {
         self.start as usize..(self.start + self.len) as usize
@@ -76,25 +76,25 @@ pub(crate) struct Program {
     /// Names that do not stand in the source as they are.
     pub pool: String,
     /// Each node and where it stands.
-    pub nodes: Vec<(Node, Span)>,
-    pub steps: Vec<Step>,
+    pub nodes: Vec<(SyntaxNode, Span)>,
+    pub steps: Vec<SyntaxStep>,
     pub lists: Vec<NodeId>,
     pub terms: Vec<(BinaryOp, NodeId)>,
-    pub parts: Vec<Part>,
+    pub parts: Vec<TemplatePart>,
 }
 
 /// One operation.
-pub(crate) enum Node {
+pub(crate) enum SyntaxNode {
     /// A literal.
     Const(Value),
     /// A path from a root of the scope.
-    Path(Path),
+    Path(ReferencePath),
     /// A path from the element of an element expression.
-    Element(Run),
+    Element(NodeRange),
     /// Text with references.
-    Text(Run),
+    Text(NodeRange),
     /// Steps into a value that is not named by a root.
-    Walk(NodeId, Run),
+    Walk(NodeId, NodeRange),
     /// `base[index]`
     Index(NodeId, NodeId),
     /// `base[from:to]`
@@ -104,35 +104,35 @@ pub(crate) enum Node {
     /// `-x`
     Neg(NodeId),
     /// `a and b and c`
-    And(Run),
+    And(NodeRange),
     /// `a or b or c`
-    Or(Run),
+    Or(NodeRange),
     /// One operator between two operands.
     Binary(BinaryOp, NodeId, NodeId),
     /// Several operators of one precedence, from the left.
-    Terms(NodeId, Run),
+    Terms(NodeId, NodeRange),
     /// `a < b < c`: the links `a < b` and `b < c`, which share the operand between them.
-    Chain(Run),
+    Chain(NodeRange),
     /// `yes if condition else no`
     If { condition: NodeId, yes: NodeId, no: NodeId },
     /// A built-in; an element expression stands apart from the arguments.
-    Call { function: &'static Function, args: Run, element: Option<NodeId> },
+    Call { function: &'static Function, args: NodeRange, element: Option<NodeId> },
     /// A computed value.
-    Compute { kind: Key, args: Run },
+    Compute { kind: Key, args: NodeRange },
     /// `head:-text`
-    OrText(NodeId, Run),
+    OrText(NodeId, NodeRange),
     /// `[a, b]`
-    List(Run),
+    List(NodeRange),
     /// `{k: a}`
-    Object(Arc<Keys>, Run),
+    Object(Arc<KeyTable>, NodeRange),
 }
 
 /// A path from a root.
-pub(crate) struct Path {
+pub(crate) struct ReferencePath {
     pub root: Name,
     pub last: LastPosition,
     pub kind: RootKind,
-    pub steps: Run,
+    pub steps: NodeRange,
 }
 
 /// Who answers for a root.
@@ -171,7 +171,7 @@ pub(crate) struct Name {
 const IN_POOL: u32 = 1 << 31;
 
 /// One step of a path. It is flat, so that the parser writes it straight into its table.
-pub(crate) struct Step {
+pub(crate) struct SyntaxStep {
     sort: StepSort,
     /// The name; of an index its two halves, in place of position and length.
     name: Name,
@@ -212,11 +212,11 @@ pub(crate) enum StepView<'p> {
 #[derive(Clone, Copy)]
 pub(crate) struct Steps<'p> {
     pub program: &'p Program,
-    pub steps: &'p [Step],
+    pub steps: &'p [SyntaxStep],
 }
 
 /// A piece of a template.
-pub(crate) enum Part {
+pub(crate) enum TemplatePart {
     /// A range of the source.
     Lit(Span),
     /// Text that is not in the source as it stands.
@@ -227,7 +227,7 @@ pub(crate) enum Part {
 
 impl Program {
     #[inline]
-    pub(crate) fn node(&self, id: NodeId) -> &Node {
+    pub(crate) fn node(&self, id: NodeId) -> &SyntaxNode {
         &self.nodes[id as usize].0
     }
 
@@ -237,31 +237,31 @@ impl Program {
     }
 
     #[inline]
-    pub(crate) fn list(&self, run: Run) -> &[NodeId] {
+    pub(crate) fn list(&self, run: NodeRange) -> &[NodeId] {
         &self.lists[run.range()]
     }
 
     /// The operands of a link of a chain.
     pub(crate) fn link(&self, id: NodeId) -> Option<(BinaryOp, NodeId, NodeId)> {
         match self.node(id) {
-            Node::Binary(op, left, right) => Some((*op, *left, *right)),
+            SyntaxNode::Binary(op, left, right) => Some((*op, *left, *right)),
             _ => None,
         }
     }
 
     #[inline]
-    pub(crate) fn steps(&self, run: Run) -> Steps<'_> {
+    pub(crate) fn steps(&self, run: NodeRange) -> Steps<'_> {
         Steps { program: self, steps: &self.steps[run.range()] }
     }
 
     /// The text of a command with references, when a node is one.
     pub(crate) fn bound_command(&self, id: NodeId) -> Option<&str> {
-        let Node::Compute { kind, args } = self.node(id) else { return None };
+        let SyntaxNode::Compute { kind, args } = self.node(id) else { return None };
         let ("cmd", [arg]) = (kind.as_str(), self.list(*args)) else { return None };
-        let Node::List(list) = self.node(*arg) else { return None };
+        let SyntaxNode::List(list) = self.node(*arg) else { return None };
         let first = self.list(*list).first()?;
         match self.node(*first) {
-            Node::Const(text) => text.as_str(),
+            SyntaxNode::Const(text) => text.as_str(),
             _ => None,
         }
     }
@@ -281,7 +281,7 @@ impl Program {
     }
 }
 
-impl Step {
+impl SyntaxStep {
     #[inline]
     pub(crate) fn new(sort: StepSort, name: Name, span: Span) -> Self {
         Self { sort, name, last: LastPosition::default(), span }
@@ -333,7 +333,7 @@ impl<'p> Steps<'p> {
         self.steps.iter().map(move |step| self.view(step))
     }
 
-    fn view(self, step: &Step) -> StepView<'p> {
+    fn view(self, step: &SyntaxStep) -> StepView<'p> {
         match step.kind() {
             StepKind::Name(name) => StepView::Name(self.program.name(name)),
             StepKind::Quoted(name) => StepView::Quoted(self.program.name(name)),

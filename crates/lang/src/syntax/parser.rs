@@ -6,7 +6,8 @@
 use ecow::EcoString;
 
 use super::{
-    IN_POOL, Name, Node, NodeId, Part, Path, Program, RootKind, Run, Step, StepKind, StepSort, Syntax,
+    IN_POOL, Name, NodeId, NodeRange, Program, ReferencePath, RootKind, StepKind, StepSort, Syntax,
+    SyntaxNode, SyntaxStep, TemplatePart,
 };
 use crate::diag::error::{Error, ParseClass};
 use crate::diag::{Span, words};
@@ -14,10 +15,10 @@ use crate::embedded::Binding;
 use crate::limits::Limit;
 use crate::value::LastPosition;
 
-pub(super) type Parsed<T> = Result<T, Box<Problem>>;
+pub(super) type Parsed<T> = Result<T, Box<SyntaxError>>;
 
 /// A problem found while parsing; it becomes an [`Error`] at the boundary.
-pub(crate) struct Problem {
+pub(crate) struct SyntaxError {
     pub class: ParseClass,
     pub span: Span,
     pub message: String,
@@ -31,7 +32,7 @@ const MAX_MESSAGE: usize = 400;
 const MAX_PROBLEMS: usize = 1_000;
 
 /// Parses text with references. A problem does not hide those behind it.
-pub(crate) fn parse_template(source: EcoString, syntax: &Syntax) -> (Program, Vec<Part>, Vec<Error>) {
+pub(crate) fn parse_template(source: EcoString, syntax: &Syntax) -> (Program, Vec<TemplatePart>, Vec<Error>) {
     let mut program = Program::default();
     if source.len() > syntax.limits.source {
         let error = Error::limit(Limit::Source, syntax.limits.source as u64, Span::new(0, 0));
@@ -39,7 +40,8 @@ pub(crate) fn parse_template(source: EcoString, syntax: &Syntax) -> (Program, Ve
     }
     let first = find_dollar_brace(source.as_bytes(), 0, source.len());
     let Some(first) = first else {
-        let parts = if source.is_empty() { Vec::new() } else { vec![Part::Lit(Span::new(0, source.len()))] };
+        let parts =
+            if source.is_empty() { Vec::new() } else { vec![TemplatePart::Lit(Span::new(0, source.len()))] };
         program.source = source;
         return (program, parts, Vec::new());
     };
@@ -254,27 +256,27 @@ impl<'s, 'p> Parser<'s, 'p> {
     // ---- nodes -----------------------------------------------------------------------------------------
 
     #[inline]
-    pub(super) fn push(&mut self, node: Node, span: Span) -> NodeId {
+    pub(super) fn push(&mut self, node: SyntaxNode, span: Span) -> NodeId {
         let id = position(self.program.nodes.len());
         self.program.nodes.push((node, span));
         id
     }
 
-    pub(super) fn push_list(&mut self, items: &[NodeId]) -> Run {
+    pub(super) fn push_list(&mut self, items: &[NodeId]) -> NodeRange {
         let start = position(self.program.lists.len());
         self.program.lists.extend_from_slice(items);
-        Run { start, len: position(items.len()) }
+        NodeRange { start, len: position(items.len()) }
     }
 
-    pub(super) fn push_parts(&mut self, parts: Vec<Part>) -> Run {
+    pub(super) fn push_parts(&mut self, parts: Vec<TemplatePart>) -> NodeRange {
         let start = position(self.program.parts.len());
         let len = position(parts.len());
         self.program.parts.extend(parts);
-        Run { start, len }
+        NodeRange { start, len }
     }
 
-    pub(super) fn steps_from(&self, start: usize) -> Run {
-        Run { start: position(start), len: position(self.program.steps.len() - start) }
+    pub(super) fn steps_from(&self, start: usize) -> NodeRange {
+        NodeRange { start: position(start), len: position(self.program.steps.len() - start) }
     }
 
     /// Counts a level of nesting for the length of `parse`.
@@ -288,7 +290,7 @@ impl<'s, 'p> Parser<'s, 'p> {
     pub(super) fn deeper(&mut self) -> Parsed<()> {
         let max = self.syntax.limits.syntax_depth.min(128);
         if self.depth >= max {
-            return Err(Box::new(Problem {
+            return Err(Box::new(SyntaxError {
                 class: ParseClass::Limit(Limit::SyntaxDepth, max as u64),
                 span: self.here(),
                 message: String::new(),
@@ -303,7 +305,7 @@ impl<'s, 'p> Parser<'s, 'p> {
 
     #[expect(clippy::unused_self, reason = "problems are raised by the parser, wherever it stands")]
     pub(super) fn problem<T>(&self, class: ParseClass, span: Span, message: impl Into<String>) -> Parsed<T> {
-        Err(Box::new(Problem {
+        Err(Box::new(SyntaxError {
             class,
             span,
             message: words::shorten(&message.into(), MAX_MESSAGE).into_owned(),
@@ -321,7 +323,7 @@ impl<'s, 'p> Parser<'s, 'p> {
         hint: impl Into<String>,
     ) -> Parsed<T> {
         let hint = Some(hint.into()).filter(|hint| hint.len() <= MAX_MESSAGE);
-        Err(Box::new(Problem {
+        Err(Box::new(SyntaxError {
             class,
             span,
             message: words::shorten(&message.into(), MAX_MESSAGE).into_owned(),
@@ -353,7 +355,7 @@ impl<'s, 'p> Parser<'s, 'p> {
     // ---- templates -------------------------------------------------------------------------------------
 
     /// The whole text from its first `${`, every problem reported.
-    fn template(&mut self, first: usize, parts: &mut Vec<Part>) -> Vec<Error> {
+    fn template(&mut self, first: usize, parts: &mut Vec<TemplatePart>) -> Vec<Error> {
         let mut errors = Vec::new();
         let mut literal = 0;
         let mut next = Some(first);
@@ -365,7 +367,7 @@ impl<'s, 'p> Parser<'s, 'p> {
             if let Some(start) = self.dollars(&mut literal, parts) {
                 let parsed = self.reference();
                 match parsed {
-                    Ok(node) => parts.push(Part::Ref(node, Span::new(start, self.pos))),
+                    Ok(node) => parts.push(TemplatePart::Ref(node, Span::new(start, self.pos))),
                     Err(problem) => {
                         self.pos = self.after_balanced(start + 2);
                         self.depth = 0;
@@ -377,14 +379,14 @@ impl<'s, 'p> Parser<'s, 'p> {
             next = find_dollar_brace(self.text.as_bytes(), self.pos, self.end);
         }
         if literal < self.end {
-            parts.push(Part::Lit(Span::new(literal, self.end)));
+            parts.push(TemplatePart::Lit(Span::new(literal, self.end)));
         }
         errors
     }
 
     /// At the last dollar before a `{`: emits the text before it, with half of the dollars. An odd dollar starts a
     /// reference: its position is returned and the parser stands behind the brace.
-    fn dollars(&mut self, literal: &mut usize, parts: &mut Vec<Part>) -> Option<usize> {
+    fn dollars(&mut self, literal: &mut usize, parts: &mut Vec<TemplatePart>) -> Option<usize> {
         let at = self.pos;
         let bytes = self.text.as_bytes();
         let mut first = at;
@@ -405,10 +407,10 @@ impl<'s, 'p> Parser<'s, 'p> {
         None
     }
 
-    fn literal(&self, start: usize, end: usize) -> Part {
+    fn literal(&self, start: usize, end: usize) -> TemplatePart {
         match self.flat {
-            None => Part::Lit(Span::new(start, end)),
-            Some(_) => Part::Owned(self.text[start..end].into()),
+            None => TemplatePart::Lit(Span::new(start, end)),
+            Some(_) => TemplatePart::Owned(self.text[start..end].into()),
         }
     }
 
@@ -431,7 +433,7 @@ impl<'s, 'p> Parser<'s, 'p> {
 
     /// Text up to the brace that closes the reference around it; references inside parse themselves. The parser
     /// is left on that brace.
-    pub(super) fn raw(&mut self, opened: usize, kind: Option<&str>) -> Parsed<Vec<Part>> {
+    pub(super) fn raw(&mut self, opened: usize, kind: Option<&str>) -> Parsed<Vec<TemplatePart>> {
         let mut parts = Vec::new();
         let mut literal = self.pos;
         let mut depth = 0usize;
@@ -452,7 +454,7 @@ impl<'s, 'p> Parser<'s, 'p> {
                 Some(b'$') if self.peek_at(1) == Some(b'{') => {
                     if let Some(start) = self.dollars(&mut literal, &mut parts) {
                         let node = self.nested(Self::reference)?;
-                        parts.push(Part::Ref(node, self.span_from(start)));
+                        parts.push(TemplatePart::Ref(node, self.span_from(start)));
                         literal = self.pos;
                     } else {
                         // The brace behind an escaped dollar is text, and balances like any other.
@@ -612,7 +614,7 @@ impl<'s, 'p> Parser<'s, 'p> {
                     let parts = self.raw(opened, None)?;
                     let parts = self.push_parts(parts);
                     let span = self.span_from(start);
-                    node = self.push(Node::OrText(node, parts), span);
+                    node = self.push(SyntaxNode::OrText(node, parts), span);
                 }
                 None => return self.unclosed(opened),
                 Some(_) => return self.needs_expression(opened),
@@ -670,8 +672,8 @@ impl<'s, 'p> Parser<'s, 'p> {
         self.push_path(name, start, first_step, span)
     }
 
-    pub(super) fn path(&self, root: Name, kind: RootKind, first_step: usize) -> Path {
-        Path { root, last: LastPosition::default(), kind, steps: self.steps_from(first_step) }
+    pub(super) fn path(&self, root: Name, kind: RootKind, first_step: usize) -> ReferencePath {
+        ReferencePath { root, last: LastPosition::default(), kind, steps: self.steps_from(first_step) }
     }
 
     /// A name that stands in the text at `start`.
@@ -706,14 +708,14 @@ impl<'s, 'p> Parser<'s, 'p> {
         let root = self.source_name(name, start);
         let steps = self.steps_from(first_step);
         let id = position(self.program.nodes.len());
-        let path = Path { root, last: LastPosition::default(), kind, steps };
-        self.program.nodes.push((Node::Path(path), span));
+        let path = ReferencePath { root, last: LastPosition::default(), kind, steps };
+        self.program.nodes.push((SyntaxNode::Path(path), span));
         Ok(id)
     }
 
     /// `env` and `nodes` are tables of names: the first step names an entry.
     fn check_literal_first(&self, root: &str, kind: RootKind, first_step: usize, span: Span) -> Parsed<()> {
-        match (kind, self.program.steps.get(first_step).map(Step::kind)) {
+        match (kind, self.program.steps.get(first_step).map(SyntaxStep::kind)) {
             (RootKind::Env | RootKind::Nodes, None) => self.problem_with(
                 ParseClass::InvalidPath,
                 span,
@@ -760,7 +762,7 @@ impl<'s, 'p> Parser<'s, 'p> {
             StepSort::Name
         };
         let (name, span) = (self.source_name(name, start + 1), self.span_from(start + 1));
-        self.program.steps.push(Step::new(sort, name, span));
+        self.program.steps.push(SyntaxStep::new(sort, name, span));
         Ok(())
     }
 
@@ -810,7 +812,7 @@ impl<'s, 'p> Parser<'s, 'p> {
                 }
                 self.pos = close + 1;
                 let index = self.index_of(&self.text[start + 1..close], start + 1)?;
-                Step::index(index, self.span_from(start))
+                SyntaxStep::index(index, self.span_from(start))
             }
             Some(b'"' | b'\'') => {
                 self.pos += 1;
@@ -820,7 +822,7 @@ impl<'s, 'p> Parser<'s, 'p> {
                     return Ok(None);
                 }
                 self.pos += 1;
-                Step::new(StepSort::Quoted, self.pooled_name(&key), self.span_from(start))
+                SyntaxStep::new(StepSort::Quoted, self.pooled_name(&key), self.span_from(start))
             }
             _ => return Ok(None),
         };

@@ -1,12 +1,12 @@
 //! Printing a program in one canonical spelling that parses back to the same program.
 
-use super::{Node, NodeId, Part, Path, Program, Run, StepView};
+use super::{NodeId, NodeRange, Program, ReferencePath, StepView, SyntaxNode, TemplatePart};
 use crate::func::ParamKind;
 use crate::value::{JsonStyle, Value};
 
 /// How tightly an expression binds; a looser one in a tighter place is put in parentheses.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Binding {
+enum Precedence {
     If,
     Or,
     And,
@@ -21,53 +21,53 @@ enum Binding {
 
 impl Program {
     /// A template's canonical spelling.
-    pub(crate) fn print_template(&self, parts: &[Part]) -> String {
+    pub(crate) fn print_template(&self, parts: &[TemplatePart]) -> String {
         let mut out = String::new();
         self.print_parts(parts, &mut out);
         out
     }
 
-    fn print_parts(&self, parts: &[Part], out: &mut String) {
+    fn print_parts(&self, parts: &[TemplatePart], out: &mut String) {
         for (at, part) in parts.iter().enumerate() {
             let next = parts.get(at + 1);
             match part {
-                Part::Lit(span) => print_text(self.text(*span), self.takes_dollars(next), out),
-                Part::Owned(text) => print_text(text, self.takes_dollars(next), out),
-                Part::Ref(node, _) => self.print_reference(*node, out),
+                TemplatePart::Lit(span) => print_text(self.text(*span), self.takes_dollars(next), out),
+                TemplatePart::Owned(text) => print_text(text, self.takes_dollars(next), out),
+                TemplatePart::Ref(node, _) => self.print_reference(*node, out),
             }
         }
     }
 
     /// Whether dollars before this part would belong to it: it is a reference, or begins with a brace.
-    fn takes_dollars(&self, part: Option<&Part>) -> bool {
+    fn takes_dollars(&self, part: Option<&TemplatePart>) -> bool {
         match part {
             None => false,
-            Some(Part::Ref(..)) => true,
-            Some(Part::Lit(span)) => self.text(*span).starts_with('{'),
-            Some(Part::Owned(text)) => text.starts_with('{'),
+            Some(TemplatePart::Ref(..)) => true,
+            Some(TemplatePart::Lit(span)) => self.text(*span).starts_with('{'),
+            Some(TemplatePart::Owned(text)) => text.starts_with('{'),
         }
     }
 
     /// An expression's canonical spelling.
     pub(crate) fn print_expression(&self, id: NodeId) -> String {
         let mut out = String::new();
-        Printer { program: self, element: false }.node(id, Binding::If, &mut out);
+        Printer { program: self, element: false }.node(id, Precedence::If, &mut out);
         out
     }
 
     fn print_reference(&self, id: NodeId, out: &mut String) {
         let printer = Printer { program: self, element: false };
         match self.node(id) {
-            Node::Path(path) => {
+            SyntaxNode::Path(path) => {
                 out.push_str("${");
                 printer.path(path, out);
                 out.push('}');
             }
-            Node::OrText(head, parts) => printer.or_text(*head, *parts, out),
+            SyntaxNode::OrText(head, parts) => printer.or_text(*head, *parts, out),
             _ if self.bound_command(id).is_some() => printer.bare(id, out),
             _ => {
                 out.push_str("${= ");
-                printer.node(id, Binding::If, out);
+                printer.node(id, Precedence::If, out);
                 out.push_str(" }");
             }
         }
@@ -94,7 +94,7 @@ struct Printer<'a> {
 }
 
 impl Printer<'_> {
-    fn node(&self, id: NodeId, within: Binding, out: &mut String) {
+    fn node(&self, id: NodeId, within: Precedence, out: &mut String) {
         let binding = self.binding(id);
         if binding < within {
             out.push('(');
@@ -105,34 +105,34 @@ impl Printer<'_> {
         }
     }
 
-    fn binding(&self, id: NodeId) -> Binding {
+    fn binding(&self, id: NodeId) -> Precedence {
         use crate::value::ops::BinaryOp as Op;
         match self.program.node(id) {
-            Node::If { .. } => Binding::If,
-            Node::Or(_) => Binding::Or,
-            Node::And(_) => Binding::And,
-            Node::Not(_) => Binding::Not,
-            Node::Binary(Op::Add | Op::Sub, ..) => Binding::Sum,
-            Node::Binary(Op::Mul | Op::Div | Op::FloorDiv | Op::Rem, ..) => Binding::Term,
-            Node::Binary(Op::Pow, ..) => Binding::Power,
-            Node::Binary(..) | Node::Chain(_) => Binding::Comparison,
-            Node::Terms(_, rest) => match self.program.terms[rest.range()][0].0 {
-                Op::Add | Op::Sub => Binding::Sum,
-                _ => Binding::Term,
+            SyntaxNode::If { .. } => Precedence::If,
+            SyntaxNode::Or(_) => Precedence::Or,
+            SyntaxNode::And(_) => Precedence::And,
+            SyntaxNode::Not(_) => Precedence::Not,
+            SyntaxNode::Binary(Op::Add | Op::Sub, ..) => Precedence::Sum,
+            SyntaxNode::Binary(Op::Mul | Op::Div | Op::FloorDiv | Op::Rem, ..) => Precedence::Term,
+            SyntaxNode::Binary(Op::Pow, ..) => Precedence::Power,
+            SyntaxNode::Binary(..) | SyntaxNode::Chain(_) => Precedence::Comparison,
+            SyntaxNode::Terms(_, rest) => match self.program.terms[rest.range()][0].0 {
+                Op::Add | Op::Sub => Precedence::Sum,
+                _ => Precedence::Term,
             },
-            Node::Neg(_) => Binding::Unary,
-            Node::Const(value) if value.as_number().is_some_and(crate::value::Number::is_negative) => {
-                Binding::Unary
+            SyntaxNode::Neg(_) => Precedence::Unary,
+            SyntaxNode::Const(value) if value.as_number().is_some_and(crate::value::Number::is_negative) => {
+                Precedence::Unary
             }
-            _ => Binding::Postfix,
+            _ => Precedence::Postfix,
         }
     }
 
     fn bare(&self, id: NodeId, out: &mut String) {
         let program = self.program;
         match program.node(id) {
-            Node::Const(value) => constant(value, out),
-            Node::Path(path) => {
+            SyntaxNode::Const(value) => constant(value, out),
+            SyntaxNode::Path(path) => {
                 if self.element || !is_expression_path(program, path) {
                     out.push_str("${");
                     self.path(path, out);
@@ -141,49 +141,49 @@ impl Printer<'_> {
                     self.path(path, out);
                 }
             }
-            Node::Element(steps) => {
+            SyntaxNode::Element(steps) => {
                 out.push_str("it");
                 self.steps(*steps, out);
             }
-            Node::Text(parts) => self.quoted(*parts, out),
-            Node::OrText(head, parts) => self.or_text(*head, *parts, out),
-            Node::Walk(base, steps) => {
+            SyntaxNode::Text(parts) => self.quoted(*parts, out),
+            SyntaxNode::OrText(head, parts) => self.or_text(*head, *parts, out),
+            SyntaxNode::Walk(base, steps) => {
                 self.base(*base, self.takes_dot(*base), out);
                 self.steps(*steps, out);
             }
-            Node::Index(base, index) => {
+            SyntaxNode::Index(base, index) => {
                 let mut text = String::new();
-                self.node(*index, Binding::If, &mut text);
+                self.node(*index, Precedence::If, &mut text);
                 self.base(*base, self.takes_literal(*base, &text), out);
                 out.push('[');
                 out.push_str(&text);
                 out.push(']');
             }
-            Node::Slice(base, from, to) => {
+            SyntaxNode::Slice(base, from, to) => {
                 let mut text = String::new();
                 if let Some(from) = from {
-                    self.node(*from, Binding::If, &mut text);
+                    self.node(*from, Precedence::If, &mut text);
                 }
                 self.base(*base, text.starts_with('"') && self.takes_literal(*base, &text), out);
                 out.push('[');
                 out.push_str(&text);
                 out.push(':');
                 if let Some(to) = to {
-                    self.node(*to, Binding::If, out);
+                    self.node(*to, Precedence::If, out);
                 }
                 out.push(']');
             }
-            Node::Not(operand) => {
+            SyntaxNode::Not(operand) => {
                 out.push_str("not ");
-                self.node(*operand, Binding::Not, out);
+                self.node(*operand, Precedence::Not, out);
             }
-            Node::Neg(operand) => {
+            SyntaxNode::Neg(operand) => {
                 out.push_str("- ");
-                self.node(*operand, Binding::Unary, out);
+                self.node(*operand, Precedence::Unary, out);
             }
-            Node::And(run) => self.joined(*run, " and ", Binding::Not, out),
-            Node::Or(run) => self.joined(*run, " or ", Binding::And, out),
-            Node::Binary(op, left, right) => {
+            SyntaxNode::And(run) => self.joined(*run, " and ", Precedence::Not, out),
+            SyntaxNode::Or(run) => self.joined(*run, " or ", Precedence::And, out),
+            SyntaxNode::Binary(op, left, right) => {
                 let (left_binding, right_binding) = sides(self.binding(id));
                 self.node(*left, left_binding, out);
                 out.push(' ');
@@ -191,19 +191,19 @@ impl Printer<'_> {
                 out.push(' ');
                 self.node(*right, right_binding, out);
             }
-            Node::Chain(links) => {
+            SyntaxNode::Chain(links) => {
                 let links = program.list(*links).iter().filter_map(|link| program.link(*link));
                 for (at, (op, left, right)) in links.enumerate() {
                     if at == 0 {
-                        self.node(left, Binding::Sum, out);
+                        self.node(left, Precedence::Sum, out);
                     }
                     out.push(' ');
                     out.push_str(op.symbol());
                     out.push(' ');
-                    self.node(right, Binding::Sum, out);
+                    self.node(right, Precedence::Sum, out);
                 }
             }
-            Node::Terms(first, rest) => {
+            SyntaxNode::Terms(first, rest) => {
                 let (left_binding, right_binding) = sides(self.binding(id));
                 self.node(*first, left_binding, out);
                 for (op, node) in &program.terms[rest.range()] {
@@ -213,15 +213,15 @@ impl Printer<'_> {
                     self.node(*node, right_binding, out);
                 }
             }
-            Node::If { condition, yes, no } => {
-                self.node(*yes, Binding::Or, out);
+            SyntaxNode::If { condition, yes, no } => {
+                self.node(*yes, Precedence::Or, out);
                 out.push_str(" if ");
-                self.node(*condition, Binding::Or, out);
+                self.node(*condition, Precedence::Or, out);
                 out.push_str(" else ");
-                self.node(*no, Binding::If, out);
+                self.node(*no, Precedence::If, out);
             }
-            Node::Call { function, args, element } => self.call(function.name, *args, *element, out),
-            Node::Compute { kind, args } => match program.bound_command(id) {
+            SyntaxNode::Call { function, args, element } => self.call(function.name, *args, *element, out),
+            SyntaxNode::Compute { kind, args } => match program.bound_command(id) {
                 Some(command) => {
                     out.push_str("${cmd:");
                     out.push_str(command);
@@ -229,18 +229,18 @@ impl Printer<'_> {
                 }
                 None => self.call(kind.as_str(), *args, None, out),
             },
-            Node::List(run) => {
+            SyntaxNode::List(run) => {
                 out.push('[');
-                self.joined(*run, ", ", Binding::If, out);
+                self.joined(*run, ", ", Precedence::If, out);
                 out.push(']');
             }
-            Node::Object(keys, run) => {
+            SyntaxNode::Object(keys, run) => {
                 out.push('{');
                 for (at, (key, value)) in keys.as_slice().iter().zip(program.list(*run)).enumerate() {
                     out.push_str(if at > 0 { ", " } else { "" });
                     quote(key.as_str(), out);
                     out.push_str(": ");
-                    self.node(*value, Binding::If, out);
+                    self.node(*value, Precedence::If, out);
                 }
                 out.push('}');
             }
@@ -250,16 +250,16 @@ impl Printer<'_> {
     fn base(&self, id: NodeId, parentheses: bool, out: &mut String) {
         if parentheses || self.is_table(id) {
             out.push('(');
-            self.node(id, Binding::If, out);
+            self.node(id, Precedence::If, out);
             out.push(')');
         } else {
-            self.node(id, Binding::Postfix, out);
+            self.node(id, Precedence::Postfix, out);
         }
     }
 
     /// Whether a bracket behind this node must be literal: it is a table of names, bare.
     fn is_table(&self, id: NodeId) -> bool {
-        matches!(self.program.node(id), Node::Path(path)
+        matches!(self.program.node(id), SyntaxNode::Path(path)
             if path.steps.len == 0 && super::TABLES.contains(&self.program.name(path.root)))
     }
 
@@ -267,8 +267,8 @@ impl Printer<'_> {
     /// number.
     fn takes_dot(&self, id: NodeId) -> bool {
         match self.program.node(id) {
-            Node::Path(_) => true,
-            Node::Const(value) => value.as_number().is_some(),
+            SyntaxNode::Path(_) => true,
+            SyntaxNode::Const(value) => value.as_number().is_some(),
             _ => false,
         }
     }
@@ -277,10 +277,14 @@ impl Printer<'_> {
     fn takes_literal(&self, id: NodeId, index: &str) -> bool {
         let digits = index.strip_prefix('-').unwrap_or(index);
         let literal = index.starts_with('"') || digits.bytes().all(|byte| byte.is_ascii_digit());
-        literal && matches!(self.program.node(id), Node::Path(_) | Node::Element(_) | Node::Walk(..))
+        literal
+            && matches!(
+                self.program.node(id),
+                SyntaxNode::Path(_) | SyntaxNode::Element(_) | SyntaxNode::Walk(..)
+            )
     }
 
-    fn joined(&self, run: Run, separator: &str, within: Binding, out: &mut String) {
+    fn joined(&self, run: NodeRange, separator: &str, within: Precedence, out: &mut String) {
         for (at, node) in self.program.list(run).iter().enumerate() {
             out.push_str(if at > 0 { separator } else { "" });
             self.node(*node, within, out);
@@ -288,14 +292,14 @@ impl Printer<'_> {
     }
 
     /// The element expression stands second, after what the function is applied to.
-    fn call(&self, name: &str, args: Run, element: Option<NodeId>, out: &mut String) {
+    fn call(&self, name: &str, args: NodeRange, element: Option<NodeId>, out: &mut String) {
         let params = crate::func::find(name).map_or(&[][..], |function| function.params);
         out.push_str(name);
         out.push('(');
         for (at, node) in self.program.list(args).iter().enumerate() {
             out.push_str(if at > 0 { ", " } else { "" });
             let mut text = String::new();
-            self.node(*node, Binding::If, &mut text);
+            self.node(*node, Precedence::If, &mut text);
             // A text here that is no element expression must not look like one.
             let is_element = params.get(at).is_some_and(|param| param.kind == ParamKind::Element);
             if is_element && element.is_none() && text.starts_with('"') {
@@ -306,7 +310,7 @@ impl Printer<'_> {
                 && let Some(element) = element
             {
                 let mut text = String::new();
-                Printer { program: self.program, element: true }.node(element, Binding::If, &mut text);
+                Printer { program: self.program, element: true }.node(element, Precedence::If, &mut text);
                 out.push_str(", ");
                 quote_verbatim(&text, out);
             }
@@ -314,12 +318,12 @@ impl Printer<'_> {
         out.push(')');
     }
 
-    fn path(&self, path: &Path, out: &mut String) {
+    fn path(&self, path: &ReferencePath, out: &mut String) {
         out.push_str(self.program.name(path.root));
         self.steps(path.steps, out);
     }
 
-    fn steps(&self, steps: Run, out: &mut String) {
+    fn steps(&self, steps: NodeRange, out: &mut String) {
         for step in self.program.steps(steps).views() {
             match step {
                 StepView::Quoted(name) => bracketed(name, out),
@@ -329,12 +333,12 @@ impl Printer<'_> {
         }
     }
 
-    fn or_text(&self, head: NodeId, parts: Run, out: &mut String) {
+    fn or_text(&self, head: NodeId, parts: NodeRange, out: &mut String) {
         out.push_str("${");
         match self.program.node(head) {
-            Node::Path(path) => self.path(path, out),
-            Node::Call { function, args, element } => self.call(function.name, *args, *element, out),
-            Node::Compute { kind, args } => self.call(kind.as_str(), *args, None, out),
+            SyntaxNode::Path(path) => self.path(path, out),
+            SyntaxNode::Call { function, args, element } => self.call(function.name, *args, *element, out),
+            SyntaxNode::Compute { kind, args } => self.call(kind.as_str(), *args, None, out),
             // Only a path or a call may stand before a default.
             _ => self.bare(head, out),
         }
@@ -343,16 +347,16 @@ impl Printer<'_> {
         out.push('}');
     }
 
-    fn quoted(&self, parts: Run, out: &mut String) {
+    fn quoted(&self, parts: NodeRange, out: &mut String) {
         out.push('"');
         let program = self.program;
         let parts = &program.parts[parts.range()];
         for (at, part) in parts.iter().enumerate() {
             let next = program.takes_dollars(parts.get(at + 1));
             match part {
-                Part::Lit(span) => escape(program.text(*span), next, out),
-                Part::Owned(text) => escape(text, next, out),
-                Part::Ref(node, _) => program.print_reference(*node, out),
+                TemplatePart::Lit(span) => escape(program.text(*span), next, out),
+                TemplatePart::Owned(text) => escape(text, next, out),
+                TemplatePart::Ref(node, _) => program.print_reference(*node, out),
             }
         }
         out.push('"');
@@ -360,13 +364,13 @@ impl Printer<'_> {
 }
 
 /// What the left and right operands of an operator of this binding must bind at least as tightly as.
-fn sides(binding: Binding) -> (Binding, Binding) {
+fn sides(binding: Precedence) -> (Precedence, Precedence) {
     match binding {
-        Binding::Comparison => (Binding::Sum, Binding::Sum),
-        Binding::Sum => (Binding::Term, Binding::Term),
-        Binding::Term => (Binding::Unary, Binding::Unary),
+        Precedence::Comparison => (Precedence::Sum, Precedence::Sum),
+        Precedence::Sum => (Precedence::Term, Precedence::Term),
+        Precedence::Term => (Precedence::Unary, Precedence::Unary),
         // `2 ** -1` needs no parentheses, `(-1) ** 2` does.
-        Binding::Power => (Binding::Postfix, Binding::Unary),
+        Precedence::Power => (Precedence::Postfix, Precedence::Unary),
         other => (other, other),
     }
 }
@@ -378,7 +382,7 @@ fn is_expression_name(name: &str) -> bool {
 }
 
 /// Whether a path can stand bare in an expression.
-fn is_expression_path(program: &Program, path: &Path) -> bool {
+fn is_expression_path(program: &Program, path: &ReferencePath) -> bool {
     const RESERVED: [&str; 12] =
         ["and", "or", "not", "in", "if", "else", "true", "false", "null", "True", "False", "None"];
     let root = program.name(path.root);

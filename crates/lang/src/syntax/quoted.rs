@@ -1,7 +1,7 @@
 //! Text in quotes inside expressions: escapes, templates in it, and keys, in which no reference may stand.
 
 use super::parser::{Parsed, Parser, position};
-use super::{Node, NodeId, Part, Run};
+use super::{NodeId, NodeRange, SyntaxNode, TemplatePart};
 use crate::diag::Span;
 use crate::diag::error::ParseClass;
 use crate::value::Value;
@@ -12,16 +12,16 @@ impl Parser<'_, '_> {
         let open = self.pos;
         let parts = self.quoted_parts(true)?;
         let span = self.span_from(open);
-        if let [] | [Part::Owned(_)] = parts[..] {
+        if let [] | [TemplatePart::Owned(_)] = parts[..] {
             let text = match parts.into_iter().next() {
-                Some(Part::Owned(text)) => text,
+                Some(TemplatePart::Owned(text)) => text,
                 _ => ecow::EcoString::new(),
             };
-            return Ok(self.push(Node::Const(Value::from(text)), span));
+            return Ok(self.push(SyntaxNode::Const(Value::from(text)), span));
         }
-        let run = Run { start: position(self.program.parts.len()), len: position(parts.len()) };
+        let run = NodeRange { start: position(self.program.parts.len()), len: position(parts.len()) };
         self.program.parts.extend(parts);
-        Ok(self.push(Node::Text(run), span))
+        Ok(self.push(SyntaxNode::Text(run), span))
     }
 
     /// A key in quotes: names are known before the run, so no reference may stand in one.
@@ -29,8 +29,8 @@ impl Parser<'_, '_> {
         let open = self.pos;
         let parts = self.quoted_parts(true)?;
         let texts = parts.iter().map(|part| match part {
-            Part::Owned(text) => Some(text.as_str()),
-            Part::Lit(_) | Part::Ref(..) => None,
+            TemplatePart::Owned(text) => Some(text.as_str()),
+            TemplatePart::Lit(_) | TemplatePart::Ref(..) => None,
         });
         match texts.collect() {
             Some(key) => Ok(key),
@@ -48,14 +48,14 @@ impl Parser<'_, '_> {
         let mut parts = self.quoted_parts(false)?;
         let span = self.span_from(open);
         Ok(match parts.pop() {
-            Some(Part::Owned(text)) => (text.to_string(), span),
+            Some(TemplatePart::Owned(text)) => (text.to_string(), span),
             _ => (String::new(), span),
         })
     }
 
     /// The inside of a quoted text, escapes decoded. Without `references`, `${` stays text for the caller: a key
     /// refuses it, an element expression parses it.
-    fn quoted_parts(&mut self, references: bool) -> Parsed<Vec<Part>> {
+    fn quoted_parts(&mut self, references: bool) -> Parsed<Vec<TemplatePart>> {
         let open = self.pos;
         let quote = self.text.as_bytes()[open];
         self.pos += 1;
@@ -83,7 +83,7 @@ impl Parser<'_, '_> {
             }
         }
         if !text.is_empty() {
-            parts.push(Part::Owned(text));
+            parts.push(TemplatePart::Owned(text));
         }
         Ok(parts)
     }
@@ -92,7 +92,7 @@ impl Parser<'_, '_> {
         &mut self,
         references: bool,
         text: &mut ecow::EcoString,
-        parts: &mut Vec<Part>,
+        parts: &mut Vec<TemplatePart>,
     ) -> Parsed<()> {
         let start = self.pos;
         let count = self.text[start..self.end].bytes().take_while(|byte| *byte == b'$').count();
@@ -107,12 +107,12 @@ impl Parser<'_, '_> {
         }
         self.pos += 1;
         if !text.is_empty() {
-            parts.push(Part::Owned(std::mem::take(text)));
+            parts.push(TemplatePart::Owned(std::mem::take(text)));
         }
         let ref_start = self.pos - 2;
         let node = self.nested(Self::reference)?;
         let span = self.span_from(ref_start);
-        parts.push(Part::Ref(node, span));
+        parts.push(TemplatePart::Ref(node, span));
         Ok(())
     }
 

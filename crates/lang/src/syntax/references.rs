@@ -2,7 +2,7 @@
 
 use ecow::EcoString;
 
-use super::{Node, NodeId, Part, Program, StepView};
+use super::{NodeId, Program, StepView, SyntaxNode, TemplatePart};
 use crate::diag::Span;
 use crate::func::Body;
 
@@ -34,7 +34,7 @@ pub enum ReferenceKind {
 
 /// What is known of the place of a node.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct NodeReach {
     /// A default stands ready for what is missing there.
     pub guarded: bool,
     /// Every evaluation comes to it.
@@ -48,11 +48,11 @@ impl Program {
             let guarded = place.guarded;
             let span = self.span(node);
             let (root, first, kind) = match self.node(node) {
-                Node::Path(path) => {
+                SyntaxNode::Path(path) => {
                     let first = self.steps(path.steps).first().and_then(StepView::key).map(EcoString::from);
                     (self.name(path.root).into(), first, ReferenceKind::Path)
                 }
-                Node::Compute { kind, .. } => (kind.name().clone(), None, ReferenceKind::Computed),
+                SyntaxNode::Compute { kind, .. } => (kind.name().clone(), None, ReferenceKind::Computed),
                 _ => return,
             };
             out.push(Reference { root, path: self.text(span).into(), first, kind, guarded, span });
@@ -60,15 +60,15 @@ impl Program {
     }
 
     /// Calls `visit` for a node and all below it, with what is known of its place.
-    pub(crate) fn visit(&self, id: NodeId, visit: &mut dyn FnMut(NodeId, Place)) {
-        self.visit_in(id, Place { guarded: false, sure: true }, visit);
+    pub(crate) fn visit(&self, id: NodeId, visit: &mut dyn FnMut(NodeId, NodeReach)) {
+        self.visit_in(id, NodeReach { guarded: false, sure: true }, visit);
     }
 
-    fn visit_in(&self, id: NodeId, place: Place, visit: &mut dyn FnMut(NodeId, Place)) {
+    fn visit_in(&self, id: NodeId, place: NodeReach, visit: &mut dyn FnMut(NodeId, NodeReach)) {
         visit(id, place);
         let mut at = 0;
         self.children(id, &mut |child| {
-            let place = Place {
+            let place = NodeReach {
                 guarded: self.guards(id, at, place.guarded),
                 // What is missing before it may end the matter, where a default stands ready.
                 sure: place.sure && self.always_reads(id, at) && !(place.guarded && at > 0),
@@ -81,8 +81,8 @@ impl Program {
     /// Whether a default stands ready for the child at a position, when one does for the node or not.
     fn guards(&self, id: NodeId, at: usize, guarded: bool) -> bool {
         match self.node(id) {
-            Node::OrText(..) => guarded || at == 0,
-            Node::Call { function, .. } => match function.body {
+            SyntaxNode::OrText(..) => guarded || at == 0,
+            SyntaxNode::Call { function, .. } => match function.body {
                 Body::Exists => true,
                 Body::Default => guarded || at == 0,
                 // Only the first argument is what a default around the call is about.
@@ -95,11 +95,11 @@ impl Program {
     /// Whether evaluating a node evaluates its child at a position, whatever the values are.
     fn always_reads(&self, id: NodeId, at: usize) -> bool {
         match self.node(id) {
-            Node::And(_) | Node::Or(_) | Node::OrText(..) => at == 0,
-            Node::Chain(_) => at < 2,
+            SyntaxNode::And(_) | SyntaxNode::Or(_) | SyntaxNode::OrText(..) => at == 0,
+            SyntaxNode::Chain(_) => at < 2,
             // The condition stands between what it chooses from.
-            Node::If { .. } => at == 1,
-            Node::Call { function, args, .. } => match function.body {
+            SyntaxNode::If { .. } => at == 1,
+            SyntaxNode::Call { function, args, .. } => match function.body {
                 Body::Default => at == 0,
                 _ => at < args.len as usize,
             },
@@ -110,30 +110,30 @@ impl Program {
     /// Calls `visit` for each node directly below one, in the order they are written.
     pub(crate) fn children(&self, id: NodeId, visit: &mut dyn FnMut(NodeId)) {
         match self.node(id) {
-            Node::Const(_) | Node::Path(_) | Node::Element(_) => {}
-            Node::Text(parts) => parts_children(&self.parts[parts.range()], visit),
-            Node::OrText(head, parts) => {
+            SyntaxNode::Const(_) | SyntaxNode::Path(_) | SyntaxNode::Element(_) => {}
+            SyntaxNode::Text(parts) => parts_children(&self.parts[parts.range()], visit),
+            SyntaxNode::OrText(head, parts) => {
                 visit(*head);
                 parts_children(&self.parts[parts.range()], visit);
             }
-            Node::Walk(node, _) | Node::Not(node) | Node::Neg(node) => visit(*node),
-            Node::Index(a, b) | Node::Binary(_, a, b) => {
+            SyntaxNode::Walk(node, _) | SyntaxNode::Not(node) | SyntaxNode::Neg(node) => visit(*node),
+            SyntaxNode::Index(a, b) | SyntaxNode::Binary(_, a, b) => {
                 visit(*a);
                 visit(*b);
             }
-            Node::Slice(base, from, to) => {
+            SyntaxNode::Slice(base, from, to) => {
                 visit(*base);
                 from.iter().chain(to).for_each(|node| visit(*node));
             }
-            Node::And(run)
-            | Node::Or(run)
-            | Node::List(run)
-            | Node::Object(_, run)
-            | Node::Compute { args: run, .. } => {
+            SyntaxNode::And(run)
+            | SyntaxNode::Or(run)
+            | SyntaxNode::List(run)
+            | SyntaxNode::Object(_, run)
+            | SyntaxNode::Compute { args: run, .. } => {
                 self.list(*run).iter().for_each(|node| visit(*node));
             }
             // The operand that two links share is visited once.
-            Node::Chain(links) => {
+            SyntaxNode::Chain(links) => {
                 let operands = self.list(*links).iter().filter_map(|link| self.link(*link));
                 for (at, (_, left, right)) in operands.enumerate() {
                     if at == 0 {
@@ -142,16 +142,16 @@ impl Program {
                     visit(right);
                 }
             }
-            Node::Terms(first, rest) => {
+            SyntaxNode::Terms(first, rest) => {
                 visit(*first);
                 self.terms[rest.range()].iter().for_each(|(_, node)| visit(*node));
             }
-            Node::If { condition, yes, no } => {
+            SyntaxNode::If { condition, yes, no } => {
                 visit(*yes);
                 visit(*condition);
                 visit(*no);
             }
-            Node::Call { args, element, .. } => {
+            SyntaxNode::Call { args, element, .. } => {
                 self.list(*args).iter().for_each(|node| visit(*node));
                 if let Some(element) = element {
                     visit(*element);
@@ -161,9 +161,9 @@ impl Program {
     }
 }
 
-fn parts_children(parts: &[Part], visit: &mut dyn FnMut(NodeId)) {
+fn parts_children(parts: &[TemplatePart], visit: &mut dyn FnMut(NodeId)) {
     for part in parts {
-        if let Part::Ref(node, _) = part {
+        if let TemplatePart::Ref(node, _) = part {
             visit(*node);
         }
     }

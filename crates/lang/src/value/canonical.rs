@@ -1,18 +1,18 @@
 //! One text for all values that are equal, whatever form they are in: what finds equal values among more than fit in
 //! memory. It is for comparing only; nothing reads it back.
 
-use super::{Number, NumberError, Repr, Value, quote};
+use super::{Number, NumberError, Value, ValueRepr, quote};
 
 impl Value {
     /// Appends a text that two values have in common exactly when they are equal: `85` and `85.0` are one, and so are
     /// two objects that differ in the order of their keys.
     pub fn write_canonical(&self, out: &mut String) -> Result<(), NumberError> {
         match &self.0 {
-            Repr::Null => out.push_str("null"),
-            Repr::Bool(bool) => out.push_str(if *bool { "true" } else { "false" }),
-            Repr::Number(number) => number.write_canonical(out)?,
-            Repr::Text(text) => quote(text, out),
-            Repr::List(list) => {
+            ValueRepr::Null => out.push_str("null"),
+            ValueRepr::Bool(bool) => out.push_str(if *bool { "true" } else { "false" }),
+            ValueRepr::Number(number) => number.write_canonical(out)?,
+            ValueRepr::Text(text) => quote(text, out),
+            ValueRepr::List(list) => {
                 out.push('[');
                 for item in &list.items {
                     item.write_canonical(out)?;
@@ -20,7 +20,7 @@ impl Value {
                 }
                 out.push(']');
             }
-            Repr::Object(object) => {
+            ValueRepr::Object(object) => {
                 let mut entries: Vec<_> = object.iter().map(|(key, value)| (key.as_str(), value)).collect();
                 entries.sort_unstable_by_key(|(key, _)| *key);
                 out.push('{');

@@ -19,7 +19,7 @@ use ecow::EcoString;
 use crate::limits::Limit;
 
 pub use number::{MAX_DIGITS, Number, NumberError};
-pub use object::{Key, Keys, Object, Repeated};
+pub use object::{Key, KeyTable, Object, Repeated};
 pub(crate) use object::{LastPosition, hash};
 pub use print::JsonStyle;
 
@@ -95,21 +95,21 @@ pub struct Oversized(pub Limit);
 
 /// One value.
 #[derive(Clone, Default)]
-pub struct Value(pub(crate) Repr);
+pub struct Value(pub(crate) ValueRepr);
 
 #[derive(Clone, Default)]
-pub(crate) enum Repr {
+pub(crate) enum ValueRepr {
     #[default]
     Null,
     Bool(bool),
     Number(Number),
     Text(EcoString),
-    List(Arc<List>),
+    List(Arc<ListValue>),
     Object(Arc<Object>),
 }
 
 /// The items of a list value.
-pub struct List {
+pub struct ListValue {
     extent: Extent,
     items: Vec<Value>,
 }
@@ -149,11 +149,11 @@ impl Extent {
 
 impl Value {
     /// The value null.
-    pub const NULL: Self = Self(Repr::Null);
+    pub const NULL: Self = Self(ValueRepr::Null);
 
     /// A list of these items.
     pub fn list(items: Vec<Self>) -> Result<Self, Oversized> {
-        Ok(Self(Repr::List(Arc::new(List { extent: Extent::of(&items)?, items }))))
+        Ok(Self(ValueRepr::List(Arc::new(ListValue { extent: Extent::of(&items)?, items }))))
     }
 
     /// An object of these entries. Of two entries with one key the later wins, in the earlier one's place.
@@ -164,7 +164,7 @@ impl Value {
             values.push(value);
         }
         loop {
-            match Keys::new(std::mem::take(&mut keys)) {
+            match KeyTable::new(std::mem::take(&mut keys)) {
                 Ok(table) => return Ok(Self::from(Object::new(Arc::new(table), values)?)),
                 Err(rejected) => (keys, values) = merge_repeated(rejected, values),
             }
@@ -196,25 +196,25 @@ impl Value {
     #[inline]
     pub fn kind(&self) -> Type {
         match &self.0 {
-            Repr::Null => Type::Null,
-            Repr::Bool(_) => Type::Bool,
-            Repr::Number(number) if number.is_int() => Type::Int,
-            Repr::Number(_) => Type::Float,
-            Repr::Text(_) => Type::Text,
-            Repr::List(_) => Type::List,
-            Repr::Object(_) => Type::Object,
+            ValueRepr::Null => Type::Null,
+            ValueRepr::Bool(_) => Type::Bool,
+            ValueRepr::Number(number) if number.is_int() => Type::Int,
+            ValueRepr::Number(_) => Type::Float,
+            ValueRepr::Text(_) => Type::Text,
+            ValueRepr::List(_) => Type::List,
+            ValueRepr::Object(_) => Type::Object,
         }
     }
 
     /// Whether this is null.
     pub fn is_null(&self) -> bool {
-        matches!(self.0, Repr::Null)
+        matches!(self.0, ValueRepr::Null)
     }
 
     /// The bool, when it is one.
     pub fn as_bool(&self) -> Option<bool> {
         match self.0 {
-            Repr::Bool(bool) => Some(bool),
+            ValueRepr::Bool(bool) => Some(bool),
             _ => None,
         }
     }
@@ -222,7 +222,7 @@ impl Value {
     /// The number, when it is one.
     pub fn as_number(&self) -> Option<&Number> {
         match &self.0 {
-            Repr::Number(number) => Some(number),
+            ValueRepr::Number(number) => Some(number),
             _ => None,
         }
     }
@@ -236,7 +236,7 @@ impl Value {
     #[inline]
     pub fn as_str(&self) -> Option<&str> {
         match &self.0 {
-            Repr::Text(text) => Some(text),
+            ValueRepr::Text(text) => Some(text),
             _ => None,
         }
     }
@@ -245,7 +245,7 @@ impl Value {
     #[inline]
     pub fn as_list(&self) -> Option<&[Self]> {
         match &self.0 {
-            Repr::List(list) => Some(&list.items),
+            ValueRepr::List(list) => Some(&list.items),
             _ => None,
         }
     }
@@ -254,7 +254,7 @@ impl Value {
     #[inline]
     pub fn as_object(&self) -> Option<&Arc<Object>> {
         match &self.0 {
-            Repr::Object(object) => Some(object),
+            ValueRepr::Object(object) => Some(object),
             _ => None,
         }
     }
@@ -277,9 +277,9 @@ impl Value {
     #[inline]
     fn extent(&self) -> Extent {
         match &self.0 {
-            Repr::List(list) => list.extent,
-            Repr::Object(object) => object.extent(),
-            Repr::Text(text) => Extent { depth: 0, size: text.len() as u64 },
+            ValueRepr::List(list) => list.extent,
+            ValueRepr::Object(object) => object.extent(),
+            ValueRepr::Text(text) => Extent { depth: 0, size: text.len() as u64 },
             _ => Extent { depth: 0, size: 4 },
         }
     }
@@ -287,9 +287,9 @@ impl Value {
     /// Whether both are one and the same container or text in memory.
     pub fn is_same(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
-            (Repr::List(a), Repr::List(b)) => Arc::ptr_eq(a, b),
-            (Repr::Object(a), Repr::Object(b)) => Arc::ptr_eq(a, b),
-            (Repr::Text(a), Repr::Text(b)) => std::ptr::eq(a.as_str(), b.as_str()),
+            (ValueRepr::List(a), ValueRepr::List(b)) => Arc::ptr_eq(a, b),
+            (ValueRepr::Object(a), ValueRepr::Object(b)) => Arc::ptr_eq(a, b),
+            (ValueRepr::Text(a), ValueRepr::Text(b)) => std::ptr::eq(a.as_str(), b.as_str()),
             _ => false,
         }
     }
@@ -310,12 +310,12 @@ fn merge_repeated(rejected: Repeated, mut values: Vec<Value>) -> (Vec<Key>, Vec<
 impl PartialEq for Value {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
-            (Repr::Null, Repr::Null) => true,
-            (Repr::Bool(a), Repr::Bool(b)) => a == b,
-            (Repr::Number(a), Repr::Number(b)) => a == b,
-            (Repr::Text(a), Repr::Text(b)) => a == b,
-            (Repr::List(a), Repr::List(b)) => Comparison::default().lists(a, b),
-            (Repr::Object(a), Repr::Object(b)) => Comparison::default().objects(a, b),
+            (ValueRepr::Null, ValueRepr::Null) => true,
+            (ValueRepr::Bool(a), ValueRepr::Bool(b)) => a == b,
+            (ValueRepr::Number(a), ValueRepr::Number(b)) => a == b,
+            (ValueRepr::Text(a), ValueRepr::Text(b)) => a == b,
+            (ValueRepr::List(a), ValueRepr::List(b)) => StructuralEquality::default().lists(a, b),
+            (ValueRepr::Object(a), ValueRepr::Object(b)) => StructuralEquality::default().objects(a, b),
             _ => false,
         }
     }
@@ -326,23 +326,23 @@ impl Eq for Value {}
 /// A comparison of two containers. They may hold one part many times over: after so many pairs it remembers what it
 /// compared, so that no pair is compared twice from there on.
 #[derive(Default)]
-struct Comparison {
+struct StructuralEquality {
     pairs: usize,
     compared: hashbrown::HashSet<(usize, usize), foldhash::fast::FixedState>,
 }
 
-impl Comparison {
+impl StructuralEquality {
     const UNREMEMBERED: usize = 1000;
 
     fn values(&mut self, a: &Value, b: &Value) -> bool {
         match (&a.0, &b.0) {
-            (Repr::List(a), Repr::List(b)) => self.lists(a, b),
-            (Repr::Object(a), Repr::Object(b)) => self.objects(a, b),
+            (ValueRepr::List(a), ValueRepr::List(b)) => self.lists(a, b),
+            (ValueRepr::Object(a), ValueRepr::Object(b)) => self.objects(a, b),
             _ => a == b,
         }
     }
 
-    fn lists(&mut self, a: &Arc<List>, b: &Arc<List>) -> bool {
+    fn lists(&mut self, a: &Arc<ListValue>, b: &Arc<ListValue>) -> bool {
         if Arc::ptr_eq(a, b) || self.is_known(Arc::as_ptr(a).addr(), Arc::as_ptr(b).addr()) {
             return true;
         }
@@ -376,11 +376,11 @@ impl Value {
     fn hash_parts<H: std::hash::Hasher>(&self, left: &mut u32, state: &mut H) {
         use std::hash::Hash as _;
         match &self.0 {
-            Repr::Null => state.write_u8(0),
-            Repr::Bool(bool) => state.write_u8(1 + u8::from(*bool)),
-            Repr::Number(number) => number.hash(state),
-            Repr::Text(text) => text.hash(state),
-            Repr::List(list) => {
+            ValueRepr::Null => state.write_u8(0),
+            ValueRepr::Bool(bool) => state.write_u8(1 + u8::from(*bool)),
+            ValueRepr::Number(number) => number.hash(state),
+            ValueRepr::Text(text) => text.hash(state),
+            ValueRepr::List(list) => {
                 state.write_usize(list.items.len());
                 for item in &list.items {
                     if *left == 0 {
@@ -391,20 +391,20 @@ impl Value {
                 }
             }
             // Order must not matter, so only the size is hashed and equality does the rest.
-            Repr::Object(object) => state.write_usize(object.len()),
+            ValueRepr::Object(object) => state.write_usize(object.len()),
         }
     }
 }
 
 impl From<bool> for Value {
     fn from(bool: bool) -> Self {
-        Self(Repr::Bool(bool))
+        Self(ValueRepr::Bool(bool))
     }
 }
 
 impl From<i64> for Value {
     fn from(int: i64) -> Self {
-        Self(Repr::Number(Number::int(int)))
+        Self(ValueRepr::Number(Number::int(int)))
     }
 }
 
@@ -416,7 +416,7 @@ impl From<i32> for Value {
 
 impl From<u64> for Value {
     fn from(int: u64) -> Self {
-        Self(Repr::Number(Number::from(int)))
+        Self(ValueRepr::Number(Number::from(int)))
     }
 }
 
@@ -435,43 +435,43 @@ impl From<usize> for Value {
 
 impl From<Number> for Value {
     fn from(number: Number) -> Self {
-        Self(Repr::Number(number))
+        Self(ValueRepr::Number(number))
     }
 }
 
 impl From<&str> for Value {
     fn from(text: &str) -> Self {
-        Self(Repr::Text(text.into()))
+        Self(ValueRepr::Text(text.into()))
     }
 }
 
 impl From<String> for Value {
     fn from(text: String) -> Self {
-        Self(Repr::Text(text.into()))
+        Self(ValueRepr::Text(text.into()))
     }
 }
 
 impl From<&EcoString> for Value {
     fn from(text: &EcoString) -> Self {
-        Self(Repr::Text(text.clone()))
+        Self(ValueRepr::Text(text.clone()))
     }
 }
 
 impl From<EcoString> for Value {
     fn from(text: EcoString) -> Self {
-        Self(Repr::Text(text))
+        Self(ValueRepr::Text(text))
     }
 }
 
 impl From<Object> for Value {
     fn from(object: Object) -> Self {
-        Self(Repr::Object(Arc::new(object)))
+        Self(ValueRepr::Object(Arc::new(object)))
     }
 }
 
 impl From<Arc<Object>> for Value {
     fn from(object: Arc<Object>) -> Self {
-        Self(Repr::Object(object))
+        Self(ValueRepr::Object(object))
     }
 }
 

@@ -21,12 +21,12 @@ const MAX_BITS: u64 = 33_220;
 
 /// An exact number, or a binary float.
 #[derive(Clone)]
-pub struct Number(Repr);
+pub struct Number(NumberRepr);
 
 /// Small numbers are held in place; `Big` holds only what does not fit. `exponent` says that a decimal was written with
 /// one, and is printed so again.
 #[derive(Clone)]
-enum Repr {
+enum NumberRepr {
     Int(i64),
     Dec { mantissa: i64, scale: i16, exponent: bool },
     Float(f64),
@@ -55,7 +55,7 @@ impl From<u64> for Number {
     fn from(int: u64) -> Self {
         match i64::try_from(int) {
             Ok(small) => Self::int(small),
-            Err(_) => Self(Repr::Big(Arc::new(Big::Int(BigInt::from(int))))),
+            Err(_) => Self(NumberRepr::Big(Arc::new(Big::Int(BigInt::from(int))))),
         }
     }
 }
@@ -113,13 +113,13 @@ impl Number {
         let mantissa = small_mantissa(whole, fraction);
         if let Some(mantissa) = mantissa {
             if mantissa == 0 && negative && (fraction_len > 0 || exponent.is_some()) {
-                return Ok(Self(Repr::Float(-0.0)));
+                return Ok(Self(NumberRepr::Float(-0.0)));
             }
             let mantissa = if negative { -mantissa } else { mantissa };
             if fraction_len == 0 && exponent.is_none() {
                 return Ok(Self::int(mantissa));
             }
-            return Ok(Self(Repr::Dec {
+            return Ok(Self(NumberRepr::Dec {
                 mantissa,
                 scale: check_scale(scale)?,
                 exponent: exponent.is_some(),
@@ -139,7 +139,7 @@ impl Number {
     /// An int.
     #[inline]
     pub fn int(int: i64) -> Self {
-        Self(Repr::Int(int))
+        Self(NumberRepr::Int(int))
     }
 
     /// An int of any size, within the limit of digits.
@@ -148,32 +148,32 @@ impl Number {
             return Ok(Self::int(small));
         }
         check_digits(&int)?;
-        Ok(Self(Repr::Big(Arc::new(Big::Int(int)))))
+        Ok(Self(NumberRepr::Big(Arc::new(Big::Int(int)))))
     }
 
     /// The exact decimal `mantissa / 10^scale`.
     pub fn decimal(mantissa: i64, scale: i64) -> Result<Self, NumberError> {
-        Ok(Self(Repr::Dec { mantissa, scale: check_scale(scale)?, exponent: false }))
+        Ok(Self(NumberRepr::Dec { mantissa, scale: check_scale(scale)?, exponent: false }))
     }
 
     fn big_decimal(mantissa: BigInt, scale: i64, exponent: bool) -> Result<Self, NumberError> {
         let scale = check_scale(scale)?;
         if let Some(mantissa) = mantissa.to_i64() {
-            return Ok(Self(Repr::Dec { mantissa, scale, exponent }));
+            return Ok(Self(NumberRepr::Dec { mantissa, scale, exponent }));
         }
         check_digits(&mantissa)?;
-        Ok(Self(Repr::Big(Arc::new(Big::Dec { mantissa, scale, exponent }))))
+        Ok(Self(NumberRepr::Big(Arc::new(Big::Dec { mantissa, scale, exponent }))))
     }
 
     /// A binary float; NaN and the infinities are refused.
     pub fn float(float: f64) -> Result<Self, NumberError> {
-        if float.is_finite() { Ok(Self(Repr::Float(float))) } else { Err(NumberError::NotFinite) }
+        if float.is_finite() { Ok(Self(NumberRepr::Float(float))) } else { Err(NumberError::NotFinite) }
     }
 
     /// The binary float, when it is one: its text reads back as a decimal, which is not quite the same number.
     pub fn as_binary_float(&self) -> Option<f64> {
         match self.0 {
-            Repr::Float(float) => Some(float),
+            NumberRepr::Float(float) => Some(float),
             _ => None,
         }
     }
@@ -181,21 +181,21 @@ impl Number {
     /// Whether this is an int; otherwise its type is float.
     pub fn is_int(&self) -> bool {
         match &self.0 {
-            Repr::Int(_) => true,
-            Repr::Big(big) => matches!(**big, Big::Int(_)),
-            Repr::Dec { .. } | Repr::Float(_) => false,
+            NumberRepr::Int(_) => true,
+            NumberRepr::Big(big) => matches!(**big, Big::Int(_)),
+            NumberRepr::Dec { .. } | NumberRepr::Float(_) => false,
         }
     }
 
     /// Whether this is a binary float.
     pub fn is_binary(&self) -> bool {
-        matches!(self.0, Repr::Float(_))
+        matches!(self.0, NumberRepr::Float(_))
     }
 
     /// The int, when it is one and fits.
     pub fn as_i64(&self) -> Option<i64> {
         match self.0 {
-            Repr::Int(int) => Some(int),
+            NumberRepr::Int(int) => Some(int),
             _ => None,
         }
     }
@@ -204,10 +204,10 @@ impl Number {
     #[expect(clippy::cast_precision_loss, reason = "the nearest float is what is asked for")]
     pub fn to_f64(&self) -> f64 {
         match &self.0 {
-            Repr::Int(int) => *int as f64,
-            Repr::Float(float) => *float,
-            Repr::Dec { mantissa, scale, .. } => decimal_to_f64(&mantissa.to_string(), *scale),
-            Repr::Big(big) => match &**big {
+            NumberRepr::Int(int) => *int as f64,
+            NumberRepr::Float(float) => *float,
+            NumberRepr::Dec { mantissa, scale, .. } => decimal_to_f64(&mantissa.to_string(), *scale),
+            NumberRepr::Big(big) => match &**big {
                 Big::Int(int) => int.to_f64().unwrap_or(f64::INFINITY),
                 Big::Dec { mantissa, scale, .. } => decimal_to_f64(&mantissa.to_string(), *scale),
             },
@@ -217,10 +217,10 @@ impl Number {
     /// Exactly as `mantissa / 10^scale`.
     fn exact(&self) -> (BigInt, i64) {
         match &self.0 {
-            Repr::Int(int) => (BigInt::from(*int), 0),
-            Repr::Dec { mantissa, scale, .. } => (BigInt::from(*mantissa), i64::from(*scale)),
-            Repr::Float(float) => float_exact(*float),
-            Repr::Big(big) => match &**big {
+            NumberRepr::Int(int) => (BigInt::from(*int), 0),
+            NumberRepr::Dec { mantissa, scale, .. } => (BigInt::from(*mantissa), i64::from(*scale)),
+            NumberRepr::Float(float) => float_exact(*float),
+            NumberRepr::Big(big) => match &**big {
                 Big::Int(int) => (int.clone(), 0),
                 Big::Dec { mantissa, scale, .. } => (mantissa.clone(), i64::from(*scale)),
             },
@@ -230,11 +230,13 @@ impl Number {
     /// The sum.
     pub fn add(&self, other: &Self) -> Result<Self, NumberError> {
         match (&self.0, &other.0) {
-            (Repr::Int(a), Repr::Int(b)) => match a.checked_add(*b) {
+            (NumberRepr::Int(a), NumberRepr::Int(b)) => match a.checked_add(*b) {
                 Some(sum) => Ok(Self::int(sum)),
                 None => Self::big_int(BigInt::from(*a) + b),
             },
-            (Repr::Float(_), _) | (_, Repr::Float(_)) => Self::float(self.to_f64() + other.to_f64()),
+            (NumberRepr::Float(_), _) | (_, NumberRepr::Float(_)) => {
+                Self::float(self.to_f64() + other.to_f64())
+            }
             _ => self.aligned(other, |a, b| a + b),
         }
     }
@@ -242,11 +244,13 @@ impl Number {
     /// The difference.
     pub fn sub(&self, other: &Self) -> Result<Self, NumberError> {
         match (&self.0, &other.0) {
-            (Repr::Int(a), Repr::Int(b)) => match a.checked_sub(*b) {
+            (NumberRepr::Int(a), NumberRepr::Int(b)) => match a.checked_sub(*b) {
                 Some(difference) => Ok(Self::int(difference)),
                 None => Self::big_int(BigInt::from(*a) - b),
             },
-            (Repr::Float(_), _) | (_, Repr::Float(_)) => Self::float(self.to_f64() - other.to_f64()),
+            (NumberRepr::Float(_), _) | (_, NumberRepr::Float(_)) => {
+                Self::float(self.to_f64() - other.to_f64())
+            }
             _ => self.aligned(other, |a, b| a - b),
         }
     }
@@ -254,11 +258,13 @@ impl Number {
     /// The product.
     pub fn mul(&self, other: &Self) -> Result<Self, NumberError> {
         match (&self.0, &other.0) {
-            (Repr::Int(a), Repr::Int(b)) => match a.checked_mul(*b) {
+            (NumberRepr::Int(a), NumberRepr::Int(b)) => match a.checked_mul(*b) {
                 Some(product) => Ok(Self::int(product)),
                 None => Self::big_int(BigInt::from(*a) * b),
             },
-            (Repr::Float(_), _) | (_, Repr::Float(_)) => Self::float(self.to_f64() * other.to_f64()),
+            (NumberRepr::Float(_), _) | (_, NumberRepr::Float(_)) => {
+                Self::float(self.to_f64() * other.to_f64())
+            }
             _ => {
                 let ((a, a_scale), (b, b_scale)) = (self.exact(), other.exact());
                 self.exact_result(other, a * b, a_scale + b_scale)
@@ -361,16 +367,16 @@ impl Number {
     /// The number with its sign turned.
     pub fn neg(&self) -> Result<Self, NumberError> {
         match &self.0 {
-            Repr::Int(int) => match int.checked_neg() {
+            NumberRepr::Int(int) => match int.checked_neg() {
                 Some(negated) => Ok(Self::int(negated)),
                 None => Self::big_int(-BigInt::from(*int)),
             },
-            Repr::Float(float) => Self::float(-float),
-            Repr::Dec { mantissa, scale, exponent } => match mantissa.checked_neg() {
-                Some(mantissa) => Ok(Self(Repr::Dec { mantissa, scale: *scale, exponent: *exponent })),
+            NumberRepr::Float(float) => Self::float(-float),
+            NumberRepr::Dec { mantissa, scale, exponent } => match mantissa.checked_neg() {
+                Some(mantissa) => Ok(Self(NumberRepr::Dec { mantissa, scale: *scale, exponent: *exponent })),
                 None => Self::big_decimal(-BigInt::from(*mantissa), i64::from(*scale), *exponent),
             },
-            Repr::Big(big) => match &**big {
+            NumberRepr::Big(big) => match &**big {
                 Big::Int(int) => Self::big_int(-int),
                 Big::Dec { mantissa, scale, exponent } => {
                     Self::big_decimal(-mantissa, i64::from(*scale), *exponent)
@@ -422,20 +428,20 @@ impl Number {
     /// Whether this is zero.
     pub fn is_zero(&self) -> bool {
         match &self.0 {
-            Repr::Int(int) => *int == 0,
-            Repr::Dec { mantissa, .. } => *mantissa == 0,
-            Repr::Float(float) => *float == 0.0,
-            Repr::Big(_) => false,
+            NumberRepr::Int(int) => *int == 0,
+            NumberRepr::Dec { mantissa, .. } => *mantissa == 0,
+            NumberRepr::Float(float) => *float == 0.0,
+            NumberRepr::Big(_) => false,
         }
     }
 
     /// Whether this is less than zero.
     pub fn is_negative(&self) -> bool {
         match &self.0 {
-            Repr::Int(int) => *int < 0,
-            Repr::Dec { mantissa, .. } => *mantissa < 0,
-            Repr::Float(float) => *float < 0.0,
-            Repr::Big(big) => match &**big {
+            NumberRepr::Int(int) => *int < 0,
+            NumberRepr::Dec { mantissa, .. } => *mantissa < 0,
+            NumberRepr::Float(float) => *float < 0.0,
+            NumberRepr::Big(big) => match &**big {
                 Big::Int(int) | Big::Dec { mantissa: int, .. } => int.is_negative(),
             },
         }
@@ -459,13 +465,13 @@ impl Number {
     /// reads back the same.
     pub fn write(&self, out: &mut String) {
         match &self.0 {
-            Repr::Int(int) => out.push_str(itoa::Buffer::new().format(*int)),
-            Repr::Dec { mantissa, scale, exponent } => {
+            NumberRepr::Int(int) => out.push_str(itoa::Buffer::new().format(*int)),
+            NumberRepr::Dec { mantissa, scale, exponent } => {
                 let mut buffer = itoa::Buffer::new();
                 write_decimal(*mantissa < 0, buffer.format(mantissa.unsigned_abs()), *scale, *exponent, out);
             }
-            Repr::Float(float) => write_float(*float, out),
-            Repr::Big(big) => match &**big {
+            NumberRepr::Float(float) => write_float(*float, out),
+            NumberRepr::Big(big) => match &**big {
                 Big::Int(int) => out.push_str(&int.to_string()),
                 Big::Dec { mantissa, scale, exponent } => {
                     let digits = mantissa.magnitude().to_string();
@@ -617,17 +623,18 @@ impl Ord for Number {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         match (&self.0, &other.0) {
-            (Repr::Int(a), Repr::Int(b)) => a.cmp(b),
-            (Repr::Dec { mantissa: a, scale: x, .. }, Repr::Dec { mantissa: b, scale: y, .. }) => {
-                cmp_decimals((*a, *x), (*b, *y)).unwrap_or_else(|| cmp_exact(self, other))
-            }
-            (Repr::Dec { mantissa, scale, .. }, Repr::Int(int)) => {
+            (NumberRepr::Int(a), NumberRepr::Int(b)) => a.cmp(b),
+            (
+                NumberRepr::Dec { mantissa: a, scale: x, .. },
+                NumberRepr::Dec { mantissa: b, scale: y, .. },
+            ) => cmp_decimals((*a, *x), (*b, *y)).unwrap_or_else(|| cmp_exact(self, other)),
+            (NumberRepr::Dec { mantissa, scale, .. }, NumberRepr::Int(int)) => {
                 cmp_decimals((*mantissa, *scale), (*int, 0)).unwrap_or_else(|| cmp_exact(self, other))
             }
-            (Repr::Int(int), Repr::Dec { mantissa, scale, .. }) => {
+            (NumberRepr::Int(int), NumberRepr::Dec { mantissa, scale, .. }) => {
                 cmp_decimals((*int, 0), (*mantissa, *scale)).unwrap_or_else(|| cmp_exact(self, other))
             }
-            (Repr::Float(a), Repr::Float(b)) => a.partial_cmp(b).unwrap_or(Ordering::Equal),
+            (NumberRepr::Float(a), NumberRepr::Float(b)) => a.partial_cmp(b).unwrap_or(Ordering::Equal),
             _ => cmp_exact(self, other),
         }
     }

@@ -1,6 +1,6 @@
 //! Objects and the key tables they share.
 //!
-//! Keys stand in the order they were written. Records of one shape share one [`Keys`], so a list of a million
+//! Keys stand in the order they were written. Records of one shape share one [`KeyTable`], so a list of a million
 //! records holds its field names once. Look-up is by a hash computed when the path was parsed; the index of a
 //! large table has sorted buckets, so that no choice of keys can make it slow.
 
@@ -110,7 +110,7 @@ const SCANNED: usize = 12;
 
 /// A table of distinct keys, in the order they were written.
 #[derive(Default)]
-pub struct Keys {
+pub struct KeyTable {
     /// Which table this is; 0 for one that is not told apart.
     number: u64,
     entries: Vec<Key>,
@@ -133,7 +133,7 @@ struct Index {
     order: Vec<u32>,
 }
 
-impl Keys {
+impl KeyTable {
     /// A table of these keys; two equal ones are an error.
     pub fn new(keys: Vec<Key>) -> Result<Self, Repeated> {
         if keys.len() <= SCANNED {
@@ -228,19 +228,19 @@ impl Index {
 #[derive(Default)]
 pub struct Object {
     extent: Extent,
-    keys: Arc<Keys>,
+    keys: Arc<KeyTable>,
     values: Vec<Value>,
 }
 
 impl Object {
     /// An object over a key table; both have the same length.
-    pub fn new(keys: Arc<Keys>, values: Vec<Value>) -> Result<Self, Oversized> {
+    pub fn new(keys: Arc<KeyTable>, values: Vec<Value>) -> Result<Self, Oversized> {
         debug_assert_eq!(keys.entries.len(), values.len());
         Ok(Self { extent: Extent::of(&values)?, keys, values })
     }
 
     /// The key table.
-    pub fn keys(&self) -> &Arc<Keys> {
+    pub fn keys(&self) -> &Arc<KeyTable> {
         &self.keys
     }
 

@@ -6,7 +6,7 @@ use ecow::EcoString;
 
 use crate::limits::Limit;
 
-use super::{Number, NumberError, Oversized, Repr, Type, Value};
+use super::{Number, NumberError, Oversized, Type, Value, ValueRepr};
 
 /// The operators that take two values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,8 +136,8 @@ pub fn binary(op: BinaryOp, left: &Value, right: &Value, max_len: usize) -> Resu
 #[inline]
 pub(crate) fn compare(op: BinaryOp, left: &Value, right: &Value) -> Option<bool> {
     let order = match (&left.0, &right.0) {
-        (Repr::Number(a), Repr::Number(b)) => a.cmp(b),
-        (Repr::Text(a), Repr::Text(b)) => match op {
+        (ValueRepr::Number(a), ValueRepr::Number(b)) => a.cmp(b),
+        (ValueRepr::Text(a), ValueRepr::Text(b)) => match op {
             BinaryOp::Eq => return Some(a == b),
             BinaryOp::Ne => return Some(a != b),
             _ => a.as_str().cmp(b.as_str()),
@@ -159,8 +159,8 @@ pub(crate) fn compare(op: BinaryOp, left: &Value, right: &Value) -> Option<bool>
 #[inline]
 pub fn order(left: &Value, right: &Value) -> Result<Ordering, OpError> {
     match (&left.0, &right.0) {
-        (Repr::Number(a), Repr::Number(b)) => Ok(a.cmp(b)),
-        (Repr::Text(a), Repr::Text(b)) => Ok(a.as_str().cmp(b.as_str())),
+        (ValueRepr::Number(a), ValueRepr::Number(b)) => Ok(a.cmp(b)),
+        (ValueRepr::Text(a), ValueRepr::Text(b)) => Ok(a.as_str().cmp(b.as_str())),
         _ => Err(OpError::Types(left.kind(), right.kind())),
     }
 }
@@ -168,9 +168,9 @@ pub fn order(left: &Value, right: &Value) -> Result<Ordering, OpError> {
 /// Whether a list has an item, a text a part, an object a key.
 pub fn contains(container: &Value, item: &Value) -> Result<bool, OpError> {
     match (&container.0, &item.0) {
-        (Repr::List(list), _) => Ok(list.items.contains(item)),
-        (Repr::Text(text), Repr::Text(part)) => Ok(text.contains(part.as_str())),
-        (Repr::Object(object), Repr::Text(key)) => Ok(object.get_str(key).is_some()),
+        (ValueRepr::List(list), _) => Ok(list.items.contains(item)),
+        (ValueRepr::Text(text), ValueRepr::Text(part)) => Ok(text.contains(part.as_str())),
+        (ValueRepr::Object(object), ValueRepr::Text(key)) => Ok(object.get_str(key).is_some()),
         _ => Err(OpError::Types(item.kind(), container.kind())),
     }
 }
@@ -181,14 +181,14 @@ fn numbers(
     op: impl Fn(&Number, &Number) -> Result<Number, NumberError>,
 ) -> Result<Value, OpError> {
     match (&left.0, &right.0) {
-        (Repr::Number(a), Repr::Number(b)) => Ok(Value::from(op(a, b)?)),
+        (ValueRepr::Number(a), ValueRepr::Number(b)) => Ok(Value::from(op(a, b)?)),
         _ => Err(OpError::Types(left.kind(), right.kind())),
     }
 }
 
 fn add(left: &Value, right: &Value, max_len: usize) -> Result<Value, OpError> {
     match (&left.0, &right.0) {
-        (Repr::Text(a), Repr::Text(b)) => {
+        (ValueRepr::Text(a), ValueRepr::Text(b)) => {
             if a.len() + b.len() > max_len {
                 return Err(OpError::TooLong);
             }
@@ -197,7 +197,7 @@ fn add(left: &Value, right: &Value, max_len: usize) -> Result<Value, OpError> {
             text.push_str(b);
             Ok(Value::from(text))
         }
-        (Repr::List(a), Repr::List(b)) => {
+        (ValueRepr::List(a), ValueRepr::List(b)) => {
             if a.items.len() + b.items.len() > max_len {
                 return Err(OpError::TooLong);
             }
@@ -209,13 +209,15 @@ fn add(left: &Value, right: &Value, max_len: usize) -> Result<Value, OpError> {
 
 fn multiply(left: &Value, right: &Value, max_len: usize) -> Result<Value, OpError> {
     match (&left.0, &right.0) {
-        (Repr::Text(text), Repr::Number(count)) | (Repr::Number(count), Repr::Text(text))
+        (ValueRepr::Text(text), ValueRepr::Number(count))
+        | (ValueRepr::Number(count), ValueRepr::Text(text))
             if count.is_int() =>
         {
             let count = repeat_count(count, text.len(), max_len)?;
             Ok(Value::from(text.repeat(count)))
         }
-        (Repr::List(list), Repr::Number(count)) | (Repr::Number(count), Repr::List(list))
+        (ValueRepr::List(list), ValueRepr::Number(count))
+        | (ValueRepr::Number(count), ValueRepr::List(list))
             if count.is_int() =>
         {
             let count = repeat_count(count, list.items.len(), max_len / size_of::<Value>())?;

@@ -1,6 +1,6 @@
 //! The one text form, and JSON.
 
-use super::{Repr, Value};
+use super::{Value, ValueRepr};
 
 /// How JSON is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,11 +16,11 @@ impl Value {
     #[inline]
     pub fn write_text(&self, out: &mut String) {
         match &self.0 {
-            Repr::Text(text) => out.push_str(text),
-            Repr::Null => {}
-            Repr::Bool(bool) => out.push_str(if *bool { "true" } else { "false" }),
-            Repr::Number(number) => number.write(out),
-            Repr::List(_) | Repr::Object(_) => self.write_json(out, JsonStyle::Compact),
+            ValueRepr::Text(text) => out.push_str(text),
+            ValueRepr::Null => {}
+            ValueRepr::Bool(bool) => out.push_str(if *bool { "true" } else { "false" }),
+            ValueRepr::Number(number) => number.write(out),
+            ValueRepr::List(_) | ValueRepr::Object(_) => self.write_json(out, JsonStyle::Compact),
         }
     }
 
@@ -33,27 +33,27 @@ impl Value {
 
     /// Appends the value as JSON, every digit kept.
     pub fn write_json(&self, out: &mut String, style: JsonStyle) {
-        Writer { out, pretty: style == JsonStyle::Pretty, indent: 0 }.value(self);
+        JsonWriter { out, pretty: style == JsonStyle::Pretty, indent: 0 }.value(self);
     }
 }
 
-struct Writer<'a> {
+struct JsonWriter<'a> {
     out: &'a mut String,
     pretty: bool,
     indent: usize,
 }
 
-impl Writer<'_> {
+impl JsonWriter<'_> {
     fn value(&mut self, value: &Value) {
         match &value.0 {
-            Repr::Null => self.out.push_str("null"),
-            Repr::Bool(bool) => self.out.push_str(if *bool { "true" } else { "false" }),
-            Repr::Number(number) => number.write(self.out),
-            Repr::Text(text) => quote(text, self.out),
-            Repr::List(list) => {
-                self.container('[', ']', list.items.iter(), Writer::value);
+            ValueRepr::Null => self.out.push_str("null"),
+            ValueRepr::Bool(bool) => self.out.push_str(if *bool { "true" } else { "false" }),
+            ValueRepr::Number(number) => number.write(self.out),
+            ValueRepr::Text(text) => quote(text, self.out),
+            ValueRepr::List(list) => {
+                self.container('[', ']', list.items.iter(), JsonWriter::value);
             }
-            Repr::Object(object) => self.container('{', '}', object.iter(), |writer, (key, value)| {
+            ValueRepr::Object(object) => self.container('{', '}', object.iter(), |writer, (key, value)| {
                 quote(key.as_str(), writer.out);
                 writer.out.push_str(if writer.pretty { ": " } else { ":" });
                 writer.value(value);

@@ -9,14 +9,14 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use threadline_lang::data::{Format, ReadError, read_value};
+use threadline_lang::data::{DataFormat, ReadError, read_value};
 use threadline_lang::limits::Limits;
 use threadline_lang::value::JsonStyle;
 
 const LONGEST: usize = 300;
 
 /// One line per case: what was read, or where and why it was refused.
-fn check(folder: &str, format: Format, expected_ok: Option<bool>) {
+fn check(folder: &str, format: DataFormat, expected_ok: Option<bool>) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let mut cases: Vec<_> =
         fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -55,16 +55,16 @@ fn tell(text: &str, error: &ReadError) -> String {
 
 #[test]
 fn json_accepted() {
-    check("json/accept", Format::Json, Some(true));
+    check("json/accept", DataFormat::Json, Some(true));
 }
 
 #[test]
 fn json_rejected() {
-    check("json/reject", Format::Json, Some(false));
+    check("json/reject", DataFormat::Json, Some(false));
 }
 
 #[test]
 #[cfg(feature = "yaml")]
 fn yaml() {
-    check("yaml", Format::Yaml, None);
+    check("yaml", DataFormat::Yaml, None);
 }

@@ -6,7 +6,7 @@
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use threadline_lang::data::locate::locate;
-use threadline_lang::data::{Format, ReadError, Sink, Style, json, read_value, yaml};
+use threadline_lang::data::{DataFormat, ReadError, Sink, Style, json, read_value, yaml};
 use threadline_lang::diag::Span;
 use threadline_lang::limits::Limits;
 use threadline_lang::value::{JsonStyle, Number, Value};
@@ -111,7 +111,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-fn check(value: &Value, printed: &str, format: Format) {
+fn check(value: &Value, printed: &str, format: DataFormat) {
     let read = read_value(printed, format, &Limits::DEFAULT);
     let read = read.unwrap_or_else(|error| panic!("{error} at {:?} in\n{printed}", error.span));
     assert_eq!(&read, value, "{printed}");
@@ -130,15 +130,15 @@ proptest! {
 
     #[test]
     fn json_reads_back(value in value()) {
-        check(&value, &value.to_json(JsonStyle::Compact), Format::Json);
-        check(&value, &value.to_json(JsonStyle::Pretty), Format::Json);
+        check(&value, &value.to_json(JsonStyle::Compact), DataFormat::Json);
+        check(&value, &value.to_json(JsonStyle::Pretty), DataFormat::Json);
     }
 
     #[test]
     fn yaml_reads_back(value in value()) {
         let mut printed = String::new();
         yaml::write(&value, &mut printed);
-        check(&value, &printed, Format::Yaml);
+        check(&value, &printed, DataFormat::Yaml);
     }
 
     #[test]
@@ -146,7 +146,7 @@ proptest! {
         // YAML wants some characters escaped that JSON lets stand.
         let printed = value.to_json(JsonStyle::Pretty);
         if !printed.contains(|c| matches!(c, '\u{7f}'..='\u{9f}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')) {
-            check(&value, &printed, Format::Yaml);
+            check(&value, &printed, DataFormat::Yaml);
         }
     }
 

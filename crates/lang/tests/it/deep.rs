@@ -6,11 +6,11 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use threadline_lang::data::{Format, read_value};
-use threadline_lang::func::{FUNCTIONS, Group, ParamKind};
+use threadline_lang::data::{DataFormat, read_value};
+use threadline_lang::func::{FUNCTIONS, FunctionGroup, ParamKind};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{
-    ComputeError, Document, Entry, Error, Expression, Limits, NoWorld, Scope, Session, Syntax, Template,
+    ComputeError, Document, Error, Expression, Limits, NoWorld, Scope, ScopeEntry, Session, Syntax, Template,
     Value, World,
 };
 
@@ -68,7 +68,7 @@ fn values() -> Vec<(&'static str, Value)> {
 }
 
 fn scope() -> Scope {
-    let entries = values().into_iter().map(|(name, value)| (name.into(), Entry::Plain(value)));
+    let entries = values().into_iter().map(|(name, value)| (name.into(), ScopeEntry::Plain(value)));
     Scope::new().with_entries("deep", entries).ok().unwrap()
 }
 
@@ -120,7 +120,7 @@ fn every_operator_takes_deep_data() {
 #[test]
 fn every_built_in_takes_deep_data() {
     let names: Vec<&str> = values().iter().map(|(name, _)| *name).collect();
-    for function in FUNCTIONS.iter().filter(|function| function.group != Group::Binding) {
+    for function in FUNCTIONS.iter().filter(|function| function.group != FunctionGroup::Binding) {
         for first in &names {
             for other in &names {
                 for count in function.required..=function.params.len() {
@@ -186,7 +186,7 @@ fn a_document_of_200_levels_is_read_resolved_and_printed() {
             for (levels, expected) in [(200, true), (201, false), (100_000, false)] {
                 for leaf in ["1", "\"${int}\""] {
                     let text = format!("{}{leaf}{}", open.repeat(levels), close.repeat(levels));
-                    for format in [Format::Json, Format::Yaml] {
+                    for format in [DataFormat::Json, DataFormat::Yaml] {
                         assert_eq!(read_value(&text, format, &Limits::DEFAULT).is_ok(), expected, "{levels}");
                         let document = Document::read(&text, format, &Syntax::DEFAULT);
                         assert_eq!(document.is_ok(), expected, "{levels} {leaf}");
@@ -196,7 +196,7 @@ fn a_document_of_200_levels_is_read_resolved_and_printed() {
                             .resolve(&scope(), &mut Session::new(&mut world).limits(limits()))
                             .unwrap();
                         let printed = value.to_json(JsonStyle::Pretty);
-                        assert_eq!(read_value(&printed, Format::Json, &Limits::DEFAULT).unwrap(), value);
+                        assert_eq!(read_value(&printed, DataFormat::Json, &Limits::DEFAULT).unwrap(), value);
                     }
                 }
             }
@@ -335,9 +335,9 @@ fn chain(count: usize, wrap: impl Fn(&str) -> String) -> Result<Value, Vec<Error
         })
         .collect();
     let text = format!("{{\"context\": {{{}}}, \"first\": \"${{context.d0}}\"}}", entries.join(", "));
-    let mut document = Document::read(&text, Format::Json, &Syntax::DEFAULT).unwrap();
+    let mut document = Document::read(&text, DataFormat::Json, &Syntax::DEFAULT).unwrap();
     let definitions = document.define("context").unwrap().unwrap();
-    let entry = Entry::Definitions(definitions);
+    let entry = ScopeEntry::Definitions(definitions);
     let scope = scope().with_entries("context", [("context".into(), entry)]).ok().unwrap();
     let mut world = NoWorld;
     document.resolve(&scope, &mut Session::new(&mut world).limits(limits()))
@@ -403,7 +403,8 @@ fn definitions_that_double_are_bounded() {
             .map(|value| {
                 // The whole has a value; as a text it is over the limit.
                 let first = value.get("first").unwrap().clone();
-                let scope = Scope::new().with_entries("x", [("v".into(), Entry::Plain(first))]).ok().unwrap();
+                let scope =
+                    Scope::new().with_entries("x", [("v".into(), ScopeEntry::Plain(first))]).ok().unwrap();
                 let mut world = NoWorld;
                 let mut out = String::new();
                 let template = Template::parse("a ${v}", &Syntax::DEFAULT).unwrap();
@@ -418,9 +419,9 @@ fn a_cycle_of_definitions_is_named() {
     bounded("cycle", || {
         let text =
             r#"{"context": {"a": "${context.b}", "b": ["x ${context.c.k}"], "c": {"k": "${= context.a }"}}}"#;
-        let mut document = Document::read(text, Format::Json, &Syntax::DEFAULT).unwrap();
+        let mut document = Document::read(text, DataFormat::Json, &Syntax::DEFAULT).unwrap();
         let definitions = document.define("context").unwrap().unwrap();
-        let entry = Entry::Definitions(definitions);
+        let entry = ScopeEntry::Definitions(definitions);
         let scope = Scope::new().with_entries("context", [("context".into(), entry)]).ok().unwrap();
         let mut world = NoWorld;
         let errors = document.resolve(&scope, &mut Session::new(&mut world).limits(limits())).unwrap_err();

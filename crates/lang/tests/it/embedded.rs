@@ -3,7 +3,7 @@
 
 use ecow::EcoString;
 use threadline_lang::{
-    Binding, Embedded, Limits, NoWorld, Piece, Scope, Session, Syntax, Undefined, data, pieces,
+    Binding, Embedded, Limits, NoWorld, Scope, Session, Syntax, TextPiece, Undefined, data, pieces,
 };
 
 fn scope() -> Scope {
@@ -76,8 +76,8 @@ fn a_text_is_taken_apart() {
             .unwrap()
             .iter()
             .map(|piece| match piece {
-                Piece::Text(text) => ["[", text, "]"].concat(),
-                Piece::Reference(reference) => ["<", reference.text(), ">"].concat(),
+                TextPiece::Text(text) => ["[", text, "]"].concat(),
+                TextPiece::Reference(reference) => ["<", reference.text(), ">"].concat(),
             })
             .collect();
         assert_eq!(shown, expected, "{text}");

@@ -4,7 +4,7 @@
 //! alternative, which is the shortest; so a shorter list of smaller numbers gives a simpler source, and that is how a
 //! failing case is reduced.
 
-use threadline_lang::func::{FUNCTIONS, Function, Group, ParamKind};
+use threadline_lang::func::{FUNCTIONS, Function, FunctionGroup, ParamKind};
 
 /// The roots that the scope of the laws has.
 pub(crate) const ROOTS: [&str; 14] =
@@ -388,7 +388,7 @@ impl<'c> Gen<'c> {
 
     fn function(&mut self) -> &'static Function {
         let functions: Vec<&Function> =
-            FUNCTIONS.iter().filter(|function| function.group != Group::Binding).collect();
+            FUNCTIONS.iter().filter(|function| function.group != FunctionGroup::Binding).collect();
         self.one(&functions)
     }
 

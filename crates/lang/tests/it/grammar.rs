@@ -11,7 +11,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use threadline_lang::data::{Format, read_value};
+use threadline_lang::data::{DataFormat, read_value};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Error, Expression, Limits, NoWorld, Scope, Session, Syntax, Template};
 
@@ -96,7 +96,7 @@ fn every_rule() {
 fn every_settled_meaning() {
     let data = r#"{"a": {"status": "ready"}, "x": "1 == 1 or x", "o": {"keys": 1, "k": 2}, "e": "", "t": "h\u00e9llo",
         "xs": [[1, 2]], "n": null, "m": {}, "neg": -3}"#;
-    let data = read_value(data, Format::Json, &Limits::DEFAULT).unwrap();
+    let data = read_value(data, DataFormat::Json, &Limits::DEFAULT).unwrap();
     let scope = Scope::new().with_values("data", data.as_object().unwrap().clone());
     for (source, expected) in [
         ("${= -2 ** 2 }", "-4"),

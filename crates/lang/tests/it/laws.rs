@@ -11,11 +11,11 @@ use std::sync::Arc;
 use crate::generate::Gen;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use threadline_lang::data::{Format, read_value};
+use threadline_lang::data::{DataFormat, read_value};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{
-    ComputeError, Document, Entry, Envelope, Error, Expression, Limits, Number, Promise, Scope, Session,
-    Shape, Syntax, Template, Type, Value, World, render,
+    ComputeError, Document, Envelope, Error, Expression, Limits, Number, Promise, PromisedShape, Scope,
+    ScopeEntry, Session, Syntax, Template, Type, Value, World, render,
 };
 
 // ---- the ground --------------------------------------------------------------------------------------------
@@ -39,7 +39,7 @@ const CONTEXT: &str = r#"{"context": {
 }}"#;
 
 fn json(text: &str) -> Value {
-    read_value(text, Format::Json, &Limits::DEFAULT).unwrap()
+    read_value(text, DataFormat::Json, &Limits::DEFAULT).unwrap()
 }
 
 fn syntax() -> Syntax {
@@ -47,16 +47,16 @@ fn syntax() -> Syntax {
 }
 
 /// Every name of the scope, in one layer, so that any of them can be left out.
-fn entries() -> Vec<(String, Entry)> {
+fn entries() -> Vec<(String, ScopeEntry)> {
     let data = json(DATA);
     let data = data.as_object().unwrap().iter();
     let mut entries: Vec<_> =
-        data.map(|(key, value)| (key.as_str().to_owned(), Entry::Plain(value.clone()))).collect();
+        data.map(|(key, value)| (key.as_str().to_owned(), ScopeEntry::Plain(value.clone()))).collect();
     let outputs = Envelope::all_from_outside(json(OUTPUTS).as_object().unwrap()).unwrap();
-    entries.extend(outputs.into_iter().map(|(id, output)| (id.to_string(), Entry::Output(output))));
+    entries.extend(outputs.into_iter().map(|(id, output)| (id.to_string(), ScopeEntry::Output(output))));
     let mut context = Document::from_value(&json(CONTEXT), &syntax()).unwrap();
-    entries.push(("context".into(), Entry::Definitions(context.define("context").unwrap().unwrap())));
-    entries.push(("unset".into(), Entry::Unset("not yet".into())));
+    entries.push(("context".into(), ScopeEntry::Definitions(context.define("context").unwrap().unwrap())));
+    entries.push(("unset".into(), ScopeEntry::Unset("not yet".into())));
     entries
 }
 
@@ -74,10 +74,13 @@ fn scope() -> Scope {
 fn promises() -> Scope {
     let promised = entries().into_iter().map(|(name, entry)| {
         let entry = match entry {
-            Entry::Plain(value) => {
+            ScopeEntry::Plain(value) => {
                 // Any number is promised as a float.
                 let kind = if value.kind() == Type::Int { Type::Float } else { value.kind() };
-                Entry::Promised(Arc::new(Promise { why: "not yet".into(), shape: Shape::Value(Some(kind)) }))
+                ScopeEntry::Promised(Arc::new(Promise {
+                    why: "not yet".into(),
+                    shape: PromisedShape::Value(Some(kind)),
+                }))
             }
             entry => entry,
         };
@@ -326,7 +329,7 @@ fn any_value() -> impl Strategy<Value = Value> {
 }
 
 fn scope_of(entries: &[(&str, &Value)]) -> Scope {
-    let entries = entries.iter().map(|(name, value)| ((*name).into(), Entry::Plain((*value).clone())));
+    let entries = entries.iter().map(|(name, value)| ((*name).into(), ScopeEntry::Plain((*value).clone())));
     Scope::new().with_entries("test", entries).ok().unwrap()
 }
 
@@ -411,7 +414,7 @@ proptest! {
     #[test]
     fn a_read_document_is_shared_between_resolutions(value in any_value()) {
         let source = value.to_json(JsonStyle::Compact);
-        if let Ok(document) = Document::read(&source, Format::Json, &Syntax::DEFAULT)
+        if let Ok(document) = Document::read(&source, DataFormat::Json, &Syntax::DEFAULT)
             && let Some(fixed) = document.as_fixed()
         {
             let mut world = Recorder::default();

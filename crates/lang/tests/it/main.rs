@@ -7,6 +7,6 @@ mod embedded;
 mod generate;
 mod grammar;
 mod laws;
-mod rows;
+mod paged_lists;
 mod source;
 mod threads;

@@ -1,40 +1,40 @@
 //! Sources: their format, their places, and the bytes that are none.
 #![expect(clippy::unwrap_used, reason = "a source that cannot be read fails the test")]
 
-use threadline_lang::data::{Format, Style};
+use threadline_lang::data::{DataFormat, Style};
 use threadline_lang::diag::Span;
 use threadline_lang::limits::Limits;
-use threadline_lang::source::{Node, SourceFile, Step};
+use threadline_lang::source::{SourceFile, TreeNode, TreeStep};
 use threadline_lang::value::JsonStyle;
 
 fn file(name: &str, text: &str) -> SourceFile {
     SourceFile::new(name, text.as_bytes().to_vec()).unwrap()
 }
 
-fn tree(file: &SourceFile) -> Node {
+fn tree(file: &SourceFile) -> TreeNode {
     file.read_tree(&Limits::DEFAULT).unwrap()
 }
 
 #[test]
 fn the_extension_decides() {
-    assert_eq!(file("a.json", "a: 1").format(), Format::Json);
-    assert_eq!(file("dir.json/a.yaml", "{}").format(), Format::Yaml);
-    assert_eq!(file("a.YML", "{}").format(), Format::Yaml);
-    assert_eq!(file("a.Json", "").format(), Format::Json);
+    assert_eq!(file("a.json", "a: 1").format(), DataFormat::Json);
+    assert_eq!(file("dir.json/a.yaml", "{}").format(), DataFormat::Yaml);
+    assert_eq!(file("a.YML", "{}").format(), DataFormat::Yaml);
+    assert_eq!(file("a.Json", "").format(), DataFormat::Json);
 }
 
 #[test]
 fn otherwise_the_content_decides() {
     let format = |text: &str| file("-", text).format();
-    assert_eq!(format(r#"{"a": 1}"#), Format::Json);
-    assert_eq!(format("\u{feff} [1, 2]"), Format::Json);
-    assert_eq!(format("12"), Format::Json);
-    assert_eq!(format("\"text\""), Format::Json);
-    assert_eq!(format("a: 1\n"), Format::Yaml);
-    assert_eq!(format("- 1\n"), Format::Yaml);
-    assert_eq!(format(""), Format::Yaml);
-    assert_eq!(format("{a: 1, b: [c, d]}"), Format::Yaml);
-    assert_eq!(format("[a, b]"), Format::Yaml);
+    assert_eq!(format(r#"{"a": 1}"#), DataFormat::Json);
+    assert_eq!(format("\u{feff} [1, 2]"), DataFormat::Json);
+    assert_eq!(format("12"), DataFormat::Json);
+    assert_eq!(format("\"text\""), DataFormat::Json);
+    assert_eq!(format("a: 1\n"), DataFormat::Yaml);
+    assert_eq!(format("- 1\n"), DataFormat::Yaml);
+    assert_eq!(format(""), DataFormat::Yaml);
+    assert_eq!(format("{a: 1, b: [c, d]}"), DataFormat::Yaml);
+    assert_eq!(format("[a, b]"), DataFormat::Yaml);
 }
 
 /// A file that is neither shows the error of what it was meant to be.
@@ -51,11 +51,11 @@ fn a_slip_in_json_stays_json() {
         "{a: ${b}}",
     ] {
         let source = file("data", text);
-        assert_eq!(source.format(), Format::Json, "{text}");
+        assert_eq!(source.format(), DataFormat::Json, "{text}");
         assert!(source.read_value(&Limits::DEFAULT).is_err(), "{text}");
     }
     let source = file("data", "a: [1, 2\nb: 3");
-    assert_eq!(source.format(), Format::Yaml);
+    assert_eq!(source.format(), DataFormat::Yaml);
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_tree_knows_every_place() {
     let text = |span: Span| &source.text()[span.range()];
     assert_eq!(text(root.entry("steps").unwrap().key_span), "steps");
     assert_eq!(source.line_column(root.entry("again").unwrap().key_span.start as usize), (7, 1));
-    let path = [Step::Key("steps"), Step::Index(0), Step::Key("when")];
+    let path = [TreeStep::Key("steps"), TreeStep::Index(0), TreeStep::Key("when")];
     let when = root.at(path).unwrap();
     assert_eq!(
         (text(when.span), when.style, when.value.as_str()),
@@ -114,7 +114,7 @@ fn a_tree_knows_every_place() {
 fn the_span_of_a_container_covers_it() {
     let source = file("a.json", r#" {"a": [1, {"b": null}], "c": []} "#);
     let root = tree(&source);
-    let text = |path: &[Step<'_>]| &source.text()[root.at(path.iter().copied()).unwrap().span.range()];
+    let text = |path: &[TreeStep<'_>]| &source.text()[root.at(path.iter().copied()).unwrap().span.range()];
     assert_eq!(text(&[]), source.text().trim());
     assert_eq!(text(&["a".into()]), r#"[1, {"b": null}]"#);
     assert_eq!(text(&["a".into(), 1.into()]), r#"{"b": null}"#);

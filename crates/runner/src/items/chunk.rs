@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use threadline_engine::event::Datum;
 use threadline_lang::value::Oversized;
-use threadline_lang::{ComputeError, Rows, Value};
+use threadline_lang::{ComputeError, PagedList, Value};
 use threadline_store::{JournalError, Reader, Store, StoreError, wire};
 
 /// Why items cannot be stored or found again.
@@ -256,7 +256,7 @@ impl ChunkReader {
     }
 }
 
-impl Rows for ChunkReader {
+impl PagedList for ChunkReader {
     fn len(&self) -> u64 {
         self.chunks.len
     }

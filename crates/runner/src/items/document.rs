@@ -8,7 +8,7 @@ use std::io;
 
 use ecow::EcoString;
 use threadline_flow::json_path::JsonPath;
-use threadline_lang::data::{self, Found, ReadError, ReadErrorKind};
+use threadline_lang::data::{self, ReadError, ReadErrorKind, UnexpectedText};
 use threadline_lang::diag::Span;
 use threadline_lang::source::line_column;
 use threadline_lang::{Limits, Value};
@@ -221,7 +221,7 @@ impl<'a> Stream<'a> {
         while self.window.seen().len() < 4 && self.window.more()? {}
         let seen = self.window.seen();
         let text = String::from_utf8_lossy(&seen[..seen.len().min(4)]);
-        let found = text.chars().next().map_or(Found::End, |c| Found::Text(c.into()));
+        let found = text.chars().next().map_or(UnexpectedText::End, |c| UnexpectedText::Text(c.into()));
         let error = ReadError::new(ReadErrorKind::Syntax { expected, found }, Span::default());
         Ok(SourceErrorKind::Json { place: self.window.place(), error, guessed: self.guessed })
     }

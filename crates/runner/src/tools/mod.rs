@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use threadline_engine::evaluate::{Reach, Server, ToolCall};
-use threadline_expect::Schema;
+use threadline_expect::JsonSchema;
 use threadline_flow::fields::{Failure, FailureKind};
 use threadline_lang::Value;
 use threadline_lang::diag::nearest;
@@ -225,7 +225,7 @@ impl Client {
             return Err(Failed::NoTool(near.unwrap_or_else(all)));
         };
         // A schema that is none is the server's affair.
-        let schema = Schema::compile(&tool.parameters).ok();
+        let schema = JsonSchema::compile(&tool.parameters).ok();
         let problems = schema.map(|schema| schema.problems(&call.params)).unwrap_or_default();
         if !problems.is_empty() {
             return Err(Failed::Params(problems.join("; ")));

@@ -9,7 +9,7 @@ use threadline_engine::event::{Address, Event, EventKind, Judged, Millis, Output
 use threadline_engine::judge::{Judgement, Rule};
 use threadline_engine::replay::{Evaluated, Look, Maker, Rejudged, Seen};
 use threadline_engine::select::Found;
-use threadline_expect::{Outcome, Settled};
+use threadline_expect::{ExpectationOutcome, Settled};
 use threadline_flow::model::{self, Action, Setting, Step};
 use threadline_flow::plan::PlannedStep;
 use threadline_flow::problem::Problem;
@@ -82,7 +82,7 @@ pub(crate) enum Shown {
         /// The expectations, with what they compare with.
         settled: Settled,
         /// What they came to, where all of them were met; otherwise the error of the step has it.
-        told: Vec<Outcome>,
+        told: Vec<ExpectationOutcome>,
     },
 }
 

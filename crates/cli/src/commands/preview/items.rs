@@ -15,7 +15,7 @@ use threadline_flow::model::{Action, ForEach};
 use threadline_flow::plan::{Plan, StepNumber};
 use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
-use threadline_lang::{Entry, Scope, Session, Value};
+use threadline_lang::{Scope, ScopeEntry, Session, Value};
 use threadline_runner::choice::{Wrong, choose};
 use threadline_runner::items::{SelectError, Source};
 use threadline_runner::project::Project;
@@ -155,14 +155,15 @@ pub(super) fn with_first(
     let item = ItemView { item: of, attempt: 1, runner: 0, has_agent: plan.is_map_reduce(), error: None };
     let mut scope = with_item(&scope, &item, first.clone(), None, None);
     if let (Action::ForEach(each), Ok(chosen)) = (&plan.steps[list as usize].step.action, &items.0) {
-        let names = |of: &str, names| Entry::Names(layer(&Scope::new(), of, names));
+        let names = |of: &str, names| ScopeEntry::Names(layer(&Scope::new(), of, names));
         if each.worktree {
-            let unknown = Entry::Unset("known when the item begins".into());
-            let agent = vec![("id".into(), Entry::Plain("agent-1".into())), ("worktree".into(), unknown)];
+            let unknown = ScopeEntry::Unset("known when the item begins".into());
+            let agent =
+                vec![("id".into(), ScopeEntry::Plain("agent-1".into())), ("worktree".into(), unknown)];
             scope = layer(&scope, "agent", vec![("agent".into(), names("agent", agent))]);
         }
         if each.is_map {
-            let total = vec![("total".into(), Entry::Plain(Value::from(chosen.count)))];
+            let total = vec![("total".into(), ScopeEntry::Plain(Value::from(chosen.count)))];
             scope = layer(&scope, "map", vec![("map".into(), names("map", total))]);
         }
     }

@@ -1,23 +1,25 @@
 //! What the tests of this crate share.
-use threadline_expect::{Actual, Answer, Context, Evaluation, Expectations, NoJudge, Outcome, load};
-use threadline_lang::data::{Format, read_value};
+use threadline_expect::{
+    Actual, Evaluation, ExpectationAnswer, ExpectationOutcome, Expectations, LoadContext, NoJudge, load,
+};
+use threadline_lang::data::{DataFormat, read_value};
 use threadline_lang::diag::Diagnostic;
 use threadline_lang::source::SourceFile;
 use threadline_lang::{Limits, NoWorld, Scope, Session, Value};
 
 pub(crate) fn json(text: &str) -> Value {
-    read_value(text, Format::Json, &Limits::DEFAULT).unwrap_or_else(|error| panic!("{error}: {text}"))
+    read_value(text, DataFormat::Json, &Limits::DEFAULT).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 /// What a text is as a file of expectations.
-pub(crate) fn loaded(text: &str, format: Format) -> (Option<Expectations>, Vec<Diagnostic>) {
-    load(&SourceFile::with_format("expectations", text, format), &Context::DEFAULT)
+pub(crate) fn loaded(text: &str, format: DataFormat) -> (Option<Expectations>, Vec<Diagnostic>) {
+    load(&SourceFile::with_format("expectations", text, format), &LoadContext::DEFAULT)
 }
 
 /// Expectations that have no problem but warnings.
 #[track_caller]
 pub(crate) fn sound(text: &str) -> Expectations {
-    let (expectations, problems) = loaded(text, Format::Json);
+    let (expectations, problems) = loaded(text, DataFormat::Json);
     expectations.unwrap_or_else(|| panic!("{problems:#?}\n{text}"))
 }
 
@@ -32,10 +34,10 @@ pub(crate) fn evaluating<T>(actual: &Actual, action: impl FnOnce(&mut Evaluation
     action(&mut Evaluation::new(actual, &scope, &mut session, &mut judge))
 }
 
-pub(crate) fn answer(expectations: &Expectations, actual: &Actual) -> Answer {
+pub(crate) fn answer(expectations: &Expectations, actual: &Actual) -> ExpectationAnswer {
     evaluating(actual, |evaluation| evaluation.answer_all(expectations))
 }
 
-pub(crate) fn outcomes(expectations: &Expectations, actual: &Actual) -> Vec<Outcome> {
+pub(crate) fn outcomes(expectations: &Expectations, actual: &Actual) -> Vec<ExpectationOutcome> {
     evaluating(actual, |evaluation| evaluation.explain_all(expectations))
 }

@@ -3,7 +3,7 @@
 
 use ecow::EcoString;
 use threadline_lang::diag::{Span, nearest};
-use threadline_lang::source::{Entry, Node};
+use threadline_lang::source::{TreeEntry, TreeNode};
 use threadline_lang::{Document, Syntax};
 
 use super::parts::{path_of, replaced};
@@ -23,7 +23,7 @@ const OF_STATE: [&str; 2] = ["fragment", "with"];
 
 impl Expander<'_> {
     /// Every state made of its fragment.
-    pub(super) fn states(&mut self, root: Node, fragments: &Fragments) -> Node {
+    pub(super) fn states(&mut self, root: TreeNode, fragments: &Fragments) -> TreeNode {
         self.fragments(fragments);
         let Some(states) = root.entry("states").filter(|states| states.node.value.as_object().is_some())
         else {
@@ -67,7 +67,7 @@ impl Expander<'_> {
         }
     }
 
-    fn state(&mut self, state: &Node, fragments: &Fragments) -> Option<Node> {
+    fn state(&mut self, state: &TreeNode, fragments: &Fragments) -> Option<TreeNode> {
         let made = match state.entry("fragment") {
             Some(named) => self.made_of(state, named, fragments)?,
             None => state.clone(),
@@ -78,7 +78,7 @@ impl Expander<'_> {
     }
 
     /// A state made of a fragment.
-    fn made_of(&mut self, state: &Node, named: &Entry, fragments: &Fragments) -> Option<Node> {
+    fn made_of(&mut self, state: &TreeNode, named: &TreeEntry, fragments: &Fragments) -> Option<TreeNode> {
         let Some(name) = named.node.value.as_str() else {
             let message = format!("`fragment` takes a name, not {}", shown(&named.node.value));
             self.problem(Check::WrongType.at(span_of(&named.node), message));
@@ -113,7 +113,13 @@ impl Expander<'_> {
     // ---- parameters ------------------------------------------------------------------------------------
 
     /// What the parameters of a fragment are bound to in a state.
-    fn bound(&mut self, state: &Node, named: &Entry, name: &str, fragment: &Node) -> Option<Entry> {
+    fn bound(
+        &mut self,
+        state: &TreeNode,
+        named: &TreeEntry,
+        name: &str,
+        fragment: &TreeNode,
+    ) -> Option<TreeEntry> {
         let with = state.entry("with");
         let parameters = fragment.get("parameters");
         if let Some(parameters) =
@@ -127,7 +133,7 @@ impl Expander<'_> {
             self.problem(Check::WrongType.at(span_of(&with.node), message));
         }
         let known_names: Vec<&str> =
-            parameters.into_iter().flat_map(Node::entries).map(|(parameter, _)| parameter).collect();
+            parameters.into_iter().flat_map(TreeNode::entries).map(|(parameter, _)| parameter).collect();
         for (given, entry) in with.into_iter().flat_map(|with| with.node.entries()) {
             if !known_names.contains(&given) {
                 let problem = unknown_parameter(name, given, entry.key_span, &known_names);
@@ -135,20 +141,20 @@ impl Expander<'_> {
             }
         }
         let mut bound = Entries::new();
-        for (parameter, declared) in parameters.into_iter().flat_map(Node::entries) {
+        for (parameter, declared) in parameters.into_iter().flat_map(TreeNode::entries) {
             let kind = self.parameter(declared);
             let given = with.and_then(|with| with.node.entry(parameter));
             if let Some(given) = given.or_else(|| declared.node.entry("default")) {
                 self.fits(parameter, kind, given);
                 let node = given.node.clone();
-                bound.push((parameter.into(), Entry { node, ..given.clone() }));
+                bound.push((parameter.into(), TreeEntry { node, ..given.clone() }));
                 continue;
             }
             let optional = declared.node.get("required").and_then(|required| required.value.as_bool());
             if optional == Some(false) {
                 bound.push((
                     parameter.into(),
-                    Entry::made(declared.key_span, Node::made_null(declared.key_span)),
+                    TreeEntry::made(declared.key_span, TreeNode::made_null(declared.key_span)),
                 ));
                 continue;
             }
@@ -160,7 +166,7 @@ impl Expander<'_> {
             // One word about it is enough: where it is read it is a command that does nothing.
             bound.push((
                 parameter.into(),
-                Entry::made(declared.key_span, Node::made_text(":", declared.key_span)),
+                TreeEntry::made(declared.key_span, TreeNode::made_text(":", declared.key_span)),
             ));
         }
         if bound.is_empty() {
@@ -168,11 +174,11 @@ impl Expander<'_> {
         }
         let span = with.map_or(named.node.span, |with| with.node.span);
         let key_span = with.map_or(named.key_span, |with| with.key_span);
-        Some(Entry::made(key_span, self.object(bound, span)))
+        Some(TreeEntry::made(key_span, self.object(bound, span)))
     }
 
     /// Looks at how a parameter is declared; the word for its type.
-    fn parameter(&mut self, declared: &Entry) -> Option<&'static str> {
+    fn parameter(&mut self, declared: &TreeEntry) -> Option<&'static str> {
         if declared.node.value.is_null() {
             return None;
         }
@@ -200,7 +206,7 @@ impl Expander<'_> {
     }
 
     /// Whether what is written out fits the type of its parameter. What a reference gives is not known yet.
-    fn fits(&mut self, parameter: &str, kind: Option<&'static str>, given: &Entry) {
+    fn fits(&mut self, parameter: &str, kind: Option<&'static str>, given: &TreeEntry) {
         let Some(kind) = kind.and_then(Input::type_of) else { return };
         let value = &given.node.value;
         let written = Document::compile(&Syntax::DEFAULT, |sink| given.node.feed(sink));
@@ -216,7 +222,7 @@ impl Expander<'_> {
     // ---- other spellings -------------------------------------------------------------------------------
 
     /// `loop: NAME` is `workflow: NAME.yaml`.
-    fn loop_call(&mut self, state: &Node) -> Option<Node> {
+    fn loop_call(&mut self, state: &TreeNode) -> Option<TreeNode> {
         let called = state.entry("loop")?;
         if let Some(other) = state.entry("workflow") {
             let message = "`loop` and `workflow` mean the same";
@@ -230,7 +236,7 @@ impl Expander<'_> {
             all.push(text("action", ":", called.key_span));
             return Some(self.object(all, state.span));
         };
-        let node = Node::made_text(&path_of(path), called.node.span);
+        let node = TreeNode::made_text(&path_of(path), called.node.span);
         let all =
             entries(state).into_iter().filter(|(key, _)| key != "workflow").map(|(key, entry)| match &*key {
                 "loop" => ("workflow".into(), replaced(&entry, node.clone())),
@@ -240,14 +246,14 @@ impl Expander<'_> {
     }
 
     /// A file that a state calls is named from the folder of the file where that is written: here from this one's.
-    fn call_from_here(&mut self, state: &Node) -> Option<Node> {
+    fn call_from_here(&mut self, state: &TreeNode) -> Option<TreeNode> {
         let path = state.get("workflow")?;
         let of = self.file.placed(path.span.range().start);
         if of.start == 0 || folder(of.name) == folder(self.file.name()) {
             return None;
         }
         let name = name_from(of.name, path.value.as_str()?);
-        let node = Node::made_text(&path_from(self.file.name(), &name), path.span);
+        let node = TreeNode::made_text(&path_from(self.file.name(), &name), path.span);
         let all = entries(state).into_iter().map(|(key, entry)| match &*key {
             "workflow" => (key, replaced(&entry, node.clone())),
             _ => (key, entry),
@@ -256,7 +262,7 @@ impl Expander<'_> {
     }
 
     /// `action: /review the change` is a prompt: no program is called so.
-    fn slash_command(&mut self, state: &Node) -> Option<Node> {
+    fn slash_command(&mut self, state: &TreeNode) -> Option<TreeNode> {
         let action = state.entry("action")?;
         if state.get("action_type").is_some() || !is_slash_command(action.node.value.as_str()?) {
             return None;

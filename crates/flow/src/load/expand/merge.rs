@@ -2,7 +2,7 @@
 //! key away.
 
 use ecow::EcoString;
-use threadline_lang::source::{Entry, Node};
+use threadline_lang::source::{TreeEntry, TreeNode};
 
 use super::{Entries, Expander};
 
@@ -11,11 +11,11 @@ const KEEPS_NULL: &str = "env";
 
 impl Expander<'_> {
     /// One object over another. What is not an object takes the place of everything below it.
-    pub(super) fn over(&mut self, below: &Node, above: &Node) -> Node {
+    pub(super) fn over(&mut self, below: &TreeNode, above: &TreeNode) -> TreeNode {
         self.over_at(below, above, false)
     }
 
-    fn over_at(&mut self, below: &Node, above: &Node, keeps_null: bool) -> Node {
+    fn over_at(&mut self, below: &TreeNode, above: &TreeNode, keeps_null: bool) -> TreeNode {
         if below.value.as_object().is_none() || above.value.as_object().is_none() {
             return above.clone();
         }
@@ -29,7 +29,7 @@ impl Expander<'_> {
                 Some(own) if own.node.value.is_null() && !keeps_null => continue,
                 Some(own) => {
                     let node = self.over_at(&entry.node, &own.node, key == KEEPS_NULL);
-                    Entry { node, ..own.clone() }
+                    TreeEntry { node, ..own.clone() }
                 }
             };
             merged.push((EcoString::from(key), entry));

@@ -15,7 +15,7 @@ use ecow::EcoString;
 use threadline_lang::Type;
 use threadline_lang::data::{ReadError, ReadErrorKind};
 use threadline_lang::diag::Span;
-use threadline_lang::source::{Entry, Node, SourceFile};
+use threadline_lang::source::{SourceFile, TreeEntry, TreeNode};
 
 use super::read::{no_bool, span_of};
 use crate::checks::Check;
@@ -31,14 +31,14 @@ const MAX_DEPTH: usize = 16;
 const MAX_TAKEN: usize = 1_000_000;
 
 /// Entries of an object, on their way into another.
-type Entries = Vec<(EcoString, Entry)>;
+type Entries = Vec<(EcoString, TreeEntry)>;
 
 /// The fragments of a file and of those it takes them from, by their names.
-type Fragments = BTreeMap<EcoString, Entry>;
+type Fragments = BTreeMap<EcoString, TreeEntry>;
 
 /// A tree in which nothing is short for something else, and what is wrong with what was. There is none when so much is
 /// missing that nothing can be said of the rest.
-pub(super) fn expand(file: &SourceFile, root: Node) -> (Option<Node>, Vec<Problem>) {
+pub(super) fn expand(file: &SourceFile, root: TreeNode) -> (Option<TreeNode>, Vec<Problem>) {
     let mut expander =
         Expander { file, problems: Vec::new(), taken: 0, imported: Vec::new(), incomplete: false };
     let root = expander.file(root);
@@ -57,7 +57,7 @@ struct Expander<'f> {
 }
 
 impl Expander<'_> {
-    fn file(&mut self, root: Node) -> Node {
+    fn file(&mut self, root: TreeNode) -> TreeNode {
         if root.value.as_object().is_none() {
             return root;
         }
@@ -83,7 +83,7 @@ impl Expander<'_> {
 
     /// Looks at what the table of an object can be held against before it is gone: no key in two spellings, and texts
     /// and bools behind the keys that take those. `of` are the keys that are gone then.
-    fn check_fixed(&mut self, node: &Node, object: &'static ObjectSpec, of: impl Fn(&KeySpec) -> bool) {
+    fn check_fixed(&mut self, node: &TreeNode, object: &'static ObjectSpec, of: impl Fn(&KeySpec) -> bool) {
         let mut found: Vec<(&KeySpec, &str)> = Vec::new();
         for (written, entry) in node.entries() {
             let Some(key) = object
@@ -114,27 +114,27 @@ impl Expander<'_> {
     }
 
     /// An object of entries, no key twice.
-    fn object(&mut self, entries: Entries, span: Span) -> Node {
-        Node::made_object(entries, span).unwrap_or_else(|oversized| {
+    fn object(&mut self, entries: Entries, span: Span) -> TreeNode {
+        TreeNode::made_object(entries, span).unwrap_or_else(|oversized| {
             let error = ReadError::new(ReadErrorKind::Limit(oversized.0), span);
             self.problem(of_reading(&error));
-            Node::made_text("", span)
+            TreeNode::made_text("", span)
         })
     }
 }
 
 /// The entries of an object.
-fn entries(node: &Node) -> Entries {
+fn entries(node: &TreeNode) -> Entries {
     node.entries().map(|(key, entry)| (EcoString::from(key), entry.clone())).collect()
 }
 
 /// The entries of an object without some keys.
-fn without(node: &Node, keys: &[&str]) -> Entries {
+fn without(node: &TreeNode, keys: &[&str]) -> Entries {
     let kept = node.entries().filter(|(key, _)| !keys.contains(key));
     kept.map(|(key, entry)| (EcoString::from(key), entry.clone())).collect()
 }
 
 /// An entry that nobody wrote, for something that stands at a place.
-fn text(key: &str, text: &str, span: Span) -> (EcoString, Entry) {
-    (key.into(), Entry::made(span, Node::made_text(text, span)))
+fn text(key: &str, text: &str, span: Span) -> (EcoString, TreeEntry) {
+    (key.into(), TreeEntry::made(span, TreeNode::made_text(text, span)))
 }

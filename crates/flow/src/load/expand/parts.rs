@@ -3,7 +3,7 @@
 use ecow::EcoString;
 use threadline_lang::Syntax;
 use threadline_lang::diag::Span;
-use threadline_lang::source::{Entry, Node};
+use threadline_lang::source::{TreeEntry, TreeNode};
 
 use super::{Expander, Fragments, MAX_DEPTH, without};
 use crate::checks::Check;
@@ -15,7 +15,7 @@ use crate::problem::{self, Problem};
 const KEYS: [&str; 3] = ["from", "import", "fragments"];
 
 /// The paths of the files that one names as parts of itself.
-pub fn named_parts(root: &Node) -> Vec<String> {
+pub fn named_parts(root: &TreeNode) -> Vec<String> {
     let named = root.get("from").into_iter().chain(imported(root));
     named.filter_map(|node| node.value.as_str()).map(path_of).collect()
 }
@@ -26,7 +26,7 @@ pub(super) fn path_of(written: &str) -> String {
 }
 
 /// What stands behind `import`: one file, or a list of them.
-fn imported(root: &Node) -> impl Iterator<Item = &Node> {
+fn imported(root: &TreeNode) -> impl Iterator<Item = &TreeNode> {
     root.get("import").into_iter().flat_map(|node| match node.value.as_str() {
         Some(_) => std::slice::from_ref(node),
         None => node.items(),
@@ -50,7 +50,7 @@ impl Chain<'_> {
 
 impl Expander<'_> {
     /// A file over the one it is made from, without the keys that name other files, and all its fragments.
-    pub(super) fn whole(&mut self, root: &Node) -> (Node, Fragments) {
+    pub(super) fn whole(&mut self, root: &TreeNode) -> (TreeNode, Fragments) {
         if KEYS.iter().all(|key| root.get(key).is_none()) {
             return (root.clone(), Fragments::new());
         }
@@ -58,7 +58,7 @@ impl Expander<'_> {
         self.whole_at(root, &chain)
     }
 
-    fn whole_at(&mut self, root: &Node, chain: &Chain<'_>) -> (Node, Fragments) {
+    fn whole_at(&mut self, root: &TreeNode, chain: &Chain<'_>) -> (TreeNode, Fragments) {
         let (mut below, mut fragments) = (None, Fragments::new());
         if let Some(from) = root.entry("from") {
             match self.part(&from.node, "from", chain) {
@@ -80,7 +80,7 @@ impl Expander<'_> {
     }
 
     /// Adds the fragments of a file: those it imports, then its own. The later of one name wins.
-    fn fragments_of(&mut self, root: &Node, chain: &Chain<'_>, fragments: &mut Fragments) {
+    fn fragments_of(&mut self, root: &TreeNode, chain: &Chain<'_>, fragments: &mut Fragments) {
         if let Some(import) = root.get("import")
             && import.value.as_str().is_none()
             && import.value.as_list().is_none()
@@ -115,7 +115,12 @@ impl Expander<'_> {
     }
 
     /// The tree of a file that another names, and the way to it.
-    fn part<'c>(&mut self, path: &Node, key: &str, chain: &'c Chain<'c>) -> Option<(Node, Chain<'c>)> {
+    fn part<'c>(
+        &mut self,
+        path: &TreeNode,
+        key: &str,
+        chain: &'c Chain<'c>,
+    ) -> Option<(TreeNode, Chain<'c>)> {
         let Some(written) = path.value.as_str().filter(|path| !path.is_empty()) else {
             let message = format!("`{key}` takes the path of a file, not {}", shown(&path.value));
             self.problem(Check::WrongType.at(span_of(path), message));
@@ -145,7 +150,7 @@ impl Expander<'_> {
         Some((tree, Chain { name, before: Some(chain) }))
     }
 
-    fn read(&mut self, name: &str, span: Span) -> Option<Node> {
+    fn read(&mut self, name: &str, span: Span) -> Option<TreeNode> {
         match self.file.read_part(name, &Syntax::DEFAULT.limits) {
             Some(Ok(tree)) => Some(tree),
             Some(Err(error)) => {
@@ -172,6 +177,6 @@ impl Expander<'_> {
 }
 
 /// An entry whose node is another.
-pub(super) fn replaced(entry: &Entry, node: Node) -> Entry {
-    Entry { node, ..entry.clone() }
+pub(super) fn replaced(entry: &TreeEntry, node: TreeNode) -> TreeEntry {
+    TreeEntry { node, ..entry.clone() }
 }

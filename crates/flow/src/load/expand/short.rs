@@ -3,7 +3,7 @@
 
 use ecow::{EcoString, eco_format};
 use threadline_lang::diag::Span;
-use threadline_lang::source::{Entry, Node};
+use threadline_lang::source::{TreeEntry, TreeNode};
 
 use super::{Entries, Expander, entries, text};
 use crate::checks::Check;
@@ -55,7 +55,7 @@ fn is_short(key: &str) -> bool {
 
 impl Expander<'_> {
     /// The states of a short form in place of its keys.
-    pub(super) fn short(&mut self, root: Node) -> Node {
+    pub(super) fn short(&mut self, root: TreeNode) -> TreeNode {
         if !root.entries().any(|(key, _)| is_short(key)) {
             return root;
         }
@@ -86,7 +86,7 @@ impl Expander<'_> {
         if root.get("initial").is_none() {
             kept.push(text("initial", &initial, span));
         }
-        let in_words = |goal: &&Entry| goal.node.value.as_str().is_some();
+        let in_words = |goal: &&TreeEntry| goal.node.value.as_str().is_some();
         if let Some(goal) = root.entry("goal").filter(in_words).filter(|_| root.get("description").is_none())
         {
             kept.push(("description".into(), goal.clone()));
@@ -96,12 +96,12 @@ impl Expander<'_> {
             states = self.over(&states, written);
             kept.retain(|(key, _)| key != "states");
         }
-        kept.push(("states".into(), Entry::made(span, states)));
+        kept.push(("states".into(), TreeEntry::made(span, states)));
         self.object(kept, root.span)
     }
 
     /// Which form it is: as it says, or by the key that only one has.
-    fn form(&mut self, root: &Node) -> Option<Form> {
+    fn form(&mut self, root: &TreeNode) -> Option<Form> {
         let named = |name: &str| FORMS.iter().find(|(_, known, ..)| *known == name).map(|(form, ..)| *form);
         if let Some(written) = root.entry("paradigm") {
             let name = written.node.value.as_str().unwrap_or_default();
@@ -133,7 +133,7 @@ impl Expander<'_> {
     }
 
     /// The state that a form begins with, and all its states.
-    fn compiled(&mut self, form: Form, root: &Node) -> Option<(EcoString, Entries)> {
+    fn compiled(&mut self, form: Form, root: &TreeNode) -> Option<(EcoString, Entries)> {
         match form {
             Form::Goal => self.goal(root),
             Form::Convergence => self.convergence(root),
@@ -142,7 +142,7 @@ impl Expander<'_> {
         }
     }
 
-    fn goal(&mut self, root: &Node) -> Option<(EcoString, Entries)> {
+    fn goal(&mut self, root: &TreeNode) -> Option<(EcoString, Entries)> {
         let (check, fix) = match root.entry("tools") {
             None => (self.needed(root, "check", "goal"), self.needed(root, "fix", "goal")),
             Some(tools) => {
@@ -173,8 +173,8 @@ impl Expander<'_> {
     }
 
     /// `tools`: what checks, and what fixes; one alone does both.
-    fn tools(&mut self, tools: &Entry) -> Option<(Option<Entry>, Option<Entry>)> {
-        let one = |node: &Node| Some(Entry::made(tools.key_span, node.clone()));
+    fn tools(&mut self, tools: &TreeEntry) -> Option<(Option<TreeEntry>, Option<TreeEntry>)> {
+        let one = |node: &TreeNode| Some(TreeEntry::made(tools.key_span, node.clone()));
         match tools.node.items() {
             [check] => Some((one(check), one(check))),
             [check, fix] => Some((one(check), one(fix))),
@@ -187,7 +187,7 @@ impl Expander<'_> {
         }
     }
 
-    fn convergence(&mut self, root: &Node) -> Option<(EcoString, Entries)> {
+    fn convergence(&mut self, root: &TreeNode) -> Option<(EcoString, Entries)> {
         let check = self.needed(root, "check", "convergence");
         let toward = self.needed(root, "toward", "convergence");
         let using = self.needed(root, "using", "convergence");
@@ -200,8 +200,8 @@ impl Expander<'_> {
         let route = self.object(ways.map(|(verdict, to)| text(verdict, to, span)).into(), span);
         let evaluate = self.object(evaluate, span);
         let mut measure = action(&check);
-        measure.push(("evaluate".into(), Entry::made(span, evaluate)));
-        measure.push(("route".into(), Entry::made(span, route)));
+        measure.push(("evaluate".into(), TreeEntry::made(span, evaluate)));
+        measure.push(("route".into(), TreeEntry::made(span, route)));
         let mut apply = action(&using);
         apply.push(text("next", "measure", using.key_span));
         let states = vec![
@@ -213,7 +213,7 @@ impl Expander<'_> {
         Some(("measure".into(), states))
     }
 
-    fn invariants(&mut self, root: &Node) -> Option<(EcoString, Entries)> {
+    fn invariants(&mut self, root: &TreeNode) -> Option<(EcoString, Entries)> {
         let constraints = self.needed(root, "constraints", "invariants")?;
         let items = constraints.node.items();
         if items.is_empty() {
@@ -221,7 +221,7 @@ impl Expander<'_> {
             self.problem(Check::WrongType.at(span_of(&constraints.node), message));
             return None;
         }
-        let mut rows: Vec<(&str, &Entry, &Entry, &Node)> = Vec::new();
+        let mut rows: Vec<(&str, &TreeEntry, &TreeEntry, &TreeNode)> = Vec::new();
         for item in items {
             if !self.known_keys(item, &CONSTRAINT) {
                 continue;
@@ -264,7 +264,7 @@ impl Expander<'_> {
         Some((initial, states))
     }
 
-    fn imperative(&mut self, root: &Node) -> Option<(EcoString, Entries)> {
+    fn imperative(&mut self, root: &TreeNode) -> Option<(EcoString, Entries)> {
         let until = self.needed(root, "until", "imperative");
         let steps = root.entry("steps").or_else(|| root.entry("commands")).cloned();
         let steps = steps.or_else(|| self.needed(root, "steps", "imperative"));
@@ -290,7 +290,7 @@ impl Expander<'_> {
             let name = eco_format!("step_{}", at + 1);
             let after =
                 if at + 1 < items.len() { eco_format!("step_{}", at + 2) } else { "check_done".into() };
-            let entry = Entry::made(steps.key_span, item.clone());
+            let entry = TreeEntry::made(steps.key_span, item.clone());
             let mut step = action(&entry);
             step.push(text("next", &after, steps.key_span));
             states.push(self.made(&name, step, &entry));
@@ -311,7 +311,7 @@ impl Expander<'_> {
     // ---- parts of them ---------------------------------------------------------------------------------
 
     /// A key that a form needs.
-    fn needed(&mut self, root: &Node, key: &str, form: &str) -> Option<Entry> {
+    fn needed(&mut self, root: &TreeNode, key: &str, form: &str) -> Option<TreeEntry> {
         let found = root.entry(key).cloned();
         if found.is_none() {
             let message = format!("`{form}` needs `{key}`");
@@ -321,7 +321,7 @@ impl Expander<'_> {
     }
 
     /// Whether an object has the keys of its table, as far as that can be told here.
-    fn known_keys(&mut self, node: &Node, object: &'static ObjectSpec) -> bool {
+    fn known_keys(&mut self, node: &TreeNode, object: &'static ObjectSpec) -> bool {
         if node.value.as_object().is_none() {
             let message = format!("{} is an object, not {}", object.title, shown(&node.value));
             self.problem(Check::WrongType.at(span_of(node), message));
@@ -342,7 +342,7 @@ impl Expander<'_> {
     }
 
     /// A state of a form. A key that the author has given to what it does wins.
-    fn made(&mut self, name: &str, keys: Entries, of: &Entry) -> (EcoString, Entry) {
+    fn made(&mut self, name: &str, keys: Entries, of: &TreeEntry) -> (EcoString, TreeEntry) {
         let mut once = Entries::new();
         for (key, entry) in keys {
             if !once.iter().any(|(known, _)| *known == key) {
@@ -350,17 +350,17 @@ impl Expander<'_> {
             }
         }
         let node = self.object(once, of.node.span);
-        (name.into(), Entry::made(of.key_span, node))
+        (name.into(), TreeEntry::made(of.key_span, node))
     }
 
-    fn end(&mut self, name: &str, how: &str, span: Span) -> (EcoString, Entry) {
+    fn end(&mut self, name: &str, how: &str, span: Span) -> (EcoString, TreeEntry) {
         let node = self.object(vec![text("terminal", how, span)], span);
-        (name.into(), Entry::made(span, node))
+        (name.into(), TreeEntry::made(span, node))
     }
 }
 
 /// The key that a form is known by, for what nobody wrote.
-fn mark(form: Form, root: &Node) -> Span {
+fn mark(form: Form, root: &TreeNode) -> Span {
     let (_, _, mark, others) = form.row();
     let mut keys = [*mark].into_iter().chain(others.iter().copied()).chain(["paradigm"]);
     let found = keys.find_map(|key| root.entry(key));
@@ -368,7 +368,7 @@ fn mark(form: Form, root: &Node) -> Span {
 }
 
 /// A key of a short form in a file that is none, or another.
-fn misplaced_key(key: &str, entry: &Entry, form: Option<Form>) -> Problem {
+fn misplaced_key(key: &str, entry: &TreeEntry, form: Option<Form>) -> Problem {
     let of: Vec<String> =
         FORMS.iter().filter(|(form, ..)| form.has(key)).map(|(_, name, ..)| format!("`{name}`")).collect();
     let of = of.join(" and ");
@@ -386,9 +386,9 @@ fn misplaced_key(key: &str, entry: &Entry, form: Option<Form>) -> Problem {
 }
 
 /// What a state does: a command, or the keys of a state.
-fn action(entry: &Entry) -> Entries {
+fn action(entry: &TreeEntry) -> Entries {
     if entry.node.value.as_object().is_none() {
-        return vec![("action".into(), Entry { ..entry.clone() })];
+        return vec![("action".into(), TreeEntry { ..entry.clone() })];
     }
     let mut keys = entries(&entry.node);
     // Of older files: what is done stands beside how it is done.
@@ -400,7 +400,7 @@ fn action(entry: &Entry) -> Entries {
     keys
 }
 
-fn evaluator(of: &Node) -> Option<(EcoString, Entry)> {
+fn evaluator(of: &TreeNode) -> Option<(EcoString, TreeEntry)> {
     let found = of.entry("evaluate").or_else(|| of.entry("evaluator"))?;
     Some(("evaluate".into(), found.clone()))
 }

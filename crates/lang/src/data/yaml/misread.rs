@@ -6,7 +6,7 @@
 use granit_parser::{ErrorKind, ScanError};
 
 use crate::data::locate::yaml_escape;
-use crate::data::{Found, ReadError, ReadErrorKind};
+use crate::data::{ReadError, ReadErrorKind, UnexpectedText};
 use crate::diag::Span;
 use crate::limits::Limit;
 
@@ -60,7 +60,7 @@ pub(super) fn explain(text: &str, error: &ScanError) -> ReadError {
         return ReadError { kind, span, hint: Some(QUOTE) };
     }
     let at = narrow(text, at, error.kind());
-    let span = Span::new(at, at + Found::at(text, at).len());
+    let span = Span::new(at, at + UnexpectedText::at(text, at).len());
     ReadError { kind, span, hint: other_hint(error.kind()) }
 }
 

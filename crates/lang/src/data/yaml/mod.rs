@@ -29,7 +29,7 @@ pub fn read<S: Sink>(text: &str, limits: &Limits, sink: &mut S) -> Result<(), S:
     };
     options.set_emit_comments(false);
     let mut parser = granit_parser::Parser::new_from_str_with_options(text, options);
-    let mut reader = Reader { text, sink, open: Vec::new(), anchors: Anchors::new(limits), documents: 0 };
+    let mut reader = YamlReader { text, sink, open: Vec::new(), anchors: Anchors::new(limits), documents: 0 };
     while let Some(next) = parser.next_event() {
         let (event, span) = next.map_err(|error| misread::explain(text, &error))?;
         reader.event(event, span)?;
@@ -45,17 +45,17 @@ pub fn read_value(text: &str, limits: &Limits) -> Result<Value, ReadError> {
     value_of(|sink| read(text, limits, sink))
 }
 
-struct Reader<'t, 's, S> {
+struct YamlReader<'t, 's, S> {
     text: &'t str,
     sink: &'s mut S,
-    open: Vec<Open>,
+    open: Vec<OpenYamlContainer>,
     anchors: Anchors,
     documents: usize,
 }
 
 /// What comes next in an open container.
 #[derive(Clone, Copy, PartialEq)]
-enum Open {
+enum OpenYamlContainer {
     /// An item of a list.
     Item,
     /// A key of an object.
@@ -77,7 +77,7 @@ impl<'e> Properties<'e> {
     }
 }
 
-impl<S: Sink> Reader<'_, '_, S> {
+impl<S: Sink> YamlReader<'_, '_, S> {
     fn event(&mut self, event: Event<'_>, at: granit_parser::Span) -> Result<(), S::Error> {
         let span = bytes(&at);
         match event {
@@ -89,10 +89,10 @@ impl<S: Sink> Reader<'_, '_, S> {
                 self.scalar(&text, style_of(style), &Properties::new(anchor, tag.as_deref(), &at), span)
             }
             Event::SequenceStart(_, anchor, tag) => {
-                self.begin(Open::Item, &Properties::new(anchor, tag.as_deref(), &at), span)
+                self.begin(OpenYamlContainer::Item, &Properties::new(anchor, tag.as_deref(), &at), span)
             }
             Event::MappingStart(_, anchor, tag) => {
-                self.begin(Open::Key, &Properties::new(anchor, tag.as_deref(), &at), span)
+                self.begin(OpenYamlContainer::Key, &Properties::new(anchor, tag.as_deref(), &at), span)
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(span),
             Event::Alias(id) => self.alias(id, span),
@@ -152,7 +152,7 @@ impl<S: Sink> Reader<'_, '_, S> {
             Scalar::Text if text == "<<" && style == Style::Plain => ReadErrorKind::MergeKey,
             _ => {
                 self.anchors.count(text.len());
-                self.expect(Open::Value);
+                self.expect(OpenYamlContainer::Value);
                 return self.sink.key(text, style, span);
             }
         };
@@ -160,8 +160,13 @@ impl<S: Sink> Reader<'_, '_, S> {
         Err(ReadError { kind, span, hint }.into())
     }
 
-    fn begin(&mut self, next: Open, properties: &Properties<'_>, span: Span) -> Result<(), S::Error> {
-        let (tag, found) = if next == Open::Item { ("seq", "list") } else { ("map", "object") };
+    fn begin(
+        &mut self,
+        next: OpenYamlContainer,
+        properties: &Properties<'_>,
+        span: Span,
+    ) -> Result<(), S::Error> {
+        let (tag, found) = if next == OpenYamlContainer::Item { ("seq", "list") } else { ("map", "object") };
         if self.key_is_next() {
             return Err(ReadError::new(ReadErrorKind::KeyNotText(found), span).into());
         }
@@ -173,12 +178,16 @@ impl<S: Sink> Reader<'_, '_, S> {
         self.open.push(next);
         self.anchors.begin(properties.anchor, self.open.len());
         self.anchors.count(0);
-        if next == Open::Item { self.sink.begin_list(span) } else { self.sink.begin_object(span) }
+        if next == OpenYamlContainer::Item {
+            self.sink.begin_list(span)
+        } else {
+            self.sink.begin_object(span)
+        }
     }
 
     fn end(&mut self, span: Span) -> Result<(), S::Error> {
         match self.open.pop() {
-            Some(Open::Item) => self.sink.end_list(span)?,
+            Some(OpenYamlContainer::Item) => self.sink.end_list(span)?,
             _ => self.sink.end_object(span)?,
         }
         self.anchors.end(self.open.len() + 1);
@@ -203,16 +212,16 @@ impl<S: Sink> Reader<'_, '_, S> {
     }
 
     fn key_is_next(&self) -> bool {
-        self.open.last() == Some(&Open::Key)
+        self.open.last() == Some(&OpenYamlContainer::Key)
     }
 
     fn expect_after_value(&mut self) {
-        if self.open.last() == Some(&Open::Value) {
-            self.expect(Open::Key);
+        if self.open.last() == Some(&OpenYamlContainer::Value) {
+            self.expect(OpenYamlContainer::Key);
         }
     }
 
-    fn expect(&mut self, next: Open) {
+    fn expect(&mut self, next: OpenYamlContainer) {
         if let Some(open) = self.open.last_mut() {
             *open = next;
         }

@@ -18,7 +18,7 @@ pub fn write(value: &Value, out: &mut String) {
     match value.kind() {
         Type::List | Type::Object if !is_empty(value) => container(value, 0, out),
         _ => {
-            leaf(value, 0, Place::Document, out);
+            leaf(value, 0, ScalarPosition::Document, out);
             end_line(out);
         }
     }
@@ -26,7 +26,7 @@ pub fn write(value: &Value, out: &mut String) {
 
 /// Where a text is printed.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum ScalarPosition {
     Document,
     Value,
     Key,
@@ -66,7 +66,7 @@ fn entry(value: &Value, indent: usize, compact: bool, out: &mut String) {
     let nested = matches!(value.kind(), Type::List | Type::Object) && !is_empty(value);
     if !nested {
         out.push(' ');
-        leaf(value, indent + INDENT, Place::Value, out);
+        leaf(value, indent + INDENT, ScalarPosition::Value, out);
         end_line(out);
         return;
     }
@@ -81,7 +81,7 @@ fn entry(value: &Value, indent: usize, compact: bool, out: &mut String) {
 
 fn write_key(key: &str, indent: usize, out: &mut String) {
     let start = out.len();
-    write_text(key, indent, Place::Key, out);
+    write_text(key, indent, ScalarPosition::Key, out);
     if out.len() - start > LONGEST_KEY {
         out.insert_str(start, "? ");
         out.push('\n');
@@ -90,7 +90,7 @@ fn write_key(key: &str, indent: usize, out: &mut String) {
     out.push(':');
 }
 
-fn leaf(value: &Value, indent: usize, place: Place, out: &mut String) {
+fn leaf(value: &Value, indent: usize, place: ScalarPosition, out: &mut String) {
     match (value.as_str(), value.kind()) {
         (Some(text), _) => write_text(text, indent, place, out),
         (None, Type::Null) => out.push_str("null"),
@@ -100,8 +100,8 @@ fn leaf(value: &Value, indent: usize, place: Place, out: &mut String) {
     }
 }
 
-fn write_text(text: &str, indent: usize, place: Place, out: &mut String) {
-    if place != Place::Key && fits_block(text, place) {
+fn write_text(text: &str, indent: usize, place: ScalarPosition, out: &mut String) {
+    if place != ScalarPosition::Key && fits_block(text, place) {
         write_block(text, indent, out);
     } else if fits_plain(text, place) {
         out.push_str(text);
@@ -118,7 +118,7 @@ fn write_text(text: &str, indent: usize, place: Place, out: &mut String) {
 }
 
 /// Whether a text reads back as itself without quotes.
-fn fits_plain(text: &str, place: Place) -> bool {
+fn fits_plain(text: &str, place: ScalarPosition) -> bool {
     let Some(first) = text.chars().next() else { return false };
     let indicator = "-?:,[]{}#&*!|>'\"%@`".contains(first);
     let dash = first == '-' && text[1..].starts_with(|c: char| c.is_ascii_alphabetic());
@@ -129,7 +129,7 @@ fn fits_plain(text: &str, place: Place) -> bool {
         && !text.contains(": ")
         && !text.contains(" #")
         && text.chars().all(|c| c == ' ' || is_visible(c))
-        && !(place == Place::Key && text.contains("${"))
+        && !(place == ScalarPosition::Key && text.contains("${"))
         && matches!(core_schema::resolve(text), Ok(Scalar::Text))
         && !is_word_elsewhere(text)
         && !is_number_elsewhere(text)
@@ -154,7 +154,7 @@ fn is_visible(c: char) -> bool {
 }
 
 /// Whether a text reads back as itself from a block after `|`.
-fn fits_block(text: &str, place: Place) -> bool {
+fn fits_block(text: &str, place: ScalarPosition) -> bool {
     let mut lines = text.split('\n');
     let content = |line: &str| line.is_empty() || line.chars().any(|c| c != ' ' && c != '\t');
     let visible = |c: char| matches!(c, ' ' | '\t' | '\n') || is_visible(c);
@@ -162,7 +162,7 @@ fn fits_block(text: &str, place: Place) -> bool {
         && !text.trim_matches('\n').is_empty()
         && text.chars().all(visible)
         && lines.all(|line| content(line) && !line.starts_with('\t'))
-        && !(place == Place::Document && starts_with_space(text))
+        && !(place == ScalarPosition::Document && starts_with_space(text))
 }
 
 /// Whether the first line that is not empty begins with a space, so that its indentation must be told.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use threadline_flow::shell::{BindError, Bound, Dialect, Problem, Setting, analyse};
 use threadline_lang::diag::Severity;
-use threadline_lang::{Entry, NoWorld, Scope, Session, Syntax, Value};
+use threadline_lang::{NoWorld, Scope, ScopeEntry, Session, Syntax, Value};
 
 use super::random::is_long;
 
@@ -96,7 +96,7 @@ impl Shell {
 pub(crate) type Names = [(String, Value)];
 
 pub(crate) fn scope(names: &Names) -> Scope {
-    let entries = names.iter().map(|(name, value)| (name.as_str().into(), Entry::Plain(value.clone())));
+    let entries = names.iter().map(|(name, value)| (name.as_str().into(), ScopeEntry::Plain(value.clone())));
     Scope::new().with_entries("data", entries).ok().unwrap()
 }
 

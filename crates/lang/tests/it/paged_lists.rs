@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use proptest::prelude::*;
-use threadline_lang::data::{Format, read_value};
+use threadline_lang::data::{DataFormat, read_value};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{
-    ComputeError, Document, Entry, Expression, Limits, NoWorld, Promise, RowList, Rows, Scope, Session,
-    Shape, Syntax, Type, Value,
+    ComputeError, Document, Expression, Limits, NoWorld, PagedList, Promise, PromisedShape, Scope,
+    ScopeEntry, Session, SinglePageList, Syntax, Type, Value,
 };
 
 /// Rows that are made when they are read, and a count of the pages that were.
@@ -32,7 +32,7 @@ impl<F: Fn(u64) -> Value + Send + Sync> Made<F> {
     }
 }
 
-impl<F: Fn(u64) -> Value + Send + Sync> Rows for Made<F> {
+impl<F: Fn(u64) -> Value + Send + Sync> PagedList for Made<F> {
     fn len(&self) -> u64 {
         self.len
     }
@@ -46,23 +46,23 @@ impl<F: Fn(u64) -> Value + Send + Sync> Rows for Made<F> {
 }
 
 fn json(text: &str) -> Value {
-    read_value(text, Format::Json, &Limits::DEFAULT).unwrap()
+    read_value(text, DataFormat::Json, &Limits::DEFAULT).unwrap()
 }
 
 /// A scope in which `map.results` is this, beside some names.
-fn scope(results: Entry) -> Scope {
-    let map = [("total".into(), Entry::Plain(Value::from(7))), ("results".into(), results)];
+fn scope(results: ScopeEntry) -> Scope {
+    let map = [("total".into(), ScopeEntry::Plain(Value::from(7))), ("results".into(), results)];
     let map = Scope::new().with_entries("map", map).ok().unwrap();
     let entries = [
-        ("map".into(), Entry::Names(map)),
-        ("limit".into(), Entry::Plain(Value::from(2))),
-        ("few".into(), Entry::Plain(json("[1, 2, 3]"))),
+        ("map".into(), ScopeEntry::Names(map)),
+        ("limit".into(), ScopeEntry::Plain(Value::from(2))),
+        ("few".into(), ScopeEntry::Plain(json("[1, 2, 3]"))),
     ];
     Scope::new().with_entries("run", entries).ok().unwrap()
 }
 
-fn rows(rows: Arc<dyn Rows>) -> Scope {
-    scope(Entry::Rows(rows))
+fn rows(rows: Arc<dyn PagedList>) -> Scope {
+    scope(ScopeEntry::Paged(rows))
 }
 
 /// The answer: a value as JSON and the warnings, or all of the error.
@@ -229,11 +229,11 @@ proptest! {
         page in 1u64..5,
         source in expressions(),
     ) {
-        let plain = scope(Entry::Plain(Value::list(list.clone()).unwrap()));
+        let plain = scope(ScopeEntry::Plain(Value::list(list.clone()).unwrap()));
         let expected = answer(&source, &plain);
         let made = Made::new(list.len() as u64, page, { let list = list.clone(); move |at| list[usize::try_from(at).unwrap()].clone() });
         prop_assert_eq!(&answer(&source, &rows(made)), &expected, "{}", source);
-        let listed = RowList::new(Value::list(list).unwrap());
+        let listed = SinglePageList::new(Value::list(list).unwrap());
         prop_assert_eq!(&answer(&source, &rows(Arc::new(listed))), &expected, "{}", source);
     }
 }
@@ -351,7 +351,7 @@ fn rows_become_a_list_when_they_are_not_too_large() {
     ] {
         let error = all(source).unwrap_err().diagnostic();
         let message = error.message.trim_start_matches("`each`, element 0: ");
-        assert_eq!(message, "over the limit: rows kept in a list, at most 10000 bytes", "{source}");
+        assert_eq!(message, "over the limit: elements kept in a list, at most 10000 bytes", "{source}");
         assert!(error.hints[0].starts_with("aggregate them with `where`"), "{source}");
     }
     for source in [
@@ -400,8 +400,8 @@ fn a_row_has_as_many_operations_as_an_evaluation() {
 #[test]
 fn a_definition_that_a_row_reads_may_stream() {
     let text = "{\"context\": {\"mean\": \"${map.results | avg('value.score')}\"}}";
-    let mut context = Document::read(text, Format::Json, &Syntax::DEFAULT).unwrap();
-    let entry = Entry::Definitions(context.define("context").unwrap().unwrap());
+    let mut context = Document::read(text, DataFormat::Json, &Syntax::DEFAULT).unwrap();
+    let entry = ScopeEntry::Definitions(context.define("context").unwrap().unwrap());
     let made = Made::new(2000, 100, result);
     let scope = rows(made.clone()).with_entries("context", [("context".into(), entry)]).ok().unwrap();
     let limits = Limits { operations: 1000, ..Limits::DEFAULT };
@@ -425,7 +425,7 @@ enum Wrong {
     Endless,
 }
 
-impl Rows for Wrong {
+impl PagedList for Wrong {
     fn len(&self) -> u64 {
         if matches!(self, Self::Endless) { u64::MAX } else { 5 }
     }
@@ -447,14 +447,14 @@ impl Rows for Wrong {
 
 #[test]
 fn rows_that_cannot_be_read_are_an_error() {
-    let not_there = "computed: `map.results`: row 2 of 5 is not there";
+    let not_there = "computed: `map.results`: element 2 of 5 is not there";
     for (wrong, expected) in [
         (Wrong::Fails, "computed: `map.results`: the page is torn"),
         (Wrong::Missing, not_there),
         (Wrong::Empty, not_there),
         (Wrong::NotAList, not_there),
         (Wrong::TooMany, "5"),
-        (Wrong::Endless, "computed: `map.results`: row 2 of 18446744073709551615 is not there"),
+        (Wrong::Endless, "computed: `map.results`: element 2 of 18446744073709551615 is not there"),
     ] {
         let scope = rows(Arc::new(wrong));
         for source in [
@@ -506,7 +506,7 @@ fn a_trace_and_an_explanation_do_not_grow_with_the_rows() {
     }
     assert_eq!(
         shown,
-        [r#"Some(Ok("20 rows")) Some(Ok("17 rows"))"#, r#"Some(Ok("2000 rows")) Some(Ok("1997 rows"))"#]
+        [r#"Some(Ok("20 elements")) Some(Ok("17 elements"))"#, r#"Some(Ok("2000 elements")) Some(Ok("1997 elements"))"#]
     );
 }
 
@@ -516,8 +516,9 @@ fn a_trace_and_an_explanation_do_not_grow_with_the_rows() {
 fn promised_rows_are_a_list_of_objects() {
     const FIELDS: &[(&str, Option<Type>)] =
         &[("index", Some(Type::Int)), ("status", Some(Type::Text)), ("value", None)];
-    let promise = Promise { why: "the map has not run".into(), shape: Shape::Rows { fields: FIELDS } };
-    let scope = scope(Entry::Promised(Arc::new(promise)));
+    let promise =
+        Promise { why: "the map has not run".into(), shape: PromisedShape::Elements { fields: FIELDS } };
+    let scope = scope(ScopeEntry::Promised(Arc::new(promise)));
     let problems = |source: &str| -> Vec<String> {
         let expression = Expression::parse(source, &Syntax::DEFAULT).unwrap();
         let mut problems: Vec<String> = expression.check(&scope).iter().map(ToString::to_string).collect();

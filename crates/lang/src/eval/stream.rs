@@ -1,70 +1,70 @@
-//! Calls over rows: row by row, so that memory is bounded by the result and not by the rows.
+//! Calls over elements: element by element, so that memory is bounded by the result and not by the elements.
 //!
-//! A stream is rows and the calls of `where`, `each` and `collect` over them. Whoever reads it as a list gets one, when
-//! it is not too large; an aggregate gets one row after the other. The answer is that of the same calls over a list.
+//! A stream is elements and the calls of `where`, `each` and `collect` over them. Whoever reads it as a list gets one, when
+//! it is not too large; an aggregate gets one element after the other. The answer is that of the same calls over a list.
 //!
-//! Operations: each row begins with those that were left when the first was read, so that a million rows are no more
-//! than one. What reads rows within an element expression is different: every such row costs an operation, and neither
-//! it nor what is done with it is given back to the next row.
+//! Operations: each element begins with those that were left when the first was read, so that a million elements are no more
+//! than one. What reads elements within an element expression is different: every such element costs an operation, and neither
+//! it nor what is done with it is given back to the next element.
 
 use std::ops::Range;
 
-use super::{Eval, Val, at_hand};
-use crate::diag::Span;
+use super::{ProgramEvaluator, Val, at_hand};
 use crate::diag::error::{Error, ErrorKind};
-use crate::func::{Body, Call, FuncError, Function, Gives, RowsArgument, Visit};
+use crate::diag::{Span, words};
+use crate::func::{Body, ElementArgument, FuncError, Function, FunctionCall, Gives, Visit};
 use crate::limits::Limit;
-use crate::rows::Rows;
-use crate::syntax::{Node, NodeId, Run};
+use crate::paged_list::PagedList;
+use crate::syntax::{NodeId, NodeRange, SyntaxNode};
 use crate::value::{Value, ops::BinaryOp};
 use crate::world::ComputeError;
 
-/// Every row.
+/// Every element.
 pub(super) const ALL: Range<usize> = 0..usize::MAX;
 
-/// A value, or rows that nobody has read yet.
-pub(crate) enum Source<'a> {
+/// A value, or elements that nobody has read yet.
+pub(crate) enum ValueOrElements<'a> {
     Value(Val<'a>),
-    Rows(Box<Stream<'a>>),
+    Elements(Box<ElementStream<'a>>),
 }
 
-/// Rows, and what each of them passes through.
-pub(crate) struct Stream<'a> {
-    rows: &'a dyn Rows,
-    /// Where the path to the rows stands.
+/// Elements, and what each of them passes through.
+pub(crate) struct ElementStream<'a> {
+    list: &'a dyn PagedList,
+    /// Where the path to the elements stands.
     span: Span,
     /// The part of them that is meant.
     part: Range<usize>,
-    stages: Vec<Stage>,
+    stages: Vec<StreamStage>,
 }
 
 /// A call of a function that works element by element.
-struct Stage {
+struct StreamStage {
     id: NodeId,
     function: &'static Function,
     gives: Gives,
-    args: Run,
+    args: NodeRange,
     element: Option<NodeId>,
     /// How deep in the evaluation the call stands.
     depth: u32,
 }
 
-impl<'a> Stream<'a> {
-    pub(super) fn new(rows: &'a dyn Rows, span: Span) -> Self {
-        Self { rows, span, part: 0..row_count(rows), stages: Vec::new() }
+impl<'a> ElementStream<'a> {
+    pub(super) fn new(list: &'a dyn PagedList, span: Span) -> Self {
+        Self { list, span, part: 0..element_count(list), stages: Vec::new() }
     }
 
-    /// How many rows there are, when none has to be read to know it.
+    /// How many elements there are, when none has to be read to know it.
     pub(super) fn len(&self) -> Option<usize> {
         self.stages.is_empty().then_some(self.part.len())
     }
 
-    /// A part of the rows; only of those that pass through nothing.
+    /// A part of the elements; only of those that pass through nothing.
     pub(super) fn narrow(&mut self, part: &Range<usize>) {
         self.part = self.whole(part);
     }
 
-    /// The rows that a part of this stream's rows is.
+    /// The elements that a part of this stream's elements is.
     fn whole(&self, part: &Range<usize>) -> Range<usize> {
         let at = |bound: usize| self.part.start.saturating_add(bound).min(self.part.end);
         at(part.start)..at(part.end)
@@ -73,38 +73,38 @@ impl<'a> Stream<'a> {
 
 /// The state of a stage, or of what stands behind the last one.
 #[derive(Default, Clone, Copy)]
-struct Passed {
+struct StageProgress {
     seen: usize,
     given: usize,
 }
 
-/// What is done with a row behind the last stage; an error ends it, and is kept by whoever gave it.
+/// What is done with a element behind the last stage; an error ends it, and is kept by whoever gave it.
 type Last<'v, E> = &'v mut dyn FnMut(&mut E, &Value) -> Result<(), ()>;
 
-impl<'a> Eval<'_, '_, 'a> {
-    /// One node, whose value may be left to be read row by row.
+impl<'a> ProgramEvaluator<'_, '_, 'a> {
+    /// One node, whose value may be left to be read element by element.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "what is at hand must cost no more than it did as a node")]
-    pub(super) fn source(&mut self, id: NodeId) -> Result<Source<'a>, Error> {
+    pub(super) fn source(&mut self, id: NodeId) -> Result<ValueOrElements<'a>, Error> {
         match at_hand(self.program, id, self.scope, self.session) {
-            Some(value) => Ok(Source::Value(Val::Ref(value))),
+            Some(value) => Ok(ValueOrElements::Value(Val::Ref(value))),
             None => self.other_source(id),
         }
     }
 
     #[inline(never)]
-    fn other_source(&mut self, id: NodeId) -> Result<Source<'a>, Error> {
+    fn other_source(&mut self, id: NodeId) -> Result<ValueOrElements<'a>, Error> {
         match self.program.node(id) {
-            Node::Path(path) if self.session.unwatched => self.path_source(path, id),
-            Node::Path(_) | Node::Slice(..) => self.inner_source(id),
-            Node::Call { function, .. } if matches!(function.body, Body::Each(_) | Body::Default) => {
+            SyntaxNode::Path(path) if self.session.unwatched => self.path_source(path, id),
+            SyntaxNode::Path(_) | SyntaxNode::Slice(..) => self.inner_source(id),
+            SyntaxNode::Call { function, .. } if matches!(function.body, Body::Each(_) | Body::Default) => {
                 self.inner_source(id)
             }
-            _ => self.node(id).map(Source::Value),
+            _ => self.node(id).map(ValueOrElements::Value),
         }
     }
 
-    fn inner_source(&mut self, id: NodeId) -> Result<Source<'a>, Error> {
+    fn inner_source(&mut self, id: NodeId) -> Result<ValueOrElements<'a>, Error> {
         let span = self.program.span(id);
         if self.session.fuel == 0 {
             return Err(self.session.limit(Limit::Operations, span));
@@ -115,9 +115,9 @@ impl<'a> Eval<'_, '_, 'a> {
         self.session.leave();
         if !self.session.unwatched {
             let outcome = match &result {
-                Ok(Source::Value(value)) => Ok((**value).clone()),
+                Ok(ValueOrElements::Value(value)) => Ok((**value).clone()),
                 // How many come out of the last stage is known when they have passed.
-                Ok(Source::Rows(stream)) => Ok(stream.len().map_or(Value::NULL, counted)),
+                Ok(ValueOrElements::Elements(stream)) => Ok(stream.len().map_or(Value::NULL, counted)),
                 Err(error) => Err(error.clone()),
             };
             self.record_outcome(id, outcome);
@@ -125,16 +125,16 @@ impl<'a> Eval<'_, '_, 'a> {
         result
     }
 
-    fn dispatch_source(&mut self, id: NodeId) -> Result<Source<'a>, Error> {
+    fn dispatch_source(&mut self, id: NodeId) -> Result<ValueOrElements<'a>, Error> {
         match self.program.node(id) {
-            Node::Path(path) => self.path_source(path, id),
-            Node::Slice(base, from, to) => self.slice(id, *base, *from, *to),
-            Node::Call { function, args, .. } if matches!(function.body, Body::Default) => {
+            SyntaxNode::Path(path) => self.path_source(path, id),
+            SyntaxNode::Slice(base, from, to) => self.slice(id, *base, *from, *to),
+            SyntaxNode::Call { function, args, .. } if matches!(function.body, Body::Default) => {
                 self.default_source(*args)
             }
-            Node::Call { function, args, element } => self.each_call(id, function, *args, *element),
+            SyntaxNode::Call { function, args, element } => self.each_call(id, function, *args, *element),
             // No other is asked.
-            _ => self.node(id).map(Source::Value),
+            _ => self.node(id).map(ValueOrElements::Value),
         }
     }
 
@@ -143,48 +143,48 @@ impl<'a> Eval<'_, '_, 'a> {
         &mut self,
         id: NodeId,
         function: &'static Function,
-        args: Run,
+        args: NodeRange,
         element: Option<NodeId>,
-    ) -> Result<Source<'a>, Error> {
+    ) -> Result<ValueOrElements<'a>, Error> {
         match (self.source(self.program.list(args)[0])?, function.body) {
-            (Source::Rows(mut stream), Body::Each(gives)) => {
+            (ValueOrElements::Elements(mut stream), Body::Each(gives)) => {
                 let depth = self.session.depth;
-                stream.stages.push(Stage { id, function, gives, args, element, depth });
-                Ok(Source::Rows(stream))
+                stream.stages.push(StreamStage { id, function, gives, args, element, depth });
+                Ok(ValueOrElements::Elements(stream))
             }
             (source, _) => {
                 let value = self.settled(id, source)?.into_owned();
-                self.invoke(id, function, args, element, &[value]).map(Source::Value)
+                self.invoke(id, function, args, element, &[value]).map(ValueOrElements::Value)
             }
         }
     }
 
-    /// A node whose value rows may stand for; they become a list.
+    /// A node whose value elements may stand for; they become a list.
     #[inline(never)]
     pub(super) fn settled_node(&mut self, id: NodeId) -> Result<Val<'a>, Error> {
         let source = self.dispatch_source(id)?;
         self.settled(id, source)
     }
 
-    /// The value of a source; rows become a list.
+    /// The value of a source; elements become a list.
     #[inline]
-    pub(super) fn settled(&mut self, id: NodeId, source: Source<'a>) -> Result<Val<'a>, Error> {
+    pub(super) fn settled(&mut self, id: NodeId, source: ValueOrElements<'a>) -> Result<Val<'a>, Error> {
         match source {
-            Source::Value(value) => Ok(value),
-            Source::Rows(stream) => self.list(&stream, ALL, self.program.span(id)).map(Val::Own),
+            ValueOrElements::Value(value) => Ok(value),
+            ValueOrElements::Elements(stream) => self.list(&stream, ALL, self.program.span(id)).map(Val::Own),
         }
     }
 
-    /// All of some rows, as a list.
-    pub(super) fn all_rows(&mut self, rows: &'a dyn Rows, span: Span) -> Result<Value, Error> {
-        self.list(&Stream::new(rows, span), ALL, span)
+    /// All of some elements, as a list.
+    pub(super) fn read_all(&mut self, list: &'a dyn PagedList, span: Span) -> Result<Value, Error> {
+        self.list(&ElementStream::new(list, span), ALL, span)
     }
 
     /// The elements in a part of a stream, as a list.
     #[inline(never)]
     pub(super) fn list(
         &mut self,
-        stream: &Stream<'a>,
+        stream: &ElementStream<'a>,
         part: Range<usize>,
         span: Span,
     ) -> Result<Value, Error> {
@@ -202,22 +202,22 @@ impl<'a> Eval<'_, '_, 'a> {
             index += 1;
             Ok(())
         })?;
-        self.spend_on_rows(size >> 10, span)?;
+        self.spend_on_elements(size >> 10, span)?;
         if size > max {
-            return Err(self.session.limit(Limit::Rows, span));
+            return Err(self.session.limit(Limit::Elements, span));
         }
         Value::list(items).map_err(|oversized| Error::oversized(oversized, span))
     }
 
-    /// A call over rows: an aggregate gets one after the other, anything else the list.
+    /// A call over elements: an aggregate gets one after the other, anything else the list.
     #[inline(never)]
-    pub(super) fn rows_call(
+    pub(super) fn stream_call(
         &mut self,
         id: NodeId,
         function: &'static Function,
-        args: Run,
+        args: NodeRange,
         element: Option<NodeId>,
-        stream: &Stream<'a>,
+        stream: &ElementStream<'a>,
     ) -> Result<Val<'a>, Error> {
         let (nodes, limits) = (self.program.list(args), self.session.limits);
         if !matches!(function.body, Body::Fold(_)) {
@@ -238,15 +238,15 @@ impl<'a> Eval<'_, '_, 'a> {
             let mut each = |part: Range<usize>, visit: Visit<'_>| {
                 ran = true;
                 let (mut index, mut refused) = (part.start, Ok(()));
-                let passed = self.run(stream, &part, &mut |eval, row| {
+                let passed = self.run(stream, &part, &mut |eval, member| {
                     let result = match element {
-                        None => Ok(row.clone()),
-                        Some(_) => eval.apply_to_row(function, element, index, row).map_err(|error| {
+                        None => Ok(member.clone()),
+                        Some(_) => eval.apply_to_element(function, element, index, member).map_err(|error| {
                             failed = Some(error);
                             FuncError::Element
                         }),
                     };
-                    refused = result.and_then(|result| visit(index, row, result));
+                    refused = result.and_then(|result| visit(index, member, result));
                     index += 1;
                     refused.as_ref().map_err(|_| ()).copied()
                 });
@@ -259,22 +259,29 @@ impl<'a> Eval<'_, '_, 'a> {
                     }
                 }
             };
-            let rows = RowsArgument {
+            let argument = ElementArgument {
                 len: stream.len(),
                 element: element.is_some(),
                 refills,
                 each: Some(&mut each),
             };
             let (fuel, patterns, room) = (&mut fuel, &mut patterns, limits.text_result as u64);
-            let mut call =
-                Call { args: &values, rows: Some(rows), room, element: None, limits, fuel, patterns };
+            let mut call = FunctionCall {
+                args: &values,
+                stream: Some(argument),
+                room,
+                element: None,
+                limits,
+                fuel,
+                patterns,
+            };
             function.body.run(&mut call)
         };
         self.session.return_patterns(patterns);
         let used = before.saturating_sub(fuel);
         self.session.fuel = self.session.fuel.saturating_sub(used);
         if !refills {
-            self.spent_on_rows += used;
+            self.spent_on_elements += used;
         }
         if !ran {
             self.finish(stream)?;
@@ -296,11 +303,13 @@ impl<'a> Eval<'_, '_, 'a> {
     ) -> Result<Val<'a>, Error> {
         let item = self.node(left)?;
         match self.source(right)? {
-            Source::Value(container) => self.operate(id, op, &item, &container, (left, right)).map(Val::Own),
-            Source::Rows(stream) => {
+            ValueOrElements::Value(container) => {
+                self.operate(id, op, &item, &container, (left, right)).map(Val::Own)
+            }
+            ValueOrElements::Elements(stream) => {
                 let mut found = false;
-                self.run(&stream, &ALL, &mut |_, row| {
-                    found |= *row == *item;
+                self.run(&stream, &ALL, &mut |_, member| {
+                    found |= *member == *item;
                     Ok(())
                 })?;
                 Ok(Value::from(found == (op == BinaryOp::In)).into())
@@ -308,42 +317,46 @@ impl<'a> Eval<'_, '_, 'a> {
         }
     }
 
-    /// One of the rows, from the start or from the end.
-    pub(super) fn row(&mut self, stream: &Stream<'a>, index: i64) -> Result<Option<Value>, Error> {
+    /// One of the elements, from the start or from the end.
+    pub(super) fn element_at(
+        &mut self,
+        stream: &ElementStream<'a>,
+        index: i64,
+    ) -> Result<Option<Value>, Error> {
         let size = usize::try_from(index.unsigned_abs()).unwrap_or(usize::MAX);
         let at = if index < 0 { stream.part.len().checked_sub(size) } else { Some(size) };
         let Some(at) = at.filter(|at| *at < stream.part.len()) else { return Ok(None) };
-        self.spend_on_rows(1, stream.span)?;
+        self.spend_on_elements(1, stream.span)?;
         let page = self.page(stream, stream.part.start + at)?;
-        Ok(page.as_list().and_then(|rows| rows.first()).cloned())
+        Ok(page.as_list().and_then(|members| members.first()).cloned())
     }
 
-    /// Passes rows that nobody wants through the stages, for the errors of these.
-    pub(super) fn finish(&mut self, stream: &Stream<'a>) -> Result<(), Error> {
+    /// Passes elements that nobody wants through the stages, for the errors of these.
+    pub(super) fn finish(&mut self, stream: &ElementStream<'a>) -> Result<(), Error> {
         if stream.stages.is_empty() {
             return Ok(());
         }
         self.run(stream, &ALL, &mut |_, _| Err(()))
     }
 
-    /// Passes the rows of a part through the stages, and what comes out to `last`. An error is that of a stage.
+    /// Passes the elements of a part through the stages, and what comes out to `last`. An error is that of a stage.
     pub(super) fn run(
         &mut self,
-        stream: &Stream<'a>,
+        stream: &ElementStream<'a>,
         part: &Range<usize>,
         last: Last<'_, Self>,
     ) -> Result<(), Error> {
-        let (before, spent) = (self.session.fuel, self.spent_on_rows);
+        let (before, spent) = (self.session.fuel, self.spent_on_elements);
         let is_inner = self.element.is_some();
         if !is_inner {
-            self.spent_on_rows = 0;
+            self.spent_on_elements = 0;
         }
-        let mut passed = vec![Passed::default(); stream.stages.len()];
+        let mut passed = vec![StageProgress::default(); stream.stages.len()];
         let result = self.pass(stream, stream.whole(part), &mut passed, before, last);
         if is_inner {
-            self.spent_on_rows = spent + before.saturating_sub(self.session.fuel);
+            self.spent_on_elements = spent + before.saturating_sub(self.session.fuel);
         } else {
-            self.session.fuel = before.saturating_sub(self.spent_on_rows);
+            self.session.fuel = before.saturating_sub(self.spent_on_elements);
         }
         if !self.session.unwatched {
             self.record_stages(stream, &passed, result.as_ref().err());
@@ -352,12 +365,12 @@ impl<'a> Eval<'_, '_, 'a> {
     }
 
     /// A list goes through one stage after the other, so that an error of an earlier one comes before those of later
-    /// ones. Here the rows that are left show whether there is one: they pass through the stages before the error.
+    /// ones. Here the elements that are left show whether there is one: they pass through the stages before the error.
     fn pass(
         &mut self,
-        stream: &Stream<'a>,
+        stream: &ElementStream<'a>,
         part: Range<usize>,
-        passed: &mut [Passed],
+        passed: &mut [StageProgress],
         fuel: u64,
         last: Last<'_, Self>,
     ) -> Result<(), (usize, Error)> {
@@ -366,18 +379,18 @@ impl<'a> Eval<'_, '_, 'a> {
         let mut at = part.start;
         while at < part.end {
             let page = self.page(stream, at).map_err(|error| (0, error))?;
-            let rows = page.as_list().unwrap_or_default();
-            for row in rows.iter().take(part.end - at) {
+            let members = page.as_list().unwrap_or_default();
+            for member in members.iter().take(part.end - at) {
                 if self.element.is_none() {
-                    self.session.fuel = fuel.saturating_sub(self.spent_on_rows);
+                    self.session.fuel = fuel.saturating_sub(self.spent_on_elements);
                 } else {
                     self.spend(1, stream.span).map_err(|error| (0, error))?;
                 }
                 let behind = self.session.trace_len();
-                let out = self.pass_row(&stream.stages[..alive.min(stream.stages.len())], passed, row);
+                let out = self.pass_element(&stream.stages[..alive.min(stream.stages.len())], passed, member);
                 match out {
-                    Ok(Some(row)) if alive > stream.stages.len() => {
-                        if last(self, &row).is_err() {
+                    Ok(Some(member)) if alive > stream.stages.len() => {
+                        if last(self, &member).is_err() {
                             alive = stream.stages.len();
                         }
                     }
@@ -394,19 +407,19 @@ impl<'a> Eval<'_, '_, 'a> {
                     return failed.map_or(Ok(()), Err);
                 }
             }
-            at += rows.len();
+            at += members.len();
         }
         failed.map_or(Ok(()), Err)
     }
 
-    /// What comes out of the stages for one row; an error with its stage.
-    fn pass_row(
+    /// What comes out of the stages for one element; an error with its stage.
+    fn pass_element(
         &mut self,
-        stages: &[Stage],
-        passed: &mut [Passed],
-        row: &Value,
+        stages: &[StreamStage],
+        passed: &mut [StageProgress],
+        member: &Value,
     ) -> Result<Option<Value>, (usize, Error)> {
-        let mut value = row.clone();
+        let mut value = member.clone();
         for (at, (stage, passed)) in stages.iter().zip(passed).enumerate() {
             let index = passed.seen;
             passed.seen += 1;
@@ -419,10 +432,10 @@ impl<'a> Eval<'_, '_, 'a> {
         Ok(Some(value))
     }
 
-    fn stage(&mut self, stage: &Stage, index: usize, value: &Value) -> Result<Option<Value>, Error> {
+    fn stage(&mut self, stage: &StreamStage, index: usize, value: &Value) -> Result<Option<Value>, Error> {
         self.spend(1, self.program.span(stage.id))?;
         let depth = std::mem::replace(&mut self.session.depth, stage.depth);
-        let result = self.apply_to_row(stage.function, stage.element, index, value);
+        let result = self.apply_to_element(stage.function, stage.element, index, value);
         self.session.depth = depth;
         stage
             .gives
@@ -431,19 +444,24 @@ impl<'a> Eval<'_, '_, 'a> {
     }
 
     #[inline(never)]
-    fn apply_to_row(
+    fn apply_to_element(
         &mut self,
         function: &'static Function,
         element: Option<NodeId>,
         index: usize,
-        row: &Value,
+        member: &Value,
     ) -> Result<Value, Error> {
-        self.apply(function, element, index, row)
+        self.apply(function, element, index, member)
     }
 
     /// What each stage came to, for an explanation.
     #[cold]
-    fn record_stages(&mut self, stream: &Stream<'a>, passed: &[Passed], failed: Option<&(usize, Error)>) {
+    fn record_stages(
+        &mut self,
+        stream: &ElementStream<'a>,
+        passed: &[StageProgress],
+        failed: Option<&(usize, Error)>,
+    ) {
         for (at, (stage, passed)) in stream.stages.iter().zip(passed).enumerate() {
             let outcome = match failed {
                 Some((stage, error)) if at >= *stage => Err(error.clone()),
@@ -463,20 +481,20 @@ impl<'a> Eval<'_, '_, 'a> {
         }
     }
 
-    /// Counts the reading of rows; within an element expression the next row does not get it back.
-    fn spend_on_rows(&mut self, operations: u64, span: Span) -> Result<(), Error> {
+    /// Counts the reading of elements; within an element expression the next element does not get it back.
+    fn spend_on_elements(&mut self, operations: u64, span: Span) -> Result<(), Error> {
         if self.element.is_some() {
-            self.spent_on_rows += operations;
+            self.spent_on_elements += operations;
         }
         self.spend(operations, span)
     }
 
-    /// The rows from one on, at least one of them.
-    fn page(&self, stream: &Stream<'a>, from: usize) -> Result<Value, Error> {
-        let (message, hint) = match stream.rows.page(from as u64) {
-            Ok(page) if page.as_list().is_some_and(|rows| !rows.is_empty()) => return Ok(page),
+    /// The elements from one on, at least one of them.
+    fn page(&self, stream: &ElementStream<'a>, from: usize) -> Result<Value, Error> {
+        let (message, hint) = match stream.list.page(from as u64) {
+            Ok(page) if page.as_list().is_some_and(|members| !members.is_empty()) => return Ok(page),
             Ok(_) | Err(ComputeError::Missing { .. }) => {
-                (format!("row {from} of {} is not there", row_count(stream.rows)), None)
+                (format!("element {from} of {} is not there", element_count(stream.list)), None)
             }
             Err(ComputeError::Failed { message, hint }) => (message, hint),
         };
@@ -485,11 +503,11 @@ impl<'a> Eval<'_, '_, 'a> {
     }
 }
 
-fn row_count(rows: &dyn Rows) -> usize {
-    usize::try_from(rows.len()).unwrap_or(usize::MAX)
+fn element_count(list: &dyn PagedList) -> usize {
+    usize::try_from(list.len()).unwrap_or(usize::MAX)
 }
 
-/// What explanations and traces show of rows.
-pub(super) fn counted(rows: usize) -> Value {
-    Value::from(if rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") })
+/// What explanations and traces show of elements.
+pub(super) fn counted(elements: usize) -> Value {
+    Value::from(words::count(elements, "element"))
 }

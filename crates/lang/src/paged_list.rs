@@ -1,31 +1,31 @@
 //! Lists that are too large to be a value: they are read page by page.
 //!
-//! The evaluator reads the rows that a path, an index or a slice asks for, and passes all of them one by one through
-//! calls such as `where` and `sum`. Nothing here keeps a row.
+//! The evaluator reads only the elements that a path, an index or a slice asks for, and passes all of them one by one
+//! through calls such as `where` and `sum`. Nothing here keeps an element.
 
 use crate::value::Value;
 use crate::world::ComputeError;
 
-/// A list that is read page by page. It stays what it is while an evaluation reads it.
-pub trait Rows: Send + Sync {
-    /// How many rows there are.
+/// A list that is read page by page. Its elements do not change while an evaluation reads it.
+pub trait PagedList: Send + Sync {
+    /// The number of elements.
     fn len(&self) -> u64;
 
-    /// Whether there are none.
+    /// Whether there are no elements.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The rows from this one on, at least one of them: a list.
+    /// A list of at least one element, beginning with the element at index `from`.
     fn page(&self, from: u64) -> Result<Value, ComputeError>;
 }
 
-/// The elements of a list as rows, all of them in one page.
+/// A list in memory that is read like a paged one, in a single page.
 #[derive(Debug, Clone)]
-pub struct RowList(Value);
+pub struct SinglePageList(Value);
 
-impl RowList {
-    /// The elements of a list; of anything else there are none.
+impl SinglePageList {
+    /// Wraps a list value. Any other value has no elements.
     pub fn new(list: Value) -> Self {
         Self(list)
     }
@@ -35,7 +35,7 @@ impl RowList {
     }
 }
 
-impl Rows for RowList {
+impl PagedList for SinglePageList {
     fn len(&self) -> u64 {
         self.items().len() as u64
     }

@@ -11,7 +11,8 @@
 //! - [`world`]: computed values, recorded while a run goes on and given again when it is replayed.
 //! - [`rehearsal`]: a loop walked with invented results, for `simulate`.
 //! - [`replay`]: a journal read again: what a step saw, who made it, how a name changed.
-//! - [`simulator`]: a run without a world, through crashes and jumping clocks, checked after every event.
+//! - `simulator`: a run without a world, through crashes and jumping clocks, checked after every event; only with the
+//!   feature `testing`.
 
 mod canonical;
 pub mod evaluate;
@@ -19,9 +20,11 @@ pub mod event;
 mod hash;
 pub mod judge;
 pub mod machine;
+pub mod random;
 pub mod rehearsal;
 pub mod replay;
 pub mod select;
+#[cfg(feature = "testing")]
 pub mod simulator;
 pub mod view;
 pub mod world;

@@ -21,8 +21,8 @@ use crate::event::{
 use crate::hash::Hash;
 use crate::judge::{self, Judgement, Rule, Verdict};
 use crate::machine::{Command, Machine, Outcome, Task};
+use crate::random::Random;
 use crate::replay::{Evaluated, Maker, Seen};
-use crate::simulator::chance::Random;
 use crate::view::{ItemRef, Load, RunNames, StateView, View};
 
 /// So many states are executed in one walk at most, whatever the file allows.

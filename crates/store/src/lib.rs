@@ -37,6 +37,8 @@
 
 mod claims;
 mod error;
+#[cfg(feature = "testing")]
+mod fault;
 mod journal;
 mod lock;
 mod log;
@@ -53,6 +55,8 @@ mod writer;
 
 pub use claims::{Claim, Claimed, Holding, Taken};
 pub use error::StoreError;
+#[cfg(feature = "testing")]
+pub use fault::{Fault, FaultHook, WritePoint};
 pub use journal::{Journal, JournalError};
 pub use names::{BadHash, Hash, RunId, Seq};
 pub use place::{FOLDER, MemoryDisk};
@@ -61,4 +65,3 @@ pub use read::{Reader, Records};
 pub use record::{Draft, NewRun, Record, RunInfo};
 pub use store::{Lease, Options, Store, Ticket};
 pub use value::Spool;
-pub use writer::{Fault, FaultHook, WritePoint};

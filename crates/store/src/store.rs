@@ -10,13 +10,15 @@ use std::time::Duration;
 
 use crate::claims::{Claim, Holding, Taken};
 use crate::error::StoreError;
+#[cfg(feature = "testing")]
+use crate::fault::{FaultHook, Faults};
 use crate::names::{Hash, RunId, Seq};
 use crate::place::{Hold, MemoryDisk, Place, locked};
 use crate::queue::{Driven, Job, Queue, Stats, Sync};
 use crate::read::Reader;
 use crate::record::{Draft, Head, NewRun};
 use crate::value::{self, Spool};
-use crate::writer::{FaultHook, Writer};
+use crate::writer::Writer;
 
 /// The largest append, in bytes; what is larger is stored by hash.
 const LARGEST_APPEND: usize = 64 << 20;
@@ -28,6 +30,7 @@ pub struct Options {
     /// How long an append that has time may lie before it is written.
     pub later: Duration,
     /// Is asked before and after every commit.
+    #[cfg(feature = "testing")]
     pub fault: Option<FaultHook>,
     /// The size in pages beyond which the journal cannot grow, as on a full disk.
     pub max_pages: Option<u32>,
@@ -35,7 +38,13 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { group: 256, later: Duration::from_millis(5), fault: None, max_pages: None }
+        Self {
+            group: 256,
+            later: Duration::from_millis(5),
+            #[cfg(feature = "testing")]
+            fault: None,
+            max_pages: None,
+        }
     }
 }
 
@@ -70,7 +79,12 @@ impl Store {
         }
         let queue = Arc::new(Queue::new(options.group, options.later));
         let reader = Reader::at(place.clone())?;
-        let writer = Writer { connection, queue: queue.clone(), fault: options.fault };
+        let writer = Writer {
+            connection,
+            queue: queue.clone(),
+            #[cfg(feature = "testing")]
+            faults: Faults::new(options.fault),
+        };
         let writer = thread::Builder::new().name("journal".to_owned()).spawn(move || writer.run());
         let writer = writer.map_err(|error| StoreError::Io { what: error.to_string() })?;
         Ok(Self { place, reader, queue, writer: Some(writer) })

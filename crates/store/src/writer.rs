@@ -7,36 +7,13 @@ use std::time::Duration;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use crate::error::StoreError;
+#[cfg(feature = "testing")]
+use crate::fault::Faults;
 use crate::names::{Hash, Seq};
 use crate::place::{Shared, locked};
 use crate::queue::{Driven, Job, Queue};
 use crate::record::{Draft, Head, NewRun};
 use crate::schema;
-
-/// Where in its work the writer is when it asks for a [`Fault`]. Commits are counted from 1 since the store was
-/// opened; that of a new run is one of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WritePoint {
-    /// The commit of this number is about to be made: nothing of it is on disk.
-    Before(u64),
-    /// The commit of this number is on disk, and nobody has been told.
-    After(u64),
-}
-
-/// What a test makes of a [`WritePoint`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// Nothing.
-    None,
-    /// The writer stops as if the process had been killed there: nothing more is written, whoever waits or appends
-    /// gets [`StoreError::Crashed`].
-    Crash,
-    /// The write fails with this error, which every later write answers too.
-    Fail(StoreError),
-}
-
-/// Decides about each [`WritePoint`].
-pub type FaultHook = Box<dyn FnMut(WritePoint) -> Fault + Send>;
 
 /// Commits after which the log is moved into the main file.
 const CHECKPOINT_COMMITS: u64 = 500;
@@ -53,17 +30,17 @@ const PATIENCE_WITH_READERS: Duration = Duration::from_millis(100);
 pub(crate) struct Writer {
     pub(crate) connection: Shared,
     pub(crate) queue: Arc<Queue>,
-    pub(crate) fault: Option<FaultHook>,
+    #[cfg(feature = "testing")]
+    pub(crate) faults: Faults,
 }
 
 impl Writer {
     /// Writes until the queue is closed or a write fails.
     pub(crate) fn run(mut self) {
         let _guard = StopGuard(self.queue.clone());
-        let (mut commits, mut since, mut bytes) = (0, 0, 0);
+        let (mut since, mut bytes) = (0, 0);
         while let Some(group) = self.queue.take() {
-            commits += 1;
-            if let Err(failure) = self.commit(&group, commits) {
+            if let Err(failure) = self.commit(&group) {
                 self.queue.fail(failure);
                 return;
             }
@@ -77,18 +54,13 @@ impl Writer {
         }
     }
 
-    fn commit(&mut self, group: &[Job], number: u64) -> Result<(), StoreError> {
-        self.ask(WritePoint::Before(number))?;
+    fn commit(&mut self, group: &[Job]) -> Result<(), StoreError> {
+        #[cfg(feature = "testing")]
+        self.faults.before_commit()?;
         write_group(&locked(&self.connection), group)?;
-        self.ask(WritePoint::After(number))
-    }
-
-    fn ask(&mut self, point: WritePoint) -> Result<(), StoreError> {
-        match self.fault.as_mut().map_or(Fault::None, |fault| fault(point)) {
-            Fault::None => Ok(()),
-            Fault::Crash => Err(StoreError::Crashed),
-            Fault::Fail(error) => Err(error),
-        }
+        #[cfg(feature = "testing")]
+        self.faults.after_commit()?;
+        Ok(())
     }
 
     /// Moves the log into the main file, as far as readers allow. What cannot be moved now is moved the next time,

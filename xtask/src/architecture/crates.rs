@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::licence;
-
-/// Which crates of the workspace a crate may depend on, tests and build scripts included. Data goes one way.
+/// Which crates of the workspace a crate may depend on, tests and build scripts included. Data goes one way. The tests
+/// of a crate may ask for features of the crate itself.
 const EDGES: &[(&str, &[&str])] = &[
     ("threadline-lang", &[]),
     ("threadline-expect", &["threadline-lang"]),
@@ -30,12 +29,11 @@ const EDGES: &[(&str, &[&str])] = &[
 ];
 
 /// The format of a line of the tree, after its depth.
-pub(super) const FORMAT: &str = "|{l}|{p}";
+pub(super) const FORMAT: &str = "|{p}";
 
 /// One line of the tree.
 struct Package<'a> {
     depth: usize,
-    licence: &'a str,
     name: &'a str,
 }
 
@@ -44,12 +42,8 @@ fn packages(tree: &str) -> Vec<Package<'_>> {
 }
 
 fn package(line: &str) -> Option<Package<'_>> {
-    let mut parts = line.splitn(3, '|');
-    Some(Package {
-        depth: parts.next()?.parse().ok()?,
-        licence: parts.next()?,
-        name: parts.next()?.split(' ').next()?,
-    })
+    let mut parts = line.splitn(2, '|');
+    Some(Package { depth: parts.next()?.parse().ok()?, name: parts.next()?.split(' ').next()? })
 }
 
 /// Crates of the workspace that use one they may not use, or that the table does not know.
@@ -67,7 +61,7 @@ pub(super) fn edges(tree: &str) -> Vec<String> {
                 problems.push(format!("`{user}` is not in the table of crate edges"));
                 &[]
             });
-        } else if members.contains(package.name) && !allowed.contains(&package.name) {
+        } else if members.contains(package.name) && package.name != user && !allowed.contains(&package.name) {
             problems.push(format!("`{user}` may not depend on `{}`", package.name));
         }
     }
@@ -79,43 +73,30 @@ fn allowed_for(name: &str) -> Option<&'static [&'static str]> {
     row.map(|(_, allowed)| *allowed)
 }
 
-/// Packages whose licence we may not ship. `bench/` and `fuzz/` are not in the workspace and never shipped.
-pub(super) fn licences(tree: &str) -> Vec<String> {
-    let packages = packages(tree);
-    let refused = packages.iter().filter(|package| !licence::accepts(package.licence));
-    let lines: BTreeSet<String> = refused
-        .map(|package| match package.licence {
-            "" => format!("`{}` does not name its licence", package.name),
-            licence => format!("`{}` is under `{licence}`", package.name),
-        })
-        .collect();
-    lines.into_iter().collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn edges_of_the_table_pass() {
-        let tree = "0|MIT|threadline-flow v0.1.0 (/a b/flow)\n\
-                    1|MIT|threadline-lang v0.1.0 (/a b/lang)\n\
-                    1|MIT|serde v1.0.0\n\
-                    0|MIT|threadline-lang v0.1.0 (/a b/lang)\n";
+        let tree = "0|threadline-flow v0.1.0 (/a b/flow)\n\
+                    1|threadline-lang v0.1.0 (/a b/lang)\n\
+                    1|serde v1.0.0\n\
+                    0|threadline-lang v0.1.0 (/a b/lang)\n";
         assert_eq!(edges(tree), Vec::<String>::new());
     }
 
     #[test]
     fn an_edge_upwards_is_named() {
-        let tree = "0|MIT|threadline-lang v0.1.0 (/lang)\n\
-                    1|MIT|threadline-flow v0.1.0 (/flow)\n\
-                    0|MIT|threadline-flow v0.1.0 (/flow)\n";
+        let tree = "0|threadline-lang v0.1.0 (/lang)\n\
+                    1|threadline-flow v0.1.0 (/flow)\n\
+                    0|threadline-flow v0.1.0 (/flow)\n";
         assert_eq!(edges(tree), ["`threadline-lang` may not depend on `threadline-flow`"]);
     }
 
     #[test]
     fn a_crate_needs_a_row() {
-        let tree = "0|MIT|threadline-extra v0.1.0 (/extra)\n1|MIT|serde v1.0.0\n";
+        let tree = "0|threadline-extra v0.1.0 (/extra)\n1|serde v1.0.0\n";
         assert_eq!(edges(tree), ["`threadline-extra` is not in the table of crate edges"]);
     }
 
@@ -125,12 +106,5 @@ mod tests {
             let earlier = |name: &&str| EDGES[..position].iter().any(|(user, _)| user == name);
             assert!(allowed.iter().all(earlier), "{user} uses a later crate");
         }
-    }
-
-    #[test]
-    fn a_refused_licence_is_named_once() {
-        let tree = "0|MIT|a v1.0.0 (/a)\n1|GPL-3.0-only|b v1.0.0\n2||c v1.0.0\n\
-                    1|GPL-3.0-only|b v1.0.0 (*)\n";
-        assert_eq!(licences(tree), ["`b` is under `GPL-3.0-only`", "`c` does not name its licence"]);
     }
 }

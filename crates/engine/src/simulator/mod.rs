@@ -22,7 +22,8 @@ use threadline_flow::plan::Plan;
 
 use crate::event::{Address, Event, Seq, Status};
 use crate::machine::{Machine, Outcome};
-use chance::{Chances, Fate, Random};
+use crate::random::Random;
+use chance::{Chances, Fate};
 use check::{Checker, Violation};
 use life::{Life, LifeEnd};
 

@@ -14,7 +14,7 @@ use model::{End, Form, Node};
 use threadline_engine::Hash;
 use threadline_engine::event::{Address, Datum, Event, EventKind, Output, RunStarted, Status};
 use threadline_engine::machine::{Command, Machine, Outcome, Stage, Task};
-use threadline_engine::simulator::chance::Random;
+use threadline_engine::random::Random;
 use threadline_engine::simulator::{Interrupt, Interruption, Kept, Moment, Simulation};
 use threadline_flow::load::load;
 use threadline_flow::plan::{Plan, plan};

@@ -19,7 +19,8 @@ use threadline_engine::event::{
     Address, Datum, Event, EventKind, Judged, LoopReason, Output, RunStarted, Status,
 };
 use threadline_engine::machine::{Command, Machine, Outcome};
-use threadline_engine::simulator::chance::{Chances, Fate, Random};
+use threadline_engine::random::Random;
+use threadline_engine::simulator::chance::{Chances, Fate};
 use threadline_engine::simulator::{Interrupt, Interruption, Kept, Moment, Report, Simulation, text};
 use threadline_flow::load::load;
 use threadline_flow::model::Shape;

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use threadline_engine::simulator::chance::Random;
+use threadline_engine::random::Random;
 
 /// A node, what it waits for, and what will become of it when it begins.
 #[derive(Debug, Clone, Default)]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use threadline_engine::simulator::chance::Random;
+use threadline_engine::random::Random;
 
 /// How large and how wild a workflow may be.
 #[derive(Clone, Copy)]

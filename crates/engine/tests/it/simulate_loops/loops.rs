@@ -8,7 +8,8 @@ use std::fmt::Write;
 use ecow::{EcoString, eco_format};
 use threadline_engine::event::{Address, LoopReason, Status};
 use threadline_engine::machine::Outcome;
-use threadline_engine::simulator::chance::{Fate, Random};
+use threadline_engine::random::Random;
+use threadline_engine::simulator::chance::Fate;
 use threadline_flow::model::{Action, Loop, Setting, Shape, Step, Terminal};
 use threadline_flow::plan::{Plan, Read};
 

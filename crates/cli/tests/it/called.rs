@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use crate::support::{Outcome, Project};
+use crate::support::{Outcome, Project, is_long, seed};
 use threadline_engine::event::{Datum, EventKind};
-use threadline_engine::simulator::chance::Random;
+use threadline_engine::random::Random;
 use threadline_store::{Reader, RunInfo};
 
 /// The program at work, and what it tells.
@@ -352,11 +352,11 @@ fn a_loop_that_ended_badly_is_called_anew() {
 
 /// Kills runs of these files again and again until they are through, and gives the last of them.
 fn killed_anywhere(files: &[(&str, &str)], effects_of_all: usize) -> Project {
-    let seed = u64::from(std::process::id());
+    let (seed, rounds) = (seed(), if is_long() { 40 } else { 3 });
     let mut random = Random::new(seed);
     let mut all_kills = 0;
     let mut last = Project::new();
-    for round in 0..8 {
+    for round in 0..rounds {
         let project = Project::new();
         for (name, text) in files {
             project.write(name, text.as_bytes());
@@ -388,6 +388,6 @@ fn killed_anywhere(files: &[(&str, &str)], effects_of_all: usize) -> Project {
         all_kills += kills;
         last = project;
     }
-    assert!(all_kills > 8, "seed {seed}: only {all_kills} kills");
+    assert!(all_kills > rounds, "seed {seed}: only {all_kills} kills");
     last
 }

@@ -6,15 +6,11 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Limits, Value, data};
 
-use crate::support::Project;
-
-/// What takes longer than this hangs.
-const PATIENCE: Duration = Duration::from_secs(100);
+use crate::support::{PATIENCE, Project};
 
 /// A project with `workflow.yaml` in it.
 pub(crate) struct Workflow {

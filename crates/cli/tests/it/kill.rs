@@ -18,14 +18,12 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
+use crate::support::{PATIENCE, is_long, seed};
 use threadline_engine::event::{Event, EventKind};
-use threadline_engine::simulator::chance::Random;
+use threadline_engine::random::Random;
 use threadline_lang::{Limits, Value, data};
 use threadline_runner::process::find_left_over;
 use threadline_store::{FOLDER, Reader, RunId, StoreError, wire};
-
-/// Longer than anything here takes on the slowest machine.
-const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A folder of its own with a workflow, gone at the end.
 struct Place {
@@ -365,11 +363,9 @@ fn kills_of_a_graph_at_events_and_at_random_times() {
 }
 
 fn kills(name: &str, workflow: &str) {
-    let long = std::env::var_os("THREADLINE_LONG").is_some_and(|value| value == "1");
-    let given = std::env::var("THREADLINE_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or(if long { u64::from(std::process::id()) } else { 7 });
+    let seed = seed();
     println!("THREADLINE_SEED={seed}");
-    let wanted = if long { 5_000 } else { 60 };
+    let wanted = if is_long() { 5_000 } else { 60 };
     let undisturbed = {
         let place = Place::new(&format!("undisturbed-{name}"), workflow);
         let output = place.output(&["run", "workflow.yaml"]);
@@ -545,8 +541,7 @@ fn the_second_interrupt_ends_the_step() {
 /// Of two that resume one run, one does, and the other says who.
 #[test]
 fn one_of_two_resumes_wins() {
-    let long = std::env::var_os("THREADLINE_LONG").is_some_and(|value| value == "1");
-    let races = if long { 1_000 } else { 50 };
+    let races = if is_long() { 1_000 } else { 50 };
     let place = Place::new("races", WAITING);
     assert!(waiting(&place, &["run", "workflow.yaml"]).kill().0);
     let mut told = 0;

@@ -8,10 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::Project;
-
-/// Longer than anything here takes on the slowest machine.
-const PATIENCE: Duration = Duration::from_mins(2);
+use crate::support::{PATIENCE, Project};
 
 /// Holds its lock until there is a file `go`.
 fn holder(locks: &str) -> String {

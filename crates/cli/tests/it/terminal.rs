@@ -5,16 +5,12 @@ use std::fs::File;
 use std::io::Read as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
 
-use crate::support::Project;
+use crate::support::{PATIENCE, Project};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
-
-/// What takes longer than this hangs.
-const PATIENCE: Duration = Duration::from_secs(100);
 
 /// Items that wait until `go` is there; two of them fail.
 const WAITING: &str = "

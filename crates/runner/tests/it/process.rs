@@ -23,7 +23,7 @@ fn spec(program: &str, args: &[&str]) -> Spec {
         env,
         cwd: std::env::temp_dir(),
         stdin: Stdin::Null,
-        timeout: Some(Duration::from_mins(2)),
+        timeout: Some(Duration::from_mins(10)),
         idle_timeout: None,
         max_output: 1 << 30,
         grace: Duration::from_millis(200),

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use threadline_engine::event::{Event, EventKind, ItemEnded, Status};
-use threadline_engine::simulator::chance::Random;
+use threadline_engine::random::Random;
 use threadline_store::{FOLDER, Journal, NewRun, RunId, Store, Sync, wire};
 
 use super::{Left, Place, Until};
+use crate::support::{is_long, seed};
 
 const ITEMS: u64 = 2_000;
 const AT_ONCE: u64 = 16;
@@ -83,12 +84,10 @@ fn ran(left: &Left, index: u64, attempt: u32) -> u64 {
 
 #[test]
 fn kills_of_a_map_of_many_items() {
-    let long = std::env::var_os("THREADLINE_LONG").is_some_and(|value| value == "1");
-    let given = std::env::var("THREADLINE_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or(if long { u64::from(std::process::id()) } else { 7 });
+    let seed = seed();
     println!("THREADLINE_SEED={seed}");
     let mut random = Random::new(seed);
-    let stretch = if long { 60 } else { 200 };
+    let stretch = if is_long() { 60 } else { 200 };
     let place = Place::new("map", WORKFLOW);
     let mut histogram: BTreeMap<&'static str, u64> = BTreeMap::new();
     let (mut kills, mut lives) = (0, 0);

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use threadline_engine::event::{Datum, EventKind};
-use threadline_engine::simulator::chance::Random;
+use threadline_engine::random::Random;
 use threadline_store::wire;
 
 use super::{Place, Until, one_run_with_kills, waiting};
+use crate::support::{is_long, seed};
 
 /// Captures of this iteration and the one before, a state that follows itself, one without an action, verdicts of every
 /// sort, and a value that is known for the whole run.
@@ -57,9 +58,7 @@ exports: {errors: "${captured.errors}"}
 
 #[test]
 fn kills_behind_every_transition_of_a_loop() {
-    let long = std::env::var_os("THREADLINE_LONG").is_some_and(|value| value == "1");
-    let given = std::env::var("THREADLINE_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or(if long { u64::from(std::process::id()) } else { 7 });
+    let seed = seed();
     println!("THREADLINE_SEED={seed}");
     let undisturbed = {
         let place = Place::new("undisturbed-loop", LOOP);
@@ -71,7 +70,7 @@ fn kills_behind_every_transition_of_a_loop() {
     assert!(transitions >= 15, "{:?}", undisturbed.visits());
     let mut random = Random::new(seed);
     let mut histogram = BTreeMap::new();
-    let (mut kills, rounds) = (0, if long { 20 } else { 1 });
+    let (mut kills, rounds) = (0, if is_long() { 20 } else { 1 });
     for _ in 0..rounds {
         let behind = (1..=transitions).map(|nth| Until::Event("judged", nth));
         let results = undisturbed.results().len() as u64;

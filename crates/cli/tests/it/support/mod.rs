@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// A command that takes longer hangs. Nothing here measures time otherwise.
-const TIMEOUT: Duration = Duration::from_mins(1);
+/// What takes longer hangs. Nothing takes a hundredth of it on a quiet machine; a busy one must not fail a test.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(10);
 
 /// What the temporary folder is called in compared texts.
 const FOLDER: &str = "[FOLDER]";
@@ -20,6 +20,17 @@ const FOLDER: &str = "[FOLDER]";
 /// Whether the expected texts are to be written anew.
 pub(crate) fn updates() -> bool {
     std::env::var_os("THREADLINE_UPDATE").is_some_and(|value| value == "1")
+}
+
+/// Whether everything is to be tried, and not the sample that gates a change.
+pub(crate) fn is_long() -> bool {
+    std::env::var_os("THREADLINE_LONG").is_some_and(|value| value == "1")
+}
+
+/// The seed that `THREADLINE_SEED` gives; without it the same one each time, and another in the long form.
+pub(crate) fn seed() -> u64 {
+    let given = std::env::var("THREADLINE_SEED").ok().and_then(|seed| seed.parse().ok());
+    given.unwrap_or(if is_long() { u64::from(std::process::id()) } else { 7 })
 }
 
 /// A temporary project: a folder of its own with room for files outside of it, removed at the end.
@@ -129,7 +140,7 @@ impl Project {
             // A program that does not read its stdin is well.
             let _ = pipe.as_mut().map(|pipe| pipe.write_all(&input));
         });
-        let deadline = Instant::now() + TIMEOUT;
+        let deadline = Instant::now() + PATIENCE;
         let mut texts = [String::new(), String::new()];
         for _ in 0..2 {
             let left = deadline.saturating_duration_since(Instant::now());

@@ -1,10 +1,11 @@
 //! Tools of MCP servers: one written for these tests, over stdio and over HTTP.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::server::{Received, Reply, Server, json, status};
 use crate::harness::{Run, Workflow, workflow};
+use crate::support::PATIENCE;
 
 const SERVER: &str = include_str!("server.sh");
 
@@ -21,7 +22,7 @@ fn lives(pid: &str) -> bool {
 
 /// Waits for a file, which another process writes.
 fn await_file(workflow: &Workflow, name: &str) {
-    let deadline = Instant::now() + Duration::from_mins(1);
+    let deadline = Instant::now() + PATIENCE;
     while !workflow.has(name) {
         assert!(Instant::now() < deadline, "{name} is never written");
         std::thread::yield_now();

@@ -4,10 +4,8 @@ use std::io::{BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-/// What takes longer than this hangs.
-const PATIENCE: Duration = Duration::from_mins(1);
+use crate::support::PATIENCE;
 
 /// What arrived.
 #[derive(Debug, Clone)]

@@ -272,7 +272,7 @@ fn nested_quoting() {
     let failures: Vec<String> = std::thread::scope(|threads| {
         let running: Vec<_> = installed()
             .into_iter()
-            .map(|shell| threads.spawn(move || check_shell(shell, count, seed)))
+            .map(|shell| threads.spawn(move || check_shell(shell, shell.share(count), seed)))
             .collect();
         running.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });

@@ -1,12 +1,10 @@
 //! What the compiler does not check: which crate may use which, that there is one scanner for references, that nothing
-//! is left half done, that no folder is named after nothing in particular, that every system can have the files, that
-//! every licence is one we accept.
+//! is left half done, that no folder is named after nothing in particular, that every system can have the files.
 //!
 //! Each rule is a function from text to the problems in it. This file finds the text; it judges nothing.
 
 mod crates;
 mod file_names;
-mod licence;
 mod rules;
 mod wording;
 
@@ -22,9 +20,7 @@ use crate::source::Source;
 /// Runs all checks and reports all problems at once.
 pub(crate) fn check(project: &Project) -> Result<(), Failure> {
     let mut problems = untracked_locks(project);
-    let members = tree(project, &["--depth", "1", "--no-dedupe"])?;
-    problems.extend(crates::edges(&members));
-    problems.extend(crates::licences(&tree(project, &[])?));
+    problems.extend(crates::edges(&tree(project)?));
     let files = files(&project.root)?;
     let relative: Vec<PathBuf> = files.iter().map(|path| relative(&project.root, path).to_owned()).collect();
     problems.extend(file_names::unportable(&relative));
@@ -61,9 +57,10 @@ fn untracked_locks(project: &Project) -> Vec<String> {
 }
 
 /// All packages of the workspace with what they depend on, for every platform and feature.
-fn tree(project: &Project, extra: &[&str]) -> Result<String, Failure> {
+fn tree(project: &Project) -> Result<String, Failure> {
     let mut command = project.cargo(&["tree", "--workspace", "--all-features", "--locked"]);
-    command.args(["--target", "all", "--prefix", "depth"]).args(["--format", crates::FORMAT]).args(extra);
+    command.args(["--target", "all", "--prefix", "depth"]).args(["--format", crates::FORMAT]);
+    command.args(["--depth", "1", "--no-dedupe"]);
     output(&mut command, "if the lock file is old, run `cargo update --workspace`")
 }
 

@@ -11,8 +11,10 @@
 mod architecture;
 mod arguments;
 mod coverage;
+mod dependencies;
 mod failure;
 mod fuzz;
+mod licence;
 mod measure;
 mod project;
 mod source;

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use crate::architecture;
 use crate::arguments::Effort;
+use crate::dependencies;
 use crate::failure::Failure;
 use crate::fuzz::{self, Amount};
 use crate::measure::{Stage, write_stages};
@@ -26,6 +27,7 @@ const STEPS: &[Step] = &[
     Step { name: "clippy", run: clippy },
     Step { name: "features", run: features },
     Step { name: "architecture", run: architecture_checks },
+    Step { name: "dependencies", run: dependency_checks },
     Step { name: "build of tests", run: build_tests },
     Step { name: "tests", run: tests },
     Step { name: "documentation", run: documentation },
@@ -116,6 +118,11 @@ fn features(project: &Project, _: Effort) -> Result<Outcome, Failure> {
 
 fn architecture_checks(project: &Project, _: Effort) -> Result<Outcome, Failure> {
     architecture::check(project)?;
+    Ok(Outcome::Passed)
+}
+
+fn dependency_checks(project: &Project, effort: Effort) -> Result<Outcome, Failure> {
+    dependencies::check(project, effort)?;
     Ok(Outcome::Passed)
 }
 

@@ -1,5 +1,6 @@
-//! What the compiler does not check: which crate may use which, that there is one scanner for references, that nothing
-//! is left half done, that no folder is named after nothing in particular, that every system can have the files.
+//! What the compiler does not check: which crate may use which, that there is one scanner for references and one
+//! reader of addresses, that nothing is left half done, that no folder is named after nothing in particular, that every
+//! system can have the files.
 //!
 //! Each rule is a function from text to the problems in it. This file finds the text; it judges nothing.
 
@@ -71,6 +72,7 @@ fn file_problems(root: &Path, path: &Path) -> Result<Vec<String>, Failure> {
     let mut problems = rules::empty_names(relative, &source);
     problems.extend(rules::unfinished(relative, &source));
     problems.extend(rules::scanners(relative, &source));
+    problems.extend(rules::dissected_addresses(relative, &source));
     Ok(problems)
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use ecow::EcoString;
 use threadline_engine::event::{Address, Event, EventKind, ItemEnded, Seq, Status};
 use threadline_engine::view::ItemRef;
 
@@ -10,11 +9,11 @@ use threadline_engine::view::ItemRef;
 #[derive(Default)]
 pub(crate) struct FailedItems {
     /// By the step they are items of, and their index.
-    items: BTreeMap<(EcoString, u64), FailedItem>,
+    items: BTreeMap<Address, BTreeMap<u64, FailedItem>>,
     /// The event with the list of each step that has items, and how many they are.
-    lists: BTreeMap<EcoString, (Seq, u64)>,
+    lists: BTreeMap<Address, (Seq, u64)>,
     /// The step that failed, of items that are not over yet.
-    steps: BTreeMap<EcoString, Address>,
+    steps: BTreeMap<Address, Address>,
 }
 
 /// An item that failed.
@@ -37,35 +36,40 @@ impl FailedItems {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.items.len()
+        self.items.values().map(BTreeMap::len).sum()
     }
 
     /// The items of each list in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &FailedItem> {
-        self.items.values()
+        self.items.values().flat_map(BTreeMap::values)
     }
 
     /// Takes the next event of the run.
     pub(crate) fn take(&mut self, event: &Event) {
-        let at = &event.at.0;
+        let at = &event.at;
         match &event.kind {
             EventKind::Expanded { count, .. } => {
-                self.forget_items(at);
-                self.forget_below(&format!("{at}["));
+                self.items.remove(at);
+                at.remove_items_from(&mut self.items);
+                at.remove_items_from(&mut self.lists);
+                at.remove_items_from(&mut self.steps);
                 self.lists.insert(at.clone(), (event.seq, *count));
             }
             EventKind::Finished { output, .. } | EventKind::Unresolved { output, .. }
                 if output.status == Status::Failed =>
             {
-                let Some((item, rest)) = within_item(at) else { return };
+                let Some(item) = at.items_around().next_back() else { return };
                 // What follows from a failure may fail, too; the step of the item itself is what counts.
-                if !rest.contains('/') || !self.steps.contains_key(item) {
-                    self.steps.insert(item.into(), event.at.clone());
+                let is_own = at.parent().as_ref() == Some(&item);
+                if is_own || !self.steps.contains_key(&item) {
+                    self.steps.insert(item, at.clone());
                 }
             }
             EventKind::ItemRetrying { .. } | EventKind::ItemBegun { .. } => {
                 self.steps.remove(at);
-                self.forget_below(&format!("{at}/"));
+                at.remove_lists_from(&mut self.items);
+                at.remove_lists_from(&mut self.lists);
+                at.remove_lists_from(&mut self.steps);
             }
             EventKind::ItemEnded(ended) => self.ended(event, ended),
             _ => {}
@@ -73,61 +77,20 @@ impl FailedItems {
     }
 
     fn ended(&mut self, event: &Event, ended: &ItemEnded) {
-        let Some((owner, index)) = item_of(&event.at.0) else { return };
-        let step = self.steps.remove(&event.at.0);
+        let Some((owner, index)) = event.at.as_item() else { return };
+        let step = self.steps.remove(&event.at);
         if ended.status != Status::Failed {
-            if !self.items.is_empty() {
-                self.items.remove(&(owner.into(), index));
+            if let Some(items) = self.items.get_mut(&owner) {
+                items.remove(&index);
+                if items.is_empty() {
+                    self.items.remove(&owner);
+                }
             }
-            return drop_below(&mut self.lists, &format!("{}/", event.at));
+            return event.at.remove_lists_from(&mut self.lists);
         }
-        let (list, of) = self.lists.get(owner).copied().unwrap_or_default();
+        let (list, of) = self.lists.get(&owner).copied().unwrap_or_default();
         let item = ItemRef { list, index };
         let failed = FailedItem { at: event.at.clone(), item, of, step, ended: ended.clone() };
-        self.items.insert((owner.into(), index), failed);
+        self.items.entry(owner).or_default().insert(index, failed);
     }
-
-    /// What is done anew from its beginning.
-    fn forget_below(&mut self, prefix: &str) {
-        while let Some(owner) = self.owner_from(prefix).filter(|owner| owner.starts_with(prefix)) {
-            self.forget_items(&owner);
-        }
-        drop_below(&mut self.lists, prefix);
-        drop_below(&mut self.steps, prefix);
-    }
-
-    fn forget_items(&mut self, owner: &EcoString) {
-        while self.owner_from(owner).as_ref() == Some(owner) {
-            let first = self.items.range((owner.clone(), 0)..).next().map(|(key, _)| key.clone());
-            first.and_then(|key| self.items.remove(&key));
-        }
-    }
-
-    /// Whose items are the first from a name on.
-    fn owner_from(&self, name: &str) -> Option<EcoString> {
-        self.items.range((EcoString::from(name), 0)..).next().map(|((owner, _), _)| owner.clone())
-    }
-}
-
-/// Takes out what has a name that begins so.
-fn drop_below<T>(map: &mut BTreeMap<EcoString, T>, prefix: &str) {
-    let from = EcoString::from(prefix);
-    while let Some(name) = map.range(from.clone()..).next().map(|(name, _)| name.clone()) {
-        if !name.starts_with(prefix) {
-            return;
-        }
-        map.remove(&name);
-    }
-}
-
-/// `map[17]`: whose item it is, and which.
-pub(crate) fn item_of(at: &str) -> Option<(&str, u64)> {
-    let (owner, index) = at.strip_suffix(']')?.rsplit_once('[')?;
-    Some((owner, index.parse().ok()?))
-}
-
-/// `map[17]/2/on_failure/1`: the innermost item that an execution is for, and the rest.
-pub(crate) fn within_item(at: &str) -> Option<(&str, &str)> {
-    let end = at.rfind(']')? + 1;
-    Some((&at[..end], at[end..].strip_prefix('/')?))
 }

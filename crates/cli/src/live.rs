@@ -7,8 +7,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use ecow::EcoString;
-use threadline_engine::event::{Bounds, ERROR, Millis};
+use threadline_engine::event::{Address, Bounds, ERROR, Millis};
 use threadline_engine::view::{ItemRef, Load as _};
 use threadline_flow::plan::Plan;
 use threadline_lang::diag::excerpt;
@@ -16,7 +15,6 @@ use threadline_runner::output::spoken;
 use threadline_runner::values::Values;
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::failed::item_of;
 use crate::progress::{List, Progress, Running};
 use crate::report::{first_line, visible};
 use crate::reporter::{about, step_label};
@@ -45,7 +43,7 @@ pub(crate) struct Live<'a> {
     screen: Screen,
     values: Values<'a>,
     /// The items that are drawn, as text.
-    items: BTreeMap<EcoString, String>,
+    items: BTreeMap<Address, String>,
     /// The last lines of a loop, which do not scroll by, and how many did not have room.
     kept: VecDeque<String>,
     more: u64,
@@ -108,11 +106,10 @@ impl<'a> Live<'a> {
         }
         // The longest first: what is slow stays where it is.
         // The state of a loop is drawn already.
-        let is_state = |name: &EcoString| plan.states.is_some() && !name.contains(['/', '[']);
-        let under_way = |(name, running): &(&EcoString, &Running)| {
-            name.contains('[') || now - running.since > LONG && !is_state(name)
+        let under_way = |(at, running): &(&Address, &Running)| {
+            at.is_in_items() || now - running.since > LONG && !at.is_visit()
         };
-        let mut running: Vec<(&EcoString, &Running)> = progress.running().filter(under_way).collect();
+        let mut running: Vec<(&Address, &Running)> = progress.running().filter(under_way).collect();
         running.sort_by_key(|(_, running)| running.since);
         let room = size.rows.saturating_sub(lines.len() + 3).clamp(1, MOST_RUNNING);
         let at_once =
@@ -146,8 +143,9 @@ impl<'a> Live<'a> {
         let Some(bounds) = turns.bounds else { return Vec::new() };
         let room = size.rows.saturating_sub(6).clamp(1, REMEMBERED);
         let recent = turns.recent.iter().skip(turns.recent.len().saturating_sub(room));
-        let names = turns.recent.iter().map(|turn| turn.at.width());
-        let wide = names.chain(turns.current.iter().filter_map(|now| Some(now.at.as_ref()?.width()))).max();
+        let names = turns.recent.iter().map(|turn| turn.at.as_str().width());
+        let wide =
+            names.chain(turns.current.iter().filter_map(|now| Some(now.at.as_ref()?.as_str().width()))).max();
         let wide = wide.unwrap_or(0);
         let mut lines: Vec<Line> = recent.map(|turn| turn_line(plan, turn, wide, size)).collect();
         self.rows = self.rows.max(lines.len()).min(room);
@@ -162,7 +160,7 @@ impl<'a> Live<'a> {
         &mut self,
         plan: &Plan,
         lists: &[&List],
-        name: &EcoString,
+        name: &Address,
         running: &Running,
         size: Size,
         now: Millis,
@@ -172,7 +170,7 @@ impl<'a> Live<'a> {
         let elapsed =
             if seconds == 0 { String::new() } else { format!("  {}", spoken(Duration::from_secs(seconds))) };
         let step = running.step.as_ref().map(|step| step_label(plan, step));
-        let Some((owner, index)) = item_of(name) else {
+        let Some((owner, index)) = name.as_item() else {
             line.push(DIM, "  ▸ ").push(PLAIN, &visible(&step.unwrap_or_default()));
             line.push(DIM, &elapsed);
             return line;
@@ -181,7 +179,7 @@ impl<'a> Live<'a> {
         line.push(DIM, "  ").push(BOLD, &if several { name.to_string() } else { format!("[{index}]") });
         let step = step.as_deref().unwrap_or("waits for another attempt");
         let rest = format!("  {}{elapsed}", visible(step));
-        let list = lists.iter().find(|list| list.at.0 == owner).map(|list| list.seq);
+        let list = lists.iter().find(|list| list.at == owner).map(|list| list.seq);
         if let Some(list) = list {
             // Its value makes place for what it is at.
             let room = line.room().saturating_sub(rest.width() + 1).min(ITEM_WIDTH);
@@ -198,7 +196,7 @@ impl<'a> Live<'a> {
     }
 
     /// The value of an item, read once.
-    fn item(&mut self, name: &EcoString, item: ItemRef) -> &str {
+    fn item(&mut self, name: &Address, item: ItemRef) -> &str {
         let values = &self.values;
         self.items.entry(name.clone()).or_insert_with(|| {
             let value = (&mut &*values).item(item);
@@ -211,12 +209,14 @@ impl<'a> Live<'a> {
 /// `  • check#3   120ms  no → fix  exit code 1`
 fn turn_line(plan: &Plan, turn: &Turn, wide: usize, size: Size) -> Line {
     let mut line = Line::new(size);
-    let step = plan.lists[0].position(&turn.at).map(|at| plan.lists[0].steps[at]);
+    let step = turn.at.outermost_position(plan).map(|at| plan.lists[0].steps[at]);
     let step = step.map(|step| &plan.steps[step as usize].step);
     let is_judged = step.is_some_and(|step| step.is_judged()) || turn.verdict == ERROR;
-    let pad = wide.saturating_sub(turn.at.width());
+    let pad = wide.saturating_sub(turn.at.as_str().width());
     let took = spoken(Duration::from_millis(u64::try_from(turn.took).unwrap_or(0)));
-    line.push(DIM, "• ").push(PLAIN, &visible(&turn.at)).push(DIM, &format!("{:pad$} {took:>7}  ", ""));
+    line.push(DIM, "• ")
+        .push(PLAIN, &visible(turn.at.as_str()))
+        .push(DIM, &format!("{:pad$} {took:>7}  ", ""));
     if is_judged {
         let style = if turn.verdict == ERROR { BAD } else { BOLD };
         line.push(style, &visible(&turn.verdict)).push(PLAIN, " ");
@@ -237,9 +237,11 @@ fn current_line(turns: &Turns, wide: usize, size: Size, now: Millis) -> Line {
     let seconds = |millis: Millis| u64::try_from(millis).unwrap_or(0).div_ceil(1_000);
     match (&current.at, current.until) {
         (Some(at), _) => {
-            let pad = wide.saturating_sub(at.width());
+            let pad = wide.saturating_sub(at.as_str().width());
             let elapsed = spoken(Duration::from_secs(seconds(now - current.since).saturating_sub(1)));
-            line.push(GOOD, "▸ ").push(BOLD, &visible(at)).push(DIM, &format!("{:pad$} {elapsed:>7}", ""));
+            line.push(GOOD, "▸ ")
+                .push(BOLD, &visible(at.as_str()))
+                .push(DIM, &format!("{:pad$} {elapsed:>7}", ""));
         }
         (None, until) => {
             let left = spoken(Duration::from_secs(seconds(until.map_or(0, |until| until - now))));

@@ -4,10 +4,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use ecow::EcoString;
 use threadline_engine::event::{Address, Event, EventKind, Millis, Output, Seq, Status};
 
-use crate::failed::{FailedItems, item_of};
+use crate::failed::FailedItems;
 use crate::turns::Turns;
 
 /// How fast items are done is measured over about so long, in milliseconds.
@@ -22,9 +21,9 @@ pub(crate) struct Progress {
     /// The items that failed.
     pub(crate) failed: FailedItems,
     /// The outermost lists, by the step whose they are.
-    lists: BTreeMap<EcoString, List>,
+    lists: BTreeMap<Address, List>,
     /// What is under way: items of these lists, and steps outside of them.
-    running: BTreeMap<EcoString, Running>,
+    running: BTreeMap<Address, Running>,
     /// How far it is, of a loop.
     pub(crate) turns: Turns,
     /// Whether the run is over.
@@ -108,10 +107,10 @@ impl Progress {
     pub(crate) fn take(&mut self, event: &Event) {
         self.failed.take(event);
         self.turns.take(event);
-        let at = &event.at.0;
+        let at = &event.at;
         match &event.kind {
             EventKind::Resumed { failed } => self.resumed(event.time, *failed),
-            EventKind::Expanded { count, parallel, .. } if !at.contains('[') => {
+            EventKind::Expanded { count, parallel, .. } if !at.is_in_items() => {
                 self.running.remove(at);
                 self.lists.insert(
                     at.clone(),
@@ -159,27 +158,25 @@ impl Progress {
 
     /// The list that an item is of, when it is an outermost one.
     pub(crate) fn list_of_item(&mut self, at: &Address) -> Option<&mut List> {
-        let (owner, _) = item_of(&at.0)?;
-        self.lists.get_mut(owner)
+        let (owner, _) = at.as_item()?;
+        self.lists.get_mut(&owner)
     }
 
     /// What is under way, with its name.
-    pub(crate) fn running(&self) -> impl Iterator<Item = (&EcoString, &Running)> {
+    pub(crate) fn running(&self) -> impl Iterator<Item = (&Address, &Running)> {
         self.running.iter()
     }
 
     fn started(&mut self, event: &Event) {
         let step = Some(event.at.clone());
-        let name = outermost(&event.at.0);
-        if let Some(running) = self.running.get_mut(name) {
-            running.step = step;
-        } else {
-            self.running.insert(name.into(), Running { since: event.time, step });
-        }
+        // Its outermost item, or itself.
+        let outer = event.at.items_around().next().unwrap_or_else(|| event.at.clone());
+        let running = self.running.entry(outer);
+        running.or_insert(Running { since: event.time, step: None }).step = step;
     }
 
-    fn finished(&mut self, at: &EcoString, output: &Output) {
-        if at.contains('[') {
+    fn finished(&mut self, at: &Address, output: &Output) {
+        if at.is_in_items() {
             return;
         }
         self.running.remove(at);
@@ -197,7 +194,7 @@ impl Progress {
             Status::Failed | Status::Cancelled => list.failed += 1,
         }
         list.mark(event.time);
-        self.running.remove(&event.at.0);
+        self.running.remove(&event.at);
     }
 
     /// What was running when Threadline ended is not; what failed is done again.
@@ -216,9 +213,4 @@ impl Progress {
             list.told = (now, list.done());
         }
     }
-}
-
-/// The outermost item that an execution is for, or the execution.
-fn outermost(at: &str) -> &str {
-    at.find(']').map_or(at, |end| &at[..=end])
 }

@@ -30,7 +30,6 @@ use self::states::Acted;
 pub(crate) use self::states::{loop_end, no_route, way};
 use crate::arguments::Trace;
 use crate::commands::explain::target::lists_around;
-use crate::failed::within_item;
 use crate::live::Live;
 use crate::progress::Progress;
 use crate::remarks::Remarks;
@@ -74,9 +73,9 @@ pub(crate) struct Reporter<'a> {
     /// The lists with more items than are shown, and how many of their failures were.
     crowded: BTreeMap<Address, usize>,
     /// The last step that failed, of items that are not over.
-    failing: BTreeMap<EcoString, Failing>,
+    failing: BTreeMap<Address, Failing>,
     /// The phase whose steps are shown.
-    phase: Option<EcoString>,
+    phase: Option<Address>,
     /// What the state did that is being judged.
     acted: Acted,
     /// The iteration whose states are shown.
@@ -286,8 +285,8 @@ impl<'a> Reporter<'a> {
     /// A step and its items, without what it is a part of.
     fn name(&self, at: &Address) -> String {
         let step = at.step(&self.plan).map(|step| &self.plan.steps[step as usize].label);
-        let visit = states::visit(&self.plan, &at.0);
-        step.map_or_else(|| at.to_string(), |label| format!("{label}{visit}{}", items(at)))
+        let visit = states::visit(at);
+        step.map_or_else(|| at.to_string(), |label| format!("{label}{visit}{}", at.item_suffix()))
     }
 
     pub(crate) fn event(&mut self, event: &Event) {
@@ -333,7 +332,7 @@ impl<'a> Reporter<'a> {
                 }
             }
             EventKind::ItemRetrying { error, until } => {
-                self.failing.remove(&event.at.0);
+                self.failing.remove(&event.at);
                 let note = format!("{}, again in {}", first_line(error), pause(event.time, *until));
                 if self.shows_failure(&event.at) {
                     self.line(&event.at, BAD, "↻", "", &note);
@@ -391,11 +390,11 @@ impl<'a> Reporter<'a> {
             _ => String::new(),
         };
         let error = error_of(output);
-        if let Some((item, _)) = within_item(&event.at.0) {
+        if let Some(item) = event.at.items_around().next_back() {
             let is_one_of_many = self.crowd_of(&event.at).is_some();
             let label = step_label(&self.plan, &event.at);
             let lines = if is_one_of_many { last_lines(&stderr, STDERR_LINES_OF_ITEM) } else { Vec::new() };
-            self.failing.insert(item.into(), Failing { label, error: error.clone(), stderr: lines });
+            self.failing.insert(item, Failing { label, error: error.clone(), stderr: lines });
             if is_one_of_many {
                 return;
             }
@@ -406,7 +405,7 @@ impl<'a> Reporter<'a> {
 
     /// An item is over. One of many is what is told of, one of few only when its steps do not say it.
     fn item_ended(&mut self, event: &Event, ended: &ItemEnded) {
-        let failing = self.failing.remove(&event.at.0);
+        let failing = self.failing.remove(&event.at);
         if ended.status == Status::Failed {
             let error = ended.error.as_deref().map(first_line).unwrap_or_default();
             // Behind the error of its step an item has what the program said, which stands below the line here.
@@ -489,8 +488,8 @@ impl<'a> Reporter<'a> {
         if self.crowded.is_empty() {
             return None;
         }
-        let mut owners = at.0.match_indices('[').map(|(end, _)| Address(at.0[..end].into()));
-        owners.find(|owner| self.crowded.contains_key(owner))
+        let owners = at.items_around().filter_map(|item| item.parent());
+        owners.into_iter().find(|owner| self.crowded.contains_key(owner))
     }
 
     fn ended(&mut self, time: Millis, outcome: Outcome, ended: Option<&LoopEnd>) {
@@ -519,8 +518,7 @@ impl<'a> Reporter<'a> {
             (Some(_), ended) => {
                 let turns = &self.progress.turns;
                 let last = turns.recent.back().map_or(String::new(), |turn| {
-                    let at = turn.at.strip_suffix("#1").unwrap_or(&turn.at);
-                    format!(" in {at}")
+                    format!(" in {}{}", turn.at.state().unwrap_or_default(), states::visit(&turn.at))
                 });
                 let ended = ended.map_or(last, |end| loop_end(outcome, end));
                 format!("{style}{word}{style:#}{ended}; {}{elapsed}", turns.counts())
@@ -546,12 +544,12 @@ impl<'a> Reporter<'a> {
 
     /// The first line from inside of a phase stands below its name.
     fn heading(&mut self, at: &Address) {
-        let Some((phase, _)) = at.0.split_once('/').filter(|_| self.plan.is_map_reduce()) else { return };
-        if self.phase.as_deref() == Some(phase) || phase.contains('[') {
+        let Some(phase) = at.outermost().filter(|_| self.plan.is_map_reduce()) else { return };
+        if self.phase.as_ref() == Some(&phase) || phase == *at || at.is_in_items_of(&phase) {
             return;
         }
-        self.phase = Some(phase.into());
-        let line = format!("{DIM}▸{DIM:#} {}", visible(&self.label(&Address(phase.into()))));
+        let line = format!("{DIM}▸{DIM:#} {}", visible(&self.label(&phase)));
+        self.phase = Some(phase);
         self.say(&line);
     }
 
@@ -630,18 +628,13 @@ fn is_remark(notice: &Notice) -> bool {
 pub(crate) fn label(plan: &Plan, at: &Address) -> String {
     let Some(step) = at.step(plan) else { return at.to_string() };
     let step = &plan.steps[step as usize];
-    let visit = states::visit(plan, &at.0);
-    format!("{}{}{visit}{}", "  ".repeat(depth(&step.number)), step.label, items(at))
+    let visit = states::visit(at);
+    format!("{}{}{visit}{}", "  ".repeat(depth(&step.number)), step.label, at.item_suffix())
 }
 
 /// A step, as people name it.
 pub(crate) fn step_label(plan: &Plan, at: &Address) -> String {
     at.step(plan).map_or_else(|| at.to_string(), |step| plan.steps[step as usize].label.to_string())
-}
-
-/// The items that an execution is for, `[17]` or `[3][0]`; nothing where there is none.
-pub(crate) fn items(at: &Address) -> String {
-    at.items().fold(String::new(), |text, index| text + "[" + index + "]")
 }
 
 /// How wide the labels of a plan are, with those of the workflows that it calls; `known` are those of files.
@@ -762,7 +755,7 @@ mod tests {
         }));
         let mut time = 0;
         for (seq, (at, what)) in (1..).zip(happened) {
-            reporter.event(&Event { seq, time, at: Address(at.as_str().into()), kind: what });
+            reporter.event(&Event { seq, time, at: Address::parse(&at).unwrap(), kind: what });
             time += between;
         }
         let Voice::Kept(lines) = reporter.voice else { panic!("lines are kept") };

@@ -43,7 +43,7 @@ pub(crate) fn event_json(called: Option<&str>, plan: &Plan, event: &Event) -> Va
         ("kind".into(), kind.into()),
     ]);
     if event.at != Address::default() {
-        entries.push(("at".into(), event.at.0.as_str().into()));
+        entries.push(("at".into(), event.at.as_str().into()));
         let label = event.at.step(plan).map(|step| plan.steps[step as usize].label.clone());
         entries.extend(label.map(|label| ("step".into(), label.as_str().into())));
     }

@@ -5,8 +5,7 @@
 use std::collections::VecDeque;
 
 use ecow::EcoString;
-use threadline_engine::event::{Bounds, Event, EventKind, Judged, Millis};
-use threadline_flow::plan::VISIT;
+use threadline_engine::event::{Address, Bounds, Event, EventKind, Judged, Millis};
 
 /// So many states are remembered.
 pub(crate) const REMEMBERED: usize = 8;
@@ -21,7 +20,7 @@ pub(crate) struct Turns {
     /// How many iterations were begun.
     pub(crate) iteration: u64,
     /// The last execution that was counted.
-    counted: EcoString,
+    counted: Address,
     /// How many states were executed.
     pub(crate) steps: u64,
     /// What of these limits do not count: what was before it went on.
@@ -45,7 +44,7 @@ struct Before {
 /// A state that is being executed, or waited for.
 pub(crate) struct Current {
     /// Which execution; none while the next iteration is waited for.
-    pub(crate) at: Option<EcoString>,
+    pub(crate) at: Option<Address>,
     /// Since when.
     pub(crate) since: Millis,
     /// Until when it waits.
@@ -55,7 +54,7 @@ pub(crate) struct Current {
 /// A state that was executed.
 pub(crate) struct Turn {
     /// Which execution.
-    pub(crate) at: EcoString,
+    pub(crate) at: Address,
     /// How long it took, with its judgement.
     pub(crate) took: Millis,
     pub(crate) verdict: EcoString,
@@ -86,24 +85,23 @@ impl Turns {
                 self.current = None;
             }
             EventKind::Judged(judged) if self.bounds.is_some() => self.judged(event, judged),
-            _ if self.bounds.is_some() => self.entered(&event.at.0, event.time),
+            _ if self.bounds.is_some() => self.entered(&event.at, event.time),
             _ => {}
         }
     }
 
     /// The first event of a state is its beginning.
-    fn entered(&mut self, at: &EcoString, time: Millis) {
-        let at = at.split(['/', '[']).next().unwrap_or_default();
-        let Some((name, _)) = at.split_once(VISIT) else { return };
-        if self.current.as_ref().is_some_and(|current| current.at.as_deref() == Some(at)) {
+    fn entered(&mut self, at: &Address, time: Millis) {
+        let Some((at, name)) = at.outermost().zip(at.state()) else { return };
+        if self.current.as_ref().is_some_and(|current| current.at.as_ref() == Some(&at)) {
             return;
         }
-        self.current = Some(Current { at: Some(at.into()), since: time, until: None });
+        self.current = Some(Current { at: Some(at.clone()), since: time, until: None });
         // A state that goes on after a stop, or is done again, is the same execution.
         if self.counted == at {
             return;
         }
-        self.counted = at.into();
+        self.counted = at;
         self.steps += 1;
         if self.initial.get_or_insert_with(|| name.into()) == name {
             self.iteration += 1;
@@ -111,13 +109,13 @@ impl Turns {
     }
 
     fn judged(&mut self, event: &Event, judged: &Judged) {
-        self.entered(&event.at.0, event.time);
+        self.entered(&event.at, event.time);
         let since = self.current.take().map_or(event.time, |current| current.since);
         if self.recent.len() == REMEMBERED {
             self.recent.pop_front();
         }
         self.recent.push_back(Turn {
-            at: event.at.0.clone(),
+            at: event.at.clone(),
             took: event.time - since,
             verdict: judged.verdict.clone(),
             reason: judged.reason.clone(),

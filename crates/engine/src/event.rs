@@ -1,12 +1,11 @@
 //! What can happen in a run. The ordered events are the only truth about it; everything else is made of them.
 
-use std::fmt;
 use std::time::Duration;
 
 use ecow::EcoString;
-use threadline_flow::plan::{Part, Plan, StepNumber};
 use threadline_lang::{ComputeError, Value};
 
+pub use crate::address::{Address, AddressError, split_item_suffix};
 use crate::evaluate::RetryPlan;
 use crate::hash::Hash;
 use crate::machine::Outcome;
@@ -16,52 +15,6 @@ pub type Seq = u64;
 
 /// Milliseconds since 1970, UTC.
 pub type Millis = i64;
-
-/// Which execution of which step: `3` is the third step of the workflow, `3[17]/1` the first step for item 17 of it,
-/// `3/on_failure/1` the first step after its failure, `finally/1` the first at the end. Phases of a map-reduce have
-/// names in place of numbers: `setup/1`, `map[17]/1`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct Address(pub EcoString);
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Address {
-    /// Which step of a plan it is an execution of.
-    pub fn step(&self, plan: &Plan) -> Option<StepNumber> {
-        let mut list = Some(0);
-        let mut step = None;
-        let mut words = self.0.split('/').peekable();
-        if words.next_if_eq(&"finally").is_some() {
-            list = plan.finally;
-        }
-        for word in words {
-            let part = Part::ALL.into_iter().find(|part| part.key() == word);
-            if let (Some(part), Some(owner)) = (part, step) {
-                list = plan.part(owner, part);
-                continue;
-            }
-            let (position, item) = match word.split_once('[') {
-                Some((position, _)) => (position, true),
-                None => (word, false),
-            };
-            let around = plan.lists.get(list? as usize)?;
-            let number = *around.steps.get(around.position(position)?)?;
-            step = Some(number);
-            // The steps of a phase stand right below it, those of an item below the item.
-            list = plan.part(number, Part::Do).filter(|_| item || around.is_named());
-        }
-        step
-    }
-
-    /// The indexes of the items it is for, the outermost first.
-    pub fn items(&self) -> impl Iterator<Item = &str> {
-        self.0.split('[').skip(1).filter_map(|rest| rest.split(']').next())
-    }
-}
 
 /// One thing that happened.
 #[derive(Debug, Clone)]

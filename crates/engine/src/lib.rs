@@ -14,6 +14,7 @@
 //! - `simulator`: a run without a world, through crashes and jumping clocks, checked after every event; only with the
 //!   feature `testing`.
 
+mod address;
 mod canonical;
 pub mod evaluate;
 pub mod event;

@@ -104,7 +104,7 @@ pub enum End {
 #[derive(Debug, Clone)]
 pub struct Visit {
     /// Which execution: `check#3`.
-    pub at: EcoString,
+    pub at: Address,
     /// The position of the state.
     pub state: usize,
     /// The iteration it belongs to, from 1.
@@ -238,7 +238,7 @@ struct Rehearsal<'a> {
     /// Those of which the script says what it is.
     known: BTreeSet<Seq>,
     /// What executions are to come to that are under way.
-    meant: BTreeMap<EcoString, Option<Scripted>>,
+    meant: BTreeMap<Address, Option<Scripted>>,
     /// How often each state was executed, and each condition looked at.
     counts: BTreeMap<(usize, Option<usize>), u64>,
     random: Random,
@@ -382,7 +382,7 @@ impl Rehearsal<'_> {
             self.known.insert(seq);
         }
         if state.is_some() {
-            self.meant.insert(task.at.0, meant);
+            self.meant.insert(task.at, meant);
         }
     }
 
@@ -418,15 +418,20 @@ impl Rehearsal<'_> {
         let plan = Arc::clone(self.plan);
         let view = self.machine.view(&task.at);
         let state = self.position(task.step).unwrap_or(0);
-        let meant = match self.meant.remove(&task.at.0) {
+        let meant = match self.meant.remove(&task.at) {
             Some(meant) => meant,
             // One that does nothing is only judged.
             None => self.meant(state),
         };
         let Ok(scope) = view.scope(&self.run, &mut Invented(&self.left), None);
         let result = view.result.and_then(|seq| self.left.get(&seq).cloned());
-        let nowhere =
-            StateView { name: task.at.0.clone(), iteration: 0, elapsed_ms: 0, in_a_row: 0, measured: None };
+        let nowhere = StateView {
+            name: task.at.as_str().into(),
+            iteration: 0,
+            elapsed_ms: 0,
+            in_a_row: 0,
+            measured: None,
+        };
         let of_state = view.state.clone().unwrap_or(nowhere);
         let seen = self.seen(task, &view);
         let mut own = session(&plan, self.world).traced();
@@ -458,7 +463,7 @@ impl Rehearsal<'_> {
         let Judgement { verdict, to, by, print } = judgement;
         let next = to.as_ref().and_then(|to| plan.lists[0].position(to));
         self.visits.push(Visit {
-            at: task.at.0.clone(),
+            at: task.at.clone(),
             state,
             iteration: of_state.iteration,
             verdict: verdict.verdict.clone(),

@@ -102,7 +102,7 @@ pub struct Fold {
     pub started: Option<RunStarted>,
     /// When the run began.
     pub began: Millis,
-    set: BTreeMap<(EcoString, EcoString), Seq>,
+    set: BTreeMap<(Address, EcoString), Seq>,
 }
 
 impl Fold {
@@ -177,7 +177,7 @@ impl Fold {
             }
             _ => {}
         }
-        let scope: EcoString = scope_of(&event.at).into();
+        let scope = scope_of(&event.at);
         let change = |(name, sort): (EcoString, NameSort)| {
             let key =
                 (scope.clone(), if sort == NameSort::Context { context_key(&name) } else { name.clone() });
@@ -202,8 +202,8 @@ fn context_key(name: &EcoString) -> EcoString {
 }
 
 /// The scope of an execution: that of its item, else that of the run.
-fn scope_of(at: &Address) -> &str {
-    at.0.rfind(']').map_or("", |end| &at.0[..=end])
+fn scope_of(at: &Address) -> Address {
+    at.items_around().next_back().unwrap_or_default()
 }
 
 /// The output that an event recorded.
@@ -251,10 +251,7 @@ impl Failed {
             self.0.insert(event.at.clone(), event.seq);
             return;
         }
-        let own = event.at.0.as_str();
-        self.0.retain(|at, _| {
-            !at.0.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '[']))
-        });
+        self.0.retain(|at, _| *at != event.at && !at.is_inside(&event.at));
     }
 
     /// They, and the events that say so.

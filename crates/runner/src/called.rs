@@ -185,7 +185,7 @@ fn claimed(
 /// The run of this attempt. After a resume that is the one that failed before, when it was given the same.
 fn find(shared: &Shared<'_>, attempted: &Attempted<'_>) -> Result<Run, DriveError> {
     let Attempted { at, number, base, rerun, .. } = *attempted;
-    let own = RunId::called(&shared.started, shared.journal.run(), &at.0, attempted.as_of)?;
+    let own = RunId::called(&shared.started, shared.journal.run(), at.as_str(), attempted.as_of)?;
     if !rerun && base == 0 {
         return Ok(Run::New(own));
     }

@@ -344,11 +344,9 @@ impl Executor<'_, '_> {
         mut told: impl FnMut(u64, ItemEnded) -> Result<(), DriveError>,
     ) -> Result<(), DriveError> {
         let shared = self.shared;
-        let prefix = format!("{at}[");
         for event in shared.journal.store().reader().events_of(shared.journal.run(), list, "item_ended")? {
             let event = event?;
-            let index = event.at.0.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(']'));
-            let index = index.and_then(|index| index.parse().ok());
+            let index = event.at.as_item().filter(|(owner, _)| owner == at).map(|(_, index)| index);
             if let (Some(index), EventKind::ItemEnded(ended)) = (index, event.kind) {
                 told(index, ended)?;
             }

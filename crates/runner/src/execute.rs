@@ -823,7 +823,7 @@ impl<'s, 'a> Executor<'s, 'a> {
     ) -> Spec {
         let mut env = self.own_environment();
         env.change(&resolved.env);
-        env.mark(self.shared.started.as_str(), &task.at.0);
+        env.mark(self.shared.started.as_str(), task.at.as_str());
         Spec {
             program,
             args,
@@ -841,7 +841,7 @@ impl<'s, 'a> Executor<'s, 'a> {
     /// The environment of a step's children: they carry the mark of the run.
     fn environment(&self, at: &Address) -> Environment {
         let mut env = self.own_environment();
-        env.mark(self.shared.started.as_str(), &at.0);
+        env.mark(self.shared.started.as_str(), at.as_str());
         env
     }
 

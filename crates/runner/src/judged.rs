@@ -46,8 +46,13 @@ impl Executor<'_, '_> {
         }
         let result = view.result.map(|seq| (&mut &shared.values).output(seq)).transpose()?;
         let acting = self.acting(view)?;
-        let nowhere =
-            StateView { name: task.at.0.clone(), iteration: 0, elapsed_ms: 0, in_a_row: 0, measured: None };
+        let nowhere = StateView {
+            name: task.at.as_str().into(),
+            iteration: 0,
+            elapsed_ms: 0,
+            in_a_row: 0,
+            measured: None,
+        };
         let state = view.state.as_ref().unwrap_or(&nowhere);
         let result = result.as_deref();
         let mut asked = None;

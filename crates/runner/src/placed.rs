@@ -19,6 +19,9 @@ use crate::worktrees::{Closed, WorktreeError, Worktrees};
 pub(crate) const GIT_VARIABLES: [&str; 6] =
     ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX"];
 
+/// The phase whose items can have worktrees.
+const MAP: &str = "map";
+
 /// The worktrees of a run, opened when the first item needs one.
 #[derive(Default)]
 pub(crate) struct Opened(Mutex<Option<Arc<Worktrees>>>);
@@ -38,13 +41,14 @@ pub(crate) fn has_worktrees(plan: &Plan) -> bool {
 
 /// The item of the map that an execution belongs to, when it has a worktree of its own.
 pub(crate) fn item_in_worktree(plan: &Plan, at: &Address) -> Option<u64> {
-    let inside = at.0.strip_prefix("map[").filter(|_| plan.is_map_reduce() && has_worktrees(plan))?;
-    inside.split(']').next()?.parse().ok()
+    let (map, index) = at.items_around().next()?.as_item()?;
+    let is_map = plan.is_map_reduce() && map == MAP && has_worktrees(plan);
+    is_map.then_some(index)
 }
 
 /// The item that an execution is, when it has a worktree of its own: not one of a list inside of it, which shares its.
 pub(crate) fn item_of_worktree(plan: &Plan, at: &Address) -> Option<u64> {
-    item_in_worktree(plan, at).filter(|_| at.0.ends_with(']') && at.items().count() == 1)
+    item_in_worktree(plan, at).filter(|_| at.is_item() && at.items().count() == 1)
 }
 
 pub(crate) fn failure(error: &WorktreeError) -> Failure {

@@ -191,7 +191,7 @@ impl Reader {
 
 fn draft(time: Millis, at: &Address, what: &EventKind) -> Draft {
     let (kind, payload) = wire::encode(what);
-    let draft = Draft::new(kind, time.to_string()).at(at.0.as_str()).with(payload);
+    let draft = Draft::new(kind, time.to_string()).at(at.as_str()).with(payload);
     match what {
         EventKind::RunStarted(_) | EventKind::Resumed { .. } => draft.status("running"),
         EventKind::Paused { .. } => draft.status("paused"),
@@ -201,10 +201,9 @@ fn draft(time: Millis, at: &Address, what: &EventKind) -> Draft {
 }
 
 fn event(record: &Record) -> Result<Event, JournalError> {
-    let time = record
-        .time
-        .parse()
-        .map_err(|_| WireError { kind: record.kind.clone(), why: "its time is not a number".to_owned() })?;
+    let unreadable = |why: String| WireError { kind: record.kind.clone(), why };
+    let time = record.time.parse().map_err(|_| unreadable("its time is not a number".to_owned()))?;
+    let at = Address::parse(&record.place).map_err(|error| unreadable(error.to_string()))?;
     let what = wire::decode(&record.kind, &record.payload)?;
-    Ok(Event { seq: record.seq, time, at: Address(record.place.as_str().into()), kind: what })
+    Ok(Event { seq: record.seq, time, at, kind: what })
 }

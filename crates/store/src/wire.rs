@@ -194,8 +194,11 @@ fn run_started(started: &RunStarted) -> Entries {
         entries.push(("files", Value::sequence(files)));
     }
     if let Some(Caller { run, at, attempt }) = &started.caller {
-        let caller =
-            vec![("run", Value::from(run)), ("at", Value::from(&at.0)), ("attempt", Value::from(*attempt))];
+        let caller = vec![
+            ("run", Value::from(run)),
+            ("at", Value::from(at.as_str())),
+            ("attempt", Value::from(*attempt)),
+        ];
         entries.push(("caller", Value::record(caller)));
     }
     entries
@@ -585,7 +588,7 @@ fn read_caller(value: &Value) -> Read<Caller> {
     let mut reader = Reader::new(value)?;
     let caller = Caller {
         run: reader.text("run")?.into(),
-        at: Address(reader.text("at")?.into()),
+        at: Address::parse(reader.text("at")?).map_err(|error| error.to_string())?,
         attempt: u32::try_from(reader.count("attempt")?).map_err(|_| "`attempt` is too large")?,
     };
     reader.finish()?;

@@ -99,6 +99,36 @@ pub(super) fn scanners(path: &Path, source: &Source<'_>) -> Vec<String> {
         .collect()
 }
 
+/// The text of an address, as code outside of its type gets it.
+const ADDRESS_TEXTS: &[&str] = &["at.as_str()", "at.to_string()"];
+
+/// Code that takes the text of an address apart. Only `engine/src/address.rs` knows its form; the field is private, so
+/// the compiler catches everything but what goes through the text.
+pub(super) fn dissected_addresses(path: &Path, source: &Source<'_>) -> Vec<String> {
+    let parts: Vec<_> = names(path).collect();
+    if !matches!(parts.as_slice(), ["crates", _, "src", ..])
+        || parts.ends_with(&["engine", "src", "address.rs"])
+    {
+        return Vec::new();
+    }
+    let code = source.code();
+    let mut problems = Vec::new();
+    for text in ADDRESS_TEXTS {
+        problems.extend(words(&code, text).filter(|at| is_dissected(&code[at + text.len()..])).map(|at| {
+            let line = source.line(at);
+            format!("{}:{line}: the text of an address is taken apart; ask the `Address`", path.display())
+        }));
+    }
+    problems
+}
+
+/// Whether what follows a text is a search in it or a part of it.
+fn is_dissected(after: &str) -> bool {
+    let after = after.trim_start();
+    let called = after.strip_prefix('.').map(|call| call.split(|next| !is_name(next)).next().unwrap_or(call));
+    after.starts_with('[') || called.is_some_and(|called| called != "contains" && is_in_searches(called))
+}
+
 fn must_not_scan(path: &Path) -> bool {
     let parts: Vec<_> = names(path).collect();
     match parts.as_slice() {
@@ -263,6 +293,22 @@ mod tests {
         ] {
             assert_eq!(found(scanners, path, text), [""; 0], "{path}");
         }
+    }
+
+    #[test]
+    fn the_text_of_an_address_is_not_taken_apart() {
+        let check = |path, text| found(dissected_addresses, path, text).len();
+        for text in [
+            "event.at.as_str().split('/')",
+            "task.at.to_string().rfind('[')",
+            "at.as_str()\n    .strip_prefix(x)",
+            "at.as_str()[..2]",
+        ] {
+            assert_eq!(check("crates/cli/src/a.rs", text), 1, "{text}");
+            assert_eq!(check("crates/engine/src/address.rs", text), 0, "{text}");
+            assert_eq!(check("crates/cli/tests/a.rs", text), 0, "{text}");
+        }
+        assert_eq!(check("crates/cli/src/a.rs", "at.as_str().width(); that.as_str().split('/')"), 0);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
+use threadline_engine::event::Address;
 use threadline_lang::Value;
 use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
@@ -12,7 +13,7 @@ use super::explain::failures::handle;
 use super::history::History;
 use super::{print, print_styled};
 use crate::exit::Failure;
-use crate::failed::{FailedItem, FailedItems, item_of};
+use crate::failed::{FailedItem, FailedItems};
 use crate::report::first_line;
 use crate::reporter::step_label;
 use crate::table::Table;
@@ -39,10 +40,10 @@ pub(crate) fn show(history: &History<'_>, json: bool) -> Result<(), Failure> {
         return print(&format!("no item of run {id} failed\n"));
     };
     let mut table = Table::default();
-    let mut lists: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    let mut lists: BTreeMap<Address, (u64, u64)> = BTreeMap::new();
     for item in failed.iter() {
         table.row(row(history, item)?);
-        if let Some((owner, _)) = item_of(&item.at.0) {
+        if let Some((owner, _)) = item.at.as_item() {
             lists.entry(owner).or_insert((0, item.of)).0 += 1;
         }
     }
@@ -83,10 +84,10 @@ fn item_json(history: &History<'_>, item: &FailedItem) -> Result<Value, Failure>
     let text = |text: Option<&str>| text.map_or(Value::NULL, Value::from);
     let ended = &item.ended;
     Ok(Value::record([
-        ("at", item.at.0.as_str().into()),
+        ("at", item.at.as_str().into()),
         ("index", Value::from(item.item.index)),
         ("item", history.item(item.item)?),
-        ("step", text(item.step.as_ref().map(|step| step.0.as_str()))),
+        ("step", text(item.step.as_ref().map(|step| step.as_str()))),
         ("error", ended.error.as_deref().unwrap_or_default().into()),
         ("attempts", Value::from(ended.attempts)),
         ("duration_ms", Value::from(ended.duration_ms)),

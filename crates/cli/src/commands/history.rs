@@ -102,7 +102,7 @@ impl<'r> History<'r> {
     fn misfit(&self, event: &Event, why: &str) -> Failure {
         let Event { seq, at, kind: what, .. } = event;
         let kind = wire::encode(what).0;
-        let of = if at.0.is_empty() { String::new() } else { format!(" of `{at}`") };
+        let of = if at.is_root() { String::new() } else { format!(" of `{at}`") };
         let message = format!("event {seq} of run `{}`, `{kind}`{of}, does not fit: {why}", self.info.id);
         let hint = format!(
             "the journal is damaged, or another version of threadline wrote it (it says {}, this is {}); `threadline \

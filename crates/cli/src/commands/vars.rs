@@ -19,7 +19,6 @@ use super::{print, print_styled};
 use crate::arguments::Vars;
 use crate::exit::Failure;
 use crate::report::Report;
-use crate::reporter::items;
 use crate::table::Table;
 
 const BOLD: Style = Style::new().bold();
@@ -50,7 +49,7 @@ struct Setting {
 impl Setting {
     /// The name, and the item it belongs to.
     fn shown_name(&self) -> String {
-        format!("{}{}", self.name, items(&self.at))
+        format!("{}{}", self.name, self.at.item_suffix())
     }
 }
 
@@ -79,7 +78,7 @@ pub(crate) fn vars(call: &Vars) -> Result<(), Failure> {
     let mut table = Table::default();
     let mut counts = BTreeMap::<&str, usize>::new();
     for setting in &settings {
-        let of_item = setting.at.items().next().is_some() && call.name.is_none();
+        let of_item = setting.at.is_in_items() && call.name.is_none();
         let count = counts.entry(&setting.name).and_modify(|count| *count += 1).or_insert(1);
         if of_item && *count > MAX_ITEMS {
             continue;
@@ -193,9 +192,9 @@ fn of_change(history: &History<'_>, change: &Change) -> Result<Setting, Failure>
 /// The last setting of each name of the run, and of each item.
 fn latest(settings: Vec<Setting>) -> Vec<Setting> {
     let mut last: Vec<Setting> = Vec::new();
-    let mut places: BTreeMap<(String, Vec<String>), usize> = BTreeMap::new();
+    let mut places: BTreeMap<(String, Vec<u64>), usize> = BTreeMap::new();
     for setting in settings {
-        let items = setting.at.items().map(str::to_owned).collect();
+        let items = setting.at.items().collect();
         match places.entry((setting.name.clone(), items)) {
             Entry::Occupied(known) => last[*known.get()] = setting,
             Entry::Vacant(place) => {
@@ -272,7 +271,7 @@ fn setting_json(history: &History<'_>, setting: &Setting, readers: &Readers) -> 
         ("type", kind.name().into()),
         ("before", setting.before.clone().unwrap_or_default()),
         ("step", if by_step { label(history, &setting.at).into() } else { Value::NULL }),
-        ("at", if by_step { setting.at.0.as_str().into() } else { Value::NULL }),
+        ("at", if by_step { setting.at.as_str().into() } else { Value::NULL }),
         ("event", setting.seq.map_or(Value::NULL, Value::from)),
         ("time", setting.time.map_or(Value::NULL, |time| time_text(time).into())),
         ("read_by", Value::sequence(read_by)),

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use threadline_engine::event::{Datum, ERROR, Event, Judged, LoopEnd, LoopReason, Output};
+use threadline_engine::event::{Address, Datum, ERROR, Event, Judged, LoopEnd, LoopReason, Output};
 use threadline_engine::machine::Outcome;
 use threadline_flow::model::{Step, Terminal};
-use threadline_flow::plan::{Plan, StepNumber, VISIT};
+use threadline_flow::plan::{Plan, StepNumber};
 use threadline_runner::output::spoken;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -158,13 +158,9 @@ pub(crate) fn loop_end(outcome: Outcome, end: &LoopEnd) -> String {
 }
 
 /// The number of a visit behind the name of a state, from the second on.
-pub(super) fn visit(plan: &Plan, at: &str) -> String {
-    if plan.states.is_none() {
-        return String::new();
-    }
-    let first = at.split(['/', '[']).next().unwrap_or_default();
-    match first.split_once(VISIT) {
-        Some((_, visit)) if visit != "1" && first == at => format!("{VISIT}{visit}"),
-        _ => String::new(),
+pub(super) fn visit(at: &Address) -> String {
+    match at.visit().filter(|visit| at.is_visit() && *visit > 1) {
+        Some(visit) => format!("#{visit}"),
+        None => String::new(),
     }
 }

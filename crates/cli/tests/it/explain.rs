@@ -17,6 +17,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::support::{self, Project};
+use threadline_engine::event::Address;
 use threadline_lang::{Limits, Value, data};
 
 /// A reference, as `explain` tells it.
@@ -176,8 +177,7 @@ fn tell(evaluation: &Value, told: &mut Vec<Told>, fields: &mut Vec<Field>) {
 
 /// The items of an execution: `[1]` of `3[1]/2`.
 fn items(at: &str) -> String {
-    let indexes = at.split('[').skip(1).filter_map(|rest| rest.split(']').next());
-    indexes.fold(String::new(), |text, index| text + "[" + index + "]")
+    Address::parse(at).unwrap().item_suffix()
 }
 
 fn maker(maker: &Value) -> String {

@@ -202,7 +202,7 @@ impl Left {
     fn finished(&self) -> BTreeSet<&str> {
         let done =
             |event: &&Event| matches!(event.kind, EventKind::Finished { .. } | EventKind::Skipped { .. });
-        self.events.iter().filter(done).map(|event| event.at.0.as_str()).collect()
+        self.events.iter().filter(done).map(|event| event.at.as_str()).collect()
     }
 
     fn effects_of(&self, at: &str) -> u64 {
@@ -458,7 +458,7 @@ fn one_run_with_kills(
 
 fn attempts_of(left: &Left, at: &str) -> u64 {
     let started =
-        |event: &&Event| event.at.0 == at && matches!(event.kind, EventKind::Started { rerun: false, .. });
+        |event: &&Event| event.at == at && matches!(event.kind, EventKind::Started { rerun: false, .. });
     left.events.iter().filter(started).count() as u64
 }
 

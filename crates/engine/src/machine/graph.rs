@@ -15,7 +15,7 @@ use ecow::{EcoString, eco_format};
 use threadline_flow::plan::{Graph, Part, Plan, Source, StepNumber};
 
 use super::{Machine, Names, Phase};
-use crate::event::Seq;
+use crate::event::{Address, Seq};
 
 /// Where the nodes of a graph are.
 pub(super) struct Nodes {
@@ -75,40 +75,40 @@ struct Refused {
 
 impl Machine {
     /// Begins a graph: every node that waits for nothing.
-    pub(super) fn open_graph(&mut self, prefix: &EcoString) {
+    pub(super) fn open_graph(&mut self, frame_at: &Address) {
         let plan = self.plan.clone();
-        let Some(frame) = self.frames.get_mut(prefix) else { return };
+        let Some(frame) = self.frames.get_mut(frame_at) else { return };
         let Some(graph) = &plan.lists[frame.list as usize].graph else { return };
         let nodes = Nodes::new(graph);
         let ready: Vec<usize> = (0..nodes.pending.len()).filter(|at| nodes.pending[*at] == 0).collect();
         let empty = nodes.open == 0;
         frame.nodes = Some(nodes);
         for at in ready {
-            self.settle_node(prefix, at);
+            self.settle_node(frame_at, at);
         }
         if empty {
-            self.list_done(prefix, true);
+            self.list_done(frame_at, true);
         }
     }
 
     /// A node waits for nothing any more: it begins, or is skipped.
-    fn settle_node(&mut self, prefix: &EcoString, at: usize) {
-        let refused = self.refused(prefix, at);
-        let Some(frame) = self.frames.get_mut(prefix) else { return };
+    fn settle_node(&mut self, frame_at: &Address, at: usize) {
+        let refused = self.refused(frame_at, at);
+        let Some(frame) = self.frames.get_mut(frame_at) else { return };
         let Some(nodes) = &mut frame.nodes else { return };
         nodes.states[at] = Node::Live;
         let list = frame.list;
         let step = self.plan.lists[list as usize].steps[at];
-        let instance = eco_format!("{prefix}{}", at + 1);
+        let instance = frame_at.child(&self.plan.lists[list as usize], at);
         // One that failed has begun already, so nothing refuses it.
         if self.live.contains_key(&instance) {
             return self.reopen_step(&instance);
         }
         match refused {
-            None => self.begin_step(prefix, &instance, step),
+            None => self.begin_step(frame_at, &instance, step),
             Some(Refused { reason, by_failure }) => {
                 let phase = Phase::Skipping { by_failure };
-                self.insert_live(prefix, &instance, step, phase);
+                self.insert_live(frame_at, &instance, step, phase);
                 if let Some(live) = self.live.get_mut(&instance) {
                     live.reason = Some(reason);
                 }
@@ -118,8 +118,8 @@ impl Machine {
     }
 
     /// Why a node cannot begin, when it cannot.
-    fn refused(&self, prefix: &EcoString, at: usize) -> Option<Refused> {
-        let frame = self.frames.get(prefix)?;
+    fn refused(&self, frame_at: &Address, at: usize) -> Option<Refused> {
+        let frame = self.frames.get(frame_at)?;
         let nodes = frame.nodes.as_ref()?;
         let node = &self.plan.lists[frame.list as usize].graph.as_ref()?.nodes[at];
         if let Some(refused) = node.needs.iter().find_map(|source| self.unmet_need(frame.list, nodes, source))
@@ -160,9 +160,9 @@ impl Machine {
     }
 
     /// A node is over: whoever waited for it may begin.
-    pub(super) fn node_over(&mut self, prefix: &EcoString, at: usize, over: Over) {
+    pub(super) fn node_over(&mut self, frame_at: &Address, at: usize, over: Over) {
         let plan = self.plan.clone();
-        let Some(frame) = self.frames.get_mut(prefix) else { return };
+        let Some(frame) = self.frames.get_mut(frame_at) else { return };
         let Some(nodes) = &mut frame.nodes else { return };
         nodes.states[at] = Node::Over(over);
         nodes.open = nodes.open.saturating_sub(1);
@@ -176,17 +176,17 @@ impl Machine {
         }
         if nodes.open == 0 {
             let well = !nodes.failed();
-            return self.list_done(prefix, well);
+            return self.list_done(frame_at, well);
         }
         for next in ready {
-            self.settle_node(prefix, next);
+            self.settle_node(frame_at, next);
         }
     }
 
     /// A graph that failed goes on with the nodes that failed, and those that were skipped because of them.
-    pub(super) fn reopen_graph(&mut self, prefix: &EcoString) {
+    pub(super) fn reopen_graph(&mut self, frame_at: &Address) {
         let plan = self.plan.clone();
-        let Some(frame) = self.frames.get_mut(prefix) else { return };
+        let Some(frame) = self.frames.get_mut(frame_at) else { return };
         let Some(graph) = &plan.lists[frame.list as usize].graph else { return };
         let scope = frame.scope.clone();
         let Some(nodes) = &mut frame.nodes else { return };
@@ -207,7 +207,7 @@ impl Machine {
         let list = frame.list;
         for at in again {
             // A node that did well, and whose list failed, stays as it is.
-            let instance = eco_format!("{prefix}{}", at + 1);
+            let instance = frame_at.child(&plan.lists[list as usize], at);
             let did_well = self.live.get(&instance).is_some_and(|live| live.well);
             if let Some(scope) = self.scopes.get_mut(&scope).filter(|_| !did_well) {
                 let step = plan.lists[list as usize].steps[at];
@@ -217,14 +217,14 @@ impl Machine {
             }
         }
         for at in ready {
-            self.settle_node(prefix, at);
+            self.settle_node(frame_at, at);
         }
     }
 
     /// The position of an execution in its graph; nothing for one of a list.
-    pub(super) fn in_graph(&self, frame: &EcoString, at: &EcoString) -> Option<usize> {
+    pub(super) fn in_graph(&self, frame: &Address, at: &Address) -> Option<usize> {
         self.frames.get(frame)?.nodes.as_ref()?;
-        at.strip_prefix(frame.as_str())?.parse::<usize>().ok()?.checked_sub(1)
+        at.position()
     }
 }
 
@@ -256,7 +256,7 @@ impl Named {
 
 /// The names that are kept with a step, to be put back when it is done again. Nodes share a scope and run side by side, so
 /// inside a node they are the node's own; elsewhere all of the scope.
-pub(super) fn names_with(plan: &Plan, scope: &str, at: &str, names: &Names) -> Names {
+pub(super) fn names_with(plan: &Plan, scope: &Address, at: &Address, names: &Names) -> Names {
     let Some(node) = node_around(plan, scope, at) else { return names.clone() };
     let mut own = Names::default();
     own_names(plan, node, &mut |name, kind| {
@@ -270,7 +270,7 @@ pub(super) fn names_with(plan: &Plan, scope: &str, at: &str, names: &Names) -> N
 }
 
 /// Puts names back that were kept with a step: what is done again does not see what it left the first time.
-pub(super) fn put_back(plan: &Plan, scope: &str, at: &str, names: &mut Names, mut kept: Names) {
+pub(super) fn put_back(plan: &Plan, scope: &Address, at: &Address, names: &mut Names, mut kept: Names) {
     let Some(node) = node_around(plan, scope, at) else {
         *names = kept;
         return;
@@ -283,10 +283,9 @@ pub(super) fn put_back(plan: &Plan, scope: &str, at: &str, names: &mut Names, mu
 }
 
 /// The node that an execution with the names of the run is inside of.
-fn node_around(plan: &Plan, scope: &str, at: &str) -> Option<StepNumber> {
-    plan.lists[0].graph.as_ref().filter(|_| scope.is_empty())?;
-    let position: usize = at.split('/').next()?.parse().ok()?;
-    plan.lists[0].steps.get(position.checked_sub(1)?).copied()
+fn node_around(plan: &Plan, scope: &Address, at: &Address) -> Option<StepNumber> {
+    plan.lists[0].graph.as_ref().filter(|_| scope.is_root())?;
+    plan.lists[0].steps.get(at.outermost_position(plan)?).copied()
 }
 
 /// Every name that a step and its lists set. Names of items are gone with them.

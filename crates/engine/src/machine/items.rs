@@ -4,7 +4,6 @@
 
 use std::collections::BTreeSet;
 
-use ecow::{EcoString, eco_format};
 use threadline_flow::model::Action;
 use threadline_flow::plan::Part;
 
@@ -94,7 +93,7 @@ impl Items {
 
 /// An item that is under way, or that failed.
 pub(super) struct Item {
-    owner: EcoString,
+    owner: Address,
     index: u64,
     /// Who runs it.
     pub(super) runner: u64,
@@ -126,7 +125,7 @@ enum ItemPhase {
 }
 
 impl Machine {
-    pub(super) fn expanded(&mut self, at: &EcoString, seq: Seq, count: u64, parallel: u64, rules: Rules) {
+    pub(super) fn expanded(&mut self, at: &Address, seq: Seq, count: u64, parallel: u64, rules: Rules) {
         let Some(live) = self.live.get_mut(at) else { return };
         live.phase = Phase::Items;
         live.items = Some(Items::new(seq, count, parallel, rules));
@@ -134,7 +133,7 @@ impl Machine {
     }
 
     /// Begins as many items as may run, or ends the matter.
-    pub(super) fn more_items(&mut self, at: &EcoString) {
+    pub(super) fn more_items(&mut self, at: &Address) {
         while let Some(index) =
             self.live.get_mut(at).and_then(|live| live.items.as_mut()).and_then(Items::take)
         {
@@ -143,10 +142,10 @@ impl Machine {
         self.items_over(at);
     }
 
-    fn begin_item(&mut self, at: &EcoString, index: u64) {
+    fn begin_item(&mut self, at: &Address, index: u64) {
         let Some(items) = self.live.get_mut(at).and_then(|live| live.items.as_mut()) else { return };
         let (list, parallel, runner) = (items.list, items.parallel, items.runner());
-        let key = eco_format!("{at}[{index}]");
+        let key = at.item(index);
         let now = self.last;
         let earlier = self.items.remove(&key);
         let item = Item {
@@ -164,7 +163,7 @@ impl Machine {
         match earlier.map(|item| item.phase) {
             // What it had done is there, and it goes on where it failed.
             Some(ItemPhase::Failed { steps_well: false }) if !self.in_worktree(at) => {
-                self.reopen(&eco_format!("{key}/"));
+                self.reopen(&key);
             }
             Some(_) => self.open_item(at, ItemRef { list, index }),
             None => {
@@ -178,28 +177,27 @@ impl Machine {
     }
 
     /// Opens the steps of an item from their beginning.
-    fn open_item(&mut self, at: &EcoString, item: ItemRef) {
+    fn open_item(&mut self, at: &Address, item: ItemRef) {
         let Some(live) = self.live.get(at) else { return };
         let step = live.step;
         let Some(parent) = self.frames.get(&live.frame).map(|frame| frame.scope.clone()) else { return };
-        let key = eco_format!("{at}[{}]", item.index);
-        let prefix = eco_format!("{key}/");
-        self.drop_below(&prefix);
+        let key = at.item(item.index);
+        self.drop_lists(&key);
         let scope = Scope { parent: Some(parent), item: Some(item), ..Scope::default() };
         self.scopes.insert(key.clone(), scope);
         let Some(list) = self.plan.part(step, Part::Do) else { return };
-        self.open(&prefix, list, Some((at.clone(), Part::Do, Some(item.index))), key, None);
+        self.open(&key, list, Some((at.clone(), Part::Do, Some(item.index))), key.clone(), None);
     }
 
     /// Whether what the steps of an item left is in a worktree, which does not outlive a failure.
-    fn in_worktree(&self, at: &EcoString) -> bool {
+    fn in_worktree(&self, at: &Address) -> bool {
         let step = self.live.get(at).map(|live| &self.plan.steps[live.step as usize].step);
         step.is_some_and(|step| matches!(&step.action, Action::ForEach(each) if each.worktree))
     }
 
     /// The steps of an item are through, well or not.
-    pub(super) fn item_steps_done(&mut self, at: &EcoString, index: u64, output: Option<Seq>, well: bool) {
-        let key = eco_format!("{at}[{index}]");
+    pub(super) fn item_steps_done(&mut self, at: &Address, index: u64, output: Option<Seq>, well: bool) {
+        let key = at.item(index);
         let Some(item) = self.items.get_mut(&key) else { return };
         item.phase = ItemPhase::Ending { well, output };
         item.as_of = self.last;
@@ -207,10 +205,10 @@ impl Machine {
     }
 
     /// What is to be done next with an item.
-    pub(super) fn outstanding_item(&self, key: &EcoString) -> Option<Command> {
+    pub(super) fn outstanding_item(&self, key: &Address) -> Option<Command> {
         let item = self.items.get(key)?;
         let live = self.live.get(&item.owner)?;
-        let task = Task { at: Address(key.clone()), step: live.step, as_of: item.as_of };
+        let task = Task { at: key.clone(), step: live.step, as_of: item.as_of };
         match item.phase {
             ItemPhase::Running | ItemPhase::Failed { .. } => None,
             ItemPhase::Waiting(pause) => Some(Command::Wait { task, pause }),
@@ -231,16 +229,16 @@ impl Machine {
     }
 
     /// The pause before another attempt of an item is over.
-    pub(super) fn waited_item(&self, key: &EcoString) -> Option<Command> {
+    pub(super) fn waited_item(&self, key: &Address) -> Option<Command> {
         let item = self.items.get(key)?;
         let step = self.live.get(&item.owner)?.step;
-        let task = Task { at: Address(key.clone()), step, as_of: item.as_of };
+        let task = Task { at: key.clone(), step, as_of: item.as_of };
         let attempt = item.attempt.saturating_add(1);
         matches!(item.phase, ItemPhase::Waiting(_)).then_some(Command::BeginItem { task, attempt })
     }
 
     /// An item failed and begins again later. Whether that fits.
-    pub(super) fn item_retrying(&mut self, key: &EcoString, until: Millis) -> bool {
+    pub(super) fn item_retrying(&mut self, key: &Address, until: Millis) -> bool {
         let (now, seq) = (self.time, self.last);
         let Some(item) = self.items.get_mut(key) else { return false };
         if !matches!(item.phase, ItemPhase::Ending { .. }) {
@@ -249,14 +247,13 @@ impl Machine {
         item.phase = ItemPhase::Waiting(Pause { since: now, until });
         item.error = Some(seq);
         item.as_of = seq;
-        let prefix = eco_format!("{key}/");
-        self.drop_below(&prefix);
+        self.drop_lists(key);
         self.commands.extend(self.outstanding_item(key));
         true
     }
 
     /// An item begins again. Whether that fits.
-    pub(super) fn item_begun(&mut self, key: &EcoString, attempt: u32) -> bool {
+    pub(super) fn item_begun(&mut self, key: &Address, attempt: u32) -> bool {
         let (now, seq) = (self.time, self.last);
         let Some(item) = self.items.get_mut(key) else { return false };
         if !matches!(item.phase, ItemPhase::Waiting(_)) || attempt != item.attempt.saturating_add(1) {
@@ -276,7 +273,7 @@ impl Machine {
     }
 
     /// An item is over. Whether that fits.
-    pub(super) fn item_ended(&mut self, key: &EcoString, ended: &ItemEnded) -> bool {
+    pub(super) fn item_ended(&mut self, key: &Address, ended: &ItemEnded) -> bool {
         let seq = self.last;
         let Some(item) = self.items.get_mut(key) else { return false };
         let ItemPhase::Ending { well, .. } = item.phase else { return false };
@@ -295,14 +292,14 @@ impl Machine {
         }
         if !items.failed.contains(&index) {
             self.items.remove(key);
-            self.frames.remove(&eco_format!("{key}/"));
+            self.frames.remove(key);
             self.scopes.remove(key);
         }
         self.more_items(&at);
         true
     }
 
-    fn items_over(&mut self, at: &EcoString) {
+    fn items_over(&mut self, at: &Address) {
         let Some(live) = self.live.get_mut(at) else { return };
         let Some(items) = &live.items else { return };
         if items.are_over() && live.phase == Phase::Items {
@@ -313,14 +310,14 @@ impl Machine {
         }
     }
 
-    pub(super) fn collect(&self, at: &EcoString) -> Option<Command> {
+    pub(super) fn collect(&self, at: &Address) -> Option<Command> {
         let items = self.live.get(at)?.items.as_ref()?;
         let (list, counts, rules) = (items.list, items.counts(), items.rules);
         Some(Command::Collect { task: self.task(at)?, list, counts, rules })
     }
 
     /// The items that failed are done again.
-    pub(super) fn reopen_items(&mut self, at: &EcoString) {
+    pub(super) fn reopen_items(&mut self, at: &Address) {
         let Some(items) = self.live.get_mut(at).and_then(|live| live.items.as_mut()) else { return };
         items.again = std::mem::take(&mut items.failed);
         self.more_items(at);

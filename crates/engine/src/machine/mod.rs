@@ -12,10 +12,9 @@ mod items;
 mod walk;
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::Arc;
 
-use ecow::{EcoString, eco_format};
+use ecow::EcoString;
 use threadline_flow::model::{Action, OnCrash};
 use threadline_flow::plan::{ListNumber, Part, Plan, Read, StepNumber};
 
@@ -243,10 +242,10 @@ pub struct Machine {
     stage: Stage,
     /// Set while nothing new is to begin.
     stopping: bool,
-    frames: BTreeMap<EcoString, Frame>,
-    live: BTreeMap<EcoString, Live>,
-    scopes: BTreeMap<EcoString, Scope>,
-    items: BTreeMap<EcoString, Item>,
+    frames: BTreeMap<Address, Frame>,
+    live: BTreeMap<Address, Live>,
+    scopes: BTreeMap<Address, Scope>,
+    items: BTreeMap<Address, Item>,
     /// Lists of the workflow whose items were let fail: what it takes to do these again.
     rewinds: BTreeMap<usize, Rewind>,
     /// The steps of `context` that were evaluated, by name.
@@ -261,16 +260,16 @@ pub struct Machine {
 
 /// A list whose items were let fail, with what was visible before it was over.
 struct Rewind {
-    at: EcoString,
+    at: Address,
     live: Live,
 }
 
-/// A list being executed. Its key is the prefix of its steps' instances.
+/// A list being executed. Its key is the address of the list.
 struct Frame {
     list: ListNumber,
     /// The step it is a part of, and of which item.
-    owner: Option<(EcoString, Part, Option<u64>)>,
-    scope: EcoString,
+    owner: Option<(Address, Part, Option<u64>)>,
+    scope: Address,
     position: usize,
     /// The last executed step of this list.
     prev: Option<Seq>,
@@ -284,7 +283,7 @@ struct Frame {
 /// A step that has begun.
 struct Live {
     step: StepNumber,
-    frame: EcoString,
+    frame: Address,
     as_of: Seq,
     phase: Phase,
     /// Attempts made so far.
@@ -377,7 +376,7 @@ enum Phase {
 /// Names that are set, and by which events.
 #[derive(Default)]
 struct Scope {
-    parent: Option<EcoString>,
+    parent: Option<Address>,
     item: Option<ItemRef>,
     names: Names,
 }
@@ -457,32 +456,32 @@ impl Machine {
         match &event.kind {
             EventKind::RunStarted(_) => {
                 self.stage = Stage::Going;
-                self.scopes.insert(EcoString::new(), Scope::default());
+                self.scopes.insert(Address::root(), Scope::default());
                 if self.plan.states.is_some() {
                     self.commands.push(Command::Bound);
                 } else {
-                    self.open(&EcoString::new(), STEPS, None, EcoString::new(), None);
+                    self.open(&Address::root(), STEPS, None, Address::root(), None);
                 }
             }
             EventKind::Bounded { bounds, .. } => {
-                if self.plan.states.is_none() || self.frames.contains_key("") {
+                if self.plan.states.is_none() || self.frames.contains_key(&Address::root()) {
                     return Err(misfit("no loop begins here"));
                 }
                 self.begin_walk(*bounds);
             }
             EventKind::Resumed { failed } => self.resume(*failed, before),
             EventKind::ItemRetrying { until, .. } => {
-                if !self.item_retrying(&event.at.0, *until) {
+                if !self.item_retrying(&event.at, *until) {
                     return Err(misfit("the item is not at its end"));
                 }
             }
             EventKind::ItemBegun { attempt } => {
-                if !self.item_begun(&event.at.0, *attempt) {
+                if !self.item_begun(&event.at, *attempt) {
                     return Err(misfit("the item does not wait for this attempt"));
                 }
             }
             EventKind::ItemEnded(ended) => {
-                if !self.item_ended(&event.at.0, ended) {
+                if !self.item_ended(&event.at, ended) {
                     return Err(misfit("the item is not at its end"));
                 }
             }
@@ -502,13 +501,12 @@ impl Machine {
                 self.defined.insert(name.clone(), event.seq);
             }
             what => {
-                let live =
-                    self.live.get_mut(&event.at.0).ok_or_else(|| misfit("the step is not under way"))?;
+                let live = self.live.get_mut(&event.at).ok_or_else(|| misfit("the step is not under way"))?;
                 match what {
-                    EventKind::Decided { .. } if live.phase == Phase::Deciding => self.act(&event.at.0),
-                    EventKind::Skipped { .. } if live.may_skip() => self.skipped(&event.at.0, event.seq),
+                    EventKind::Decided { .. } if live.phase == Phase::Deciding => self.act(&event.at),
+                    EventKind::Skipped { .. } if live.may_skip() => self.skipped(&event.at, event.seq),
                     EventKind::Expanded { count, parallel, rules, .. } if live.phase == Phase::Expanding => {
-                        self.expanded(&event.at.0, event.seq, *count, *parallel, *rules);
+                        self.expanded(&event.at, event.seq, *count, *parallel, *rules);
                     }
                     EventKind::Started { attempt, rerun, .. } if live.may_start(*attempt, *rerun) => {
                         live.phase = Phase::Running;
@@ -519,16 +517,16 @@ impl Machine {
                         live.phase = Phase::Waiting(Pause { since: event.time, until: *until });
                         // The next attempt must not begin before this is on disk; it sees the same names.
                         live.as_of = event.seq;
-                        self.commands.extend(self.outstanding_of(&event.at.0, None));
+                        self.commands.extend(self.outstanding_of(&event.at, None));
                     }
                     EventKind::Finished { output, .. } if live.may_finish() => {
-                        self.finished(&event.at.0, event.seq, output);
+                        self.finished(&event.at, event.seq, output);
                     }
                     EventKind::Unresolved { output, .. } if live.may_fail_unbegun() => {
-                        self.finished(&event.at.0, event.seq, output);
+                        self.finished(&event.at, event.seq, output);
                     }
                     EventKind::Judged(judged) if live.phase == Phase::Judging => {
-                        if !self.judged(&event.at.0, judged) {
+                        if !self.judged(&event.at, judged) {
                             return Err(misfit("there is no such state"));
                         }
                     }
@@ -549,10 +547,10 @@ impl Machine {
         if self.stopping {
             return None;
         }
-        match self.live.get(&at.0).map(|live| live.phase) {
-            Some(Phase::Waiting(_)) => self.start(&at.0),
+        match self.live.get(at).map(|live| live.phase) {
+            Some(Phase::Waiting(_)) => self.start(at),
             Some(_) => None,
-            None => self.waited_item(&at.0),
+            None => self.waited_item(at),
         }
     }
 
@@ -564,7 +562,7 @@ impl Machine {
         steps.chain(items).chain(self.end().filter(|_| self.stage == Stage::Going)).collect()
     }
 
-    fn outstanding_of(&self, at: &EcoString, in_flight: Option<OnCrash>) -> Option<Command> {
+    fn outstanding_of(&self, at: &Address, in_flight: Option<OnCrash>) -> Option<Command> {
         let live = self.live.get(at)?;
         let task = self.task(at)?;
         Some(match live.phase {
@@ -598,11 +596,11 @@ impl Machine {
 
     /// What is to be done next with one execution.
     pub fn next_of(&self, at: &Address) -> Option<Command> {
-        self.waited(at).or_else(|| self.outstanding_of(&at.0, None))
+        self.waited(at).or_else(|| self.outstanding_of(at, None))
     }
 
     /// The next attempt.
-    fn start(&self, at: &EcoString) -> Option<Command> {
+    fn start(&self, at: &Address) -> Option<Command> {
         let live = self.live.get(at)?;
         let attempt = live.attempts.saturating_add(1);
         Some(Command::Start { task: self.task(at)?, attempt, base: live.base, rerun: false })
@@ -610,14 +608,14 @@ impl Machine {
 
     /// What a step sees: for each name it reads, the event that made it.
     pub fn view(&self, at: &Address) -> View {
-        let Some(live) = self.live.get(&at.0) else { return View::default() };
+        let Some(live) = self.live.get(at) else { return View::default() };
         let Some(frame) = self.frames.get(&live.frame) else { return View::default() };
         let reads = &self.plan.steps[live.step as usize].reads;
         let (as_of, attempts, started) = (live.as_of, live.attempts, live.started);
         let limit = self.limit(&live.frame);
         // At its end a phase reads what its own steps left.
-        let (scope, prev) = match (live.phase, self.frames.get(&eco_format!("{at}/"))) {
-            (Phase::Closing, inner) => (&at.0, inner.and_then(|frame| frame.prev)),
+        let (scope, prev) = match (live.phase, self.frames.get(at)) {
+            (Phase::Closing, inner) => (at, inner.and_then(|frame| frame.prev)),
             // What judges a state reads the same names as what it did, and what that left.
             // One that does nothing has left nothing, and the last that did is before it.
             (Phase::Judging, _) if live.output.is_none() => (&frame.scope, frame.prev),
@@ -635,7 +633,7 @@ impl Machine {
 
     /// The time by which the steps of a list have to be through: that of the item or phase around them that is over
     /// first.
-    fn limit(&self, frame: &EcoString) -> Option<Limit> {
+    fn limit(&self, frame: &Address) -> Option<Limit> {
         let mut first: Option<Limit> = self.walk_limit();
         let mut next = self.frames.get(frame)?.owner.as_ref();
         while let Some((at, part, item)) = next {
@@ -643,7 +641,7 @@ impl Machine {
             let limit = match (part, item) {
                 (Part::Do, Some(index)) => {
                     let allowed = live.items.as_ref().and_then(|items| items.rules.timeout);
-                    let item = self.items.get(&eco_format!("{at}[{index}]"));
+                    let item = self.items.get(&at.item(*index));
                     allowed.zip(item).map(|(allowed, item)| Limit {
                         since: item.began,
                         allowed,
@@ -673,10 +671,10 @@ impl Machine {
     pub fn end_view(&self) -> View {
         let reads = &self.plan.export_reads;
         let state = reads.contains(&Read::State).then(|| self.last_state()).flatten();
-        View { as_of: self.last, state, ..self.names_of(reads, &EcoString::new(), None) }
+        View { as_of: self.last, state, ..self.names_of(reads, &Address::root(), None) }
     }
 
-    fn names_of(&self, reads: &[Read], scope: &EcoString, prev: Option<Seq>) -> View {
+    fn names_of(&self, reads: &[Read], scope: &Address, prev: Option<Seq>) -> View {
         let mut view = View::default();
         self.earlier_names(reads, scope, &mut view);
         for read in reads {
@@ -694,11 +692,17 @@ impl Machine {
                 Read::State => {}
                 Read::Item => view.item = self.item_view(scope),
                 Read::Phase(name) => {
-                    let found = self.scopes.get("").and_then(|scope| scope.names.outputs.get(name).copied());
+                    let found = self
+                        .scopes
+                        .get(&Address::root())
+                        .and_then(|scope| scope.names.outputs.get(name).copied());
                     view.phases.extend(found.map(|seq| (name.clone(), seq)));
                 }
                 Read::Map => {
-                    let over = self.scopes.get("").and_then(|scope| scope.names.outputs.get("map").copied());
+                    let over = self
+                        .scopes
+                        .get(&Address::root())
+                        .and_then(|scope| scope.names.outputs.get("map").copied());
                     let running = || {
                         let items = self.live.get("map")?.items.as_ref()?;
                         Some(MapView::Running { total: items.count })
@@ -711,7 +715,7 @@ impl Machine {
     }
 
     /// The item that a scope belongs to.
-    fn item_view(&self, scope: &EcoString) -> Option<ItemView> {
+    fn item_view(&self, scope: &Address) -> Option<ItemView> {
         let mut name = Some(scope);
         while let Some((key, scope)) = name.and_then(|name| Some((name, self.scopes.get(name)?))) {
             if let Some(of) = scope.item {
@@ -733,12 +737,12 @@ impl Machine {
 
     /// The step of an execution that is under way.
     pub fn step_of(&self, at: &Address) -> Option<StepNumber> {
-        self.live.get(&at.0).map(|live| live.step)
+        self.live.get(at).map(|live| live.step)
     }
 
     /// The names of the run, and what set each last: ids and captures. Those of items are gone with them.
     pub fn names(&self) -> Vec<(EcoString, Seq)> {
-        let Some(scope) = self.scopes.get("") else { return Vec::new() };
+        let Some(scope) = self.scopes.get(&Address::root()) else { return Vec::new() };
         let names = scope.names.outputs.iter().chain(&scope.names.captured);
         names.map(|(name, seq)| (name.clone(), *seq)).collect::<BTreeMap<_, _>>().into_iter().collect()
     }
@@ -747,35 +751,34 @@ impl Machine {
 
     fn open(
         &mut self,
-        prefix: &EcoString,
+        frame_at: &Address,
         list: ListNumber,
-        owner: Option<(EcoString, Part, Option<u64>)>,
-        scope: EcoString,
+        owner: Option<(Address, Part, Option<u64>)>,
+        scope: Address,
         prev: Option<Seq>,
     ) {
         let frame = Frame { list, owner, scope, position: 0, prev, failed: false, nodes: None, walk: None };
-        self.frames.insert(prefix.clone(), frame);
+        self.frames.insert(frame_at.clone(), frame);
         if self.plan.lists[list as usize].graph.is_some() {
-            self.open_graph(prefix);
+            self.open_graph(frame_at);
         } else {
-            self.begin(prefix);
+            self.begin(frame_at);
         }
     }
 
     /// Begins the step at the frame's position, or concludes the list.
-    fn begin(&mut self, prefix: &EcoString) {
-        let Some(frame) = self.frames.get(prefix) else { return };
+    fn begin(&mut self, frame_at: &Address) {
+        let Some(frame) = self.frames.get(frame_at) else { return };
         let Some(step) = self.plan.lists[frame.list as usize].steps.get(frame.position).copied() else {
-            return self.list_done(prefix, true);
+            return self.list_done(frame_at, true);
         };
-        let word = self.plan.lists[frame.list as usize].word(frame.position);
-        let at = eco_format!("{prefix}{word}");
-        self.begin_step(prefix, &at, step);
+        let at = frame_at.child(&self.plan.lists[frame.list as usize], frame.position);
+        self.begin_step(frame_at, &at, step);
     }
 
     /// Begins a step.
-    fn begin_step(&mut self, prefix: &EcoString, at: &EcoString, step: StepNumber) {
-        self.insert_live(prefix, at, step, Phase::Deciding);
+    fn begin_step(&mut self, frame_at: &Address, at: &Address, step: StepNumber) {
+        self.insert_live(frame_at, at, step, Phase::Deciding);
         if self.plan.steps[step as usize].step.decides() {
             self.commands.extend(self.outstanding_of(at, None));
         } else {
@@ -783,10 +786,10 @@ impl Machine {
         }
     }
 
-    fn insert_live(&mut self, prefix: &EcoString, at: &EcoString, step: StepNumber, phase: Phase) {
+    fn insert_live(&mut self, frame_at: &Address, at: &Address, step: StepNumber, phase: Phase) {
         let live = Live {
             step,
-            frame: prefix.clone(),
+            frame: frame_at.clone(),
             as_of: self.last,
             phase,
             attempts: 0,
@@ -805,7 +808,7 @@ impl Machine {
     }
 
     /// The condition holds: on with it.
-    fn act(&mut self, at: &EcoString) {
+    fn act(&mut self, at: &Address) {
         let Some(live) = self.live.get_mut(at) else { return };
         live.as_of = self.last;
         live.began = self.time;
@@ -821,7 +824,7 @@ impl Machine {
     // ---- phases ----------------------------------------------------------------------------------------
 
     /// Opens the steps of a phase, in a scope of their own.
-    fn open_phase(&mut self, at: &EcoString) {
+    fn open_phase(&mut self, at: &Address) {
         let Some(live) = self.live.get_mut(at) else { return };
         let Some(parent) = self.frames.get(&live.frame).map(|frame| frame.scope.clone()) else { return };
         self.scopes.insert(at.clone(), Scope { parent: Some(parent), ..Scope::default() });
@@ -829,14 +832,14 @@ impl Machine {
             Some(list) => {
                 live.phase = Phase::In(Part::Do);
                 let owner = Some((at.clone(), Part::Do, None));
-                self.open(&eco_format!("{at}/"), list, owner, at.clone(), None);
+                self.open(at, list, owner, at.clone(), None);
             }
             None => self.close_phase(at),
         }
     }
 
     /// The steps of a phase are through.
-    fn phase_steps_done(&mut self, at: &EcoString, well: bool) {
+    fn phase_steps_done(&mut self, at: &Address, well: bool) {
         let Some(live) = self.live.get_mut(at) else { return };
         if well {
             return self.close_phase(at);
@@ -845,23 +848,23 @@ impl Machine {
         self.conclude(at);
     }
 
-    fn close_phase(&mut self, at: &EcoString) {
+    fn close_phase(&mut self, at: &Address) {
         let Some(live) = self.live.get_mut(at) else { return };
         live.phase = Phase::Closing;
         live.as_of = self.last;
         self.commands.extend(self.outstanding_of(at, None));
     }
 
-    fn close(&self, at: &EcoString) -> Option<Command> {
-        let last = self.frames.get(&eco_format!("{at}/")).and_then(|frame| frame.prev);
+    fn close(&self, at: &Address) -> Option<Command> {
+        let last = self.frames.get(at).and_then(|frame| frame.prev);
         let captured = &self.scopes.get(at)?.names.captured;
         let captured = captured.iter().map(|(name, seq)| (name.clone(), *seq)).collect();
         Some(Command::Close { task: self.task(at)?, last, captured })
     }
 
     /// A phase is over: of its names those that it exports stay.
-    fn leave_phase(&mut self, at: &EcoString, exports: &[threadline_flow::model::Field<EcoString>]) {
-        self.frames.remove(&eco_format!("{at}/"));
+    fn leave_phase(&mut self, at: &Address, exports: &[threadline_flow::model::Field<EcoString>]) {
+        self.frames.remove(at);
         let Some(inner) = self.scopes.remove(at) else { return };
         let Some(outer) = inner.parent.as_ref().and_then(|name| self.scopes.get_mut(name)) else { return };
         for name in exports.iter().map(|name| &name.value) {
@@ -872,7 +875,7 @@ impl Machine {
 
     // ---- steps -----------------------------------------------------------------------------------------
 
-    fn skipped(&mut self, at: &EcoString, seq: Seq) {
+    fn skipped(&mut self, at: &Address, seq: Seq) {
         let Some(live) = self.live.get(at) else { return };
         let step = &self.plan.steps[live.step as usize].step;
         // A skipped step can be read by its id; its capture stays as it was.
@@ -883,7 +886,7 @@ impl Machine {
         self.next(at);
     }
 
-    fn finished(&mut self, at: &EcoString, seq: Seq, output: &Output) {
+    fn finished(&mut self, at: &Address, seq: Seq, output: &Output) {
         let scope = self.scope_of(at);
         let plan = Arc::clone(&self.plan);
         let Some(live) = self.live.get_mut(at) else { return };
@@ -925,7 +928,7 @@ impl Machine {
     }
 
     /// Opens a part of a step, or goes on behind it.
-    fn enter(&mut self, at: &EcoString, part: Part) {
+    fn enter(&mut self, at: &Address, part: Part) {
         let Some(live) = self.live.get_mut(at) else { return };
         let Some(list) = self.plan.part(live.step, part) else {
             return if part == Part::Finally { self.conclude(at) } else { self.enter(at, Part::Finally) };
@@ -939,22 +942,22 @@ impl Machine {
             let names = names.map(|around| graph::names_with(&self.plan, &scope, at, &around.names));
             live.before = names.map(|names| Before { prev, names }.into());
         }
-        let prefix = eco_format!("{at}/{}/", part.key());
-        self.open(&prefix, list, Some((at.clone(), part, None)), scope, output);
+        let frame_at = at.part(part);
+        self.open(&frame_at, list, Some((at.clone(), part, None)), scope, output);
     }
 
     /// A list is at its end, well or not.
-    fn list_done(&mut self, prefix: &EcoString, well: bool) {
-        let Some(frame) = self.frames.get_mut(prefix) else { return };
+    fn list_done(&mut self, frame_at: &Address, well: bool) {
+        let Some(frame) = self.frames.get_mut(frame_at) else { return };
         frame.failed = !well;
         let (owner, prev) = (frame.owner.clone(), frame.prev);
         match owner {
-            None => self.workflow_list_done(prefix),
+            None => self.workflow_list_done(frame_at),
             Some((at, Part::Do, Some(index))) => self.item_steps_done(&at, index, prev, well),
             Some((at, Part::Do, None)) => self.phase_steps_done(&at, well),
             Some((at, part, _)) => {
                 if well {
-                    self.frames.remove(prefix);
+                    self.frames.remove(frame_at);
                 } else if let Some(live) = self.live.get_mut(&at) {
                     live.failed = true;
                 }
@@ -963,12 +966,13 @@ impl Machine {
         }
     }
 
-    fn workflow_list_done(&mut self, prefix: &EcoString) {
+    fn workflow_list_done(&mut self, frame_at: &Address) {
         match self.plan.finally {
-            Some(list) if prefix.is_empty() => {
-                let failed = self.frames.get(prefix).is_some_and(|frame| frame.failed);
-                self.before = self.scopes.get("").filter(|_| failed).map(|scope| scope.names.clone());
-                self.open(&FINALLY.into(), list, None, EcoString::new(), None);
+            Some(list) if frame_at.is_root() => {
+                let failed = self.frames.get(frame_at).is_some_and(|frame| frame.failed);
+                self.before =
+                    self.scopes.get(&Address::root()).filter(|_| failed).map(|scope| scope.names.clone());
+                self.open(&Address::finally(), list, None, Address::root(), None);
             }
             _ => {
                 self.commands.extend(self.end());
@@ -980,20 +984,20 @@ impl Machine {
     fn end(&self) -> Option<Command> {
         let over = self.live.values().all(|live| live.phase == Phase::Failed);
         let failed = self.frames.values().any(|frame| frame.owner.is_none() && frame.failed);
-        let walk = self.frames.get("").and_then(|frame| frame.walk.as_ref());
+        let walk = self.frames.get(&Address::root()).and_then(|frame| frame.walk.as_ref());
         if self.plan.states.is_some() && walk.is_none() {
             return Some(Command::Bound);
         }
         let ended = walk.and_then(|walk| walk.ended.clone());
         let stopped = walk.is_some_and(|walk| walk.is_stopped());
         let well = if failed { Outcome::Failed } else { Outcome::Completed };
-        let in_finally = self.frames.get(FINALLY).is_some_and(|frame| frame.failed);
+        let in_finally = self.frames.get(&Address::finally()).is_some_and(|frame| frame.failed);
         let outcome = if stopped && !in_finally { Outcome::Stopped } else { well };
         over.then_some(Command::End { outcome, ended })
     }
 
     /// A step and all its lists are through.
-    fn conclude(&mut self, at: &EcoString) {
+    fn conclude(&mut self, at: &Address) {
         let Some(live) = self.live.get_mut(at) else { return };
         let goes_on = self.plan.steps[live.step as usize].step.continue_on_error;
         if live.failed && !goes_on {
@@ -1009,13 +1013,13 @@ impl Machine {
     }
 
     /// On to the step behind this one. What was kept to go on after a failure is not needed any more.
-    fn next(&mut self, at: &EcoString) {
+    fn next(&mut self, at: &Address) {
         let Some(live) = self.live.remove(at) else { return };
         if live.failed {
-            self.drop_parts(at);
+            self.drop_lists(at);
         }
         if let Some(node) = self.in_graph(&live.frame, at) {
-            self.drop_below(&format!("{at}["));
+            self.drop_items(at);
             let over = match live.phase {
                 Phase::Skipping { by_failure } => Over::Skipped { by_failure },
                 Phase::Deciding => Over::Skipped { by_failure: false },
@@ -1027,10 +1031,10 @@ impl Machine {
         let Some(frame) = self.frames.get_mut(&live.frame) else { return };
         let (list, position) = (live.frame.clone(), frame.position);
         frame.position += 1;
-        if list.is_empty() && let_fail(&live) {
+        if list.is_root() && let_fail(&live) {
             self.rewinds.insert(position, Rewind { at: at.clone(), live });
         } else {
-            self.drop_below(&format!("{at}["));
+            self.drop_items(at);
         }
         self.begin(&list);
     }
@@ -1054,15 +1058,16 @@ impl Machine {
         }
         self.stage = Stage::Going;
         // What ends a loop is not done again.
-        if self.frames.get("").is_some_and(|frame| frame.failed) && self.ended_badly().is_none() {
+        if self.frames.get(&Address::root()).is_some_and(|frame| frame.failed) && self.ended_badly().is_none()
+        {
             // There will be another end.
-            self.drop_below(FINALLY);
-            if let (Some(names), Some(scope)) = (self.before.take(), self.scopes.get_mut("")) {
+            self.drop_lists(&Address::finally());
+            if let (Some(names), Some(scope)) = (self.before.take(), self.scopes.get_mut(&Address::root())) {
                 scope.names = names;
             }
-            self.reopen(&EcoString::new());
+            self.reopen(&Address::root());
         } else {
-            self.reopen(&FINALLY.into());
+            self.reopen(&Address::finally());
         }
         // Whoever resumes asks for all that is outstanding.
         self.commands.clear();
@@ -1071,13 +1076,12 @@ impl Machine {
     /// Back to a list whose items were let fail: they are done again, and everything that came after it.
     fn rewind(&mut self, position: usize, rewind: Rewind) {
         let Rewind { at, live } = rewind;
-        let of_items = format!("{at}[");
-        let kept = |key: &EcoString| key.starts_with(&of_items);
+        let kept = |key: &Address| key.is_in_items_of(&at);
         self.live.retain(|key, _| kept(key));
-        self.frames.retain(|key, _| key.is_empty() || kept(key));
-        self.scopes.retain(|key, _| key.is_empty() || kept(key));
+        self.frames.retain(|key, _| key.is_root() || kept(key));
+        self.scopes.retain(|key, _| key.is_root() || kept(key));
         self.items.retain(|key, _| kept(key));
-        if let Some(frame) = self.frames.get_mut("") {
+        if let Some(frame) = self.frames.get_mut(&Address::root()) {
             (frame.position, frame.failed) = (position, false);
         }
         self.before = None;
@@ -1093,21 +1097,21 @@ impl Machine {
     }
 
     /// A list that failed goes on with the step that failed.
-    fn reopen(&mut self, prefix: &EcoString) {
-        let Some(frame) = self.frames.get_mut(prefix) else { return };
+    fn reopen(&mut self, frame_at: &Address) {
+        let Some(frame) = self.frames.get_mut(frame_at) else { return };
         frame.failed = false;
         if frame.nodes.is_some() {
-            return self.reopen_graph(prefix);
+            return self.reopen_graph(frame_at);
         }
         if frame.walk.is_some() {
             return self.reopen_walk();
         }
-        let word = self.plan.lists[frame.list as usize].word(frame.position);
-        self.reopen_step(&eco_format!("{prefix}{word}"));
+        let at = frame_at.child(&self.plan.lists[frame.list as usize], frame.position);
+        self.reopen_step(&at);
     }
 
     /// A step that failed is done again.
-    fn reopen_step(&mut self, at: &EcoString) {
+    fn reopen_step(&mut self, at: &Address) {
         let Some(live) = self.live.get_mut(at) else { return };
         live.failed = false;
         live.base = live.attempts;
@@ -1117,14 +1121,13 @@ impl Machine {
             return self.reopen_part(at);
         }
         if matches!(self.plan.steps[live.step as usize].step.action, Action::Phase(_)) {
-            let prefix = eco_format!("{at}/");
-            if self.frames.get(&prefix).is_some_and(|frame| frame.failed) {
+            if self.frames.get(at).is_some_and(|frame| frame.failed) {
                 live.phase = Phase::In(Part::Do);
-                return self.reopen(&prefix);
+                return self.reopen(at);
             }
             return self.close_phase(at);
         }
-        self.drop_parts(at);
+        self.drop_lists(at);
         self.restore(at);
         let Some(live) = self.live.get_mut(at) else { return };
         live.output = None;
@@ -1149,26 +1152,26 @@ impl Machine {
     }
 
     /// A step that did well goes on with the first of its lists that failed.
-    fn reopen_part(&mut self, at: &EcoString) {
+    fn reopen_part(&mut self, at: &Address) {
         for part in [Part::OnSuccess, Part::Finally] {
-            let prefix = eco_format!("{at}/{}/", part.key());
-            if !self.frames.get(&prefix).is_some_and(|frame| frame.failed) {
+            let frame_at = at.part(part);
+            if !self.frames.get(&frame_at).is_some_and(|frame| frame.failed) {
                 continue;
             }
             if part == Part::OnSuccess {
                 // There will be another end.
-                self.drop_below(&format!("{at}/{}/", Part::Finally.key()));
+                self.drop_lists(&at.part(Part::Finally));
                 self.restore(at);
             }
             if let Some(live) = self.live.get_mut(at) {
                 live.phase = Phase::In(part);
             }
-            return self.reopen(&prefix);
+            return self.reopen(&frame_at);
         }
     }
 
     /// What is done again does not see what it left the first time.
-    fn restore(&mut self, at: &EcoString) {
+    fn restore(&mut self, at: &Address) {
         let scope = self.scope_of(at);
         let Some(live) = self.live.get_mut(at) else { return };
         let Some(before) = live.before.take() else { return };
@@ -1181,32 +1184,37 @@ impl Machine {
         }
     }
 
-    fn drop_parts(&mut self, at: &EcoString) {
-        self.drop_below(&format!("{at}/"));
+    /// Forgets the lists that stand right below an address, and everything in them.
+    fn drop_lists(&mut self, at: &Address) {
+        self.frames.remove(at);
+        at.remove_lists_from(&mut self.frames);
+        at.remove_lists_from(&mut self.live);
+        at.remove_lists_from(&mut self.scopes);
+        at.remove_lists_from(&mut self.items);
     }
 
-    /// Takes away everything whose key begins so.
-    fn drop_below(&mut self, prefix: &str) {
-        take_below(&mut self.frames, prefix);
-        take_below(&mut self.live, prefix);
-        take_below(&mut self.scopes, prefix);
-        take_below(&mut self.items, prefix);
+    /// Forgets the items of a step, and everything in them.
+    fn drop_items(&mut self, at: &Address) {
+        at.remove_items_from(&mut self.frames);
+        at.remove_items_from(&mut self.live);
+        at.remove_items_from(&mut self.scopes);
+        at.remove_items_from(&mut self.items);
     }
 
     // ---- looking things up -----------------------------------------------------------------------------
 
-    fn task(&self, at: &EcoString) -> Option<Task> {
+    fn task(&self, at: &Address) -> Option<Task> {
         let live = self.live.get(at)?;
-        Some(Task { at: Address(at.clone()), step: live.step, as_of: live.as_of })
+        Some(Task { at: at.clone(), step: live.step, as_of: live.as_of })
     }
 
-    fn scope_of(&self, at: &EcoString) -> Option<EcoString> {
+    fn scope_of(&self, at: &Address) -> Option<Address> {
         let live = self.live.get(at)?;
         self.frames.get(&live.frame).map(|frame| frame.scope.clone())
     }
 
     /// The innermost answer, from a scope outwards.
-    fn in_scopes<T>(&self, from: &EcoString, ask: impl Fn(&Scope) -> Option<T>) -> Option<T> {
+    fn in_scopes<T>(&self, from: &Address, ask: impl Fn(&Scope) -> Option<T>) -> Option<T> {
         let mut name = Some(from);
         while let Some(scope) = name.and_then(|name| self.scopes.get(name)) {
             if let Some(answer) = ask(scope) {
@@ -1217,7 +1225,7 @@ impl Machine {
         None
     }
 
-    fn all_captured(&self, from: &EcoString, view: &mut View) {
+    fn all_captured(&self, from: &Address, view: &mut View) {
         let mut name = Some(from);
         while let Some(scope) = name.and_then(|name| self.scopes.get(name)) {
             for (captured, seq) in &scope.names.captured {
@@ -1227,22 +1235,6 @@ impl Machine {
             }
             name = scope.parent.as_ref();
         }
-    }
-}
-
-/// The prefix of the steps that run at the end.
-const FINALLY: &str = "finally/";
-
-/// Takes away the entries whose keys begin so, which lie side by side.
-fn take_below<T>(map: &mut BTreeMap<EcoString, T>, prefix: &str) {
-    let from = (Bound::Included(prefix), Bound::Unbounded);
-    let keys: Vec<EcoString> = map
-        .range::<str, _>(from)
-        .map(|(key, _)| key.clone())
-        .take_while(|key| key.starts_with(prefix))
-        .collect();
-    for key in keys {
-        map.remove(&key);
     }
 }
 

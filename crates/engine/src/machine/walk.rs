@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ecow::{EcoString, eco_format};
+use ecow::EcoString;
 use threadline_flow::model::{Shape, Terminal};
-use threadline_flow::plan::{Read, VISIT};
+use threadline_flow::plan::Read;
 use threadline_lang::Value;
 
 use super::{Frame, Live, Machine, Names, Pause, Phase, STEPS};
-use crate::event::{Bounds, Judged, LoopEnd, LoopReason, Millis, Seq};
+use crate::event::{Address, Bounds, Judged, LoopEnd, LoopReason, Millis, Seq};
 use crate::hash::Hash;
 use crate::view::{Limit, Said, StateView, View};
 
@@ -35,7 +35,7 @@ pub(super) struct Walk {
     /// The number that each state measured the last time.
     measured: BTreeMap<usize, Value>,
     /// The execution of the state it is in.
-    at: EcoString,
+    at: Address,
     /// Where it ended, and why.
     pub(super) ended: Option<LoopEnd>,
     /// The state that a limit kept it from.
@@ -97,66 +97,65 @@ impl Machine {
             visits: BTreeMap::new(),
             in_a_row: 0,
             measured: BTreeMap::new(),
-            at: EcoString::new(),
+            at: Address::root(),
             ended: None,
             kept_from: None,
         };
         let frame = Frame {
             list: STEPS,
             owner: None,
-            scope: EcoString::new(),
+            scope: Address::root(),
             position: initial,
             prev: None,
             failed: false,
             nodes: None,
             walk: Some(Box::new(walk)),
         };
-        self.frames.insert(EcoString::new(), frame);
+        self.frames.insert(Address::root(), frame);
         self.enter_state(initial);
     }
 
     fn walk(&self) -> Option<&Walk> {
-        self.frames.get("")?.walk.as_deref()
+        self.frames.get(&Address::root())?.walk.as_deref()
     }
 
     fn walk_mut(&mut self) -> Option<&mut Walk> {
-        self.frames.get_mut("")?.walk.as_deref_mut()
+        self.frames.get_mut(&Address::root())?.walk.as_deref_mut()
     }
 
     /// Begins a state.
     fn enter_state(&mut self, position: usize) {
         let is_initial = self.plan.states.as_ref().is_some_and(|states| states.initial == position);
         let time = self.time;
-        let name = self.plan.lists[STEPS as usize].word(position);
-        let Some(frame) = self.frames.get_mut("") else { return };
+        let state = Address::root().child(&self.plan.lists[STEPS as usize], position);
+        let Some(frame) = self.frames.get_mut(&Address::root()) else { return };
         frame.position = position;
         let Some(walk) = &mut frame.walk else { return };
         walk.steps += 1;
         walk.spent.steps += 1;
         let visit = walk.visits.entry(position).or_default();
         *visit += 1;
-        walk.at = eco_format!("{name}{VISIT}{visit}");
+        walk.at = state.at_visit(*visit);
         let at = walk.at.clone();
         let mut pause = None;
         if is_initial {
             walk.iteration += 1;
             walk.spent.iterations += 1;
             pause = walk.bounds.backoff.filter(|pause| !pause.is_zero() && walk.iteration > 1);
-            if let Some(scope) = self.scopes.get_mut("") {
+            if let Some(scope) = self.scopes.get_mut(&Address::root()) {
                 scope.names.begin_iteration();
             }
         }
         let step = self.plan.lists[STEPS as usize].steps[position];
-        let prefix = EcoString::new();
-        let Some(pause) = pause else { return self.begin_step(&prefix, &at, step) };
+        let Some(pause) = pause else { return self.begin_step(&Address::root(), &at, step) };
         let pause = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX / 4);
         let pause = Pause { since: time, until: time.saturating_add(pause) };
-        self.insert_live(&prefix, &at, step, Phase::Waiting(pause));
+        self.insert_live(&Address::root(), &at, step, Phase::Waiting(pause));
         self.commands.extend(self.outstanding_of(&at, None));
     }
 
     /// What a state does is done: it is judged.
-    pub(super) fn judge(&mut self, at: &EcoString) {
+    pub(super) fn judge(&mut self, at: &Address) {
         let last = self.last;
         let Some(live) = self.live.get_mut(at) else { return };
         live.phase = Phase::Judging;
@@ -165,7 +164,7 @@ impl Machine {
     }
 
     /// A state was judged. Whether it fits.
-    pub(super) fn judged(&mut self, at: &EcoString, judged: &Judged) -> bool {
+    pub(super) fn judged(&mut self, at: &Address, judged: &Judged) -> bool {
         let to = match &judged.to {
             None => None,
             Some(name) => match self.plan.lists[STEPS as usize].position(name) {
@@ -173,13 +172,13 @@ impl Machine {
                 None => return false,
             },
         };
-        let Some(from) = self.frames.get("").map(|frame| frame.position) else { return false };
+        let Some(from) = self.frames.get(&Address::root()).map(|frame| frame.position) else { return false };
         let output = self.live.get(at).and_then(|live| live.output);
-        if let (Some(output), Some(scope)) = (output, self.scopes.get_mut("")) {
+        if let (Some(output), Some(scope)) = (output, self.scopes.get_mut(&Address::root())) {
             let Judged { verdict, confidence, reason, .. } = judged;
             let (verdict, confidence, reason) = (verdict.clone(), confidence.clone(), reason.clone());
             scope.names.verdicts.insert(output, Said { verdict, confidence, reason });
-            let last = self.frames.get("").and_then(|frame| frame.prev);
+            let last = self.frames.get(&Address::root()).and_then(|frame| frame.prev);
             let Names { captured, earlier, verdicts, .. } = &mut scope.names;
             let known = |seq: &Seq| captured.values().chain(earlier.values()).any(|known| known == seq);
             verdicts.retain(|seq, _| Some(*seq) == last || known(seq));
@@ -211,18 +210,18 @@ impl Machine {
     }
 
     /// No route fits: the state has failed, and the loop with it.
-    fn state_failed(&mut self, at: &EcoString) {
+    fn state_failed(&mut self, at: &Address) {
         let Some(live) = self.live.get_mut(at) else { return };
         live.failed = true;
         live.phase = Phase::Failed;
-        self.list_done(&EcoString::new(), false);
+        self.list_done(&Address::root(), false);
     }
 
     /// The loop came to a state that ends it.
-    fn ended_in(&mut self, at: &EcoString, terminal: Terminal) {
+    fn ended_in(&mut self, at: &Address, terminal: Terminal) {
         self.live.remove(at);
         let maintains = matches!(&self.plan.workflow.shape, Shape::Loop(of) if of.maintain);
-        let state = self.frames.get("").map(|frame| frame.position);
+        let state = self.frames.get(&Address::root()).map(|frame| frame.position);
         let state = state.map(|position| self.plan.lists[STEPS as usize].word(position)).unwrap_or_default();
         let initial = self.plan.states.as_ref().map_or(0, |states| states.initial);
         let Some(walk) = self.walk_mut() else { return };
@@ -234,7 +233,7 @@ impl Machine {
             }
         }
         walk.ended = Some(end);
-        self.list_done(&EcoString::new(), terminal == Terminal::Success);
+        self.list_done(&Address::root(), terminal == Terminal::Success);
     }
 
     /// On to another state, unless a limit is reached.
@@ -295,7 +294,7 @@ impl Machine {
         let Some(walk) = self.walk_mut() else { return };
         walk.ended = Some(LoopEnd { reason, state, limit: Some(limit) });
         walk.kept_from = Some(to);
-        self.list_done(&EcoString::new(), false);
+        self.list_done(&Address::root(), false);
     }
 
     /// A loop that stopped at a limit goes on as if it had begun anew; one that failed with the state that did.
@@ -313,7 +312,7 @@ impl Machine {
         if let Some(live) = self.live.get_mut(&at).filter(|live| live.well) {
             live.well = false;
             live.items = None;
-            self.drop_below(&format!("{at}["));
+            self.drop_items(&at);
         }
         self.reopen_step(&at);
     }
@@ -321,7 +320,7 @@ impl Machine {
     /// How many things are kept of a loop: of each state, of each way between two, and of each name.
     pub(super) fn kept_of_walk(&self) -> usize {
         let Some(walk) = self.walk() else { return 0 };
-        let names = self.scopes.get("").map_or(0, |scope| {
+        let names = self.scopes.get(&Address::root()).map_or(0, |scope| {
             let Names { earlier, verdicts, .. } = &scope.names;
             earlier.len() + verdicts.len()
         });
@@ -330,14 +329,14 @@ impl Machine {
 
     /// The state that ended the loop, and not well: nothing of it is done again.
     pub(super) fn ended_badly(&self) -> Option<&EcoString> {
-        let frame = self.frames.get("").filter(|frame| frame.failed)?;
+        let frame = self.frames.get(&Address::root()).filter(|frame| frame.failed)?;
         let ended = frame.walk.as_ref()?.ended.as_ref();
         ended.filter(|ended| ended.reason == LoopReason::Terminal).map(|ended| &ended.state)
     }
 
     /// The state that ended the loop, and not well, when nothing is left to do.
     pub fn lost_in(&self) -> Option<&EcoString> {
-        let finally_failed = self.frames.get(super::FINALLY).is_some_and(|frame| frame.failed);
+        let finally_failed = self.frames.get(&Address::finally()).is_some_and(|frame| frame.failed);
         self.ended_badly().filter(|_| !finally_failed)
     }
 
@@ -356,8 +355,8 @@ impl Machine {
     }
 
     /// What can be read of the state and of the loop.
-    pub(super) fn state_view(&self, at: &crate::event::Address) -> Option<StateView> {
-        let position = self.plan.lists[STEPS as usize].position(at.0.split('/').next()?);
+    pub(super) fn state_view(&self, at: &Address) -> Option<StateView> {
+        let position = at.outermost_position(&self.plan);
         let mut view = self.last_state()?;
         if let Some(position) = position {
             view.name = self.plan.lists[STEPS as usize].word(position);
@@ -374,7 +373,7 @@ impl Machine {
     /// The state that the loop is in, or was in last.
     pub(super) fn last_state(&self) -> Option<StateView> {
         let walk = self.walk()?;
-        let name = walk.at.split(VISIT).next().unwrap_or_default().into();
+        let name = walk.at.state().unwrap_or_default().into();
         let elapsed_ms = self.time.saturating_sub(walk.since).max(0);
         Some(StateView {
             name,
@@ -403,7 +402,7 @@ impl Machine {
     }
 
     /// What names stood for before, and the verdicts on what is read.
-    pub(super) fn earlier_names(&self, reads: &[Read], scope: &EcoString, view: &mut View) {
+    pub(super) fn earlier_names(&self, reads: &[Read], scope: &Address, view: &mut View) {
         if self.plan.states.is_none() {
             return;
         }

@@ -47,24 +47,24 @@ pub struct Fate {
 
 impl Fate {
     /// Whether a field, or all of them, have a value.
-    pub fn evaluates(&self, at: &Address, field: &str) -> bool {
+    pub fn evaluates(&self, at: &Fated, field: &str) -> bool {
         self.mended || self.of(at, field, self.luck << 16).percent(self.chances.evaluates)
     }
 
     /// Whether a condition holds.
-    pub fn holds(&self, at: &Address) -> bool {
+    pub fn holds(&self, at: &Fated) -> bool {
         self.of(at, "holds", 0).percent(self.chances.holds)
     }
 
     /// Whether an attempt goes well.
-    pub fn well(&self, at: &Address, attempt: u32) -> bool {
+    pub fn well(&self, at: &Fated, attempt: u32) -> bool {
         let Chances { well, well_in_items, .. } = self.chances;
-        let percent = if at.0.contains('[') { well_in_items } else { well };
+        let percent = if at.at.is_in_items() { well_in_items } else { well };
         self.mended || self.of(at, "well", attempt | self.luck << 16).percent(percent)
     }
 
     /// How a state is judged that has read this.
-    pub fn verdict(&self, at: &Address, reads: &[i64]) -> &'static str {
+    pub fn verdict(&self, at: &Fated, reads: &[i64]) -> &'static str {
         let mut bits = self.of(at, "verdict", self.luck << 16).number();
         for read in reads {
             bits = mixed(bits.rotate_left(7) ^ read.unsigned_abs());
@@ -79,34 +79,34 @@ impl Fate {
     }
 
     /// What a state came to, where that is compared: one of two things.
-    pub fn print(&self, at: &Address) -> u64 {
+    pub fn print(&self, at: &Fated) -> u64 {
         self.of(at, "print", self.luck << 16).below(2)
     }
 
     /// Whether what an item did in its worktree goes together with what others did.
-    pub fn merges(&self, at: &Address) -> bool {
+    pub fn merges(&self, at: &Fated) -> bool {
         self.mended || self.of(at, "merges", self.luck << 16).percent(self.chances.well_in_items)
     }
 
     /// Whether whoever resumes a run that failed asks for the items that were let fail, too.
     pub fn wants_failed(&self) -> bool {
-        self.of(&Address::default(), "wants", self.luck).percent(50)
+        self.of(&Fated::default(), "wants", self.luck).percent(50)
     }
 
     /// How long an attempt takes.
-    pub fn duration(&self, at: &Address, attempt: u32) -> u64 {
+    pub fn duration(&self, at: &Fated, attempt: u32) -> u64 {
         self.of(at, "duration", attempt).below(self.chances.duration + 1)
     }
 
     /// The list of a `foreach`.
-    pub fn items(&self, at: &Address) -> Vec<i64> {
+    pub fn items(&self, at: &Fated) -> Vec<i64> {
         let mut random = self.of(at, "items", 0);
         let count = random.below(self.chances.items + 1);
         (0..count).map(|_| number(random.number())).collect()
     }
 
     /// A value that was made of others.
-    pub fn value(&self, at: &Address, reads: &[i64]) -> i64 {
+    pub fn value(&self, at: &Fated, reads: &[i64]) -> i64 {
         let mut bits = self.of(at, "value", 0).number();
         for read in reads {
             bits = mixed(bits.rotate_left(7) ^ read.unsigned_abs());
@@ -114,9 +114,10 @@ impl Fate {
         number(bits)
     }
 
-    fn of(&self, at: &Address, what: &str, attempt: u32) -> Random {
+    fn of(&self, at: &Fated, what: &str, attempt: u32) -> Random {
         let mut bits = mixed(self.seed ^ u64::from(attempt).rotate_right(16));
-        for byte in at.0.bytes().chain([0]).chain(what.bytes()) {
+        let begun = at.begun.iter().flat_map(|begun| begun.to_le_bytes());
+        for byte in at.at.as_str().bytes().chain(begun).chain([0]).chain(what.bytes()) {
             bits = mixed(bits ^ u64::from(byte));
         }
         Random::new(bits)
@@ -128,18 +129,21 @@ fn number(bits: u64) -> i64 {
     i64::try_from(bits % 1_000_000_007).unwrap_or(0)
 }
 
-/// An execution with how often each item around it, or it as an item, has begun again: it has another fate each time.
-pub fn in_attempts(at: &Address, begun: impl Fn(&str) -> u32) -> Address {
-    let mut fated = String::new();
-    for (index, letter) in at.0.char_indices() {
-        fated.push(letter);
-        let begun = if letter == ']' { begun(&at.0[..=index]) } else { 0 };
-        if begun > 0 {
-            fated.push('~');
-            fated.push_str(&begun.to_string());
-        }
+/// An execution with how often the items around it have begun again: it has another fate each time.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Fated {
+    at: Address,
+    /// How often each item that it stands in, or is, has begun again; nothing where none has.
+    begun: Vec<u32>,
+}
+
+impl Fated {
+    /// An execution, with how often an item has begun again.
+    pub fn new(at: &Address, begun: impl Fn(&Address) -> u32) -> Self {
+        let begun: Vec<u32> = at.items_around().map(|item| begun(&item)).collect();
+        let again = begun.iter().any(|begun| *begun > 0);
+        Self { at: at.clone(), begun: if again { begun } else { Vec::new() } }
     }
-    Address(fated.into())
 }
 
 /// How many items run at once, where the file says so.

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use ecow::EcoString;
 use threadline_flow::model::OnCrash;
-use threadline_flow::plan::{Graph, Part, Plan};
+use threadline_flow::plan::{Graph, ListNumber, Part, Plan};
 use threadline_lang::Value;
 
 use super::Execution;
-use super::facts::{Done, Facts, items_around};
+use super::chance::Fated;
+use super::facts::{Done, Facts, items_outside};
 use crate::event::{Address, Datum, Event, EventKind, Listed, Output, Seq, Status};
 use crate::machine::{Counts, InvalidEvent, Outcome};
 use crate::replay::output_of;
@@ -66,7 +66,7 @@ impl Checker {
     /// An event is about to be appended while everything up to `durable` is on disk.
     pub(super) fn event(&mut self, event: &Event, durable: Seq) -> Checked {
         self.last = event.seq;
-        let at = &event.at.0;
+        let at = &event.at;
         let violation = |what| Violation { seq: event.seq, what };
         self.facts.enter(at).map_err(violation)?;
         match &event.kind {
@@ -96,12 +96,12 @@ impl Checker {
         in_flight: Option<OnCrash>,
     ) -> Checked {
         let Execution { at, fated, attempt, life } = &execution;
-        self.not_done(&at.0)?;
-        let announced = self.facts.announced.get(&at.0).copied().unwrap_or(0);
+        self.not_done(at)?;
+        let announced = self.facts.announced.get(at).copied().unwrap_or(0);
         self.not(announced > durable, || {
             format!("attempt {attempt} of `{at}` begins because of event {announced}, which is not on disk")
         })?;
-        if let Some(late) = self.item_before(&at.0).filter(|seq| *seq > durable) {
+        if let Some(late) = self.item_before(at).filter(|seq| *seq > durable) {
             return self
                 .not(true, || format!("`{at}` begins before event {late} of the item before is on disk"));
         }
@@ -123,14 +123,12 @@ impl Checker {
     }
 
     /// The last event of the item before, where items run one after the other.
-    fn item_before(&self, at: &str) -> Option<Seq> {
-        let before = at.match_indices('[').filter_map(|(bracket, _)| {
-            let (each, rest) = at.split_at(bracket);
-            let index: u64 = rest[1..].split(']').next()?.parse().ok()?;
-            let alone = self.facts.lists.get(each).is_some_and(|list| list.parallel == 1);
-            let before = format!("{each}[{}]", index.checked_sub(1).filter(|_| alone)?);
-            let prefix = format!("{before}/");
-            let done = self.facts.done.iter().filter(|(at, _)| at.starts_with(&prefix));
+    fn item_before(&self, at: &Address) -> Option<Seq> {
+        let before = at.items_around().filter_map(|item| {
+            let (each, index) = item.as_item()?;
+            let alone = self.facts.lists.get(&each).is_some_and(|list| list.parallel == 1);
+            let before = each.item(index.checked_sub(1).filter(|_| alone)?);
+            let done = self.facts.done.iter().filter(|(at, _)| at.is_inside(&before));
             done.map(|(_, done)| done.seq).chain(self.facts.item_over(&before)).max()
         });
         before.max()
@@ -138,30 +136,29 @@ impl Checker {
 
     /// These executions are under way, or about to be.
     pub(super) fn under_way<'a>(&self, flight: impl Iterator<Item = &'a Address>) -> Checked {
-        let flight: BTreeSet<&str> = flight.map(|at| at.0.as_str()).collect();
-        let mut places: BTreeMap<&str, &str> = BTreeMap::new();
-        let mut items: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-        for at in &flight {
-            if let Some(item) = items_around(at).find(|item| flight.contains(item)) {
+        let flight: BTreeSet<&Address> = flight.collect();
+        let mut places: BTreeMap<Address, Address> = BTreeMap::new();
+        let mut items: BTreeMap<Address, BTreeSet<u64>> = BTreeMap::new();
+        for at in flight.iter().copied() {
+            if let Some(item) = items_outside(at).find(|item| flight.contains(item)) {
                 return self.not(true, || format!("`{item}` is at its end while `{at}` is under way"));
             }
-            for (list, position) in self.positions(at) {
-                let other = *places.entry(list).or_insert(position);
-                self.not(other != position && !self.is_graph(list), || {
-                    format!("steps {other} and {position} of the list `{list}` are under way at once")
+            for (list, step) in self.positions(at) {
+                let graph = self.is_graph(&list);
+                let other = places.entry(list).or_insert_with(|| step.clone());
+                self.not(*other != step && !graph, || {
+                    format!("`{other}` and `{step}` of one list are under way at once")
                 })?;
-                let own = &at[..list.len() + position.len()];
-                self.not(own.len() < at.len() && flight.contains(own), || {
-                    format!("`{own}` and its part `{at}` are under way at once")
+                self.not(step != *at && flight.contains(&step), || {
+                    format!("`{step}` and its part `{at}` are under way at once")
                 })?;
             }
-            for (bracket, _) in at.match_indices('[') {
-                let index = at[bracket + 1..].split(']').next().unwrap_or_default();
-                items.entry(&at[..bracket]).or_default().insert(index);
+            for (each, index) in at.items_around().filter_map(|item| item.as_item()) {
+                items.entry(each).or_default().insert(index);
             }
         }
         for (at, items) in items {
-            let parallel = self.facts.lists.get(at).map_or(0, |list| list.parallel);
+            let parallel = self.facts.lists.get(&at).map_or(0, |list| list.parallel);
             self.not(items.len() as u64 > parallel, || {
                 format!("{} items of `{at}` are under way, {parallel} may be", items.len())
             })?;
@@ -197,9 +194,7 @@ impl Checker {
 
     /// How each execution ended, and with which value.
     pub(super) fn results(&self, journal: &[Event]) -> BTreeMap<Address, (Status, i64)> {
-        let result = |(at, done): (&EcoString, &Done)| {
-            (Address(at.clone()), (done.status, value_of(journal, done.seq)))
-        };
+        let result = |(at, done): (&Address, &Done)| (at.clone(), (done.status, value_of(journal, done.seq)));
         self.facts.done.iter().map(result).collect()
     }
 
@@ -209,7 +204,7 @@ impl Checker {
     }
 
     /// An execution as its fate knows it.
-    pub(super) fn fated(&self, at: &Address) -> Address {
+    pub(super) fn fated(&self, at: &Address) -> Fated {
         self.facts.fated(at)
     }
 
@@ -220,12 +215,12 @@ impl Checker {
 
     /// An item is at its end, and this one runs it.
     pub(super) fn runs(&mut self, at: &Address, runner: u64) -> Checked {
-        self.facts.runs(&at.0, runner).or_else(|what| self.not(true, || what))
+        self.facts.runs(at, runner).or_else(|what| self.not(true, || what))
     }
 
     /// The items of a list are counted.
     pub(super) fn counted(&self, at: &Address, counts: Counts) -> Checked {
-        self.facts.counted(&at.0, counts).or_else(|what| self.not(true, || what))
+        self.facts.counted(at, counts).or_else(|what| self.not(true, || what))
     }
 
     /// A step reads what is known, as it is now: nothing of another item, and nothing that was done again since.
@@ -236,9 +231,9 @@ impl Checker {
         for seq in view.sources() {
             let event = usize::try_from(seq).ok().and_then(|seq| journal.get(seq.checked_sub(1)?));
             let Some(event) = event.filter(|event| output_of(event).is_some()) else { continue };
-            let current = self.facts.done.get(&event.at.0).is_some_and(|done| done.seq == seq);
+            let current = self.facts.done.get(&event.at).is_some_and(|done| done.seq == seq);
             self.not(!current, || format!("`{at}` reads event {seq} of `{}`, which is past", event.at))?;
-            let other = items_around(&event.at.0).find(|item| !items_around(&at.0).any(|own| own == *item));
+            let other = items_outside(&event.at).find(|item| !at.is_inside(item));
             self.not(other.is_some(), || format!("`{at}` reads event {seq} of `{}`", event.at))?;
         }
         Ok(())
@@ -249,40 +244,43 @@ impl Checker {
         let root = &self.plan.lists[0];
         let walks = self.plan.states.is_some();
         let undone = (0..if walks { 0 } else { root.steps.len() })
-            .map(|position| root.word(position))
+            .map(|position| Address::root().child(root, position))
             .find(|at| !self.facts.done.contains_key(at));
         if let (Some(at), Outcome::Completed) = (undone, outcome) {
             return self.not(true, || format!("the run completed without `{at}`"));
         }
-        let mut finished: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
-        let mut concluded: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut finished: BTreeMap<&Address, (u64, u64)> = BTreeMap::new();
+        let mut concluded: BTreeMap<&Address, u64> = BTreeMap::new();
         let mut ends = 0;
         for event in journal {
             match &event.kind {
                 EventKind::Finished { output, .. } | EventKind::Unresolved { output, .. } => {
-                    let counts = finished.entry(&event.at.0).or_default();
+                    let counts = finished.entry(&event.at).or_default();
                     let well = output.status == Status::Completed;
                     *(if well { &mut counts.0 } else { &mut counts.1 }) += 1;
-                    *concluded.entry(&event.at.0).or_default() += 1;
+                    *concluded.entry(&event.at).or_default() += 1;
                 }
-                EventKind::Skipped { .. } => *concluded.entry(&event.at.0).or_default() += 1,
+                EventKind::Skipped { .. } => *concluded.entry(&event.at).or_default() += 1,
                 EventKind::RunEnded { .. } => ends += 1,
                 _ => {}
             }
         }
-        let times = |first: &str| concluded.get(first).copied().unwrap_or(0);
+        let times = |list: &Address, number: ListNumber| {
+            let first = list.child(&self.plan.lists[number as usize], 0);
+            concluded.get(&first).copied().unwrap_or(0)
+        };
         for (at, (well, failed)) in finished {
-            let Some(step) = Address(at.into()).step(&self.plan) else {
+            let Some(step) = at.step(&self.plan) else {
                 return self.not(true, || format!("there is no step `{at}`"));
             };
-            for (part, _) in &self.plan.steps[step as usize].parts {
+            for (part, list) in &self.plan.steps[step as usize].parts {
                 let wanted = match part {
                     Part::Do => continue,
                     Part::OnFailure => failed,
                     Part::OnSuccess => well,
                     Part::Finally => well + failed,
                 };
-                let ran = times(&format!("{at}/{}/1", part.key()));
+                let ran = times(&at.part(*part), *list);
                 // A list that failed is gone on with, so after a resume its first step may have run once more.
                 let fits = if ends == 1 { ran == wanted } else { ran >= wanted };
                 self.not(!fits, || {
@@ -290,82 +288,76 @@ impl Checker {
                 })?;
             }
         }
-        let ran = times("finally/1");
+        let ran = self.plan.finally.map_or(0, |list| times(&Address::finally(), list));
         let fits = self.plan.finally.is_none() || ran == ends || ends > 1 && (1..=ends).contains(&ran);
         self.not(!fits, || format!("the last steps ran {ran} times for {ends} ends"))
     }
 
     /// The step before it in its list is done, and whatever it is a part of is where it should be.
-    fn in_order(&self, at: &EcoString) -> Checked {
-        let (list, position) = at.rfind('/').map_or(("", at.as_str()), |slash| at.split_at(slash + 1));
-        if list.is_empty() && self.plan.is_map_reduce() {
+    fn in_order(&self, at: &Address) -> Checked {
+        let list = at.parent().unwrap_or_default();
+        if list.is_root() && self.plan.is_map_reduce() {
             return self.phase_in_order(at);
         }
-        let position: u64 = position.parse().unwrap_or(0);
-        if self.is_graph(list) {
-            return self.has_waited(at, position);
+        let position = at.position();
+        if self.is_graph(&list) {
+            return self.has_waited(at);
         }
-        if position > 1 {
-            let before: EcoString = format!("{list}{}", position - 1).into();
+        if let (Some(before), Some(step)) = (position.and_then(|at| at.checked_sub(1)), at.step(&self.plan)) {
+            let around = self.plan.steps[step as usize].list;
+            let before = list.child(&self.plan.lists[around as usize], before);
             let done = self.facts.done.get(&before);
             self.not(done.is_none(), || format!("`{at}` begins before `{before}` is done"))?;
-            let step = Address(before.clone()).step(&self.plan);
+            let step = before.step(&self.plan);
             let goes_on = step.is_some_and(|step| self.plan.steps[step as usize].step.continue_on_error);
             let failed = done.is_some_and(|done| done.status == Status::Failed);
             self.not(failed && !goes_on, || format!("`{at}` runs although `{before}` failed"))?;
         }
-        let Some(owner) = list.strip_suffix('/') else { return Ok(()) };
-        if let Some((each, index)) = owner.strip_suffix(']').and_then(|owner| owner.rsplit_once('[')) {
-            let count = self.facts.lists.get(each).map_or(0, |list| list.count);
-            let index: u64 = index.parse().unwrap_or(u64::MAX);
+        if let Some((each, index)) = list.as_item() {
+            let count = self.facts.lists.get(&each).map_or(0, |list| list.count);
             return self.not(index >= count, || format!("`{each}` has {count} items and not item {index}"));
         }
-        let Some((owner, part)) = owner.rsplit_once('/') else { return self.phase_in_order(owner) };
-        let status = self.facts.done.get(owner).map(|done| done.status);
+        let Some((owner, part)) = list.parent().zip(list.as_part()) else {
+            return self.phase_in_order(&list);
+        };
+        let status = self.facts.done.get(&owner).map(|done| done.status);
         let fits = match status {
-            Some(Status::Completed) => part != Part::OnFailure.key(),
-            Some(Status::Failed) => part != Part::OnSuccess.key(),
+            Some(Status::Completed) => part != Part::OnFailure,
+            Some(Status::Failed) => part != Part::OnSuccess,
             _ => false,
         };
         self.not(!fits, || format!("`{at}` runs while `{owner}` is {:?}", status.map(Status::name)))
     }
 
     /// The phase before a phase completed.
-    fn phase_in_order(&self, phase: &str) -> Checked {
-        let Some(position) = self.plan.lists[0].position(phase) else { return Ok(()) };
-        let Some(before) = position.checked_sub(1).map(|before| self.plan.lists[0].word(before)) else {
-            return Ok(());
-        };
+    fn phase_in_order(&self, phase: &Address) -> Checked {
+        let position = phase.outermost_position(&self.plan).filter(|_| self.plan.is_map_reduce());
+        let Some(before) = position.and_then(|position| position.checked_sub(1)) else { return Ok(()) };
+        let before = Address::root().child(&self.plan.lists[0], before);
         let completed = self.facts.done.get(&before).is_some_and(|done| done.status == Status::Completed);
         self.not(!completed, || format!("`{phase}` begins before `{before}` completed"))
     }
 
     /// Whether the steps of a list do not run one after the other.
-    fn is_graph(&self, list: &str) -> bool {
-        list.is_empty() && self.plan.lists[0].graph.is_some()
+    fn is_graph(&self, list: &Address) -> bool {
+        list.is_root() && self.plan.lists[0].graph.is_some()
     }
 
-    /// The lists that an execution stands in, the outermost first, each with its position there.
-    fn positions<'a>(&self, at: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
-        let words = at.split('/').scan(0, |from, word| {
-            let start = *from;
-            *from += word.len() + 1;
-            Some((start, word))
-        });
-        words.filter_map(|(start, word)| {
-            let position = word.split('[').next()?;
-            let phase = start == 0 && self.plan.lists[0].position(position).is_some();
-            (phase || position.parse::<u64>().is_ok()).then_some((&at[..start], position))
+    /// The lists that an execution stands in, the outermost first, each with its step there.
+    fn positions(&self, at: &Address) -> impl Iterator<Item = (Address, Address)> {
+        at.lineage().filter_map(|step| {
+            let list = step.parent()?;
+            step.step_in(&list).map(|step| (list, step))
         })
     }
 
     /// Every node that a node waits for is done.
-    fn has_waited(&self, at: &EcoString, position: u64) -> Checked {
+    fn has_waited(&self, at: &Address) -> Checked {
         let graph = self.plan.lists[0].graph.as_ref();
         let at_position = |graph: &Graph| {
-            let node = graph.nodes.get(usize::try_from(position).ok()?.checked_sub(1)?)?;
+            let node = graph.nodes.get(at.position()?)?;
             node.sources()
-                .map(|source| EcoString::from(format!("{}", source + 1)))
+                .map(|source| Address::root().child(&self.plan.lists[0], source))
                 .find(|source| !self.facts.done.contains_key(source))
         };
         match graph.and_then(at_position) {
@@ -376,11 +368,14 @@ impl Checker {
 
     /// A finished step never runs again. When a run that failed goes on, what failed does, and the lists that belong
     /// to an end which did not last.
-    fn not_done(&self, at: &EcoString) -> Checked {
+    fn not_done(&self, at: &Address) -> Checked {
         let Some(done) = self.facts.done.get(at) else { return Ok(()) };
         let over = self.facts.ended.is_some_and(|ended| done.seq < ended);
         // A node that was skipped because of a failure may run when that is put right.
-        let skipped = done.status == Status::Skipped && self.is_graph("") && at.parse::<u64>().is_ok();
+        let skipped = done.status == Status::Skipped
+            && self.is_graph(&Address::root())
+            && at.position().is_some()
+            && at.parent() == Some(Address::root());
         // No route led on from a state: it is done again, however well its action went.
         let stuck = self.facts.stuck.as_ref() == Some(at);
         let again = done.status == Status::Failed || skipped || stuck || self.facts.ended_anew(at);

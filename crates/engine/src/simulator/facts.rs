@@ -5,11 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ecow::{EcoString, eco_format};
 use threadline_flow::model::Action;
 use threadline_flow::plan::{Part, Plan};
 
-use super::chance;
+use super::chance::Fated;
 use crate::event::{Address, Event, EventKind, Rules, Seq, Status};
 use crate::machine::{Counts, Outcome};
 use crate::view::ItemView;
@@ -18,21 +17,21 @@ use crate::view::ItemView;
 pub(super) struct Facts {
     plan: Arc<Plan>,
     /// Steps that finished or were skipped.
-    pub(super) done: BTreeMap<EcoString, Done>,
+    pub(super) done: BTreeMap<Address, Done>,
     /// The lists whose items are known.
-    pub(super) lists: BTreeMap<EcoString, List>,
+    pub(super) lists: BTreeMap<Address, List>,
     /// The items that have begun.
-    items: BTreeMap<EcoString, Item>,
+    items: BTreeMap<Address, Item>,
     /// The last event that made an attempt possible: its condition holds, or the one before failed.
-    pub(super) announced: BTreeMap<EcoString, Seq>,
+    pub(super) announced: BTreeMap<Address, Seq>,
     /// The state that led nowhere.
-    pub(super) stuck: Option<EcoString>,
+    pub(super) stuck: Option<Address>,
     /// The last end of the run.
     pub(super) ended: Option<Seq>,
     /// How the run ended, when it did and nobody went on with it.
     over: Option<Outcome>,
     /// Everything that something happened to since.
-    since: BTreeSet<EcoString>,
+    since: BTreeSet<Address>,
 }
 
 #[derive(Clone, Copy)]
@@ -101,8 +100,8 @@ impl Facts {
 
     /// Takes an event; what no run may do is said in words.
     pub(super) fn take(&mut self, event: &Event) -> Result<(), String> {
-        let at = event.at.0.clone();
-        if !at.is_empty() {
+        let at = event.at.clone();
+        if !at.is_root() {
             self.since.insert(at.clone());
         }
         self.enter(&at)?;
@@ -116,7 +115,7 @@ impl Facts {
                 self.done.insert(at, Done { seq: event.seq, status: output.status });
             }
             EventKind::Expanded { count, parallel, rules, .. } => {
-                self.forget(&format!("{at}["));
+                self.forget(|key| key.is_in_items_of(&at));
                 let (seq, count, parallel, rules) = (event.seq, *count, *parallel, *rules);
                 self.lists.insert(at, List { seq, count, parallel, rules, slots: parallel });
             }
@@ -127,14 +126,14 @@ impl Facts {
                 self.announced.insert(at, event.seq);
             }
             EventKind::ItemRetrying { .. } => {
-                let most = self.lists.get(list_of(&at)).map_or(0, |list| list.rules.retry.attempts);
+                let most = self.list_with(&at).map_or(0, |list| list.rules.retry.attempts);
                 let item = self.item(&at, ItemStage::UnderWay)?;
                 if item.tries >= most {
                     return Err(format!("`{at}` begins again after {} of {most} attempts", item.tries));
                 }
                 item.stage = ItemStage::Waiting;
                 item.error = Some(event.seq);
-                self.forget(&format!("{at}/"));
+                self.forget(|key| key.is_inside(&at));
             }
             EventKind::ItemBegun { attempt } => {
                 let item = self.item(&at, ItemStage::Waiting)?;
@@ -146,7 +145,7 @@ impl Facts {
                 item.tries += 1;
             }
             EventKind::ItemEnded(ended) => {
-                let most = self.lists.get(list_of(&at)).map_or(0, |list| list.rules.retry.attempts);
+                let most = self.list_with(&at).map_or(0, |list| list.rules.retry.attempts);
                 let item = self.item(&at, ItemStage::UnderWay)?;
                 if ended.status == Status::Failed && item.tries < most {
                     return Err(format!("`{at}` failed for good after {} of {most} attempts", item.tries));
@@ -159,9 +158,9 @@ impl Facts {
                 if ended.status == Status::Failed {
                     item.error = Some(event.seq);
                 }
-                let each = list_of(&at);
-                let failed = self.items_of(each).filter(|(_, item)| item.failed()).count() as u64;
-                if let Some(list) = self.lists.get_mut(each)
+                let Some((each, _)) = at.as_item() else { return Err(format!("`{at}` is no item")) };
+                let failed = self.items_of(&each).filter(|(_, item)| item.failed()).count() as u64;
+                if let Some(list) = self.lists.get_mut(&each)
                     && !list.rules.stops_after(failed)
                 {
                     list.slots += 1;
@@ -179,37 +178,33 @@ impl Facts {
     }
 
     /// A step is done again: what was done after it is not done any more.
-    fn done_again(&mut self, at: &str) {
-        let (list, word) = at.rfind('/').map_or(("", at), |slash| at.split_at(slash + 1));
+    fn done_again(&mut self, at: &Address) {
+        let list = at.parent().unwrap_or_default();
         let root = &self.plan.lists[0];
-        if list.is_empty() && root.graph.is_some() {
-            return self.forget(&format!("{at}/"));
+        let in_lists = |key: &Address| key.is_inside(at) && !key.is_in_items_of(at);
+        if list.is_root() && root.graph.is_some() {
+            return self.forget(in_lists);
         }
         // The steps of a phase are not done again with its end.
-        if !(list.is_empty() && root.is_named()) {
-            self.forget(&format!("{at}/"));
+        if !(list.is_root() && root.is_named()) {
+            self.forget(in_lists);
         }
-        let Ok(position) = word.parse::<u64>() else { return };
-        let later = |key: &EcoString| {
-            let word = key.strip_prefix(list).and_then(|rest| rest.split(['/', '[']).next());
-            word.and_then(|word| word.parse::<u64>().ok()).is_some_and(|other| other > position)
-        };
-        self.done.retain(|key, _| !later(key));
-        self.lists.retain(|key, _| !later(key));
-        self.items.retain(|key, _| !later(key));
-        self.announced.retain(|key, _| !later(key));
+        let Some(position) = at.position() else { return };
+        self.forget(|key| {
+            let other = key.step_in(&list).and_then(|step| step.position());
+            other.is_some_and(|other| other > position)
+        });
     }
 
     /// Something is about to happen to an execution: the items around it are under way, or begin.
-    pub(super) fn enter(&mut self, at: &str) -> Result<(), String> {
-        items_around(at).try_for_each(|key| self.inside(key))
+    pub(super) fn enter(&mut self, at: &Address) -> Result<(), String> {
+        items_outside(at).try_for_each(|key| self.inside(&key))
     }
 
     /// Something happens inside an item: it must be under way, or begin.
-    fn inside(&mut self, key: &str) -> Result<(), String> {
-        let each = list_of(key);
-        let Some(list) = self.lists.get_mut(each) else { return Err(format!("`{each}` has no list")) };
-        let index = key[each.len()..].trim_matches(['[', ']']).parse().unwrap_or(u64::MAX);
+    fn inside(&mut self, key: &Address) -> Result<(), String> {
+        let Some((each, index)) = key.as_item() else { return Err(format!("`{key}` is no item")) };
+        let Some(list) = self.lists.get_mut(&each) else { return Err(format!("`{each}` has no list")) };
         if index >= list.count {
             return Err(format!("`{each}` has {} items and not item {index}", list.count));
         }
@@ -225,32 +220,37 @@ impl Facts {
             return Err(format!("`{key}` begins, and no item may"));
         }
         list.slots -= 1;
-        let anew = self.in_worktree(each);
+        let anew = self.in_worktree(&each);
         if let Some(item) = self.items.get_mut(key) {
             item.attempt += 1;
             item.tries = 1;
             item.stage = ItemStage::UnderWay;
             // What a worktree had does not outlive a failure.
             if anew {
-                self.forget(&format!("{key}/"));
+                self.forget(|other| other.is_inside(key));
             }
         } else {
             let stage = ItemStage::UnderWay;
             let item = Item { attempt: 1, begun: 0, tries: 1, runner: None, error: None, stage };
-            self.items.insert(key.into(), item);
+            self.items.insert(key.clone(), item);
         }
         Ok(())
     }
 
-    fn item(&mut self, key: &str, stage: ItemStage) -> Result<&mut Item, String> {
+    fn item(&mut self, key: &Address, stage: ItemStage) -> Result<&mut Item, String> {
         match self.items.get_mut(key) {
             Some(item) if item.stage == stage => Ok(item),
             _ => Err(format!("`{key}` is somewhere else")),
         }
     }
 
-    fn in_worktree(&self, each: &str) -> bool {
-        let step = Address(each.into()).step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
+    /// The list that an item is of.
+    fn list_with(&self, item: &Address) -> Option<&List> {
+        item.as_item().and_then(|(each, _)| self.lists.get(&each))
+    }
+
+    fn in_worktree(&self, each: &Address) -> bool {
+        let step = each.step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
         step.is_some_and(|step| matches!(&step.action, Action::ForEach(each) if each.worktree))
     }
 
@@ -260,22 +260,17 @@ impl Facts {
         let rewound = self.first_let_fail().filter(|_| failed);
         if let Some((position, at)) = &rewound {
             let root = &self.plan.lists[0];
-            let later: Vec<EcoString> = (*position + 1..root.steps.len()).map(|at| root.word(at)).collect();
-            for later in later.into_iter().chain(["finally".into()]) {
-                self.done.remove(&later);
-                self.lists.remove(&later);
-                self.announced.remove(&later);
-                self.forget(&format!("{later}/"));
-                self.forget(&format!("{later}["));
+            let later = (*position + 1..root.steps.len()).map(|at| Address::root().child(root, at));
+            for later in later.chain([Address::finally()]).collect::<Vec<_>>() {
+                self.forget(|key| *key == later || key.is_inside(&later));
             }
             self.done.remove(at);
-            for part in Part::ALL {
-                self.forget(&format!("{at}/{}/", part.key()));
-            }
+            let parts = [Part::OnFailure, Part::OnSuccess, Part::Finally].map(|part| at.part(part));
+            self.forget(|key| parts.iter().any(|part| key.is_inside(part)));
         } else if outcome == Outcome::Completed {
             return;
         }
-        let lists: Vec<EcoString> = self.lists.keys().cloned().collect();
+        let lists: Vec<Address> = self.lists.keys().cloned().collect();
         for at in lists {
             if self.done.get(&at).is_some_and(|done| done.status == Status::Completed) || self.goes_on(&at) {
                 continue;
@@ -283,7 +278,8 @@ impl Facts {
             if let Some(list) = self.lists.get_mut(&at) {
                 list.slots = list.parallel;
             }
-            for (_, item) in self.items.range_mut(eco_format!("{at}[")..eco_format!("{at}\\")) {
+            let below = self.items.range_mut(at.item(0)..).take_while(|(key, _)| key.is_in_items_of(&at));
+            for (_, item) in below {
                 if let ItemStage::Over { status: Status::Failed, may_go_on, .. } = &mut item.stage {
                     *may_go_on = true;
                 }
@@ -292,37 +288,37 @@ impl Facts {
     }
 
     /// Whether a step failed, and its list went on behind it.
-    fn goes_on(&self, at: &EcoString) -> bool {
+    fn goes_on(&self, at: &Address) -> bool {
         let failed = self.done.get(at).is_some_and(|done| done.status == Status::Failed);
-        let step = Address(at.clone()).step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
+        let step = at.step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
         failed && step.is_some_and(|step| step.continue_on_error)
     }
 
     /// The first list of the workflow that completed although items of it failed.
-    pub(super) fn first_let_fail(&self) -> Option<(usize, EcoString)> {
+    pub(super) fn first_let_fail(&self) -> Option<(usize, Address)> {
         let root = &self.plan.lists[0];
-        let words = (0..root.steps.len()).map(|position| (position, root.word(position)));
-        words.into_iter().find(|(_, at)| {
+        let steps = (0..root.steps.len()).map(|position| (position, Address::root().child(root, position)));
+        steps.into_iter().find(|(_, at)| {
             let completed = self.done.get(at).is_some_and(|done| done.status == Status::Completed);
             completed && root.graph.is_none() && self.items_of(at).any(|(_, item)| item.failed())
         })
     }
 
-    /// Takes away everything whose key begins so.
-    fn forget(&mut self, prefix: &str) {
-        self.done.retain(|key, _| !key.starts_with(prefix));
-        self.lists.retain(|key, _| !key.starts_with(prefix));
-        self.items.retain(|key, _| !key.starts_with(prefix));
-        self.announced.retain(|key, _| !key.starts_with(prefix));
+    /// Forgets everything at these addresses.
+    fn forget(&mut self, goes: impl Fn(&Address) -> bool) {
+        self.done.retain(|key, _| !goes(key));
+        self.lists.retain(|key, _| !goes(key));
+        self.items.retain(|key, _| !goes(key));
+        self.announced.retain(|key, _| !goes(key));
     }
 
-    fn items_of(&self, each: &str) -> impl Iterator<Item = (&EcoString, &Item)> {
-        let own = |(key, _): &(&EcoString, &Item)| list_of(key).len() == each.len();
-        self.items.range(eco_format!("{each}[")..eco_format!("{each}\\")).filter(own)
+    fn items_of(&self, each: &Address) -> impl Iterator<Item = (&Address, &Item)> {
+        let below = self.items.range(each.item(0)..).take_while(|(key, _)| key.is_in_items_of(each));
+        below.filter(|(key, _)| key.parent().as_ref() == Some(each))
     }
 
     /// The end of an item, when it is over.
-    pub(super) fn item_over(&self, key: &str) -> Option<Seq> {
+    pub(super) fn item_over(&self, key: &Address) -> Option<Seq> {
         match self.items.get(key)?.stage {
             ItemStage::Over { seq, .. } => Some(seq),
             _ => None,
@@ -331,20 +327,20 @@ impl Facts {
 
     /// How each item ended, and with which attempt.
     pub(super) fn results_of_items(&self) -> BTreeMap<Address, (Status, u32)> {
-        let over = |(key, item): (&EcoString, &Item)| match item.stage {
-            ItemStage::Over { status, .. } => Some((Address(key.clone()), (status, item.attempt))),
+        let over = |(key, item): (&Address, &Item)| match item.stage {
+            ItemStage::Over { status, .. } => Some((key.clone(), (status, item.attempt))),
             _ => None,
         };
         self.items.iter().filter_map(over).collect()
     }
 
     /// An execution as its fate knows it: another one each time that an item around it begins again.
-    pub(super) fn fated(&self, at: &Address) -> Address {
-        chance::in_attempts(at, |key| self.items.get(key).map_or(0, |item| item.begun))
+    pub(super) fn fated(&self, at: &Address) -> Fated {
+        Fated::new(at, |key| self.items.get(key).map_or(0, |item| item.begun))
     }
 
     /// The items of a list are counted as they ended, and all that could have begun did.
-    pub(super) fn counted(&self, at: &str, counts: Counts) -> Result<(), String> {
+    pub(super) fn counted(&self, at: &Address, counts: Counts) -> Result<(), String> {
         let Some(list) = self.lists.get(at) else { return Err(format!("`{at}` has no list")) };
         let mut own = Counts { total: list.count, ..Counts::default() };
         for (key, item) in self.items_of(at) {
@@ -366,30 +362,30 @@ impl Facts {
 
     /// A step sees its item as it is: in this attempt, with the error of the one before.
     pub(super) fn sees(&mut self, at: &Address, view: ItemView) -> Result<(), String> {
-        let Some(key) = items_around(&at.0).last() else { return Err(format!("`{at}` is in no item")) };
-        let each = list_of(key);
-        let (attempt, error) = match self.items.get(key) {
+        let inner = items_outside(at).last().and_then(|key| Some((key.as_item()?, key)));
+        let Some(((each, index), key)) = inner else { return Err(format!("`{at}` is in no item")) };
+        let (attempt, error) = match self.items.get(&key) {
             // It begins with this step.
             None => (1, None),
             Some(Item { attempt, error, stage: ItemStage::Over { .. }, .. }) => (attempt + 1, *error),
             Some(item) => (item.attempt, item.error),
         };
-        let list = self.lists.get(each).map(|list| (list.seq, list.parallel));
+        let list = self.lists.get(&each).map(|list| (list.seq, list.parallel));
         let error = error.filter(|_| attempt > 1);
-        let index = key[each.len()..].trim_matches(['[', ']']);
         let fits = (view.attempt, view.error) == (attempt, error)
             && list.is_some_and(|(seq, parallel)| view.item.list == seq && view.runner < parallel)
-            && view.item.index.to_string() == index;
+            && view.item.index == index;
         if !fits {
             return Err(format!("`{at}` sees {view:?} in attempt {attempt}, error {error:?}"));
         }
-        self.runs(key, view.runner)
+        self.runs(&key, view.runner)
     }
 
     /// Nobody else runs an item, and nobody runs two of a list.
-    pub(super) fn runs(&mut self, key: &str, runner: u64) -> Result<(), String> {
-        let same = |(other, item): &(&EcoString, &Item)| *other != key && item.runner == Some(runner);
-        if let Some((other, _)) = self.items_of(list_of(key)).find(same) {
+    pub(super) fn runs(&mut self, key: &Address, runner: u64) -> Result<(), String> {
+        let Some((each, _)) = key.as_item() else { return Err(format!("`{key}` is no item")) };
+        let same = |(other, item): &(&Address, &Item)| *other != key && item.runner == Some(runner);
+        if let Some((other, _)) = self.items_of(&each).find(same) {
             return Err(format!("runner {runner} has `{other}` and `{key}`"));
         }
         let Some(item) = self.items.get_mut(key) else { return Ok(()) };
@@ -400,28 +396,20 @@ impl Facts {
     }
 
     /// Whether an execution is in a list that belongs to the end of something which went on since.
-    pub(super) fn ended_anew(&self, at: &str) -> bool {
-        let went_on = |owner: &str, list: &str| {
-            let within = |other: &str| match other.strip_prefix(owner) {
-                Some(rest) => owner.is_empty() || rest.is_empty() || rest.starts_with(['/', '[']),
-                None => false,
-            };
-            self.since.iter().any(|other| within(other) && !other.starts_with(list))
+    pub(super) fn ended_anew(&self, at: &Address) -> bool {
+        let went_on = |owner: &Address, list: &Address| {
+            let within = |other: &Address| other == owner || other.is_inside(owner);
+            self.since.iter().any(|other| within(other) && !other.is_inside(list))
         };
-        let inner = [Part::OnFailure, Part::Finally].into_iter().any(|part| {
-            let word = format!("/{}/", part.key());
-            at.match_indices(&word).any(|(end, _)| went_on(&at[..end], &at[..end + word.len()]))
-        });
-        inner || at.starts_with("finally/") && went_on("", "finally/")
+        let lists = at.lineage().filter(|outer| outer != at);
+        lists.filter_map(|list| Some((list.parent()?, list))).any(|(owner, list)| {
+            let ends = matches!(list.as_part(), Some(Part::OnFailure | Part::Finally));
+            (ends || list == Address::finally()) && went_on(&owner, &list)
+        })
     }
 }
 
 /// The items that an execution stands in, the outermost first.
-pub(super) fn items_around(at: &str) -> impl Iterator<Item = &str> {
-    at.match_indices("]/").map(|(end, _)| &at[..=end])
-}
-
-/// The list that an item is of.
-pub(super) fn list_of(key: &str) -> &str {
-    key.rfind('[').map_or(key, |bracket| &key[..bracket])
+pub(super) fn items_outside(at: &Address) -> impl Iterator<Item = Address> {
+    at.items_around().filter(move |item| item != at)
 }

@@ -10,7 +10,7 @@ use ecow::EcoString;
 use threadline_flow::model::{Action, OnCrash, Shape, Step};
 use threadline_lang::{NoWorld, Scope, Session, Value};
 
-use super::chance::{self, Fate};
+use super::chance::{self, Fate, Fated};
 use super::check::{Violation, item_of, value_of};
 use super::{Execution, Interrupt, Interruption, Kept, Moment, Outside, Simulation};
 use crate::evaluate;
@@ -442,12 +442,10 @@ impl<'s> Life<'s> {
 
     /// The last result of each item of a list that has one, in order: all on disk.
     fn results(&self, task: &Task, list: Seq) -> Result<Vec<Option<i64>>, Cut> {
-        let prefix = format!("{}[", task.at);
         let from = usize::try_from(list).unwrap_or(usize::MAX);
         let mut results = BTreeMap::new();
         for event in self.outside.journal.iter().skip(from) {
-            let index = event.at.0.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(']'));
-            let Some(index) = index.and_then(|index| index.parse::<u64>().ok()) else { continue };
+            let Some((_, index)) = event.at.as_item().filter(|(each, _)| *each == task.at) else { continue };
             let EventKind::ItemEnded(ended) = &event.kind else { continue };
             if event.seq > self.outside.durable {
                 return Err(
@@ -595,7 +593,7 @@ impl<'s> Life<'s> {
         Ok(values.chain(earlier).chain(numbers).collect())
     }
 
-    fn fated(&self, at: &Address) -> Address {
+    fn fated(&self, at: &Address) -> Fated {
         self.outside.checker.fated(at)
     }
 

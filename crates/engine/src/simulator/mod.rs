@@ -23,7 +23,7 @@ use threadline_flow::plan::Plan;
 use crate::event::{Address, Event, Seq, Status};
 use crate::machine::{Machine, Outcome};
 use crate::random::Random;
-use chance::{Chances, Fate};
+use chance::{Chances, Fate, Fated};
 use check::{Checker, Violation};
 use life::{Life, LifeEnd};
 
@@ -117,7 +117,7 @@ pub struct Execution {
     /// Of which step.
     pub at: Address,
     /// The same with how often the items around it had begun again.
-    pub fated: Address,
+    pub fated: Fated,
     /// Which.
     pub attempt: u32,
     /// In which life of the program.

@@ -96,7 +96,7 @@ impl<'g> Run<'g> {
 
     /// The position of a node of the graph; nothing for a step inside one.
     fn node(at: &Address) -> Option<usize> {
-        at.0.parse::<usize>().ok().map(|number| number - 1)
+        at.position().filter(|_| !at.is_nested())
     }
 
     /// Keeps how a node ended, and looks whether it may.

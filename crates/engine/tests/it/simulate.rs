@@ -311,7 +311,7 @@ fn many_items_that_are_tried_again_are_not_kept() {
                 let waits =
                     apply(&mut machine, &at, EventKind::ItemRetrying { error: "no".into(), until: 5 });
                 assert!(matches!(&waits[..], [Command::Wait { .. }]), "{waits:?}");
-                let begins = machine.waited(&Address(at.as_str().into()));
+                let begins = machine.waited(&Address::parse(&at).unwrap());
                 assert!(matches!(begins, Some(Command::BeginItem { attempt: 2, .. })), "{begins:?}");
                 apply(&mut machine, &at, EventKind::ItemBegun { attempt });
             }
@@ -360,7 +360,7 @@ fn events_of_items_come_in_order() {
     let source = "map:\n  input: [1]\n  agent_template:\n    - argv: [work, '${item}']\n";
     let retrying = || EventKind::ItemRetrying { error: "no".into(), until: 5 };
     let refused = |machine: &mut Machine, at: &str, what: EventKind| {
-        let event = Event { seq: machine.last() + 1, time: 0, at: Address(at.into()), kind: what };
+        let event = Event { seq: machine.last() + 1, time: 0, at: Address::parse(at).unwrap(), kind: what };
         assert!(machine.apply(&event).is_err(), "`{at}`");
     };
     let expand = |machine: &mut Machine| apply(machine, "map", expanded(2, Rules::STRICT));
@@ -423,9 +423,9 @@ fn the_time_of_an_item_begins_anew() {
     let source = "map:\n  input: [1]\n  agent_template:\n    - argv: [work, '${item}']\n";
     let mut machine = begun(source);
     let mut happens = |time: i64, at: &str, what: EventKind| {
-        let event = Event { seq: machine.last() + 1, time, at: Address(at.into()), kind: what };
+        let event = Event { seq: machine.last() + 1, time, at: Address::parse(at).unwrap(), kind: what };
         let commands = machine.apply(&event).unwrap();
-        let since = machine.view(&Address("map[0]/1".into())).limit.map(|limit| limit.since);
+        let since = machine.view(&Address::parse("map[0]/1").unwrap()).limit.map(|limit| limit.since);
         (since, commands)
     };
     let timeout = Some(std::time::Duration::from_secs(5));
@@ -459,7 +459,7 @@ fn begun(source: &str) -> Machine {
 }
 
 fn apply(machine: &mut Machine, at: &str, what: EventKind) -> Vec<Command> {
-    let event = Event { seq: machine.last() + 1, time: 0, at: Address(at.into()), kind: what };
+    let event = Event { seq: machine.last() + 1, time: 0, at: Address::parse(at).unwrap(), kind: what };
     machine.apply(&event).unwrap_or_else(|misfit| panic!("`{at}`: {misfit:?}"))
 }
 

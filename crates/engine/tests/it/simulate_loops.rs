@@ -99,7 +99,7 @@ impl Case {
 
 fn came(report: &Report) -> Came {
     let visits = report.journal.iter().filter_map(|event| match &event.kind {
-        EventKind::Judged(judged) => Some((event.at.0.clone(), judged.verdict.clone(), judged.to.clone())),
+        EventKind::Judged(judged) => Some((event.at.clone(), judged.verdict.clone(), judged.to.clone())),
         _ => None,
     });
     let ended = report.journal.iter().rev().find_map(|event| match &event.kind {
@@ -253,7 +253,7 @@ impl Driven {
 
     fn take(&mut self, time: i64, at: &str, what: EventKind) -> Vec<Command> {
         self.seq += 1;
-        let event = Event { seq: self.seq, time, at: Address(at.into()), kind: what };
+        let event = Event { seq: self.seq, time, at: Address::parse(at).unwrap(), kind: what };
         self.machine.apply(&event).unwrap()
     }
 
@@ -285,7 +285,7 @@ impl Driven {
     }
 
     fn elapsed(&self, at: &str) -> i64 {
-        self.machine.view(&Address(at.into())).state.unwrap().elapsed_ms
+        self.machine.view(&Address::parse(at).unwrap()).state.unwrap().elapsed_ms
     }
 }
 
@@ -366,6 +366,6 @@ fn a_pause_survives_a_kill() {
     let outstanding = driven.machine.outstanding(None);
     let [Command::Wait { pause, .. }] = &outstanding[..] else { panic!("{outstanding:?}") };
     assert_eq!(pause.left(31_000), 30_000);
-    let commands = driven.machine.waited(&Address("a#2".into()));
+    let commands = driven.machine.waited(&Address::parse("a#2").unwrap());
     assert!(matches!(commands, Some(Command::Start { attempt: 1, .. })), "{commands:?}");
 }

@@ -78,9 +78,6 @@ pub(crate) struct Callee {
 /// How a route names the state that it stands in.
 pub(crate) const SELF: &str = "self";
 
-/// What stands between the name of a state and the number of a visit.
-pub const VISIT: char = '#';
-
 /// The number of a step, in the order of the file.
 pub type StepNumber = u32;
 /// The number of a list of steps.
@@ -163,9 +160,7 @@ impl List {
     /// The position of the step that is called so.
     pub fn position(&self, word: &str) -> Option<usize> {
         if self.is_named() {
-            // Of a state each visit is an execution of its own: `check#3`.
-            let name = word.split_once(VISIT).map_or(word, |(name, _)| name);
-            return self.names.iter().position(|known| known == name);
+            return self.names.iter().position(|known| known == word);
         }
         let number: usize = word.parse().ok()?;
         number.checked_sub(1).filter(|at| *at < self.steps.len())

@@ -233,9 +233,8 @@ impl Left {
     }
 
     fn attempts_of(&self, at: &str) -> u64 {
-        let started = |event: &&Event| {
-            event.at.0 == at && matches!(event.kind, EventKind::Started { rerun: false, .. })
-        };
+        let started =
+            |event: &&Event| event.at == at && matches!(event.kind, EventKind::Started { rerun: false, .. });
         self.events.iter().filter(started).count() as u64
     }
 }

@@ -48,7 +48,7 @@ fn encode(journal: &[Event]) -> String {
         let line = Value::list(vec![
             Value::from(i64::try_from(event.seq).unwrap()),
             Value::from(event.time),
-            Value::from(event.at.0.as_str()),
+            Value::from(event.at.as_str()),
             Value::from(kind),
             payload,
         ]);
@@ -65,7 +65,7 @@ fn decode(lines: &str) -> Vec<Event> {
         Event {
             seq: u64::try_from(seq.as_i64().unwrap()).unwrap(),
             time: time.as_i64().unwrap(),
-            at: Address(at.as_str().unwrap().into()),
+            at: Address::parse(at.as_str().unwrap()).unwrap(),
             kind: wire::decode(kind.as_str().unwrap(), &payload.to_json(JsonStyle::Compact)).unwrap(),
         }
     };

@@ -37,7 +37,7 @@ fn read(kind: &str, payload: &str) -> RunStarted {
 #[test]
 fn a_run_that_calls_and_was_called_is_read_as_it_was_written() {
     let files = vec![("a.yaml".into(), Hash::of(b"a")), ("b/c.yaml".into(), Hash::of(b"c"))];
-    let caller = Caller { run: "abcdefgh".into(), at: Address("3[17]/1".into()), attempt: 2 };
+    let caller = Caller { run: "abcdefgh".into(), at: Address::parse("3[17]/1").unwrap(), attempt: 2 };
     let written = RunStarted { files: files.clone(), caller: Some(caller.clone()), ..started() };
     let (kind, payload) = wire::encode(&EventKind::RunStarted(written));
     let again = read(kind, &payload);
@@ -55,7 +55,7 @@ fn a_run_of_an_earlier_version_called_nothing() {
 
 #[test]
 fn what_a_caller_does_not_have_is_refused() {
-    let caller = Caller { run: "abcdefgh".into(), at: Address("1".into()), attempt: 1 };
+    let caller = Caller { run: "abcdefgh".into(), at: Address::parse("1").unwrap(), attempt: 1 };
     let (kind, payload) =
         wire::encode(&EventKind::RunStarted(RunStarted { caller: Some(caller), ..started() }));
     let more = payload.replace("\"attempt\":1", "\"attempt\":1,\"mood\":1");

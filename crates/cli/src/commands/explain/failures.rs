@@ -13,7 +13,7 @@ use super::text::Teller;
 use super::told::{Readers, Referenced, Told, last_of_each, tell};
 use crate::exit::Failure;
 use crate::report::{first_line, further_lines, visible};
-use crate::reporter::{items, no_route};
+use crate::reporter::no_route;
 
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const BOLD: Style = Style::new().bold();
@@ -74,7 +74,7 @@ pub(crate) fn handle(plan: &Plan, at: &Address) -> String {
     // Of a state each visit is an execution of its own.
     let step = step.filter(|step| step.state.is_none());
     let name = step.and_then(|step| step.id.as_ref().or(step.capture.as_ref()));
-    let handle = name.map_or_else(|| at.to_string(), |name| format!("{}{}", name.value, items(at)));
+    let handle = name.map_or_else(|| at.to_string(), |name| format!("{}{}", name.value, at.item_suffix()));
     let is_word = handle.chars().all(|char| char.is_ascii_alphanumeric() || "_-./#".contains(char));
     if is_word { handle } else { format!("'{handle}'") }
 }

@@ -30,7 +30,7 @@ fn one(history: &History<'_>, told: &Told, readers: &Readers) -> Result<Value, F
     let known = Value::record([
         ("step", step.label.as_str().into()),
         ("number", step.number.as_str().into()),
-        ("at", seen.at.0.as_str().into()),
+        ("at", seen.at.as_str().into()),
         ("evaluated", told.evaluated().into()),
         ("attempt", if seen.attempt == 0 { Value::NULL } else { i64::from(seen.attempt).into() }),
         ("rerun", seen.rerun.into()),
@@ -210,7 +210,7 @@ fn made_at(history: &History<'_>, kind: &str, seq: Seq) -> Result<Value, Failure
     Ok(Value::record([
         ("kind", kind.into()),
         ("step", label(history, &event.at).into()),
-        ("at", event.at.0.as_str().into()),
+        ("at", event.at.as_str().into()),
         ("event", Value::from(seq)),
         ("time", time_text(event.time).into()),
         ("status", status),
@@ -222,7 +222,7 @@ pub(crate) fn reader_json(history: &History<'_>, (at, field): &(Address, String)
     let by_step = *at != Address::default();
     Value::record([
         ("step", if by_step { label(history, at).into() } else { Value::NULL }),
-        ("at", if by_step { at.0.as_str().into() } else { Value::NULL }),
+        ("at", if by_step { at.as_str().into() } else { Value::NULL }),
         ("field", field.as_str().into()),
     ])
 }

@@ -96,7 +96,10 @@ pub(crate) fn failed(history: &History<'_>) -> Result<Vec<Address>, Failure> {
 fn nothing(history: &History<'_>, call: &Explain, target: &Target) -> Result<Failure, Failure> {
     let name = call.step.as_deref().unwrap_or_default();
     let run = &history.info.id;
-    if name.ends_with(']') && had(history, name)? {
+    let item = Address::parse(name).ok().filter(Address::is_item);
+    if let Some(item) = item
+        && had(history, &item)?
+    {
         let message = format!("`{name}` is an item, of which each step is explained by itself");
         let hint = format!("`threadline explain {run} '{name}/1'` explains its first");
         return Ok(Failure::Failed(vec![Report::with_hint(message, &hint)]));
@@ -110,10 +113,10 @@ fn nothing(history: &History<'_>, call: &Explain, target: &Target) -> Result<Fai
 }
 
 /// Whether anything happened to an item.
-fn had(history: &History<'_>, item: &str) -> Result<bool, Failure> {
+fn had(history: &History<'_>, item: &Address) -> Result<bool, Failure> {
     let mut found = false;
     history.each(|_, event| {
-        found |= event.at.0 == item;
+        found |= event.at == *item;
         Ok(())
     })?;
     Ok(found)
@@ -136,7 +139,7 @@ fn skipped(history: &History<'_>, target: &Target) -> Result<Option<String>, Fai
 
 /// Whether several items of one step are told.
 fn many(told: &[Told]) -> bool {
-    let mut items = told.iter().filter(|one| one.seen.at.0.contains('[')).map(|one| &one.seen.at);
+    let mut items = told.iter().filter(|one| one.seen.at.is_in_items()).map(|one| &one.seen.at);
     let Some(first) = items.next() else { return false };
     items.any(|at| at != first)
 }

@@ -1,9 +1,9 @@
 //! What people call a step: an id, a capture, a number, a label, an execution, an item of it, and a field behind it.
 
 use ecow::EcoString;
-use threadline_engine::event::Address;
+use threadline_engine::event::{Address, split_item_suffix};
 use threadline_flow::model::Action;
-use threadline_flow::plan::{Part, Plan, PlannedStep, StepNumber, VISIT};
+use threadline_flow::plan::{Part, Plan, PlannedStep, StepNumber};
 use threadline_lang::diag::nearest;
 
 /// What is asked about.
@@ -58,7 +58,7 @@ impl Target {
         if !self.at.is_empty() {
             return self.at.contains(at);
         }
-        let items: Vec<u64> = at.items().filter_map(|index| index.parse().ok()).collect();
+        let items: Vec<u64> = at.items().collect();
         self.steps.contains(&step) && items.starts_with(&self.items)
     }
 
@@ -84,14 +84,12 @@ fn names(step: &PlannedStep) -> impl Iterator<Item = &EcoString> {
 }
 
 fn step(plan: &Plan, text: &str) -> Option<Target> {
-    let visit = text.split_once(VISIT).map(|(_, rest)| rest.split(['/', '[']).next().unwrap_or(rest));
-    let of_visit = plan.states.is_some() && visit.is_some_and(|visit| visit.parse::<u64>().is_ok());
-    if text.contains('/') || of_visit {
-        let at = Address(text.into());
+    let at = Address::parse(text).ok().filter(|at| at.is_nested() || at.visit().is_some());
+    if let Some(at) = at {
         at.step(plan)?;
         return Some(Target::executions(plan, vec![at]));
     }
-    let (name, items) = items(text)?;
+    let (name, items) = split_item_suffix(text)?;
     // The first sort of name that fits: an id before a capture, a number before a label.
     let sorts: [fn(&PlannedStep) -> Option<&EcoString>; 5] = [
         |step| step.step.id.as_ref().map(|id| &id.value),
@@ -107,13 +105,6 @@ fn step(plan: &Plan, text: &str) -> Option<Target> {
     })?;
     let steps = of_items(plan, &steps, items.len());
     Some(Target { items, ..Target::of(steps) })
-}
-
-/// `each[3][1]`: a name and the items behind it.
-fn items(text: &str) -> Option<(&str, Vec<u64>)> {
-    let Some((name, rest)) = text.split_once('[') else { return Some((text, Vec::new())) };
-    let indexes = rest.strip_suffix(']')?.split("][").map(|index| index.parse().ok());
-    Some((name, indexes.collect::<Option<Vec<u64>>>()?))
 }
 
 /// An item of a list means the steps inside it, and so does a phase.

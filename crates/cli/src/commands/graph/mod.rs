@@ -100,7 +100,8 @@ fn picture(call: &Graph) -> Result<Picture, Failure> {
     }
     let mut statuses: BTreeMap<usize, Status> = BTreeMap::new();
     history.each(|_, event| {
-        let position = history.plan.lists[0].position(&event.at.0);
+        let is_step = event.at.outermost().is_some_and(|step| step == event.at);
+        let position = event.at.outermost_position(&history.plan).filter(|_| is_step);
         if let (Some(position), Some(output)) = (position, output_of(event)) {
             statuses.insert(position, output.status);
         }

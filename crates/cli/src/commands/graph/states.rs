@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use ecow::EcoString;
-use threadline_engine::event::{Event, EventKind, LoopReason};
+use threadline_engine::event::{Address, Event, EventKind, LoopReason};
 use threadline_engine::machine::Outcome;
 use threadline_engine::rehearsal::{Edge, edges};
 use threadline_flow::model::{Action, Terminal};
-use threadline_flow::plan::{Plan, VISIT};
+use threadline_flow::plan::Plan;
 
 use super::written::{mermaid_text, quoted};
 use crate::table::Table;
@@ -68,7 +68,7 @@ pub(super) struct Way {
 pub(super) struct Path {
     visits: BTreeMap<usize, u64>,
     taken: BTreeMap<(usize, usize), u64>,
-    last: Option<(usize, EcoString)>,
+    last: Option<(usize, Address)>,
     standing: Option<Standing>,
 }
 
@@ -88,19 +88,16 @@ impl Path {
             EventKind::Resumed { .. } => self.standing = None,
             _ => {}
         }
-        let at = event.at.0.split(['/', '[']).next().unwrap_or_default();
-        if !at.contains(VISIT) {
-            return;
-        }
-        let Some(state) = plan.lists[0].position(at) else { return };
-        if self.last.as_ref().is_some_and(|(_, known)| known == at) {
+        let Some(at) = event.at.outermost().filter(|at| at.visit().is_some()) else { return };
+        let Some(state) = at.outermost_position(plan) else { return };
+        if self.last.as_ref().is_some_and(|(_, known)| *known == at) {
             return;
         }
         if let Some((from, _)) = &self.last {
             *self.taken.entry((*from, state)).or_default() += 1;
         }
         *self.visits.entry(state).or_default() += 1;
-        self.last = Some((state, at.into()));
+        self.last = Some((state, at));
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use threadline_engine::event::{Event, EventKind, ItemEnded, Status};
+use threadline_engine::event::{Address, Event, EventKind, ItemEnded, Status};
 use threadline_engine::random::Random;
 use threadline_store::{FOLDER, Journal, NewRun, RunId, Store, Sync, wire};
 
@@ -74,7 +74,7 @@ fn ended(left: &Left) -> BTreeMap<u64, (Status, u32)> {
 }
 
 fn index_of(event: &Event) -> u64 {
-    event.at.items().next().and_then(|index| index.parse().ok()).expect("an item has an index")
+    event.at.items().next().expect("an item has an index")
 }
 
 /// How often an attempt of an item ran.
@@ -156,27 +156,28 @@ fn all_is_there(place: &Place, kills: u64) {
     assert!(more <= AT_ONCE * kills, "{more} attempts ran again after {kills} kills");
     println!("{more} attempts of items ran again");
     // Every attempt begins once, and those that a kill ended are marked when they begin again.
-    let mut begun: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut begun: BTreeMap<&Address, u32> = BTreeMap::new();
     let mut once = BTreeSet::new();
     for event in &left.events {
-        let at = event.at.0.as_str();
+        let at = &event.at;
         match &event.kind {
             EventKind::ItemBegun { attempt } => {
                 begun.insert(at, *attempt);
             }
-            EventKind::Started { rerun: false, .. } if at.starts_with("map[") => {
-                let attempt = at.split('/').next().and_then(|item| begun.get(item)).copied().unwrap_or(1);
+            EventKind::Started { rerun: false, .. } if at.is_in_items() => {
+                let attempt =
+                    at.items_around().next().and_then(|item| begun.get(&item)).copied().unwrap_or(1);
                 assert!(once.insert((at, attempt)), "attempt {attempt} of `{at}` began twice");
             }
-            EventKind::Finished { output, .. } if at.starts_with("reduce/") => {
+            EventKind::Finished { output, .. } if at.is_nested() && at.outermost().unwrap() == "reduce" => {
                 assert!(once.insert((at, 0)), "`{at}` is done twice");
                 let counts = format!("{:?}", output.value);
-                assert!(at != "reduce/3" || counts.contains("2000 1980 20 0"), "{counts}");
+                assert!(*at != "reduce/3" || counts.contains("2000 1980 20 0"), "{counts}");
             }
             _ => {}
         }
     }
-    assert!(once.contains(&("reduce/3", 0)));
+    assert!(once.contains(&(&Address::parse("reduce/3").unwrap(), 0)));
     let reduced = left.effects_of("reduce/1");
     assert!((1..=1 + kills).contains(&reduced), "`reduce` ran {reduced} times");
 
@@ -213,7 +214,7 @@ fn a_journal_without_ends_of_items_is_refused() {
     let older = events.iter().filter(|event| !matches!(event.kind, EventKind::ItemEnded(_)));
     let older: Vec<_> = older.map(|event| (event.at.clone(), event.kind.clone())).collect();
     let each_over =
-        older.iter().position(|(at, what)| at.0 == "1" && matches!(what, EventKind::Finished { .. }));
+        older.iter().position(|(at, what)| *at == "1" && matches!(what, EventKind::Finished { .. }));
     for (name, count) in [("whole", older.len()), ("killed", each_over.unwrap() + 1)] {
         let folder = place.file(FOLDER);
         std::fs::remove_dir_all(&folder).unwrap();

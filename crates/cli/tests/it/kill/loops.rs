@@ -164,7 +164,7 @@ fn the_time_of_a_loop_goes_on() {
     let second = again.elapsed();
     let left = place.left();
     let elapsed = left.events.iter().find_map(|event| match &event.kind {
-        EventKind::Finished { output, .. } if event.at.0 == "two#1" => match &output.value {
+        EventKind::Finished { output, .. } if event.at == "two#1" => match &output.value {
             Datum::Here(value) => value.as_str()?.parse().ok().map(Duration::from_millis),
             Datum::Stored { .. } => None,
         },
@@ -175,7 +175,7 @@ fn the_time_of_a_loop_goes_on() {
     let slack = Duration::from_millis(5);
     assert!(elapsed <= first + second + slack, "{elapsed:?} of {first:?} and {second:?}");
     // What passed before counts.
-    let acted = left.events.iter().filter(|event| event.at.0 == "one#1").map(|event| event.time);
+    let acted = left.events.iter().filter(|event| event.at == "one#1").map(|event| event.time);
     let acted = acted.clone().max().unwrap() - acted.min().unwrap();
     assert!(elapsed + slack >= Duration::from_millis(acted.unsigned_abs()), "{elapsed:?}, {acted} ms");
 }
@@ -194,9 +194,8 @@ fn a_pause_survives_a_kill() {
     let left = place.left();
     assert_eq!(left.effects_of("1"), 2);
     let time = |kind: &str, at: &str| {
-        let event = |event: &&threadline_engine::event::Event| {
-            event.at.0 == at && wire::encode(&event.kind).0 == kind
-        };
+        let event =
+            |event: &&threadline_engine::event::Event| event.at == at && wire::encode(&event.kind).0 == kind;
         left.events.iter().find(event).map(|event| event.time).unwrap()
     };
     let paused = time("started", "one#2") - time("judged", "one#1");

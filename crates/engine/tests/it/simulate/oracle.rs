@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ecow::{EcoString, eco_format};
+use ecow::EcoString;
 use threadline_engine::event::{Address, Status};
 use threadline_engine::machine::Outcome;
-use threadline_engine::simulator::chance::{Fate, in_attempts};
+use threadline_engine::simulator::chance::{Fate, Fated};
 use threadline_flow::model::{Action, ForEach, OnItemFailure, Phase, Retry, Setting, Step};
 use threadline_flow::plan::{ListNumber, Part, Plan, Read, StepNumber};
 
@@ -35,9 +35,9 @@ pub(crate) fn expect(plan: &Arc<Plan>, fate: Fate) -> Expected {
         mapped: None,
         racy: false,
     };
-    let mut well = walk.list(0, "", None).0;
+    let mut well = walk.list(0, &Address::root(), None).0;
     if let Some(list) = plan.finally {
-        well &= walk.list(list, "finally/", None).0;
+        well &= walk.list(list, &Address::finally(), None).0;
     }
     let Names { outputs, captured, .. } = walk.scopes.remove(0);
     Expected {
@@ -63,7 +63,7 @@ struct Walk<'p> {
     results: BTreeMap<Address, (Status, i64)>,
     items: BTreeMap<Address, (Status, u32)>,
     /// How often each item has begun again.
-    begun: BTreeMap<EcoString, u32>,
+    begun: BTreeMap<Address, u32>,
     /// How many items the map has, while it goes on.
     mapped: Option<i64>,
     racy: bool,
@@ -74,10 +74,10 @@ const SKIPPED: i64 = -2;
 
 impl Walk<'_> {
     /// Whether a list went well, and the value of its last executed step.
-    fn list(&mut self, list: ListNumber, prefix: &str, mut prev: Option<i64>) -> (bool, Option<i64>) {
+    fn list(&mut self, list: ListNumber, at: &Address, mut prev: Option<i64>) -> (bool, Option<i64>) {
         let plan = &self.plan.lists[list as usize];
         for (index, number) in plan.steps.iter().enumerate() {
-            if !self.step(*number, &eco_format!("{prefix}{}", plan.word(index)), &mut prev) {
+            if !self.step(*number, &at.child(plan, index), &mut prev) {
                 return (false, prev);
             }
         }
@@ -85,30 +85,29 @@ impl Walk<'_> {
     }
 
     /// Whether its list goes on behind a step.
-    fn step(&mut self, number: StepNumber, at: &EcoString, prev: &mut Option<i64>) -> bool {
+    fn step(&mut self, number: StepNumber, at: &Address, prev: &mut Option<i64>) -> bool {
         let step = Arc::clone(&self.plan.steps[number as usize].step);
-        let instance = Address(at.clone());
-        let fated = self.fated(&instance);
+        let fated = self.fated(at);
         let decidable = step.when.is_none() || self.fate.evaluates(&fated, "when");
         if step.when.is_some() && decidable && !self.fate.holds(&fated) {
             self.set(&step, SKIPPED, false);
-            self.results.insert(instance, (Status::Skipped, SKIPPED));
+            self.results.insert(at.clone(), (Status::Skipped, SKIPPED));
             return true;
         }
         if let Action::Phase(phase) = &step.action {
-            return self.phase(number, phase, &step, &instance);
+            return self.phase(number, phase, &step, at);
         }
-        let value = decidable.then(|| self.value(number, &step, &instance, *prev)).flatten();
+        let value = decidable.then(|| self.value(number, &step, at, *prev)).flatten();
         let left = value.unwrap_or(FAILED);
         self.set(&step, left, true);
         *prev = Some(left);
         let status = if value.is_some() { Status::Completed } else { Status::Failed };
-        self.results.insert(instance, (status, left));
+        self.results.insert(at.clone(), (status, left));
         let mut well = value.is_some();
         let after = if well { Part::OnSuccess } else { Part::OnFailure };
         for part in [after, Part::Finally] {
             if let Some(list) = self.plan.part(number, part) {
-                well &= self.list(list, &format!("{at}/{}/", part.key()), Some(left)).0;
+                well &= self.list(list, &at.part(part), Some(left)).0;
             }
         }
         well || step.continue_on_error
@@ -118,14 +117,15 @@ impl Walk<'_> {
     fn phase(&mut self, number: StepNumber, phase: &Phase, step: &Step, at: &Address) -> bool {
         self.scopes.push(Names::default());
         let list = self.plan.part(number, Part::Do);
-        let (well, result) = list.map_or((true, None), |list| self.list(list, &format!("{at}/"), None));
+        let (well, result) = list.map_or((true, None), |list| self.list(list, at, None));
         let inner = self.scopes.pop().unwrap_or_default();
         if !well {
             return false;
         }
         let left: Vec<i64> = result.into_iter().chain(inner.captured.values().copied()).collect();
-        let well = self.fate.evaluates(at, "variables");
-        let value = if well { self.fate.value(at, &left) } else { FAILED };
+        let fated = self.fated(at);
+        let well = self.fate.evaluates(&fated, "variables");
+        let value = if well { self.fate.value(&fated, &left) } else { FAILED };
         let status = if well { Status::Completed } else { Status::Failed };
         self.set(step, value, true);
         self.results.insert(at.clone(), (status, value));
@@ -167,11 +167,11 @@ impl Walk<'_> {
             self.mapped = i64::try_from(items.len()).ok();
         }
         let (mut results, mut failed) = (Vec::new(), 0);
-        for (index, item) in items.into_iter().enumerate() {
+        for (index, item) in (0..).zip(items) {
             if stops(failed) {
                 break;
             }
-            let (well, result) = self.item(list, &eco_format!("{at}[{index}]"), item, each);
+            let (well, result) = self.item(list, &at.item(index), item, each);
             failed += u64::from(!well);
             results.extend(result.filter(|_| well));
         }
@@ -182,29 +182,27 @@ impl Walk<'_> {
     }
 
     /// Whether an item went well in one of its attempts, and what that left.
-    fn item(&mut self, list: ListNumber, key: &EcoString, item: i64, each: &ForEach) -> (bool, Option<i64>) {
+    fn item(&mut self, list: ListNumber, key: &Address, item: i64, each: &ForEach) -> (bool, Option<i64>) {
         let tries = match (&each.policy.retry, each.policy.on_item_failure) {
             (Some(retry), _) => attempts(retry),
             (None, OnItemFailure::Retry) => 2,
             (None, _) => 1,
         };
-        let instance = Address(key.clone());
-        let prefix = format!("{key}/");
         for attempt in 1..=tries {
-            self.begun.retain(|other, _| !other.starts_with(&prefix));
-            self.results.retain(|at, _| !at.0.starts_with(&prefix));
-            self.items.retain(|at, _| !at.0.starts_with(&prefix));
+            self.begun.retain(|other, _| !other.is_inside(key));
+            self.results.retain(|at, _| !at.is_inside(key));
+            self.items.retain(|at, _| !at.is_inside(key));
             self.begun.insert(key.clone(), attempt - 1);
             self.scopes.push(Names { item: Some(item), ..Names::default() });
-            let (well, result) = self.list(list, &prefix, None);
+            let (well, result) = self.list(list, key, None);
             self.scopes.pop();
-            let well = well && (!each.worktree || self.fate.merges(&self.fated(&instance)));
+            let well = well && (!each.worktree || self.fate.merges(&self.fated(key)));
             let status = match result {
                 _ if !well => Status::Failed,
                 Some(_) => Status::Completed,
                 None => Status::Skipped,
             };
-            self.items.insert(instance.clone(), (status, attempt));
+            self.items.insert(key.clone(), (status, attempt));
             if well {
                 return (true, result);
             }
@@ -212,8 +210,8 @@ impl Walk<'_> {
         (false, None)
     }
 
-    fn fated(&self, at: &Address) -> Address {
-        in_attempts(at, |key| self.begun.get(key).copied().unwrap_or(0))
+    fn fated(&self, at: &Address) -> Fated {
+        Fated::new(at, |key| self.begun.get(key).copied().unwrap_or(0))
     }
 
     fn set(&mut self, step: &Step, value: i64, ran: bool) {

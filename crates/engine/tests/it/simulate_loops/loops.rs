@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use ecow::{EcoString, eco_format};
+use ecow::EcoString;
 use threadline_engine::event::{Address, LoopReason, Status};
 use threadline_engine::machine::Outcome;
 use threadline_engine::random::Random;
-use threadline_engine::simulator::chance::Fate;
+use threadline_engine::simulator::chance::{Fate, Fated};
 use threadline_flow::model::{Action, Loop, Setting, Shape, Step, Terminal};
 use threadline_flow::plan::{Plan, Read};
 
@@ -124,7 +124,7 @@ pub(crate) struct Came {
     pub(crate) names: BTreeMap<EcoString, i64>,
     pub(crate) results: BTreeMap<Address, (Status, i64)>,
     /// Each visit with its verdict and where it led, in order.
-    pub(crate) visits: Vec<(EcoString, EcoString, Option<EcoString>)>,
+    pub(crate) visits: Vec<(Address, EcoString, Option<EcoString>)>,
 }
 
 /// Walks a loop to its end; so often goes on when it stopped or failed, each time with other luck, and at last with
@@ -201,7 +201,7 @@ struct Walk<'p> {
     /// What a state that led nowhere saw.
     before: Option<(Captures, Captures, Prev)>,
     results: BTreeMap<Address, (Status, i64)>,
-    came: Vec<(EcoString, EcoString, Option<EcoString>)>,
+    came: Vec<(Address, EcoString, Option<EcoString>)>,
     ended: Option<(LoopReason, EcoString, Option<u64>)>,
 }
 
@@ -275,13 +275,14 @@ impl<'p> Walk<'p> {
     fn visit(&mut self, position: usize) -> At {
         let step = self.step(position);
         let visit = self.visits.get(&position).copied().unwrap_or(0);
-        let at = Address(eco_format!("{}#{visit}", self.name(position)));
+        let at = Address::root().child(&self.plan.lists[0], position).at_visit(visit);
+        let fated = Fated::new(&at, |_| 0);
         let before = (self.captured.clone(), self.earlier.clone());
         let prev = self.prev.clone();
         let acts = !matches!(step.action, Action::Nothing);
         let mut left = None;
         if acts {
-            let value = self.value(position, step, &at);
+            let value = self.value(position, step, &fated);
             left = Some(value.unwrap_or(FAILED));
             let status = if value.is_some() { Status::Completed } else { Status::Failed };
             self.results.insert(at.clone(), (status, left.unwrap_or(FAILED)));
@@ -293,18 +294,18 @@ impl<'p> Walk<'p> {
         }
         let verdict: EcoString = match left {
             Some(FAILED) => "error".into(),
-            _ => self.fate.verdict(&at, &self.reads(position, prev.as_ref())).into(),
+            _ => self.fate.verdict(&fated, &self.reads(position, prev.as_ref())).into(),
         };
         if let Some(left) = left {
             self.prev = Some((left, verdict.clone()));
         }
         let Some(state) = &step.state else { panic!("no state") };
         let to = self.route(position, &verdict);
-        self.came.push((at.0.clone(), verdict.clone(), to.map(|to| self.name(to))));
+        self.came.push((at.clone(), verdict.clone(), to.map(|to| self.name(to))));
         match (state.terminal, to) {
             (Some(_), _) if verdict == "error" => {}
             (Some(terminal), _) => return self.terminal(position, terminal),
-            (None, Some(to)) => return self.go_on(position, to, self.fate.print(&at)),
+            (None, Some(to)) => return self.go_on(position, to, self.fate.print(&fated)),
             (None, None) => {}
         }
         // When it is done again it sees what it saw.
@@ -312,7 +313,7 @@ impl<'p> Walk<'p> {
         At::Over { outcome: Outcome::Failed, again: Some(Box::new(At::Visit(position))) }
     }
 
-    fn value(&mut self, position: usize, step: &Step, at: &Address) -> Option<i64> {
+    fn value(&mut self, position: usize, step: &Step, at: &Fated) -> Option<i64> {
         if !self.fate.evaluates(at, "fields") {
             return None;
         }

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use threadline_engine::event::{Address, Bounds, ERROR, Millis};
+use threadline_engine::execute::result::format_duration;
 use threadline_engine::view::{ItemRef, Load as _};
 use threadline_flow::plan::Plan;
 use threadline_lang::diag::excerpt;
-use threadline_runner::output::spoken;
 use threadline_runner::values::Values;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -167,8 +167,11 @@ impl<'a> Live<'a> {
     ) -> Line {
         let mut line = Line::new(size);
         let seconds = u64::try_from(now - running.since).unwrap_or(0) / 1_000;
-        let elapsed =
-            if seconds == 0 { String::new() } else { format!("  {}", spoken(Duration::from_secs(seconds))) };
+        let elapsed = if seconds == 0 {
+            String::new()
+        } else {
+            format!("  {}", format_duration(Duration::from_secs(seconds)))
+        };
         let step = running.step.as_ref().map(|step| step_label(plan, step));
         let Some((owner, index)) = name.as_item() else {
             line.push(DIM, "  ▸ ").push(PLAIN, &visible(&step.unwrap_or_default()));
@@ -213,7 +216,7 @@ fn turn_line(plan: &Plan, turn: &Turn, wide: usize, size: Size) -> Line {
     let step = step.map(|step| &plan.steps[step as usize].step);
     let is_judged = step.is_some_and(|step| step.is_judged()) || turn.verdict == ERROR;
     let pad = wide.saturating_sub(turn.at.as_str().width());
-    let took = spoken(Duration::from_millis(u64::try_from(turn.took).unwrap_or(0)));
+    let took = format_duration(Duration::from_millis(u64::try_from(turn.took).unwrap_or(0)));
     line.push(DIM, "• ")
         .push(PLAIN, &visible(turn.at.as_str()))
         .push(DIM, &format!("{:pad$} {took:>7}  ", ""));
@@ -238,13 +241,14 @@ fn current_line(turns: &Turns, wide: usize, size: Size, now: Millis) -> Line {
     match (&current.at, current.until) {
         (Some(at), _) => {
             let pad = wide.saturating_sub(at.as_str().width());
-            let elapsed = spoken(Duration::from_secs(seconds(now - current.since).saturating_sub(1)));
+            let elapsed =
+                format_duration(Duration::from_secs(seconds(now - current.since).saturating_sub(1)));
             line.push(GOOD, "▸ ")
                 .push(BOLD, &visible(at.as_str()))
                 .push(DIM, &format!("{:pad$} {elapsed:>7}", ""));
         }
         (None, until) => {
-            let left = spoken(Duration::from_secs(seconds(until.map_or(0, |until| until - now))));
+            let left = format_duration(Duration::from_secs(seconds(until.map_or(0, |until| until - now))));
             line.push(DIM, &format!("▸ next iteration in {left}"));
         }
     }
@@ -257,10 +261,10 @@ fn limits_line(turns: &Turns, bounds: &Bounds, size: Size, now: Millis) -> Line 
     let (iteration, step) = turns.spent();
     let of = |most: Option<u64>| most.map_or(String::new(), |most| format!("/{most}"));
     let elapsed = Duration::from_secs(u64::try_from(now - turns.began).unwrap_or(0) / 1_000);
-    let limit = bounds.timeout.map_or(String::new(), |limit| format!(" of {}", spoken(limit)));
+    let limit = bounds.timeout.map_or(String::new(), |limit| format!(" of {}", format_duration(limit)));
     line.push(BOLD, &format!("iteration {iteration}{}", of(bounds.max_iterations)));
     line.push(PLAIN, &format!(", step {step}/{}", bounds.max_steps));
-    line.push(DIM, &format!(", {}{limit}", spoken(elapsed)));
+    line.push(DIM, &format!(", {}{limit}", format_duration(elapsed)));
     line
 }
 

@@ -15,13 +15,13 @@ use ecow::EcoString;
 use threadline_engine::event::{
     Address, Datum, Event, EventKind, ItemEnded, LoopEnd, Millis, Output, Status,
 };
+use threadline_engine::execute::result::format_duration;
 use threadline_engine::machine::Outcome;
 use threadline_flow::model::Action;
 use threadline_flow::plan::Plan;
 use threadline_lang::Value;
 use threadline_lang::diag::preview;
 use threadline_runner::driver::{CalledNotice, Notice};
-use threadline_runner::output::spoken;
 use threadline_runner::process::Stream;
 use threadline_runner::values::Values;
 use unicode_width::UnicodeWidthStr;
@@ -416,7 +416,7 @@ impl<'a> Reporter<'a> {
             let is_one_of_many = self.crowd_of(&event.at).is_some();
             if of_step.is_none() || is_one_of_many {
                 let note = of_step.map_or(error.to_owned(), |step| format!("{}: {}", step.label, step.error));
-                let time = spoken(Duration::from_millis(ended.duration_ms));
+                let time = format_duration(Duration::from_millis(ended.duration_ms));
                 if self.shows_failure(&event.at) {
                     self.line(&event.at, BAD, "✗", &time, &note);
                     self.stderr(of_step.map_or(&[], |step| &step.stderr));
@@ -505,8 +505,9 @@ impl<'a> Reporter<'a> {
             (false, false) => format!("{}; {}", self.steps.text("step"), items.text("item")),
         };
         let elapsed = self.began.map(|began| u64::try_from(time - began).unwrap_or(0));
-        let elapsed =
-            elapsed.map_or(String::new(), |millis| format!(" in {}", spoken(Duration::from_millis(millis))));
+        let elapsed = elapsed.map_or(String::new(), |millis| {
+            format!(" in {}", format_duration(Duration::from_millis(millis)))
+        });
         let (style, word) = match outcome {
             Outcome::Completed => (GOOD, "completed"),
             Outcome::Failed => (BAD, "failed"),
@@ -673,12 +674,12 @@ fn is_map(action: &Action) -> bool {
 
 /// The pause before another attempt.
 fn pause(now: Millis, until: Millis) -> String {
-    spoken(Duration::from_millis(u64::try_from(until - now).unwrap_or(0)))
+    format_duration(Duration::from_millis(u64::try_from(until - now).unwrap_or(0)))
 }
 
 /// A long time in words, without what nobody knows yet.
 pub(crate) fn about(millis: u64) -> String {
-    spoken(Duration::from_secs(millis.div_ceil(1_000)))
+    format_duration(Duration::from_secs(millis.div_ceil(1_000)))
 }
 
 fn last_lines(text: &str, most: usize) -> Vec<String> {
@@ -703,7 +704,7 @@ fn counts_of(output: &Output) -> String {
 
 fn time_of(output: &Output) -> String {
     let millis = output.meta.get("execution_time_ms").and_then(Value::as_i64).unwrap_or(0);
-    spoken(Duration::from_millis(u64::try_from(millis).unwrap_or(0)))
+    format_duration(Duration::from_millis(u64::try_from(millis).unwrap_or(0)))
 }
 
 fn error_of(output: &Output) -> String {

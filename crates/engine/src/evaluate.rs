@@ -48,11 +48,11 @@ pub struct Resolved {
 }
 
 impl Resolved {
-    /// A text for a shell with these variables, and nothing else said.
-    pub fn of_shell(bound: Bound, env: Vec<(EcoString, Option<String>)>) -> Self {
+    /// Something to do, and nothing else said.
+    pub fn plain(act: Act) -> Self {
         Self {
-            act: Act::Shell { bound },
-            env,
+            act,
+            env: Vec::new(),
             cwd: None,
             timeout: None,
             idle_timeout: None,

@@ -332,6 +332,29 @@ pub struct RunStarted {
     pub caller: Option<Caller>,
 }
 
+impl RunStarted {
+    /// The beginning of a run that nobody stores: of its workflow there is nothing but the name.
+    pub fn bare(run: EcoString, workflow: EcoString) -> Self {
+        let nothing = || Datum::Here(Value::NULL);
+        Self {
+            run,
+            workflow,
+            file: EcoString::new(),
+            text: Hash::default(),
+            inputs: nothing(),
+            imports: nothing(),
+            payload: nothing(),
+            set: Vec::new(),
+            trust_set: false,
+            folder: EcoString::new(),
+            program: EcoString::new(),
+            jobs: None,
+            files: Vec::new(),
+            caller: None,
+        }
+    }
+}
+
 /// A step that called a workflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {

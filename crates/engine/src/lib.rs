@@ -15,9 +15,11 @@
 //!   feature `testing`.
 
 mod address;
+pub mod agent;
 mod canonical;
 pub mod evaluate;
 pub mod event;
+pub mod execute;
 mod hash;
 pub mod judge;
 pub mod machine;

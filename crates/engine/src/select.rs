@@ -27,12 +27,12 @@ pub struct Expansion {
     pub max_items: Option<u64>,
     /// So many run at once.
     pub parallel: u64,
-    retry: RetryPlan,
-    timeout: Option<Duration>,
-    max_failures: Option<u64>,
-    failure_threshold: Option<f64>,
-    stops: bool,
-    goes_on: bool,
+    pub(crate) retry: RetryPlan,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) max_failures: Option<u64>,
+    pub(crate) failure_threshold: Option<f64>,
+    pub(crate) stops: bool,
+    pub(crate) goes_on: bool,
 }
 
 /// Where the elements of a list come from, resolved.
@@ -131,6 +131,22 @@ pub fn expand(
 }
 
 impl Expansion {
+    /// A list of which nothing but the source is said.
+    pub(crate) fn plain(source: Found) -> Self {
+        Self {
+            source,
+            offset: 0,
+            max_items: None,
+            parallel: 1,
+            retry: RetryPlan::ONCE,
+            timeout: None,
+            max_failures: None,
+            failure_threshold: None,
+            stops: true,
+            goes_on: false,
+        }
+    }
+
     /// What holds for each of so many items.
     pub fn rules(&self, total: u64) -> Rules {
         // A part of a count that fits into memory is exact enough, and below the count.

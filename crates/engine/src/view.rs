@@ -9,7 +9,7 @@ use ecow::{EcoString, eco_format};
 use threadline_flow::plan::{LOOP_ROOTS, PAYLOAD, Plan};
 use threadline_lang::{EngineItem, Envelope, Lapsed, Scope, ScopeEntry, Value};
 
-use crate::event::{Millis, Seq};
+use crate::event::{Address, Millis, Seq};
 
 /// For each name that a step reads, the event that made it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -72,6 +72,15 @@ pub struct StateView {
     pub in_a_row: u64,
     /// The number that the state measured the last time.
     pub measured: Option<Value>,
+}
+
+impl StateView {
+    /// The state that an execution is, as a view has it.
+    pub fn of(view: &View, at: &Address) -> Self {
+        let nowhere =
+            || Self { name: at.to_string().into(), iteration: 0, elapsed_ms: 0, in_a_row: 0, measured: None };
+        view.state.clone().unwrap_or_else(nowhere)
+    }
 }
 
 /// An item, and what the engine says of it.

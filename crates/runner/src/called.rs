@@ -7,12 +7,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
-use jiff::Timestamp;
 use threadline_engine::Hash;
-use threadline_engine::evaluate::{Call, Resolved};
-use threadline_engine::event::{Address, Caller, EventKind, LoopEnd, RunStarted, Seq};
+use threadline_engine::event::{Caller, EventKind, LoopEnd, RunStarted};
+use threadline_engine::execute::effect::{Attempt, CallEnd, CallSpec, EffectKey};
+use threadline_engine::execute::result::{time_text, timed_out};
 use threadline_engine::machine::{Outcome, Stage};
 use threadline_engine::replay::{Failed, output_of};
 use threadline_engine::view::RunNames;
@@ -24,27 +23,19 @@ use threadline_store::{Holding, Journal, Lease, NewRun, RunId, RunInfo, Store, S
 
 use crate::again::{self, ImportError};
 use crate::bell::Bell;
-use crate::driver::{self, CalledNotice, DriveError, Ending, Notice, Setup, Shared, Waits, Within};
+use crate::driver::{
+    self, CalledNotice, DriveError, Ending, Notice, PendingDecision, Setup, Shared, Within, now,
+};
 use crate::locks::{self, Locked};
-use crate::output;
 use crate::process::Environment;
 use crate::project::{Project, plain};
 
 /// A step's attempt to call a workflow.
-pub(crate) struct Attempted<'c> {
-    pub(crate) at: &'c Address,
-    pub(crate) number: u32,
-    /// How many attempts went before a resume after a failure.
-    pub(crate) base: u32,
-    /// Whether it was under way when the run stopped.
-    pub(crate) rerun: bool,
-    /// The event that made it ready.
-    pub(crate) as_of: Seq,
-    /// The event that began the attempt before, or this one when it was under way.
-    pub(crate) began: Option<Seq>,
-    pub(crate) call: &'c Call,
+pub(crate) struct CallAttempt<'c> {
+    /// Which execution calls it.
+    pub(crate) key: &'c EffectKey,
+    pub(crate) spec: &'c CallSpec,
     pub(crate) plan: &'c Arc<Plan>,
-    pub(crate) resolved: &'c Resolved,
     /// Where its steps run.
     pub(crate) folder: &'c Path,
     /// The files that they may read and write.
@@ -52,18 +43,13 @@ pub(crate) struct Attempted<'c> {
 }
 
 /// What came of a call.
-pub(crate) enum Came {
+pub(crate) enum CallOutcome {
     /// The called run is over, or could not begin.
-    Over {
-        /// What it exports, or why it failed.
-        value: Result<Value, Failure>,
-        /// Meta data about it.
-        meta: Vec<(&'static str, Value)>,
-    },
+    Over(CallEnd),
     /// It stopped because its caller does, and goes on with it.
     Stopped,
-    /// Somebody has to say what becomes of steps in it.
-    Waiting(Vec<Waits>),
+    /// Steps in it wait for a decision.
+    Waiting(Vec<PendingDecision>),
 }
 
 /// A run to be driven, and how far it is.
@@ -77,7 +63,7 @@ enum Run {
 }
 
 /// Calls a workflow and waits for what comes of it.
-pub(crate) fn call(shared: &Shared<'_>, attempted: &Attempted<'_>) -> Result<Came, DriveError> {
+pub(crate) fn call(shared: &Shared<'_>, attempted: &CallAttempt<'_>) -> Result<CallOutcome, DriveError> {
     let project = match attempted.project.at(attempted.folder) {
         Ok(project) => project.allow(attempted.plan.workflow.allow.files.iter().map(ecow::EcoString::as_str)),
         Err(error) => {
@@ -98,7 +84,7 @@ pub(crate) fn call(shared: &Shared<'_>, attempted: &Attempted<'_>) -> Result<Cam
     let _holding = match claimed(shared, attempted, &project, &run, &imports)? {
         Claim::Holds(holding) => holding,
         Claim::Failed(failure) => return Ok(failed(failure, Vec::new())),
-        Claim::Stopped => return Ok(Came::Stopped),
+        Claim::Stopped => return Ok(CallOutcome::Stopped),
     };
     let (lease, info, state) = match run {
         Run::Over(info, outcome, finished) => return over(shared, attempted, &info.id, outcome, finished),
@@ -107,7 +93,7 @@ pub(crate) fn call(shared: &Shared<'_>, attempted: &Attempted<'_>) -> Result<Cam
                 id: id.clone(),
                 name: attempted.plan.workflow.name.to_string(),
                 file: attempted.plan.workflow.file.name().to_owned(),
-                started_at: output::time(Timestamp::now()).to_string(),
+                started_at: time_text(now()),
             };
             let lease = store.create_run(new)?;
             (lease, store.reader().run(&id)?, None)
@@ -135,7 +121,7 @@ enum Claim {
 /// Takes what a called run is to have for itself.
 fn claimed(
     shared: &Shared<'_>,
-    attempted: &Attempted<'_>,
+    attempted: &CallAttempt<'_>,
     project: &Project,
     run: &Run,
     imports: &Value,
@@ -157,12 +143,12 @@ fn claimed(
     let names = match &begun {
         Some((info, started)) => again::names(store.reader(), info, started)?,
         None => RunNames {
-            inputs: attempted.call.inputs.clone(),
+            inputs: attempted.spec.call.inputs.clone(),
             imports: imports.clone(),
             payload: Value::NULL,
             workflow: workflow.clone(),
             run: run.as_str().into(),
-            start_time: output::time(Timestamp::now()).to_string().into(),
+            start_time: time_text(now()).into(),
         },
     };
     let wanted = match locks::wanted(plan, &names, project) {
@@ -183,9 +169,10 @@ fn claimed(
 }
 
 /// The run of this attempt. After a resume that is the one that failed before, when it was given the same.
-fn find(shared: &Shared<'_>, attempted: &Attempted<'_>) -> Result<Run, DriveError> {
-    let Attempted { at, number, base, rerun, .. } = *attempted;
-    let own = RunId::called(&shared.started, shared.journal.run(), at.as_str(), attempted.as_of)?;
+fn find(shared: &Shared<'_>, attempted: &CallAttempt<'_>) -> Result<Run, DriveError> {
+    let Attempt { number, base, rerun, .. } = attempted.spec.attempt;
+    let own =
+        RunId::called(&shared.started, shared.journal.run(), attempted.key.at.as_str(), attempted.key.as_of)?;
     if !rerun && base == 0 {
         return Ok(Run::New(own));
     }
@@ -204,7 +191,7 @@ fn find(shared: &Shared<'_>, attempted: &Attempted<'_>) -> Result<Run, DriveErro
     let before = if resumed { before(shared, attempted)? } else { None };
     let Some(info) = before else { return Ok(Run::New(own)) };
     let Some(started) = again::started(reader, &info)? else { return Ok(Run::New(own)) };
-    if reader.load(&started.inputs)? != attempted.call.inputs {
+    if reader.load(&started.inputs)? != attempted.spec.call.inputs {
         return Ok(Run::New(own));
     }
     let state = again::state(reader, &info.id, attempted.plan)?;
@@ -228,18 +215,18 @@ fn known(shared: &Shared<'_>, run: &RunId) -> Result<Option<RunInfo>, DriveError
 }
 
 /// The run that the attempt before called, which what it left names.
-fn before(shared: &Shared<'_>, attempted: &Attempted<'_>) -> Result<Option<RunInfo>, DriveError> {
+fn before(shared: &Shared<'_>, attempted: &CallAttempt<'_>) -> Result<Option<RunInfo>, DriveError> {
     // An attempt that was under way has begun since; what went before it is not noted.
-    let from = attempted.began.filter(|_| !attempted.rerun).unwrap_or(1);
+    let from = attempted.spec.attempt.began.filter(|_| !attempted.spec.attempt.rerun).unwrap_or(1);
     let mut last = None;
     for event in shared.journal.store().reader().events(shared.journal.run(), from)? {
         let event = event?;
-        if event.at != *attempted.at {
+        if event.at != attempted.key.at {
             continue;
         }
         if let Some(output) = output_of(&event) {
             last = Some(output.meta.get("run_id").and_then(Value::as_str).map(RunId::new).transpose()?);
-            if !attempted.rerun {
+            if !attempted.spec.attempt.rerun {
                 break;
             }
         }
@@ -250,12 +237,12 @@ fn before(shared: &Shared<'_>, attempted: &Attempted<'_>) -> Result<Option<RunIn
 /// Drives the called run on a thread of its own, so that calls inside calls do not share one stack.
 fn drive(
     shared: &Shared<'_>,
-    attempted: &Attempted<'_>,
+    attempted: &CallAttempt<'_>,
     project: &Project,
     lease: Lease,
     info: &RunInfo,
     begin: Begin,
-) -> Result<Came, DriveError> {
+) -> Result<CallOutcome, DriveError> {
     let store = shared.journal.store();
     let (control, stop) = (shared.control.child(), shared.stop.child());
     let finished = AtomicU64::new(match &begin {
@@ -270,7 +257,7 @@ fn drive(
             finished.fetch_add(1, Ordering::Relaxed);
         }
         let called =
-            CalledNotice { at: attempted.at.clone(), run: run.clone(), plan: Arc::clone(plan), notice };
+            CalledNotice { at: attempted.key.at.clone(), run: run.clone(), plan: Arc::clone(plan), notice };
         shared.teller.tell(Notice::Called(Box::new(called)));
     };
     let setup = |names| Setup {
@@ -285,20 +272,17 @@ fn drive(
         verbose: shared.verbose,
         in_flight: shared.in_flight,
         patience: shared.patience,
-        within: Some(Within {
-            started: shared.started.clone(),
-            env: environment(shared, attempted.resolved),
-        }),
+        within: Some(Within { started: shared.started.clone(), env: environment(shared, attempted.spec) }),
         observer: Box::new(observer),
     };
-    let (over_now, timed_out, bell) = (AtomicBool::new(false), AtomicBool::new(false), Bell::default());
-    let (rings, timeout) = (bell.rings(), attempted.resolved.timeout);
+    let (over_now, was_late, bell) = (AtomicBool::new(false), AtomicBool::new(false), Bell::default());
+    let (rings, timeout) = (bell.rings(), attempted.spec.timeout);
     let ending = std::thread::scope(|threads| {
         if timeout.is_some() {
             threads.spawn(|| {
                 bell.wait(rings, timeout);
                 if !over_now.load(Ordering::SeqCst) {
-                    timed_out.store(true, Ordering::SeqCst);
+                    was_late.store(true, Ordering::SeqCst);
                     stop.ask();
                     control.cancel();
                 }
@@ -318,13 +302,12 @@ fn drive(
     });
     match ending? {
         Ending::Ended(outcome) => over(shared, attempted, &info.id, outcome, finished.into_inner()),
-        _ if timed_out.into_inner() => {
-            let time = output::spoken(timeout.unwrap_or(Duration::ZERO));
-            let failure = Failure::new(FailureKind::Timeout, format!("timed out after {time}"));
+        _ if was_late.into_inner() => {
+            let failure = timed_out(timeout, None);
             Ok(failed(failure, meta(attempted, &info.id, finished.into_inner())))
         }
-        Ending::Stopped => Ok(Came::Stopped),
-        Ending::Waiting(waits) => Ok(Came::Waiting(waits)),
+        Ending::Stopped => Ok(CallOutcome::Stopped),
+        Ending::Waiting(waits) => Ok(CallOutcome::Waiting(waits)),
     }
 }
 
@@ -354,14 +337,14 @@ fn imported(workflow: &Workflow, store: &Store) -> Result<Result<Value, Failure>
 /// The first event of a called run, and its names.
 fn first(
     shared: &Shared<'_>,
-    attempted: &Attempted<'_>,
+    attempted: &CallAttempt<'_>,
     project: &Project,
     info: &RunInfo,
     imports: Value,
 ) -> Result<Begin, DriveError> {
     let store: &Store = shared.journal.store();
     let workflow = &attempted.plan.workflow;
-    let inputs = attempted.call.inputs.clone();
+    let inputs = attempted.spec.call.inputs.clone();
     let text = |text: &str| Hash::of(text.as_bytes());
     let files = attempted.plan.other_files();
     let started = RunStarted {
@@ -381,8 +364,8 @@ fn first(
         files: files.into_iter().map(|(name, file)| (name, text(file.own_text()))).collect(),
         caller: Some(Caller {
             run: shared.journal.run().as_str().into(),
-            at: attempted.at.clone(),
-            attempt: attempted.number,
+            at: attempted.key.at.clone(),
+            attempt: attempted.spec.attempt.number,
         }),
     };
     let names = RunNames {
@@ -404,11 +387,11 @@ fn nothing_begun(info: &RunInfo) -> DriveError {
 /// What a run that is over came to.
 fn over(
     shared: &Shared<'_>,
-    attempted: &Attempted<'_>,
+    attempted: &CallAttempt<'_>,
     run: &RunId,
     outcome: Outcome,
     finished: u64,
-) -> Result<Came, DriveError> {
+) -> Result<CallOutcome, DriveError> {
     let reader = shared.journal.store().reader();
     let info = reader.run(run)?;
     let ended = again::ended(reader, &info)?;
@@ -427,10 +410,10 @@ fn over(
     if let Some(LoopEnd { reason, state, .. }) = ended {
         meta.extend([("ended_by", reason.name().into()), ("ended_in", state.as_str().into())]);
     }
-    Ok(Came::Over { value, meta })
+    Ok(CallOutcome::Over(CallEnd { value, meta }))
 }
 
-fn meta(attempted: &Attempted<'_>, run: &RunId, finished: u64) -> Vec<(&'static str, Value)> {
+fn meta(attempted: &CallAttempt<'_>, run: &RunId, finished: u64) -> Vec<(&'static str, Value)> {
     vec![
         ("run_id", run.as_str().into()),
         ("workflow", attempted.plan.workflow.name.clone().into()),
@@ -438,12 +421,12 @@ fn meta(attempted: &Attempted<'_>, run: &RunId, finished: u64) -> Vec<(&'static 
     ]
 }
 
-fn failed(failure: Failure, meta: Vec<(&'static str, Value)>) -> Came {
-    Came::Over { value: Err(failure), meta }
+fn failed(failure: Failure, meta: Vec<(&'static str, Value)>) -> CallOutcome {
+    CallOutcome::Over(CallEnd { value: Err(failure), meta })
 }
 
 /// Why a called loop did not come to a good end.
-fn why_loop(attempted: &Attempted<'_>, ended: &LoopEnd) -> String {
+fn why_loop(attempted: &CallAttempt<'_>, ended: &LoopEnd) -> String {
     let file = attempted.plan.workflow.file.name();
     let LoopEnd { reason, state, limit } = ended;
     match limit {
@@ -453,7 +436,7 @@ fn why_loop(attempted: &Attempted<'_>, ended: &LoopEnd) -> String {
 }
 
 /// Why a called run failed: its first step that did, and what that says.
-fn why(shared: &Shared<'_>, attempted: &Attempted<'_>, run: &RunId) -> Result<Failure, DriveError> {
+fn why(shared: &Shared<'_>, attempted: &CallAttempt<'_>, run: &RunId) -> Result<Failure, DriveError> {
     let reader = shared.journal.store().reader();
     let plan = attempted.plan;
     let mut all = Failed::default();
@@ -484,8 +467,8 @@ fn why(shared: &Shared<'_>, attempted: &Attempted<'_>, run: &RunId) -> Result<Fa
 }
 
 /// The environment of everything that the called run starts: that of its step.
-fn environment(shared: &Shared<'_>, resolved: &Resolved) -> Environment {
+fn environment(shared: &Shared<'_>, spec: &CallSpec) -> Environment {
     let mut env = shared.env.clone();
-    env.change(&resolved.env);
+    env.change(&spec.env);
     env
 }

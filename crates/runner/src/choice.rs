@@ -15,14 +15,14 @@ use crate::items::{self, Counts, Order, SelectError, SelectLimits, Selection, So
 
 /// What went wrong with one element.
 #[derive(Debug)]
-pub enum Wrong<E> {
+pub enum ChooseError<E> {
     /// A field that is evaluated for it has no value.
     Field(Box<FieldError>),
     /// Whoever takes it cannot.
     Taker(E),
 }
 
-impl<E: fmt::Display> fmt::Display for Wrong<E> {
+impl<E: fmt::Display> fmt::Display for ChooseError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Field(_) => f.write_str("a field has no value"),
@@ -38,10 +38,10 @@ pub fn choose<E>(
     (scope, session): (&Scope, &mut Session<'_>),
     spool: &Path,
     take: &mut dyn FnMut(Value) -> Result<(), E>,
-) -> Result<Counts, SelectError<Wrong<E>>> {
+) -> Result<Counts, SelectError<ChooseError<E>>> {
     let elements = Elements::new(each, scope);
     let session = RefCell::new(session);
-    let wrong = |error: FieldError| Wrong::Field(Box::new(error));
+    let wrong = |error: FieldError| ChooseError::Field(Box::new(error));
     let mut keep =
         |value: &Value, index: u64| elements.keeps(value, index, &mut session.borrow_mut()).map_err(wrong);
     let mut keys = |value: &Value| elements.keys(value, &mut session.borrow_mut()).map_err(wrong);
@@ -55,7 +55,7 @@ pub fn choose<E>(
         offset: expansion.offset,
         max_items: expansion.max_items,
     };
-    let mut take = |value: Value| take(value).map_err(Wrong::Taker);
+    let mut take = |value: Value| take(value).map_err(ChooseError::Taker);
     items::select(source, selection, spool, &SelectLimits::default(), &mut take)
 }
 

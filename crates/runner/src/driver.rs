@@ -9,18 +9,18 @@ use std::time::{Duration, Instant};
 
 use ecow::EcoString;
 use threadline_engine::event::{Address, Event, EventKind, Millis, Seq};
+use threadline_engine::execute::{Barrier, Durability, Executor, Next, Recording, has_worktrees};
 use threadline_engine::machine::{Command, InvalidEvent, Machine, Outcome, Stage};
 use threadline_engine::view::{RunNames, View};
-use threadline_engine::world::Answer;
 use threadline_flow::model::OnCrash;
 use threadline_flow::plan::Plan;
 use threadline_flow::problem::Problem;
 use threadline_lang::{Resolution, Scope, Value, Warning};
-use threadline_store::{Journal, JournalError, RunId, StoreError, Sync};
+use threadline_store::{Journal, JournalError, RunId, StoreError};
 
-use crate::execute::Executor;
+use crate::local::LocalDriver;
 use crate::locks::Patience;
-use crate::placed::{Opened, has_worktrees};
+use crate::placed::Opened;
 use crate::process::{Control, Environment, Stream};
 use crate::project::Project;
 pub use crate::stop::Stop;
@@ -111,12 +111,12 @@ pub enum Ending {
     /// It was stopped and can be resumed.
     Stopped,
     /// Somebody has to say what becomes of these steps, which were running when Threadline was killed.
-    Waiting(Vec<Waits>),
+    Waiting(Vec<PendingDecision>),
 }
 
 /// A step that waits for somebody.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waits {
+pub struct PendingDecision {
     /// The id of its run.
     pub run: EcoString,
     /// Which execution.
@@ -175,7 +175,7 @@ fn drive(
     let goes_on = matches!(first, EventKind::Resumed { .. });
     let Setup { plan, journal, project, names, jobs, control, stop, trace, verbose, in_flight, .. } = setup;
     let Setup { patience, within, observer, .. } = setup;
-    let (events, ticket) = journal.append(now(), vec![(Address::default(), first)], Sync::Now)?;
+    let (events, ticket) = journal.append(now(), vec![(Address::default(), first)], Durability::Now)?;
     // Whoever is told of a run can resume it.
     ticket.wait()?;
     let (teller, notices) = Teller::new();
@@ -183,16 +183,7 @@ fn drive(
         machine.apply(&event)?;
         teller.tell(Notice::Event(Box::new(event)));
     }
-    let mut commands = VecDeque::new();
-    let mut waiting = Vec::new();
-    for command in machine.outstanding(in_flight) {
-        match command {
-            Command::Ask(task) => {
-                waiting.push(Waits { run: journal.run().as_str().into(), at: task.at });
-            }
-            command => commands.push_back(command),
-        }
-    }
+    let commands = machine.outstanding(in_flight).into();
     let run = journal.run().clone();
     let reader = journal.store().reader();
     let scope = names.scope(&plan);
@@ -231,7 +222,8 @@ fn drive(
         env,
         context: Mutex::new(context),
         servers,
-        waiting: Mutex::new(waiting),
+        waiting: Mutex::default(),
+        began: Instant::now(),
         started,
         in_flight,
         patience,
@@ -277,7 +269,9 @@ pub(crate) struct Shared<'a> {
     pub(crate) context: Mutex<BTreeMap<EcoString, Value>>,
     /// The servers whose tools were called.
     pub(crate) servers: Arc<Servers>,
-    waiting: Mutex<Vec<Waits>>,
+    waiting: Mutex<Vec<PendingDecision>>,
+    /// When it began to be driven, by a clock that does not jump.
+    pub(crate) began: Instant,
     /// The run that somebody started and that this one is a part of.
     pub(crate) started: RunId,
     /// What becomes of steps that were running when Threadline was killed, in place of what they say.
@@ -299,14 +293,6 @@ struct Core {
     busy: usize,
     workers: usize,
     over: Option<Result<Ending, DriveError>>,
-}
-
-/// A command with what its step sees.
-pub(crate) struct Work {
-    pub(crate) command: Command,
-    pub(crate) view: View,
-    /// What the attempt computed before Threadline was killed.
-    pub(crate) earlier: Vec<Answer>,
 }
 
 impl Shared<'_> {
@@ -336,7 +322,7 @@ impl Shared<'_> {
                     core.workers += 1;
                     threads.spawn(move || self.work(threads));
                 }
-                let view = command.task().map(|task| core.machine.view(&task.at)).unwrap_or_default();
+                let view = core.machine.view_of(&command);
                 drop(core);
                 let result = self.carry_out(command, view);
                 let mut core = self.core();
@@ -368,71 +354,74 @@ impl Shared<'_> {
         }
     }
 
+    /// Carries out a command: what the engine says next is done until there is nothing more to do.
     fn carry_out(&self, command: Command, view: View) -> Result<(), DriveError> {
-        match command {
-            Command::End { outcome, ended } => {
-                let view = self.core().machine.end_view();
-                Executor::new(self).end(outcome, ended, &view)
+        let executor = Executor::new(&self.plan);
+        let mut driver = LocalDriver::new(self);
+        let reads_items = matches!(command, Command::Expand(_)).then(|| view.clone());
+        let mut next = executor.begin(&mut driver, command, view)?;
+        loop {
+            let performance = match next {
+                Next::Record(recording) => return self.record(*recording).map(|_| ()),
+                Next::Perform(performance) => *performance,
+                Next::Pause(at, pause) => {
+                    let left = Duration::from_millis(pause.left(now())).min(LONGEST_PAUSE);
+                    self.core().timers.insert((Instant::now() + left, at));
+                    return Ok(());
+                }
+                Next::Ask(at) => {
+                    let run = self.journal.run().as_str().into();
+                    self.await_decisions(vec![PendingDecision { run, at }]);
+                    return Ok(());
+                }
+                Next::Leave => return Ok(()),
+            };
+            let recorded = performance.before.map(|before| self.record(before)).transpose()?;
+            match (performance.barrier, recorded) {
+                (Barrier::Nothing, _) | (Barrier::Recorded, None) => {}
+                (Barrier::Event(seq), _) | (Barrier::Recorded, Some(seq)) => self.wait_synced(seq)?,
             }
-            Command::Bound => {
-                let as_of = self.core().machine.last();
-                Executor::new(self).bound(&View { as_of, ..View::default() })
-            }
-            Command::Wait { task, pause } => {
-                let left = Duration::from_millis(pause.left(now())).min(LONGEST_PAUSE);
-                self.core().timers.insert((Instant::now() + left, task.at));
-                Ok(())
-            }
-            command => {
-                let earlier = match &command {
-                    Command::Start { rerun: true, .. } => self.earlier(view.started)?,
-                    _ => Vec::new(),
-                };
-                Executor::new(self).carry_out(Work { command, view, earlier })
-            }
+            let result = driver.perform(&performance.key, &performance.effect, reads_items.as_ref())?;
+            next = executor.done(&mut driver, performance.pending, result)?;
         }
     }
 
-    /// What an attempt that was interrupted had computed.
-    fn earlier(&self, started: Option<Seq>) -> Result<Vec<Answer>, DriveError> {
-        let Some(seq) = started else { return Ok(Vec::new()) };
-        let reader = self.journal.store().reader();
-        match reader.event(self.journal.run(), seq)?.kind {
-            EventKind::Started { computed, .. } => Ok(reader.answers(&computed)?),
-            _ => Ok(Vec::new()),
-        }
+    /// Notes executions that wait for somebody's decision.
+    pub(crate) fn await_decisions(&self, decisions: Vec<PendingDecision>) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).extend(decisions);
     }
 
-    /// Notes steps of a called run that wait for somebody.
-    pub(crate) fn waits(&self, waits: Vec<Waits>) {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).extend(waits);
+    /// Records an event. An envelope in it need not be loaded again.
+    fn record(&self, recording: Recording) -> Result<Seq, DriveError> {
+        let Recording { at, kind, durability, envelope } = recording;
+        self.append(vec![(at, kind)], durability, |seq| {
+            if let Some(envelope) = envelope {
+                self.values.keep_output(seq, &Arc::new(envelope));
+            }
+        })
     }
 
-    /// Records one thing that happened.
-    pub(crate) fn record(&self, at: Address, what: EventKind, sync: Sync) -> Result<Seq, DriveError> {
-        self.record_all(vec![(at, what)], sync)
-    }
-
-    /// Records what happened, lets the machine take it, and queues what comes of it. Gives the last event's number.
+    /// Records events. Gives the number of the last.
     pub(crate) fn record_all(
         &self,
-        happened: Vec<(Address, EventKind)>,
-        sync: Sync,
+        events: Vec<(Address, EventKind)>,
+        durability: Durability,
     ) -> Result<Seq, DriveError> {
-        self.record_known(happened, sync, |_| {})
+        self.append(events, durability, |_| {})
     }
 
-    /// The same; `known` is told the last event's number before anybody acts on it.
-    pub(crate) fn record_known(
+    /// Appends events, lets the machine take them, and queues the commands that follow. `before` is told the number of the
+    /// last event before anybody acts upon it.
+    fn append(
         &self,
-        happened: Vec<(Address, EventKind)>,
-        sync: Sync,
-        known: impl FnOnce(Seq),
+        events: Vec<(Address, EventKind)>,
+        durability: Durability,
+        before: impl FnOnce(Seq),
     ) -> Result<Seq, DriveError> {
         let mut core = self.core();
         let core = &mut *core;
-        let (events, ticket) = self.journal.append(now(), happened, sync)?;
-        known(ticket.last());
+        let (events, ticket) = self.journal.append(now(), events, durability)?;
+        before(ticket.last());
         for event in events {
             let commands = core.machine.apply(&event)?;
             core.ready.extend(commands);
@@ -455,7 +444,8 @@ impl Shared<'_> {
         let ending = over?;
         if let Ending::Stopped | Ending::Waiting(_) = ending {
             let reason = if ending == Ending::Stopped { "stopped" } else { "waiting for a decision" };
-            self.record(Address::default(), EventKind::Paused { reason: reason.into() }, Sync::Now)?;
+            let paused = (Address::default(), EventKind::Paused { reason: reason.into() });
+            self.record_all(vec![paused], Durability::Now)?;
         }
         let last = self.core().machine.last();
         self.wait_synced(last)?;

@@ -1,8 +1,9 @@
 //! Carries out what the engine commands, on this machine. It decides nothing about a workflow.
 //!
 //! - [`driver`]: the threads of a run; every event goes through it into the journal and the machine.
-//! - `execute`: one command from its evaluation to its event.
-//! - `each`: the items of a list, from the event with the list to the event with their results.
+//! - `local`: one command: evaluates its fields on this machine, and keeps its values.
+//! - `perform`: performs its effects.
+//! - `results`: the results of the items of a list, gathered from the journal.
 //! - `placed`: items in worktrees of their own.
 //! - [`choice`]: which elements of a source are the items of a step.
 //! - [`items`]: work items from wherever they come, selected in order and stored in chunks.
@@ -20,17 +21,16 @@ mod bell;
 mod called;
 pub mod choice;
 pub mod driver;
-mod each;
-mod execute;
 mod http;
 pub mod items;
-mod judged;
+mod local;
 pub mod locks;
-pub mod output;
+mod perform;
 mod placed;
 mod private;
 pub mod process;
 pub mod project;
+mod results;
 pub mod signals;
 mod stop;
 mod teller;
@@ -39,4 +39,4 @@ pub mod values;
 pub mod worktrees;
 pub mod world;
 
-pub use execute::WORKTREE;
+pub use local::WORKTREE;

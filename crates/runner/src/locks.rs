@@ -6,15 +6,15 @@
 use std::time::{Duration, Instant};
 
 use ecow::EcoString;
-use jiff::Timestamp;
 use threadline_engine::evaluate;
+use threadline_engine::execute::result::time_text;
 use threadline_engine::view::RunNames;
 use threadline_flow::plan::Plan;
 use threadline_flow::problem::Problem;
 use threadline_lang::{NoWorld, Session};
 use threadline_store::{Claim, Claimed, Holding, RunId, Store, StoreError, Taken};
 
-use crate::output;
+use crate::driver::now;
 use crate::process;
 use crate::project::Project;
 use crate::stop::Stop;
@@ -108,7 +108,7 @@ pub fn take(
         if stop.asked() {
             return Ok(Locked::Stopped);
         }
-        claim.since = output::time(Timestamp::now()).to_string().into();
+        claim.since = time_text(now()).into();
         // What a killed Threadline left behind must not work beside its successor.
         let taken = store.claim(&claim, |died| {
             process::end_left_over(died.as_str(), GRACE);

@@ -7,8 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ecow::EcoString;
 use threadline_engine::event::Address;
 use threadline_flow::fields::{Failure, FailureKind};
-use threadline_flow::model::Action;
-use threadline_flow::plan::Plan;
 use threadline_flow::problem::Problem;
 
 use crate::driver::{Notice, Shared};
@@ -18,9 +16,6 @@ use crate::worktrees::{Closed, WorktreeError, Worktrees};
 /// Variables with which git would look elsewhere than in the folder of a step.
 pub(crate) const GIT_VARIABLES: [&str; 6] =
     ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX"];
-
-/// The phase whose items can have worktrees.
-const MAP: &str = "map";
 
 /// The worktrees of a run, opened when the first item needs one.
 #[derive(Default)]
@@ -32,23 +27,6 @@ pub(crate) struct Placed {
     pub(crate) project: Project,
     /// Its folder.
     pub(crate) worktree: EcoString,
-}
-
-/// Whether the items of a plan's map have worktrees of their own.
-pub(crate) fn has_worktrees(plan: &Plan) -> bool {
-    plan.steps.iter().any(|planned| matches!(&planned.step.action, Action::ForEach(each) if each.worktree))
-}
-
-/// The item of the map that an execution belongs to, when it has a worktree of its own.
-pub(crate) fn item_in_worktree(plan: &Plan, at: &Address) -> Option<u64> {
-    let (map, index) = at.items_around().next()?.as_item()?;
-    let is_map = plan.is_map_reduce() && map == MAP && has_worktrees(plan);
-    is_map.then_some(index)
-}
-
-/// The item that an execution is, when it has a worktree of its own: not one of a list inside of it, which shares its.
-pub(crate) fn item_of_worktree(plan: &Plan, at: &Address) -> Option<u64> {
-    item_in_worktree(plan, at).filter(|_| at.is_item() && at.items().count() == 1)
 }
 
 pub(crate) fn failure(error: &WorktreeError) -> Failure {

@@ -8,36 +8,35 @@ use std::path::{Path, PathBuf};
 use crate::process::make_private;
 
 /// Files that only this user can read, gone when they are dropped.
-pub(crate) struct PrivateFiles(Vec<(usize, PathBuf)>);
+pub(crate) struct PrivateFiles {
+    folder: PathBuf,
+    paths: Vec<PathBuf>,
+}
 
 impl PrivateFiles {
-    /// Writes values under the indexes they have.
-    pub(crate) fn write<'v>(
-        folder: &Path,
-        values: impl Iterator<Item = (usize, &'v [u8])>,
-    ) -> std::io::Result<Self> {
-        let mut files = Self(Vec::new());
-        for (at, bytes) in values {
-            make_private(folder)?;
-            let path = folder.join(format!("value-{}", uuid::Uuid::new_v4().simple()));
-            let mut file =
-                std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-            files.0.push((at, path));
-            file.write_all(bytes)?;
-        }
-        Ok(files)
+    /// No file yet, in a folder that is made when it is needed.
+    pub(crate) fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), paths: Vec::new() }
     }
 
-    /// The file of an index.
+    /// Writes a value into a file of its own.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        make_private(&self.folder)?;
+        let path = self.folder.join(format!("value-{}", uuid::Uuid::new_v4().simple()));
+        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        self.paths.push(path);
+        file.write_all(bytes)
+    }
+
+    /// The path of the file that was written at this position.
     pub(crate) fn path(&self, at: usize) -> String {
-        let found = self.0.iter().find(|(index, _)| *index == at);
-        found.map_or(String::new(), |(_, path)| path.display().to_string())
+        self.paths.get(at).map_or(String::new(), |path| path.display().to_string())
     }
 }
 
 impl Drop for PrivateFiles {
     fn drop(&mut self) {
-        for (_, path) in &self.0 {
+        for path in &self.paths {
             // Whoever was given the path may have moved the file away.
             let _ = std::fs::remove_file(path);
         }

@@ -6,20 +6,27 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ecow::EcoString;
-use threadline_engine::event::{Datum, EventKind, Listed, Seq};
+use threadline_engine::event::{Datum, EventKind, Listed, Output, Seq};
+use threadline_engine::execute::result::envelope;
 use threadline_engine::replay::output_of;
 use threadline_engine::view::{ItemRef, Load};
 use threadline_lang::{Envelope, ScopeEntry, Value};
 use threadline_store::{JournalError, Reader, RunId};
 
 use crate::items::ChunkReader;
-use crate::output;
 
 /// So many bytes of values are kept, about.
 const MAX_KEPT: u64 = 8 << 20;
 
 /// An output takes so many bytes beside the texts in it, about: its meta data, its fields and the tables around them.
 const OUTPUT: u64 = 2 << 10;
+
+/// An envelope of the journal as it is read by name.
+pub fn load_envelope(reader: &Reader, output: &Output) -> Result<Envelope, JournalError> {
+    let load = |datum: &Option<Datum>| datum.as_ref().map(|datum| reader.load(datum)).transpose();
+    let (printed, stderr) = (load(&output.output)?, load(&output.stderr)?);
+    Ok(envelope(reader.load(&output.value)?, printed, stderr, output.meta.clone()))
+}
 
 /// Outputs and lists by the events that recorded them.
 pub struct Values<'s> {
@@ -56,7 +63,7 @@ impl<'s> Values<'s> {
         let event = self.reader.event(&self.run, seq)?;
         let output =
             output_of(&event).ok_or_else(|| JournalError::Value(format!("event {seq} has no output")))?;
-        let envelope = Arc::new(output::loaded(self.reader, output)?);
+        let envelope = Arc::new(load_envelope(self.reader, output)?);
         self.keep_output(seq, &envelope);
         Ok(envelope)
     }

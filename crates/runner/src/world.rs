@@ -12,10 +12,10 @@ use threadline_lang::diag::{Severity, nearest};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{ComputeError, Limits, Syntax, Value, World, data};
 
-use crate::output::spoken;
 use crate::private::PrivateFiles;
 use crate::process::{self, Control, Ended, Environment, How, Spec, Stdin};
 use crate::project::{FileError, MAX_FILE, Project, plain};
+use threadline_engine::execute::result::format_duration;
 
 /// A command is ended after this time.
 const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
@@ -148,14 +148,20 @@ impl RealWorld<'_> {
                 _ => failed("a value cannot be bound", None),
             }
         })?;
-        let files = bound.files().map(|(at, variable)| (at, variable.value.as_bytes()));
-        let files = PrivateFiles::write(&self.spool, files)
-            .map_err(|error| failed(format!("a value could not be written: {}", plain(&error)), None))?;
+        let mut files = PrivateFiles::new(&self.spool);
+        let mut written = Vec::new();
+        for (at, variable) in bound.files() {
+            let value = files.write(variable.value.as_bytes());
+            value
+                .map_err(|error| failed(format!("a value could not be written: {}", plain(&error)), None))?;
+            written.push(at);
+        }
+        let file_of = |at| files.path(written.iter().position(|known| *known == at).unwrap_or(usize::MAX));
         let mut env = self.env.clone();
         for (name, value) in bound.environment() {
             env.set(name, value);
         }
-        self.shell(&bound.script(|at| files.path(at)), &[], &env, command)
+        self.shell(&bound.script(file_of), &[], &env, command)
     }
 
     fn shell(
@@ -223,7 +229,7 @@ impl RealWorld<'_> {
         let how = match ended.how {
             How::Exited(0) => return Ok(ended),
             How::Exited(code) => format!("exit code {code}"),
-            How::TimedOut | How::Silent => format!("no end after {}", spoken(timeout)),
+            How::TimedOut | How::Silent => format!("no end after {}", format_duration(timeout)),
             How::Signalled(signal) => format!("ended by signal {signal}"),
             How::Cancelled => "it was stopped".to_owned(),
             How::OutputTooLarge(_) => "it printed more than 64 MiB".to_owned(),

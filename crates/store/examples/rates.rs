@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use threadline_store::{Draft, Lease, MemoryDisk, NewRun, Options, RunId, Store, StoreError, Sync};
+use threadline_store::{Draft, Durability, Lease, MemoryDisk, NewRun, Options, RunId, Store, StoreError};
 
 fn main() -> Result<(), StoreError> {
     let folder = std::env::args_os().nth(1).map_or_else(|| PathBuf::from("target/rates"), PathBuf::from);
@@ -72,18 +72,18 @@ fn finished(number: u64) -> Draft {
 }
 
 fn step(_: &Store, lease: &Lease, number: u64) -> Result<(), StoreError> {
-    lease.append(vec![started(number)], Sync::Later)?;
-    lease.append(vec![finished(number)], Sync::Now)?.wait()
+    lease.append(vec![started(number)], Durability::Later)?;
+    lease.append(vec![finished(number)], Durability::Now)?.wait()
 }
 
 fn free_step(_: &Store, lease: &Lease, number: u64) -> Result<(), StoreError> {
-    lease.append(vec![started(number)], Sync::Later)?;
-    lease.append(vec![finished(number)], Sync::Now)?;
+    lease.append(vec![started(number)], Durability::Later)?;
+    lease.append(vec![finished(number)], Durability::Now)?;
     Ok(())
 }
 
 fn value_step(store: &Store, lease: &Lease, number: u64) -> Result<(), StoreError> {
-    lease.append(vec![started(number)], Sync::Later)?;
+    lease.append(vec![started(number)], Durability::Later)?;
     let hash = store.put_value(format!("{number:02048}").into_bytes())?;
-    lease.append(vec![finished(number).with(format!(r#"{{"value":"{hash}"}}"#))], Sync::Now)?.wait()
+    lease.append(vec![finished(number).with(format!(r#"{{"value":"{hash}"}}"#))], Durability::Now)?.wait()
 }

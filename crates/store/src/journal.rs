@@ -10,7 +10,7 @@ use threadline_lang::Value;
 use threadline_lang::value::JsonStyle;
 
 use crate::wire::{self, WireError};
-use crate::{Draft, Lease, Reader, Record, RunId, Seq, Store, StoreError, Sync, Ticket};
+use crate::{Draft, Durability, Lease, Reader, Record, RunId, Seq, Store, StoreError, Ticket};
 
 /// A value of at most so many bytes stands in its event.
 const SMALL: usize = 2_048;
@@ -77,10 +77,10 @@ impl<'s> Journal<'s> {
         &self,
         time: Millis,
         happened: Vec<(Address, EventKind)>,
-        sync: Sync,
+        durability: Durability,
     ) -> Result<(Vec<Event>, Ticket), StoreError> {
         let drafts = happened.iter().map(|(at, what)| draft(time, at, what)).collect();
-        let ticket = self.lease.append(drafts, sync)?;
+        let ticket = self.lease.append(drafts, durability)?;
         let numbered = (ticket.first()..).zip(happened);
         let events = numbered.map(|(seq, (at, what))| Event { seq, time, at, kind: what }).collect();
         Ok((events, ticket))

@@ -5,7 +5,7 @@
 //! by hash, so that one that was altered, lost or moved is noticed when it is read.
 //!
 //! ```
-//! use threadline_store::{Draft, MemoryDisk, NewRun, Options, RunId, Store, Sync};
+//! use threadline_store::{Draft, MemoryDisk, NewRun, Options, RunId, Store, Durability};
 //!
 //! # fn main() -> Result<(), threadline_store::StoreError> {
 //! let store = Store::in_memory(&MemoryDisk::new()?, Options::default())?;
@@ -18,9 +18,9 @@
 //! })?;
 //!
 //! // A result is on disk before anything uses it; that a step started may be written with it.
-//! lease.append(vec![Draft::new("started", "2026-01-01T00:00:00.001Z").at("build")], Sync::Later)?;
+//! lease.append(vec![Draft::new("started", "2026-01-01T00:00:00.001Z").at("build")], Durability::Later)?;
 //! let finished = Draft::new("finished", "2026-01-01T00:00:00.002Z").at("build").with(r#"{"value": 85}"#);
-//! let ticket = lease.append(vec![finished], Sync::Now)?;
+//! let ticket = lease.append(vec![finished], Durability::Now)?;
 //! assert_eq!((ticket.first(), ticket.last()), (2, 2));
 //! ticket.wait()?;
 //!
@@ -60,8 +60,9 @@ pub use fault::{Fault, FaultHook, WritePoint};
 pub use journal::{Journal, JournalError};
 pub use names::{BadHash, Hash, RunId, Seq};
 pub use place::{FOLDER, MemoryDisk};
-pub use queue::{Stats, Sync};
+pub use queue::Stats;
 pub use read::{Reader, Records};
 pub use record::{Draft, NewRun, Record, RunInfo};
 pub use store::{Lease, Options, Store, Ticket};
+pub use threadline_engine::execute::Durability;
 pub use value::Spool;

@@ -7,18 +7,10 @@ use std::time::{Duration, Instant};
 
 use crate::error::StoreError;
 use crate::names::{Hash, RunId, Seq};
+use threadline_engine::execute::Durability;
+
 use crate::place::locked;
 use crate::record::{Draft, Head, NewRun};
-
-/// How soon appended events must be on disk. They are written in the order in which they were appended, whatever
-/// this says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sync {
-    /// At once: somebody is about to wait.
-    Now,
-    /// With the next group that is written, or a few milliseconds later.
-    Later,
-}
 
 /// What a store has written so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -109,7 +101,7 @@ impl Queue {
     }
 
     /// Adds a job at the end and returns its position. Waits while the queue is full.
-    pub(crate) fn push(&self, job: Job, sync: Sync) -> Result<u64, StoreError> {
+    pub(crate) fn push(&self, job: Job, durability: Durability) -> Result<u64, StoreError> {
         let bytes = job.bytes();
         let mut state = locked(&self.state);
         loop {
@@ -122,10 +114,10 @@ impl Queue {
         state.jobs.push_back(job);
         state.bytes += bytes;
         state.pushed += 1;
-        if sync == Sync::Now {
+        if durability == Durability::Now {
             state.urgent = state.pushed;
         }
-        if sync == Sync::Now || !state.watching || self.full(&state) {
+        if durability == Durability::Now || !state.watching || self.full(&state) {
             self.work.notify_one();
         }
         Ok(state.pushed)

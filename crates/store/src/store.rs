@@ -14,11 +14,12 @@ use crate::error::StoreError;
 use crate::fault::{FaultHook, Faults};
 use crate::names::{Hash, RunId, Seq};
 use crate::place::{Hold, MemoryDisk, Place, locked};
-use crate::queue::{Driven, Job, Queue, Stats, Sync};
+use crate::queue::{Driven, Job, Queue, Stats};
 use crate::read::Reader;
 use crate::record::{Draft, Head, NewRun};
 use crate::value::{self, Spool};
 use crate::writer::Writer;
+use threadline_engine::execute::Durability;
 
 /// The largest append, in bytes; what is larger is stored by hash.
 const LARGEST_APPEND: usize = 64 << 20;
@@ -100,7 +101,7 @@ impl Store {
         let hold = self.place.hold(&run.id)?;
         let (id, root, head) = (run.id.clone(), run.root(), Head::of(&run));
         let cell = Arc::new(OnceLock::new());
-        let position = self.queue.push(Job::Run { run, number: cell.clone() }, Sync::Now)?;
+        let position = self.queue.push(Job::Run { run, number: cell.clone() }, Durability::Now)?;
         self.queue.wait(position)?;
         match cell.get() {
             Some(&number) => Ok(self.driven(hold, id, number, root, head)),
@@ -209,7 +210,7 @@ impl Lease {
     }
 
     /// Appends events. They are numbered at once, and written together, after everything that was appended before.
-    pub fn append(&self, drafts: Vec<Draft>, sync: Sync) -> Result<Ticket, StoreError> {
+    pub fn append(&self, drafts: Vec<Draft>, durability: Durability) -> Result<Ticket, StoreError> {
         let bytes = drafts.iter().map(Draft::bytes).sum();
         if bytes > LARGEST_APPEND {
             return Err(StoreError::TooLarge { bytes, limit: LARGEST_APPEND });
@@ -221,7 +222,7 @@ impl Lease {
         let last = head.events;
         if !events.is_empty() {
             let job = Job::Events { run: self.run.clone(), events, head: head.clone() };
-            state.position = self.queue.push(job, sync)?;
+            state.position = self.queue.push(job, durability)?;
             state.head = head;
         }
         Ok(Ticket { queue: self.queue.clone(), position: state.position, first, last })

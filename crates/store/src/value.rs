@@ -12,7 +12,8 @@ use crate::error::StoreError;
 use crate::lock::LockedFile;
 use crate::names::Hash;
 use crate::place::{Place, folders, sync_folder};
-use crate::queue::{Job, Queue, Sync};
+use crate::queue::{Job, Queue};
+use threadline_engine::execute::Durability;
 
 /// Values up to this size go into the table.
 const IN_TABLE: usize = 1 << 20;
@@ -45,7 +46,7 @@ impl Spool {
         match self.file.take() {
             Some(file) => keep(&self.place, file, &hash)?,
             None => {
-                self.queue.push(Job::Value { hash, data: self.start }, Sync::Later)?;
+                self.queue.push(Job::Value { hash, data: self.start }, Durability::Later)?;
             }
         }
         Ok(hash)
@@ -89,7 +90,7 @@ pub(crate) fn put(place: &Place, queue: &Arc<Queue>, bytes: Vec<u8>) -> Result<H
         return spool.finish();
     }
     let hash = Hash::of(&bytes);
-    queue.push(Job::Value { hash, data: bytes }, Sync::Later)?;
+    queue.push(Job::Value { hash, data: bytes }, Durability::Later)?;
     Ok(hash)
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use ecow::EcoString;
 use threadline_engine::Hash;
 use threadline_engine::event::{Datum, Event, RunStarted, Seq};
+pub(crate) use threadline_engine::execute::result::time_text;
 use threadline_engine::replay::{self, Fold, Look, Seen};
 use threadline_engine::view::{ItemRef, Load as _, RunNames};
 use threadline_engine::world::Replay;
@@ -18,7 +19,7 @@ use threadline_lang::source::SourceFile;
 use threadline_lang::{Envelope, Scope, Value, parse_path};
 use threadline_runner::project::Project;
 use threadline_runner::values::Values;
-use threadline_runner::{WORKTREE, again, output};
+use threadline_runner::{WORKTREE, again};
 use threadline_store::{JournalError, Reader, RunInfo, StoreError, wire};
 
 use crate::exit::Failure;
@@ -211,10 +212,4 @@ fn plan_of(reader: &Reader, started: &RunStarted) -> Result<Plan, Failure> {
 pub(crate) fn clock_text(millis: i64) -> String {
     let text = time_text(millis);
     text.split_once('T').map_or(text.clone(), |(_, clock)| clock.trim_end_matches('Z').to_owned())
-}
-
-/// RFC 3339, UTC, milliseconds.
-pub(crate) fn time_text(millis: i64) -> String {
-    jiff::Timestamp::from_millisecond(millis)
-        .map_or_else(|_| millis.to_string(), |time| output::time(time).to_string())
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
+use threadline_engine::execute::result::format_duration;
 use threadline_engine::view::RunNames;
 use threadline_flow::plan::Plan;
 use threadline_runner::driver::Stop;
 use threadline_runner::locks::{self, Locked, Patience};
-use threadline_runner::output::spoken;
 use threadline_runner::process::Control;
 use threadline_runner::project::Project;
 use threadline_runner::signals::{Listener, State};
@@ -94,7 +94,7 @@ impl Signals {
                 }
                 let hint = match patience {
                     Patience::For(time) => {
-                        format!("it was waited for {}; `--wait` waits without end", spoken(time))
+                        format!("it was waited for {}; `--wait` waits without end", format_duration(time))
                     }
                     _ => "`--wait` waits until it is there, `--wait=5m` at most so long".to_owned(),
                 };

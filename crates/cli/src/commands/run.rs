@@ -15,7 +15,7 @@ use threadline_lang::diag::nearest;
 use threadline_lang::source::SourceFile;
 use threadline_lang::{Limits, Number, PathStep, Type, Value, data};
 use threadline_runner::again::{self, ImportError};
-use threadline_runner::driver::{self, DriveError, Ending, Notice, Setup, Waits};
+use threadline_runner::driver::{self, DriveError, Ending, Notice, PendingDecision, Setup};
 use threadline_runner::process;
 use threadline_runner::project::Project;
 use threadline_runner::values::Values;
@@ -356,7 +356,7 @@ fn ended(
             Err(Failure::Shown(130))
         }
         Ok(Ending::Waiting(waits)) => {
-            let step = |Waits { run, at }: &Waits| {
+            let step = |PendingDecision { run, at }: &PendingDecision| {
                 if run == id { format!("`{at}`") } else { format!("`{at}` of run {run}") }
             };
             let steps: Vec<String> = waits.iter().map(step).collect();

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use threadline_engine::event::{Address, Datum, ERROR, Event, Judged, LoopEnd, LoopReason, Output};
+use threadline_engine::execute::result::format_duration;
 use threadline_engine::machine::Outcome;
 use threadline_flow::model::{Step, Terminal};
 use threadline_flow::plan::{Plan, StepNumber};
-use threadline_runner::output::spoken;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{BAD, DIM, GOOD, Reporter, STDERR_LINES, last_lines, preview, time_of};
@@ -145,7 +145,7 @@ pub(crate) fn no_route(plan: &Plan, step: StepNumber, judged: &Judged) -> String
 /// Where a loop ended, and why: ` in done`, ` before fix: max_steps 20 reached`.
 pub(crate) fn loop_end(outcome: Outcome, end: &LoopEnd) -> String {
     let limit = match (end.reason, end.limit) {
-        (LoopReason::Timeout, Some(millis)) => spoken(Duration::from_millis(millis)),
+        (LoopReason::Timeout, Some(millis)) => format_duration(Duration::from_millis(millis)),
         (_, limit) => limit.map_or(String::new(), |limit| limit.to_string()),
     };
     let reached = format!("{} {limit} reached", end.reason.name());

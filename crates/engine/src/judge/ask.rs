@@ -66,6 +66,16 @@ impl Judged<'_> {
 }
 
 impl Question {
+    /// A question to an agent that knows these verdicts.
+    pub(crate) fn new(resolved: Resolved, agent: EcoString, verdicts: Vec<EcoString>) -> Self {
+        Self { resolved, agent, verdicts, min_confidence: None }
+    }
+
+    /// The name of the agent that is asked.
+    pub(crate) fn agent(&self) -> &EcoString {
+        &self.agent
+    }
+
     /// What an answer means.
     pub fn answered(&self, text: &str) -> Verdict {
         let agent = &self.agent;

@@ -667,8 +667,17 @@ impl Machine {
         first
     }
 
+    /// The names that a command may read.
+    pub fn view_of(&self, command: &Command) -> View {
+        match command {
+            Command::End { .. } => self.end_view(),
+            Command::Bound => View { as_of: self.last, ..View::default() },
+            _ => command.task().map(|task| self.view(&task.at)).unwrap_or_default(),
+        }
+    }
+
     /// What `exports` see at the end of the run.
-    pub fn end_view(&self) -> View {
+    fn end_view(&self) -> View {
         let reads = &self.plan.export_reads;
         let state = reads.contains(&Read::State).then(|| self.last_state()).flatten();
         View { as_of: self.last, state, ..self.names_of(reads, &Address::root(), None) }

@@ -4,10 +4,12 @@
 //! was killed and resumed meets the same world as one that was not.
 
 use threadline_flow::model::{Action, OnItemFailure, Retry, Setting, Step};
+use threadline_lang::Value;
 
 use crate::evaluate::RetryPlan;
-use crate::event::{Address, Rules};
+use crate::event::Address;
 use crate::random::{Random, mixed};
+use crate::select::{Expansion, Found};
 
 /// How often things go which way, in a hundred.
 #[derive(Debug, Clone, Copy)]
@@ -146,14 +148,6 @@ impl Fated {
     }
 }
 
-/// How many items run at once, where the file says so.
-pub(super) fn parallel(step: &Step) -> u64 {
-    match &step.action {
-        Action::ForEach(each) => each.parallel.as_ref().map_or(1, |setting| fixed(setting, 1)),
-        _ => 1,
-    }
-}
-
 /// When a step is tried again, where the file says so.
 pub(super) fn retry(step: &Step) -> RetryPlan {
     step.retry.as_ref().map_or(RetryPlan::ONCE, retry_plan)
@@ -169,23 +163,39 @@ fn retry_plan(retry: &Retry) -> RetryPlan {
     }
 }
 
-/// What holds for each of so many items, where the file says so.
-pub(super) fn rules(step: &Step, total: u64) -> Rules {
-    let Action::ForEach(each) = &step.action else { return Rules::STRICT };
+/// The list of a step and the rules for its items, where the file says so.
+pub(super) fn expansion(step: &Step) -> Expansion {
+    let plain = Expansion::plain(Found::List(Value::NULL));
+    let Action::ForEach(each) = &step.action else { return plain };
     let policy = &each.policy;
-    let none = (policy.on_item_failure == OnItemFailure::Stop).then_some(0);
-    let most = policy.max_failures.as_ref().map(|most| fixed(most, total));
     let retry = match (&policy.retry, policy.on_item_failure) {
         (Some(retry), _) => retry_plan(retry),
         (None, OnItemFailure::Retry) => RetryPlan { attempts: 2, ..RetryPlan::ONCE },
         (None, _) => RetryPlan::ONCE,
     };
-    Rules {
+    Expansion {
+        parallel: each.parallel.as_ref().map_or(1, |setting| fixed(setting, 1)),
         retry,
-        timeout: None,
-        most_failed: none.into_iter().chain(most).min(),
+        max_failures: policy.max_failures.as_ref().map(|most| fixed(most, u64::MAX)),
+        stops: policy.on_item_failure == OnItemFailure::Stop,
         goes_on: policy.continue_on_failure,
+        ..plain
     }
+}
+
+/// The key of an object whose value is what fate made of a phase.
+pub(super) const FATE: &str = "fate";
+
+/// The number that fate put into a value: alone, as text, or where the kind of step keeps it.
+pub(super) fn number_in(value: &Value) -> Option<i64> {
+    if let Some(text) = value.as_str() {
+        return text.parse().ok();
+    }
+    let inside = |name: &str| value.get(name).and_then(number_in);
+    let of_phase = || value.get("variables").and_then(|variables| variables.get(FATE)).and_then(number_in);
+    let first = || value.as_list().and_then(|list| list.first()).and_then(number_in);
+    let number = value.as_i64().or_else(first).or_else(of_phase);
+    number.or_else(|| inside("aggregates")).or_else(|| inside("final_response"))
 }
 
 fn fixed<T: Copy>(setting: &Setting<T>, otherwise: T) -> T {

@@ -9,7 +9,7 @@ use threadline_flow::plan::{Graph, ListNumber, Part, Plan};
 use threadline_lang::Value;
 
 use super::Execution;
-use super::chance::Fated;
+use super::chance::{Fated, number_in};
 use super::facts::{Done, Facts, items_outside};
 use crate::event::{Address, Datum, Event, EventKind, Listed, Output, Seq, Status};
 use crate::machine::{Counts, InvalidEvent, Outcome};
@@ -406,8 +406,9 @@ pub(super) fn item_of(journal: &[Event], seq: Seq, index: u64) -> i64 {
 }
 
 fn number_of(output: &Output) -> i64 {
-    match &output.value {
-        Datum::Here(value) => value.as_i64().unwrap_or(-1),
-        Datum::Stored { .. } => -1,
+    match (&output.value, output.status) {
+        (_, Status::Skipped) => -2,
+        (Datum::Here(value), _) => number_in(value).unwrap_or(-1),
+        (Datum::Stored { .. }, _) => -1,
     }
 }

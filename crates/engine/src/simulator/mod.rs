@@ -9,6 +9,7 @@
 
 pub mod chance;
 pub mod check;
+mod driver;
 mod facts;
 mod life;
 

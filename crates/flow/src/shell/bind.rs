@@ -1,7 +1,5 @@
 //! Binding: the values of a script's references, checked for their places, and how they travel to the shell.
 
-use std::fmt::Write;
-
 use threadline_lang::diag::{Diagnostic, Severity, Span};
 use threadline_lang::{Binding, Embedded, Error, Scope, Session, Type, Value};
 
@@ -348,29 +346,51 @@ fn entry(name: &str) -> String {
     name.replacen("TL_", "TL_IN_", 1)
 }
 
+/// A piece of the text for a shell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ScriptPiece {
+    /// Text as it stands.
+    Text(String),
+    /// The path of the private file of the variable at this index, as a quoted word.
+    FileOf(usize),
+}
+
 impl Bound {
     /// The whole text for the shell: a prelude that sets the variables, on the first line of the text, so that line
-    /// numbers stay right. `file_of` gives the path of the private file of the variable at an index, which holds its
-    /// value to the byte.
-    pub fn script(&self, file_of: impl Fn(usize) -> String) -> String {
-        let mut out = String::new();
+    /// numbers stay right. The private file of a variable holds its value to the byte.
+    pub fn pieces(&self) -> Vec<ScriptPiece> {
+        let mut pieces = Vec::new();
+        let mut text = String::new();
+        let mut file = |text: &mut String, before: &str, index: usize, after: &str| {
+            text.push_str(before);
+            pieces.push(ScriptPiece::Text(std::mem::take(text)));
+            pieces.push(ScriptPiece::FileOf(index));
+            text.push_str(after);
+        };
         for (index, variable) in self.variables.iter().enumerate() {
             let (name, entry) = (&variable.name, entry(&variable.name));
-            let written = match variable.travel {
-                Travel::Environment => write!(out, "{name}=${{{entry}}};unset {entry};"),
+            match variable.travel {
+                Travel::Environment => text.push_str(&format!("{name}=${{{entry}}};unset {entry};")),
                 // Command substitution drops final line breaks; the mark behind them keeps them.
-                Travel::File => write!(
-                    out,
-                    "{name}=$(cat <{} && printf .)||exit 125;{name}=${{{name}%.}};",
-                    quoted(&file_of(index))
-                ),
-                Travel::Path => write!(out, "{name}={};", quoted(&file_of(index))),
-            };
-            // Writing to a text cannot fail.
-            let _ = written;
+                Travel::File => {
+                    let after = format!(" && printf .)||exit 125;{name}=${{{name}%.}};");
+                    file(&mut text, &format!("{name}=$(cat <"), index, &after);
+                }
+                Travel::Path => file(&mut text, &format!("{name}="), index, ";"),
+            }
         }
-        out.push_str(&self.text);
-        out
+        text.push_str(&self.text);
+        pieces.push(ScriptPiece::Text(text));
+        pieces
+    }
+
+    /// The same as one text. `file_of` gives the path of the private file of the variable at an index.
+    pub fn script(&self, file_of: impl Fn(usize) -> String) -> String {
+        let piece = |piece| match piece {
+            ScriptPiece::Text(text) => text,
+            ScriptPiece::FileOf(index) => quoted(&file_of(index)),
+        };
+        self.pieces().into_iter().map(piece).collect()
     }
 
     /// What the environment of the shell must hold beside what it has.
@@ -386,6 +406,6 @@ impl Bound {
 }
 
 /// A text in single quotes, as every shell reads it.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }

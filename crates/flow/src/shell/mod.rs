@@ -39,7 +39,9 @@ use threadline_lang::diag::{Diagnostic, Severity, Span};
 use threadline_lang::{Error, Reference, Scope, Syntax};
 
 pub use argv::{Argument, Argv};
-pub use bind::{BindError, Bound, ENVIRONMENT_LIMIT, Foreseen, STRING_LIMIT, Travel, Variable};
+pub use bind::{
+    BindError, Bound, ENVIRONMENT_LIMIT, Foreseen, STRING_LIMIT, ScriptPiece, Travel, Variable, quoted,
+};
 pub use places::{CODE_VARIABLES, EVALUATES_AGAIN, OPTION_PROGRAMS, Place, Rule, Which, is_code_variable};
 pub use typed::Typed;
 

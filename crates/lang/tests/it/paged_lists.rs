@@ -506,7 +506,10 @@ fn a_trace_and_an_explanation_do_not_grow_with_the_rows() {
     }
     assert_eq!(
         shown,
-        [r#"Some(Ok("20 elements")) Some(Ok("17 elements"))"#, r#"Some(Ok("2000 elements")) Some(Ok("1997 elements"))"#]
+        [
+            r#"Some(Ok("20 elements")) Some(Ok("17 elements"))"#,
+            r#"Some(Ok("2000 elements")) Some(Ok("1997 elements"))"#
+        ]
     );
 }
 

@@ -28,9 +28,11 @@ pub use environment::Environment;
 pub use linux::{Ending, LeftOver, adopt_orphans, end_left_over, end_strays, find_left_over};
 pub use mark::{RUN_VARIABLE, STEP_VARIABLE};
 pub(crate) use output::make_private;
-pub use output::{Captured, Spooled, Stream};
+pub use output::{Captured, Spooled};
 pub use run::run;
 pub use start::StartError;
+use threadline_engine::execute::effect::ProcessEnding;
+pub use threadline_engine::execute::effect::Stream;
 
 /// What to run, and within which limits.
 #[derive(Clone, Debug)]
@@ -89,6 +91,21 @@ pub enum How {
     OutputNotKept(Stream, io::ErrorKind),
     /// It was ended because it asked the terminal for input, which no step may.
     NeedsTerminal,
+}
+
+impl From<How> for ProcessEnding {
+    fn from(how: How) -> Self {
+        match how {
+            How::Exited(code) => Self::Exited(code),
+            How::Signalled(signal) => Self::Signalled(signal),
+            How::TimedOut => Self::TimedOut,
+            How::Silent => Self::Silent,
+            How::Cancelled => Self::Cancelled,
+            How::OutputTooLarge(stream) => Self::OutputTooLarge(stream),
+            How::OutputNotKept(stream, kind) => Self::OutputNotKept(stream, kind.to_string()),
+            How::NeedsTerminal => Self::NeedsTerminal,
+        }
+    }
 }
 
 /// All that is known of a child that ended.

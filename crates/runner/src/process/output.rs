@@ -9,25 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Up to here output stays in memory.
 const IN_MEMORY: usize = 64 * 1024;
 
-/// One of the two streams that a child writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stream {
-    /// Standard output.
-    Stdout,
-    /// Standard error.
-    Stderr,
-}
-
-impl Stream {
-    /// As people call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Stdout => "stdout",
-            Self::Stderr => "stderr",
-        }
-    }
-}
-
 /// All that a child wrote to one stream, exact to the byte.
 #[derive(Debug)]
 pub enum Captured {

@@ -18,9 +18,9 @@ use rustix::process::Signal;
 use super::control::{Asked, Control, Waiting};
 use super::linux::{self, Family, Started};
 use super::mark;
-use super::output::{Captured, Collector, Stream};
+use super::output::{Captured, Collector};
 use super::start::{self, StartError};
-use super::{Ended, How, Spec, Stdin, Usage};
+use super::{Ended, How, Spec, Stdin, Stream, Usage};
 
 /// How much is read at a time.
 const PIECE: usize = 64 * 1024;

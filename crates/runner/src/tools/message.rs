@@ -1,10 +1,8 @@
-//! Messages of JSON-RPC, and what the answer of a tool leaves. Nothing here sends anything.
+//! Messages of JSON-RPC. Nothing here sends anything.
 
-use threadline_flow::fields::{Failure, FailureKind};
+use threadline_flow::fields::Failure;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Limits, Value, data};
-
-use crate::output::Left;
 
 /// The code for a method that somebody does not have.
 const NO_SUCH_METHOD: i64 = -32_601;
@@ -78,46 +76,4 @@ pub(super) fn read(text: &str) -> Option<Arrived> {
         return Some(Arrived::Answer(number, Err(Failed::Error(said.to_owned()))));
     }
     Some(Arrived::Answer(number, Ok(message.get("result").cloned().unwrap_or_default())))
-}
-
-/// What the answer of a tool leaves: its structured content as it is; otherwise its texts, one as a text and several as
-/// a list. An answer that says that it is an error fails.
-pub(super) fn left(answer: &Value, max_answer: u64) -> Left {
-    if answer.size() > max_answer {
-        let failure = Failure::new(
-            FailureKind::OutputTooLarge,
-            format!("the answer is larger than {max_answer} bytes"),
-        );
-        return Left { value: Err(failure), output: None, stderr: None };
-    }
-    let content = answer.get("content").and_then(Value::as_list).unwrap_or_default();
-    let texts: Vec<&str> = content.iter().filter_map(text_of).collect();
-    let printed = texts.join("\n");
-    if answer.get("isError").and_then(Value::as_bool) == Some(true) {
-        let said =
-            if printed.trim().is_empty() { "the tool failed and does not say why" } else { printed.trim() };
-        return Left {
-            value: Err(Failure::new(FailureKind::Tool, said)),
-            output: Some(printed.into()),
-            stderr: None,
-        };
-    }
-    let value = match (answer.get("structuredContent").filter(|value| !value.is_null()), content) {
-        (Some(structured), _) => structured.clone(),
-        (None, []) => Value::NULL,
-        (None, [one]) => part(one),
-        (None, several) => Value::sequence(several.iter().map(part)),
-    };
-    let output = value.as_str().is_none().then(|| printed.into());
-    Left { value: Ok(value), output, stderr: None }
-}
-
-fn text_of(part: &Value) -> Option<&str> {
-    let is_text = part.get("type").and_then(Value::as_str) == Some("text");
-    part.get("text").and_then(Value::as_str).filter(|_| is_text)
-}
-
-/// A text as text; an image or a resource as the object that it is.
-fn part(part: &Value) -> Value {
-    text_of(part).map_or_else(|| part.clone(), Value::from)
 }

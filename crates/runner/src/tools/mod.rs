@@ -14,12 +14,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use threadline_engine::evaluate::{Reach, Server, ToolCall};
+use threadline_engine::execute::effect::{EffectLimits, ToolAnswer};
+use threadline_engine::execute::result::format_duration;
 use threadline_expect::JsonSchema;
 use threadline_flow::fields::{Failure, FailureKind};
 use threadline_lang::Value;
 use threadline_lang::diag::nearest;
 
-use crate::output::{Left, spoken};
 use crate::process::{Control, Environment};
 use message::Failed;
 
@@ -78,19 +79,6 @@ pub struct Listing {
     pub tools: Vec<Tool>,
 }
 
-/// How long a call may take, and how large its answer may be.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) max_answer: u64,
-}
-
-/// What a call left, and the version of the server where it is known.
-pub(crate) struct Called {
-    pub(crate) left: Left,
-    pub(crate) version: Option<String>,
-}
-
 /// A server that was greeted.
 struct Client {
     connection: Connection,
@@ -114,22 +102,16 @@ impl Servers {
         Ok(client.listing.clone())
     }
 
-    /// Calls a tool and waits for what it leaves.
-    pub(crate) fn call(&self, call: &ToolCall, limits: Limits) -> Called {
+    /// Calls a tool and waits for its answer.
+    pub(crate) fn call(&self, call: &ToolCall, limits: EffectLimits) -> ToolAnswer {
         let deadline = limits.timeout.map(|timeout| Instant::now() + timeout);
         let mut version = None;
         let called = self.client(&call.server, deadline).and_then(|client| {
             version.clone_from(&client.listing.version);
             client.call(call, deadline)
         });
-        let left = match called {
-            Ok(answer) => message::left(&answer, limits.max_answer),
-            Err(failed) => {
-                let failure = failed.failure(&call.server, Some(&call.tool), limits.timeout);
-                Left { value: Err(failure), output: None, stderr: None }
-            }
-        };
-        Called { left, version }
+        let failed = |failed: Failed| failed.failure(&call.server, Some(&call.tool), limits.timeout);
+        ToolAnswer { result: called.map_err(failed), version }
     }
 
     /// A server that lives.
@@ -297,8 +279,8 @@ impl Failed {
             }
             Self::Timeout => {
                 let time = timeout.map_or_else(
-                    || format!(": no greeting in {}", spoken(GREETING)),
-                    |time| format!(" after {}", spoken(time)),
+                    || format!(": no greeting in {}", format_duration(GREETING)),
+                    |time| format!(" after {}", format_duration(time)),
                 );
                 Failure::new(FailureKind::Timeout, format!("timed out{time}"))
             }

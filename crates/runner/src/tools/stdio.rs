@@ -13,12 +13,13 @@ use std::time::{Duration, Instant};
 
 use ecow::EcoString;
 use rustix::pipe::{PipeFlags, pipe_with};
+use threadline_engine::execute::effect::EffectLimits;
+use threadline_engine::execute::result::process_failure;
 use threadline_flow::fields::{Failure, FailureKind};
 use threadline_lang::Value;
 
 use super::message::{self, Arrived, Failed};
 use super::{Surroundings, lock};
-use crate::output;
 use crate::process::{self, Control, How, Spec, Stdin, Stream};
 
 /// How long a server whose stdin was closed may take to end by itself.
@@ -235,7 +236,10 @@ fn arrived(text: &str, shared: &Shared, replies: &mpsc::Sender<String>) {
 fn how(how: How, words: &[u8]) -> String {
     let how = match how {
         How::Exited(0) => "exit code 0".to_owned(),
-        how => output::ending(how, None, None, 0).map_or(String::new(), |failure| failure.message),
+        how => {
+            let limits = EffectLimits { timeout: None, idle_timeout: None, max_output: 0 };
+            process_failure(&how.into(), &limits, None).map_or(String::new(), |failure| failure.message)
+        }
     };
     let words = String::from_utf8_lossy(words);
     match words.trim().lines().next_back() {

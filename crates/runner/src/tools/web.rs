@@ -11,7 +11,10 @@ use threadline_lang::Value;
 
 use super::lock;
 use super::message::{self, Arrived, Failed};
-use crate::http::{self, Answer};
+use threadline_engine::execute::effect::Response;
+use threadline_engine::execute::response_result;
+
+use crate::http;
 
 /// An answer is at most so large.
 const MAX_ANSWER: u64 = 64 << 20;
@@ -81,28 +84,28 @@ impl Web {
             _ => Failed::Failure(failure),
         })?;
         if let Some(session) = answer.header("mcp-session-id") {
-            lock(&self.session).id = Some(session);
+            lock(&self.session).id = Some(session.to_owned());
         }
         self.answer(answer, id)
     }
 
-    fn answer(&self, answer: Answer, id: i64) -> Result<Value, Failed> {
+    fn answer(&self, answer: Response, id: i64) -> Result<Value, Failed> {
         let is_stream =
             answer.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
         if is_stream && answer.is_success() {
-            let found = answer_in_stream(answer.body(), id);
+            let found = answer_in_stream(&answer.body, id);
             return found.unwrap_or_else(|| Err(Failed::Ended("before its answer came".to_owned())));
         }
         // Errors of the protocol come with other statuses, too.
         if let Some(Arrived::Answer(of, answered)) =
-            std::str::from_utf8(answer.body()).ok().and_then(message::read)
+            std::str::from_utf8(&answer.body).ok().and_then(message::read)
             && of == id
         {
             return answered;
         }
         // A session that the server does not know any more is begun anew by the next call.
-        self.is_over.store(answer.status() == 404, Ordering::SeqCst);
-        Err(Failed::Failure(match answer.left().value {
+        self.is_over.store(answer.status == 404, Ordering::SeqCst);
+        Err(Failed::Failure(match response_result(answer).value {
             Err(failure) => failure,
             Ok(_) => Failure::new(FailureKind::Http, "the answer is no message of the protocol"),
         }))

@@ -21,7 +21,7 @@ use threadline_runner::items::{
     ChunkError, ChunkReader, ChunkWriter, Chunks, Counts, Order, SelectError, SelectLimits, Selection,
     Source, select,
 };
-use threadline_store::{Draft, MemoryDisk, NewRun, Options, RunId, Store, Sync};
+use threadline_store::{Draft, Durability, MemoryDisk, NewRun, Options, RunId, Store};
 
 // ---- the ground --------------------------------------------------------------------------------------------
 
@@ -666,7 +666,7 @@ fn on_disk(store: &Store) {
     let id = RunId::new("k3x9-0001").unwrap();
     let run = NewRun { id, name: "many".into(), file: "many.yaml".into(), started_at: "0".into() };
     let lease = store.create_run(run).unwrap();
-    lease.append(vec![Draft::new("expanded", "0")], Sync::Now).unwrap().wait().unwrap();
+    lease.append(vec![Draft::new("expanded", "0")], Durability::Now).unwrap().wait().unwrap();
 }
 
 #[test]

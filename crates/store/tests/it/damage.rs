@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::fixture::{Folder, draft, events, id, is_draft, new_run};
 use crate::random::Random;
-use threadline_store::{Hash, Reader, Record, RunInfo, Store, StoreError, Sync};
+use threadline_store::{Durability, Hash, Reader, Record, RunInfo, Store, StoreError};
 
 const RUNS: [&str; 3] = ["a1", "a2", "b1"];
 const VALUES: [&str; 3] = ["a short text", "{\"k\": [1, 2, 3]}", "another"];
@@ -26,7 +26,7 @@ fn write(store: &Store) {
         let lease = store.create_run(new_run(run)).unwrap();
         store.put_text(VALUES[place]).unwrap();
         for n in 1..=12 {
-            lease.append(vec![draft(n)], Sync::Now).unwrap().wait().unwrap();
+            lease.append(vec![draft(n)], Durability::Now).unwrap().wait().unwrap();
         }
     }
 }
@@ -170,7 +170,7 @@ fn try_altered(journal: &Path, bytes: &[u8], right: &Content, what: &str, append
 fn append_to(journal: &Path, right: &Content, what: &str) {
     let Ok(store) = Store::open(journal) else { return };
     if let Ok(lease) = store.lease(&id(RUNS[2])) {
-        let _ = lease.append(vec![draft(13)], Sync::Now).and_then(|ticket| ticket.wait());
+        let _ = lease.append(vec![draft(13)], Durability::Now).and_then(|ticket| ticket.wait());
     }
     if let Ok(mut all) = events(store.reader(), RUNS[2]) {
         all.truncate(12);

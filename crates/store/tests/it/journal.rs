@@ -7,7 +7,7 @@ use std::sync::mpsc;
 
 use crate::fixture::{Folder, draft, events, id, is_draft, new_run};
 use threadline_store::{
-    Draft, Fault, Hash, MemoryDisk, Options, Reader, RunId, Store, StoreError, Sync, WritePoint,
+    Draft, Durability, Fault, Hash, MemoryDisk, Options, Reader, RunId, Store, StoreError, WritePoint,
 };
 
 #[test]
@@ -20,7 +20,7 @@ fn events_come_back_in_order_with_numbers_from_one() {
         let mut n = 0;
         for size in [1, 3, 0, 700, 2] {
             let drafts = (n + 1..=n + size).map(draft).collect();
-            let ticket = lease.append(drafts, Sync::Later).unwrap();
+            let ticket = lease.append(drafts, Durability::Later).unwrap();
             assert_eq!((ticket.first(), ticket.last()), (n + 1, n + size));
             n += size;
         }
@@ -54,7 +54,7 @@ fn a_run_goes_on_where_it_was_left() {
             store.lease(&id("r1")).unwrap()
         };
         assert_eq!(lease.next_seq(), 2 * round + 1);
-        lease.append(vec![draft(2 * round + 1), draft(2 * round + 2)], Sync::Later).unwrap();
+        lease.append(vec![draft(2 * round + 1), draft(2 * round + 2)], Durability::Later).unwrap();
     }
     let all = events(&Reader::open(&folder.journal()).unwrap(), "r1").unwrap();
     assert!(all.iter().zip(1..=10).all(|(record, n)| is_draft(record, n)));
@@ -77,9 +77,9 @@ fn appends_that_wait_together_share_a_commit() {
     let options = Options { fault: Some(Box::new(fault)), ..Options::default() };
     let store = Store::open_with(&folder.journal(), options).unwrap();
     let lease = store.create_run(new_run("r1")).unwrap();
-    let mut tickets = vec![lease.append(vec![draft(1)], Sync::Now).unwrap()];
+    let mut tickets = vec![lease.append(vec![draft(1)], Durability::Now).unwrap()];
     arrived.recv().unwrap();
-    tickets.extend((2..=100).map(|n| lease.append(vec![draft(n)], Sync::Now).unwrap()));
+    tickets.extend((2..=100).map(|n| lease.append(vec![draft(n)], Durability::Now).unwrap()));
     assert!(tickets.iter().all(|ticket| !ticket.is_done()));
     release.send(()).unwrap();
     for ticket in &tickets {
@@ -96,19 +96,19 @@ fn what_has_time_rides_along_and_is_never_forgotten() {
     let hour = std::time::Duration::from_hours(1);
     let store = Store::in_memory(&disk, Options { later: hour, ..Options::default() }).unwrap();
     let lease = store.create_run(new_run("r1")).unwrap();
-    let later = lease.append(vec![draft(1)], Sync::Later).unwrap();
-    let now = lease.append(vec![draft(2)], Sync::Now).unwrap();
+    let later = lease.append(vec![draft(1)], Durability::Later).unwrap();
+    let now = lease.append(vec![draft(2)], Durability::Now).unwrap();
     now.wait().unwrap();
     assert!(later.is_done());
     assert_eq!(store.stats().commits, 2);
 
     // Whoever waits makes it urgent.
-    lease.append(vec![draft(3)], Sync::Later).unwrap().wait().unwrap();
-    lease.append(vec![draft(4)], Sync::Later).unwrap();
+    lease.append(vec![draft(3)], Durability::Later).unwrap().wait().unwrap();
+    lease.append(vec![draft(4)], Durability::Later).unwrap();
     lease.wait_synced(4).unwrap();
-    lease.append(vec![draft(5)], Sync::Later).unwrap();
+    lease.append(vec![draft(5)], Durability::Later).unwrap();
     drop(lease);
-    store.lease(&id("r1")).unwrap().append(vec![draft(6)], Sync::Later).unwrap();
+    store.lease(&id("r1")).unwrap().append(vec![draft(6)], Durability::Later).unwrap();
     store.close().unwrap();
     assert_eq!(events(Store::in_memory(&disk, Options::default()).unwrap().reader(), "r1").unwrap().len(), 6);
 }
@@ -118,7 +118,7 @@ fn what_has_time_is_written_by_itself() {
     let folder = Folder::new("later");
     let store = Store::open(&folder.journal()).unwrap();
     let lease = store.create_run(new_run("r1")).unwrap();
-    let ticket = lease.append(vec![draft(1)], Sync::Later).unwrap();
+    let ticket = lease.append(vec![draft(1)], Durability::Later).unwrap();
     while !ticket.is_done() {
         std::thread::yield_now();
     }
@@ -135,7 +135,7 @@ fn many_threads_append_to_runs_of_their_own() {
             scope.spawn(move || {
                 let lease = store.create_run(new_run(&format!("r{run}"))).unwrap();
                 for n in 1..=50 {
-                    lease.append(vec![draft(n)], Sync::Now).unwrap().wait().unwrap();
+                    lease.append(vec![draft(n)], Durability::Now).unwrap().wait().unwrap();
                 }
             });
         }
@@ -159,7 +159,7 @@ fn threads_that_share_a_lease_share_one_order() {
             let lease = &lease;
             scope.spawn(move || {
                 for n in 0..200 {
-                    let sync = if n % 3 == 0 { Sync::Now } else { Sync::Later };
+                    let sync = if n % 3 == 0 { Durability::Now } else { Durability::Later };
                     let ticket = lease.append(vec![draft(n).at(name), draft(n + 1).at(name)], sync).unwrap();
                     assert_eq!(ticket.last(), ticket.first() + 1);
                     if n % 7 == 0 {
@@ -188,10 +188,10 @@ fn the_row_of_a_run_follows_its_events() {
     assert_eq!((info.events, &*info.last_kind, &*info.status), (0, "", ""));
     assert_eq!((&*info.name, &*info.file), ("deploy", "flows/deploy.yaml"));
     let drafts = vec![Draft::new("run-started", "t").status("running"), Draft::new("ready", "t")];
-    lease.append(drafts, Sync::Now).unwrap().wait().unwrap();
+    lease.append(drafts, Durability::Now).unwrap().wait().unwrap();
     let info = store.reader().run(&id("r1")).unwrap();
     assert_eq!((info.events, &*info.last_kind, &*info.status), (2, "ready", "running"));
-    lease.append(vec![Draft::new("ended", "t").status("failed")], Sync::Later).unwrap();
+    lease.append(vec![Draft::new("ended", "t").status("failed")], Durability::Later).unwrap();
     drop(lease);
     assert_eq!(store.create_run(new_run("r1")).unwrap_err(), StoreError::RunExists { run: id("r1") });
     let info = store.reader().run(&id("r1")).unwrap();
@@ -287,12 +287,12 @@ fn values_are_stored_once_by_their_hash() {
         assert_eq!(spool.length(), size as u64);
         assert_eq!(spool.finish().unwrap(), hash);
         assert_eq!(hash.to_string().parse(), Ok(hash));
-        lease.append(vec![draft(1).with(hash.to_string())], Sync::Now).unwrap().wait().unwrap();
+        lease.append(vec![draft(1).with(hash.to_string())], Durability::Now).unwrap().wait().unwrap();
         // The event is on disk, so the value is.
         assert_eq!(Reader::open(&folder.journal()).unwrap().value(&hash).unwrap(), bytes(size));
     }
     let text = store.put_text("name: deploy\n").unwrap();
-    lease.append(vec![draft(1)], Sync::Now).unwrap().wait().unwrap();
+    lease.append(vec![draft(1)], Durability::Now).unwrap().wait().unwrap();
     assert_eq!(store.reader().value(&text).unwrap(), b"name: deploy\n");
     let none = Hash::of(b"nothing");
     assert_eq!(store.reader().value(&none).unwrap_err(), StoreError::NoSuchValue { hash: none });
@@ -339,11 +339,11 @@ fn a_failed_write_is_final_until_the_journal_is_opened_again() {
             let lease = store.create_run(new_run("r1")).unwrap();
             // The first commit was the run.
             let answers: Vec<_> = (1..=5)
-                .map(|n| lease.append(vec![draft(n)], Sync::Now).and_then(|ticket| ticket.wait()))
+                .map(|n| lease.append(vec![draft(n)], Durability::Now).and_then(|ticket| ticket.wait()))
                 .collect();
             let failed = || Err(failure.clone());
             assert_eq!(answers, [Ok(()), Ok(()), failed(), failed(), failed()]);
-            assert_eq!(lease.append(vec![draft(6)], Sync::Later).map(|_| ()), failed());
+            assert_eq!(lease.append(vec![draft(6)], Durability::Later).map(|_| ()), failed());
             assert_eq!(lease.wait_synced(3), failed());
             assert_eq!(store.put_value(vec![1]).map(|_| ()), failed());
             assert_eq!(store.create_run(new_run("r2")).map(|_| ()), failed());
@@ -354,7 +354,7 @@ fn a_failed_write_is_final_until_the_journal_is_opened_again() {
             let store = Store::in_memory(&disk, Options::default()).unwrap();
             let lease = store.lease(&id("r1")).unwrap();
             assert_eq!(lease.next_seq(), written + 1);
-            lease.append(vec![draft(written + 1)], Sync::Now).unwrap().wait().unwrap();
+            lease.append(vec![draft(written + 1)], Durability::Now).unwrap().wait().unwrap();
             let all = events(store.reader(), "r1").unwrap();
             assert!(all.iter().zip(1..).all(|(record, n)| is_draft(record, n)));
             assert_eq!(all.len() as u64, written + 1);
@@ -370,7 +370,7 @@ fn a_writer_that_panics_leaves_nobody_waiting() {
     let options = Options { fault: Some(Box::new(fault)), ..Options::default() };
     let store = Store::in_memory(&disk, options).unwrap();
     let lease = store.create_run(new_run("r1")).unwrap();
-    let ticket = lease.append(vec![draft(1)], Sync::Now).unwrap();
+    let ticket = lease.append(vec![draft(1)], Durability::Now).unwrap();
     assert_eq!(ticket.wait(), Err(StoreError::Crashed));
 }
 
@@ -379,7 +379,7 @@ fn a_store_that_was_closed_takes_nothing_more() {
     let store = Store::in_memory(&MemoryDisk::new().unwrap(), Options::default()).unwrap();
     let lease = store.create_run(new_run("r1")).unwrap();
     store.close().unwrap();
-    assert_eq!(lease.append(vec![draft(1)], Sync::Now).map(|_| ()), Err(StoreError::Closed));
+    assert_eq!(lease.append(vec![draft(1)], Durability::Now).map(|_| ()), Err(StoreError::Closed));
 }
 
 #[test]
@@ -387,8 +387,8 @@ fn an_event_that_is_too_large_is_refused_and_nothing_else() {
     let store = Store::in_memory(&MemoryDisk::new().unwrap(), Options::default()).unwrap();
     let lease = store.create_run(new_run("r1")).unwrap();
     let large = draft(1).with("x".repeat(65 << 20));
-    assert!(matches!(lease.append(vec![large], Sync::Now), Err(StoreError::TooLarge { .. })));
-    lease.append(vec![draft(1)], Sync::Now).unwrap().wait().unwrap();
+    assert!(matches!(lease.append(vec![large], Durability::Now), Err(StoreError::TooLarge { .. })));
+    lease.append(vec![draft(1)], Durability::Now).unwrap().wait().unwrap();
     assert_eq!(events(store.reader(), "r1").unwrap().len(), 1);
 }
 
@@ -399,9 +399,9 @@ fn the_log_does_not_grow_without_bound() {
     let lease = store.create_run(new_run("r1")).unwrap();
     let payload = "x".repeat(10_000);
     for n in 0..10_000 {
-        lease.append(vec![draft(n).with(payload.clone())], Sync::Later).unwrap();
+        lease.append(vec![draft(n).with(payload.clone())], Durability::Later).unwrap();
     }
-    lease.append(vec![draft(1)], Sync::Now).unwrap().wait().unwrap();
+    lease.append(vec![draft(1)], Durability::Now).unwrap().wait().unwrap();
     assert!(store.stats().checkpoints > 5);
     let log = folder.journal().join("journal.db-wal").metadata().unwrap().len();
     assert!(log < 40 << 20, "{log} bytes of log after 100 MB of events");
@@ -417,12 +417,12 @@ fn drive(store: &Store) -> Result<Vec<String>, StoreError> {
     let has = |kind: &str, place: &str| before.iter().any(|event| event.kind == kind && event.place == place);
     let mut ran = Vec::new();
     for step in (1..=6).map(|n| format!("step-{n}")).filter(|step| !has("finished", step)) {
-        lease.append(vec![Draft::new("started", "t").at(&step)], Sync::Later)?;
+        lease.append(vec![Draft::new("started", "t").at(&step)], Durability::Later)?;
         ran.push(step.clone());
-        lease.append(vec![Draft::new("finished", "t").at(&step)], Sync::Now)?.wait()?;
+        lease.append(vec![Draft::new("finished", "t").at(&step)], Durability::Now)?.wait()?;
     }
     if !has("ended", "") {
-        lease.append(vec![Draft::new("ended", "t").status("completed")], Sync::Now)?.wait()?;
+        lease.append(vec![Draft::new("ended", "t").status("completed")], Durability::Now)?.wait()?;
     }
     Ok(ran)
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::fixture::{Folder, draft, events, id, is_draft, new_run};
 use crate::random::Random;
-use threadline_store::{Hash, Options, Reader, Store, StoreError, Sync};
+use threadline_store::{Durability, Hash, Options, Reader, Store, StoreError};
 
 /// What a test gives to itself when it runs again as another process.
 const ROLE: &str = "THREADLINE_STORE_TEST_ROLE";
@@ -179,7 +179,7 @@ fn a_journal_is_opened_and_closed_while_others_write() {
                         _ => store.lease(&id(run)).unwrap(),
                     };
                     for n in 1..=4 {
-                        lease.append(vec![draft(4 * round + n)], Sync::Now).unwrap().wait().unwrap();
+                        lease.append(vec![draft(4 * round + n)], Durability::Now).unwrap().wait().unwrap();
                     }
                     drop(lease);
                     drop(store);
@@ -242,7 +242,7 @@ fn write_a_run(folder: &Path, run: &str) {
     wait_for_start();
     let lease = store.create_run(new_run(run)).unwrap();
     for n in 1..=300 {
-        let ticket = lease.append(vec![draft(n)], Sync::Now).unwrap();
+        let ticket = lease.append(vec![draft(n)], Durability::Now).unwrap();
         if n % 3 == 0 {
             ticket.wait().unwrap();
         }
@@ -325,10 +325,10 @@ fn write_for_ever(folder: &Path) {
     let mut n = lease.next_seq();
     loop {
         for _ in 0..3 {
-            lease.append(vec![draft_or_value(&store, n)], Sync::Later).unwrap();
+            lease.append(vec![draft_or_value(&store, n)], Durability::Later).unwrap();
             n += 1;
         }
-        lease.append(vec![draft_or_value(&store, n)], Sync::Now).unwrap().wait().unwrap();
+        lease.append(vec![draft_or_value(&store, n)], Durability::Now).unwrap().wait().unwrap();
         say(&n.to_string());
         n += 1;
     }
@@ -368,14 +368,14 @@ fn a_file_that_cannot_grow_is_a_named_error_and_opening_again_works() {
     let lease = store.lease(&id("r1")).unwrap();
     let next = lease.next_seq();
     assert!(next > acknowledged);
-    lease.append(vec![draft(next)], Sync::Now).unwrap().wait().unwrap();
+    lease.append(vec![draft(next)], Durability::Now).unwrap().wait().unwrap();
     assert!(events(store.reader(), "r1").unwrap().iter().zip(1..).all(|(record, n)| is_draft(record, n)));
 }
 
 fn write_until_it_fails(folder: &Path) {
     let store = Store::open(folder).unwrap();
     let lease = store.create_run(new_run("r1")).unwrap();
-    let append = |n| lease.append(vec![draft(n)], Sync::Now).and_then(|ticket| ticket.wait());
+    let append = |n| lease.append(vec![draft(n)], Durability::Now).and_then(|ticket| ticket.wait());
     let (last, error) = (1..100_000).find_map(|n| append(n).err().map(|error| (n - 1, error))).unwrap();
     assert_eq!(append(last + 1).unwrap_err(), error);
     say(&last.to_string());
@@ -388,7 +388,7 @@ fn a_full_disk_is_a_named_error_and_opening_again_works() {
     let options = Options { max_pages: Some(30), ..Options::default() };
     let store = Store::open_with(&folder.journal(), options).unwrap();
     let lease = store.create_run(new_run("r1")).unwrap();
-    let append = |n| lease.append(vec![draft(n)], Sync::Now).and_then(|ticket| ticket.wait());
+    let append = |n| lease.append(vec![draft(n)], Durability::Now).and_then(|ticket| ticket.wait());
     let failed = (1..10_000).find(|n| append(*n).is_err()).unwrap();
     assert_eq!(append(failed), Err(StoreError::Full));
     drop(lease);
@@ -397,6 +397,6 @@ fn a_full_disk_is_a_named_error_and_opening_again_works() {
     let store = Store::open(&folder.journal()).unwrap();
     let lease = store.lease(&id("r1")).unwrap();
     assert_eq!(lease.next_seq(), failed);
-    lease.append(vec![draft(failed)], Sync::Now).unwrap().wait().unwrap();
+    lease.append(vec![draft(failed)], Durability::Now).unwrap().wait().unwrap();
     assert_eq!(events(store.reader(), "r1").unwrap().len() as u64, failed);
 }

@@ -149,7 +149,7 @@ fn expectations(history: &History<'_>, fields: &mut [FieldTold], output: &Output
     }
     for field in fields {
         if let Shown::Expectation { settled, told } = &mut field.shown {
-            let left = threadline_runner::output::loaded(history.reader, output)
+            let left = threadline_runner::values::load_envelope(history.reader, output)
                 .map_err(|error| of_journal(&error))?;
             let printed =
                 left.also.as_ref().and_then(|also| also.get("output")).filter(|text| !text.is_null());
@@ -352,7 +352,7 @@ impl Fields<'_, '_> {
         ];
         for (key, timeout, written) in timeouts {
             if let (Some(timeout), Some(Setting::Dynamic(field))) = (timeout, written) {
-                let spoken = threadline_runner::output::spoken(timeout);
+                let spoken = threadline_engine::execute::result::format_duration(timeout);
                 self.add(key, Some(&field.origin), Shown::Text(spoken));
             }
         }

@@ -16,7 +16,7 @@ use threadline_flow::plan::{Plan, StepNumber};
 use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Scope, ScopeEntry, Session, Value};
-use threadline_runner::choice::{Wrong, choose};
+use threadline_runner::choice::{ChooseError, choose};
 use threadline_runner::items::{SelectError, Source};
 use threadline_runner::project::Project;
 
@@ -93,7 +93,7 @@ impl List<'_> {
             Ok(counts) => {
                 Ok(Chosen { of: counts.complete.then_some(counts.read), count: counts.given, first })
             }
-            Err(SelectError::Caller(Wrong::Field(error))) => Err(self.problem(Some(&error))),
+            Err(SelectError::Caller(ChooseError::Field(error))) => Err(self.problem(Some(&error))),
             Err(error) => {
                 let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
                 Err(format!("{error}{hint}"))

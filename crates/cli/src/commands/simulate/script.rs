@@ -3,15 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use ecow::{EcoString, eco_format};
+use ecow::EcoString;
 use threadline_engine::event::ERROR;
-use threadline_engine::rehearsal::{Left, Scripted};
+use threadline_engine::rehearsal::{Scripted, ScriptedOutput};
 use threadline_flow::model::{Action, Evaluator, Step, Verdicts};
 use threadline_flow::plan::Plan;
 use threadline_lang::Value;
 use threadline_lang::diag::{nearest, preview};
 use threadline_lang::value::Number;
-use threadline_runner::output::read;
 
 use super::shown;
 use crate::arguments::Simulate;
@@ -108,7 +107,7 @@ fn one_of(step: &Step, place: &str, name: &str, said: &Value) -> Result<Scripted
     let output = said.get("output").map_or(String::new(), ToString::to_string);
     let exit_code = match said.get("exit_code") {
         None => 0,
-        Some(code) => code.as_i64().ok_or_else(|| {
+        Some(code) => code.as_i64().and_then(|code| i32::try_from(code).ok()).ok_or_else(|| {
             Failure::Usage(format!(
                 "{place}: `exit_code` of `{name}` takes a whole number, not {}",
                 preview(code)
@@ -140,17 +139,12 @@ fn left(
     place: &str,
     name: &str,
     output: &str,
-    exit_code: i64,
+    exit_code: i32,
     error: Option<EcoString>,
 ) -> Result<Scripted, Failure> {
     if matches!(step.action, Action::Nothing) {
         let message = format!("{place}: `{name}` does nothing and prints nothing: give it a verdict");
         return Err(Failure::Usage(message));
     }
-    // What does not fit the format fails the action, as in a run.
-    let (value, error) = match read(output, step.format) {
-        Ok(value) => (value, error),
-        Err(failure) => (Value::NULL, error.or_else(|| Some(eco_format!("{}", failure.message)))),
-    };
-    Ok(Scripted::Left(Left { value, output: output.into(), exit_code, error }))
+    Ok(Scripted::Output(ScriptedOutput { output: output.into(), exit_code, error }))
 }

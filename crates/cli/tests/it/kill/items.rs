@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use threadline_engine::event::{Address, Event, EventKind, ItemEnded, Status};
 use threadline_engine::random::Random;
-use threadline_store::{FOLDER, Journal, NewRun, RunId, Store, Sync, wire};
+use threadline_store::{Durability, FOLDER, Journal, NewRun, RunId, Store, wire};
 
 use super::{Left, Place, Until};
 use crate::support::{is_long, seed};
@@ -229,7 +229,7 @@ fn a_journal_without_ends_of_items_is_refused() {
                 started_at: "2026-01-01T00:00:00.000Z".into(),
             });
             let journal = Journal::new(&store, lease.unwrap());
-            let (_, ticket) = journal.append(0, older[..count].to_vec(), Sync::Now).unwrap();
+            let (_, ticket) = journal.append(0, older[..count].to_vec(), Durability::Now).unwrap();
             ticket.wait().unwrap();
         }
         for arguments in [&["resume", "last"][..], &["show", "last"], &["explain", "last", "2"]] {

@@ -1,0 +1,49 @@
+//! An agent that is a program: the message comes on its standard input, the answer on its standard output.
+
+use threadline_flow::fields::{Failure, FailureKind};
+use threadline_lang::Value;
+
+use super::{Provider, Reading, Reply, Surroundings};
+use crate::execute::effect::{Effect, EffectResult, Piece, ProcessEnding, ProcessSpec};
+use crate::execute::result::{Printed, process_failure, trim_newlines, usage};
+use crate::execute::start_failure;
+
+pub(super) struct CommandProvider {
+    command: Vec<String>,
+}
+
+impl CommandProvider {
+    pub(super) fn new(command: Vec<String>) -> Self {
+        Self { command }
+    }
+}
+
+impl Provider for CommandProvider {
+    fn ask(&self, message: String, surroundings: Surroundings) -> Effect {
+        let Surroundings { env, cwd, limits } = surroundings;
+        let mut words = self.command.iter().map(|word| vec![Piece::Text(word.clone())]);
+        let program = words.next().unwrap_or_default();
+        let arguments = words.collect();
+        let stdin = Some(message);
+        Effect::Process(ProcessSpec { program, arguments, files: Vec::new(), env, cwd, stdin, limits })
+    }
+
+    fn reply(&self, result: EffectResult, reading: &Reading<'_>) -> Reply {
+        let mut end = match result {
+            EffectResult::Process(Ok(end)) => end,
+            EffectResult::Process(Err(failure)) => return Reply::failed(start_failure(failure, false)),
+            _ => return Reply::failed(Failure::new(FailureKind::Start, "the agent was not started")),
+        };
+        let printed = Printed::of(&mut end);
+        let is_accepted = reading.accepts_exit_codes && matches!(end.ending, ProcessEnding::Exited(_));
+        let failure =
+            process_failure(&end.ending, reading.limits, reading.cut_short).filter(|_| !is_accepted);
+        let stderr = printed.stderr();
+        let output = printed.stdout.as_ref().ok().map(|text| Value::from(trim_newlines(text)));
+        let answer = match failure {
+            Some(failure) => Err(failure),
+            None => printed.stdout,
+        };
+        Reply { answer, printed: output, stderr, meta: usage(&end), timing: Some(end.timing) }
+    }
+}

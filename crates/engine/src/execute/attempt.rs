@@ -1,0 +1,485 @@
+//! One attempt of a step: from its fields to the effect, and from what came of that to the event.
+
+use ecow::EcoString;
+use threadline_expect::Settled;
+use threadline_flow::fields::{Failure, FailureKind};
+use threadline_flow::model::{Action, CaptureFormat, OnCrash, Step};
+use threadline_flow::problem::{self, Problem};
+use threadline_flow::shell::{Bound, ScriptPiece};
+use threadline_lang::Value;
+
+use super::effect::{
+    Attempt, CallEnd, CallSpec, Effect, EffectKey, EffectLimits, EffectResult, FileSpec, Piece, Pieces,
+    ProcessEnd, ProcessSpec, RequestSpec, Role, StartFailure, ToolSpec,
+};
+use super::result::{self, Moment, Printed, StepResult, Timing};
+use super::{Barrier, Driver, Durability, Evaluated, Executor, Next, Pending, Performance, Recording, Stage};
+use super::{keep_computed, response};
+use crate::agent::{self, Provider, Reading};
+use crate::evaluate::{Act, Resolved, RetryPlan};
+use crate::event::{EventKind, Millis};
+use crate::machine::Task;
+use crate::view::{Limit, View};
+
+/// The shell of a step that names none. Its text was read as this shell reads it, so no other may run it.
+const DEFAULT_SHELL: &str = "bash";
+
+/// An argument of a program holds at most 128 KiB; a longer script is read from a file.
+const MAX_SCRIPT: usize = 120 << 10;
+
+/// An attempt whose effect is being performed.
+pub(super) struct PendingAttempt {
+    task: Task,
+    attempt: Attempt,
+    began: Moment,
+    retry: RetryPlan,
+    expect: Option<Settled>,
+    limits: EffectLimits,
+    /// The limit of the item, phase or loop that left the attempt less time than its own.
+    cut_short: Option<Limit>,
+    /// What the attempt leaves when its effect is nothing.
+    known: Option<Value>,
+    /// The meta data that is known before the effect.
+    own: Vec<(&'static str, Value)>,
+    /// What the built-in tool that the step stands for was given.
+    parameters: Option<Value>,
+    provider: Option<Box<dyn Provider>>,
+}
+
+/// What an attempt left, with what was measured.
+struct Observed {
+    result: StepResult,
+    timing: Timing,
+    own: Vec<(&'static str, Value)>,
+}
+
+impl Executor<'_> {
+    pub(super) fn start<D: Driver>(
+        &self,
+        driver: &mut D,
+        task: Task,
+        view: &View,
+        attempt: Attempt,
+    ) -> Result<Next, D::Error> {
+        let began = driver.moment();
+        let Evaluated { result, computed } = driver.fields(&task, view, attempt)?;
+        let mut resolved = match result {
+            Ok(resolved) => resolved,
+            Err(errors) => {
+                return self.field_errors(driver, &task, &errors, &computed, began, attempt.retries());
+            }
+        };
+        let cut_short = match shorten(&mut resolved, view.limit, driver.moment().time) {
+            Ok(cut_short) => cut_short,
+            Err(failure) => return self.finish_unrun(driver, &task, failure, attempt.retries()),
+        };
+        let step = self.step(&task);
+        let is_careful = !computed.is_empty()
+            || step.on_crash != OnCrash::Rerun
+            || matches!(step.action, Action::Agent { .. });
+        let kind = EventKind::Started {
+            as_of: task.as_of,
+            attempt: attempt.number,
+            rerun: attempt.rerun,
+            computed: keep_computed(driver, &computed)?,
+            fields: resolved.fingerprint(),
+        };
+        let (durability, barrier) = if is_careful {
+            (Durability::Now, Barrier::Recorded)
+        } else {
+            (Durability::Later, Barrier::Nothing)
+        };
+        let before = Some(Recording { at: task.at.clone(), kind, durability, envelope: None });
+        if let Act::Shell { bound } = &resolved.act
+            && !bound.warnings.is_empty()
+        {
+            driver.report(&task.at, self.shell_warnings(step, bound));
+        }
+        let key =
+            EffectKey { at: task.at.clone(), as_of: task.as_of, attempt: attempt.number, role: Role::Act };
+        let (pending, effect) = self.attempt_effect(task, step, resolved, attempt, began, cut_short);
+        let pending = Pending(Stage::Attempt(Box::new(pending)));
+        Ok(Next::Perform(Box::new(Performance { before, barrier, key, effect, pending })))
+    }
+
+    fn shell_warnings(&self, step: &Step, bound: &Bound) -> Vec<Problem> {
+        let text = self.plan.workflow.file.text();
+        let origin = match &step.action {
+            Action::Shell { text, .. } => &text.origin,
+            _ => &step.origin,
+        };
+        bound.warnings.iter().map(|warning| problem::of_shell(warning, origin, text)).collect()
+    }
+
+    fn attempt_effect(
+        &self,
+        task: Task,
+        step: &Step,
+        resolved: Resolved,
+        attempt: Attempt,
+        began: Moment,
+        cut_short: Option<Limit>,
+    ) -> (PendingAttempt, Effect) {
+        let limits = limits_of(&resolved);
+        let parameters = step.tool.as_ref().map(|_| parameters(step, &resolved.act));
+        let Resolved { act, env, cwd, timeout, retry, expect, .. } = resolved;
+        let mut pending = PendingAttempt {
+            task,
+            attempt,
+            began,
+            retry,
+            expect,
+            limits,
+            cut_short,
+            known: None,
+            own: Vec::new(),
+            parameters,
+            provider: None,
+        };
+        let effect = match act {
+            Act::Value(value) => {
+                pending.known = Some(value);
+                Effect::Nothing
+            }
+            Act::Made { value, meta } => {
+                pending.known = Some(value);
+                pending.own = meta;
+                Effect::Nothing
+            }
+            Act::WriteFile { path, content, mode, create_dirs } => {
+                let bytes = i64::try_from(content.len()).unwrap_or(i64::MAX);
+                let written = [("path".into(), path.as_str().into()), ("bytes".into(), bytes.into())];
+                pending.known = Value::object(written).ok();
+                Effect::WriteFile(FileSpec { path, content, mode, create_dirs, cwd })
+            }
+            Act::Tool(call) => {
+                pending.own = vec![
+                    ("tool_name", Value::from(format!("{}.{}", call.server.name, call.tool))),
+                    ("parameters", call.params.clone()),
+                ];
+                Effect::Tool(ToolSpec { call, limits })
+            }
+            Act::Workflow(call) => Effect::Workflow(CallSpec { call, attempt, env, cwd, timeout }),
+            Act::Http(request) => {
+                pending.own = vec![("tool_name", Value::from("http"))];
+                Effect::Request(RequestSpec { request, limits })
+            }
+            Act::Verbatim { text } => {
+                let script = vec![Piece::Text(text.into())];
+                Effect::Process(shell_process(step, script, Vec::new(), env, cwd, limits))
+            }
+            Act::Shell { bound } => Effect::Process(bound_process(step, &bound, env, cwd, limits)),
+            Act::Argv(arguments) => {
+                let mut files = Vec::new();
+                let mut words = arguments.into_iter().map(|argument| {
+                    if !argument.is_file {
+                        return vec![Piece::Text(argument.value)];
+                    }
+                    files.push(vec![Piece::Text(argument.value)]);
+                    vec![Piece::PathOf(files.len() - 1)]
+                });
+                let program = words.next().unwrap_or_default();
+                let arguments = words.collect();
+                Effect::Process(ProcessSpec { program, arguments, files, env, cwd, stdin: None, limits })
+            }
+            Act::Agent { agent, command, message } => {
+                pending.own = self.agent_meta(&agent);
+                let provider = agent::provider(command);
+                let effect = provider.ask(message, agent::Surroundings { env, cwd, limits });
+                pending.provider = Some(provider);
+                effect
+            }
+        };
+        (pending, effect)
+    }
+
+    fn agent_meta(&self, agent: &EcoString) -> Vec<(&'static str, Value)> {
+        let known = self.plan.workflow.agents.iter().find(|known| known.name == *agent);
+        let model = known.and_then(|agent| agent.model.as_ref());
+        let mut own =
+            vec![("agent_id", Value::from(agent.as_str())), ("agent_name", Value::from(agent.as_str()))];
+        own.extend(model.map(|model| ("model_used", model.as_str().into())));
+        own
+    }
+
+    /// Records what an attempt left, and whether another follows.
+    pub(super) fn attempt_done<D: Driver>(
+        &self,
+        driver: &mut D,
+        mut pending: PendingAttempt,
+        result: EffectResult,
+    ) -> Result<Next, D::Error> {
+        let step = self.step(&pending.task);
+        let Observed { mut result, timing, own } = observe(driver, step, &mut pending, result);
+        let measurement = self.measurement(&pending.task, timing, pending.attempt.retries(), own);
+        if let Some(settled) = &pending.expect {
+            result = result::compare(settled, &measurement, result);
+        }
+        let tries = pending.attempt.number - pending.attempt.base;
+        let pause = result.value.is_err().then(|| pause(driver, &pending.retry, tries)).flatten();
+        let Some(pause) = pause else { return self.finish(driver, &pending.task, &measurement, result) };
+        let until = driver.moment().time.saturating_add(pause);
+        let output = result::seal(driver, &measurement, result, None)?.output;
+        Ok(super::record(pending.task.at, EventKind::Retrying { output, until }, Durability::Now))
+    }
+}
+
+/// What came of the effect of an attempt.
+fn observe<D: Driver>(
+    driver: &mut D,
+    step: &Step,
+    pending: &mut PendingAttempt,
+    result: EffectResult,
+) -> Observed {
+    let began = pending.began;
+    let mut own = std::mem::take(&mut pending.own);
+    let limited = |failure: Failure| match &pending.cut_short {
+        Some(limit) if failure.kind == FailureKind::Timeout => result::limit_reached(limit),
+        _ => failure,
+    };
+    if let Some(provider) = &pending.provider {
+        let (limits, cut_short) = (&pending.limits, pending.cut_short.as_ref());
+        let reading = Reading { limits, cut_short, accepts_exit_codes: step.expects_exit_code() };
+        let reply = provider.reply(result, &reading);
+        let timing = reply.timing.unwrap_or_else(|| began.until(driver.moment()));
+        let value = reply.answer.and_then(|text| agent_value(&text, step.format));
+        own.extend(built_in_meta(step, pending.parameters.take(), timing, true));
+        own.extend(reply.meta);
+        return Observed {
+            result: StepResult { value, output: reply.printed, stderr: reply.stderr },
+            timing,
+            own,
+        };
+    }
+    let (result, timing) = match result {
+        EffectResult::Process(Ok(mut end)) => {
+            let result = process_result(step, &mut end, &pending.limits, pending.cut_short.as_ref());
+            own.extend(built_in_meta(step, pending.parameters.take(), end.timing, true));
+            own.extend(result::usage(&end));
+            return Observed { result, timing: end.timing, own };
+        }
+        EffectResult::Process(Err(failure)) => {
+            let is_default = step.shell_program.is_none() && matches!(step.action, Action::Shell { .. });
+            (StepResult::failed(start_failure(failure, is_default)), None)
+        }
+        EffectResult::Response(response, timing) => {
+            let result = match response {
+                Ok(response) => {
+                    own.extend(response::meta(&response));
+                    response::result(response)
+                }
+                Err(failure) => StepResult::failed(limited(failure)),
+            };
+            own.extend(built_in_meta(step, pending.parameters.take(), timing, false));
+            return Observed { result, timing, own };
+        }
+        EffectResult::Tool(answer, timing) => {
+            own.extend(answer.version.map(|version| ("tool_version", version.into())));
+            let result = match answer.result {
+                Ok(answer) => response::tool_result(&answer, pending.limits.max_output),
+                Err(failure) => StepResult::failed(limited(failure)),
+            };
+            own.push(("tool_execution_time_ms", result::millis(timing.elapsed)));
+            return Observed { result, timing, own };
+        }
+        EffectResult::Written(written, timing) => {
+            let too_long = || Failure::new(FailureKind::File, "its path is too long");
+            let value = written.and_then(|()| pending.known.take().ok_or_else(too_long));
+            (StepResult::silent(value), Some(timing))
+        }
+        EffectResult::Called(CallEnd { value, meta }, timing) => {
+            return Observed { result: StepResult::silent(value.map_err(limited)), timing, own: meta };
+        }
+        _ => (StepResult::silent(Ok(pending.known.take().unwrap_or_default())), None),
+    };
+    let timing = timing.unwrap_or_else(|| began.until(driver.moment()));
+    own.extend(built_in_meta(step, pending.parameters.take(), timing, true));
+    Observed { result, timing, own }
+}
+
+/// The time that a limit leaves to an attempt: its own, what is left of the limit, or none.
+pub(super) fn shorten(
+    resolved: &mut Resolved,
+    limit: Option<Limit>,
+    now: Millis,
+) -> Result<Option<Limit>, Failure> {
+    let Some(limit) = limit else { return Ok(None) };
+    let left = limit.left(now);
+    if left.is_zero() {
+        return Err(result::limit_reached(&limit));
+    }
+    if resolved.timeout.is_some_and(|own| own <= left) {
+        return Ok(None);
+    }
+    resolved.timeout = Some(left);
+    Ok(Some(limit))
+}
+
+pub(super) fn limits_of(resolved: &Resolved) -> EffectLimits {
+    EffectLimits {
+        timeout: resolved.timeout,
+        idle_timeout: resolved.idle_timeout,
+        max_output: resolved.max_output,
+    }
+}
+
+/// The pause before what failed is tried again, in milliseconds, when it is.
+pub(super) fn pause<D: Driver>(driver: &mut D, retry: &RetryPlan, tries: u32) -> Option<Millis> {
+    let pause = retry.pause(tries, driver.spread())?;
+    Some(i64::try_from(pause.as_millis()).unwrap_or(i64::MAX / 4))
+}
+
+// ---- processes ------------------------------------------------------------------------------------------
+
+/// The process that runs a shell text with bound values.
+pub(super) fn bound_process(
+    step: &Step,
+    bound: &Bound,
+    mut env: Vec<(EcoString, Option<String>)>,
+    cwd: Option<String>,
+    limits: EffectLimits,
+) -> ProcessSpec {
+    let mut files = Vec::new();
+    let mut place_of = Vec::new();
+    for (index, variable) in bound.files() {
+        place_of.push((index, files.len()));
+        files.push(vec![Piece::Text(variable.value.clone())]);
+    }
+    let place = |index: usize| place_of.iter().find(|(at, _)| *at == index).map_or(0, |(_, place)| *place);
+    let script = bound.pieces().into_iter().map(|piece| match piece {
+        ScriptPiece::Text(text) => Piece::Text(text),
+        ScriptPiece::FileOf(index) => Piece::QuotedPathOf(place(index)),
+    });
+    env.extend(bound.environment().map(|(name, value)| (name.into(), Some(value))));
+    shell_process(step, script.collect(), files, env, cwd, limits)
+}
+
+fn shell_process(
+    step: &Step,
+    script: Pieces,
+    mut files: Vec<Pieces>,
+    env: Vec<(EcoString, Option<String>)>,
+    cwd: Option<String>,
+    limits: EffectLimits,
+) -> ProcessSpec {
+    let given = step.shell_program.as_ref().map(|program| program.value.as_str());
+    let program = given.unwrap_or(DEFAULT_SHELL);
+    let text = |text: &str| vec![Piece::Text(text.to_owned())];
+    let mut arguments: Vec<Pieces> = Vec::new();
+    if given.is_some_and(|program| program.rsplit('/').next() == Some("busybox")) {
+        arguments.push(text("sh"));
+    }
+    if step.strict_shell {
+        arguments.extend(strict_options(program).iter().map(|option| text(option)));
+    }
+    let length: usize = script.iter().map(Piece::len).sum();
+    if length > MAX_SCRIPT {
+        files.push(script);
+        arguments.push(vec![Piece::PathOf(files.len() - 1)]);
+    } else {
+        arguments.push(text("-c"));
+        arguments.push(script);
+    }
+    ProcessSpec { program: text(program), arguments, files, env, cwd, stdin: None, limits }
+}
+
+/// The options that make a shell strict.
+fn strict_options(program: &str) -> &'static [&'static str] {
+    match program.rsplit('/').next().unwrap_or(program) {
+        "bash" | "zsh" => &["-e", "-o", "pipefail"],
+        _ => &["-e"],
+    }
+}
+
+/// What a program left: its output as the format of the step reads it.
+pub(super) fn process_result(
+    step: &Step,
+    end: &mut ProcessEnd,
+    limits: &EffectLimits,
+    cut_short: Option<&Limit>,
+) -> StepResult {
+    let printed = Printed::of(end);
+    let failure = if step.expects_exit_code() && matches!(end.ending, super::effect::ProcessEnding::Exited(_))
+    {
+        // An expectation, or the judge of a state, says which exit codes are right.
+        None
+    } else {
+        result::process_failure(&end.ending, limits, cut_short)
+    };
+    let stderr = printed.stderr();
+    let (value, output) = match (printed.stdout, failure) {
+        (Err(failure), None) => (Err(failure), None),
+        (text, Some(failure)) => (Err(failure), text.ok()),
+        (Ok(text), None) => match result::read_output(&text, step.format) {
+            Ok(value) if step.format == CaptureFormat::Text => (Ok(value), None),
+            value => (value, Some(text)),
+        },
+    };
+    let output = output.map(|text| Value::from(result::trim_newlines(&text)));
+    StepResult { value, output, stderr }
+}
+
+/// The failure of a program that could not be started.
+pub(crate) fn start_failure(failure: StartFailure, is_default_shell: bool) -> Failure {
+    let StartFailure { message, hint, is_missing, kind } = failure;
+    let hint = if is_missing && is_default_shell {
+        Some("install it, or say `shell_program: sh`".to_owned())
+    } else {
+        hint
+    };
+    let hint = hint.map_or(String::new(), |hint| format!("; {hint}"));
+    Failure::new(kind, format!("{message}{hint}"))
+}
+
+// ---- values and meta data -------------------------------------------------------------------------------
+
+/// The value of an agent's answer.
+fn agent_value(text: &str, format: CaptureFormat) -> Result<Value, Failure> {
+    let answer = Value::from(result::trim_newlines(text));
+    let mut entries = vec![
+        ("messages_created".into(), Value::from(1_i64)),
+        ("final_response".into(), answer),
+        ("thread_id".into(), Value::NULL),
+    ];
+    if format != CaptureFormat::Text {
+        entries.push(("output".into(), result::read_output(text, format)?));
+    }
+    Value::object(entries).map_err(|_| Failure::new(FailureKind::Format, "its answer is too large"))
+}
+
+/// What the built-in tool that a step stands for was given.
+fn parameters(step: &Step, act: &Act) -> Value {
+    let entries = match (&step.action, act) {
+        (Action::Shell { text, .. }, _) => vec![("command".into(), text.value.clone().into())],
+        (_, Act::Argv(arguments)) => {
+            let words = arguments.iter().map(|argument| Value::from(argument.value.as_str())).collect();
+            vec![("argv".into(), Value::list(words).unwrap_or_default())]
+        }
+        // Headers may hold what lets somebody in.
+        (_, Act::Http(request)) => {
+            let mut entries =
+                vec![("method".into(), request.method.into()), ("url".into(), request.url.as_str().into())];
+            entries.extend(request.body.as_ref().map(|body| ("body".into(), body.as_str().into())));
+            entries
+        }
+        _ => Vec::new(),
+    };
+    Value::object(entries).unwrap_or_default()
+}
+
+/// What a built-in tool adds to the meta data of the step that stands for it.
+fn built_in_meta(
+    step: &Step,
+    parameters: Option<Value>,
+    timing: Timing,
+    is_named: bool,
+) -> Vec<(&'static str, Value)> {
+    let Some(tool) = &step.tool else { return Vec::new() };
+    let name = is_named.then(|| ("tool_name", tool.value.clone().into()));
+    let rest = [
+        ("tool_version", env!("CARGO_PKG_VERSION").into()),
+        ("parameters", parameters.unwrap_or_default()),
+        ("tool_execution_time_ms", result::millis(timing.elapsed)),
+    ];
+    name.into_iter().chain(rest).collect()
+}

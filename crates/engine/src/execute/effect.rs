@@ -1,0 +1,405 @@
+//! What the world is asked to do for a command, and what it answers.
+//!
+//! Both are plain data: they hold no plan, no scope and no open file, so that a worker elsewhere can perform an effect.
+//! Nothing is performed here, and nothing is concluded from an answer.
+
+use std::fmt;
+use std::time::Duration;
+
+use ecow::EcoString;
+use threadline_lang::Value;
+
+use threadline_flow::fields::{Failure, FailureKind};
+
+use super::result::Timing;
+use crate::evaluate::{Call, FieldErrors, Request, ToolCall};
+use crate::event::{Address, Listed, Seq};
+use crate::select::{Expansion, Found};
+use crate::world::Answer;
+
+/// Names an effect among all effects of a run: the same key is the same effect, also after a crash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EffectKey {
+    /// The execution it belongs to.
+    pub at: Address,
+    /// The event that made that execution ready. An item that begins again starts the same address with attempt 1 again.
+    pub as_of: Seq,
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// What the effect is for.
+    pub role: Role,
+}
+
+/// What an effect is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The action of a step.
+    Act,
+    /// The items of a list.
+    Items,
+    /// The judgement of a state.
+    Judge,
+    /// The worktree of an item.
+    Worktree,
+}
+
+impl Role {
+    /// Every role.
+    pub const ALL: [Self; 4] = [Self::Act, Self::Items, Self::Judge, Self::Worktree];
+
+    /// The role as it stands in a key.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Act => "act",
+            Self::Items => "items",
+            Self::Judge => "judge",
+            Self::Worktree => "worktree",
+        }
+    }
+}
+
+impl fmt::Display for EffectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}/{}", self.at, self.as_of, self.attempt, self.role.name())
+    }
+}
+
+/// Something that only the world can do.
+#[derive(Debug, Clone)]
+pub enum Effect {
+    /// Nothing: what the attempt leaves is known already.
+    Nothing,
+    /// Run a program to its end.
+    Process(ProcessSpec),
+    /// Send a request and read the whole response.
+    Request(RequestSpec),
+    /// Call a tool of a server.
+    Tool(ToolSpec),
+    /// Write a file of the project.
+    WriteFile(FileSpec),
+    /// Drive a run of another workflow to its end.
+    Workflow(CallSpec),
+    /// Read the source of a list, choose its items and store them.
+    ReadItems(Box<ItemsSpec>),
+    /// Enter the worktree of an item.
+    EnterWorktree(u64),
+    /// Merge the commits of an item into the branch of the run.
+    MergeItem(u64),
+    /// Free the worktree of an item that failed.
+    AbandonItem {
+        /// The index of the item.
+        item: u64,
+        /// Whether a branch keeps its commits.
+        keep: bool,
+    },
+    /// Close the worktrees of a map whose items are all over.
+    CloseWorktrees,
+}
+
+/// Text whose pieces may be the paths of private files, which are known only where the effect is performed.
+pub type Pieces = Vec<Piece>;
+
+/// A piece of an argument or of a private file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// Text as it stands.
+    Text(String),
+    /// The path of the private file at this index.
+    PathOf(usize),
+    /// The same path in single quotes, as a word of a shell.
+    QuotedPathOf(usize),
+}
+
+impl Piece {
+    /// About how many bytes it takes.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::PathOf(_) | Self::QuotedPathOf(_) => PATH,
+        }
+    }
+}
+
+/// The length that is assumed of the path of a private file.
+const PATH: usize = 256;
+
+/// A program to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessSpec {
+    /// The program: a path, or a name to look for on `PATH`.
+    pub program: Pieces,
+    /// Its arguments.
+    pub arguments: Vec<Pieces>,
+    /// Private files to write before it starts and to remove after it ended. A file may name those before it.
+    pub files: Vec<Pieces>,
+    /// Variables to set in the environment of the run, or to remove from it.
+    pub env: Vec<(EcoString, Option<String>)>,
+    /// The folder to run in, relative to the folder of the run.
+    pub cwd: Option<String>,
+    /// The bytes of its standard input; without them it has none.
+    pub stdin: Option<String>,
+    /// How long it may run and how much it may print.
+    pub limits: EffectLimits,
+}
+
+/// Bounds on an effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EffectLimits {
+    /// The longest time it may take.
+    pub timeout: Option<Duration>,
+    /// The longest time it may print nothing.
+    pub idle_timeout: Option<Duration>,
+    /// The maximum number of bytes of each stream, or of an answer.
+    pub max_output: u64,
+}
+
+/// A request to send.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestSpec {
+    /// The request.
+    pub request: Request,
+    /// Bounds on the response.
+    pub limits: EffectLimits,
+}
+
+/// A tool to call.
+#[derive(Debug, Clone)]
+pub struct ToolSpec {
+    /// The server, the tool and its parameters.
+    pub call: ToolCall,
+    /// Bounds on the answer.
+    pub limits: EffectLimits,
+}
+
+/// A file to write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileSpec {
+    /// The path, relative to `cwd`.
+    pub path: String,
+    /// The content.
+    pub content: String,
+    /// The permissions, where they are not the usual ones.
+    pub mode: Option<u32>,
+    /// Whether missing folders are created.
+    pub create_dirs: bool,
+    /// The folder of the step, relative to the folder of the run.
+    pub cwd: Option<String>,
+}
+
+/// A workflow to call.
+#[derive(Debug, Clone)]
+pub struct CallSpec {
+    /// The file and its inputs.
+    pub call: Call,
+    /// Which attempt calls it.
+    pub attempt: Attempt,
+    /// Variables for everything that the called run starts.
+    pub env: Vec<(EcoString, Option<String>)>,
+    /// The folder of its steps, relative to the folder of the run.
+    pub cwd: Option<String>,
+    /// The longest time it may take.
+    pub timeout: Option<Duration>,
+}
+
+/// An attempt of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attempt {
+    /// Its number, from 1.
+    pub number: u32,
+    /// The number of attempts before the last resume after a failure, which do not count for `retry`.
+    pub base: u32,
+    /// Whether it was running when Threadline was killed.
+    pub rerun: bool,
+    /// The event that began the attempt before, or this one when it was running.
+    pub began: Option<Seq>,
+}
+
+impl Attempt {
+    /// The number of attempts before this one.
+    pub fn retries(self) -> u32 {
+        self.number.saturating_sub(1)
+    }
+}
+
+/// The items to read.
+#[derive(Debug, Clone)]
+pub struct ItemsSpec {
+    /// What is taken of the source.
+    pub expansion: Expansion,
+    /// The source; that of a command is what it printed.
+    pub source: ItemsSource,
+    /// Values that were computed before: they are the same again.
+    pub earlier: Vec<Answer>,
+}
+
+/// Where items are read from.
+#[derive(Debug, Clone)]
+pub enum ItemsSource {
+    /// A list or a file.
+    Resolved(Found),
+    /// What a command printed.
+    Printed(String),
+}
+
+/// What came of an effect.
+#[derive(Debug, Clone)]
+pub enum EffectResult {
+    /// It was not performed, or ended early, because Threadline was told to end.
+    Cancelled,
+    /// Nothing had to be done.
+    Nothing,
+    /// How a program ended, or why it did not start.
+    Process(Result<ProcessEnd, StartFailure>),
+    /// The response to a request, or why there is none.
+    Response(Result<Response, Failure>, Timing),
+    /// The answer of a tool.
+    Tool(ToolAnswer, Timing),
+    /// Whether a file was written.
+    Written(Result<(), Failure>, Timing),
+    /// What a called run came to.
+    Called(CallEnd, Timing),
+    /// The items that were chosen.
+    Items(Result<ChosenItems, NotChosen>),
+    /// Whether the worktree of an item can be used, or its commits were merged.
+    Worktree(Result<(), Failure>),
+    /// The branch that keeps commits, if there is one.
+    Branch(Option<EcoString>),
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessEnd {
+    /// What ended it.
+    pub ending: ProcessEnding,
+    /// What it wrote to standard output, or why that cannot be read.
+    pub stdout: Result<Vec<u8>, String>,
+    /// What it wrote to standard error.
+    pub stderr: Vec<u8>,
+    /// The processor time it used.
+    pub cpu_time: Duration,
+    /// The most memory that it held, in bytes.
+    pub max_memory: u64,
+    /// When it ran.
+    pub timing: Timing,
+}
+
+/// What ended a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProcessEnding {
+    /// It exited with this code.
+    Exited(i32),
+    /// A signal that was not ours.
+    Signalled(i32),
+    /// Its `timeout`.
+    TimedOut,
+    /// Its `idle_timeout`.
+    Silent,
+    /// Threadline was told to end.
+    Cancelled,
+    /// It wrote more than `max_output` to this stream.
+    OutputTooLarge(Stream),
+    /// What it wrote to this stream could not be kept, for this reason.
+    OutputNotKept(Stream, String),
+    /// It asked the terminal for input.
+    NeedsTerminal,
+}
+
+/// One of the two streams that a program writes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+impl Stream {
+    /// Both of them.
+    pub const ALL: [Self; 2] = [Self::Stdout, Self::Stderr];
+
+    /// Its usual name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stdout => "stdout",
+            Self::Stderr => "stderr",
+        }
+    }
+}
+
+/// Why a program could not be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartFailure {
+    /// The reason in words.
+    pub message: String,
+    /// How to mend it.
+    pub hint: Option<String>,
+    /// Whether no program of that name is on `PATH`.
+    pub is_missing: bool,
+    /// `Start`, or `File` where a value for the program could not be written.
+    pub kind: FailureKind,
+}
+
+/// What a server responded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Response {
+    /// The status code.
+    pub status: u16,
+    /// What the status code is called.
+    pub reason: Option<String>,
+    /// The header lines in the order of their first occurrence; several of one name are joined.
+    pub headers: Vec<(EcoString, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Response {
+    /// Whether the status code is 2xx.
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// The value of a header line. Names are in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// What a tool answered.
+#[derive(Debug, Clone)]
+pub struct ToolAnswer {
+    /// The result of the protocol, or why there is none.
+    pub result: Result<Value, Failure>,
+    /// The version of the server, if it says one.
+    pub version: Option<String>,
+}
+
+/// What a called run came to.
+#[derive(Debug, Clone)]
+pub struct CallEnd {
+    /// What it exports, or why it failed.
+    pub value: Result<Value, Failure>,
+    /// Meta data about it.
+    pub meta: Vec<(&'static str, Value)>,
+}
+
+/// The items that were chosen.
+#[derive(Debug, Clone)]
+pub struct ChosenItems {
+    /// Where they are stored.
+    pub items: Listed,
+    /// Their number.
+    pub count: u64,
+    /// Whether the source was read to its end and `json_path` found nothing in it.
+    pub leads_nowhere: bool,
+    /// What choosing them had to compute.
+    pub computed: Vec<Answer>,
+}
+
+/// Why no items were chosen.
+#[derive(Debug, Clone)]
+pub enum NotChosen {
+    /// A field that is evaluated for each of them has no value.
+    Fields(FieldErrors),
+    /// The source cannot be read.
+    Failed(Failure),
+}

@@ -1,0 +1,139 @@
+//! Loops: the limits that hold for one, and the judgement of each state.
+
+use ecow::eco_format;
+use threadline_flow::model::{Evaluator, Judge};
+use threadline_lang::diag::excerpt;
+
+use super::attempt::{limits_of, shorten};
+use super::effect::{EffectKey, EffectResult, Role};
+use super::{Barrier, Driver, Durability, Evaluated, Executor, Next, Pending, Performance, Stage};
+use super::{keep_computed, record};
+use crate::agent::{self, Provider, Reading, Surroundings};
+use crate::evaluate::{Act, Resolved};
+use crate::event::{Address, EventKind, Judged};
+use crate::judge::{Judgement, Question, Verdict};
+use crate::machine::{Outcome, Task};
+use crate::view::{Limit, View};
+use crate::world::Answer;
+
+/// A judge is being asked.
+pub(super) struct PendingVerdict {
+    task: Task,
+    view: View,
+    question: Question,
+    provider: Box<dyn Provider>,
+    cut_short: Option<Limit>,
+    /// What the question had to compute.
+    computed: Vec<Answer>,
+}
+
+impl Executor<'_> {
+    /// Finds out the limits of a loop. A run whose loop has none has failed.
+    pub(super) fn resolve_limits<D: Driver>(&self, driver: &mut D, view: &View) -> Result<Next, D::Error> {
+        let Evaluated { result, computed } = driver.limits(view)?;
+        match result {
+            Ok(bounds) => {
+                let kind = EventKind::Bounded { computed: keep_computed(driver, &computed)?, bounds };
+                Ok(record(Address::default(), kind, Durability::Now))
+            }
+            Err(errors) => {
+                self.report(driver, &Address::default(), &errors);
+                self.end(driver, Outcome::Failed, None, view)
+            }
+        }
+    }
+
+    /// Judges a state, by asking its judge where it has one.
+    pub(super) fn judge<D: Driver>(&self, driver: &mut D, task: Task, view: View) -> Result<Next, D::Error> {
+        match self.step(&task).evaluator() {
+            Some(Evaluator::Agent(judge)) => self.ask(driver, task, view, judge),
+            _ => self.record_judgement(driver, task, &view, None, Vec::new()),
+        }
+    }
+
+    fn ask<D: Driver>(
+        &self,
+        driver: &mut D,
+        task: Task,
+        view: View,
+        judge: &Judge,
+    ) -> Result<Next, D::Error> {
+        let (question, computed) = driver.question(&task, &view, judge)?;
+        let mut question = match question {
+            Ok(question) => question,
+            Err(verdict) => return self.record_judgement(driver, task, &view, Some(verdict), computed),
+        };
+        let cut_short = match shorten(&mut question.resolved, view.limit, driver.moment().time) {
+            Ok(cut_short) => cut_short,
+            Err(failure) => {
+                let verdict = Verdict::error(failure.message);
+                return self.record_judgement(driver, task, &view, Some(verdict), computed);
+            }
+        };
+        let limits = limits_of(&question.resolved);
+        let Resolved { act: Act::Agent { command, message, .. }, env, cwd, .. } = &question.resolved else {
+            let verdict = Verdict::error("nobody was asked");
+            return self.record_judgement(driver, task, &view, Some(verdict), computed);
+        };
+        let provider = agent::provider(command.clone());
+        let surroundings = Surroundings { env: env.clone(), cwd: cwd.clone(), limits };
+        let effect = provider.ask(message.clone(), surroundings);
+        let key = EffectKey { at: task.at.clone(), as_of: task.as_of, attempt: 1, role: Role::Judge };
+        // What is judged is on disk before the judge hears of it: the action is not done again.
+        let barrier = Barrier::Event(view.as_of);
+        let pending = PendingVerdict { task, view, question, provider, cut_short, computed };
+        let pending = Pending(Stage::Judge(Box::new(pending)));
+        Ok(Next::Perform(Box::new(Performance { before: None, barrier, key, effect, pending })))
+    }
+
+    /// The judge has answered, or failed to.
+    pub(super) fn answered<D: Driver>(
+        &self,
+        driver: &mut D,
+        pending: PendingVerdict,
+        result: EffectResult,
+    ) -> Result<Next, D::Error> {
+        let PendingVerdict { task, view, question, provider, cut_short, computed } = pending;
+        let limits = limits_of(&question.resolved);
+        let reading = Reading { limits: &limits, cut_short: cut_short.as_ref(), accepts_exit_codes: false };
+        let reply = provider.reply(result, &reading);
+        let verdict = match reply.answer {
+            Ok(text) => question.answered(&text),
+            Err(failure) => {
+                let agent = question.agent();
+                let said = reply.stderr.map(|said| format!("; it says {}", excerpt(&said)));
+                let said = said.unwrap_or_default();
+                Verdict::error(eco_format!("the judge `{agent}` gave no answer: {}{said}", failure.message))
+            }
+        };
+        self.record_judgement(driver, task, &view, Some(verdict), computed)
+    }
+
+    fn record_judgement<D: Driver>(
+        &self,
+        driver: &mut D,
+        task: Task,
+        view: &View,
+        verdict: Option<Verdict>,
+        mut computed: Vec<Answer>,
+    ) -> Result<Next, D::Error> {
+        let (judgement, more) = driver.judgement(&task, view, verdict, &computed)?;
+        computed.extend(more);
+        let Judgement { verdict, to, print, .. } = judgement;
+        let judged = Judged {
+            as_of: task.as_of,
+            computed: keep_computed(driver, &computed)?,
+            verdict: verdict.verdict,
+            confidence: verdict.confidence,
+            reason: verdict.reason,
+            details: driver.keep(&verdict.details)?,
+            measured: verdict.measured,
+            to,
+            print,
+        };
+        // Whoever acts upon it waits until it is on disk. What only leads to another judgement need not hurry.
+        let is_awaited = view.result.is_some() || !judged.computed.is_empty();
+        let durability = if is_awaited { Durability::Now } else { Durability::Later };
+        Ok(record(task.at, EventKind::Judged(Box::new(judged)), durability))
+    }
+}

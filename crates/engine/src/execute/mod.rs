@@ -1,0 +1,539 @@
+//! Carrying out the commands of the machine, without doing anything: what has to be evaluated and performed for a
+//! command, and which event comes of it.
+//!
+//! ```text
+//! Command ── begin ──► Next::Perform(effect) ── the driver performs it ──► EffectResult ── done ──► Next
+//!                  └─► Next::Record(event)   ── the driver appends it, the machine takes it
+//! ```
+//!
+//! Every decision about a run that is not the machine's is made here: whether a step is tried again, whether it failed,
+//! what its envelope holds, how an item, a list, a phase and a judgement end, and what must be on disk before an effect
+//! is performed. A [`Driver`] evaluates fields, keeps values and performs effects, and decides nothing. The local driver
+//! does it for real; the simulator and the rehearsal of loops answer with what they invent, so the crashes that the
+//! simulator tries are crashes of this code.
+
+mod attempt;
+pub mod effect;
+mod items;
+mod judging;
+mod response;
+pub mod result;
+
+use std::sync::Arc;
+
+use threadline_expect::Settled;
+use threadline_flow::fields::{Failure, FailureKind};
+use threadline_flow::model::{Action, ForEach, Judge, Step};
+use threadline_flow::plan::Plan;
+use threadline_flow::problem::Problem;
+use threadline_lang::{Envelope, Value};
+
+use crate::evaluate::{Decision, FieldErrors, Resolved};
+use crate::event::{Address, Bounds, Computed, Datum, EventKind, LoopEnd, Millis, Seq};
+use crate::judge::{Judgement, Question, Verdict};
+use crate::machine::{Command, Outcome, Pause, Task};
+use crate::select::Expansion;
+use crate::view::View;
+use crate::world::Answer;
+pub(crate) use attempt::start_failure;
+use effect::{Attempt, Effect, EffectKey, EffectResult};
+pub use items::{PRINTED_FORMAT, item_result};
+pub use response::result as response_result;
+use result::{Measurement, Moment, StepResult, Timing};
+
+/// What an [`Executor`] needs from whoever drives a run.
+///
+/// Fields are evaluated in the names that a step sees. Whatever that computes comes back with the result; entries of
+/// `context` that are evaluated on the way are the driver's to record.
+pub trait Driver {
+    /// Why the journal cannot be read or written.
+    type Error;
+
+    /// The time, on both clocks.
+    fn moment(&mut self) -> Moment;
+
+    /// A number from 0 to 1 that spreads pauses.
+    fn spread(&mut self) -> f64;
+
+    /// A value as the journal keeps it: in the event, or by its hash.
+    fn keep(&mut self, value: &Value) -> Result<Datum, Self::Error>;
+
+    /// The envelope that an event recorded.
+    fn envelope(&mut self, seq: Seq) -> Result<Arc<Envelope>, Self::Error>;
+
+    /// The time of an event.
+    fn time_of(&mut self, seq: Seq) -> Result<Millis, Self::Error>;
+
+    /// Shows problems and warnings of a step to the person who watches.
+    fn report(&mut self, at: &Address, problems: Vec<Problem>);
+
+    /// Evaluates `when`.
+    fn condition(&mut self, task: &Task, view: &View) -> Result<Evaluated<Decision>, Self::Error>;
+
+    /// Evaluates the source of a list and the rules for its items.
+    fn list(&mut self, task: &Task, view: &View) -> Result<Evaluated<Expansion>, Self::Error>;
+
+    /// Evaluates all fields of a step. An attempt that was running at a crash computes the same values again.
+    fn fields(
+        &mut self,
+        task: &Task,
+        view: &View,
+        attempt: Attempt,
+    ) -> Result<Evaluated<Resolved>, Self::Error>;
+
+    /// Evaluates what a list expects of its results. Only entries of `context` are computed for that.
+    fn expectation(&mut self, task: &Task, view: &View) -> Result<Evaluated<Option<Settled>>, Self::Error>;
+
+    /// The values of all items of a list in order: null for an item that failed or was skipped.
+    fn item_values(
+        &mut self,
+        task: &Task,
+        list: Seq,
+        total: u64,
+    ) -> Result<Result<Value, Failure>, Self::Error>;
+
+    /// Stores the results of the items of a map in order: of an item that was done again the last one.
+    fn store_results(&mut self, task: &Task, list: Seq) -> Result<Datum, Self::Error>;
+
+    /// Evaluates the aggregates of a map over its stored results.
+    fn aggregates(
+        &mut self,
+        task: &Task,
+        view: &View,
+        map: &Value,
+        results: &Datum,
+    ) -> Result<Evaluated<Value>, Self::Error>;
+
+    /// Evaluates the variables that a phase leaves, an object.
+    fn variables(&mut self, task: &Task, view: &View) -> Result<Evaluated<Value>, Self::Error>;
+
+    /// Evaluates the limits of a loop.
+    fn limits(&mut self, view: &View) -> Result<Evaluated<Bounds>, Self::Error>;
+
+    /// Makes the question to the judge of a state, or the verdict where it cannot be asked.
+    fn question(
+        &mut self,
+        task: &Task,
+        view: &View,
+        judge: &Judge,
+    ) -> Result<(Result<Question, Verdict>, Vec<Answer>), Self::Error>;
+
+    /// Judges a state, where a judge has not done so, and finds the state that follows.
+    fn judgement(
+        &mut self,
+        task: &Task,
+        view: &View,
+        verdict: Option<Verdict>,
+        earlier: &[Answer],
+    ) -> Result<(Judgement, Vec<Answer>), Self::Error>;
+
+    /// Evaluates the exports of the run, an object.
+    fn exports(&mut self, view: &View) -> Result<Evaluated<Value>, Self::Error>;
+}
+
+/// What an evaluation gives, and what it had to compute.
+#[derive(Debug)]
+pub struct Evaluated<T> {
+    /// The value, or the fields that have none.
+    pub result: Result<T, FieldErrors>,
+    /// What the world was asked for.
+    pub computed: Vec<Answer>,
+}
+
+/// How soon an event has to be on disk. Events are written in the order in which they are appended, whatever this says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// At once: something waits for it.
+    Now,
+    /// With the next group that is written, or a few milliseconds later.
+    Later,
+}
+
+/// An event to record.
+#[derive(Debug)]
+pub struct Recording {
+    /// The execution it is about.
+    pub at: Address,
+    /// What happened.
+    pub kind: EventKind,
+    /// How soon it has to be on disk.
+    pub durability: Durability,
+    /// The envelope in it, as it is read by name, so that nobody need load it again.
+    pub envelope: Option<Envelope>,
+}
+
+/// What has to be on disk before an effect is performed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Barrier {
+    /// Nothing: if a crash takes the record of it away, it is performed again.
+    Nothing,
+    /// The event that is recorded before it.
+    Recorded,
+    /// This event.
+    Event(Seq),
+}
+
+/// An effect to perform, and how to go on afterwards.
+pub struct Performance {
+    /// What is recorded first.
+    pub before: Option<Recording>,
+    /// What has to be on disk first.
+    pub barrier: Barrier,
+    /// Names the effect.
+    pub key: EffectKey,
+    /// The effect.
+    pub effect: Effect,
+    /// Goes into [`Executor::done`] with the result.
+    pub pending: Pending,
+}
+
+/// What a driver does next.
+pub enum Next {
+    /// Record an event: the command is carried out.
+    Record(Box<Recording>),
+    /// Perform an effect.
+    Perform(Box<Performance>),
+    /// Start the next attempt when a pause is over.
+    Pause(Address, Pause),
+    /// Wait until somebody decides what becomes of an execution.
+    Ask(Address),
+    /// Nothing: the run was told to end, and the command is carried out when it goes on.
+    Leave,
+}
+
+/// A command whose effect is being performed.
+pub struct Pending(Stage);
+
+enum Stage {
+    /// The worktree of an item is entered before the command.
+    Enter(Command, View),
+    Attempt(Box<attempt::PendingAttempt>),
+    Source(Box<items::PendingSource>),
+    Items(Box<items::PendingItems>),
+    Merge(Box<items::PendingEnd>),
+    Abandon(Box<items::PendingEnd>),
+    Close(Box<items::PendingMap>),
+    Judge(Box<judging::PendingVerdict>),
+}
+
+/// Carries out commands of a plan.
+#[derive(Clone, Copy)]
+pub struct Executor<'p> {
+    plan: &'p Plan,
+}
+
+impl<'p> Executor<'p> {
+    /// An executor of commands of this plan.
+    pub fn new(plan: &'p Plan) -> Self {
+        Self { plan }
+    }
+
+    /// Begins a command. The view is the one that the machine has for it.
+    pub fn begin<D: Driver>(&self, driver: &mut D, command: Command, view: View) -> Result<Next, D::Error> {
+        if let Command::Decide(task) | Command::Expand(task) | Command::Start { task, .. } = &command
+            && let Some(item) = item_in_worktree(self.plan, &task.at)
+        {
+            let key = EffectKey {
+                at: task.at.clone(),
+                as_of: task.as_of,
+                attempt: 1,
+                role: effect::Role::Worktree,
+            };
+            let barrier = Barrier::Event(task.as_of);
+            let pending = Pending(Stage::Enter(command, view));
+            let effect = Effect::EnterWorktree(item);
+            return Ok(Next::Perform(Box::new(Performance { before: None, barrier, key, effect, pending })));
+        }
+        self.carry_out(driver, command, view)
+    }
+
+    fn carry_out<D: Driver>(&self, driver: &mut D, command: Command, view: View) -> Result<Next, D::Error> {
+        match command {
+            Command::Decide(task) => self.decide(driver, &task, &view),
+            Command::Skip { task, reason } => self.skip(driver, &task, &reason),
+            Command::Expand(task) => self.expand(driver, task, &view),
+            Command::Start { task, attempt, base, rerun } => {
+                let attempt = Attempt { number: attempt, base, rerun, began: view.started };
+                self.start(driver, task, &view, attempt)
+            }
+            Command::Wait { task, pause } => Ok(Next::Pause(task.at, pause)),
+            Command::EndItem { task, ending } => self.end_item(driver, task, ending),
+            Command::BeginItem { task, attempt } => {
+                Ok(record(task.at, EventKind::ItemBegun { attempt }, Durability::Later))
+            }
+            Command::Collect { task, list, counts, rules } => {
+                self.collect(driver, task, view, list, counts, &rules)
+            }
+            Command::Close { task, last, captured } => self.close(driver, &task, &view, last, &captured),
+            Command::FailAfterCrash(task) => {
+                let failure = Failure::new(FailureKind::Crash, "it was running when Threadline was killed");
+                self.finish_unrun(driver, &task, failure, view.attempts.saturating_sub(1))
+            }
+            Command::Ask(task) => Ok(Next::Ask(task.at)),
+            Command::Bound => self.resolve_limits(driver, &view),
+            Command::Judge(task) => self.judge(driver, task, view),
+            Command::End { outcome, ended } => self.end(driver, outcome, ended, &view),
+        }
+    }
+
+    /// Goes on with a command whose effect was performed.
+    pub fn done<D: Driver>(
+        &self,
+        driver: &mut D,
+        pending: Pending,
+        result: EffectResult,
+    ) -> Result<Next, D::Error> {
+        if let EffectResult::Cancelled = result {
+            // The attempt is still under way as far as the journal knows, and is made again when the run goes on.
+            return Ok(Next::Leave);
+        }
+        match pending.0 {
+            Stage::Enter(command, view) => match (result, command.task()) {
+                (EffectResult::Worktree(Err(failure)), Some(task)) => {
+                    self.finish_unrun(driver, task, failure, 0)
+                }
+                _ => self.carry_out(driver, command, view),
+            },
+            Stage::Attempt(pending) => self.attempt_done(driver, *pending, result),
+            Stage::Source(pending) => self.source_read(driver, *pending, result),
+            Stage::Items(pending) => self.items_read(driver, *pending, result),
+            Stage::Merge(pending) => self.merged(driver, *pending, result),
+            Stage::Abandon(pending) => self.abandoned(driver, *pending, result),
+            Stage::Close(pending) => self.worktrees_closed(driver, *pending, result),
+            Stage::Judge(pending) => self.answered(driver, *pending, result),
+        }
+    }
+
+    fn step(&self, task: &Task) -> &'p Step {
+        &self.plan.steps[task.step as usize].step
+    }
+
+    fn each(&self, task: &Task) -> Option<&'p ForEach> {
+        match &self.step(task).action {
+            Action::ForEach(each) => Some(each),
+            _ => None,
+        }
+    }
+
+    // ---- conditions, and the end of the run ------------------------------------------------------------
+
+    fn decide<D: Driver>(&self, driver: &mut D, task: &Task, view: &View) -> Result<Next, D::Error> {
+        let began = driver.moment();
+        let Evaluated { result, computed } = driver.condition(task, view)?;
+        let kind = match result {
+            Ok(Decision::Go) => {
+                EventKind::Decided { as_of: task.as_of, computed: keep_computed(driver, &computed)? }
+            }
+            Ok(Decision::Skip(reason)) => {
+                let computed = keep_computed(driver, &computed)?;
+                let measurement = self.measure(driver, task, began, 0);
+                let output = result::seal_skipped(driver, &measurement, &reason)?;
+                EventKind::Skipped { as_of: task.as_of, computed, output }
+            }
+            Err(errors) => return self.field_errors(driver, task, &errors, &computed, began, 0),
+        };
+        Ok(record(task.at.clone(), kind, Durability::Now))
+    }
+
+    /// Records that a node cannot begin.
+    fn skip<D: Driver>(&self, driver: &mut D, task: &Task, reason: &str) -> Result<Next, D::Error> {
+        let began = driver.moment();
+        let measurement = self.measure(driver, task, began, 0);
+        let output = result::seal_skipped(driver, &measurement, reason)?;
+        let kind = EventKind::Skipped { as_of: task.as_of, computed: Vec::new(), output };
+        Ok(record(task.at.clone(), kind, Durability::Later))
+    }
+
+    /// Ends the run with what it exports. One whose exports have no value has failed.
+    fn end<D: Driver>(
+        &self,
+        driver: &mut D,
+        outcome: Outcome,
+        ended: Option<LoopEnd>,
+        view: &View,
+    ) -> Result<Next, D::Error> {
+        let mut outcome = outcome;
+        let mut exports = Datum::Here(Value::NULL);
+        if outcome == Outcome::Completed && !self.plan.workflow.exports.is_empty() {
+            match driver.exports(view)?.result {
+                Ok(value) => exports = driver.keep(&value)?,
+                Err(errors) => {
+                    self.report(driver, &Address::default(), &errors);
+                    outcome = Outcome::Failed;
+                }
+            }
+        }
+        let kind = EventKind::RunEnded { outcome, exports, ended };
+        Ok(record(Address::default(), kind, Durability::Now))
+    }
+
+    // ---- failures before an attempt begins --------------------------------------------------------------
+
+    /// Fails a step whose fields have no value.
+    fn field_errors<D: Driver>(
+        &self,
+        driver: &mut D,
+        task: &Task,
+        errors: &FieldErrors,
+        computed: &[Answer],
+        began: Moment,
+        retries: u32,
+    ) -> Result<Next, D::Error> {
+        let failure = self.evaluation_failure(driver, task, errors);
+        self.unresolved(driver, task, failure, computed, began, retries)
+    }
+
+    /// Fails a step before it begins.
+    fn unresolved<D: Driver>(
+        &self,
+        driver: &mut D,
+        task: &Task,
+        failure: Failure,
+        computed: &[Answer],
+        began: Moment,
+        retries: u32,
+    ) -> Result<Next, D::Error> {
+        let measurement = self.measure(driver, task, began, retries);
+        let state = self.state_name(task);
+        let sealed = result::seal(driver, &measurement, StepResult::failed(failure), state)?;
+        let computed = keep_computed(driver, computed)?;
+        let kind = EventKind::Unresolved { as_of: task.as_of, computed, output: sealed.output };
+        Ok(record(task.at.clone(), kind, Durability::Now))
+    }
+
+    /// Fails a step that does not get as far as its fields.
+    fn finish_unrun<D: Driver>(
+        &self,
+        driver: &mut D,
+        task: &Task,
+        failure: Failure,
+        retries: u32,
+    ) -> Result<Next, D::Error> {
+        let began = driver.moment();
+        let measurement = self.measure(driver, task, began, retries);
+        self.finish(driver, task, &measurement, StepResult::failed(failure))
+    }
+
+    /// Shows what is wrong with fields, and gives it as the failure of their step.
+    fn evaluation_failure<D: Driver>(&self, driver: &mut D, task: &Task, errors: &FieldErrors) -> Failure {
+        let message = self.report(driver, &task.at, errors);
+        Failure::new(FailureKind::Evaluation, message)
+    }
+
+    fn report<D: Driver>(&self, driver: &mut D, at: &Address, errors: &FieldErrors) -> String {
+        let text = self.plan.workflow.file.text();
+        let problems: Vec<Problem> = errors.iter().map(|error| error.problem(text)).collect();
+        let messages: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
+        let messages = messages.join("; ");
+        driver.report(at, problems);
+        messages
+    }
+
+    // ---- what a step leaves -----------------------------------------------------------------------------
+
+    /// Records what a step left, whatever that is.
+    fn finish<D: Driver>(
+        &self,
+        driver: &mut D,
+        task: &Task,
+        measurement: &Measurement,
+        result: StepResult,
+    ) -> Result<Next, D::Error> {
+        let sealed = result::seal(driver, measurement, result, self.state_name(task))?;
+        Ok(self.finish_sealed(task, sealed))
+    }
+
+    fn finish_sealed(&self, task: &Task, sealed: result::Sealed) -> Next {
+        // Items, nodes and states do not wait for each other, so what they leave shares a sync; whoever does wait for it
+        // has it written at once.
+        let is_aside = task.at.items().next().is_some()
+            || self.plan.lists[0].graph.is_some()
+            || self.step(task).state.is_some();
+        let durability = if is_aside { Durability::Later } else { Durability::Now };
+        let kind = EventKind::Finished { output: sealed.output, results: None };
+        let envelope = Some(sealed.envelope);
+        Next::Record(Box::new(Recording { at: task.at.clone(), kind, durability, envelope }))
+    }
+
+    /// The name of the state that a step is: it stands in the meta data of what the state leaves.
+    fn state_name(&self, task: &Task) -> Option<&'p str> {
+        self.step(task).state.as_ref().map(|state| state.name.value.as_str())
+    }
+
+    fn measure<D: Driver>(&self, driver: &mut D, task: &Task, began: Moment, retries: u32) -> Measurement {
+        let timing = began.until(driver.moment());
+        self.measurement(task, timing, retries, Vec::new())
+    }
+
+    fn measurement(
+        &self,
+        task: &Task,
+        timing: Timing,
+        retries: u32,
+        own: Vec<(&'static str, Value)>,
+    ) -> Measurement {
+        Measurement { node_type: node_type(self.step(task)), timing, retries, own }
+    }
+}
+
+fn record(at: Address, kind: EventKind, durability: Durability) -> Next {
+    Next::Record(Box::new(Recording { at, kind, durability, envelope: None }))
+}
+
+/// Values that were computed, as the journal keeps them.
+pub fn keep_computed<D: Driver>(driver: &mut D, answers: &[Answer]) -> Result<Vec<Computed>, D::Error> {
+    let mut keep = |answer: &Answer| {
+        let args = Value::list(answer.args.clone()).unwrap_or_default();
+        let args = driver.keep(&args)?;
+        let answered = match &answer.answer {
+            Ok(value) => Ok(driver.keep(value)?),
+            Err(error) => Err(error.clone()),
+        };
+        Ok(Computed { name: answer.name.clone(), args, answer: answered })
+    };
+    answers.iter().map(&mut keep).collect()
+}
+
+/// The kind of a step, as it stands in `meta.node_type`.
+pub fn node_type(step: &Step) -> &'static str {
+    if step.tool.is_some() {
+        return "tool";
+    }
+    match &step.action {
+        Action::Shell { .. } | Action::Argv(_) => "shell",
+        Action::Agent { .. } => "agent",
+        Action::Http(_) => "http",
+        Action::Tool(_) => "tool",
+        Action::WriteFile(_) => "write_file",
+        Action::Value(_) => "value",
+        Action::Workflow(_) => "workflow",
+        Action::ForEach(each) if each.is_map => "map",
+        Action::ForEach(_) => "foreach",
+        Action::Phase(_) => "phase",
+        Action::Condition(_) => "conditional",
+        Action::Trigger(_) => "trigger",
+        Action::Nothing => "state",
+    }
+}
+
+/// The address of the map of a map-reduce.
+const MAP: &str = "map";
+
+/// Whether the items of a plan's map have worktrees of their own.
+pub fn has_worktrees(plan: &Plan) -> bool {
+    plan.steps.iter().any(|planned| matches!(&planned.step.action, Action::ForEach(each) if each.worktree))
+}
+
+/// The item of the map that an execution belongs to, when it has a worktree of its own.
+pub fn item_in_worktree(plan: &Plan, at: &Address) -> Option<u64> {
+    if !plan.is_map_reduce() || !has_worktrees(plan) {
+        return None;
+    }
+    let (step, index) = at.items_around().next()?.as_item()?;
+    (step.as_str() == MAP).then_some(index)
+}
+
+/// The item that an execution is, when it has a worktree of its own: not one of a list inside of it, which shares its.
+fn item_of_worktree(plan: &Plan, at: &Address) -> Option<u64> {
+    item_in_worktree(plan, at).filter(|_| at.is_item() && at.items().count() == 1)
+}

@@ -1,0 +1,355 @@
+//! What a step leaves: the result of an attempt, what was measured of it, and the envelope made of both.
+//!
+//! Nothing is stored here: a [`Driver`] keeps the values of an envelope where they belong.
+
+use std::time::Duration;
+
+use ecow::EcoString;
+use threadline_expect::{ALONE, ExpectationOutcome, Settled};
+use threadline_flow::fields::{Failure, FailureKind};
+use threadline_flow::model::CaptureFormat;
+use threadline_lang::{Envelope, Limits, Number, Value, data};
+
+use super::Driver;
+use super::effect::{EffectLimits, ProcessEnd, ProcessEnding};
+use crate::evaluate::{self, Wanted};
+use crate::event::{Millis, Output, Status};
+use crate::view::Limit;
+
+/// The result of an attempt before it is stored.
+#[derive(Debug, Clone)]
+pub struct StepResult {
+    /// The value, or why there is none.
+    pub value: Result<Value, Failure>,
+    /// What the step printed, where that is not the value.
+    pub output: Option<Value>,
+    /// What it printed to standard error, if anything.
+    pub stderr: Option<Value>,
+}
+
+impl StepResult {
+    /// A value, or a failure, and nothing that was printed.
+    pub fn silent(value: Result<Value, Failure>) -> Self {
+        Self { value, output: None, stderr: None }
+    }
+
+    /// A failure, and nothing that was printed.
+    pub fn failed(failure: Failure) -> Self {
+        Self::silent(Err(failure))
+    }
+}
+
+/// When something happened and how long it took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    /// When it began.
+    pub started: Millis,
+    /// When it ended.
+    pub finished: Millis,
+    /// How long it took, by a clock that does not jump.
+    pub elapsed: Duration,
+}
+
+/// A moment on both clocks of a driver.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment {
+    /// The time of day, which may jump.
+    pub time: Millis,
+    /// The time since some moment before, which never jumps.
+    pub steady: Duration,
+}
+
+impl Moment {
+    /// The timing of what began now and ends then.
+    pub fn until(self, end: Self) -> Timing {
+        let elapsed = end.steady.saturating_sub(self.steady);
+        Timing { started: self.time, finished: end.time, elapsed }
+    }
+}
+
+impl Timing {
+    /// The timing of what began with an event, perhaps in an earlier process, whose steady clock is not known any more.
+    pub fn since(began: Millis, now: Millis) -> Self {
+        let elapsed = now.saturating_sub(began).max(0).unsigned_abs();
+        Self { started: began, finished: now, elapsed: Duration::from_millis(elapsed) }
+    }
+}
+
+/// What was measured of a step.
+#[derive(Debug, Clone)]
+pub struct Measurement {
+    /// The kind of step, as it stands in `meta.node_type`.
+    pub node_type: &'static str,
+    /// When it ran.
+    pub timing: Timing,
+    /// The number of attempts before this one.
+    pub retries: u32,
+    /// What the kind of step adds to the meta data.
+    pub own: Vec<(&'static str, Value)>,
+}
+
+/// An envelope as the journal keeps it, and as it is read by name.
+pub(super) struct Sealed {
+    pub(super) output: Output,
+    pub(super) envelope: Envelope,
+}
+
+/// The envelope of a step, its values kept by the driver.
+pub(super) fn seal<D: Driver>(
+    driver: &mut D,
+    measurement: &Measurement,
+    result: StepResult,
+    state: Option<&str>,
+) -> Result<Sealed, D::Error> {
+    let (status, value, failure) = match result.value {
+        Ok(value) => (Status::Completed, value, None),
+        Err(failure) => (Status::Failed, Value::NULL, Some(failure)),
+    };
+    let meta = meta(status, measurement, failure.as_ref(), state.map(|state| ("state", state)));
+    let output = Output {
+        status,
+        value: driver.keep(&value)?,
+        output: result.output.as_ref().map(|output| driver.keep(output)).transpose()?,
+        stderr: result.stderr.as_ref().map(|stderr| driver.keep(stderr)).transpose()?,
+        meta: meta.clone(),
+    };
+    Ok(Sealed { output, envelope: envelope(value, result.output, result.stderr, meta) })
+}
+
+/// The envelope of a step that does not run.
+pub(super) fn seal_skipped<D: Driver>(
+    driver: &mut D,
+    measurement: &Measurement,
+    reason: &str,
+) -> Result<Output, D::Error> {
+    let meta = meta(Status::Skipped, measurement, None, Some(("reason", reason)));
+    let value = driver.keep(&Value::NULL)?;
+    Ok(Output { status: Status::Skipped, value, output: None, stderr: None, meta })
+}
+
+/// What a step left as it is read by name: its value and meta data, and what every step has beside them.
+pub fn envelope(value: Value, output: Option<Value>, stderr: Option<Value>, meta: Value) -> Envelope {
+    let output = output.unwrap_or_else(|| if value.as_str().is_some() { value.clone() } else { Value::NULL });
+    let stderr = stderr.unwrap_or_else(|| Value::from(""));
+    let of_meta = |name: &str| meta.get(name).cloned().unwrap_or_default();
+    let also = [
+        ("output".into(), output),
+        ("stderr".into(), stderr),
+        ("exit_code".into(), of_meta("exit_code")),
+        ("duration_ms".into(), of_meta("execution_time_ms")),
+        ("state".into(), meta.get("state").cloned().unwrap_or_else(|| of_meta("status"))),
+    ];
+    Envelope { also: Value::object(also).ok(), ..Envelope::new(value, meta) }
+}
+
+/// Everything that is known about how a step went.
+fn meta(
+    status: Status,
+    measurement: &Measurement,
+    failure: Option<&Failure>,
+    last: Option<(&'static str, &str)>,
+) -> Value {
+    let Timing { started, finished, elapsed } = measurement.timing;
+    let mut meta: Vec<(EcoString, Value)> = vec![
+        ("node_type".into(), measurement.node_type.into()),
+        ("status".into(), status.name().into()),
+        ("execution_time_ms".into(), millis(elapsed)),
+        ("started_at".into(), time_text(started).into()),
+        ("finished_at".into(), time_text(finished).into()),
+        ("retry_count".into(), i64::from(measurement.retries).into()),
+    ];
+    if let Some(failure) = failure {
+        meta.push(("error".into(), failure.message.as_str().into()));
+        meta.push(("error_type".into(), failure.kind.name().into()));
+    }
+    let own = measurement.own.iter().map(|(name, value)| ((*name).into(), value.clone()));
+    meta.extend(own.chain(last.map(|(name, text)| (name.into(), text.into()))));
+    // An object of a few texts and numbers is never too large.
+    Value::object(meta).unwrap_or_default()
+}
+
+/// A time as RFC 3339 writes it: UTC, with milliseconds.
+pub fn time_text(time: Millis) -> String {
+    // A time outside of the years that can be written is the first that can.
+    let timestamp = jiff::Timestamp::from_millisecond(time).unwrap_or(jiff::Timestamp::MIN);
+    format!("{timestamp:.3}")
+}
+
+pub(super) fn millis(duration: Duration) -> Value {
+    Value::from(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The result of an attempt when it is what the step expects; otherwise the failure of the step.
+pub(super) fn compare(settled: &Settled, measurement: &Measurement, result: StepResult) -> StepResult {
+    let Ok(value) = &result.value else { return result };
+    let meta = meta(Status::Completed, measurement, None, None);
+    // What a program printed as text, or a tool answered, is the value itself.
+    let is_answer = meta.get("tool_name").is_some() && value.as_str().is_some();
+    let is_printed = is_answer || meta.get("cpu_time_ms").is_some();
+    let printed = result.output.as_ref().or(Some(value).filter(|_| is_printed));
+    let compared = evaluate::Left { value, output: printed, meta: &meta };
+    let message = match evaluate::expected(settled, &compared, Wanted::Unmet) {
+        Err(why) => format!("`expect` cannot be evaluated: {why}"),
+        Ok(outcomes) if outcomes.is_empty() => return result,
+        Ok(outcomes) => outcomes.iter().map(describe_unmet).collect::<Vec<_>>().join("\n"),
+    };
+    // What it printed can still be read.
+    let output = printed.cloned();
+    let value = Err(Failure::new(FailureKind::Expectation, message));
+    StepResult { value, output, stderr: result.stderr }
+}
+
+/// Why an expectation is not met: a sentence, and the tree where that says more.
+fn describe_unmet(outcome: &ExpectationOutcome) -> String {
+    let (answer, reason) = (outcome.answer.words(), &outcome.reason);
+    // One that stands alone has no name of its own.
+    let name = Some(&outcome.name).filter(|name| *name != ALONE);
+    let name = name.map_or(String::new(), |name| format!(" ({name})"));
+    let sentence = format!("`expect`{name} is {answer}: {reason}");
+    if outcome.tree.children.is_empty() { sentence } else { format!("{sentence}\n{}", outcome.tree) }
+}
+
+/// What a process adds to the meta data.
+pub(crate) fn usage(end: &ProcessEnd) -> Vec<(&'static str, Value)> {
+    let mut own = Vec::new();
+    match end.ending {
+        ProcessEnding::Exited(code) => own.push(("exit_code", i64::from(code).into())),
+        ProcessEnding::Signalled(signal) => own.push(("signal", i64::from(signal).into())),
+        _ => {}
+    }
+    own.push(("cpu_time_ms", millis(end.cpu_time)));
+    // Tenths of a MiB, exact.
+    let tenths = i64::try_from(end.max_memory.saturating_mul(10) >> 20).unwrap_or(i64::MAX);
+    let mebibytes = Number::parse(&format!("{}.{}", tenths / 10, tenths % 10));
+    own.extend(mebibytes.map(|mebibytes| ("memory_usage_mb", mebibytes.into())));
+    own
+}
+
+/// Why a process did not end well. `None` when it exited with 0.
+pub fn process_failure(
+    ending: &ProcessEnding,
+    limits: &EffectLimits,
+    cut_short: Option<&Limit>,
+) -> Option<Failure> {
+    Some(match ending {
+        ProcessEnding::Exited(0) => return None,
+        ProcessEnding::Exited(code) => {
+            Failure::new(FailureKind::ExitCode, format!("exit code {code}{}", meaning(*code)))
+        }
+        ProcessEnding::Signalled(signal) => {
+            Failure::new(FailureKind::Signal, format!("ended by signal {signal}"))
+        }
+        ProcessEnding::TimedOut => timed_out(limits.timeout, cut_short),
+        ProcessEnding::Silent => {
+            let time = limits.idle_timeout.map_or_else(|| "too long".to_owned(), format_duration);
+            Failure::new(FailureKind::Timeout, format!("printed nothing for {time}"))
+        }
+        ProcessEnding::Cancelled => Failure::new(FailureKind::Cancelled, "stopped"),
+        ProcessEnding::OutputTooLarge(stream) => {
+            let message = format!("printed more than {} bytes to {}", limits.max_output, stream.name());
+            Failure::new(FailureKind::OutputTooLarge, message)
+        }
+        ProcessEnding::OutputNotKept(stream, why) => {
+            let message = format!("its {} could not be kept: {why}", stream.name());
+            Failure::new(FailureKind::OutputTooLarge, message)
+        }
+        ProcessEnding::NeedsTerminal => {
+            Failure::new(FailureKind::Start, "it asked for a terminal, which a step does not have")
+        }
+    })
+}
+
+/// The failure of what took too long: its own `timeout`, or the limit of its item, phase or loop that left it less time.
+pub fn timed_out(timeout: Option<Duration>, cut_short: Option<&Limit>) -> Failure {
+    if let Some(limit) = cut_short {
+        return limit_reached(limit);
+    }
+    let time = timeout.map_or(String::new(), |time| format!(" after {}", format_duration(time)));
+    Failure::new(FailureKind::Timeout, format!("timed out{time}"))
+}
+
+/// The failure of a step whose item, phase or loop has no time left.
+pub(super) fn limit_reached(limit: &Limit) -> Failure {
+    let message = format!("the {} timed out after {}", limit.scope, format_duration(limit.allowed));
+    Failure::new(FailureKind::Timeout, message)
+}
+
+/// What shells mean by some exit codes.
+fn meaning(code: i32) -> &'static str {
+    match code {
+        126 => " (found, but not executable)",
+        127 => " (command not found)",
+        _ => "",
+    }
+}
+
+/// A duration as people write it: `250ms`, `1.5s`, `2m05s`, `3h20m`.
+pub fn format_duration(duration: Duration) -> String {
+    let millis = duration.as_millis();
+    match millis {
+        0..1_000 => format!("{millis}ms"),
+        _ if millis.is_multiple_of(1_000) && millis < 60_000 => format!("{}s", millis / 1_000),
+        1_000..60_000 => format!("{}.{}s", millis / 1_000, millis % 1_000 / 100),
+        60_000..3_600_000 => format!("{}m{:02}s", millis / 60_000, millis / 1_000 % 60),
+        _ => format!("{}h{:02}m", millis / 3_600_000, millis / 60_000 % 60),
+    }
+}
+
+/// Output as a value of a format. A text loses its final line breaks.
+pub fn read_output(text: &str, format: CaptureFormat) -> Result<Value, Failure> {
+    let text = trim_newlines(text);
+    let unfit = |what: &str| {
+        let found = threadline_lang::diag::preview(&text.into());
+        Err(Failure::new(FailureKind::Format, format!("the output is not {what}: {found}")))
+    };
+    match format {
+        CaptureFormat::Text => Ok(Value::from(text)),
+        CaptureFormat::Json => data::json::read_value(text, &Limits::DEFAULT)
+            .map_err(|error| Failure::new(FailureKind::Format, format!("the output is not JSON: {error}"))),
+        CaptureFormat::Lines => {
+            let lines = if text.is_empty() { Vec::new() } else { text.lines().map(Value::from).collect() };
+            Value::list(lines).or_else(|_| unfit("of a size that a list can have"))
+        }
+        CaptureFormat::Number => match Number::parse(text.trim()) {
+            Ok(number) => Ok(number.into()),
+            Err(_) => unfit("a number"),
+        },
+        CaptureFormat::Boolean => match text.trim() {
+            "true" => Ok(true.into()),
+            "false" => Ok(false.into()),
+            _ => unfit("`true` or `false`"),
+        },
+    }
+}
+
+/// A text without its final line breaks, as `$(...)` of a shell gives it.
+pub(crate) fn trim_newlines(text: &str) -> &str {
+    text.trim_end_matches(['\n', '\r'])
+}
+
+/// What a process printed, as text.
+pub(crate) struct Printed {
+    pub(crate) stdout: Result<String, Failure>,
+    stderr: String,
+}
+
+impl Printed {
+    pub(crate) fn of(end: &mut ProcessEnd) -> Self {
+        let stdout = std::mem::replace(&mut end.stdout, Ok(Vec::new()));
+        let stdout = stdout.map_err(|why| Failure::new(FailureKind::OutputTooLarge, why));
+        let stdout = stdout.and_then(|bytes| {
+            String::from_utf8(bytes).map_err(|error| {
+                let at = error.utf8_error().valid_up_to();
+                let message =
+                    format!("its output is not UTF-8 at byte {at}; pipe it through `base64`, or into a file");
+                Failure::new(FailureKind::Format, message)
+            })
+        });
+        Self { stdout, stderr: String::from_utf8_lossy(&end.stderr).into_owned() }
+    }
+
+    pub(crate) fn stderr(&self) -> Option<Value> {
+        let text = trim_newlines(&self.stderr);
+        (!text.is_empty()).then(|| Value::from(text))
+    }
+}

@@ -1,0 +1,343 @@
+//! Effects, performed on this machine: processes, requests, tools, files, called runs, items, worktrees.
+//!
+//! Each becomes plain data that says what happened. What that means for the run is the engine's business.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ecow::EcoString;
+use threadline_engine::event::{Listed, Millis};
+use threadline_engine::execute::effect::{
+    CallEnd, CallSpec, ChosenItems, Effect, EffectKey, EffectLimits, EffectResult, FileSpec, ItemsSource,
+    ItemsSpec, NotChosen, Piece, ProcessEnd, ProcessSpec, RequestSpec, StartFailure, ToolAnswer, ToolSpec,
+};
+use threadline_engine::execute::result::Timing;
+use threadline_engine::execute::{PRINTED_FORMAT, has_worktrees};
+use threadline_engine::machine::Task;
+use threadline_engine::select::Found;
+use threadline_engine::view::View;
+use threadline_flow::fields::{Failure, FailureKind};
+use threadline_flow::model::{Action, ForEach};
+use threadline_flow::problem::Problem;
+use threadline_flow::shell::quoted;
+use threadline_lang::Value;
+use threadline_store::JournalError;
+
+use crate::called::{self, CallAttempt, CallOutcome};
+use crate::choice::{ChooseError, choose};
+use crate::driver::{DriveError, Notice, now};
+use crate::http;
+use crate::items::{ChunkError, ChunkWriter, SelectError, Source};
+use crate::local::LocalDriver;
+use crate::placed;
+use crate::private::PrivateFiles;
+use crate::process::{self, Ended, How, Spec, StartError, Stdin, Stream};
+use crate::project::WriteHow;
+use crate::results::{CHUNK_BYTES, CHUNK_ITEMS};
+use crate::worktrees::WorktreeError;
+
+/// The time between the request to end and force.
+const GRACE: Duration = Duration::from_secs(5);
+
+impl LocalDriver<'_, '_> {
+    /// Performs an effect of a command. `view` is the view of a command that reads items.
+    pub(crate) fn perform(
+        &mut self,
+        key: &EffectKey,
+        effect: &Effect,
+        view: Option<&View>,
+    ) -> Result<EffectResult, DriveError> {
+        match effect {
+            Effect::Nothing => Ok(EffectResult::Nothing),
+            Effect::Process(spec) => Ok(self.run_process(key, spec)),
+            Effect::Request(spec) => Ok(self.send_request(spec)),
+            Effect::Tool(spec) => Ok(self.call_tool(spec)),
+            Effect::WriteFile(spec) => Ok(self.write_file(spec)),
+            Effect::Workflow(spec) => self.call_workflow(key, spec),
+            Effect::ReadItems(spec) => self.read_items(key, view, spec),
+            Effect::EnterWorktree(item) => {
+                let entered = self.shared.enter(*item);
+                Ok(EffectResult::Worktree(entered.map(|placed| self.placed = Some(placed))))
+            }
+            Effect::MergeItem(item) => {
+                let merged = self.shared.worktrees().and_then(|worktrees| worktrees.merge(*item));
+                let merged = merged.map(|_| ()).map_err(|error| placed::failure(&error));
+                Ok(EffectResult::Worktree(merged))
+            }
+            Effect::AbandonItem { item, keep } => {
+                let abandoned = self.shared.worktrees().and_then(|worktrees| worktrees.abandon(*item, *keep));
+                Ok(self.branch(key, abandoned.map(|branch| branch.map(EcoString::from))))
+            }
+            Effect::CloseWorktrees => {
+                let closed = self.shared.leave_worktrees();
+                Ok(self.branch(key, closed.map(|closed| closed?.branch.map(EcoString::from))))
+            }
+        }
+    }
+
+    // ---- programs ---------------------------------------------------------------------------------------
+
+    fn run_process(&self, key: &EffectKey, effect: &ProcessSpec) -> EffectResult {
+        let folder = self.private_folder();
+        let mut files = PrivateFiles::new(&folder);
+        for content in &effect.files {
+            if let Err(error) = files.write(render(content, &files).as_bytes()) {
+                let message = format!("a value for the step could not be written: {error}");
+                let kind = FailureKind::File;
+                let failure = StartFailure { message, hint: None, is_missing: false, kind };
+                return EffectResult::Process(Err(failure));
+            }
+        }
+        let mut env = self.environment(&key.at);
+        env.change(&effect.env);
+        env.mark(self.shared.started.as_str(), key.at.as_str());
+        let EffectLimits { timeout, idle_timeout, max_output } = effect.limits;
+        let spec = Spec {
+            program: render(&effect.program, &files).into(),
+            args: effect.arguments.iter().map(|word| OsString::from(render(word, &files))).collect(),
+            env,
+            cwd: self.folder(effect.cwd.as_deref()),
+            stdin: match &effect.stdin {
+                Some(text) => Stdin::Bytes(text.as_bytes().into()),
+                None => Stdin::Null,
+            },
+            timeout,
+            idle_timeout,
+            max_output,
+            grace: GRACE,
+            spool: folder.clone(),
+        };
+        let mut print = |stream: Stream, bytes: &[u8]| {
+            if self.shared.verbose {
+                self.shared.teller.tell(Notice::Printed(key.at.clone(), stream, bytes.to_vec()));
+            }
+        };
+        match process::run(&spec, &self.shared.control.child(), &mut print) {
+            Ok(ended) if ended.how == How::Cancelled => EffectResult::Cancelled,
+            Ok(ended) => EffectResult::Process(Ok(process_end(&ended))),
+            Err(error) => EffectResult::Process(Err(StartFailure {
+                is_missing: matches!(error, StartError::NotOnPath { .. }),
+                message: error.to_string(),
+                hint: error.hint(),
+                kind: FailureKind::Start,
+            })),
+        }
+    }
+
+    fn folder(&self, cwd: Option<&str>) -> PathBuf {
+        let here = self.project().here();
+        cwd.map_or_else(|| here.to_owned(), |cwd| here.join(cwd))
+    }
+
+    // ---- requests and tools -----------------------------------------------------------------------------
+
+    fn send_request(&self, spec: &RequestSpec) -> EffectResult {
+        let clock = Clock::start();
+        let limits = http::Limits { timeout: spec.limits.timeout, max_answer: spec.limits.max_output };
+        let request = spec.request.clone();
+        let response = match self.shared.control.child().aside(move || http::send(&request, limits)) {
+            Ok(None) => return EffectResult::Cancelled,
+            Ok(Some(response)) => response,
+            Err(error) => Err(Failure::new(FailureKind::Http, format!("no request can be made: {error}"))),
+        };
+        EffectResult::Response(response, clock.timing())
+    }
+
+    fn call_tool(&self, spec: &ToolSpec) -> EffectResult {
+        let clock = Clock::start();
+        let (servers, spec) = (Arc::clone(&self.shared.servers), spec.clone());
+        let answer = match self.shared.control.child().aside(move || servers.call(&spec.call, spec.limits)) {
+            Ok(None) => return EffectResult::Cancelled,
+            Ok(Some(answer)) => answer,
+            Err(error) => {
+                let failure = Failure::new(FailureKind::Tool, format!("no tool can be called: {error}"));
+                ToolAnswer { result: Err(failure), version: None }
+            }
+        };
+        EffectResult::Tool(answer, clock.timing())
+    }
+
+    // ---- files and workflows ----------------------------------------------------------------------------
+
+    fn write_file(&self, spec: &FileSpec) -> EffectResult {
+        let clock = Clock::start();
+        let folder = self.folder(spec.cwd.as_deref());
+        let how = WriteHow { from: &folder, mode: spec.mode, create_dirs: spec.create_dirs };
+        let written = self.project().write(&spec.path, &spec.content, &how);
+        let written = written.map(|_| ()).map_err(|error| {
+            let hint = error.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+            Failure::new(FailureKind::File, format!("{}{hint}", error.message))
+        });
+        EffectResult::Written(written, clock.timing())
+    }
+
+    fn call_workflow(&self, key: &EffectKey, spec: &CallSpec) -> Result<EffectResult, DriveError> {
+        let clock = Clock::start();
+        let step = key.at.step(&self.shared.plan);
+        let Some(plan) = step.and_then(|step| self.shared.plan.steps[step as usize].calls.as_ref()) else {
+            let message = format!("`{}` was not loaded with the workflow that calls it", spec.call.file);
+            let value = Err(Failure::new(FailureKind::Workflow, message));
+            return Ok(EffectResult::Called(CallEnd { value, meta: Vec::new() }, clock.timing()));
+        };
+        let folder = self.folder(spec.cwd.as_deref());
+        let attempt = CallAttempt { key, spec, plan, folder: &folder, project: self.project() };
+        Ok(match called::call(self.shared, &attempt)? {
+            CallOutcome::Over(end) => EffectResult::Called(end, clock.timing()),
+            CallOutcome::Stopped => EffectResult::Cancelled,
+            CallOutcome::Waiting(decisions) => {
+                self.shared.await_decisions(decisions);
+                EffectResult::Cancelled
+            }
+        })
+    }
+
+    // ---- items ------------------------------------------------------------------------------------------
+
+    fn read_items(
+        &mut self,
+        key: &EffectKey,
+        view: Option<&View>,
+        spec: &ItemsSpec,
+    ) -> Result<EffectResult, DriveError> {
+        let shared = self.shared;
+        let step = key.at.step(&shared.plan);
+        let each = step.and_then(|step| match &shared.plan.steps[step as usize].step.action {
+            Action::ForEach(each) => Some((step, each)),
+            _ => None,
+        });
+        let (Some((step, each)), Some(view)) = (each, view) else { return Ok(EffectResult::Cancelled) };
+        if each.worktree && has_worktrees(&shared.plan) {
+            match shared.worktrees() {
+                Ok(worktrees) => shared.tell_uncommitted(&key.at, &worktrees),
+                Err(error) => {
+                    return Ok(EffectResult::Items(Err(NotChosen::Failed(placed::failure(&error)))));
+                }
+            }
+        }
+        let task = Task { at: key.at.clone(), step, as_of: key.as_of };
+        Ok(EffectResult::Items(self.choose_items(&task, view, each, spec)?))
+    }
+
+    fn choose_items(
+        &mut self,
+        task: &Task,
+        view: &View,
+        each: &ForEach,
+        spec: &ItemsSpec,
+    ) -> Result<Result<ChosenItems, NotChosen>, DriveError> {
+        let store = self.shared.journal.store();
+        let source = match &spec.source {
+            ItemsSource::Resolved(Found::List(value)) => Source::Value { name: "the list".to_owned(), value },
+            ItemsSource::Resolved(Found::File { path, format }) => {
+                match self.project().open(path, self.project().here()) {
+                    Ok(file) => {
+                        let read = Box::new(std::io::BufReader::new(file));
+                        Source::Stream { name: path.clone(), read, format: *format }
+                    }
+                    Err(error) => {
+                        let hint = error.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+                        let hint = if each.is_map && path.contains(char::is_whitespace) {
+                            "; what a command prints: `input: {shell: COMMAND}`".to_owned()
+                        } else {
+                            hint
+                        };
+                        let message = format!("the items: {}{hint}", error.message);
+                        return Ok(Err(NotChosen::Failed(Failure::new(FailureKind::Input, message))));
+                    }
+                }
+            }
+            ItemsSource::Resolved(Found::Shell { .. }) => {
+                let message = "the items: their command was not run";
+                return Ok(Err(NotChosen::Failed(Failure::new(FailureKind::Input, message))));
+            }
+            ItemsSource::Printed(text) => {
+                let format = match &spec.expansion.source {
+                    Found::Shell { format, .. } => *format,
+                    _ => None,
+                };
+                let (name, read) = ("what the command printed".to_owned(), Box::new(text.as_bytes()));
+                Source::Stream { name, read, format: Some(format.unwrap_or(PRINTED_FORMAT)) }
+            }
+        };
+        let mut chunks = ChunkWriter::new(store, CHUNK_ITEMS, CHUNK_BYTES);
+        let spool = self.private_folder();
+        let (chosen, computed) = self.evaluate(task, view, &spec.earlier, |scope, session| {
+            let mut take = |value: Value| chunks.push(value);
+            choose((each, &spec.expansion), source, (scope, session), &spool, &mut take)
+        })?;
+        let counts = match chosen {
+            Ok(counts) => counts,
+            Err(SelectError::Caller(ChooseError::Field(error))) => {
+                return Ok(Err(NotChosen::Fields(vec![*error])));
+            }
+            Err(SelectError::Caller(ChooseError::Taker(ChunkError::Journal(error)))) => {
+                return Err(error.into());
+            }
+            Err(error) => {
+                let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+                let failure = Failure::new(FailureKind::Input, format!("the items: {error}{hint}"));
+                return Ok(Err(NotChosen::Failed(failure)));
+            }
+        };
+        let leads_nowhere = each.json_path.is_some() && counts.complete && counts.read == 0;
+        let chunks = chunks.finish().map_err(JournalError::from)?;
+        let items = Listed::Chunks(chunks.store(store).map_err(JournalError::from)?);
+        Ok(Ok(ChosenItems { items, count: chunks.len(), leads_nowhere, computed }))
+    }
+
+    /// The branch that keeps commits. What cannot be tidied up now is when the worktrees are opened again.
+    fn branch(&self, key: &EffectKey, branch: Result<Option<EcoString>, WorktreeError>) -> EffectResult {
+        EffectResult::Branch(branch.unwrap_or_else(|error| {
+            let plan = &self.shared.plan;
+            let span = key.at.step(plan).map(|step| plan.steps[step as usize].step.origin.span);
+            let problem = Problem::warning("worktrees", span.unwrap_or_default(), error.to_string());
+            self.shared.teller.tell(Notice::Problems(key.at.clone(), vec![problem]));
+            None
+        }))
+    }
+}
+
+fn render(pieces: &[Piece], files: &PrivateFiles) -> String {
+    let mut text = String::new();
+    for piece in pieces {
+        match piece {
+            Piece::Text(piece) => text.push_str(piece),
+            Piece::PathOf(file) => text.push_str(&files.path(*file)),
+            Piece::QuotedPathOf(file) => text.push_str(&quoted(&files.path(*file))),
+        }
+    }
+    text
+}
+
+fn process_end(ended: &Ended) -> ProcessEnd {
+    ProcessEnd {
+        ending: ended.how.into(),
+        stdout: ended.stdout.read().map_err(|error| error.to_string()),
+        stderr: ended.stderr.read().unwrap_or_default(),
+        cpu_time: ended.usage.cpu_time,
+        max_memory: ended.usage.max_memory,
+        timing: Timing {
+            started: ended.started.as_millisecond(),
+            finished: ended.finished.as_millisecond(),
+            elapsed: ended.elapsed,
+        },
+    }
+}
+
+/// When something began, on both clocks.
+struct Clock {
+    started: Millis,
+    instant: Instant,
+}
+
+impl Clock {
+    fn start() -> Self {
+        Self { started: now(), instant: Instant::now() }
+    }
+
+    fn timing(&self) -> Timing {
+        Timing { started: self.started, finished: now(), elapsed: self.instant.elapsed() }
+    }
+}

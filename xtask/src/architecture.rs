@@ -1,6 +1,6 @@
-//! What the compiler does not check: which crate may use which, that there is one scanner for references and one
-//! reader of addresses, that nothing is left half done, that no folder is named after nothing in particular, that every
-//! system can have the files.
+//! What the compiler does not check: which crate may use which, that there is one scanner for references and
+//! one reader of addresses, that nothing is left half done, that no folder is named after nothing in
+//! particular, that every system can have the files.
 //!
 //! Each rule is a function from text to the problems in it. This file finds the text; it judges nothing.
 

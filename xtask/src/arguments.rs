@@ -11,14 +11,15 @@ usage: cargo xtask TASK
   test [--long]                   everything that a change must pass
   architecture                    only the rules that the compiler does not check; takes seconds
   fuzz [TARGET] [--runs N]        fuzz one target or all of them, side by side, with N inputs each
-  measure [--json] [--path DIR]   figures of this checkout or of the one in DIR: lines, function lengths, type
-                                  names used twice, empty doc comments, test programs, times of the last `test`
+  measure [--json] [--path DIR]   figures of this checkout or of the one in DIR: lines, function lengths,
+                                  type names used twice, empty doc comments, test programs, times of the
+                                  last `test`
   coverage [CRATE]                run the tests and show which lines they reach; of one crate, its own tests
   help                            this text
 
-`test --long` sets THREADLINE_LONG=1: property tests try twenty times as many cases from new seeds, all shells get all
-values, examples are killed after every event, and each fuzz target tries 24 times as many inputs. It also installs
-cargo-deny below the target folder. It takes about an hour on two quiet cores.
+`test --long` sets THREADLINE_LONG=1: property tests try twenty times as many cases from new seeds, all
+shells get all values, examples are killed after every event, and each fuzz target tries 24 times as many
+inputs. It also installs cargo-deny below the target folder. It takes about an hour on two quiet cores.
 ";
 
 /// What a person asked for.

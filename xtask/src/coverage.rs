@@ -1,7 +1,7 @@
 //! `cargo xtask coverage`: which lines the tests reach.
 //!
-//! It needs cargo-llvm-cov and the LLVM tools that belong to the compiler. Both are installed when they are missing,
-//! and it says so.
+//! It needs cargo-llvm-cov and the LLVM tools that belong to the compiler. Both are installed when they are
+//! missing, and it says so.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

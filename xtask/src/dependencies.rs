@@ -1,8 +1,8 @@
 //! What may be depended on: licences, banned crates, sources and advisories, by the rules of `deny.toml`.
 //!
-//! `cargo deny` checks all of it. Building it takes longer than half of the other stages together, so a change is gated
-//! by it only where it is installed; elsewhere its list of licences is held against what `cargo tree` says. The long form
-//! installs it below the target folder.
+//! `cargo deny` checks all of it. Building it takes longer than half of the other stages together, so a
+//! change is gated by it only where it is installed; elsewhere its list of licences is held against what
+//! `cargo tree` says. The long form installs it below the target folder.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -105,7 +105,8 @@ mod tests {
 
     #[test]
     fn the_list_of_licences_is_read() {
-        let rules = "[graph]\nallow = [\"no\"]\n[licenses]\n# a \"comment\"\nallow = [\n    \"MIT\",\n    \"ISC\",\n]\n";
+        let rules = "[graph]\nallow = [\"no\"]\n[licenses]\n# a \"comment\"\n\
+                     allow = [\n    \"MIT\",\n    \"ISC\",\n]\n";
         assert_eq!(accepted_licences(rules), BTreeSet::from(["MIT", "ISC"]));
         let project = Project::find().unwrap();
         let rules = fs::read_to_string(project.root.join(RULES)).unwrap();

@@ -1,8 +1,8 @@
 //! Fuzzing with libFuzzer on a stable compiler.
 //!
-//! The targets are the files of `fuzz/targets`, each with a folder of seeds. They are built with coverage counters in
-//! all code, the way cargo-fuzz does it but without a sanitizer: the code is safe Rust. What a run finds stays under
-//! the target folder; nothing is written into the source tree.
+//! The targets are the files of `fuzz/targets`, each with a folder of seeds. They are built with coverage
+//! counters in all code, the way cargo-fuzz does it but without a sanitizer: the code is safe Rust. What a
+//! run finds stays under the target folder; nothing is written into the source tree.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -14,8 +14,9 @@ use std::time::Instant;
 use crate::failure::Failure;
 use crate::project::{Project, output, run as run_command, works};
 
-/// How many inputs one core tries in a second, measured on a 2-core virtual machine in thousands; the slowest comes
-/// first, so that it is not what everything waits for at the end. A target without a row counts as the slowest.
+/// How many inputs one core tries in a second, measured on a 2-core virtual machine in thousands; the slowest
+/// comes first, so that it is not what everything waits for at the end. A target without a row counts as the
+/// slowest.
 const THOUSANDS_PER_SECOND: &[(&str, u64)] = &[
     ("workflow", 1),
     ("expectations", 1),
@@ -29,7 +30,8 @@ const THOUSANDS_PER_SECOND: &[(&str, u64)] = &[
 /// How much is fuzzed. Inputs are counted, not seconds: the same work is done on a busy machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Amount {
-    /// What one core does in a quarter of a minute: in `cargo xtask test`, and the default of `cargo xtask fuzz`.
+    /// What one core does in a quarter of a minute: in `cargo xtask test`, and the default of `cargo xtask
+    /// fuzz`.
     Short,
     /// What one core does in six minutes: in `cargo xtask test --long`.
     Long,
@@ -159,11 +161,13 @@ fn host(project: &Project) -> Result<String, Failure> {
     host.map(str::to_owned).ok_or_else(|| Failure::new("rustc does not name its host", "see `rustc -vV`"))
 }
 
-/// What gates a change must not depend on luck: a short run takes the same path each time, a long one its own.
+/// What gates a change must not depend on luck: a short run takes the same path each time, a long one its
+/// own.
 const SHORT_SEED: &str = "-seed=42";
 
-/// When libFuzzer calls one input a hang. An input takes milliseconds; but the clock goes on while other programs have
-/// the cores, so this is the time in which even a machine with a hundred times the load gets through one.
+/// When libFuzzer calls one input a hang. An input takes milliseconds; but the clock goes on while other
+/// programs have the cores, so this is the time in which even a machine with a hundred times the load gets
+/// through one.
 const TIMEOUT: &str = "-timeout=300";
 
 fn fuzz(project: &Project, binaries: &Path, target: &str, amount: Amount) -> Result<(), Failure> {

@@ -1,4 +1,5 @@
-//! Licence expressions as packages write them: names, `AND`, `OR`, `WITH` and parentheses. It knows no packages.
+//! Licence expressions as packages write them: names, `AND`, `OR`, `WITH` and parentheses. It knows no
+//! packages.
 
 use std::collections::BTreeSet;
 

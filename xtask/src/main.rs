@@ -1,7 +1,7 @@
 //! The project's own tasks; `cargo xtask help` lists them.
 //!
-//! A task starts other programs and reads the source tree. It writes to the target folder only, says so before it
-//! installs anything, and needs nothing but Rust and a C++ compiler to begin with.
+//! A task starts other programs and reads the source tree. It writes to the target folder only, says so
+//! before it installs anything, and needs nothing but Rust and a C++ compiler to begin with.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,

@@ -102,7 +102,8 @@ fn require_component(project: &Project, subcommand: &str, component: &str) -> Re
     ))
 }
 
-/// What is shipped is built without tests, so without what only tests need; and each feature must do without the others.
+/// What is shipped is built without tests, so without what only tests need; and each feature must do without
+/// the others.
 fn features(project: &Project, _: Effort) -> Result<Outcome, Failure> {
     let hint = "something is used that only another feature or a test brings";
     let clippy = |arguments: &[&str]| {

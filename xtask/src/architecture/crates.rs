@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-/// Which crates of the workspace a crate may depend on, tests and build scripts included. Data goes one way. The tests
-/// of a crate may ask for features of the crate itself.
+/// Which crates of the workspace a crate may depend on, tests and build scripts included. Data goes one way.
+/// The tests of a crate may ask for features of the crate itself.
 const EDGES: &[(&str, &[&str])] = &[
     ("threadline-lang", &[]),
     ("threadline-expect", &["threadline-lang"]),

@@ -74,11 +74,11 @@ pub(super) fn unfinished(path: &Path, source: &Source<'_>) -> Vec<String> {
     problems
 }
 
-/// Code that looks for references itself. Only `crates/lang` does that: a second scanner would read other things into
-/// the same text. Tests may look for anything.
+/// Code that looks for references itself. Only `crates/lang` does that: a second scanner would read other
+/// things into the same text. Tests may look for anything.
 ///
-/// The reader of shell text is the one exception: `${` is the shell's own, too, and only its quoting tells where one of
-/// ours may stand. It decides whose a `${` is, and leaves what stands in the braces to `lang`.
+/// The reader of shell text is the one exception: `${` is the shell's own, too, and only its quoting tells
+/// where one of ours may stand. It decides whose a `${` is, and leaves what stands in the braces to `lang`.
 pub(super) fn scanners(path: &Path, source: &Source<'_>) -> Vec<String> {
     if !must_not_scan(path) {
         return Vec::new();
@@ -160,7 +160,8 @@ fn is_name(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
-/// Whether the nearest call around the end of the code is a search. Macros, brackets and tuples do not count as calls.
+/// Whether the nearest call around the end of the code is a search. Macros, brackets and tuples do not count
+/// as calls.
 fn is_search(before: &str) -> bool {
     let mut closed = 0_usize;
     for (at, character) in before.char_indices().rev() {

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use crate::measure::RustFile;
 use crate::measure::names::{TypeNames, short_docs};
 
-/// Names that more than one type has, one in a line. A name leaves the list when it is used once; none comes to it.
+/// Names that more than one type has, one in a line. A name leaves the list when it is used once; none comes
+/// to it.
 const REPEATED: &str = include_str!("repeated_names.txt");
 
 /// How many doc comments of at most two words there may be. The number goes down, never up.

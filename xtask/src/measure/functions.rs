@@ -96,7 +96,8 @@ mod tests {
 
     #[test]
     fn functions_are_counted_from_fn_to_brace() {
-        let text = "/// Doc.\n#[inline]\npub fn a() {\n    b()\n}\nimpl T { fn b() {} }\ntrait U { fn c(); fn d() {} }\n";
+        let text = "/// Doc.\n#[inline]\npub fn a() {\n    b()\n}\nimpl T { fn b() {} }\n\
+                    trait U { fn c(); fn d() {} }\n";
         assert_eq!(lengths(text).0, [3, 1, 1]);
     }
 

@@ -8,7 +8,8 @@ use super::RustFile;
 use super::functions::is_test_only;
 use super::lines::is_doc;
 
-/// The names of structs, enums, unions, traits and aliases outside of tests, each with how often it is defined.
+/// The names of structs, enums, unions, traits and aliases outside of tests, each with how often it is
+/// defined.
 #[derive(Default)]
 pub(crate) struct TypeNames(BTreeMap<String, usize>);
 

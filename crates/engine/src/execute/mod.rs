@@ -18,6 +18,7 @@ mod items;
 mod judging;
 mod response;
 pub mod result;
+pub mod wire;
 
 use std::sync::Arc;
 

@@ -745,7 +745,7 @@ pub(crate) struct Watch {
     /// Print one line of JSON per event
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print the cost of the run at the end, as a line of JSON on stderr
+    /// Print statistics of the run at the end, as a line of JSON on stderr: events, CPU time, memory
     #[arg(long)]
     pub(crate) stats: bool,
 }

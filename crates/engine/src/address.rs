@@ -243,7 +243,7 @@ impl Address {
     /// The position among the workflow's own steps of the one that it is or stands in; none for the steps at the end.
     pub fn outermost_position(&self, plan: &Plan) -> Option<usize> {
         let outermost = self.outermost().filter(|outermost| outermost.0 != FINALLY)?;
-        plan.lists.first()?.position(Word::read(&outermost.0)?.name)
+        plan.lists.first()?.position(AddressWord::read(&outermost.0)?.name)
     }
 
     /// The name of the state that it is a visit of, or stands in such a visit.
@@ -269,7 +269,7 @@ impl Address {
                 list = plan.part(owner, part);
                 continue;
             }
-            let word = Word::read(word)?;
+            let word = AddressWord::read(word)?;
             let around = plan.lists.get(list? as usize)?;
             let number = *around.steps.get(around.position(word.name)?)?;
             step = Some(number);
@@ -337,7 +337,7 @@ impl Place {
             Self::Step => return None,
             Self::Run | Self::List | Self::Phase => {}
         }
-        let word = Word::read(word)?;
+        let word = AddressWord::read(word)?;
         let has_name = number(word.name).is_none();
         match (has_name, word.visit, word.item) {
             (true, _, _) if !matches!(self, Self::Run) => None,
@@ -351,13 +351,13 @@ impl Place {
 }
 
 /// A step as it stands in an address: its number or name, the visit, the item.
-struct Word<'a> {
+struct AddressWord<'a> {
     name: &'a str,
     visit: Option<u64>,
     item: Option<u64>,
 }
 
-impl<'a> Word<'a> {
+impl<'a> AddressWord<'a> {
     fn read(word: &'a str) -> Option<Self> {
         let (head, item) = match word.split_once(ITEM) {
             Some((head, rest)) => (head, Some(number(rest.strip_suffix(']')?)?)),

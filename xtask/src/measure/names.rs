@@ -30,9 +30,18 @@ impl TypeNames {
         self.0.iter().filter(|(_, count)| **count > 1).map(|(name, count)| (name.as_str(), *count))
     }
 
-    fn found(&mut self, name: &syn::Ident) {
-        *self.0.entry(name.to_string()).or_default() += 1;
+    /// Counts a name, but not what stands in for a type where a feature is left out.
+    fn found(&mut self, attributes: &[syn::Attribute], name: &syn::Ident) {
+        if !attributes.iter().any(is_stand_in) {
+            *self.0.entry(name.to_string()).or_default() += 1;
+        }
     }
+}
+
+/// Whether an attribute is `cfg(not(...))`.
+fn is_stand_in(attribute: &syn::Attribute) -> bool {
+    attribute.path().is_ident("cfg")
+        && attribute.parse_args::<syn::Meta>().is_ok_and(|condition| condition.path().is_ident("not"))
 }
 
 impl<'ast> Visit<'ast> for TypeNames {
@@ -43,24 +52,24 @@ impl<'ast> Visit<'ast> for TypeNames {
     }
 
     fn visit_item_struct(&mut self, item: &'ast syn::ItemStruct) {
-        self.found(&item.ident);
+        self.found(&item.attrs, &item.ident);
     }
 
     fn visit_item_enum(&mut self, item: &'ast syn::ItemEnum) {
-        self.found(&item.ident);
+        self.found(&item.attrs, &item.ident);
     }
 
     fn visit_item_union(&mut self, item: &'ast syn::ItemUnion) {
-        self.found(&item.ident);
+        self.found(&item.attrs, &item.ident);
     }
 
     fn visit_item_trait(&mut self, item: &'ast syn::ItemTrait) {
-        self.found(&item.ident);
+        self.found(&item.attrs, &item.ident);
         visit::visit_item_trait(self, item);
     }
 
     fn visit_item_type(&mut self, item: &'ast syn::ItemType) {
-        self.found(&item.ident);
+        self.found(&item.attrs, &item.ident);
     }
 }
 
@@ -93,7 +102,8 @@ mod tests {
     fn types_of_all_kinds_are_counted_and_tests_are_not() {
         let mut names = TypeNames::default();
         names.add(&file("struct A; mod m { enum A {} type B = A; }\n#[cfg(test)]\nmod tests { struct B; }"));
-        names.add(&file("trait A { type B; }\nfn f() { struct C; }"));
+        names
+            .add(&file("trait A { type B; }\nfn f() { struct C; }\n#[cfg(not(feature = \"c\"))]\nstruct C;"));
         assert_eq!(names.repeated().collect::<Vec<_>>(), [("A", 3)]);
         assert_eq!(names.count(), 3);
     }

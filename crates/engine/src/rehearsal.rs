@@ -24,12 +24,12 @@ use crate::event::{
 use crate::execute::effect::{
     Attempt, ChosenItems, Effect, EffectKey, EffectResult, ProcessEnd, ProcessEnding, StartFailure,
 };
-use crate::execute::result::{Moment, Timing};
-use crate::execute::{Driver, Evaluated, Executor, Next, Recording};
+use crate::execute::result::{ClockReading, Timing};
+use crate::execute::{Driver, Executor, FieldEvaluation, Next, Recording};
 use crate::judge::{self, Judgement, Question, Rule, Verdict};
 use crate::machine::{Command, Machine, Outcome, Task};
 use crate::random::Random;
-use crate::replay::{Evaluated as EvaluatedField, Maker, Seen};
+use crate::replay::{Evaluated, Maker, Seen};
 use crate::select::{Expansion, Found};
 use crate::view::{ItemRef, Load, RunNames, StateView, View};
 use crate::world::Answer;
@@ -482,7 +482,7 @@ impl Rehearsal<'_> {
             step: task.step,
             seq: self.machine.last() + 1,
             time: self.time,
-            evaluated: EvaluatedField::Judgement,
+            evaluated: Evaluated::Judgement,
             attempt: 0,
             rerun: false,
             view: view.clone(),
@@ -628,8 +628,8 @@ impl Driver for Rehearsal<'_> {
     /// Without limits there is no loop to walk.
     type Error = FieldErrors;
 
-    fn moment(&mut self) -> Moment {
-        Moment { time: self.time, steady: Duration::from_millis(self.time.unsigned_abs()) }
+    fn moment(&mut self) -> ClockReading {
+        ClockReading { time: self.time, steady: Duration::from_millis(self.time.unsigned_abs()) }
     }
 
     fn spread(&mut self) -> f64 {
@@ -651,19 +651,24 @@ impl Driver for Rehearsal<'_> {
 
     fn report(&mut self, _: &Address, _: Vec<Problem>) {}
 
-    fn condition(&mut self, _: &Task, _: &View) -> Result<Evaluated<Decision>, FieldErrors> {
+    fn condition(&mut self, _: &Task, _: &View) -> Result<FieldEvaluation<Decision>, FieldErrors> {
         Ok(invented(Decision::Go))
     }
 
-    fn list(&mut self, _: &Task, _: &View) -> Result<Evaluated<Expansion>, FieldErrors> {
+    fn list(&mut self, _: &Task, _: &View) -> Result<FieldEvaluation<Expansion>, FieldErrors> {
         Ok(invented(Expansion::plain(Found::List(Value::NULL))))
     }
 
-    fn fields(&mut self, task: &Task, _: &View, _: Attempt) -> Result<Evaluated<Resolved>, FieldErrors> {
+    fn fields(
+        &mut self,
+        task: &Task,
+        _: &View,
+        _: Attempt,
+    ) -> Result<FieldEvaluation<Resolved>, FieldErrors> {
         Ok(invented(Resolved::plain(self.invented_act(task))))
     }
 
-    fn expectation(&mut self, _: &Task, _: &View) -> Result<Evaluated<Option<Settled>>, FieldErrors> {
+    fn expectation(&mut self, _: &Task, _: &View) -> Result<FieldEvaluation<Option<Settled>>, FieldErrors> {
         Ok(invented(None))
     }
 
@@ -681,15 +686,15 @@ impl Driver for Rehearsal<'_> {
         _: &View,
         _: &Value,
         _: &Datum,
-    ) -> Result<Evaluated<Value>, FieldErrors> {
+    ) -> Result<FieldEvaluation<Value>, FieldErrors> {
         Ok(invented(Value::NULL))
     }
 
-    fn variables(&mut self, _: &Task, _: &View) -> Result<Evaluated<Value>, FieldErrors> {
+    fn variables(&mut self, _: &Task, _: &View) -> Result<FieldEvaluation<Value>, FieldErrors> {
         Ok(invented(Value::NULL))
     }
 
-    fn limits(&mut self, _: &View) -> Result<Evaluated<Bounds>, FieldErrors> {
+    fn limits(&mut self, _: &View) -> Result<FieldEvaluation<Bounds>, FieldErrors> {
         let plan = Arc::clone(self.plan);
         let Shape::Loop(of) = &plan.workflow.shape else { return Ok(invented(Bounds::default())) };
         let mut session = session(&plan, self.world);
@@ -715,11 +720,11 @@ impl Driver for Rehearsal<'_> {
         Ok((self.judge(task, view), Vec::new()))
     }
 
-    fn exports(&mut self, _: &View) -> Result<Evaluated<Value>, FieldErrors> {
+    fn exports(&mut self, _: &View) -> Result<FieldEvaluation<Value>, FieldErrors> {
         Ok(invented(Value::NULL))
     }
 }
 
-fn invented<T>(value: T) -> Evaluated<T> {
-    Evaluated { result: Ok(value), computed: Vec::new() }
+fn invented<T>(value: T) -> FieldEvaluation<T> {
+    FieldEvaluation { result: Ok(value), computed: Vec::new() }
 }

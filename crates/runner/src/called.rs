@@ -21,14 +21,14 @@ use threadline_flow::plan::Plan;
 use threadline_lang::Value;
 use threadline_store::{Holding, Journal, Lease, NewRun, RunId, RunInfo, Store, StoreError};
 
-use crate::again::{self, ImportError};
 use crate::bell::Bell;
 use crate::driver::{
-    self, CalledNotice, DriveError, Ending, Notice, PendingDecision, Setup, Shared, Within, now,
+    self, CalledNotice, DriveError, DrivenRun, Ending, Notice, ParentRun, PendingDecision, Setup, now,
 };
 use crate::locks::{self, Locked};
 use crate::process::Environment;
 use crate::project::{Project, plain};
+use crate::reload::{self, ImportError};
 
 /// A step's attempt to call a workflow.
 pub(crate) struct CallAttempt<'c> {
@@ -53,17 +53,17 @@ pub(crate) enum CallOutcome {
 }
 
 /// A run to be driven, and how far it is.
-enum Run {
+enum CalledRun {
     New(RunId),
     /// It has an id and nothing else.
     Unbegun(RunInfo),
-    Going(RunInfo, Box<again::State>),
+    Going(RunInfo, Box<reload::ReloadedRun>),
     /// It is over, and nothing of it is done again.
     Over(RunInfo, Outcome, u64),
 }
 
 /// Calls a workflow and waits for what comes of it.
-pub(crate) fn call(shared: &Shared<'_>, attempted: &CallAttempt<'_>) -> Result<CallOutcome, DriveError> {
+pub(crate) fn call(shared: &DrivenRun<'_>, attempted: &CallAttempt<'_>) -> Result<CallOutcome, DriveError> {
     let project = match attempted.project.at(attempted.folder) {
         Ok(project) => project.allow(attempted.plan.workflow.allow.files.iter().map(ecow::EcoString::as_str)),
         Err(error) => {
@@ -75,20 +75,22 @@ pub(crate) fn call(shared: &Shared<'_>, attempted: &CallAttempt<'_>) -> Result<C
     let run = find(shared, attempted)?;
     let store = shared.journal.store();
     let mut imports = Value::NULL;
-    if let Run::New(_) | Run::Unbegun(_) = &run {
+    if let CalledRun::New(_) | CalledRun::Unbegun(_) = &run {
         imports = match imported(&attempted.plan.workflow, store)? {
             Ok(imports) => imports,
             Err(failure) => return Ok(failed(failure, Vec::new())),
         };
     }
     let _holding = match claimed(shared, attempted, &project, &run, &imports)? {
-        Claim::Holds(holding) => holding,
-        Claim::Failed(failure) => return Ok(failed(failure, Vec::new())),
-        Claim::Stopped => return Ok(CallOutcome::Stopped),
+        LockOutcome::Holds(holding) => holding,
+        LockOutcome::Failed(failure) => return Ok(failed(failure, Vec::new())),
+        LockOutcome::Stopped => return Ok(CallOutcome::Stopped),
     };
     let (lease, info, state) = match run {
-        Run::Over(info, outcome, finished) => return over(shared, attempted, &info.id, outcome, finished),
-        Run::New(id) => {
+        CalledRun::Over(info, outcome, finished) => {
+            return over(shared, attempted, &info.id, outcome, finished);
+        }
+        CalledRun::New(id) => {
             let new = NewRun {
                 id: id.clone(),
                 name: attempted.plan.workflow.name.to_string(),
@@ -98,13 +100,13 @@ pub(crate) fn call(shared: &Shared<'_>, attempted: &CallAttempt<'_>) -> Result<C
             let lease = store.create_run(new)?;
             (lease, store.reader().run(&id)?, None)
         }
-        Run::Unbegun(info) => (store.lease(&info.id)?, info, None),
-        Run::Going(info, state) => (store.lease(&info.id)?, info, Some(state)),
+        CalledRun::Unbegun(info) => (store.lease(&info.id)?, info, None),
+        CalledRun::Going(info, state) => (store.lease(&info.id)?, info, Some(state)),
     };
     let begin = match state {
         Some(state) => {
-            let started = again::started(store.reader(), &info)?.ok_or_else(|| nothing_begun(&info))?;
-            Begin::Again { names: again::names(store.reader(), &info, &started)?, state }
+            let started = reload::started(store.reader(), &info)?.ok_or_else(|| nothing_begun(&info))?;
+            Begin::Again { names: reload::names(store.reader(), &info, &started)?, state }
         }
         None => first(shared, attempted, &project, &info, imports)?,
     };
@@ -112,7 +114,7 @@ pub(crate) fn call(shared: &Shared<'_>, attempted: &CallAttempt<'_>) -> Result<C
 }
 
 /// What came of what a called run wants for itself.
-enum Claim {
+enum LockOutcome {
     Holds(Holding),
     Failed(Failure),
     Stopped,
@@ -120,28 +122,28 @@ enum Claim {
 
 /// Takes what a called run is to have for itself.
 fn claimed(
-    shared: &Shared<'_>,
+    shared: &DrivenRun<'_>,
     attempted: &CallAttempt<'_>,
     project: &Project,
-    run: &Run,
+    run: &CalledRun,
     imports: &Value,
-) -> Result<Claim, DriveError> {
+) -> Result<LockOutcome, DriveError> {
     let plan = attempted.plan;
     let workflow = &plan.workflow.name;
-    if plan.workflow.locks.is_empty() || matches!(run, Run::Over(..)) {
-        return Ok(Claim::Holds(Holding::NOTHING));
+    if plan.workflow.locks.is_empty() || matches!(run, CalledRun::Over(..)) {
+        return Ok(LockOutcome::Holds(Holding::NOTHING));
     }
     let store = shared.journal.store();
     let begun = match run {
-        Run::Going(info, _) => again::started(store.reader(), info)?.map(|started| (info, started)),
+        CalledRun::Going(info, _) => reload::started(store.reader(), info)?.map(|started| (info, started)),
         _ => None,
     };
     let run = match run {
-        Run::New(id) => id,
-        Run::Unbegun(info) | Run::Going(info, _) | Run::Over(info, ..) => &info.id,
+        CalledRun::New(id) => id,
+        CalledRun::Unbegun(info) | CalledRun::Going(info, _) | CalledRun::Over(info, ..) => &info.id,
     };
     let names = match &begun {
-        Some((info, started)) => again::names(store.reader(), info, started)?,
+        Some((info, started)) => reload::names(store.reader(), info, started)?,
         None => RunNames {
             inputs: attempted.spec.call.inputs.clone(),
             imports: imports.clone(),
@@ -157,56 +159,58 @@ fn claimed(
             let file = plan.workflow.file.name();
             let messages: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
             let message = format!("`locks` of `{file}`: {}", messages.join("; "));
-            return Ok(Claim::Failed(Failure::new(FailureKind::Workflow, message)));
+            return Ok(LockOutcome::Failed(Failure::new(FailureKind::Workflow, message)));
         }
     };
     let stop = shared.stop.child();
     Ok(match locks::take(store, run, workflow, wanted, shared.patience, &stop, |_| {})? {
-        Locked::Taken(holding) => Claim::Holds(holding),
-        Locked::Held(taken) => Claim::Failed(Failure::new(FailureKind::Locked, locks::held(&taken, project))),
-        Locked::Stopped => Claim::Stopped,
+        Locked::Taken(holding) => LockOutcome::Holds(holding),
+        Locked::Held(taken) => {
+            LockOutcome::Failed(Failure::new(FailureKind::Locked, locks::held(&taken, project)))
+        }
+        Locked::Stopped => LockOutcome::Stopped,
     })
 }
 
 /// The run of this attempt. After a resume that is the one that failed before, when it was given the same.
-fn find(shared: &Shared<'_>, attempted: &CallAttempt<'_>) -> Result<Run, DriveError> {
+fn find(shared: &DrivenRun<'_>, attempted: &CallAttempt<'_>) -> Result<CalledRun, DriveError> {
     let Attempt { number, base, rerun, .. } = attempted.spec.attempt;
     let own =
         RunId::called(&shared.started, shared.journal.run(), attempted.key.at.as_str(), attempted.key.as_of)?;
     if !rerun && base == 0 {
-        return Ok(Run::New(own));
+        return Ok(CalledRun::New(own));
     }
     let reader = shared.journal.store().reader();
     if let Some(info) = known(shared, &own)? {
-        if again::started(reader, &info)?.is_none() {
-            return Ok(Run::Unbegun(info));
+        if reload::started(reader, &info)?.is_none() {
+            return Ok(CalledRun::Unbegun(info));
         }
-        let state = again::state(reader, &info.id, attempted.plan)?;
+        let state = reload::state(reader, &info.id, attempted.plan)?;
         return Ok(match state.machine.stage() {
-            Stage::Ended(outcome) => Run::Over(info, outcome, state.finished),
-            _ => Run::Going(info, Box::new(state)),
+            Stage::Ended(outcome) => CalledRun::Over(info, outcome, state.finished),
+            _ => CalledRun::Going(info, Box::new(state)),
         });
     }
     let resumed = base > 0 && number == base + 1;
     let before = if resumed { before(shared, attempted)? } else { None };
-    let Some(info) = before else { return Ok(Run::New(own)) };
-    let Some(started) = again::started(reader, &info)? else { return Ok(Run::New(own)) };
+    let Some(info) = before else { return Ok(CalledRun::New(own)) };
+    let Some(started) = reload::started(reader, &info)? else { return Ok(CalledRun::New(own)) };
     if reader.load(&started.inputs)? != attempted.spec.call.inputs {
-        return Ok(Run::New(own));
+        return Ok(CalledRun::New(own));
     }
-    let state = again::state(reader, &info.id, attempted.plan)?;
+    let state = reload::state(reader, &info.id, attempted.plan)?;
     Ok(match state.machine.stage() {
         // What it left was not what the step expects; or this attempt made it good, and was killed.
-        Stage::Ended(Outcome::Completed) if !rerun => Run::New(own),
-        Stage::Ended(Outcome::Completed) => Run::Over(info, Outcome::Completed, state.finished),
+        Stage::Ended(Outcome::Completed) if !rerun => CalledRun::New(own),
+        Stage::Ended(Outcome::Completed) => CalledRun::Over(info, Outcome::Completed, state.finished),
         // A loop that came to a bad end has come to its end.
-        Stage::Ended(Outcome::Failed) if state.machine.lost_in().is_some() => Run::New(own),
-        _ => Run::Going(info, Box::new(state)),
+        Stage::Ended(Outcome::Failed) if state.machine.lost_in().is_some() => CalledRun::New(own),
+        _ => CalledRun::Going(info, Box::new(state)),
     })
 }
 
 /// A run, when it is there.
-fn known(shared: &Shared<'_>, run: &RunId) -> Result<Option<RunInfo>, DriveError> {
+fn known(shared: &DrivenRun<'_>, run: &RunId) -> Result<Option<RunInfo>, DriveError> {
     match shared.journal.store().reader().run(run) {
         Ok(info) => Ok(Some(info)),
         Err(StoreError::NoSuchRun { .. }) => Ok(None),
@@ -215,7 +219,7 @@ fn known(shared: &Shared<'_>, run: &RunId) -> Result<Option<RunInfo>, DriveError
 }
 
 /// The run that the attempt before called, which what it left names.
-fn before(shared: &Shared<'_>, attempted: &CallAttempt<'_>) -> Result<Option<RunInfo>, DriveError> {
+fn before(shared: &DrivenRun<'_>, attempted: &CallAttempt<'_>) -> Result<Option<RunInfo>, DriveError> {
     // An attempt that was under way has begun since; what went before it is not noted.
     let from = attempted.spec.attempt.began.filter(|_| !attempted.spec.attempt.rerun).unwrap_or(1);
     let mut last = None;
@@ -236,7 +240,7 @@ fn before(shared: &Shared<'_>, attempted: &CallAttempt<'_>) -> Result<Option<Run
 
 /// Drives the called run on a thread of its own, so that calls inside calls do not share one stack.
 fn drive(
-    shared: &Shared<'_>,
+    shared: &DrivenRun<'_>,
     attempted: &CallAttempt<'_>,
     project: &Project,
     lease: Lease,
@@ -272,7 +276,7 @@ fn drive(
         verbose: shared.verbose,
         in_flight: shared.in_flight,
         patience: shared.patience,
-        within: Some(Within { started: shared.started.clone(), env: environment(shared, attempted.spec) }),
+        within: Some(ParentRun { started: shared.started.clone(), env: environment(shared, attempted.spec) }),
         observer: Box::new(observer),
     };
     let (over_now, was_late, bell) = (AtomicBool::new(false), AtomicBool::new(false), Bell::default());
@@ -314,12 +318,12 @@ fn drive(
 /// How a called run is begun.
 enum Begin {
     First { names: RunNames, started: Box<RunStarted> },
-    Again { names: RunNames, state: Box<again::State> },
+    Again { names: RunNames, state: Box<reload::ReloadedRun> },
 }
 
 /// What a called workflow imports, or why there is nothing.
 fn imported(workflow: &Workflow, store: &Store) -> Result<Result<Value, Failure>, DriveError> {
-    let message = match again::imports(workflow, &BTreeMap::new(), store.reader()) {
+    let message = match reload::imports(workflow, &BTreeMap::new(), store.reader()) {
         Ok(imports) => return Ok(Ok(imports)),
         Err(ImportError::Journal(error)) => return Err(error.into()),
         Err(ImportError::NeverRan(missing)) => {
@@ -336,7 +340,7 @@ fn imported(workflow: &Workflow, store: &Store) -> Result<Result<Value, Failure>
 
 /// The first event of a called run, and its names.
 fn first(
-    shared: &Shared<'_>,
+    shared: &DrivenRun<'_>,
     attempted: &CallAttempt<'_>,
     project: &Project,
     info: &RunInfo,
@@ -386,7 +390,7 @@ fn nothing_begun(info: &RunInfo) -> DriveError {
 
 /// What a run that is over came to.
 fn over(
-    shared: &Shared<'_>,
+    shared: &DrivenRun<'_>,
     attempted: &CallAttempt<'_>,
     run: &RunId,
     outcome: Outcome,
@@ -394,10 +398,10 @@ fn over(
 ) -> Result<CallOutcome, DriveError> {
     let reader = shared.journal.store().reader();
     let info = reader.run(run)?;
-    let ended = again::ended(reader, &info)?;
+    let ended = reload::ended(reader, &info)?;
     let value = match (outcome, &ended) {
         (Outcome::Completed, _) => {
-            let exports = again::exports(reader, &info)?;
+            let exports = reload::exports(reader, &info)?;
             // A workflow without `exports` gives an object all the same.
             Ok(if exports.is_null() { Value::empty_object() } else { exports })
         }
@@ -436,7 +440,7 @@ fn why_loop(attempted: &CallAttempt<'_>, ended: &LoopEnd) -> String {
 }
 
 /// Why a called run failed: its first step that did, and what that says.
-fn why(shared: &Shared<'_>, attempted: &CallAttempt<'_>, run: &RunId) -> Result<Failure, DriveError> {
+fn why(shared: &DrivenRun<'_>, attempted: &CallAttempt<'_>, run: &RunId) -> Result<Failure, DriveError> {
     let reader = shared.journal.store().reader();
     let plan = attempted.plan;
     let mut all = Failed::default();
@@ -467,7 +471,7 @@ fn why(shared: &Shared<'_>, attempted: &CallAttempt<'_>, run: &RunId) -> Result<
 }
 
 /// The environment of everything that the called run starts: that of its step.
-fn environment(shared: &Shared<'_>, spec: &CallSpec) -> Environment {
+fn environment(shared: &DrivenRun<'_>, spec: &CallSpec) -> Environment {
     let mut env = shared.env.clone();
     env.change(&spec.env);
     env

@@ -11,7 +11,7 @@ use threadline_engine::select::{Elements, Expansion};
 use threadline_flow::model::{ForEach, SortKey};
 use threadline_lang::{Scope, Session, Value};
 
-use crate::items::{self, Counts, Order, SelectError, SelectLimits, Selection, Source};
+use crate::items::{self, ItemSource, KeyOrder, SelectError, SelectLimits, Selection, SelectionCounts};
 
 /// What went wrong with one element.
 #[derive(Debug)]
@@ -34,11 +34,11 @@ impl<E: fmt::Display> fmt::Display for ChooseError<E> {
 /// Gives every item of a step to `take`, in order. `spool` is a folder for what does not fit in memory.
 pub fn choose<E>(
     (each, expansion): (&ForEach, &Expansion),
-    source: Source<'_>,
+    source: ItemSource<'_>,
     (scope, session): (&Scope, &mut Session<'_>),
     spool: &Path,
     take: &mut dyn FnMut(Value) -> Result<(), E>,
-) -> Result<Counts, SelectError<ChooseError<E>>> {
+) -> Result<SelectionCounts, SelectError<ChooseError<E>>> {
     let elements = Elements::new(each, scope);
     let session = RefCell::new(session);
     let wrong = |error: FieldError| ChooseError::Field(Box::new(error));
@@ -46,7 +46,7 @@ pub fn choose<E>(
         |value: &Value, index: u64| elements.keeps(value, index, &mut session.borrow_mut()).map_err(wrong);
     let mut keys = |value: &Value| elements.keys(value, &mut session.borrow_mut()).map_err(wrong);
     let mut identity = |value: &Value| elements.identity(value, &mut session.borrow_mut()).map_err(wrong);
-    let orders: Vec<Order> = each.sort_by.iter().map(order).collect();
+    let orders: Vec<KeyOrder> = each.sort_by.iter().map(order).collect();
     let selection = Selection {
         json_path: each.json_path.as_ref().map(|path| &path.value),
         keep: each.filter.is_some().then_some(&mut keep),
@@ -59,6 +59,6 @@ pub fn choose<E>(
     items::select(source, selection, spool, &SelectLimits::default(), &mut take)
 }
 
-fn order(key: &SortKey) -> Order {
-    Order { descending: key.descending, nulls_first: key.nulls_first.unwrap_or(false) }
+fn order(key: &SortKey) -> KeyOrder {
+    KeyOrder { descending: key.descending, nulls_first: key.nulls_first.unwrap_or(false) }
 }

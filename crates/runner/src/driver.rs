@@ -18,14 +18,14 @@ use threadline_flow::problem::Problem;
 use threadline_lang::{Resolution, Scope, Value, Warning};
 use threadline_store::{Journal, JournalError, RunId, StoreError};
 
+use crate::item_worktree::Opened;
 use crate::local::LocalDriver;
 use crate::locks::Patience;
-use crate::placed::Opened;
 use crate::process::{Control, Environment, Stream};
 use crate::project::Project;
 pub use crate::stop::Stop;
-use crate::teller::{self, Teller};
-use crate::tools::{Servers, Surroundings};
+use crate::teller::{self, NoticeSender};
+use crate::tools::{ServerSurroundings, Servers};
 use crate::values::Values;
 
 /// So many steps run at once when nobody says otherwise.
@@ -59,13 +59,13 @@ pub struct Setup<'a> {
     /// How long called runs wait for what other runs have for themselves.
     pub patience: Patience,
     /// What it is called in; none when somebody started it.
-    pub within: Option<Within>,
+    pub within: Option<ParentRun>,
     /// Is told everything that happens, in order.
     pub observer: Observer<'a>,
 }
 
 /// What a called run is a part of.
-pub struct Within {
+pub struct ParentRun {
     /// The run that somebody started: processes carry its mark.
     pub(crate) started: RunId,
     /// The environment of the step that called it.
@@ -178,7 +178,7 @@ fn drive(
     let (events, ticket) = journal.append(now(), vec![(Address::default(), first)], Durability::Now)?;
     // Whoever is told of a run can resume it.
     ticket.wait()?;
-    let (teller, notices) = Teller::new();
+    let (teller, notices) = NoticeSender::new();
     for event in events {
         machine.apply(&event)?;
         teller.tell(Notice::Event(Box::new(event)));
@@ -187,12 +187,12 @@ fn drive(
     let run = journal.run().clone();
     let reader = journal.store().reader();
     let scope = names.scope(&plan);
-    let Within { started, env } = within.unwrap_or_else(|| {
+    let ParentRun { started, env } = within.unwrap_or_else(|| {
         let mut env = Environment::inherited();
         env.remove("THREADLINE_RUN");
-        Within { started: run.clone(), env }
+        ParentRun { started: run.clone(), env }
     });
-    let servers = Arc::new(Servers::new(Surroundings {
+    let servers = Arc::new(Servers::new(ServerSurroundings {
         env: env.clone(),
         run: started.as_str().to_owned(),
         here: project.here().to_owned(),
@@ -200,7 +200,7 @@ fn drive(
         control: control.clone(),
     }));
     let is_graph = plan.lists[0].graph.is_some();
-    let shared = Shared {
+    let shared = DrivenRun {
         core: Mutex::new(Core {
             machine,
             ready: commands,
@@ -252,9 +252,9 @@ fn drive(
 }
 
 /// What all threads of a run share.
-pub(crate) struct Shared<'a> {
+pub(crate) struct DrivenRun<'a> {
     core: Mutex<Core>,
-    pub(crate) teller: Teller,
+    pub(crate) teller: NoticeSender,
     pub(crate) stop: Stop,
     pub(crate) journal: Journal<'a>,
     pub(crate) values: Values<'a>,
@@ -295,7 +295,7 @@ struct Core {
     over: Option<Result<Ending, DriveError>>,
 }
 
-impl Shared<'_> {
+impl DrivenRun<'_> {
     fn core(&self) -> MutexGuard<'_, Core> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -23,7 +23,7 @@ const PIECE: usize = 64 << 10;
 
 /// How long an answer may take, and how large it may be.
 #[derive(Clone, Copy)]
-pub(crate) struct Limits {
+pub(crate) struct RequestLimits {
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_answer: u64,
 }
@@ -50,14 +50,14 @@ static AGENT: LazyLock<Agent> = LazyLock::new(|| {
 });
 
 /// Sends a request and reads all of the answer.
-pub(crate) fn send(request: &Request, limits: Limits) -> Result<Response, Failure> {
+pub(crate) fn send(request: &Request, limits: RequestLimits) -> Result<Response, Failure> {
     send_until(request, limits, &|_| false)
 }
 
 /// Sends a request and reads the answer, to its end or until what was read is enough.
 pub(crate) fn send_until(
     request: &Request,
-    limits: Limits,
+    limits: RequestLimits,
     is_enough: &dyn Fn(&[u8]) -> bool,
 ) -> Result<Response, Failure> {
     let failed = |error: ureq::Error| failure(&error, request, limits);
@@ -103,7 +103,7 @@ pub(crate) fn send_until(
     })
 }
 
-fn failure(error: &ureq::Error, request: &Request, limits: Limits) -> Failure {
+fn failure(error: &ureq::Error, request: &Request, limits: RequestLimits) -> Failure {
     let host = request.url.split("://").nth(1).and_then(|rest| rest.split(['/', '?', '#']).next());
     // What stands before an `@` may be a password.
     let host = host.and_then(|host| host.rsplit('@').next()).unwrap_or_default();

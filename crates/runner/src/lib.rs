@@ -4,11 +4,11 @@
 //! - `local`: one command: evaluates its fields on this machine, and keeps its values.
 //! - `perform`: performs its effects.
 //! - `results`: the results of the items of a list, gathered from the journal.
-//! - `placed`: items in worktrees of their own.
+//! - `item_worktree`: items in worktrees of their own.
 //! - [`choice`]: which elements of a source are the items of a step.
 //! - [`items`]: work items from wherever they come, selected in order and stored in chunks.
 //! - `called`: a step that calls a workflow, which is a run of its own.
-//! - [`again`]: a run of the journal, read again.
+//! - [`reload`]: a run of the journal, read again.
 //! - [`locks`]: what a run has for itself while it is driven.
 //! - [`process`]: children, started, fed, read and ended.
 //! - [`project`]: the folder that may be read and written, and where its store is.
@@ -16,20 +16,20 @@
 //! - [`values`]: outputs, loaded when they are read.
 //! - [`worktrees`]: a git worktree for each item in flight, and a branch for what all of them did.
 
-pub mod again;
 mod bell;
 mod called;
 pub mod choice;
 pub mod driver;
 mod http;
+mod item_worktree;
 pub mod items;
 mod local;
 pub mod locks;
 mod perform;
-mod placed;
 mod private;
 pub mod process;
 pub mod project;
+pub mod reload;
 mod results;
 pub mod signals;
 mod stop;

@@ -11,8 +11,8 @@ use ecow::EcoString;
 use threadline_engine::evaluate::{self, Decision, FieldErrors, Resolved};
 use threadline_engine::event::{Address, Bounds, Datum, EventKind, Millis, Seq};
 use threadline_engine::execute::effect::Attempt;
-use threadline_engine::execute::result::Moment;
-use threadline_engine::execute::{Driver, Durability, Evaluated, keep_computed};
+use threadline_engine::execute::result::ClockReading;
+use threadline_engine::execute::{Driver, Durability, FieldEvaluation, keep_computed};
 use threadline_engine::judge::{self, Judgement, Question, Verdict};
 use threadline_engine::machine::Task;
 use threadline_engine::select::{self, Expansion};
@@ -24,8 +24,8 @@ use threadline_flow::model::{Action, Judge, Shape, Step};
 use threadline_flow::problem::Problem;
 use threadline_lang::{Envelope, Scope, Session, Value};
 
-use crate::driver::{DriveError, Notice, Shared, now};
-use crate::placed::{GIT_VARIABLES, Placed};
+use crate::driver::{DriveError, DrivenRun, Notice, now};
+use crate::item_worktree::{GIT_VARIABLES, Placed};
 use crate::process::Environment;
 use crate::project::Project;
 use crate::world::{Commands, Folder, RealWorld};
@@ -35,7 +35,7 @@ pub const WORKTREE: &str = "worktree";
 
 /// Carries out one command of a run.
 pub(crate) struct LocalDriver<'s, 'a> {
-    pub(crate) shared: &'s Shared<'a>,
+    pub(crate) shared: &'s DrivenRun<'a>,
     /// The worktree of the item that the command is about, once it is entered.
     pub(crate) placed: Option<Placed>,
 }
@@ -44,7 +44,7 @@ pub(crate) struct LocalDriver<'s, 'a> {
 type ContextGuard<'s> = Option<MutexGuard<'s, BTreeMap<EcoString, Value>>>;
 
 impl<'s, 'a> LocalDriver<'s, 'a> {
-    pub(crate) fn new(shared: &'s Shared<'a>) -> Self {
+    pub(crate) fn new(shared: &'s DrivenRun<'a>) -> Self {
         Self { shared, placed: None }
     }
 
@@ -82,9 +82,9 @@ impl<'s, 'a> LocalDriver<'s, 'a> {
         task: &Task,
         view: &View,
         evaluate: impl FnOnce(&Scope, &mut Session<'_>) -> Result<T, FieldErrors>,
-    ) -> Result<Evaluated<T>, DriveError> {
+    ) -> Result<FieldEvaluation<T>, DriveError> {
         let (result, computed) = self.evaluate(task, view, &[], evaluate)?;
-        Ok(Evaluated { result, computed })
+        Ok(FieldEvaluation { result, computed })
     }
 
     /// Evaluates outside of every step.
@@ -92,10 +92,10 @@ impl<'s, 'a> LocalDriver<'s, 'a> {
         &mut self,
         view: &View,
         evaluate: impl FnOnce(&Scope, &mut Session<'_>) -> Result<T, FieldErrors>,
-    ) -> Result<Evaluated<T>, DriveError> {
+    ) -> Result<FieldEvaluation<T>, DriveError> {
         let folder = Folder::new(self.shared.project.here());
         let (result, computed) = self.evaluate_at(&Address::default(), &folder, view, &[], evaluate)?;
-        Ok(Evaluated { result, computed })
+        Ok(FieldEvaluation { result, computed })
     }
 
     /// Evaluates once everything that may be read is on disk. Entries of `context` are evaluated once per run, so whoever
@@ -226,8 +226,8 @@ impl<'s, 'a> LocalDriver<'s, 'a> {
 impl Driver for LocalDriver<'_, '_> {
     type Error = DriveError;
 
-    fn moment(&mut self) -> Moment {
-        Moment { time: now(), steady: self.shared.began.elapsed() }
+    fn moment(&mut self) -> ClockReading {
+        ClockReading { time: now(), steady: self.shared.began.elapsed() }
     }
 
     fn spread(&mut self) -> f64 {
@@ -257,12 +257,12 @@ impl Driver for LocalDriver<'_, '_> {
         self.shared.teller.tell(Notice::Problems(at.clone(), problems));
     }
 
-    fn condition(&mut self, task: &Task, view: &View) -> Result<Evaluated<Decision>, DriveError> {
+    fn condition(&mut self, task: &Task, view: &View) -> Result<FieldEvaluation<Decision>, DriveError> {
         let step = self.step(task);
         self.evaluate_fields(task, view, |scope, session| evaluate::decide(step, scope, session))
     }
 
-    fn list(&mut self, task: &Task, view: &View) -> Result<Evaluated<Expansion>, DriveError> {
+    fn list(&mut self, task: &Task, view: &View) -> Result<FieldEvaluation<Expansion>, DriveError> {
         let plan = &self.shared.plan;
         self.evaluate_fields(task, view, |scope, session| select::expand(plan, task.step, scope, session))
     }
@@ -272,7 +272,7 @@ impl Driver for LocalDriver<'_, '_> {
         task: &Task,
         view: &View,
         attempt: Attempt,
-    ) -> Result<Evaluated<Resolved>, DriveError> {
+    ) -> Result<FieldEvaluation<Resolved>, DriveError> {
         let earlier = if attempt.rerun { self.earlier(view.started)? } else { Vec::new() };
         let folder = self.written_folder(task);
         let here = self.project().here().to_owned();
@@ -281,12 +281,16 @@ impl Driver for LocalDriver<'_, '_> {
         let (result, computed) = self.evaluate_at(&task.at, &folder, view, &earlier, |scope, session| {
             evaluate::resolve(plan, task.step, scope, session, enter)
         })?;
-        Ok(Evaluated { result, computed })
+        Ok(FieldEvaluation { result, computed })
     }
 
-    fn expectation(&mut self, task: &Task, view: &View) -> Result<Evaluated<Option<Settled>>, DriveError> {
+    fn expectation(
+        &mut self,
+        task: &Task,
+        view: &View,
+    ) -> Result<FieldEvaluation<Option<Settled>>, DriveError> {
         let Some(expect) = &self.step(task).expect else {
-            return Ok(Evaluated { result: Ok(None), computed: Vec::new() });
+            return Ok(FieldEvaluation { result: Ok(None), computed: Vec::new() });
         };
         self.evaluate_fields(task, view, |scope, session| {
             evaluate::settle(&expect.value, scope, session).map(Some)
@@ -315,7 +319,7 @@ impl Driver for LocalDriver<'_, '_> {
         view: &View,
         map: &Value,
         results: &Datum,
-    ) -> Result<Evaluated<Value>, DriveError> {
+    ) -> Result<FieldEvaluation<Value>, DriveError> {
         let shared = self.shared;
         let rows = shared.values.rows(results)?;
         self.evaluate_fields(task, view, |scope, session| {
@@ -323,14 +327,14 @@ impl Driver for LocalDriver<'_, '_> {
         })
     }
 
-    fn variables(&mut self, task: &Task, view: &View) -> Result<Evaluated<Value>, DriveError> {
+    fn variables(&mut self, task: &Task, view: &View) -> Result<FieldEvaluation<Value>, DriveError> {
         let Action::Phase(phase) = &self.step(task).action else {
-            return Ok(Evaluated { result: Ok(Value::NULL), computed: Vec::new() });
+            return Ok(FieldEvaluation { result: Ok(Value::NULL), computed: Vec::new() });
         };
         self.evaluate_fields(task, view, |scope, session| select::variables(phase, scope, session))
     }
 
-    fn limits(&mut self, view: &View) -> Result<Evaluated<Bounds>, DriveError> {
+    fn limits(&mut self, view: &View) -> Result<FieldEvaluation<Bounds>, DriveError> {
         let plan = &self.shared.plan;
         self.evaluate_run(view, |scope, session| match &plan.workflow.shape {
             Shape::Loop(of) => evaluate::bounds(of, scope, session),
@@ -390,7 +394,7 @@ impl Driver for LocalDriver<'_, '_> {
         })
     }
 
-    fn exports(&mut self, view: &View) -> Result<Evaluated<Value>, DriveError> {
+    fn exports(&mut self, view: &View) -> Result<FieldEvaluation<Value>, DriveError> {
         let plan = &self.shared.plan;
         self.evaluate_run(view, |scope, session| evaluate::exports(plan, scope, session))
     }

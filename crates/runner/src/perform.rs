@@ -11,7 +11,8 @@ use ecow::EcoString;
 use threadline_engine::event::{Listed, Millis};
 use threadline_engine::execute::effect::{
     CallEnd, CallSpec, ChosenItems, Effect, EffectKey, EffectLimits, EffectResult, FileSpec, ItemsSource,
-    ItemsSpec, NotChosen, Piece, ProcessEnd, ProcessSpec, RequestSpec, StartFailure, ToolAnswer, ToolSpec,
+    ItemsSpec, NotChosen, ProcessEnd, ProcessSpec, RequestSpec, StartFailure, TextPiece, ToolAnswer,
+    ToolSpec,
 };
 use threadline_engine::execute::result::Timing;
 use threadline_engine::execute::{PRINTED_FORMAT, has_worktrees};
@@ -29,11 +30,11 @@ use crate::called::{self, CallAttempt, CallOutcome};
 use crate::choice::{ChooseError, choose};
 use crate::driver::{DriveError, Notice, now};
 use crate::http;
-use crate::items::{ChunkError, ChunkWriter, SelectError, Source};
+use crate::item_worktree;
+use crate::items::{ChunkError, ChunkWriter, ItemSource, SelectError};
 use crate::local::LocalDriver;
-use crate::placed;
 use crate::private::PrivateFiles;
-use crate::process::{self, Ended, How, Spec, StartError, Stdin, Stream};
+use crate::process::{self, ChildEnding, EndedChild, Spec, StartError, Stdin, Stream};
 use crate::project::WriteHow;
 use crate::results::{CHUNK_BYTES, CHUNK_ITEMS};
 use crate::worktrees::WorktreeError;
@@ -63,7 +64,7 @@ impl LocalDriver<'_, '_> {
             }
             Effect::MergeItem(item) => {
                 let merged = self.shared.worktrees().and_then(|worktrees| worktrees.merge(*item));
-                let merged = merged.map(|_| ()).map_err(|error| placed::failure(&error));
+                let merged = merged.map(|_| ()).map_err(|error| item_worktree::failure(&error));
                 Ok(EffectResult::Worktree(merged))
             }
             Effect::AbandonItem { item, keep } => {
@@ -115,7 +116,7 @@ impl LocalDriver<'_, '_> {
             }
         };
         match process::run(&spec, &self.shared.control.child(), &mut print) {
-            Ok(ended) if ended.how == How::Cancelled => EffectResult::Cancelled,
+            Ok(ended) if ended.how == ChildEnding::Cancelled => EffectResult::Cancelled,
             Ok(ended) => EffectResult::Process(Ok(process_end(&ended))),
             Err(error) => EffectResult::Process(Err(StartFailure {
                 is_missing: matches!(error, StartError::NotOnPath { .. }),
@@ -135,7 +136,7 @@ impl LocalDriver<'_, '_> {
 
     fn send_request(&self, spec: &RequestSpec) -> EffectResult {
         let clock = Clock::start();
-        let limits = http::Limits { timeout: spec.limits.timeout, max_answer: spec.limits.max_output };
+        let limits = http::RequestLimits { timeout: spec.limits.timeout, max_answer: spec.limits.max_output };
         let request = spec.request.clone();
         let response = match self.shared.control.child().aside(move || http::send(&request, limits)) {
             Ok(None) => return EffectResult::Cancelled,
@@ -212,7 +213,7 @@ impl LocalDriver<'_, '_> {
             match shared.worktrees() {
                 Ok(worktrees) => shared.tell_uncommitted(&key.at, &worktrees),
                 Err(error) => {
-                    return Ok(EffectResult::Items(Err(NotChosen::Failed(placed::failure(&error)))));
+                    return Ok(EffectResult::Items(Err(NotChosen::Failed(item_worktree::failure(&error)))));
                 }
             }
         }
@@ -229,12 +230,14 @@ impl LocalDriver<'_, '_> {
     ) -> Result<Result<ChosenItems, NotChosen>, DriveError> {
         let store = self.shared.journal.store();
         let source = match &spec.source {
-            ItemsSource::Resolved(Found::List(value)) => Source::Value { name: "the list".to_owned(), value },
+            ItemsSource::Resolved(Found::List(value)) => {
+                ItemSource::Value { name: "the list".to_owned(), value }
+            }
             ItemsSource::Resolved(Found::File { path, format }) => {
                 match self.project().open(path, self.project().here()) {
                     Ok(file) => {
                         let read = Box::new(std::io::BufReader::new(file));
-                        Source::Stream { name: path.clone(), read, format: *format }
+                        ItemSource::Stream { name: path.clone(), read, format: *format }
                     }
                     Err(error) => {
                         let hint = error.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
@@ -258,7 +261,7 @@ impl LocalDriver<'_, '_> {
                     _ => None,
                 };
                 let (name, read) = ("what the command printed".to_owned(), Box::new(text.as_bytes()));
-                Source::Stream { name, read, format: Some(format.unwrap_or(PRINTED_FORMAT)) }
+                ItemSource::Stream { name, read, format: Some(format.unwrap_or(PRINTED_FORMAT)) }
             }
         };
         let mut chunks = ChunkWriter::new(store, CHUNK_ITEMS, CHUNK_BYTES);
@@ -299,19 +302,19 @@ impl LocalDriver<'_, '_> {
     }
 }
 
-fn render(pieces: &[Piece], files: &PrivateFiles) -> String {
+fn render(pieces: &[TextPiece], files: &PrivateFiles) -> String {
     let mut text = String::new();
     for piece in pieces {
         match piece {
-            Piece::Text(piece) => text.push_str(piece),
-            Piece::PathOf(file) => text.push_str(&files.path(*file)),
-            Piece::QuotedPathOf(file) => text.push_str(&quoted(&files.path(*file))),
+            TextPiece::Text(piece) => text.push_str(piece),
+            TextPiece::PathOf(file) => text.push_str(&files.path(*file)),
+            TextPiece::QuotedPathOf(file) => text.push_str(&quoted(&files.path(*file))),
         }
     }
     text
 }
 
-fn process_end(ended: &Ended) -> ProcessEnd {
+fn process_end(ended: &EndedChild) -> ProcessEnd {
     ProcessEnd {
         ending: ended.how.into(),
         stdout: ended.stdout.read().map_err(|error| error.to_string()),

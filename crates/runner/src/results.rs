@@ -9,7 +9,7 @@ use threadline_lang::Value;
 use threadline_store::JournalError;
 
 use crate::driver::DriveError;
-use crate::items::{ChunkWriter, Order, Sorter, spool};
+use crate::items::{ChunkWriter, KeyOrder, Sorter, spool};
 use crate::local::LocalDriver;
 
 /// The maximum number of items in a piece of a list, and about how many bytes it may take.
@@ -63,7 +63,7 @@ impl LocalDriver<'_, '_> {
         let store = shared.journal.store();
         let spooled =
             |error: std::io::Error| JournalError::Value(format!("the results cannot be sorted: {error}"));
-        let mut sorter = Sorter::new(&[Order::default()], &self.private_folder(), SORT_MEMORY);
+        let mut sorter = Sorter::new(&[KeyOrder::default()], &self.private_folder(), SORT_MEMORY);
         self.each_ended(task, list, |index, ended| {
             let item = (&shared.values).item(ItemRef { list, index })?;
             let result = item_result(index, item, &ended, store.reader().load(&ended.value)?);

@@ -17,7 +17,7 @@ use crate::process::Control;
 
 /// What the signals so far ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum State {
+pub enum SignalState {
     /// No signal came.
     Going,
     /// Start nothing new.
@@ -39,7 +39,7 @@ impl Listener {
     /// control is asked too, so that whoever waits for a child wakes up.
     ///
     /// A signal that was ignored when this process started, as `nohup` does, stays ignored.
-    pub fn start(control: Control, on_change: impl Fn(State) + Send + 'static) -> io::Result<Self> {
+    pub fn start(control: Control, on_change: impl Fn(SignalState) + Send + 'static) -> io::Result<Self> {
         let mut signals = Signals::new(not_ignored(&[SIGINT, SIGTERM, SIGHUP]))?;
         let handle = signals.handle();
         let count = Arc::new(AtomicU8::new(0));
@@ -61,7 +61,7 @@ impl Listener {
     }
 
     /// What the signals so far ask for.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> SignalState {
         state_after(self.count.load(Ordering::SeqCst))
     }
 }
@@ -76,11 +76,11 @@ impl Drop for Listener {
     }
 }
 
-fn state_after(signals: u8) -> State {
+fn state_after(signals: u8) -> SignalState {
     match signals {
-        0 => State::Going,
-        1 => State::Stopping,
-        _ => State::Killing,
+        0 => SignalState::Going,
+        1 => SignalState::Stopping,
+        _ => SignalState::Killing,
     }
 }
 

@@ -14,9 +14,9 @@ use crate::driver::{Notice, Observer};
 const MOST_UNREAD: usize = 256;
 
 /// Where notices go; the end is one of them.
-pub(crate) struct Teller(SyncSender<Option<Notice>>);
+pub(crate) struct NoticeSender(SyncSender<Option<Notice>>);
 
-impl Teller {
+impl NoticeSender {
     /// A teller, and what its thread listens to.
     pub(crate) fn new() -> (Self, Receiver<Option<Notice>>) {
         let (sender, receiver) = sync_channel(MOST_UNREAD);

@@ -32,11 +32,11 @@ pub fn load_envelope(reader: &Reader, output: &Output) -> Result<Envelope, Journ
 pub struct Values<'s> {
     reader: &'s Reader,
     run: RunId,
-    kept: Mutex<Kept>,
+    kept: Mutex<ValueCache>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct ValueCache {
     entries: BTreeMap<Seq, Entry>,
     order: VecDeque<Seq>,
     bytes: u64,

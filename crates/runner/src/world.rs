@@ -13,7 +13,7 @@ use threadline_lang::value::JsonStyle;
 use threadline_lang::{ComputeError, Limits, Syntax, Value, World, data};
 
 use crate::private::PrivateFiles;
-use crate::process::{self, Control, Ended, Environment, How, Spec, Stdin};
+use crate::process::{self, ChildEnding, Control, EndedChild, Environment, Spec, Stdin};
 use crate::project::{FileError, MAX_FILE, Project, plain};
 use threadline_engine::execute::result::format_duration;
 
@@ -211,7 +211,7 @@ impl RealWorld<'_> {
         stdin: Stdin,
         timeout: Duration,
         shown: &str,
-    ) -> Result<Ended, ComputeError> {
+    ) -> Result<EndedChild, ComputeError> {
         let spec = Spec {
             program,
             args,
@@ -227,14 +227,16 @@ impl RealWorld<'_> {
         let ended = process::run(&spec, &self.control.child(), &mut |_, _| {})
             .map_err(|error| failed(error.to_string(), None))?;
         let how = match ended.how {
-            How::Exited(0) => return Ok(ended),
-            How::Exited(code) => format!("exit code {code}"),
-            How::TimedOut | How::Silent => format!("no end after {}", format_duration(timeout)),
-            How::Signalled(signal) => format!("ended by signal {signal}"),
-            How::Cancelled => "it was stopped".to_owned(),
-            How::OutputTooLarge(_) => "it printed more than 64 MiB".to_owned(),
-            How::OutputNotKept(_, kind) => format!("its output could not be kept: {kind}"),
-            How::NeedsTerminal => "it asked for a terminal".to_owned(),
+            ChildEnding::Exited(0) => return Ok(ended),
+            ChildEnding::Exited(code) => format!("exit code {code}"),
+            ChildEnding::TimedOut | ChildEnding::Silent => {
+                format!("no end after {}", format_duration(timeout))
+            }
+            ChildEnding::Signalled(signal) => format!("ended by signal {signal}"),
+            ChildEnding::Cancelled => "it was stopped".to_owned(),
+            ChildEnding::OutputTooLarge(_) => "it printed more than 64 MiB".to_owned(),
+            ChildEnding::OutputNotKept(_, kind) => format!("its output could not be kept: {kind}"),
+            ChildEnding::NeedsTerminal => "it asked for a terminal".to_owned(),
         };
         let stderr = ended.stderr.read().unwrap_or_default();
         let stderr = String::from_utf8_lossy(&stderr);
@@ -254,7 +256,7 @@ fn on_path(program: &str, env: &Environment) -> bool {
     std::env::split_paths(path).any(|folder| Path::new(&folder).join(program).is_file())
 }
 
-fn output_text(ended: &Ended, shown: &str) -> Result<String, ComputeError> {
+fn output_text(ended: &EndedChild, shown: &str) -> Result<String, ComputeError> {
     let bytes = ended.stdout.read().map_err(|error| failed(error.to_string(), None))?;
     String::from_utf8(bytes).map_err(|_| failed(format!("the output of `{shown}` is not valid UTF-8"), None))
 }

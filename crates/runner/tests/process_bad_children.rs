@@ -23,9 +23,10 @@ use std::time::Duration;
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 use rustix::process::{Pid, Signal, kill_process};
 use threadline_runner::process::{
-    Control, Ended, Environment, How, Spec, Stdin, end_left_over, end_strays, find_left_over, run,
+    ChildEnding, Control, EndedChild, Environment, Spec, Stdin, end_left_over, end_strays, find_left_over,
+    run,
 };
-use threadline_runner::signals::{Listener, State};
+use threadline_runner::signals::{Listener, SignalState};
 
 /// A child that misbehaves.
 struct Child {
@@ -34,7 +35,7 @@ struct Child {
     script: &'static str,
     stdin: usize,
     /// How it ends when it is left alone; `None` if it never does.
-    alone: Option<How>,
+    alone: Option<ChildEnding>,
     /// What cannot be promised of it.
     except: Except,
 }
@@ -58,7 +59,7 @@ const PRELUDE: &str = r#"
     finish() { echo ready; [ "$ENDING" = alone ] && exit 0; stay; }
 "#;
 
-const OK: Option<How> = Some(How::Exited(0));
+const OK: Option<ChildEnding> = Some(ChildEnding::Exited(0));
 
 /// How long between a request and force. Some children make every case wait that long.
 const GRACE: Duration = Duration::from_millis(300);
@@ -66,8 +67,8 @@ const GRACE: Duration = Duration::from_millis(300);
 #[rustfmt::skip]
 const CHILDREN: &[Child] = &[
     child("waits", "finish", OK),
-    Child { except: EndsEarly, ..child("exits at once", "exit 3", Some(How::Exited(3))) },
-    Child { except: EndsEarly, ..child("dies by a signal", "echo ready; kill -SEGV $$", Some(How::Signalled(11))) },
+    Child { except: EndsEarly, ..child("exits at once", "exit 3", Some(ChildEnding::Exited(3))) },
+    Child { except: EndsEarly, ..child("dies by a signal", "echo ready; kill -SEGV $$", Some(ChildEnding::Signalled(11))) },
     child("holds the pipe", "sleep 1000 & finish", OK),
     child("leaves a silent process", "sleep 1000 <&- >&- 2>&- & finish", OK),
     child("ignores the request", "trap '' TERM HUP INT; finish", OK),
@@ -100,7 +101,7 @@ const CHILDREN: &[Child] = &[
     Child { except: Unmarked, ..child("no environment", "env -i /usr/bin/setsid sleep 1000 & finish", OK) },
 ];
 
-const fn child(name: &'static str, script: &'static str, alone: Option<How>) -> Child {
+const fn child(name: &'static str, script: &'static str, alone: Option<ChildEnding>) -> Child {
     Child { name, script, stdin: 0, alone, except: Nothing }
 }
 
@@ -179,7 +180,7 @@ const WATCHDOG: Duration = Duration::from_mins(10);
 
 enum Report {
     Began(usize),
-    Ended(usize, Result<(), String>),
+    EndedChild(usize, Result<(), String>),
 }
 
 fn all_of(chosen: &[Case]) -> ExitCode {
@@ -196,7 +197,7 @@ fn all_of(chosen: &[Case]) -> ExitCode {
                     let _ = sender.send(Report::Began(index));
                     let result = std::panic::catch_unwind(|| check(chosen[index], index));
                     let result = result.unwrap_or_else(|_| Err("panicked".into()));
-                    let _ = sender.send(Report::Ended(index, result));
+                    let _ = sender.send(Report::EndedChild(index, result));
                 }
             });
         }
@@ -221,7 +222,7 @@ fn collect(chosen: &[Case], reports: &mpsc::Receiver<Report>) -> ExitCode {
             Ok(Report::Began(index)) => {
                 open.insert(index);
             }
-            Ok(Report::Ended(index, result)) => {
+            Ok(Report::EndedChild(index, result)) => {
                 open.remove(&index);
                 if let Err(problem) = result {
                     failed += 1;
@@ -314,8 +315,8 @@ fn check_here(case: Case, run: &str, place: &Place) -> Result<(), String> {
     }
     let expected = match case.ending {
         Ending::Alone => None,
-        Ending::Timeout => Some(How::TimedOut),
-        _ => Some(How::Cancelled),
+        Ending::Timeout => Some(ChildEnding::TimedOut),
+        _ => Some(ChildEnding::Cancelled),
     };
     let natural = case.child.alone.filter(|_| case.child.except == EndsEarly || expected.is_none());
     if Some(ended.how) != expected && Some(ended.how) != natural {
@@ -325,7 +326,7 @@ fn check_here(case: Case, run: &str, place: &Place) -> Result<(), String> {
 }
 
 /// Runs the child and has another thread end it as soon as it is set up.
-fn run_child(case: Case, run_id: &str, folder: &Path, control: &Control, on_ready: impl Fn()) -> Ended {
+fn run_child(case: Case, run_id: &str, folder: &Path, control: &Control, on_ready: impl Fn()) -> EndedChild {
     let spec = spec(case, run_id, folder);
     let (ready, is_ready) = mpsc::channel();
     std::thread::scope(|scope| {
@@ -388,7 +389,7 @@ fn runner_process(name: &str, folder: &Path) -> ExitCode {
     let listener = Listener::start(control.clone(), |state| say(&format!("{state:?}"))).unwrap();
     let run = folder.file_name().and_then(|name| name.to_str()).unwrap().trim_start_matches("threadline-");
     let ended = run_child(case, run, folder, &control, || say("ready"));
-    if listener.state() == State::Killing {
+    if listener.state() == SignalState::Killing {
         end_left_over(run, GRACE);
         end_strays(GRACE);
     }

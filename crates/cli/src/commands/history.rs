@@ -19,7 +19,7 @@ use threadline_lang::source::SourceFile;
 use threadline_lang::{Envelope, Scope, Value, parse_path};
 use threadline_runner::project::Project;
 use threadline_runner::values::Values;
-use threadline_runner::{WORKTREE, again};
+use threadline_runner::{WORKTREE, reload};
 use threadline_store::{JournalError, Reader, RunInfo, StoreError, wire};
 
 use crate::exit::Failure;
@@ -74,13 +74,13 @@ impl<'r> History<'r> {
     /// The run of an id, a prefix of one, or `last`.
     pub(crate) fn open(reader: &'r Reader, name: &str) -> Result<Self, Failure> {
         let info = reader.find(name).map_err(|error| of_store(&error))?;
-        let Some(started) = again::started(reader, &info).map_err(|error| of_journal(&error))? else {
+        let Some(started) = reload::started(reader, &info).map_err(|error| of_journal(&error))? else {
             let message = format!("run `{}` was stopped before it began, nothing of it was done", info.id);
             let hint = format!("start it again: `threadline run {}`", info.file);
             return Err(Failure::NotStarted(vec![Report::with_hint(&message, &hint)]));
         };
         let plan = Arc::new(plan_of(reader, &started)?);
-        let names = again::names(reader, &info, &started).map_err(|error| of_journal(&error))?;
+        let names = reload::names(reader, &info, &started).map_err(|error| of_journal(&error))?;
         let (scope, values) = (names.scope(&plan), Values::new(reader, info.id.clone()));
         Ok(Self { reader, info, started, plan, names, scope, values, context: RefCell::default() })
     }
@@ -124,7 +124,7 @@ impl<'r> History<'r> {
             if let Some(known) = self.context.borrow().get(&seq) {
                 return Ok(known.clone());
             }
-            let value = again::defined(self.reader, &self.info.id, seq)?;
+            let value = reload::defined(self.reader, &self.info.id, seq)?;
             self.context.borrow_mut().insert(seq, value.clone());
             Ok(value)
         };

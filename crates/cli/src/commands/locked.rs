@@ -11,7 +11,7 @@ use threadline_runner::driver::Stop;
 use threadline_runner::locks::{self, Locked, Patience};
 use threadline_runner::process::Control;
 use threadline_runner::project::Project;
-use threadline_runner::signals::{Listener, State};
+use threadline_runner::signals::{Listener, SignalState};
 use threadline_store::{Holding, RunId, Store};
 
 use super::MAX_REPORTS;
@@ -44,7 +44,7 @@ impl Signals {
         // Without signals a run can still be killed and resumed.
         let listener = Listener::start(control.clone(), move |state| {
             asked.ask();
-            if state == State::Stopping && has_begun.load(Ordering::SeqCst) {
+            if state == SignalState::Stopping && has_begun.load(Ordering::SeqCst) {
                 let note = "stopping: what runs comes to its end, nothing new begins; once more ends it";
                 // Where something is drawn, whoever draws makes place for it.
                 if !is_drawn || of_signals.send(Some(note)).is_err() {

@@ -14,10 +14,10 @@ use threadline_flow::plan::Plan;
 use threadline_lang::diag::nearest;
 use threadline_lang::source::SourceFile;
 use threadline_lang::{Limits, Number, PathStep, Type, Value, data};
-use threadline_runner::again::{self, ImportError};
 use threadline_runner::driver::{self, DriveError, Ending, Notice, PendingDecision, Setup};
 use threadline_runner::process;
 use threadline_runner::project::Project;
+use threadline_runner::reload::{self, ImportError};
 use threadline_runner::values::Values;
 use threadline_store::{Journal, Lease, NewRun, Reader, RunId, Store, StoreError};
 
@@ -340,7 +340,7 @@ fn ended(
             }
             let run =
                 RunId::new(id).and_then(|run| store.reader().run(&run)).map_err(|error| of_store(&error))?;
-            let ended = again::ended(store.reader(), &run).map_err(|error| of_journal(&error))?;
+            let ended = reload::ended(store.reader(), &run).map_err(|error| of_journal(&error))?;
             // A loop that came to a bad end has come to its end.
             if ended.is_none_or(|ended| ended.reason != LoopReason::Terminal) {
                 note(&format!("`threadline resume {id}` tries again from there"));
@@ -477,7 +477,7 @@ fn given_imports<'g>(
 /// What the last completed runs of other workflows exported, an object by the names of `imports`.
 fn imports_of(workflow: &Workflow, given: &[String], reader: &Reader) -> Result<Value, Failure> {
     let given = given_imports(workflow, given)?;
-    again::imports(workflow, &given, reader).map_err(|error| match error {
+    reload::imports(workflow, &given, reader).map_err(|error| match error {
         ImportError::Journal(error) => of_journal(&error),
         ImportError::NotCompleted { import, status } => {
             let run = given.get(import.name.as_str()).copied().unwrap_or_default();

@@ -17,7 +17,7 @@ use threadline_lang::value::JsonStyle;
 use threadline_lang::{Scope, Session, Value};
 use threadline_runner::process::{self, Control, Environment};
 use threadline_runner::project::Project;
-use threadline_runner::tools::{Listing, Servers, Surroundings, Tool};
+use threadline_runner::tools::{Listing, ServerSurroundings, Servers, Tool};
 use threadline_runner::world::{Commands, Folder, RealWorld};
 
 use super::history::project;
@@ -86,7 +86,7 @@ fn listings<'p>(
     // Where orphans cannot be adopted they are still found by their mark.
     let _ = process::adopt_orphans();
     let run = uuid::Uuid::new_v4().to_string();
-    let servers = Servers::new(Surroundings {
+    let servers = Servers::new(ServerSurroundings {
         env: Environment::inherited(),
         run: run.clone(),
         here: project.here().to_owned(),

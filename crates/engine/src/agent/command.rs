@@ -3,8 +3,8 @@
 use threadline_flow::fields::{Failure, FailureKind};
 use threadline_lang::Value;
 
-use super::{Provider, Reading, Reply, Surroundings};
-use crate::execute::effect::{Effect, EffectResult, Piece, ProcessEnding, ProcessSpec};
+use super::{AgentSurroundings, Provider, Reading, Reply};
+use crate::execute::effect::{Effect, EffectResult, ProcessEnding, ProcessSpec, TextPiece};
 use crate::execute::result::{Printed, process_failure, trim_newlines, usage};
 use crate::execute::start_failure;
 
@@ -19,9 +19,9 @@ impl CommandProvider {
 }
 
 impl Provider for CommandProvider {
-    fn ask(&self, message: String, surroundings: Surroundings) -> Effect {
-        let Surroundings { env, cwd, limits } = surroundings;
-        let mut words = self.command.iter().map(|word| vec![Piece::Text(word.clone())]);
+    fn ask(&self, message: String, surroundings: AgentSurroundings) -> Effect {
+        let AgentSurroundings { env, cwd, limits } = surroundings;
+        let mut words = self.command.iter().map(|word| vec![TextPiece::Text(word.clone())]);
         let program = words.next().unwrap_or_default();
         let arguments = words.collect();
         let stdin = Some(message);

@@ -17,7 +17,7 @@ use crate::view::Limit;
 /// How an agent is asked.
 pub trait Provider: Send {
     /// The effect that asks the agent.
-    fn ask(&self, message: String, surroundings: Surroundings) -> Effect;
+    fn ask(&self, message: String, surroundings: AgentSurroundings) -> Effect;
 
     /// What the result of that effect means.
     fn reply(&self, result: EffectResult, reading: &Reading<'_>) -> Reply;
@@ -25,7 +25,7 @@ pub trait Provider: Send {
 
 /// Where an agent runs, and within which limits.
 #[derive(Debug, Clone)]
-pub struct Surroundings {
+pub struct AgentSurroundings {
     /// Variables to set in the environment of the run, or to remove from it.
     pub env: Vec<(EcoString, Option<String>)>,
     /// The folder, relative to the folder of the run.

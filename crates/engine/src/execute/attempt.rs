@@ -9,11 +9,14 @@ use threadline_flow::shell::{Bound, ScriptPiece};
 use threadline_lang::Value;
 
 use super::effect::{
-    Attempt, CallEnd, CallSpec, Effect, EffectKey, EffectLimits, EffectResult, FileSpec, Piece, Pieces,
-    ProcessEnd, ProcessSpec, RequestSpec, Role, StartFailure, ToolSpec,
+    Attempt, CallEnd, CallSpec, Effect, EffectKey, EffectLimits, EffectResult, FileSpec, Pieces, ProcessEnd,
+    ProcessSpec, RequestSpec, Role, StartFailure, TextPiece, ToolSpec,
 };
-use super::result::{self, Moment, Printed, StepResult, Timing};
-use super::{Barrier, Driver, Durability, Evaluated, Executor, Next, Pending, Performance, Recording, Stage};
+use super::result::{self, ClockReading, Printed, StepResult, Timing};
+use super::{
+    Barrier, Driver, Durability, Executor, FieldEvaluation, Next, Pending, PendingStage, Performance,
+    Recording,
+};
 use super::{keep_computed, response};
 use crate::agent::{self, Provider, Reading};
 use crate::evaluate::{Act, Resolved, RetryPlan};
@@ -31,7 +34,7 @@ const MAX_SCRIPT: usize = 120 << 10;
 pub(super) struct PendingAttempt {
     task: Task,
     attempt: Attempt,
-    began: Moment,
+    began: ClockReading,
     retry: RetryPlan,
     expect: Option<Settled>,
     limits: EffectLimits,
@@ -62,7 +65,7 @@ impl Executor<'_> {
         attempt: Attempt,
     ) -> Result<Next, D::Error> {
         let began = driver.moment();
-        let Evaluated { result, computed } = driver.fields(&task, view, attempt)?;
+        let FieldEvaluation { result, computed } = driver.fields(&task, view, attempt)?;
         let mut resolved = match result {
             Ok(resolved) => resolved,
             Err(errors) => {
@@ -98,7 +101,7 @@ impl Executor<'_> {
         let key =
             EffectKey { at: task.at.clone(), as_of: task.as_of, attempt: attempt.number, role: Role::Act };
         let (pending, effect) = self.attempt_effect(task, step, resolved, attempt, began, cut_short);
-        let pending = Pending(Stage::Attempt(Box::new(pending)));
+        let pending = Pending(PendingStage::Attempt(Box::new(pending)));
         Ok(Next::Perform(Box::new(Performance { before, barrier, key, effect, pending })))
     }
 
@@ -117,7 +120,7 @@ impl Executor<'_> {
         step: &Step,
         resolved: Resolved,
         attempt: Attempt,
-        began: Moment,
+        began: ClockReading,
         cut_short: Option<Limit>,
     ) -> (PendingAttempt, Effect) {
         let limits = limits_of(&resolved);
@@ -165,7 +168,7 @@ impl Executor<'_> {
                 Effect::Request(RequestSpec { request, limits })
             }
             Act::Verbatim { text } => {
-                let script = vec![Piece::Text(text.into())];
+                let script = vec![TextPiece::Text(text.into())];
                 Effect::Process(shell_process(step, script, Vec::new(), env, cwd, limits))
             }
             Act::Shell { bound } => Effect::Process(bound_process(step, &bound, env, cwd, limits)),
@@ -173,10 +176,10 @@ impl Executor<'_> {
                 let mut files = Vec::new();
                 let mut words = arguments.into_iter().map(|argument| {
                     if !argument.is_file {
-                        return vec![Piece::Text(argument.value)];
+                        return vec![TextPiece::Text(argument.value)];
                     }
-                    files.push(vec![Piece::Text(argument.value)]);
-                    vec![Piece::PathOf(files.len() - 1)]
+                    files.push(vec![TextPiece::Text(argument.value)]);
+                    vec![TextPiece::PathOf(files.len() - 1)]
                 });
                 let program = words.next().unwrap_or_default();
                 let arguments = words.collect();
@@ -185,7 +188,7 @@ impl Executor<'_> {
             Act::Agent { agent, command, message } => {
                 pending.own = self.agent_meta(&agent);
                 let provider = agent::provider(command);
-                let effect = provider.ask(message, agent::Surroundings { env, cwd, limits });
+                let effect = provider.ask(message, agent::AgentSurroundings { env, cwd, limits });
                 pending.provider = Some(provider);
                 effect
             }
@@ -343,12 +346,12 @@ pub(super) fn bound_process(
     let mut place_of = Vec::new();
     for (index, variable) in bound.files() {
         place_of.push((index, files.len()));
-        files.push(vec![Piece::Text(variable.value.clone())]);
+        files.push(vec![TextPiece::Text(variable.value.clone())]);
     }
     let place = |index: usize| place_of.iter().find(|(at, _)| *at == index).map_or(0, |(_, place)| *place);
     let script = bound.pieces().into_iter().map(|piece| match piece {
-        ScriptPiece::Text(text) => Piece::Text(text),
-        ScriptPiece::FileOf(index) => Piece::QuotedPathOf(place(index)),
+        ScriptPiece::Text(text) => TextPiece::Text(text),
+        ScriptPiece::FileOf(index) => TextPiece::QuotedPathOf(place(index)),
     });
     env.extend(bound.environment().map(|(name, value)| (name.into(), Some(value))));
     shell_process(step, script.collect(), files, env, cwd, limits)
@@ -364,7 +367,7 @@ fn shell_process(
 ) -> ProcessSpec {
     let given = step.shell_program.as_ref().map(|program| program.value.as_str());
     let program = given.unwrap_or(DEFAULT_SHELL);
-    let text = |text: &str| vec![Piece::Text(text.to_owned())];
+    let text = |text: &str| vec![TextPiece::Text(text.to_owned())];
     let mut arguments: Vec<Pieces> = Vec::new();
     if given.is_some_and(|program| program.rsplit('/').next() == Some("busybox")) {
         arguments.push(text("sh"));
@@ -372,10 +375,10 @@ fn shell_process(
     if step.strict_shell {
         arguments.extend(strict_options(program).iter().map(|option| text(option)));
     }
-    let length: usize = script.iter().map(Piece::len).sum();
+    let length: usize = script.iter().map(TextPiece::len).sum();
     if length > MAX_SCRIPT {
         files.push(script);
-        arguments.push(vec![Piece::PathOf(files.len() - 1)]);
+        arguments.push(vec![TextPiece::PathOf(files.len() - 1)]);
     } else {
         arguments.push(text("-c"));
         arguments.push(script);

@@ -97,11 +97,11 @@ pub enum Effect {
 }
 
 /// Text whose pieces may be the paths of private files, which are known only where the effect is performed.
-pub type Pieces = Vec<Piece>;
+pub type Pieces = Vec<TextPiece>;
 
 /// A piece of an argument or of a private file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Piece {
+pub enum TextPiece {
     /// Text as it stands.
     Text(String),
     /// The path of the private file at this index.
@@ -110,7 +110,7 @@ pub enum Piece {
     QuotedPathOf(usize),
 }
 
-impl Piece {
+impl TextPiece {
     /// About how many bytes it takes.
     pub fn len(&self) -> usize {
         match self {

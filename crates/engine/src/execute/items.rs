@@ -13,8 +13,11 @@ use super::attempt::{self, bound_process, process_result, start_failure};
 use super::effect::{
     ChosenItems, Effect, EffectKey, EffectLimits, EffectResult, ItemsSource, ItemsSpec, NotChosen, Role,
 };
-use super::result::{self, Measurement, Moment, StepResult, Timing};
-use super::{Barrier, Driver, Durability, Evaluated, Executor, Next, Pending, Performance, Recording, Stage};
+use super::result::{self, ClockReading, Measurement, StepResult, Timing};
+use super::{
+    Barrier, Driver, Durability, Executor, FieldEvaluation, Next, Pending, PendingStage, Performance,
+    Recording,
+};
 use super::{item_of_worktree, keep_computed, record};
 use crate::evaluate::MAX_OUTPUT;
 use crate::event::{Datum, EventKind, ItemEnded, Rules, Seq, Status};
@@ -26,7 +29,7 @@ use crate::world::Answer;
 /// The command of a source is running.
 pub(super) struct PendingSource {
     task: Task,
-    began: Moment,
+    began: ClockReading,
     expansion: Expansion,
     computed: Vec<Answer>,
     limits: EffectLimits,
@@ -35,7 +38,7 @@ pub(super) struct PendingSource {
 /// Items are being read.
 pub(super) struct PendingItems {
     task: Task,
-    began: Moment,
+    began: ClockReading,
     parallel: u64,
     expansion: Expansion,
     /// What the fields of the list had to compute.
@@ -72,7 +75,7 @@ impl Executor<'_> {
         view: &View,
     ) -> Result<Next, D::Error> {
         let began = driver.moment();
-        let Evaluated { result, computed } = driver.list(&task, view)?;
+        let FieldEvaluation { result, computed } = driver.list(&task, view)?;
         let expansion = match result {
             Ok(expansion) => expansion,
             Err(errors) => return self.field_errors(driver, &task, &errors, &computed, began, 0),
@@ -86,14 +89,14 @@ impl Executor<'_> {
         let effect = Effect::Process(bound_process(step, bound, env.clone(), None, limits));
         let key = items_key(&task);
         let pending = PendingSource { task, began, expansion, computed, limits };
-        let pending = Pending(Stage::Source(Box::new(pending)));
+        let pending = Pending(PendingStage::Source(Box::new(pending)));
         let barrier = Barrier::Nothing;
         Ok(Next::Perform(Box::new(Performance { before: None, barrier, key, effect, pending })))
     }
 
     fn read_items(
         task: Task,
-        began: Moment,
+        began: ClockReading,
         expansion: Expansion,
         computed: Vec<Answer>,
         source: ItemsSource,
@@ -103,7 +106,7 @@ impl Executor<'_> {
         let effect = Effect::ReadItems(Box::new(spec));
         let parallel = expansion.parallel;
         let pending = PendingItems { task, began, parallel, expansion, computed };
-        let pending = Pending(Stage::Items(Box::new(pending)));
+        let pending = Pending(PendingStage::Items(Box::new(pending)));
         let barrier = Barrier::Nothing;
         Next::Perform(Box::new(Performance { before: None, barrier, key, effect, pending }))
     }
@@ -190,7 +193,7 @@ impl Executor<'_> {
         match item_of_worktree(self.plan, &pending.task.at) {
             // The commits of an item go into the branch of the run when its end is on disk.
             Some(item) if pending.error.is_none() => {
-                Ok(worktree(pending, Effect::MergeItem(item), Stage::Merge))
+                Ok(worktree(pending, Effect::MergeItem(item), PendingStage::Merge))
             }
             item => self.conclude_item(driver, pending, item),
         }
@@ -223,7 +226,7 @@ impl Executor<'_> {
             pending.pause = attempt::pause(driver, &rules.retry, attempt - base);
             if let Some(item) = item {
                 let keep = pending.pause.is_none();
-                return Ok(worktree(pending, Effect::AbandonItem { item, keep }, Stage::Abandon));
+                return Ok(worktree(pending, Effect::AbandonItem { item, keep }, PendingStage::Abandon));
             }
         }
         Ok(Self::record_end(driver, pending, None))
@@ -275,7 +278,7 @@ impl Executor<'_> {
             let results = driver.store_results(&task, list)?;
             let key = items_key(&task);
             let pending = PendingMap { task, view, counts, failure, timing, results };
-            let pending = Pending(Stage::Close(Box::new(pending)));
+            let pending = Pending(PendingStage::Close(Box::new(pending)));
             let (effect, barrier) = (Effect::CloseWorktrees, Barrier::Nothing);
             return Ok(Next::Perform(Box::new(Performance { before: None, barrier, key, effect, pending })));
         }
@@ -348,7 +351,7 @@ impl Executor<'_> {
         captured: &[(EcoString, Seq)],
     ) -> Result<Next, D::Error> {
         let began = driver.moment();
-        let Evaluated { result, computed } = driver.variables(task, view)?;
+        let FieldEvaluation { result, computed } = driver.variables(task, view)?;
         let own = match result {
             Ok(variables) => variables,
             Err(errors) => return self.field_errors(driver, task, &errors, &computed, began, 0),
@@ -380,7 +383,7 @@ fn items_key(task: &Task) -> EffectKey {
     EffectKey { at: task.at.clone(), as_of: task.as_of, attempt: 1, role: Role::Items }
 }
 
-fn worktree(pending: PendingEnd, effect: Effect, stage: fn(Box<PendingEnd>) -> Stage) -> Next {
+fn worktree(pending: PendingEnd, effect: Effect, stage: fn(Box<PendingEnd>) -> PendingStage) -> Next {
     let (at, as_of) = (pending.task.at.clone(), pending.task.as_of);
     let key = EffectKey { at, as_of, attempt: pending.ending.attempt, role: Role::Worktree };
     let barrier = Barrier::Event(as_of);

@@ -6,9 +6,11 @@ use threadline_lang::diag::excerpt;
 
 use super::attempt::{limits_of, shorten};
 use super::effect::{EffectKey, EffectResult, Role};
-use super::{Barrier, Driver, Durability, Evaluated, Executor, Next, Pending, Performance, Stage};
+use super::{
+    Barrier, Driver, Durability, Executor, FieldEvaluation, Next, Pending, PendingStage, Performance,
+};
 use super::{keep_computed, record};
-use crate::agent::{self, Provider, Reading, Surroundings};
+use crate::agent::{self, AgentSurroundings, Provider, Reading};
 use crate::evaluate::{Act, Resolved};
 use crate::event::{Address, EventKind, Judged};
 use crate::judge::{Judgement, Question, Verdict};
@@ -30,7 +32,7 @@ pub(super) struct PendingVerdict {
 impl Executor<'_> {
     /// Finds out the limits of a loop. A run whose loop has none has failed.
     pub(super) fn resolve_limits<D: Driver>(&self, driver: &mut D, view: &View) -> Result<Next, D::Error> {
-        let Evaluated { result, computed } = driver.limits(view)?;
+        let FieldEvaluation { result, computed } = driver.limits(view)?;
         match result {
             Ok(bounds) => {
                 let kind = EventKind::Bounded { computed: keep_computed(driver, &computed)?, bounds };
@@ -76,13 +78,13 @@ impl Executor<'_> {
             return self.record_judgement(driver, task, &view, Some(verdict), computed);
         };
         let provider = agent::provider(command.clone());
-        let surroundings = Surroundings { env: env.clone(), cwd: cwd.clone(), limits };
+        let surroundings = AgentSurroundings { env: env.clone(), cwd: cwd.clone(), limits };
         let effect = provider.ask(message.clone(), surroundings);
         let key = EffectKey { at: task.at.clone(), as_of: task.as_of, attempt: 1, role: Role::Judge };
         // What is judged is on disk before the judge hears of it: the action is not done again.
         let barrier = Barrier::Event(view.as_of);
         let pending = PendingVerdict { task, view, question, provider, cut_short, computed };
-        let pending = Pending(Stage::Judge(Box::new(pending)));
+        let pending = Pending(PendingStage::Judge(Box::new(pending)));
         Ok(Next::Perform(Box::new(Performance { before: None, barrier, key, effect, pending })))
     }
 

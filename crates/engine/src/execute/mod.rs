@@ -40,7 +40,7 @@ pub(crate) use attempt::start_failure;
 use effect::{Attempt, Effect, EffectKey, EffectResult};
 pub use items::{PRINTED_FORMAT, item_result};
 pub use response::result as response_result;
-use result::{Measurement, Moment, StepResult, Timing};
+use result::{ClockReading, Measurement, StepResult, Timing};
 
 /// What an [`Executor`] needs from whoever drives a run.
 ///
@@ -51,7 +51,7 @@ pub trait Driver {
     type Error;
 
     /// The time, on both clocks.
-    fn moment(&mut self) -> Moment;
+    fn moment(&mut self) -> ClockReading;
 
     /// A number from 0 to 1 that spreads pauses.
     fn spread(&mut self) -> f64;
@@ -69,10 +69,10 @@ pub trait Driver {
     fn report(&mut self, at: &Address, problems: Vec<Problem>);
 
     /// Evaluates `when`.
-    fn condition(&mut self, task: &Task, view: &View) -> Result<Evaluated<Decision>, Self::Error>;
+    fn condition(&mut self, task: &Task, view: &View) -> Result<FieldEvaluation<Decision>, Self::Error>;
 
     /// Evaluates the source of a list and the rules for its items.
-    fn list(&mut self, task: &Task, view: &View) -> Result<Evaluated<Expansion>, Self::Error>;
+    fn list(&mut self, task: &Task, view: &View) -> Result<FieldEvaluation<Expansion>, Self::Error>;
 
     /// Evaluates all fields of a step. An attempt that was running at a crash computes the same values again.
     fn fields(
@@ -80,10 +80,14 @@ pub trait Driver {
         task: &Task,
         view: &View,
         attempt: Attempt,
-    ) -> Result<Evaluated<Resolved>, Self::Error>;
+    ) -> Result<FieldEvaluation<Resolved>, Self::Error>;
 
     /// Evaluates what a list expects of its results. Only entries of `context` are computed for that.
-    fn expectation(&mut self, task: &Task, view: &View) -> Result<Evaluated<Option<Settled>>, Self::Error>;
+    fn expectation(
+        &mut self,
+        task: &Task,
+        view: &View,
+    ) -> Result<FieldEvaluation<Option<Settled>>, Self::Error>;
 
     /// The values of all items of a list in order: null for an item that failed or was skipped.
     fn item_values(
@@ -103,13 +107,13 @@ pub trait Driver {
         view: &View,
         map: &Value,
         results: &Datum,
-    ) -> Result<Evaluated<Value>, Self::Error>;
+    ) -> Result<FieldEvaluation<Value>, Self::Error>;
 
     /// Evaluates the variables that a phase leaves, an object.
-    fn variables(&mut self, task: &Task, view: &View) -> Result<Evaluated<Value>, Self::Error>;
+    fn variables(&mut self, task: &Task, view: &View) -> Result<FieldEvaluation<Value>, Self::Error>;
 
     /// Evaluates the limits of a loop.
-    fn limits(&mut self, view: &View) -> Result<Evaluated<Bounds>, Self::Error>;
+    fn limits(&mut self, view: &View) -> Result<FieldEvaluation<Bounds>, Self::Error>;
 
     /// Makes the question to the judge of a state, or the verdict where it cannot be asked.
     fn question(
@@ -129,12 +133,12 @@ pub trait Driver {
     ) -> Result<(Judgement, Vec<Answer>), Self::Error>;
 
     /// Evaluates the exports of the run, an object.
-    fn exports(&mut self, view: &View) -> Result<Evaluated<Value>, Self::Error>;
+    fn exports(&mut self, view: &View) -> Result<FieldEvaluation<Value>, Self::Error>;
 }
 
 /// What an evaluation gives, and what it had to compute.
 #[derive(Debug)]
-pub struct Evaluated<T> {
+pub struct FieldEvaluation<T> {
     /// The value, or the fields that have none.
     pub result: Result<T, FieldErrors>,
     /// What the world was asked for.
@@ -203,9 +207,9 @@ pub enum Next {
 }
 
 /// A command whose effect is being performed.
-pub struct Pending(Stage);
+pub struct Pending(PendingStage);
 
-enum Stage {
+enum PendingStage {
     /// The worktree of an item is entered before the command.
     Enter(Command, View),
     Attempt(Box<attempt::PendingAttempt>),
@@ -241,7 +245,7 @@ impl<'p> Executor<'p> {
                 role: effect::Role::Worktree,
             };
             let barrier = Barrier::Event(task.as_of);
-            let pending = Pending(Stage::Enter(command, view));
+            let pending = Pending(PendingStage::Enter(command, view));
             let effect = Effect::EnterWorktree(item);
             return Ok(Next::Perform(Box::new(Performance { before: None, barrier, key, effect, pending })));
         }
@@ -289,19 +293,19 @@ impl<'p> Executor<'p> {
             return Ok(Next::Leave);
         }
         match pending.0 {
-            Stage::Enter(command, view) => match (result, command.task()) {
+            PendingStage::Enter(command, view) => match (result, command.task()) {
                 (EffectResult::Worktree(Err(failure)), Some(task)) => {
                     self.finish_unrun(driver, task, failure, 0)
                 }
                 _ => self.carry_out(driver, command, view),
             },
-            Stage::Attempt(pending) => self.attempt_done(driver, *pending, result),
-            Stage::Source(pending) => self.source_read(driver, *pending, result),
-            Stage::Items(pending) => self.items_read(driver, *pending, result),
-            Stage::Merge(pending) => self.merged(driver, *pending, result),
-            Stage::Abandon(pending) => self.abandoned(driver, *pending, result),
-            Stage::Close(pending) => self.worktrees_closed(driver, *pending, result),
-            Stage::Judge(pending) => self.answered(driver, *pending, result),
+            PendingStage::Attempt(pending) => self.attempt_done(driver, *pending, result),
+            PendingStage::Source(pending) => self.source_read(driver, *pending, result),
+            PendingStage::Items(pending) => self.items_read(driver, *pending, result),
+            PendingStage::Merge(pending) => self.merged(driver, *pending, result),
+            PendingStage::Abandon(pending) => self.abandoned(driver, *pending, result),
+            PendingStage::Close(pending) => self.worktrees_closed(driver, *pending, result),
+            PendingStage::Judge(pending) => self.answered(driver, *pending, result),
         }
     }
 
@@ -320,7 +324,7 @@ impl<'p> Executor<'p> {
 
     fn decide<D: Driver>(&self, driver: &mut D, task: &Task, view: &View) -> Result<Next, D::Error> {
         let began = driver.moment();
-        let Evaluated { result, computed } = driver.condition(task, view)?;
+        let FieldEvaluation { result, computed } = driver.condition(task, view)?;
         let kind = match result {
             Ok(Decision::Go) => {
                 EventKind::Decided { as_of: task.as_of, computed: keep_computed(driver, &computed)? }
@@ -377,7 +381,7 @@ impl<'p> Executor<'p> {
         task: &Task,
         errors: &FieldErrors,
         computed: &[Answer],
-        began: Moment,
+        began: ClockReading,
         retries: u32,
     ) -> Result<Next, D::Error> {
         let failure = self.evaluation_failure(driver, task, errors);
@@ -391,7 +395,7 @@ impl<'p> Executor<'p> {
         task: &Task,
         failure: Failure,
         computed: &[Answer],
-        began: Moment,
+        began: ClockReading,
         retries: u32,
     ) -> Result<Next, D::Error> {
         let measurement = self.measure(driver, task, began, retries);
@@ -461,7 +465,13 @@ impl<'p> Executor<'p> {
         self.step(task).state.as_ref().map(|state| state.name.value.as_str())
     }
 
-    fn measure<D: Driver>(&self, driver: &mut D, task: &Task, began: Moment, retries: u32) -> Measurement {
+    fn measure<D: Driver>(
+        &self,
+        driver: &mut D,
+        task: &Task,
+        began: ClockReading,
+        retries: u32,
+    ) -> Measurement {
         let timing = began.until(driver.moment());
         self.measurement(task, timing, retries, Vec::new())
     }

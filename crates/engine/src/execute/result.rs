@@ -52,14 +52,14 @@ pub struct Timing {
 
 /// A moment on both clocks of a driver.
 #[derive(Debug, Clone, Copy)]
-pub struct Moment {
+pub struct ClockReading {
     /// The time of day, which may jump.
     pub time: Millis,
     /// The time since some moment before, which never jumps.
     pub steady: Duration,
 }
 
-impl Moment {
+impl ClockReading {
     /// The timing of what began now and ends then.
     pub fn until(self, end: Self) -> Timing {
         let elapsed = end.steady.saturating_sub(self.steady);

@@ -14,8 +14,8 @@ use threadline_flow::fields::{Failure, FailureKind};
 use threadline_lang::Value;
 
 use super::effect::{
-    Effect, EffectKey, EffectLimits, EffectResult, FileSpec, Piece, Pieces, ProcessEnd, ProcessEnding,
-    ProcessSpec, RequestSpec, Response, Role, StartFailure, Stream,
+    Effect, EffectKey, EffectLimits, EffectResult, FileSpec, Pieces, ProcessEnd, ProcessEnding, ProcessSpec,
+    RequestSpec, Response, Role, StartFailure, Stream, TextPiece,
 };
 use super::result::Timing;
 use crate::evaluate::Request;
@@ -26,20 +26,20 @@ const VERSION: i64 = 1;
 
 /// Why a value is no effect or result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WireError(String);
+pub struct EffectWireError(String);
 
-impl fmt::Display for WireError {
+impl fmt::Display for EffectWireError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for WireError {}
+impl std::error::Error for EffectWireError {}
 
-type Read<T> = Result<T, WireError>;
+type Read<T> = Result<T, EffectWireError>;
 
 fn wrong<T>(message: impl Into<String>) -> Read<T> {
-    Err(WireError(message.into()))
+    Err(EffectWireError(message.into()))
 }
 
 /// An effect with its key, when a worker elsewhere can perform it.
@@ -70,13 +70,13 @@ pub fn encode_effect(key: &EffectKey, effect: &Effect) -> Option<Value> {
 
 /// The effect that [`encode_effect`] wrote.
 pub fn decode_effect(value: &Value) -> Read<(EffectKey, Effect)> {
-    let fields = Keys::of(value, &["v", "at", "as_of", "attempt", "role", "kind", "spec"])?;
+    let fields = ExactKeys::of(value, &["v", "at", "as_of", "attempt", "role", "kind", "spec"])?;
     fields.version()?;
     let role = fields.text("role")?;
     let Some(role) = Role::ALL.into_iter().find(|known| known.name() == role) else {
         return wrong(format!("unknown role `{role}`"));
     };
-    let at = Address::parse(fields.text("at")?).map_err(|error| WireError(error.to_string()))?;
+    let at = Address::parse(fields.text("at")?).map_err(|error| EffectWireError(error.to_string()))?;
     let key = EffectKey { at, as_of: fields.int("as_of")?, attempt: fields.int("attempt")?, role };
     let spec = fields.get("spec")?;
     let effect = match fields.text("kind")? {
@@ -116,7 +116,7 @@ pub fn encode_result(result: &EffectResult) -> Option<Value> {
 
 /// The result that [`encode_result`] wrote.
 pub fn decode_result(value: &Value) -> Read<EffectResult> {
-    let fields = Keys::of(value, &["v", "kind", "data"])?;
+    let fields = ExactKeys::of(value, &["v", "kind", "data"])?;
     fields.version()?;
     let data = fields.get("data")?;
     Ok(match fields.text("kind")? {
@@ -155,7 +155,7 @@ fn process_spec(spec: &ProcessSpec) -> Value {
 }
 
 fn read_process_spec(value: &Value) -> Read<ProcessSpec> {
-    let fields = Keys::of(value, &["program", "arguments", "files", "env", "cwd", "stdin", "limits"])?;
+    let fields = ExactKeys::of(value, &["program", "arguments", "files", "env", "cwd", "stdin", "limits"])?;
     Ok(ProcessSpec {
         program: read_pieces(fields.get("program")?)?,
         arguments: fields.list("arguments")?.iter().map(read_pieces).collect::<Read<_>>()?,
@@ -169,9 +169,9 @@ fn read_process_spec(value: &Value) -> Read<ProcessSpec> {
 
 fn pieces(pieces: &Pieces) -> Value {
     Value::sequence(pieces.iter().map(|piece| match piece {
-        Piece::Text(text) => Value::from(text.as_str()),
-        Piece::PathOf(file) => Value::record([("path_of", (*file as u64).into())]),
-        Piece::QuotedPathOf(file) => Value::record([("quoted_path_of", (*file as u64).into())]),
+        TextPiece::Text(text) => Value::from(text.as_str()),
+        TextPiece::PathOf(file) => Value::record([("path_of", (*file as u64).into())]),
+        TextPiece::QuotedPathOf(file) => Value::record([("quoted_path_of", (*file as u64).into())]),
     }))
 }
 
@@ -179,11 +179,13 @@ fn read_pieces(value: &Value) -> Read<Pieces> {
     let Some(list) = value.as_list() else { return wrong("a text is no list of pieces") };
     let piece = |piece: &Value| {
         if let Some(text) = piece.as_str() {
-            return Ok(Piece::Text(text.to_owned()));
+            return Ok(TextPiece::Text(text.to_owned()));
         }
-        match Keys::of(piece, &["path_of"]) {
-            Ok(fields) => Ok(Piece::PathOf(fields.int("path_of")?)),
-            Err(_) => Ok(Piece::QuotedPathOf(Keys::of(piece, &["quoted_path_of"])?.int("quoted_path_of")?)),
+        match ExactKeys::of(piece, &["path_of"]) {
+            Ok(fields) => Ok(TextPiece::PathOf(fields.int("path_of")?)),
+            Err(_) => {
+                Ok(TextPiece::QuotedPathOf(ExactKeys::of(piece, &["quoted_path_of"])?.int("quoted_path_of")?))
+            }
         }
     };
     list.iter().map(piece).collect()
@@ -219,7 +221,7 @@ fn request_spec(spec: &RequestSpec) -> Value {
 }
 
 fn read_request_spec(value: &Value) -> Read<RequestSpec> {
-    let fields = Keys::of(value, &["method", "url", "headers", "body", "limits"])?;
+    let fields = ExactKeys::of(value, &["method", "url", "headers", "body", "limits"])?;
     let method = fields.text("method")?;
     let Some(method) = METHODS.into_iter().find(|known| *known == method) else {
         return wrong(format!("unknown method `{method}`"));
@@ -264,7 +266,7 @@ fn file_spec(spec: &FileSpec) -> Value {
 }
 
 fn read_file_spec(value: &Value) -> Read<FileSpec> {
-    let fields = Keys::of(value, &["path", "content", "mode", "create_dirs", "cwd"])?;
+    let fields = ExactKeys::of(value, &["path", "content", "mode", "create_dirs", "cwd"])?;
     Ok(FileSpec {
         path: fields.text("path")?.to_owned(),
         content: fields.text("content")?.to_owned(),
@@ -283,7 +285,7 @@ fn limits(limits: &EffectLimits) -> Value {
 }
 
 fn read_limits(value: &Value) -> Read<EffectLimits> {
-    let fields = Keys::of(value, &["timeout_ms", "idle_timeout_ms", "max_output"])?;
+    let fields = ExactKeys::of(value, &["timeout_ms", "idle_timeout_ms", "max_output"])?;
     Ok(EffectLimits {
         timeout: fields.optional_int("timeout_ms")?.map(Duration::from_millis),
         idle_timeout: fields.optional_int("idle_timeout_ms")?.map(Duration::from_millis),
@@ -309,11 +311,11 @@ fn process_end(end: &ProcessEnd) -> Value {
 }
 
 fn read_process_end(value: &Value) -> Read<ProcessEnd> {
-    let fields = Keys::of(value, &["ending", "stdout", "stderr", "cpu_us", "max_memory", "timing"])?;
+    let fields = ExactKeys::of(value, &["ending", "stdout", "stderr", "cpu_us", "max_memory", "timing"])?;
     let stdout = fields.get("stdout")?;
-    let stdout = match Keys::of(stdout, &["ok"]) {
+    let stdout = match ExactKeys::of(stdout, &["ok"]) {
         Ok(stdout) => Ok(read_bytes(stdout.get("ok")?)?),
-        Err(_) => Err(Keys::of(stdout, &["error"])?.text("error")?.to_owned()),
+        Err(_) => Err(ExactKeys::of(stdout, &["error"])?.text("error")?.to_owned()),
     };
     Ok(ProcessEnd {
         ending: read_ending(fields.get("ending")?)?,
@@ -384,7 +386,7 @@ fn start_failure(failure: &StartFailure) -> Value {
 }
 
 fn read_start_failure(value: &Value) -> Read<StartFailure> {
-    let fields = Keys::of(value, &["kind", "message", "hint", "is_missing"])?;
+    let fields = ExactKeys::of(value, &["kind", "message", "hint", "is_missing"])?;
     Ok(StartFailure {
         kind: read_failure_kind(fields.text("kind")?)?,
         message: fields.text("message")?.to_owned(),
@@ -398,7 +400,7 @@ fn failure(failure: &Failure) -> Value {
 }
 
 fn read_failure(value: &Value) -> Read<Failure> {
-    let fields = Keys::of(value, &["kind", "message"])?;
+    let fields = ExactKeys::of(value, &["kind", "message"])?;
     Ok(Failure::new(read_failure_kind(fields.text("kind")?)?, fields.text("message")?))
 }
 
@@ -419,7 +421,7 @@ fn response_fields(response: &Response) -> Value {
 }
 
 fn read_response(value: &Value) -> Read<Response> {
-    let fields = Keys::of(value, &["status", "reason", "headers", "body"])?;
+    let fields = ExactKeys::of(value, &["status", "reason", "headers", "body"])?;
     Ok(Response {
         status: fields.int("status")?,
         reason: fields.optional_text("reason")?,
@@ -433,7 +435,7 @@ fn with_timing(result: Value, timing_: &Timing) -> Value {
 }
 
 fn read_with_timing<T>(value: &Value, read: impl FnOnce(&Value) -> Read<T>) -> Read<(T, Timing)> {
-    let fields = Keys::of(value, &["result", "timing"])?;
+    let fields = ExactKeys::of(value, &["result", "timing"])?;
     Ok((read(fields.get("result")?)?, read_timing(fields.get("timing")?)?))
 }
 
@@ -446,7 +448,7 @@ fn timing(timing: &Timing) -> Value {
 }
 
 fn read_timing(value: &Value) -> Read<Timing> {
-    let fields = Keys::of(value, &["started", "finished", "elapsed_us"])?;
+    let fields = ExactKeys::of(value, &["started", "finished", "elapsed_us"])?;
     Ok(Timing {
         started: fields.int("started")?,
         finished: fields.int("finished")?,
@@ -465,11 +467,11 @@ fn bytes(bytes: &[u8]) -> Value {
 }
 
 fn read_bytes(value: &Value) -> Read<Vec<u8>> {
-    if let Ok(fields) = Keys::of(value, &["text"]) {
+    if let Ok(fields) = ExactKeys::of(value, &["text"]) {
         return Ok(fields.text("text")?.as_bytes().to_vec());
     }
-    let text = Keys::of(value, &["base64"])?.text("base64")?.to_owned();
-    BASE64_STANDARD.decode(text).map_err(|error| WireError(format!("bytes are no base64: {error}")))
+    let text = ExactKeys::of(value, &["base64"])?.text("base64")?.to_owned();
+    BASE64_STANDARD.decode(text).map_err(|error| EffectWireError(format!("bytes are no base64: {error}")))
 }
 
 fn optional_text(text: Option<&str>) -> Value {
@@ -485,9 +487,9 @@ fn micros(duration: Duration) -> Value {
 }
 
 /// The fields of an object that has exactly these keys.
-struct Keys<'v>(&'v Value);
+struct ExactKeys<'v>(&'v Value);
 
-impl<'v> Keys<'v> {
+impl<'v> ExactKeys<'v> {
     fn of(value: &'v Value, keys: &[&str]) -> Read<Self> {
         let Some(object) = value.as_object() else { return wrong("expected an object") };
         if let Some((key, _)) = object.iter().find(|(key, _)| !keys.contains(&key.as_str())) {
@@ -507,11 +509,11 @@ impl<'v> Keys<'v> {
     }
 
     fn get(&self, key: &str) -> Read<&'v Value> {
-        self.0.get(key).ok_or_else(|| WireError(format!("`{key}` is missing")))
+        self.0.get(key).ok_or_else(|| EffectWireError(format!("`{key}` is missing")))
     }
 
     fn text(&self, key: &str) -> Read<&'v str> {
-        self.get(key)?.as_str().ok_or_else(|| WireError(format!("`{key}` is no text")))
+        self.get(key)?.as_str().ok_or_else(|| EffectWireError(format!("`{key}` is no text")))
     }
 
     fn optional_text(&self, key: &str) -> Read<Option<String>> {
@@ -519,17 +521,17 @@ impl<'v> Keys<'v> {
     }
 
     fn list(&self, key: &str) -> Read<&'v [Value]> {
-        self.get(key)?.as_list().ok_or_else(|| WireError(format!("`{key}` is no list")))
+        self.get(key)?.as_list().ok_or_else(|| EffectWireError(format!("`{key}` is no list")))
     }
 
     fn bool(&self, key: &str) -> Read<bool> {
-        self.get(key)?.as_bool().ok_or_else(|| WireError(format!("`{key}` is no bool")))
+        self.get(key)?.as_bool().ok_or_else(|| EffectWireError(format!("`{key}` is no bool")))
     }
 
     fn int<T: std::str::FromStr>(&self, key: &str) -> Read<T> {
         let value = self.get(key)?;
         let number = value.as_number().and_then(|number| number.to_string().parse().ok());
-        number.ok_or_else(|| WireError(format!("`{key}` is no whole number that fits")))
+        number.ok_or_else(|| EffectWireError(format!("`{key}` is no whole number that fits")))
     }
 
     fn optional_int<T: std::str::FromStr>(&self, key: &str) -> Read<Option<T>> {
@@ -560,9 +562,12 @@ mod tests {
 
     fn effects() -> Vec<Effect> {
         let process = ProcessSpec {
-            program: vec![Piece::Text("bash".into())],
-            arguments: vec![vec![Piece::Text("cat ".into()), Piece::QuotedPathOf(0)], vec![Piece::PathOf(1)]],
-            files: vec![vec![Piece::Text("a\nb".into())], vec![Piece::PathOf(0)]],
+            program: vec![TextPiece::Text("bash".into())],
+            arguments: vec![
+                vec![TextPiece::Text("cat ".into()), TextPiece::QuotedPathOf(0)],
+                vec![TextPiece::PathOf(1)],
+            ],
+            files: vec![vec![TextPiece::Text("a\nb".into())], vec![TextPiece::PathOf(0)]],
             env: vec![("A".into(), Some("1".into())), ("B".into(), None)],
             cwd: Some("sub".into()),
             stdin: Some("it's \u{0} \u{1f600}".into()),

@@ -20,8 +20,8 @@ use crate::execute::effect::{
     Attempt, CallEnd, ChosenItems, Effect, EffectKey, EffectResult, ProcessEnd, ProcessEnding, Response,
     Role, ToolAnswer,
 };
-use crate::execute::result::{Moment, Timing, envelope};
-use crate::execute::{Driver, Evaluated};
+use crate::execute::result::{ClockReading, Timing, envelope};
+use crate::execute::{Driver, FieldEvaluation};
 use crate::hash::Hash;
 use crate::judge::{self, Judgement, Question, Verdict};
 use crate::machine::Task;
@@ -96,14 +96,19 @@ impl Life<'_> {
     }
 
     /// Fields have a value, or fate says that one has none.
-    fn fated_fields<T>(&self, task: &Task, field: &str, value: impl FnOnce(&Fated) -> T) -> Evaluated<T> {
+    fn fated_fields<T>(
+        &self,
+        task: &Task,
+        field: &str,
+        value: impl FnOnce(&Fated) -> T,
+    ) -> FieldEvaluation<T> {
         let fated = self.fated(&task.at);
         let result = if self.fate.evaluates(&fated, field) {
             Ok(value(&fated))
         } else {
             Err(no_value(self.step(task)))
         };
-        Evaluated { result, computed: Vec::new() }
+        FieldEvaluation { result, computed: Vec::new() }
     }
 
     /// What a step is given to do: something of its own kind. What would leave a value whatever happens is a program when
@@ -221,8 +226,8 @@ fn no_value(step: &Step) -> FieldErrors {
 impl Driver for Life<'_> {
     type Error = Cut;
 
-    fn moment(&mut self) -> Moment {
-        Moment { time: self.outside.clock, steady: Duration::from_millis(self.outside.steady) }
+    fn moment(&mut self) -> ClockReading {
+        ClockReading { time: self.outside.clock, steady: Duration::from_millis(self.outside.steady) }
     }
 
     fn spread(&mut self) -> f64 {
@@ -251,19 +256,19 @@ impl Driver for Life<'_> {
 
     fn report(&mut self, _: &Address, _: Vec<Problem>) {}
 
-    fn condition(&mut self, task: &Task, _: &View) -> Result<Evaluated<Decision>, Cut> {
+    fn condition(&mut self, task: &Task, _: &View) -> Result<FieldEvaluation<Decision>, Cut> {
         self.reads(task)?;
         Ok(self.fated_fields(task, "when", |fated| {
             if self.fate.holds(fated) { Decision::Go } else { Decision::Skip("fate".into()) }
         }))
     }
 
-    fn list(&mut self, task: &Task, _: &View) -> Result<Evaluated<Expansion>, Cut> {
+    fn list(&mut self, task: &Task, _: &View) -> Result<FieldEvaluation<Expansion>, Cut> {
         self.reads(task)?;
         Ok(self.fated_fields(task, "foreach", |_| chance::expansion(self.step(task))))
     }
 
-    fn fields(&mut self, task: &Task, _: &View, attempt: Attempt) -> Result<Evaluated<Resolved>, Cut> {
+    fn fields(&mut self, task: &Task, _: &View, attempt: Attempt) -> Result<FieldEvaluation<Resolved>, Cut> {
         let reads = self.reads(task)?;
         Ok(self.fated_fields(task, "fields", |fated| {
             let act = self.fated_act(task, fated, attempt, &reads);
@@ -271,8 +276,8 @@ impl Driver for Life<'_> {
         }))
     }
 
-    fn expectation(&mut self, _: &Task, _: &View) -> Result<Evaluated<Option<Settled>>, Cut> {
-        Ok(Evaluated { result: Ok(None), computed: Vec::new() })
+    fn expectation(&mut self, _: &Task, _: &View) -> Result<FieldEvaluation<Option<Settled>>, Cut> {
+        Ok(FieldEvaluation { result: Ok(None), computed: Vec::new() })
     }
 
     fn item_values(&mut self, task: &Task, list: Seq, _: u64) -> Result<Result<Value, Failure>, Cut> {
@@ -296,7 +301,7 @@ impl Driver for Life<'_> {
         _: &View,
         _: &Value,
         results: &Datum,
-    ) -> Result<Evaluated<Value>, Cut> {
+    ) -> Result<FieldEvaluation<Value>, Cut> {
         let Datum::Here(results) = results else {
             return Err(self.violation(format!("the results of `{}` are not in their event", task.at)));
         };
@@ -305,7 +310,7 @@ impl Driver for Life<'_> {
         Ok(self.fated_fields(task, "results", |fated| Value::from(self.fate.value(fated, &numbers))))
     }
 
-    fn variables(&mut self, task: &Task, _: &View) -> Result<Evaluated<Value>, Cut> {
+    fn variables(&mut self, task: &Task, _: &View) -> Result<FieldEvaluation<Value>, Cut> {
         self.reads(task)?;
         let left = self.phase_reads.clone();
         Ok(self.fated_fields(task, "variables", |fated| {
@@ -315,13 +320,13 @@ impl Driver for Life<'_> {
         }))
     }
 
-    fn limits(&mut self, _: &View) -> Result<Evaluated<Bounds>, Cut> {
+    fn limits(&mut self, _: &View) -> Result<FieldEvaluation<Bounds>, Cut> {
         let mut world = NoWorld;
         let result = match &self.simulation.plan.workflow.shape {
             Shape::Loop(of) => evaluate::bounds(of, &Scope::new(), &mut Session::new(&mut world)),
             _ => Ok(Bounds::default()),
         };
-        Ok(Evaluated { result, computed: Vec::new() })
+        Ok(FieldEvaluation { result, computed: Vec::new() })
     }
 
     fn question(
@@ -369,7 +374,7 @@ impl Driver for Life<'_> {
         Ok((Judgement { print, ..judgement }, Vec::new()))
     }
 
-    fn exports(&mut self, _: &View) -> Result<Evaluated<Value>, Cut> {
-        Ok(Evaluated { result: Ok(Value::NULL), computed: Vec::new() })
+    fn exports(&mut self, _: &View) -> Result<FieldEvaluation<Value>, Cut> {
+        Ok(FieldEvaluation { result: Ok(Value::NULL), computed: Vec::new() })
     }
 }

@@ -67,7 +67,7 @@ enum Work {
 }
 
 /// What can happen next.
-enum Turn {
+enum SimulatedTurn {
     /// A free worker takes a command.
     Take,
     /// A worker goes on.
@@ -171,13 +171,13 @@ impl<'s> Life<'s> {
             }
             let chosen = self.outside.random.below(possible.len() as u64);
             match possible.swap_remove(usize::try_from(chosen).unwrap_or(0)) {
-                Turn::Take => self.workers.extend(self.ready.pop_front().map(Work::Command)),
-                Turn::Work(worker) => self.work(worker)?,
-                Turn::Wake(timer) => {
+                SimulatedTurn::Take => self.workers.extend(self.ready.pop_front().map(Work::Command)),
+                SimulatedTurn::Work(worker) => self.work(worker)?,
+                SimulatedTurn::Wake(timer) => {
                     let (_, at) = self.timers.swap_remove(timer);
                     self.ready.extend(self.machine.waited(&at));
                 }
-                Turn::Commit => {
+                SimulatedTurn::Commit => {
                     let pending = self.outside.journal.len() as u64 - self.outside.durable;
                     self.outside.durable += 1 + self.outside.random.below(pending);
                 }
@@ -185,10 +185,10 @@ impl<'s> Life<'s> {
         }
     }
 
-    fn possible(&mut self) -> Vec<Turn> {
+    fn possible(&mut self) -> Vec<SimulatedTurn> {
         let mut possible = Vec::new();
         if !self.ready.is_empty() && self.workers.len() < self.simulation.jobs {
-            possible.push(Turn::Take);
+            possible.push(SimulatedTurn::Take);
         }
         let durable = self.outside.durable;
         for (index, work) in self.workers.iter().enumerate() {
@@ -199,13 +199,14 @@ impl<'s> Life<'s> {
                 Work::Waiting { after, .. } => *after <= durable,
                 Work::Running { until, .. } => *until <= self.outside.steady,
             };
-            possible.extend(free.then_some(Turn::Work(index)));
+            possible.extend(free.then_some(SimulatedTurn::Work(index)));
         }
         let due = |(_, (until, _)): &(usize, &(u64, Address))| *until <= self.outside.steady;
-        possible.extend(self.timers.iter().enumerate().filter(due).map(|(index, _)| Turn::Wake(index)));
+        possible
+            .extend(self.timers.iter().enumerate().filter(due).map(|(index, _)| SimulatedTurn::Wake(index)));
         let pending = durable < self.outside.journal.len() as u64;
         if pending && (possible.is_empty() || self.outside.random.percent(self.disk)) {
-            possible.push(Turn::Commit);
+            possible.push(SimulatedTurn::Commit);
         }
         possible
     }

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 
 use threadline_lang::Value;
 
-use super::sort::{Order, Sorter};
-use super::spool::{self, Writer};
+use super::sort::{KeyOrder, Sorter};
+use super::spool::{self, SpoolWriter};
 
 /// What a key takes in memory beside its text.
 const OVERHEAD: usize = 48;
 
 /// What becomes of an item.
-pub(super) enum Judged {
+pub(super) enum Novelty {
     /// It is the first of its key.
     First(Value),
     /// It is not.
@@ -30,11 +30,11 @@ pub(super) struct Distinct {
     memory: usize,
     seen: HashSet<Box<str>>,
     bytes: usize,
-    waiting: Option<Waiting>,
+    waiting: Option<UndecidedItem>,
 }
 
-struct Waiting {
-    items: Writer,
+struct UndecidedItem {
+    items: SpoolWriter,
     count: u64,
     keys: Sorter,
 }
@@ -46,7 +46,7 @@ impl Distinct {
     }
 
     /// Takes an item and its key, as the text that equal keys have in common.
-    pub(super) fn judge(&mut self, key: String, item: Value) -> io::Result<Judged> {
+    pub(super) fn judge(&mut self, key: String, item: Value) -> io::Result<Novelty> {
         if let Some(waiting) = &mut self.waiting {
             // What was given before is known, and need not wait.
             waiting.keys.push(vec![Value::from(key)], number(waiting.count))?;
@@ -54,26 +54,26 @@ impl Distinct {
             let mut encoded = Vec::new();
             spool::encode(&item, &mut encoded);
             waiting.items.bytes(&encoded)?;
-            return Ok(Judged::Later);
+            return Ok(Novelty::Later);
         }
         let len = key.len();
         if !self.seen.insert(key.into_boxed_str()) {
-            return Ok(Judged::Again);
+            return Ok(Novelty::Again);
         }
         self.bytes += len + OVERHEAD;
         if self.bytes > self.memory {
             self.begin_to_wait()?;
         }
-        Ok(Judged::First(item))
+        Ok(Novelty::First(item))
     }
 
     /// The keys that were seen go before all others of their text.
     fn begin_to_wait(&mut self) -> io::Result<()> {
-        let mut keys = Sorter::new(&[Order::default()], &self.folder, self.memory);
+        let mut keys = Sorter::new(&[KeyOrder::default()], &self.folder, self.memory);
         for key in std::mem::take(&mut self.seen) {
             keys.push(vec![Value::from(&*key)], number(GIVEN))?;
         }
-        self.waiting = Some(Waiting { items: Writer::create(&self.folder)?, count: 0, keys });
+        self.waiting = Some(UndecidedItem { items: SpoolWriter::create(&self.folder)?, count: 0, keys });
         Ok(())
     }
 
@@ -82,7 +82,7 @@ impl Distinct {
         self,
         take: &mut dyn FnMut(Value) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Some(Waiting { items, count, keys }) = self.waiting else { return Ok(()) };
+        let Some(UndecidedItem { items, count, keys }) = self.waiting else { return Ok(()) };
         let firsts = firsts(keys, count)?;
         let mut items = items.finish()?;
         for at in 0..count {

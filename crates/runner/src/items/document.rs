@@ -13,12 +13,12 @@ use threadline_lang::diag::Span;
 use threadline_lang::source::line_column;
 use threadline_lang::{Limits, Value};
 
-use super::source::{Ended, SourceErrorKind};
-use super::window::{Place, Window};
+use super::source::{SourceEnd, SourceErrorKind};
+use super::window::{StreamPosition, StreamWindow};
 
 /// What is read.
-pub(super) struct Stream<'a> {
-    pub(super) window: Window<'a>,
+pub(super) struct DocumentStream<'a> {
+    pub(super) window: StreamWindow<'a>,
     pub(super) limits: &'a Limits,
     /// Whether the form was taken from the beginning of the text.
     pub(super) guessed: bool,
@@ -50,14 +50,15 @@ impl<'n> Want<'n> {
 }
 
 /// Takes one element with the place where it begins.
-type ElementTaker<'t, E> = &'t mut dyn FnMut(Value, Place) -> Result<(), Ended<E>>;
+type ElementTaker<'t, E> = &'t mut dyn FnMut(Value, StreamPosition) -> Result<(), SourceEnd<E>>;
 
 /// Takes one line with the place where it begins.
-type LineTaker<'t, 'a, E> = &'t mut dyn FnMut(&Stream<'a>, &str, Place) -> Result<(), Ended<E>>;
+type LineTaker<'t, 'a, E> =
+    &'t mut dyn FnMut(&DocumentStream<'a>, &str, StreamPosition) -> Result<(), SourceEnd<E>>;
 
-impl<'a> Stream<'a> {
+impl<'a> DocumentStream<'a> {
     /// Gives each line that is not blank, with its place.
-    pub(super) fn each_line<E>(&mut self, take: LineTaker<'_, 'a, E>) -> Result<(), Ended<E>> {
+    pub(super) fn each_line<E>(&mut self, take: LineTaker<'_, 'a, E>) -> Result<(), SourceEnd<E>> {
         while self.window.peek()?.is_some() {
             let place = self.window.place();
             let limit = self.limits.source;
@@ -76,17 +77,17 @@ impl<'a> Stream<'a> {
     }
 
     /// The value of a JSON text that begins at a place.
-    pub(super) fn json(&self, text: &str, place: Place) -> Result<Value, SourceErrorKind> {
+    pub(super) fn json(&self, text: &str, place: StreamPosition) -> Result<Value, SourceErrorKind> {
         data::json::read_value(text, self.limits).map_err(|error| {
             let (line, column) = line_column(text, error.offset());
             let column = if line == 1 { place.column + column as u64 - 1 } else { column as u64 };
-            let place = Place { line: place.line + line as u64 - 1, column };
+            let place = StreamPosition { line: place.line + line as u64 - 1, column };
             SourceErrorKind::Json { place, error, guessed: self.guessed }
         })
     }
 
     /// The whole document, for a path that needs it.
-    pub(super) fn whole<E>(&mut self, path: &JsonPath) -> Result<Value, Ended<E>> {
+    pub(super) fn whole<E>(&mut self, path: &JsonPath) -> Result<Value, SourceEnd<E>> {
         let limit = self.limits.source;
         let too_large = || SourceErrorKind::TooLargeForPath { path: path.as_str().to_owned(), limit };
         let end = self.window.find(limit, |_| false)?.ok_or_else(too_large)?;
@@ -105,13 +106,17 @@ impl<'a> Stream<'a> {
     }
 
     /// Reads a document to its end and gives what is wanted of it.
-    pub(super) fn document<E>(&mut self, want: Want<'_>, take: ElementTaker<'_, E>) -> Result<(), Ended<E>> {
+    pub(super) fn document<E>(
+        &mut self,
+        want: Want<'_>,
+        take: ElementTaker<'_, E>,
+    ) -> Result<(), SourceEnd<E>> {
         self.value(want, take)?;
         self.end()
     }
 
     /// Nothing but space may follow.
-    pub(super) fn end<E>(&mut self) -> Result<(), Ended<E>> {
+    pub(super) fn end<E>(&mut self) -> Result<(), SourceEnd<E>> {
         self.window.skip_space()?;
         if self.window.peek()?.is_none() {
             return Ok(());
@@ -121,7 +126,7 @@ impl<'a> Stream<'a> {
         Err(SourceErrorKind::Json { place, error, guessed: self.guessed }.into())
     }
 
-    fn value<E>(&mut self, want: Want<'_>, take: ElementTaker<'_, E>) -> Result<(), Ended<E>> {
+    fn value<E>(&mut self, want: Want<'_>, take: ElementTaker<'_, E>) -> Result<(), SourceEnd<E>> {
         self.window.skip_space()?;
         match self.window.peek()? {
             Some(b'[') => self.container(b']', want, take),
@@ -130,8 +135,13 @@ impl<'a> Stream<'a> {
         }
     }
 
-    fn container<E>(&mut self, close: u8, want: Want<'_>, take: ElementTaker<'_, E>) -> Result<(), Ended<E>> {
-        let (is_object, mut keys) = (close == b'}', Keys::default());
+    fn container<E>(
+        &mut self,
+        close: u8,
+        want: Want<'_>,
+        take: ElementTaker<'_, E>,
+    ) -> Result<(), SourceEnd<E>> {
+        let (is_object, mut keys) = (close == b'}', SeenKeys::default());
         self.window.pass(1);
         self.window.skip_space()?;
         if self.window.peek()? == Some(close) {
@@ -175,7 +185,7 @@ impl<'a> Stream<'a> {
     }
 
     /// Reads a key and its colon.
-    fn key<E>(&mut self, keys: &mut Keys) -> Result<Value, Ended<E>> {
+    fn key<E>(&mut self, keys: &mut SeenKeys) -> Result<Value, SourceEnd<E>> {
         if self.window.peek()? != Some(b'"') {
             return Err(self.unexpected("a key in double quotes")?.into());
         }
@@ -205,7 +215,7 @@ impl<'a> Stream<'a> {
     }
 
     /// Reads one value into memory.
-    pub(super) fn element<E>(&mut self) -> Result<Value, Ended<E>> {
+    pub(super) fn element<E>(&mut self) -> Result<Value, SourceEnd<E>> {
         let (place, limit) = (self.window.place(), self.limits.source);
         let mut scan = Scan::default();
         let end = self.window.find(limit, |byte| scan.is_behind(byte))?;
@@ -229,7 +239,7 @@ impl<'a> Stream<'a> {
 
 /// The keys of an object so far, to find those that stand twice.
 #[derive(Default)]
-struct Keys {
+struct SeenKeys {
     names: HashSet<EcoString>,
     bytes: usize,
 }
@@ -237,12 +247,12 @@ struct Keys {
 /// Finds the end of a value by its brackets and quotes; whether it is a value at all is for the reader to say.
 #[derive(Default)]
 struct Scan {
-    at: At,
+    at: DocumentState,
     depth: usize,
 }
 
 #[derive(Default, PartialEq)]
-enum At {
+enum DocumentState {
     #[default]
     Start,
     Inside,
@@ -257,31 +267,32 @@ impl Scan {
     fn is_behind(&mut self, byte: u8) -> bool {
         let outermost = self.depth == 0;
         self.at = match (&self.at, byte) {
-            (At::End, _) => return true,
-            (At::Text, b'\\') => At::Escape,
-            (At::Text, b'"') => self.closed(),
+            (DocumentState::End, _) => return true,
+            (DocumentState::Text, b'\\') => DocumentState::Escape,
+            (DocumentState::Text, b'"') => self.closed(),
             // What is not in brackets ends where something else begins.
-            (At::Inside, b'"' | b'{' | b'[')
-            | (At::Start | At::Inside, b'}' | b']' | b',' | b':' | b' ' | b'\n' | b'\t' | b'\r')
-                if outermost =>
-            {
+            (DocumentState::Inside, b'"' | b'{' | b'[')
+            | (
+                DocumentState::Start | DocumentState::Inside,
+                b'}' | b']' | b',' | b':' | b' ' | b'\n' | b'\t' | b'\r',
+            ) if outermost => {
                 return true;
             }
-            (At::Text | At::Escape, _) | (_, b'"') => At::Text,
+            (DocumentState::Text | DocumentState::Escape, _) | (_, b'"') => DocumentState::Text,
             (_, b'{' | b'[') => {
                 self.depth += 1;
-                At::Inside
+                DocumentState::Inside
             }
             (_, b'}' | b']') => {
                 self.depth -= 1;
                 self.closed()
             }
-            _ => At::Inside,
+            _ => DocumentState::Inside,
         };
         false
     }
 
-    fn closed(&self) -> At {
-        if self.depth == 0 { At::End } else { At::Inside }
+    fn closed(&self) -> DocumentState {
+        if self.depth == 0 { DocumentState::End } else { DocumentState::Inside }
     }
 }

@@ -24,15 +24,15 @@ use threadline_lang::diag::preview;
 use threadline_lang::{Limits, Value};
 
 pub use chunk::{ChunkError, ChunkReader, ChunkWriter, Chunks};
-pub use sort::{Disorder, Order};
-pub use source::{Source, SourceError, SourceErrorKind};
-pub use window::Place;
+pub use sort::{Disorder, KeyOrder};
+pub use source::{ItemSource, SourceError, SourceErrorKind};
+pub use window::StreamPosition;
 
 use crate::project::plain;
-use distinct::{Distinct, Judged};
+use distinct::{Distinct, Novelty};
 use sort::Admission;
 pub(crate) use sort::Sorter;
-use source::Ended;
+use source::SourceEnd;
 
 /// Says whether an item stays; it is given the index among all items that were read.
 pub type Keep<'a, E> = &'a mut dyn FnMut(&Value, u64) -> Result<bool, E>;
@@ -49,7 +49,7 @@ pub struct Selection<'a, E> {
     /// Which items stay.
     pub keep: Option<Keep<'a, E>>,
     /// What they are sorted by, and how each of that is ordered. Equal ones keep their order.
-    pub sort: Option<(Keys<'a, E>, &'a [Order])>,
+    pub sort: Option<(Keys<'a, E>, &'a [KeyOrder])>,
     /// Of items that are alike in this the first stays.
     pub distinct: Option<Key<'a, E>>,
     /// So many are left out.
@@ -82,7 +82,7 @@ impl Default for SelectLimits {
 
 /// What became of the items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct SelectionCounts {
     /// The form in which a stream was read.
     pub format: Option<SourceFormat>,
     /// Items that were read.
@@ -101,9 +101,9 @@ pub struct Counts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SelectError<E> {
     /// The source does not give its items.
-    Source(SourceError),
+    ItemSource(SourceError),
     /// Items cannot be put in an order.
-    Order(Disorder),
+    KeyOrder(Disorder),
     /// What must not occur twice cannot be compared, in words.
     Distinct(String),
     /// What has to wait cannot be written or read, in words.
@@ -115,14 +115,14 @@ pub enum SelectError<E> {
 impl<E: fmt::Display> fmt::Display for SelectError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Source(error) => error.fmt(f),
-            Self::Order(Disorder::Kind { key, value, item }) => write!(
+            Self::ItemSource(error) => error.fmt(f),
+            Self::KeyOrder(Disorder::Kind { key, value, item }) => write!(
                 f,
                 "key {} of the sort is {} for item {item}; items are sorted by numbers or texts",
                 key + 1,
                 preview(value)
             ),
-            Self::Order(Disorder::Mixed { key, first, second }) => write!(
+            Self::KeyOrder(Disorder::Mixed { key, first, second }) => write!(
                 f,
                 "key {} of the sort is {} for item {} and {} for item {}, which have no order",
                 key + 1,
@@ -142,20 +142,22 @@ impl<E> SelectError<E> {
     /// What to do about it, when there is one thing to do.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Source(error) => error.hint(),
-            Self::Order(Disorder::Mixed { .. }) => Some("make them alike with `number(...)` or `text(...)`"),
+            Self::ItemSource(error) => error.hint(),
+            Self::KeyOrder(Disorder::Mixed { .. }) => {
+                Some("make them alike with `number(...)` or `text(...)`")
+            }
             _ => None,
         }
     }
 }
 
 /// Inside of a selection, enough is a reason to end, too.
-enum Stop<E> {
+enum SelectionStop<E> {
     Enough,
     Failed(SelectError<E>),
 }
 
-impl<E> From<io::Error> for Stop<E> {
+impl<E> From<io::Error> for SelectionStop<E> {
     fn from(error: io::Error) -> Self {
         Self::Failed(SelectError::Spool(plain(&error)))
     }
@@ -164,17 +166,17 @@ impl<E> From<io::Error> for Stop<E> {
 /// Gives every selected item to `take`, in order. `spool` is a folder for what does not fit in memory; nothing stays
 /// there.
 pub fn select<E>(
-    source: Source<'_>,
+    source: ItemSource<'_>,
     selection: Selection<'_, E>,
     spool: &Path,
     limits: &SelectLimits,
     take: &mut dyn FnMut(Value) -> Result<(), E>,
-) -> Result<Counts, SelectError<E>> {
+) -> Result<SelectionCounts, SelectError<E>> {
     let name = match &source {
-        Source::Value { name, .. } | Source::Stream { name, .. } => name.clone(),
+        ItemSource::Value { name, .. } | ItemSource::Stream { name, .. } => name.clone(),
     };
     let Selection { json_path, mut keep, sort, distinct, offset, max_items } = selection;
-    let mut counts = Counts::default();
+    let mut counts = SelectionCounts::default();
     let mut format = None;
     let distinct = distinct.map(|key| (key, Distinct::new(spool, limits.memory)));
     let mut last =
@@ -183,12 +185,13 @@ pub fn select<E>(
         sort.map(|(keys, orders)| (keys, Admission::default(), Sorter::new(orders, spool, limits.memory)));
     let read = source::each(source, json_path, &limits.data, &mut format, &mut |item| {
         if last.is_full() {
-            return Err(Ended::Enough);
+            return Err(SourceEnd::Enough);
         }
         let index = counts.read;
         counts.read += 1;
         if let Some(keep) = &mut keep
-            && !keep(&item, index).map_err(|error| Ended::Taker(Stop::Failed(SelectError::Caller(error))))?
+            && !keep(&item, index)
+                .map_err(|error| SourceEnd::Taker(SelectionStop::Failed(SelectError::Caller(error))))?
         {
             return Ok(());
         }
@@ -197,18 +200,18 @@ pub fn select<E>(
             Some((keys, admission, sorter)) => push_sorted(&item, counts.kept - 1, keys, admission, sorter),
             None => last.push(item),
         };
-        taken.map_err(Ended::Taker)
+        taken.map_err(SourceEnd::Taker)
     });
     counts.format = format;
     match read {
         Ok(()) => counts.complete = true,
-        Err(Ended::Enough | Ended::Taker(Stop::Enough)) => {}
-        Err(Ended::Source(kind)) => return Err(SelectError::Source(SourceError { name, kind })),
-        Err(Ended::Taker(Stop::Failed(error))) => return Err(error),
+        Err(SourceEnd::Enough | SourceEnd::Taker(SelectionStop::Enough)) => {}
+        Err(SourceEnd::ItemSource(kind)) => return Err(SelectError::ItemSource(SourceError { name, kind })),
+        Err(SourceEnd::Taker(SelectionStop::Failed(error))) => return Err(error),
     }
     match finish(sort.map(|(_, _, sorter)| sorter), &mut last) {
-        Ok(()) | Err(Stop::Enough) => {}
-        Err(Stop::Failed(error)) => return Err(error),
+        Ok(()) | Err(SelectionStop::Enough) => {}
+        Err(SelectionStop::Failed(error)) => return Err(error),
     }
     (counts.distinct, counts.given) = (last.distinct_count, last.given);
     Ok(counts)
@@ -220,14 +223,16 @@ fn push_sorted<E>(
     keys: &mut Keys<'_, E>,
     admission: &mut Admission,
     sorter: &mut Sorter,
-) -> Result<(), Stop<E>> {
-    let keys = keys(item).map_err(|error| Stop::Failed(SelectError::Caller(error)))?;
-    admission.admit(&keys, index).map_err(|disorder| Stop::Failed(SelectError::Order(disorder)))?;
+) -> Result<(), SelectionStop<E>> {
+    let keys = keys(item).map_err(|error| SelectionStop::Failed(SelectError::Caller(error)))?;
+    admission
+        .admit(&keys, index)
+        .map_err(|disorder| SelectionStop::Failed(SelectError::KeyOrder(disorder)))?;
     Ok(sorter.push(keys, |out| spool::encode(item, out))?)
 }
 
 /// Gives what had to wait for the end of the source.
-fn finish<E>(sorter: Option<Sorter>, last: &mut Last<'_, '_, E>) -> Result<(), Stop<E>> {
+fn finish<E>(sorter: Option<Sorter>, last: &mut Last<'_, '_, E>) -> Result<(), SelectionStop<E>> {
     if last.is_full() {
         return Ok(());
     }
@@ -257,10 +262,10 @@ impl<E> Last<'_, '_, E> {
         self.max_items.is_some_and(|max| self.given >= max)
     }
 
-    fn push(&mut self, item: Value) -> Result<(), Stop<E>> {
+    fn push(&mut self, item: Value) -> Result<(), SelectionStop<E>> {
         let Some((key_of, distinct)) = &mut self.distinct else { return self.give(item) };
-        let key = key_of(&item).map_err(|error| Stop::Failed(SelectError::Caller(error)))?;
-        let refused = |why: String| Stop::Failed(SelectError::Distinct(why));
+        let key = key_of(&item).map_err(|error| SelectionStop::Failed(SelectError::Caller(error)))?;
+        let refused = |why: String| SelectionStop::Failed(SelectError::Distinct(why));
         if key.size() > self.max_key as u64 {
             return Err(refused(format!("a key is larger than {} bytes", self.max_key)));
         }
@@ -268,21 +273,21 @@ impl<E> Last<'_, '_, E> {
         key.write_canonical(&mut text)
             .map_err(|_| refused(format!("{} has too many digits", preview(&key))))?;
         match distinct.judge(text, item)? {
-            Judged::First(item) => self.give(item),
-            Judged::Again | Judged::Later => Ok(()),
+            Novelty::First(item) => self.give(item),
+            Novelty::Again | Novelty::Later => Ok(()),
         }
     }
 
-    fn give(&mut self, item: Value) -> Result<(), Stop<E>> {
+    fn give(&mut self, item: Value) -> Result<(), SelectionStop<E>> {
         if self.is_full() {
-            return Err(Stop::Enough);
+            return Err(SelectionStop::Enough);
         }
         self.distinct_count += 1;
         if self.distinct_count <= self.offset {
             return Ok(());
         }
-        (self.take)(item).map_err(|error| Stop::Failed(SelectError::Caller(error)))?;
+        (self.take)(item).map_err(|error| SelectionStop::Failed(SelectError::Caller(error)))?;
         self.given += 1;
-        if self.is_full() { Err(Stop::Enough) } else { Ok(()) }
+        if self.is_full() { Err(SelectionStop::Enough) } else { Ok(()) }
     }
 }

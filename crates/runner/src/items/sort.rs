@@ -11,18 +11,18 @@ use std::rc::Rc;
 use threadline_lang::value::ops;
 use threadline_lang::{Type, Value};
 
-use super::spool::{self, Reader, Writer};
+use super::spool::{self, SpoolReader, SpoolWriter};
 
 /// How one key is ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Order {
+pub struct KeyOrder {
     /// The largest first.
     pub descending: bool,
     /// Nulls before everything else; without it they come last, in both directions.
     pub nulls_first: bool,
 }
 
-impl Order {
+impl KeyOrder {
     fn compare(self, a: &Value, b: &Value) -> Ordering {
         let nulls = |order: Ordering| if self.nulls_first { order.reverse() } else { order };
         match (a.is_null(), b.is_null()) {
@@ -93,9 +93,9 @@ impl Admission {
 const FAN_IN: usize = 16;
 
 /// What a record takes in memory beside its bytes.
-const OVERHEAD: usize = size_of::<Record>() + size_of::<Value>();
+const OVERHEAD: usize = size_of::<SortRecord>() + size_of::<Value>();
 
-pub(crate) struct Record {
+pub(crate) struct SortRecord {
     keys: Vec<Value>,
     number: u64,
     bytes: Range<usize>,
@@ -103,21 +103,21 @@ pub(crate) struct Record {
 
 /// Takes records, and gives them in order.
 pub(crate) struct Sorter {
-    orders: Rc<[Order]>,
+    orders: Rc<[KeyOrder]>,
     folder: PathBuf,
     memory: usize,
-    records: Vec<Record>,
+    records: Vec<SortRecord>,
     bytes: Vec<u8>,
     keys: usize,
     count: u64,
     /// Sorted runs by how often they were merged: so a record is written once more only when there are many times as
     /// many.
-    levels: Vec<Vec<Reader>>,
+    levels: Vec<Vec<SpoolReader>>,
 }
 
 impl Sorter {
     /// Nothing yet. It takes about `memory` bytes of memory.
-    pub(crate) fn new(orders: &[Order], folder: &Path, memory: usize) -> Self {
+    pub(crate) fn new(orders: &[KeyOrder], folder: &Path, memory: usize) -> Self {
         Self {
             orders: orders.into(),
             folder: folder.to_owned(),
@@ -136,7 +136,7 @@ impl Sorter {
         write(&mut self.bytes);
         let heap = |key: &Value| size_of::<Value>() + key.as_str().map_or(16, str::len);
         self.keys += keys.iter().map(heap).sum::<usize>();
-        self.records.push(Record { keys, number: self.count, bytes: start..self.bytes.len() });
+        self.records.push(SortRecord { keys, number: self.count, bytes: start..self.bytes.len() });
         self.count += 1;
         if self.bytes.len() + self.keys + self.records.len() * OVERHEAD > self.memory {
             self.spill()?;
@@ -151,7 +151,7 @@ impl Sorter {
 
     fn spill(&mut self) -> io::Result<()> {
         self.sort();
-        let mut writer = Writer::create(&self.folder)?;
+        let mut writer = SpoolWriter::create(&self.folder)?;
         for record in self.records.drain(..) {
             write_record(&mut writer, record.number, &record.keys, &self.bytes[record.bytes])?;
         }
@@ -161,7 +161,7 @@ impl Sorter {
     }
 
     /// A full level becomes one run of the next, so that only so many files are ever open.
-    fn add_run(&mut self, mut run: Reader) -> io::Result<()> {
+    fn add_run(&mut self, mut run: SpoolReader) -> io::Result<()> {
         for level in 0.. {
             if level == self.levels.len() {
                 self.levels.push(Vec::with_capacity(FAN_IN));
@@ -172,7 +172,7 @@ impl Sorter {
             }
             let full = std::mem::take(&mut self.levels[level]);
             let mut merge = Merge::new(Rc::clone(&self.orders), full)?;
-            let mut writer = Writer::create(&self.folder)?;
+            let mut writer = SpoolWriter::create(&self.folder)?;
             while let Some(head) = merge.next()? {
                 write_record(&mut writer, head.number, &head.keys, &head.bytes)?;
             }
@@ -195,14 +195,14 @@ impl Sorter {
     }
 }
 
-fn compare(orders: &[Order], a: &[Value], b: &[Value]) -> Ordering {
+fn compare(orders: &[KeyOrder], a: &[Value], b: &[Value]) -> Ordering {
     let mut each = orders.iter().zip(a.iter().zip(b)).map(|(order, (a, b))| order.compare(a, b));
     each.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
 /// Records in order.
 pub(crate) enum Sorted {
-    Memory { records: std::vec::IntoIter<Record>, bytes: Vec<u8> },
+    Memory { records: std::vec::IntoIter<SortRecord>, bytes: Vec<u8> },
     Runs(Merge),
 }
 
@@ -218,19 +218,19 @@ impl Sorted {
     }
 }
 
-pub(crate) struct Head {
+pub(crate) struct SortedHead {
     keys: Vec<Value>,
     number: u64,
     bytes: Vec<u8>,
 }
 
 pub(crate) struct Merge {
-    orders: Rc<[Order]>,
-    runs: Vec<(Head, Reader)>,
+    orders: Rc<[KeyOrder]>,
+    runs: Vec<(SortedHead, SpoolReader)>,
 }
 
 impl Merge {
-    fn new(orders: Rc<[Order]>, readers: Vec<Reader>) -> io::Result<Self> {
+    fn new(orders: Rc<[KeyOrder]>, readers: Vec<SpoolReader>) -> io::Result<Self> {
         let mut runs = Vec::with_capacity(readers.len());
         for mut reader in readers {
             if let Some(head) = read_record(&mut reader, orders.len())? {
@@ -240,9 +240,10 @@ impl Merge {
         Ok(Self { orders, runs })
     }
 
-    fn next(&mut self) -> io::Result<Option<Head>> {
-        let order =
-            |a: &Head, b: &Head| compare(&self.orders, &a.keys, &b.keys).then(a.number.cmp(&b.number));
+    fn next(&mut self) -> io::Result<Option<SortedHead>> {
+        let order = |a: &SortedHead, b: &SortedHead| {
+            compare(&self.orders, &a.keys, &b.keys).then(a.number.cmp(&b.number))
+        };
         let least = self.runs.iter().enumerate().min_by(|(_, (a, _)), (_, (b, _))| order(a, b));
         let Some((at, _)) = least else { return Ok(None) };
         let (head, reader) = &mut self.runs[at];
@@ -253,7 +254,7 @@ impl Merge {
     }
 }
 
-fn write_record(writer: &mut Writer, number: u64, keys: &[Value], bytes: &[u8]) -> io::Result<()> {
+fn write_record(writer: &mut SpoolWriter, number: u64, keys: &[Value], bytes: &[u8]) -> io::Result<()> {
     writer.number(number)?;
     let mut encoded = Vec::new();
     for key in keys {
@@ -264,8 +265,8 @@ fn write_record(writer: &mut Writer, number: u64, keys: &[Value], bytes: &[u8]) 
     writer.bytes(bytes)
 }
 
-fn read_record(reader: &mut Reader, keys: usize) -> io::Result<Option<Head>> {
+fn read_record(reader: &mut SpoolReader, keys: usize) -> io::Result<Option<SortedHead>> {
     let Some(number) = reader.next_number()? else { return Ok(None) };
     let keys = (0..keys).map(|_| spool::decode(&reader.bytes()?)).collect::<io::Result<_>>()?;
-    Ok(Some(Head { keys, number, bytes: reader.bytes()? }))
+    Ok(Some(SortedHead { keys, number, bytes: reader.bytes()? }))
 }

@@ -13,8 +13,8 @@ use threadline_lang::data::{self, ReadError};
 use threadline_lang::value::Oversized;
 use threadline_lang::{Limits, Type, Value};
 
-use super::document::{Stream, Want};
-use super::window::{Place, Window};
+use super::document::{DocumentStream, Want};
+use super::window::{StreamPosition, StreamWindow};
 use crate::project::plain;
 
 /// What the name of a file says about its form.
@@ -29,7 +29,7 @@ fn format_of_name(name: &str) -> Option<SourceFormat> {
 
 /// What the beginning of a text says about its form: `[` begins JSON; `{` begins JSON lines when its line is a whole
 /// value and another line follows, else JSON; anything else is lines.
-fn format_of_text(window: &mut Window<'_>, limits: &Limits) -> io::Result<SourceFormat> {
+fn format_of_text(window: &mut StreamWindow<'_>, limits: &Limits) -> io::Result<SourceFormat> {
     const FIRST_LINE: usize = 1 << 20;
     let first = window.find(FIRST_LINE, |byte| !byte.is_ascii_whitespace())?;
     match first.and_then(|at| window.seen().get(at)) {
@@ -62,7 +62,7 @@ fn extension(name: &str) -> Option<String> {
 }
 
 /// Where items come from.
-pub enum Source<'a> {
+pub enum ItemSource<'a> {
     /// A value: the elements of a list, or what a path selects.
     Value {
         /// What people call it.
@@ -98,7 +98,7 @@ pub enum SourceErrorKind {
     /// It is not JSON.
     Json {
         /// Where.
-        place: Place,
+        place: StreamPosition,
         /// Why.
         error: ReadError,
         /// Whether the form was taken from the beginning of the text.
@@ -114,7 +114,7 @@ pub enum SourceErrorKind {
         /// What it is.
         what: &'static str,
         /// Where it begins.
-        place: Place,
+        place: StreamPosition,
         /// How many bytes it may have.
         limit: usize,
     },
@@ -132,7 +132,7 @@ pub enum SourceErrorKind {
     /// An element is nested too deep for the path.
     TooDeep {
         /// Where it begins.
-        place: Place,
+        place: StreamPosition,
     },
     /// A form that is not read item by item.
     OtherFormat(String),
@@ -143,11 +143,11 @@ impl fmt::Display for SourceError {
         let name = &self.name;
         match &self.kind {
             SourceErrorKind::Unreadable(why) => write!(f, "`{name}`: {why}"),
-            SourceErrorKind::Json { place: Place { line, column }, error, .. } => {
+            SourceErrorKind::Json { place: StreamPosition { line, column }, error, .. } => {
                 write!(f, "{name}:{line}:{column}: {error}")
             }
             SourceErrorKind::NotUtf8 { line } => write!(f, "{name}:{line}: the line is not UTF-8"),
-            SourceErrorKind::TooLong { what, place: Place { line, column }, limit } => {
+            SourceErrorKind::TooLong { what, place: StreamPosition { line, column }, limit } => {
                 write!(f, "{name}:{line}:{column}: {what} is larger than {}", bytes(*limit))
             }
             SourceErrorKind::NotAList(kind) => {
@@ -161,7 +161,7 @@ impl fmt::Display for SourceError {
             SourceErrorKind::PathInLines(path) => {
                 write!(f, "`{name}` is read as lines of text, in which the JSONPath `{path}` selects nothing")
             }
-            SourceErrorKind::TooDeep { place: Place { line, column } } => {
+            SourceErrorKind::TooDeep { place: StreamPosition { line, column } } => {
                 write!(f, "{name}:{line}:{column}: the element is nested too deep for a JSONPath")
             }
             SourceErrorKind::OtherFormat(extension) => {
@@ -204,54 +204,54 @@ fn bytes(count: usize) -> String {
 }
 
 /// Why the items end before the end.
-pub(super) enum Ended<E> {
+pub(super) enum SourceEnd<E> {
     /// Enough have been taken.
     Enough,
     /// The source is at fault.
-    Source(SourceErrorKind),
+    ItemSource(SourceErrorKind),
     /// Whoever takes the items is.
     Taker(E),
 }
 
-impl<E> From<io::Error> for Ended<E> {
+impl<E> From<io::Error> for SourceEnd<E> {
     fn from(error: io::Error) -> Self {
-        Self::Source(SourceErrorKind::Unreadable(plain(&error)))
+        Self::ItemSource(SourceErrorKind::Unreadable(plain(&error)))
     }
 }
 
-impl<E> From<SourceErrorKind> for Ended<E> {
+impl<E> From<SourceErrorKind> for SourceEnd<E> {
     fn from(kind: SourceErrorKind) -> Self {
-        Self::Source(kind)
+        Self::ItemSource(kind)
     }
 }
 
 /// Takes one item after the other.
-pub(super) type Taker<'t, E> = &'t mut dyn FnMut(Value) -> Result<(), Ended<E>>;
+pub(super) type Taker<'t, E> = &'t mut dyn FnMut(Value) -> Result<(), SourceEnd<E>>;
 
 /// Gives every item of a source to `take`, and says in which form a stream was read.
 pub(super) fn each<E>(
-    source: Source<'_>,
+    source: ItemSource<'_>,
     path: Option<&JsonPath>,
     limits: &Limits,
     format: &mut Option<SourceFormat>,
     take: Taker<'_, E>,
-) -> Result<(), Ended<E>> {
+) -> Result<(), SourceEnd<E>> {
     let (name, read, said) = match source {
-        Source::Value { value, .. } => return each_of_value(value, path, take),
-        Source::Stream { name, read, format } => (name, read, format),
+        ItemSource::Value { value, .. } => return each_of_value(value, path, take),
+        ItemSource::Stream { name, read, format } => (name, read, format),
     };
     let said = said.or_else(|| format_of_name(&name));
     if said.is_none() {
         let other = extension(&name).filter(|extension| matches!(extension.as_str(), "yaml" | "yml" | "csv"));
         other.map_or(Ok(()), |extension| Err(SourceErrorKind::OtherFormat(extension)))?;
     }
-    let mut window = Window::new(read)?;
+    let mut window = StreamWindow::new(read)?;
     let used = match said {
         Some(said) => said,
         None => format_of_text(&mut window, limits)?,
     };
     *format = Some(used);
-    let mut stream = Stream { window, limits, guessed: said.is_none() };
+    let mut stream = DocumentStream { window, limits, guessed: said.is_none() };
     match (used, path) {
         (SourceFormat::Lines, Some(path)) => {
             Err(SourceErrorKind::PathInLines(path.as_str().to_owned()).into())
@@ -284,7 +284,7 @@ pub(super) fn each<E>(
     }
 }
 
-fn each_of_value<E>(value: &Value, path: Option<&JsonPath>, take: Taker<'_, E>) -> Result<(), Ended<E>> {
+fn each_of_value<E>(value: &Value, path: Option<&JsonPath>, take: Taker<'_, E>) -> Result<(), SourceEnd<E>> {
     match (path, value.as_list()) {
         (Some(path), _) => path.select(value).into_iter().try_for_each(take),
         (None, Some(items)) => items.iter().cloned().try_for_each(take),

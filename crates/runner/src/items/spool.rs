@@ -17,9 +17,9 @@ use crate::process::make_private;
 const BUFFER: usize = 64 << 10;
 
 /// A file that is being written.
-pub(super) struct Writer(BufWriter<File>);
+pub(super) struct SpoolWriter(BufWriter<File>);
 
-impl Writer {
+impl SpoolWriter {
     pub(super) fn create(folder: &Path) -> io::Result<Self> {
         make_private(folder)?;
         let path = folder.join(format!("items-{}", uuid::Uuid::new_v4().simple()));
@@ -38,17 +38,17 @@ impl Writer {
     }
 
     /// Goes back to the beginning, to read.
-    pub(super) fn finish(self) -> io::Result<Reader> {
+    pub(super) fn finish(self) -> io::Result<SpoolReader> {
         let mut file = self.0.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.seek(SeekFrom::Start(0))?;
-        Ok(Reader(BufReader::with_capacity(BUFFER, file)))
+        Ok(SpoolReader(BufReader::with_capacity(BUFFER, file)))
     }
 }
 
 /// A file that is being read.
-pub(super) struct Reader(BufReader<File>);
+pub(super) struct SpoolReader(BufReader<File>);
 
-impl Reader {
+impl SpoolReader {
     /// The next number; nothing at the end of the file.
     pub(super) fn next_number(&mut self) -> io::Result<Option<u64>> {
         let mut bytes = [0; 8];

@@ -8,14 +8,14 @@ const BLOCK: usize = 64 << 10;
 
 /// A place in a stream, both from 1; columns count characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct StreamPosition {
     /// The line.
     pub line: u64,
     /// The column.
     pub column: u64,
 }
 
-impl Place {
+impl StreamPosition {
     /// The place after these bytes.
     pub(super) fn after(self, bytes: &[u8]) -> Self {
         let lines = bytes.split(|byte| *byte == b'\n').count() as u64 - 1;
@@ -28,20 +28,20 @@ impl Place {
     }
 }
 
-pub(super) struct Window<'a> {
+pub(super) struct StreamWindow<'a> {
     read: Box<dyn Read + 'a>,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
     ended: bool,
-    place: Place,
+    place: StreamPosition,
 }
 
-impl<'a> Window<'a> {
+impl<'a> StreamWindow<'a> {
     /// At the beginning of a stream, behind its byte order mark.
     pub(super) fn new(read: Box<dyn Read + 'a>) -> io::Result<Self> {
         const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-        let place = Place { line: 1, column: 1 };
+        let place = StreamPosition { line: 1, column: 1 };
         let mut window = Self { read, buffer: vec![0; BLOCK], start: 0, end: 0, ended: false, place };
         while window.seen().len() < BYTE_ORDER_MARK.len() && window.more()? {}
         if window.seen().starts_with(BYTE_ORDER_MARK) {
@@ -51,7 +51,7 @@ impl<'a> Window<'a> {
     }
 
     /// Where it begins.
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> StreamPosition {
         self.place
     }
 

@@ -23,10 +23,10 @@ pub enum Asked {
 
 /// A handle by which children are asked to end. Clones are the same control.
 #[derive(Clone, Debug, Default)]
-pub struct Control(Arc<Shared>);
+pub struct Control(Arc<ControlState>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct ControlState {
     asked: AtomicU8,
     waiting: Mutex<Vec<Arc<OwnedFd>>>,
     parent: Option<Control>,
@@ -41,7 +41,7 @@ impl Control {
     /// A control that is also asked whatever this one is: for one step of a run.
     #[must_use]
     pub fn child(&self) -> Self {
-        Self(Arc::new(Shared { parent: Some(self.clone()), ..Shared::default() }))
+        Self(Arc::new(ControlState { parent: Some(self.clone()), ..ControlState::default() }))
     }
 
     /// Asks all children under this control to end, and keeps new ones from starting.
@@ -69,7 +69,7 @@ impl Control {
         }
     }
 
-    fn chain(&self) -> impl Iterator<Item = &Shared> {
+    fn chain(&self) -> impl Iterator<Item = &ControlState> {
         std::iter::successors(Some(&*self.0), |shared| shared.parent.as_ref().map(|parent| &*parent.0))
     }
 
@@ -104,12 +104,12 @@ impl Control {
     }
 
     /// Makes this thread wake up when something is asked, until the result is dropped.
-    pub(super) fn wait_here(&self) -> rustix::io::Result<Waiting<'_>> {
+    pub(super) fn wait_here(&self) -> rustix::io::Result<ControlWaiter<'_>> {
         let wake = this_thread()?;
         for shared in self.chain() {
             lock(&shared.waiting).push(wake.clone());
         }
-        Ok(Waiting { control: self, wake })
+        Ok(ControlWaiter { control: self, wake })
     }
 }
 
@@ -128,12 +128,12 @@ fn ring(wake: &OwnedFd) {
 }
 
 /// A thread that is woken by a control.
-pub(super) struct Waiting<'a> {
+pub(super) struct ControlWaiter<'a> {
     control: &'a Control,
     wake: Arc<OwnedFd>,
 }
 
-impl Waiting<'_> {
+impl ControlWaiter<'_> {
     /// Becomes readable when something was asked. It may do so without a reason.
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
@@ -151,7 +151,7 @@ impl Waiting<'_> {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for ControlWaiter<'_> {
     fn drop(&mut self) {
         for shared in self.control.chain() {
             let mut waiting = lock(&shared.waiting);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 
-use super::mark::{self, RUN_VARIABLE, STEP_VARIABLE, Within};
+use super::mark::{self, RUN_VARIABLE, STEP_VARIABLE, SharedMark};
 
 /// Names that carry bound values. A child gets those of its own step and never those of another.
 const BOUND_VALUES: &[u8] = b"TL_";
@@ -27,7 +27,7 @@ pub struct Environment {
 struct Inherited {
     /// Sorted by name, each name once.
     variables: Vec<(OsString, OsString)>,
-    within: Within,
+    within: SharedMark,
 }
 
 impl Inherited {
@@ -122,8 +122,8 @@ impl FromIterator<(OsString, OsString)> for Environment {
             variables.into_iter().filter(|(name, _)| !name.as_bytes().starts_with(BOUND_VALUES)).collect();
         variables.sort_by(|(left, _), (right, _)| left.cmp(right));
         variables.dedup_by(|(later, _), (first, _)| later == first);
-        let mut inherited = Inherited { variables, within: Within::default() };
-        inherited.within = Within::from_inherited(|name| inherited.get(OsStr::new(name)));
+        let mut inherited = Inherited { variables, within: SharedMark::default() };
+        inherited.within = SharedMark::from_inherited(|name| inherited.get(OsStr::new(name)));
         inherited.variables.retain(|(name, _)| !mark::is_part(name));
         Self { inherited: Arc::new(inherited), changes: BTreeMap::new() }
     }
@@ -131,7 +131,7 @@ impl FromIterator<(OsString, OsString)> for Environment {
 
 #[cfg(test)]
 mod tests {
-    use super::super::mark::{Mark, marks_of, step_of};
+    use super::super::mark::{ProcessMark, marks_of, step_of};
     use super::*;
 
     /// The environment of a child, as a process that it starts inherits it and as `/proc` shows it.
@@ -145,8 +145,8 @@ mod tests {
         (all.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(), shown)
     }
 
-    fn mark<'a>(run: &'a str, child: &'a str) -> Mark<'a> {
-        Mark { run: run.as_bytes(), child: child.as_bytes() }
+    fn mark<'a>(run: &'a str, child: &'a str) -> ProcessMark<'a> {
+        ProcessMark { run: run.as_bytes(), child: child.as_bytes() }
     }
 
     #[test]

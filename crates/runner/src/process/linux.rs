@@ -22,7 +22,7 @@ use rustix::process::{
 };
 use wait4::{ResUse, Wait4};
 
-use super::control::{Asked, Waiting};
+use super::control::{Asked, ControlWaiter};
 use super::mark::{marks_of, step_of};
 
 /// How long force may take before we stop waiting: only a process stuck in the kernel, or one that forks faster than
@@ -146,7 +146,7 @@ pub struct LeftOver {
 
 /// What became of left-over processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ending {
+pub struct LeftOverEnding {
     /// Those that were asked or forced to end.
     pub ended: Vec<LeftOver>,
     /// Those of them that force could not end in ten seconds.
@@ -163,13 +163,13 @@ pub fn find_left_over(run: &str) -> Vec<LeftOver> {
 }
 
 /// Ends the processes that carry the mark of this run: by a request, and by force when the time of grace is over.
-pub fn end_left_over(run: &str, grace: Duration) -> Ending {
+pub fn end_left_over(run: &str, grace: Duration) -> LeftOverEnding {
     Family::of_run(run).end(grace, None, None)
 }
 
 /// Ends the processes that this process adopted and that carry no mark any more. Only for the end of this process: it
 /// cannot be known to which step they belonged.
-pub fn end_strays(grace: Duration) -> Ending {
+pub fn end_strays(grace: Duration) -> LeftOverEnding {
     Family { kind: Kind::Strays, group: None }.end(grace, None, None)
 }
 
@@ -241,10 +241,10 @@ impl<'a> Family<'a> {
         &self,
         grace: Duration,
         force_at: Option<Instant>,
-        waiting: Option<&Waiting<'_>>,
-    ) -> Ending {
+        waiting: Option<&ControlWaiter<'_>>,
+    ) -> LeftOverEnding {
         let mut force_at = force_at.map_or_else(|| after(grace), |at| at.max(Instant::now()));
-        let mut ending = Ending::default();
+        let mut ending = LeftOverEnding::default();
         let mut searches_in_vain = 0;
         loop {
             let members = self.members();
@@ -338,7 +338,7 @@ impl Member {
 }
 
 /// Returns when all are gone, at `until`, or when a control asks for something.
-fn wait_until_gone(mut members: Vec<Member>, until: Option<Instant>, waiting: Option<&Waiting<'_>>) {
+fn wait_until_gone(mut members: Vec<Member>, until: Option<Instant>, waiting: Option<&ControlWaiter<'_>>) {
     while !members.is_empty() {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         if left.is_some_and(|left| left.is_zero()) {

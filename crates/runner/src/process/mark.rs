@@ -30,9 +30,9 @@ pub(super) fn new_child() -> OsString {
 
 /// The part of a mark that all children of this process share.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Within(Option<OsString>);
+pub(super) struct SharedMark(Option<OsString>);
 
-impl Within {
+impl SharedMark {
     /// From the mark that this process was given itself, if it was.
     pub(super) fn from_inherited<'a>(inherited: impl Fn(&str) -> Option<&'a OsStr>) -> Self {
         Self(inherited(CHILD_VARIABLE).map(|child| {
@@ -54,18 +54,19 @@ impl Within {
 
 /// What a process is a part of.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Mark<'a> {
+pub(super) struct ProcessMark<'a> {
     pub(super) run: &'a [u8],
     pub(super) child: &'a [u8],
 }
 
 /// Reads the marks out of a whole environment, as `/proc` shows it: its own first, then those around.
-pub(super) fn marks_of(environment: &[u8]) -> Vec<Mark<'_>> {
+pub(super) fn marks_of(environment: &[u8]) -> Vec<ProcessMark<'_>> {
     let value = |name| variable(environment, name).unwrap_or_default();
-    let own = variable(environment, CHILD_VARIABLE).map(|child| Mark { run: value(RUN_VARIABLE), child });
+    let own =
+        variable(environment, CHILD_VARIABLE).map(|child| ProcessMark { run: value(RUN_VARIABLE), child });
     let around = value(WITHIN_VARIABLE).split(|&byte| byte == b'\n').filter_map(|line| {
         let tab = line.iter().position(|&byte| byte == b'\t')?;
-        Some(Mark { run: &line[..tab], child: &line[tab + 1..] })
+        Some(ProcessMark { run: &line[..tab], child: &line[tab + 1..] })
     });
     own.into_iter().chain(around).collect()
 }

@@ -25,7 +25,7 @@ use jiff::Timestamp;
 
 pub use control::{Asked, Control};
 pub use environment::Environment;
-pub use linux::{Ending, LeftOver, adopt_orphans, end_left_over, end_strays, find_left_over};
+pub use linux::{LeftOver, LeftOverEnding, adopt_orphans, end_left_over, end_strays, find_left_over};
 pub use mark::{RUN_VARIABLE, STEP_VARIABLE};
 pub(crate) use output::make_private;
 pub use output::{Captured, Spooled};
@@ -74,7 +74,7 @@ pub enum Stdin {
 
 /// How a child ended. Whatever ended it first is what counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum ChildEnding {
     /// By itself, with this exit code.
     Exited(i32),
     /// By a signal that was not ours.
@@ -93,26 +93,26 @@ pub enum How {
     NeedsTerminal,
 }
 
-impl From<How> for ProcessEnding {
-    fn from(how: How) -> Self {
+impl From<ChildEnding> for ProcessEnding {
+    fn from(how: ChildEnding) -> Self {
         match how {
-            How::Exited(code) => Self::Exited(code),
-            How::Signalled(signal) => Self::Signalled(signal),
-            How::TimedOut => Self::TimedOut,
-            How::Silent => Self::Silent,
-            How::Cancelled => Self::Cancelled,
-            How::OutputTooLarge(stream) => Self::OutputTooLarge(stream),
-            How::OutputNotKept(stream, kind) => Self::OutputNotKept(stream, kind.to_string()),
-            How::NeedsTerminal => Self::NeedsTerminal,
+            ChildEnding::Exited(code) => Self::Exited(code),
+            ChildEnding::Signalled(signal) => Self::Signalled(signal),
+            ChildEnding::TimedOut => Self::TimedOut,
+            ChildEnding::Silent => Self::Silent,
+            ChildEnding::Cancelled => Self::Cancelled,
+            ChildEnding::OutputTooLarge(stream) => Self::OutputTooLarge(stream),
+            ChildEnding::OutputNotKept(stream, kind) => Self::OutputNotKept(stream, kind.to_string()),
+            ChildEnding::NeedsTerminal => Self::NeedsTerminal,
         }
     }
 }
 
 /// All that is known of a child that ended.
 #[derive(Debug)]
-pub struct Ended {
+pub struct EndedChild {
     /// How it ended.
-    pub how: How,
+    pub how: ChildEnding,
     /// What it wrote to standard output.
     pub stdout: Captured,
     /// What it wrote to standard error.

@@ -15,12 +15,12 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::Signal;
 
-use super::control::{Asked, Control, Waiting};
+use super::control::{Asked, Control, ControlWaiter};
 use super::linux::{self, Family, Started};
 use super::mark;
 use super::output::{Captured, Collector};
 use super::start::{self, StartError};
-use super::{Ended, How, Spec, Stdin, Stream, Usage};
+use super::{ChildEnding, EndedChild, Spec, Stdin, Stream, Usage};
 
 /// How much is read at a time.
 const PIECE: usize = 64 * 1024;
@@ -38,7 +38,7 @@ pub fn run(
     spec: &Spec,
     control: &Control,
     on_output: &mut dyn FnMut(Stream, &[u8]),
-) -> Result<Ended, StartError> {
+) -> Result<EndedChild, StartError> {
     let refused = |error: io::Error| StartError::from_system(&error, spec);
     let waiting = control.wait_here().map_err(|error| refused(error.into()))?;
     let started = Timestamp::now();
@@ -48,13 +48,13 @@ pub fn run(
     }
     let name = mark::new_child();
     let mut child = linux::start(&mut start::command(spec, &name)?).map_err(refused)?;
-    let input = Input::new(&mut child, &spec.stdin);
-    let mut running = Running {
+    let input = ChildInput::new(&mut child, &spec.stdin);
+    let mut running = RunningChild {
         spec,
         waiting,
         outputs: [
-            Output::new(Stream::Stdout, child.child.stdout.take().map(OwnedFd::from)),
-            Output::new(Stream::Stderr, child.child.stderr.take().map(OwnedFd::from)),
+            ChildOutput::new(Stream::Stdout, child.child.stdout.take().map(OwnedFd::from)),
+            ChildOutput::new(Stream::Stderr, child.child.stderr.take().map(OwnedFd::from)),
         ],
         input,
         child,
@@ -71,9 +71,9 @@ pub fn run(
     running.finish(started, clock).map_err(refused)
 }
 
-fn never_started(now: Timestamp) -> Ended {
-    Ended {
-        how: How::Cancelled,
+fn never_started(now: Timestamp) -> EndedChild {
+    EndedChild {
+        how: ChildEnding::Cancelled,
         stdout: Captured::Memory(Vec::new()),
         stderr: Captured::Memory(Vec::new()),
         usage: Usage::default(),
@@ -84,14 +84,14 @@ fn never_started(now: Timestamp) -> Ended {
     }
 }
 
-struct Running<'a> {
+struct RunningChild<'a> {
     spec: &'a Spec,
-    waiting: Waiting<'a>,
+    waiting: ControlWaiter<'a>,
     child: Started,
     /// The name in its mark.
     name: OsString,
-    outputs: [Output; 2],
-    input: Option<Input>,
+    outputs: [ChildOutput; 2],
+    input: Option<ChildInput>,
     time_is_up: Option<Instant>,
     /// When it has written nothing for too long.
     patience_is_up: Option<Instant>,
@@ -103,7 +103,7 @@ struct Running<'a> {
 }
 
 struct EndingChild {
-    why: How,
+    why: ChildEnding,
     force_at: Instant,
     forced: bool,
 }
@@ -129,7 +129,7 @@ impl Events {
     }
 }
 
-impl Running<'_> {
+impl RunningChild<'_> {
     /// Whether the child has ended and its output is complete: all of it was read, or others hold the pipes too long.
     fn is_over(&self) -> bool {
         let Some(exited) = &self.exited else { return false };
@@ -145,7 +145,7 @@ impl Running<'_> {
                 self.read(index, on_output);
             }
         }
-        if events.input && self.input.as_mut().is_some_and(|input| input.write() == Written::All) {
+        if events.input && self.input.as_mut().is_some_and(|input| input.write() == FeedResult::All) {
             self.input = None;
         }
         if events.exit {
@@ -156,12 +156,12 @@ impl Running<'_> {
         }
         match self.waiting.asked() {
             Asked::Nothing => {}
-            Asked::Cancel => self.end(How::Cancelled, self.spec.grace),
-            Asked::Kill => self.end(How::Cancelled, Duration::ZERO),
+            Asked::Cancel => self.end(ChildEnding::Cancelled, self.spec.grace),
+            Asked::Kill => self.end(ChildEnding::Cancelled, Duration::ZERO),
         }
         self.watch_clock();
         if events.is_silence() && linux::has_terminal() && linux::wants_terminal(&self.child) {
-            self.end(How::NeedsTerminal, self.spec.grace);
+            self.end(ChildEnding::NeedsTerminal, self.spec.grace);
         }
     }
 
@@ -207,10 +207,10 @@ impl Running<'_> {
         }
         let now = Instant::now();
         if self.time_is_up.is_some_and(|at| now >= at) {
-            self.end(How::TimedOut, self.spec.grace);
+            self.end(ChildEnding::TimedOut, self.spec.grace);
         }
         if self.patience_is_up.is_some_and(|at| now >= at) {
-            self.end(How::Silent, self.spec.grace);
+            self.end(ChildEnding::Silent, self.spec.grace);
         }
         if let Some(ending) = &mut self.ending
             && !ending.forced
@@ -222,7 +222,7 @@ impl Running<'_> {
     }
 
     /// Begins to end the child, or makes force due earlier. The first reason stays.
-    fn end(&mut self, why: How, grace: Duration) {
+    fn end(&mut self, why: ChildEnding, grace: Duration) {
         if self.exited.is_some() {
             return;
         }
@@ -267,7 +267,7 @@ impl Running<'_> {
     }
 
     /// Ends what the child left, waits for the child, and tells all.
-    fn finish(self, started: Timestamp, clock: Instant) -> io::Result<Ended> {
+    fn finish(self, started: Timestamp, clock: Instant) -> io::Result<EndedChild> {
         let family = Family::of_child(&self.name, self.child.pid);
         let mut survivors = Vec::new();
         if family.lives() {
@@ -278,11 +278,11 @@ impl Running<'_> {
         let used = linux::wait_for_exit(child, pid)?;
         let status = used.status;
         // A status is an exit code or a signal.
-        let natural = status.code().map(How::Exited).or(status.signal().map(How::Signalled));
+        let natural = status.code().map(ChildEnding::Exited).or(status.signal().map(ChildEnding::Signalled));
         let exited = self.exited.unwrap_or_else(|| Exited { at: Instant::now(), finished: Timestamp::now() });
         let [stdout, stderr] = self.outputs.map(|output| output.collected.finish());
-        Ok(Ended {
-            how: self.ending.map(|ending| ending.why).or(natural).unwrap_or(How::Cancelled),
+        Ok(EndedChild {
+            how: self.ending.map(|ending| ending.why).or(natural).unwrap_or(ChildEnding::Cancelled),
             stdout,
             stderr,
             usage: Usage { cpu_time: used.rusage.utime + used.rusage.stime, max_memory: used.rusage.maxrss },
@@ -295,7 +295,7 @@ impl Running<'_> {
 }
 
 /// One stream of the child.
-struct Output {
+struct ChildOutput {
     stream: Stream,
     pipe: Option<OwnedFd>,
     collected: Collector,
@@ -303,7 +303,7 @@ struct Output {
     owed: u64,
 }
 
-impl Output {
+impl ChildOutput {
     fn new(stream: Stream, pipe: Option<OwnedFd>) -> Self {
         Self { stream, pipe, collected: Collector::new(), owed: 0 }
     }
@@ -324,7 +324,7 @@ impl Output {
         piece: &[u8],
         spec: &Spec,
         on_output: &mut dyn FnMut(Stream, &[u8]),
-    ) -> Result<(), How> {
+    ) -> Result<(), ChildEnding> {
         self.owed = self.owed.saturating_sub(piece.len() as u64);
         if let Stdin::Pipe(_) = spec.stdin {
             on_output(self.stream, piece);
@@ -334,27 +334,27 @@ impl Output {
         let kept = &piece[..piece.len().min(room)];
         if !kept.is_empty() {
             let stored = self.collected.add(kept, &spec.spool);
-            stored.map_err(|error| How::OutputNotKept(self.stream, error.kind()))?;
+            stored.map_err(|error| ChildEnding::OutputNotKept(self.stream, error.kind()))?;
             on_output(self.stream, kept);
         }
-        if kept.len() < piece.len() { Err(How::OutputTooLarge(self.stream)) } else { Ok(()) }
+        if kept.len() < piece.len() { Err(ChildEnding::OutputTooLarge(self.stream)) } else { Ok(()) }
     }
 }
 
 /// What the child still has to be given.
-struct Input {
+struct ChildInput {
     pipe: OwnedFd,
     bytes: Arc<[u8]>,
     done: usize,
 }
 
 #[derive(PartialEq, Eq)]
-enum Written {
+enum FeedResult {
     Some,
     All,
 }
 
-impl Input {
+impl ChildInput {
     fn new(child: &mut Started, stdin: &Stdin) -> Option<Self> {
         let pipe = OwnedFd::from(child.child.stdin.take()?);
         let Stdin::Bytes(bytes) = stdin else { return None };
@@ -363,13 +363,13 @@ impl Input {
         Some(Self { pipe, bytes: bytes.clone(), done: 0 })
     }
 
-    fn write(&mut self) -> Written {
+    fn write(&mut self) -> FeedResult {
         match rustix::io::write(&self.pipe, &self.bytes[self.done..]) {
             Ok(count) => self.done += count,
             Err(Errno::AGAIN | Errno::INTR) => {}
             // A child need not read what it is given.
-            Err(_) => return Written::All,
+            Err(_) => return FeedResult::All,
         }
-        if self.done == self.bytes.len() { Written::All } else { Written::Some }
+        if self.done == self.bytes.len() { FeedResult::All } else { FeedResult::Some }
     }
 }

@@ -9,7 +9,7 @@ const NO_SUCH_METHOD: i64 = -32_601;
 
 /// Why a request has no answer.
 #[derive(Debug, Clone)]
-pub(super) enum Failed {
+pub(super) enum ExchangeError {
     /// It did not come in time.
     Timeout,
     /// The server ended; how, in words.
@@ -27,7 +27,7 @@ pub(super) enum Failed {
 /// A message that arrived.
 pub(super) enum Arrived {
     /// The answer to a request of ours.
-    Answer(i64, Result<Value, Failed>),
+    Answer(i64, Result<Value, ExchangeError>),
     /// A request of the server's: its id and method.
     Asked(Value, String),
     /// Anything else, which needs no answer.
@@ -73,7 +73,7 @@ pub(super) fn read(text: &str) -> Option<Arrived> {
     if let Some(error) = message.get("error") {
         let said =
             error.get("message").and_then(Value::as_str).unwrap_or("the server answered with an error");
-        return Some(Arrived::Answer(number, Err(Failed::Error(said.to_owned()))));
+        return Some(Arrived::Answer(number, Err(ExchangeError::Error(said.to_owned()))));
     }
     Some(Arrived::Answer(number, Ok(message.get("result").cloned().unwrap_or_default())))
 }

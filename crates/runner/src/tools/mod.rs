@@ -22,7 +22,7 @@ use threadline_lang::Value;
 use threadline_lang::diag::nearest;
 
 use crate::process::{Control, Environment};
-use message::Failed;
+use message::ExchangeError;
 
 /// The version of the protocol that we ask for. A server may answer with an older one; what we use is the same in all.
 const PROTOCOL: &str = "2025-06-18";
@@ -35,7 +35,7 @@ const MAX_PAGES: usize = 100;
 
 /// What servers run in.
 #[derive(Clone)]
-pub struct Surroundings {
+pub struct ServerSurroundings {
     /// Their environment, before what each adds to it.
     pub env: Environment,
     /// The run that they belong to, for their mark.
@@ -50,7 +50,7 @@ pub struct Surroundings {
 
 /// The servers of a run.
 pub struct Servers {
-    surroundings: Surroundings,
+    surroundings: ServerSurroundings,
     known: Mutex<BTreeMap<Server, Arc<Slot>>>,
 }
 
@@ -92,7 +92,7 @@ enum Connection {
 
 impl Servers {
     /// No server yet.
-    pub fn new(surroundings: Surroundings) -> Self {
+    pub fn new(surroundings: ServerSurroundings) -> Self {
         Self { surroundings, known: Mutex::default() }
     }
 
@@ -110,12 +110,12 @@ impl Servers {
             version.clone_from(&client.listing.version);
             client.call(call, deadline)
         });
-        let failed = |failed: Failed| failed.failure(&call.server, Some(&call.tool), limits.timeout);
+        let failed = |failed: ExchangeError| failed.failure(&call.server, Some(&call.tool), limits.timeout);
         ToolAnswer { result: called.map_err(failed), version }
     }
 
     /// A server that lives.
-    fn client(&self, server: &Server, deadline: Option<Instant>) -> Result<Arc<Client>, Failed> {
+    fn client(&self, server: &Server, deadline: Option<Instant>) -> Result<Arc<Client>, ExchangeError> {
         let slot = Arc::clone(lock(&self.known).entry(server.clone()).or_default());
         let mut slot = lock(&slot);
         if let Some(client) = slot.as_ref().filter(|client| client.connection.lives()) {
@@ -162,7 +162,7 @@ impl Drop for Servers {
 
 impl Client {
     /// Says who we are, and asks for the tools.
-    fn greet(connection: Connection, deadline: Option<Instant>) -> Result<Self, Failed> {
+    fn greet(connection: Connection, deadline: Option<Instant>) -> Result<Self, ExchangeError> {
         let us =
             Value::record([("name", "threadline".into()), ("version", env!("CARGO_PKG_VERSION").into())]);
         let params = Value::record([
@@ -196,7 +196,7 @@ impl Client {
         Ok(Self { connection, listing })
     }
 
-    fn call(&self, call: &ToolCall, deadline: Option<Instant>) -> Result<Value, Failed> {
+    fn call(&self, call: &ToolCall, deadline: Option<Instant>) -> Result<Value, ExchangeError> {
         let tools = &self.listing.tools;
         let Some(tool) = tools.iter().find(|tool| tool.name == call.tool.as_str()) else {
             let names = tools.iter().map(|tool| tool.name.as_str());
@@ -204,13 +204,13 @@ impl Client {
             let all = || {
                 format!("; it has {}", names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "))
             };
-            return Err(Failed::NoTool(near.unwrap_or_else(all)));
+            return Err(ExchangeError::NoTool(near.unwrap_or_else(all)));
         };
         // A schema that is none is the server's affair.
         let schema = JsonSchema::compile(&tool.parameters).ok();
         let problems = schema.map(|schema| schema.problems(&call.params)).unwrap_or_default();
         if !problems.is_empty() {
-            return Err(Failed::Params(problems.join("; ")));
+            return Err(ExchangeError::Params(problems.join("; ")));
         }
         let params = Value::record([("name", call.tool.clone().into()), ("arguments", call.params.clone())]);
         self.connection.request("tools/call", params, deadline)
@@ -224,7 +224,12 @@ fn tool(described: &Value) -> Option<Tool> {
 }
 
 impl Connection {
-    fn request(&self, method: &str, params: Value, deadline: Option<Instant>) -> Result<Value, Failed> {
+    fn request(
+        &self,
+        method: &str,
+        params: Value,
+        deadline: Option<Instant>,
+    ) -> Result<Value, ExchangeError> {
         match self {
             Self::Stdio(stdio) => stdio.request(method, params, deadline),
             Self::Web(web) => web.request(method, params, deadline),
@@ -268,7 +273,7 @@ impl Connection {
     }
 }
 
-impl Failed {
+impl ExchangeError {
     /// As the failure of a step.
     fn failure(self, server: &Server, tool: Option<&str>, timeout: Option<Duration>) -> Failure {
         let name = &server.name;

@@ -18,9 +18,9 @@ use threadline_engine::execute::result::process_failure;
 use threadline_flow::fields::{Failure, FailureKind};
 use threadline_lang::Value;
 
-use super::message::{self, Arrived, Failed};
-use super::{Surroundings, lock};
-use crate::process::{self, Control, How, Spec, Stdin, Stream};
+use super::message::{self, Arrived, ExchangeError};
+use super::{ServerSurroundings, lock};
+use crate::process::{self, ChildEnding, Control, Spec, Stdin, Stream};
 
 /// How long a server whose stdin was closed may take to end by itself.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -35,24 +35,24 @@ const LAST_WORDS: usize = 2 << 10;
 pub(super) struct Stdio {
     /// What is to be written; nothing once it was asked to end.
     lines: Mutex<Option<mpsc::Sender<String>>>,
-    shared: Arc<Shared>,
+    shared: Arc<Conversation>,
     control: Control,
     ended: Mutex<mpsc::Receiver<()>>,
     next: AtomicI64,
 }
 
 #[derive(Default)]
-struct Shared {
+struct Conversation {
     /// Who waits for which answer; nobody once it ended.
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<PendingReply>,
 }
 
-enum Waiting {
-    For(BTreeMap<i64, mpsc::Sender<Result<Value, Failed>>>),
-    Ended(Failed),
+enum PendingReply {
+    For(BTreeMap<i64, mpsc::Sender<Result<Value, ExchangeError>>>),
+    EndedChild(ExchangeError),
 }
 
-impl Default for Waiting {
+impl Default for PendingReply {
     fn default() -> Self {
         Self::For(BTreeMap::new())
     }
@@ -60,14 +60,15 @@ impl Default for Waiting {
 
 impl Stdio {
     pub(super) fn start(
-        surroundings: &Surroundings,
+        surroundings: &ServerSurroundings,
         name: &str,
         command: &[String],
         env: &[(EcoString, Option<String>)],
         cwd: Option<&str>,
-    ) -> Result<Self, Failed> {
-        let refused =
-            |error: rustix::io::Errno| Failed::Failure(Failure::new(FailureKind::Start, error.to_string()));
+    ) -> Result<Self, ExchangeError> {
+        let refused = |error: rustix::io::Errno| {
+            ExchangeError::Failure(Failure::new(FailureKind::Start, error.to_string()))
+        };
         let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC).map_err(refused)?;
         let mut environment = surroundings.env.clone();
         for (name, value) in env {
@@ -92,7 +93,7 @@ impl Stdio {
         };
         let (lines, to_write) = mpsc::channel();
         std::thread::spawn(move || write(ours, &to_write));
-        let (shared, control) = (Arc::<Shared>::default(), surroundings.control.child());
+        let (shared, control) = (Arc::<Conversation>::default(), surroundings.control.child());
         let (over, ended) = mpsc::channel();
         let (of_thread, to_end, replies) = (Arc::clone(&shared), control.clone(), lines.clone());
         std::thread::spawn(move || {
@@ -109,12 +110,12 @@ impl Stdio {
         method: &str,
         params: Value,
         deadline: Option<Instant>,
-    ) -> Result<Value, Failed> {
+    ) -> Result<Value, ExchangeError> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = mpsc::channel();
         match &mut *lock(&self.shared.waiting) {
-            Waiting::For(waiting) => waiting.insert(id, sender),
-            Waiting::Ended(failed) => return Err(failed.clone()),
+            PendingReply::For(waiting) => waiting.insert(id, sender),
+            PendingReply::EndedChild(failed) => return Err(failed.clone()),
         };
         self.write(message::request(id, method, params));
         let answered = match deadline {
@@ -123,15 +124,15 @@ impl Stdio {
         };
         answered.unwrap_or_else(|error| {
             if let mpsc::RecvTimeoutError::Timeout = error {
-                if let Waiting::For(waiting) = &mut *lock(&self.shared.waiting) {
+                if let PendingReply::For(waiting) = &mut *lock(&self.shared.waiting) {
                     waiting.remove(&id);
                 }
                 self.notify("notifications/cancelled", Value::record([("requestId", id.into())]));
-                return Err(Failed::Timeout);
+                return Err(ExchangeError::Timeout);
             }
             match &*lock(&self.shared.waiting) {
-                Waiting::Ended(failed) => Err(failed.clone()),
-                Waiting::For(_) => Err(Failed::Ended("without a word".to_owned())),
+                PendingReply::EndedChild(failed) => Err(failed.clone()),
+                PendingReply::For(_) => Err(ExchangeError::Ended("without a word".to_owned())),
             }
         })
     }
@@ -146,7 +147,7 @@ impl Stdio {
     }
 
     pub(super) fn lives(&self) -> bool {
-        matches!(&*lock(&self.shared.waiting), Waiting::For(_))
+        matches!(&*lock(&self.shared.waiting), PendingReply::For(_))
     }
 
     /// Closes its stdin, which tells a server to end.
@@ -177,7 +178,7 @@ fn write(pipe: OwnedFd, lines: &mpsc::Receiver<String>) {
 }
 
 /// Runs the program, and gives every answer to whoever waits for it.
-fn serve(spec: &Spec, control: &Control, shared: &Shared, replies: &mpsc::Sender<String>) {
+fn serve(spec: &Spec, control: &Control, shared: &Conversation, replies: &mpsc::Sender<String>) {
     let (mut line, mut words) = (Vec::new(), Vec::new());
     let mut take = |stream: Stream, bytes: &[u8]| match stream {
         Stream::Stderr => {
@@ -204,22 +205,22 @@ fn serve(spec: &Spec, control: &Control, shared: &Shared, replies: &mpsc::Sender
     };
     let ended = process::run(spec, control, &mut take);
     let failed = match ended {
-        Ok(ended) => Failed::Ended(how(ended.how, &words)),
+        Ok(ended) => ExchangeError::Ended(how(ended.how, &words)),
         Err(error) => {
             let hint = error.hint().map_or(String::new(), |hint| format!("; {hint}"));
-            Failed::Failure(Failure::new(FailureKind::Start, format!("{error}{hint}")))
+            ExchangeError::Failure(Failure::new(FailureKind::Start, format!("{error}{hint}")))
         }
     };
     // Whoever waits is told by the end of its channel.
-    *lock(&shared.waiting) = Waiting::Ended(failed);
+    *lock(&shared.waiting) = PendingReply::EndedChild(failed);
 }
 
-fn arrived(text: &str, shared: &Shared, replies: &mpsc::Sender<String>) {
+fn arrived(text: &str, shared: &Conversation, replies: &mpsc::Sender<String>) {
     match message::read(text) {
         Some(Arrived::Answer(id, answer)) => {
             let waiting = match &mut *lock(&shared.waiting) {
-                Waiting::For(waiting) => waiting.remove(&id),
-                Waiting::Ended(_) => None,
+                PendingReply::For(waiting) => waiting.remove(&id),
+                PendingReply::EndedChild(_) => None,
             };
             // Who waited may have left.
             let _ = waiting.map(|waiting| waiting.send(answer));
@@ -233,9 +234,9 @@ fn arrived(text: &str, shared: &Shared, replies: &mpsc::Sender<String>) {
 }
 
 /// How it ended, and the last line that it printed to stderr.
-fn how(how: How, words: &[u8]) -> String {
+fn how(how: ChildEnding, words: &[u8]) -> String {
     let how = match how {
-        How::Exited(0) => "exit code 0".to_owned(),
+        ChildEnding::Exited(0) => "exit code 0".to_owned(),
         how => {
             let limits = EffectLimits { timeout: None, idle_timeout: None, max_output: 0 };
             process_failure(&how.into(), &limits, None).map_or(String::new(), |failure| failure.message)

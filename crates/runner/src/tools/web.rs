@@ -10,7 +10,7 @@ use threadline_flow::fields::{Failure, FailureKind};
 use threadline_lang::Value;
 
 use super::lock;
-use super::message::{self, Arrived, Failed};
+use super::message::{self, Arrived, ExchangeError};
 use threadline_engine::execute::effect::Response;
 use threadline_engine::execute::response_result;
 
@@ -25,13 +25,13 @@ const FAREWELL: Duration = Duration::from_secs(2);
 pub(super) struct Web {
     url: String,
     headers: Vec<(EcoString, String)>,
-    session: Mutex<Session>,
+    session: Mutex<WebSession>,
     is_over: AtomicBool,
     next: AtomicI64,
 }
 
 #[derive(Default, Clone)]
-struct Session {
+struct WebSession {
     id: Option<String>,
     version: Option<String>,
 }
@@ -63,14 +63,14 @@ impl Web {
         method: &str,
         params: Value,
         deadline: Option<Instant>,
-    ) -> Result<Value, Failed> {
+    ) -> Result<Value, ExchangeError> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let limits = http::Limits {
+        let limits = http::RequestLimits {
             timeout: deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
             max_answer: MAX_ANSWER,
         };
         if limits.timeout == Some(Duration::ZERO) {
-            return Err(Failed::Timeout);
+            return Err(ExchangeError::Timeout);
         }
         // A stream may stay open when the answer has come.
         let is_enough = |read: &[u8]| read.ends_with(b"\n") && answer_in_stream(read, id).is_some();
@@ -80,8 +80,8 @@ impl Web {
             &is_enough,
         );
         let answer = sent.map_err(|failure| match failure.kind {
-            FailureKind::Timeout => Failed::Timeout,
-            _ => Failed::Failure(failure),
+            FailureKind::Timeout => ExchangeError::Timeout,
+            _ => ExchangeError::Failure(failure),
         })?;
         if let Some(session) = answer.header("mcp-session-id") {
             lock(&self.session).id = Some(session.to_owned());
@@ -89,12 +89,12 @@ impl Web {
         self.answer(answer, id)
     }
 
-    fn answer(&self, answer: Response, id: i64) -> Result<Value, Failed> {
+    fn answer(&self, answer: Response, id: i64) -> Result<Value, ExchangeError> {
         let is_stream =
             answer.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
         if is_stream && answer.is_success() {
             let found = answer_in_stream(&answer.body, id);
-            return found.unwrap_or_else(|| Err(Failed::Ended("before its answer came".to_owned())));
+            return found.unwrap_or_else(|| Err(ExchangeError::Ended("before its answer came".to_owned())));
         }
         // Errors of the protocol come with other statuses, too.
         if let Some(Arrived::Answer(of, answered)) =
@@ -105,14 +105,14 @@ impl Web {
         }
         // A session that the server does not know any more is begun anew by the next call.
         self.is_over.store(answer.status == 404, Ordering::SeqCst);
-        Err(Failed::Failure(match response_result(answer).value {
+        Err(ExchangeError::Failure(match response_result(answer).value {
             Err(failure) => failure,
             Ok(_) => Failure::new(FailureKind::Http, "the answer is no message of the protocol"),
         }))
     }
 
     pub(super) fn notify(&self, method: &str, params: Value) {
-        let limits = http::Limits { timeout: Some(FAREWELL), max_answer: MAX_ANSWER };
+        let limits = http::RequestLimits { timeout: Some(FAREWELL), max_answer: MAX_ANSWER };
         // Nobody waits for what comes of it.
         let _ = http::send(&self.post("POST", Some(message::notification(method, params))), limits);
     }
@@ -120,7 +120,7 @@ impl Web {
     /// Ends the session, when there is one.
     pub(super) fn end(&self) {
         if lock(&self.session).id.is_some() {
-            let limits = http::Limits { timeout: Some(FAREWELL), max_answer: MAX_ANSWER };
+            let limits = http::RequestLimits { timeout: Some(FAREWELL), max_answer: MAX_ANSWER };
             // A server need not offer it.
             let _ = http::send(&self.post("DELETE", None), limits);
         }
@@ -139,7 +139,7 @@ impl Web {
 }
 
 /// The answer to a request among the events of a stream.
-fn answer_in_stream(stream: &[u8], id: i64) -> Option<Result<Value, Failed>> {
+fn answer_in_stream(stream: &[u8], id: i64) -> Option<Result<Value, ExchangeError>> {
     let text = std::str::from_utf8(stream).ok()?;
     let mut data = String::new();
     for line in text.lines().chain([""]) {

@@ -47,7 +47,7 @@ pub enum WorktreeError {
     /// Git refused what it was asked to do.
     Git { purpose: String, command: String, how: String, said: Vec<String> },
     /// Git answered something unknown.
-    Answer { purpose: String, answer: String },
+    GitAnswer { purpose: String, answer: String },
     /// Another file could not be read, written or removed.
     Io { path: PathBuf, what: String },
 }
@@ -146,7 +146,7 @@ impl fmt::Display for WorktreeError {
                 write!(f, "git could not {purpose}: `{command}` {how}")?;
                 lines(f, said)
             }
-            Self::Answer { purpose, answer } => {
+            Self::GitAnswer { purpose, answer } => {
                 write!(f, "git was asked to {purpose} and answered `{}`", answer.escape_debug())
             }
             Self::Io { path, what } => write!(f, "`{}`: {what}", path.display()),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::error::WorktreeError;
-use crate::process::{Control, Environment, How, Spec, Stdin, run};
+use crate::process::{ChildEnding, Control, Environment, Spec, Stdin, run};
 
 /// `git merge-tree --write-tree` came with this one.
 pub(super) const OLDEST: (u32, u32) = (2, 38);
@@ -99,7 +99,7 @@ impl Git {
 
     /// A call within the top of a worktree, and no other: without its link to the repository git would look further
     /// up, and find the user's own files.
-    pub(super) fn in_worktree<'g>(&'g self, worktree: &'g Path, purpose: impl Into<String>) -> Call<'g> {
+    pub(super) fn in_worktree<'g>(&'g self, worktree: &'g Path, purpose: impl Into<String>) -> GitCall<'g> {
         let mut repository = OsString::from("--git-dir=");
         repository.push(worktree.join(".git"));
         let mut files = OsString::from("--work-tree=");
@@ -108,14 +108,14 @@ impl Git {
     }
 
     /// A call within a folder. The purpose completes "git could not ...".
-    pub(super) fn within<'g>(&'g self, folder: &'g Path, purpose: impl Into<String>) -> Call<'g> {
-        Call { git: self, folder, purpose: purpose.into(), arguments: Vec::new(), input: None }
+    pub(super) fn within<'g>(&'g self, folder: &'g Path, purpose: impl Into<String>) -> GitCall<'g> {
+        GitCall { git: self, folder, purpose: purpose.into(), arguments: Vec::new(), input: None }
     }
 }
 
 /// One call of git, not yet made.
 #[must_use]
-pub(super) struct Call<'g> {
+pub(super) struct GitCall<'g> {
     git: &'g Git,
     folder: &'g Path,
     purpose: String,
@@ -124,7 +124,7 @@ pub(super) struct Call<'g> {
 }
 
 /// What git answered.
-pub(super) struct Answer {
+pub(super) struct GitAnswer {
     pub(super) code: i32,
     pub(super) stdout: Vec<u8>,
     /// The last lines of what it said.
@@ -133,7 +133,7 @@ pub(super) struct Answer {
     command: String,
 }
 
-impl Call<'_> {
+impl GitCall<'_> {
     pub(super) fn args<A: Into<OsString>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
         self.arguments.extend(arguments.into_iter().map(Into::into));
         self
@@ -149,7 +149,7 @@ impl Call<'_> {
     }
 
     /// Whatever git answers.
-    pub(super) fn answer(self) -> Result<Answer, WorktreeError> {
+    pub(super) fn answer(self) -> Result<GitAnswer, WorktreeError> {
         let mut args: Vec<OsString> = vec!["--no-pager".into(), "--literal-pathspecs".into()];
         args.extend(SETTINGS.iter().flat_map(|setting| ["-c".into(), OsString::from(setting)]));
         let shown = self.arguments.iter().map(|argument| argument.to_string_lossy());
@@ -173,19 +173,19 @@ impl Call<'_> {
         let unread = |error| WorktreeError::io(&self.git.spool, &error);
         let said = last_lines(&ended.stderr.read().map_err(unread)?);
         let code = match ended.how {
-            How::Exited(code) => code,
+            ChildEnding::Exited(code) => code,
             how => {
                 let how = match how {
-                    How::Signalled(signal) => format!("was ended by signal {signal}"),
-                    How::OutputTooLarge(_) => "wrote more than 1 GiB".into(),
-                    How::NeedsTerminal => "asked the terminal for input".into(),
+                    ChildEnding::Signalled(signal) => format!("was ended by signal {signal}"),
+                    ChildEnding::OutputTooLarge(_) => "wrote more than 1 GiB".into(),
+                    ChildEnding::NeedsTerminal => "asked the terminal for input".into(),
                     _ => "was ended".into(),
                 };
                 return Err(WorktreeError::Git { purpose: self.purpose, command, how, said });
             }
         };
         let stdout = ended.stdout.read().map_err(unread)?;
-        Ok(Answer { code, stdout, said, purpose: self.purpose, command })
+        Ok(GitAnswer { code, stdout, said, purpose: self.purpose, command })
     }
 
     /// What git wrote when all went well.
@@ -225,7 +225,7 @@ impl Call<'_> {
     }
 }
 
-impl Answer {
+impl GitAnswer {
     pub(super) fn refused(self) -> WorktreeError {
         let how = format!("ended with code {}", self.code);
         WorktreeError::Git { purpose: self.purpose, command: self.command, how, said: self.said }
@@ -233,7 +233,7 @@ impl Answer {
 
     pub(super) fn unknown(&self) -> WorktreeError {
         let answer: String = String::from_utf8_lossy(&self.stdout).chars().take(200).collect();
-        WorktreeError::Answer { purpose: self.purpose.clone(), answer }
+        WorktreeError::GitAnswer { purpose: self.purpose.clone(), answer }
     }
 
     fn object(&self) -> Result<String, WorktreeError> {

@@ -28,25 +28,25 @@ use threadline_store::RunId;
 pub use error::WorktreeError;
 
 use crate::process::Environment;
-use names::Names;
-use repository::{Changes, Repository, Status, Together};
+use names::BranchNames;
+use repository::{Changes, Repository, Together, TreeStatus};
 use tidy::Begun;
 
 /// The worktrees of one run. Many threads use it at once, each for an item of its own.
 #[derive(Debug)]
 pub struct Worktrees {
     repository: Repository,
-    names: Names,
+    names: BranchNames,
     /// Where the worktrees are.
     folder: PathBuf,
     begun: Begun,
     /// Held by whoever changes what the worktrees share.
-    state: Mutex<State>,
+    state: Mutex<WorktreesState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    in_flight: BTreeMap<u64, Place>,
+struct WorktreesState {
+    in_flight: BTreeMap<u64, ItemPlace>,
     /// Worktrees that are on no branch; their files are those of the item before.
     idle: Vec<PathBuf>,
     /// The number of the next worktree.
@@ -55,7 +55,7 @@ struct State {
 
 /// Where an item is worked on.
 #[derive(Clone, Debug)]
-struct Place {
+struct ItemPlace {
     worktree: PathBuf,
     branch: String,
     /// Whether it was here when the worktrees were opened.
@@ -110,7 +110,7 @@ impl Worktrees {
         environment: &Environment,
     ) -> Result<Self, WorktreeError> {
         let repository = Repository::of(root, environment, run.as_str())?;
-        tidy::open(repository, Names::new(run), folder)
+        tidy::open(repository, BranchNames::new(run), folder)
     }
 
     /// The worktree of an item, on the item's branch. The first time the item begins with what the run's branch has
@@ -130,7 +130,7 @@ impl Worktrees {
         self.repository.change("make the branch of an item", &Changes::default().create(&branch, &commit))?;
         let call = self.repository.git.in_worktree(&worktree, "put a worktree on its branch");
         call.args(["symbolic-ref", "HEAD"]).arg(format!("refs/heads/{branch}")).done()?;
-        let place = Place { worktree, branch, found: false };
+        let place = ItemPlace { worktree, branch, found: false };
         let entered = self.entered(&place, false);
         state.in_flight.insert(item, place);
         Ok(entered)
@@ -184,7 +184,7 @@ impl Worktrees {
         }
         let mut state = self.state();
         let head = self.head()?;
-        let tip = self.repository.commit(Names::full(&place.branch))?;
+        let tip = self.repository.commit(BranchNames::full(&place.branch))?;
         let kept = match &tip {
             Some(tip) => keep && !self.repository.contains(&head, tip)?,
             None => false,
@@ -224,7 +224,7 @@ impl Worktrees {
         let Some(original) = self.original().map(OsStr::to_owned) else {
             return Err(WorktreeError::NoOriginal { branch });
         };
-        let full = Names::full(&original);
+        let full = BranchNames::full(&original);
         let Some(tip) = self.repository.commit(&full)? else {
             return Err(WorktreeError::OriginalGone { original, branch });
         };
@@ -291,21 +291,21 @@ impl Worktrees {
         Ok(Repository::status(call)?.changed)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, WorktreesState> {
         // Whoever panicked left what git knows, and a worktree that is missing here is only not used again.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn place(&self, item: u64) -> Option<Place> {
+    fn place(&self, item: u64) -> Option<ItemPlace> {
         self.state().in_flight.get(&item).cloned()
     }
 
-    fn status(&self, place: &Place) -> Result<Status, WorktreeError> {
+    fn status(&self, place: &ItemPlace) -> Result<TreeStatus, WorktreeError> {
         let call = self.repository.git.in_worktree(&place.worktree, "look at the files of an item");
         Repository::status(call)
     }
 
-    fn entered(&self, place: &Place, again: bool) -> Entered {
+    fn entered(&self, place: &ItemPlace, again: bool) -> Entered {
         let here = place.worktree.join(&self.repository.prefix);
         Entered { worktree: place.worktree.clone(), here, branch: place.branch.clone(), again }
     }
@@ -314,7 +314,7 @@ impl Worktrees {
     fn head(&self) -> Result<String, WorktreeError> {
         let gone =
             || WorktreeError::BranchGone { branch: self.branch().to_owned(), base: self.begun.base.clone() };
-        self.repository.commit(Names::full(self.branch()))?.ok_or_else(gone)
+        self.repository.commit(BranchNames::full(self.branch()))?.ok_or_else(gone)
     }
 
     /// A worktree on no branch with exactly the files of a commit.
@@ -350,7 +350,13 @@ impl Worktrees {
     }
 
     /// The item is not in flight any more. Its worktree can be used again.
-    fn leave(&self, state: &mut State, item: u64, place: &Place, tip: &str) -> Result<(), WorktreeError> {
+    fn leave(
+        &self,
+        state: &mut WorktreesState,
+        item: u64,
+        place: &ItemPlace,
+        tip: &str,
+    ) -> Result<(), WorktreeError> {
         let call = self.repository.git.in_worktree(&place.worktree, "take a worktree off its branch");
         let detached = call.args(["update-ref", "--no-deref", "HEAD", tip]).done();
         if detached.is_ok() && tidy::is_plain(&place.worktree) {
@@ -363,7 +369,7 @@ impl Worktrees {
     }
 
     /// All that an item has done becomes a commit on its branch, wherever the item went.
-    fn commit_all(&self, item: u64, place: &Place) -> Result<(), WorktreeError> {
+    fn commit_all(&self, item: u64, place: &ItemPlace) -> Result<(), WorktreeError> {
         if !place.worktree.join(".git").exists() {
             // There is nothing left but what the branch has.
             return Ok(());
@@ -376,7 +382,7 @@ impl Worktrees {
         let git = &self.repository.git;
         git.in_worktree(&place.worktree, "keep the work of an item").args(["add", "--all"]).done()?;
         let tree = git.in_worktree(&place.worktree, "keep the work of an item").arg("write-tree").object()?;
-        let tip = self.repository.commit(Names::full(&place.branch))?;
+        let tip = self.repository.commit(BranchNames::full(&place.branch))?;
         let mut parents: Vec<&str> = status.commit.iter().map(String::as_str).collect();
         parents.extend(tip.as_deref().filter(|tip| status.commit.as_deref() != Some(tip)));
         let commit = self.repository.make_commit(&tree, &parents, &self.names.keep_message(item))?;
@@ -392,7 +398,7 @@ impl Worktrees {
         let call = self.repository.git.within(&self.repository.top, "find the merge of an item");
         let call =
             call.args(["log", "--first-parent", "--max-count=1", "--format=%H", "--no-show-signature"]);
-        let call = call.arg(format!("--grep=^{}$", Names::trailer(item)));
+        let call = call.arg(format!("--grep=^{}$", BranchNames::trailer(item)));
         let found = call.arg(format!("{}..{}", self.begun.base, self.head()?)).arg("--").line()?;
         let found: Option<String> = found.into_string().ok().filter(|commit| !commit.is_empty());
         Ok(found.map_or(Merged::Nothing, Merged::Commit))

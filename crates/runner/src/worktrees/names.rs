@@ -9,13 +9,13 @@ use threadline_store::RunId;
 
 /// How the names of a run begin.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct BranchNames {
     run: RunId,
     /// The run's branch.
     pub(super) branch: String,
 }
 
-impl Names {
+impl BranchNames {
     pub(super) fn new(run: &RunId) -> Self {
         Self { run: run.clone(), branch: format!("threadline/{run}") }
     }

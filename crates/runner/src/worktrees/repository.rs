@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::error::WorktreeError;
-use super::git::{Call, Git, OLDEST, object, path};
+use super::git::{Git, GitCall, OLDEST, object, path};
 use crate::process::Environment;
 
 /// Who makes a merge when the user has told git no name.
@@ -25,14 +25,14 @@ pub(super) struct Repository {
 }
 
 /// A working tree, as git lists it.
-pub(super) struct Listed {
+pub(super) struct ListedWorktree {
     pub(super) folder: PathBuf,
     /// The whole name of the branch that is checked out.
     pub(super) branch: Option<OsString>,
 }
 
 /// What a working tree holds beside its commit.
-pub(super) struct Status {
+pub(super) struct TreeStatus {
     pub(super) commit: Option<String>,
     /// The short name of the branch.
     pub(super) branch: Option<OsString>,
@@ -179,13 +179,13 @@ impl Repository {
     }
 
     /// All working trees of the repository that git knows.
-    pub(super) fn listed(&self) -> Result<Vec<Listed>, WorktreeError> {
+    pub(super) fn listed(&self) -> Result<Vec<ListedWorktree>, WorktreeError> {
         let call = self.git.within(&self.top, "list worktrees");
         let answer = call.args(["worktree", "list", "--porcelain", "-z"]).bytes()?;
-        let mut all: Vec<Listed> = Vec::new();
+        let mut all: Vec<ListedWorktree> = Vec::new();
         for line in answer.split(|byte| *byte == 0) {
             if let Some(folder) = line.strip_prefix(b"worktree ") {
-                all.push(Listed { folder: path(folder), branch: None });
+                all.push(ListedWorktree { folder: path(folder), branch: None });
             } else if let (Some(branch), Some(last)) = (line.strip_prefix(b"branch "), all.last_mut()) {
                 last.branch = Some(OsStr::from_bytes(branch).to_owned());
             }
@@ -194,10 +194,10 @@ impl Repository {
     }
 
     /// What the working tree of a call holds that is in no commit: changed files, and new ones that are not ignored.
-    pub(super) fn status(call: Call<'_>) -> Result<Status, WorktreeError> {
+    pub(super) fn status(call: GitCall<'_>) -> Result<TreeStatus, WorktreeError> {
         let call = call.args(["status", "--porcelain=v2", "--branch", "-z", "--no-renames"]);
         let answer = call.args(["--untracked-files=normal", "--ignore-submodules=untracked"]).bytes()?;
-        let mut status = Status { commit: None, branch: None, changed: Vec::new() };
+        let mut status = TreeStatus { commit: None, branch: None, changed: Vec::new() };
         for line in answer.split(|byte| *byte == 0) {
             if let Some(commit) = line.strip_prefix(b"# branch.oid ") {
                 status.commit = object(commit);

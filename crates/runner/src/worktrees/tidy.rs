@@ -10,9 +10,9 @@ use std::sync::Mutex;
 
 use super::error::WorktreeError;
 use super::git::{object, path};
-use super::names::Names;
+use super::names::BranchNames;
 use super::repository::{Changes, Repository};
-use super::{Place, State, Worktrees, short};
+use super::{ItemPlace, Worktrees, WorktreesState, short};
 use crate::project::replace;
 
 /// The file that says where a run began.
@@ -69,7 +69,7 @@ impl Begun {
 
 pub(super) fn open(
     mut repository: Repository,
-    names: Names,
+    names: BranchNames,
     folder: &Path,
 ) -> Result<Worktrees, WorktreeError> {
     let Some(commit) = repository.commit("HEAD")? else {
@@ -79,7 +79,7 @@ pub(super) fn open(
     let folder = made.map_err(|error| WorktreeError::io(folder, &error))?;
     repository.git.spool(folder.clone());
     remove_locks(&repository, &names)?;
-    let full = Names::full(&names.branch);
+    let full = BranchNames::full(&names.branch);
     if let Some(listed) =
         repository.listed()?.into_iter().find(|listed| listed.branch.as_ref() == Some(&full))
     {
@@ -100,7 +100,7 @@ pub(super) fn open(
 /// Makes the run's branch. One that has no commits of its own is what a kill at this very place left.
 fn begin(
     repository: &Repository,
-    names: &Names,
+    names: &BranchNames,
     folder: &Path,
     commit: String,
     found: Option<&str>,
@@ -120,9 +120,9 @@ fn begin(
 }
 
 /// Finds what is in flight and removes every other worktree, with branches that have no work of their own.
-pub(super) fn tidy(worktrees: &Worktrees, state: &mut State) -> Result<(), WorktreeError> {
+pub(super) fn tidy(worktrees: &Worktrees, state: &mut WorktreesState) -> Result<(), WorktreeError> {
     let Worktrees { repository, names, folder, .. } = worktrees;
-    let mut found = State::default();
+    let mut found = WorktreesState::default();
     for listed in repository.listed()? {
         if listed.folder.parent() != Some(folder) {
             continue;
@@ -131,7 +131,7 @@ pub(super) fn tidy(worktrees: &Worktrees, state: &mut State) -> Result<(), Workt
             Some((item, branch)) => {
                 // Whoever merges an item that was in flight before may have done so already.
                 let found_here = state.in_flight.get(&item).is_none_or(|place| place.found);
-                let place = Place { worktree: listed.folder, branch, found: found_here };
+                let place = ItemPlace { worktree: listed.folder, branch, found: found_here };
                 found.in_flight.insert(item, place);
             }
             None => remove_worktree(repository, &listed.folder)?,
@@ -168,7 +168,7 @@ pub(super) fn tidy(worktrees: &Worktrees, state: &mut State) -> Result<(), Workt
 /// The item that is in flight in a worktree, and its branch.
 fn in_flight(
     repository: &Repository,
-    names: &Names,
+    names: &BranchNames,
     worktree: &Path,
     branch: Option<&OsStr>,
 ) -> Result<Option<(u64, String)>, WorktreeError> {
@@ -178,7 +178,7 @@ fn in_flight(
         return Ok(None);
     };
     // Without its files it cannot go on; without its branch it was merged or abandoned just before a kill.
-    let whole = worktree.join(".git").is_file() && repository.commit(Names::full(&branch))?.is_some();
+    let whole = worktree.join(".git").is_file() && repository.commit(BranchNames::full(&branch))?.is_some();
     Ok(whole.then_some((item, branch)))
 }
 
@@ -208,7 +208,7 @@ fn leads_elsewhere(kept: &Path, folder: &Path) -> bool {
 }
 
 /// Removes the locks that a killed git left on what belongs to this run alone.
-fn remove_locks(repository: &Repository, names: &Names) -> Result<(), WorktreeError> {
+fn remove_locks(repository: &Repository, names: &BranchNames) -> Result<(), WorktreeError> {
     let branches = repository.shared.join("refs/heads");
     let own = branches.join(&names.branch);
     let around = own.parent().unwrap_or(&branches);

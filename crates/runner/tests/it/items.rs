@@ -18,8 +18,8 @@ use threadline_flow::model::SourceFormat;
 use threadline_lang::value::{JsonStyle, ops};
 use threadline_lang::{Limits, Number, Value, data};
 use threadline_runner::items::{
-    ChunkError, ChunkReader, ChunkWriter, Chunks, Counts, Order, SelectError, SelectLimits, Selection,
-    Source, select,
+    ChunkError, ChunkReader, ChunkWriter, Chunks, ItemSource, KeyOrder, SelectError, SelectLimits, Selection,
+    SelectionCounts, select,
 };
 use threadline_store::{Draft, Durability, MemoryDisk, NewRun, Options, RunId, Store};
 
@@ -61,8 +61,8 @@ impl Read for Trickle<'_> {
     }
 }
 
-fn stream<'a>(name: &str, bytes: &'a [u8]) -> Source<'a> {
-    Source::Stream { name: name.to_owned(), read: Box::new(Trickle(bytes, 3)), format: None }
+fn stream<'a>(name: &str, bytes: &'a [u8]) -> ItemSource<'a> {
+    ItemSource::Stream { name: name.to_owned(), read: Box::new(Trickle(bytes, 3)), format: None }
 }
 
 fn json(value: &Value) -> String {
@@ -73,9 +73,9 @@ fn value(text: &str) -> Value {
     data::json::read_value(text, &Limits::DEFAULT).unwrap()
 }
 
-type Outcome = Result<(Vec<String>, Counts), SelectError<String>>;
+type Outcome = Result<(Vec<String>, SelectionCounts), SelectError<String>>;
 
-fn run(source: Source<'_>, selection: Selection<'_, String>, limits: &SelectLimits) -> Outcome {
+fn run(source: ItemSource<'_>, selection: Selection<'_, String>, limits: &SelectLimits) -> Outcome {
     let folder = Folder::new();
     let mut items = Vec::new();
     let counts = select(source, selection, &folder.0, limits, &mut |item| {
@@ -233,7 +233,7 @@ fn paths_into_a_document() {
         assert_eq!(read("a.json", NESTED, path), expected, "{path}");
         let (path, document) = (JsonPath::parse(path).unwrap(), value(NESTED));
         let selection = Selection { json_path: Some(&path), ..Selection::default() };
-        let source = Source::Value { name: "input".to_owned(), value: &document };
+        let source = ItemSource::Value { name: "input".to_owned(), value: &document };
         assert_eq!(shown(run(source, selection, &SelectLimits::default())), expected, "{path:?}");
     }
 }
@@ -295,7 +295,7 @@ fn the_form_of_a_text_that_has_no_name_for_it() {
         "error: `items.yaml`: a file of the kind `.yaml` is not read item by item; \
          hint: `format:` takes `json`, `jsonl` and `lines`; another file can be read as a value first"
     );
-    let said = Source::Stream {
+    let said = ItemSource::Stream {
         name: "items.yaml".to_owned(),
         read: Box::new(&b"- 1\n"[..]),
         format: Some(SourceFormat::Lines),
@@ -306,10 +306,10 @@ fn the_form_of_a_text_that_has_no_name_for_it() {
 #[test]
 fn a_value() {
     let list = value("[1.10, {\"a\": 1}]");
-    let source = Source::Value { name: "input".to_owned(), value: &list };
+    let source = ItemSource::Value { name: "input".to_owned(), value: &list };
     assert_eq!(shown(run(source, Selection::default(), &SelectLimits::default())), r#"1.10 {"a":1}"#);
     let text = Value::from("a");
-    let source = Source::Value { name: "input".to_owned(), value: &text };
+    let source = ItemSource::Value { name: "input".to_owned(), value: &text };
     assert_eq!(
         shown(run(source, Selection::default(), &SelectLimits::default())),
         "error: `input` holds text, and items are the elements of a list; \
@@ -327,7 +327,7 @@ impl Read for Broken {
 
 #[test]
 fn a_file_that_cannot_be_read() {
-    let source = Source::Stream { name: "a.txt".to_owned(), read: Box::new(Broken), format: None };
+    let source = ItemSource::Stream { name: "a.txt".to_owned(), read: Box::new(Broken), format: None };
     assert_eq!(
         shown(run(source, Selection::default(), &SelectLimits::default())),
         "error: `a.txt`: input/output error"
@@ -392,11 +392,11 @@ fn model(items: &[Value], wanted: &Wanted) -> Vec<String> {
     items.take(usize::try_from(max).unwrap_or(usize::MAX)).map(json).collect()
 }
 
-fn selected(source: Source<'_>, path: Option<&JsonPath>, wanted: &Wanted, memory: usize) -> Outcome {
-    let orders: Vec<Order> = wanted
+fn selected(source: ItemSource<'_>, path: Option<&JsonPath>, wanted: &Wanted, memory: usize) -> Outcome {
+    let orders: Vec<KeyOrder> = wanted
         .orders
         .iter()
-        .map(|(descending, nulls_first)| Order { descending: *descending, nulls_first: *nulls_first })
+        .map(|(descending, nulls_first)| KeyOrder { descending: *descending, nulls_first: *nulls_first })
         .collect();
     let mut keep = |item: &Value, _: u64| Ok(passes(item));
     let mut sort_keys = |item: &Value| Ok(keys(item, orders.len()));
@@ -497,7 +497,7 @@ proptest! {
         items in items(), wanted in wanted(), memory in prop::sample::select(vec![1, 300, 2000, 1 << 20]),
     ) {
         let list = Value::list(items.clone()).unwrap();
-        let source = Source::Value { name: "input".to_owned(), value: &list };
+        let source = ItemSource::Value { name: "input".to_owned(), value: &list };
         let (found, counts) = selected(source, None, &wanted, memory).unwrap();
         prop_assert_eq!(&found, &model(&items, &wanted));
         prop_assert_eq!(counts.given, found.len() as u64);
@@ -522,7 +522,7 @@ proptest! {
         let path = JsonPath::parse("$.in.it[*]").unwrap();
         for (name, text, path) in [("a.json", &list, None), ("a.json", &document, Some(&path)), ("a.jsonl", &lines, None)] {
             let read = Box::new(Trickle(text.as_bytes(), bytes));
-            let source = Source::Stream { name: name.to_owned(), read, format: None };
+            let source = ItemSource::Stream { name: name.to_owned(), read, format: None };
             let (found, _) = selected(source, path, &wanted, 500).unwrap();
             prop_assert_eq!(&found, &expected, "{}", name);
         }
@@ -533,7 +533,7 @@ proptest! {
         text in "[\\[\\]{},:\" \n\\\\1a-]{0,12}|\\[(1|\"a\"|\\{\"a\":1\\}|,| |\\]|\\[){0,8}",
     ) {
         let whole = data::json::read_value(&text, &Limits::DEFAULT);
-        let source = Source::Stream { name: "a.json".to_owned(), read: Box::new(Trickle(text.as_bytes(), 2)), format: Some(SourceFormat::Json) };
+        let source = ItemSource::Stream { name: "a.json".to_owned(), read: Box::new(Trickle(text.as_bytes(), 2)), format: Some(SourceFormat::Json) };
         match (whole, run(source, Selection::default(), &SelectLimits::default())) {
             (Ok(whole), Ok((items, _))) => {
                 prop_assert_eq!(whole.as_list().unwrap().iter().map(json).collect::<Vec<_>>(), items);
@@ -563,7 +563,7 @@ fn the_filter_is_told_the_index() {
 fn what_has_no_order_is_named() {
     let sorted = |text: &str| {
         let mut keys = |item: &Value| Ok(vec![key(item, "k"), key(item, "l")]);
-        let orders = [Order::default(); 2];
+        let orders = [KeyOrder::default(); 2];
         let selection = Selection { sort: Some((&mut keys, &orders)), ..Selection::default() };
         shown(run(stream("a.jsonl", text.as_bytes()), selection, &small(0)))
     };
@@ -583,7 +583,7 @@ fn an_error_of_the_caller_ends_it() {
     let folder = Folder::new();
     let mut given = 0;
     let mut keys = |item: &Value| Ok(vec![item.clone()]);
-    let orders = [Order { descending: true, nulls_first: false }];
+    let orders = [KeyOrder { descending: true, nulls_first: false }];
     let selection = Selection { sort: Some((&mut keys, &orders)), ..Selection::default() };
     let outcome = select(stream("a.txt", b"a\nb\nc\nd"), selection, &folder.0, &small(0), &mut |item| {
         given += 1;
@@ -596,7 +596,7 @@ fn an_error_of_the_caller_ends_it() {
 #[test]
 fn a_spool_that_cannot_be_written() {
     let mut keys = |item: &Value| Ok(vec![item.clone()]);
-    let orders = [Order::default()];
+    let orders = [KeyOrder::default()];
     let selection = Selection::<String> { sort: Some((&mut keys, &orders)), ..Selection::default() };
     let nowhere = Path::new("/dev/null/spool");
     let outcome = select(stream("a.txt", b"a\nb"), selection, nowhere, &small(0), &mut |_| Ok(()));
@@ -631,11 +631,11 @@ fn many_lines_are_sorted_and_distinct_in_little_memory() {
     const COUNT: u64 = 300_000;
     let folder = Folder::new();
     let read = Box::new(Generated { next: 0, count: COUNT, rest: Vec::new() });
-    let source = Source::Stream { name: "a.txt".to_owned(), read, format: None };
+    let source = ItemSource::Stream { name: "a.txt".to_owned(), read, format: None };
     let key = |item: &Value| Value::from(&item.as_str().unwrap()[..6]);
     let mut keys = |item: &Value| Ok::<_, Infallible>(vec![key(item)]);
     let mut distinct = |item: &Value| Ok(key(item));
-    let orders = [Order::default()];
+    let orders = [KeyOrder::default()];
     let selection =
         Selection { sort: Some((&mut keys, &orders)), distinct: Some(&mut distinct), ..Selection::default() };
     let mut given: Vec<(u64, u64)> = Vec::new();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use threadline_runner::process::{
-    Asked, Captured, Control, Ended, Environment, How, Spec, Stdin, Stream, run,
+    Asked, Captured, ChildEnding, Control, EndedChild, Environment, Spec, Stdin, Stream, run,
 };
 
 fn spec(program: &str, args: &[&str]) -> Spec {
@@ -35,7 +35,7 @@ fn bash(script: &str) -> Spec {
     spec("bash", &["-c", script])
 }
 
-fn ended(spec: &Spec) -> Ended {
+fn ended(spec: &Spec) -> EndedChild {
     run(spec, &Control::new(), &mut |_, _| {}).unwrap()
 }
 
@@ -74,7 +74,7 @@ impl Drop for Folder {
 #[test]
 fn a_child_gives_its_output_and_its_code() {
     let ended = ended(&bash("printf out; printf err >&2; exit 7"));
-    assert_eq!(ended.how, How::Exited(7));
+    assert_eq!(ended.how, ChildEnding::Exited(7));
     assert_eq!(ended.stdout.read().unwrap(), b"out");
     assert_eq!(ended.stderr.read().unwrap(), b"err");
     assert!(ended.finished >= ended.started);
@@ -92,7 +92,7 @@ fn output_comes_in_pieces_as_it_is_written() {
         seen.push((stream, piece.to_vec()));
         fs::write(folder.0.join("go"), "").unwrap();
     });
-    assert_eq!(ended.unwrap().how, How::Exited(0));
+    assert_eq!(ended.unwrap().how, ChildEnding::Exited(0));
     assert_eq!(seen, [(Stream::Stdout, b"first\n".to_vec()), (Stream::Stderr, b"second\n".to_vec())]);
 }
 
@@ -248,20 +248,23 @@ fn too_much_output_ends_the_child_and_says_so() {
         let mut spec = bash(script);
         spec.max_output = if small { 10 } else { 1_000_000 };
         let ended = ended(&spec);
-        assert_eq!(ended.how, How::OutputTooLarge(stream), "{script}");
+        assert_eq!(ended.how, ChildEnding::OutputTooLarge(stream), "{script}");
         let kept = if stream == Stream::Stdout { &ended.stdout } else { &ended.stderr };
         assert_eq!(kept.len(), spec.max_output);
     }
     let mut exact = bash("printf 1234567890");
     exact.max_output = 10;
-    assert_eq!(ended(&exact).how, How::Exited(0));
+    assert_eq!(ended(&exact).how, ChildEnding::Exited(0));
 }
 
 #[test]
 fn output_that_cannot_be_kept_ends_the_child_and_says_so() {
     let mut spec = bash("head -c 1000000 /dev/zero; sleep 1000");
     spec.spool = PathBuf::from("/dev/null/folder");
-    assert_eq!(ended(&spec).how, How::OutputNotKept(Stream::Stdout, std::io::ErrorKind::NotADirectory));
+    assert_eq!(
+        ended(&spec).how,
+        ChildEnding::OutputNotKept(Stream::Stdout, std::io::ErrorKind::NotADirectory)
+    );
 }
 
 #[test]
@@ -275,7 +278,7 @@ fn nothing_starts_under_a_control_that_was_asked_to_end() {
         let mut spec = bash("touch started");
         spec.cwd = folder.0.clone();
         let ended = run(&spec, &control, &mut |_, _| {}).unwrap();
-        assert_eq!((ended.how, folder.files()), (How::Cancelled, 0));
+        assert_eq!((ended.how, folder.files()), (ChildEnding::Cancelled, 0));
     }
 }
 
@@ -299,11 +302,11 @@ fn one_control_ends_many_children_and_a_child_of_it_ends_only_its_own() {
             is_ready.recv().unwrap();
         }
         one.cancel();
-        assert_eq!(alone.join().unwrap(), How::Cancelled);
+        assert_eq!(alone.join().unwrap(), ChildEnding::Cancelled);
         assert!(others.iter().all(|other| !other.is_finished()));
         all.cancel();
         for other in others {
-            assert_eq!(other.join().unwrap(), How::Cancelled);
+            assert_eq!(other.join().unwrap(), ChildEnding::Cancelled);
         }
     });
 }
@@ -313,7 +316,7 @@ fn a_limit_of_time_that_no_clock_can_hold_is_no_limit() {
     let mut spec = spec("true", &[]);
     spec.timeout = Some(Duration::MAX);
     spec.grace = Duration::MAX;
-    assert_eq!(ended(&spec).how, How::Exited(0));
+    assert_eq!(ended(&spec).how, ChildEnding::Exited(0));
 }
 
 #[test]
@@ -322,7 +325,7 @@ fn a_child_that_writes_nothing_for_too_long_is_ended() {
         let mut spec = bash(script);
         spec.idle_timeout = Some(Duration::from_millis(100));
         let ended = ended(&spec);
-        assert_eq!(ended.how, How::Silent, "{script}");
+        assert_eq!(ended.how, ChildEnding::Silent, "{script}");
         assert!(ended.survivors.is_empty());
     }
 }
@@ -333,14 +336,14 @@ fn a_child_that_goes_on_writing_may_take_longer() {
     let mut spec = bash("for i in 1 2 3 4 5 6; do sleep 0.4; printf . >&$((1 + i % 2)); done");
     spec.idle_timeout = Some(Duration::from_secs(2));
     let ended = ended(&spec);
-    assert_eq!(ended.how, How::Exited(0));
+    assert_eq!(ended.how, ChildEnding::Exited(0));
     assert!(ended.elapsed > Duration::from_secs(2), "it took {:?}", ended.elapsed);
 }
 
 /// The limit that is over first is the one that is named.
 #[test]
 fn silence_and_time_are_told_apart() {
-    for (timeout, idle, how) in [(50, 60_000, How::TimedOut), (60_000, 50, How::Silent)] {
+    for (timeout, idle, how) in [(50, 60_000, ChildEnding::TimedOut), (60_000, 50, ChildEnding::Silent)] {
         let mut spec = spec("sleep", &["1000"]);
         spec.timeout = Some(Duration::from_millis(timeout));
         spec.idle_timeout = Some(Duration::from_millis(idle));

@@ -17,7 +17,7 @@ use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Scope, ScopeEntry, Session, Value};
 use threadline_runner::choice::{ChooseError, choose};
-use threadline_runner::items::{SelectError, Source};
+use threadline_runner::items::{ItemSource, SelectError};
 use threadline_runner::project::Project;
 
 use super::{Foreseen, foreach_of, layer};
@@ -69,12 +69,12 @@ impl List<'_> {
         session: &mut Session<'_>,
     ) -> Result<Chosen, String> {
         let source = match &expansion.source {
-            Found::List(value) => Source::Value { name: "the list".to_owned(), value },
+            Found::List(value) => ItemSource::Value { name: "the list".to_owned(), value },
             Found::File { path, format } => {
                 let file = self.project.open(path, self.project.here());
                 let file = file.map_err(|error| format!("cannot be read now: {}", error.message))?;
                 let read = Box::new(BufReader::new(file));
-                Source::Stream { name: path.clone(), read, format: *format }
+                ItemSource::Stream { name: path.clone(), read, format: *format }
             }
             Found::Shell { .. } => {
                 return Err("known when the command has run; a preview runs nothing".to_owned());

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use threadline_runner::process::{Control, How, Spec, Stdin, end_left_over, run};
+use threadline_runner::process::{ChildEnding, Control, Spec, Stdin, end_left_over, run};
 use threadline_runner::worktrees::Worktrees;
 use threadline_store::RunId;
 
@@ -73,7 +73,12 @@ fn step(here: PathBuf, run_id: &str, item: u64) {
         spool: std::env::temp_dir(),
     };
     let ended = run(&spec, &Control::new(), &mut |_, _| {}).unwrap();
-    assert_eq!(ended.how, How::Exited(0), "{}", String::from_utf8_lossy(&ended.stderr.read().unwrap()));
+    assert_eq!(
+        ended.how,
+        ChildEnding::Exited(0),
+        "{}",
+        String::from_utf8_lossy(&ended.stderr.read().unwrap())
+    );
 }
 
 /// Tells the first process that something is done, in a line of its own, which the test harness does not write.

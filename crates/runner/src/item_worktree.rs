@@ -9,7 +9,7 @@ use threadline_engine::event::Address;
 use threadline_flow::fields::{Failure, FailureKind};
 use threadline_flow::problem::Problem;
 
-use crate::driver::{Notice, Shared};
+use crate::driver::{DrivenRun, Notice};
 use crate::project::Project;
 use crate::worktrees::{Closed, WorktreeError, Worktrees};
 
@@ -37,7 +37,7 @@ pub(crate) fn failure(error: &WorktreeError) -> Failure {
     Failure::new(FailureKind::Worktree, message + &hint)
 }
 
-impl Shared<'_> {
+impl DrivenRun<'_> {
     /// The worktrees of the run. What a killed process left is put right when they are opened.
     pub(crate) fn worktrees(&self) -> Result<Arc<Worktrees>, WorktreeError> {
         let mut opened = self.opened.0.lock().unwrap_or_else(PoisonError::into_inner);

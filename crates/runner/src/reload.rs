@@ -117,14 +117,14 @@ pub fn imports<'w>(
 }
 
 /// The state of a run that is gone on with.
-pub(crate) struct State {
+pub(crate) struct ReloadedRun {
     pub(crate) machine: Machine,
     pub(crate) context: BTreeMap<EcoString, Value>,
     /// How many executions of steps ended.
     pub(crate) finished: u64,
 }
 
-pub(crate) fn state(reader: &Reader, run: &RunId, plan: &Arc<Plan>) -> Result<State, DriveError> {
+pub(crate) fn state(reader: &Reader, run: &RunId, plan: &Arc<Plan>) -> Result<ReloadedRun, DriveError> {
     let mut fold = Fold::new(Arc::clone(plan));
     let mut finished = 0;
     for event in reader.events(run, 1)? {
@@ -136,5 +136,5 @@ pub(crate) fn state(reader: &Reader, run: &RunId, plan: &Arc<Plan>) -> Result<St
     for (name, seq) in fold.machine.defined() {
         context.insert(name.clone(), defined(reader, run, *seq)?);
     }
-    Ok(State { machine: fold.machine, context, finished })
+    Ok(ReloadedRun { machine: fold.machine, context, finished })
 }

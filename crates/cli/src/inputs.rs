@@ -32,7 +32,7 @@ pub(crate) struct Setting {
 impl Setting {
     /// Whether it is about a root.
     pub(crate) fn is_about(&self, root: &str) -> bool {
-        matches!(self.path.first(), Some(PathStep::Key(key)) if key == root)
+        self.path.first().and_then(PathStep::name).is_some_and(|name| name == root)
     }
 
     /// The flag and its argument, as they were given.

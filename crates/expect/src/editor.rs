@@ -138,7 +138,7 @@ fn operators() -> Value {
     for operator in OPERATORS {
         properties.push((operator.name.to_owned(), described(&of_operator(operator.takes), operator.doc)));
         if operator.folds {
-            let doc = format!("{}, in capitals or small letters", operator.doc);
+            let doc = format!("{}, in upper or lower case", operator.doc);
             properties
                 .push((table::folded_name(operator.name), described(&of_operator(operator.takes), &doc)));
         }

@@ -177,7 +177,7 @@ pub(crate) struct FieldRule {
 pub enum Dynamic<'e> {
     /// An expected value with references.
     Value(&'e Field<Document>),
-    /// An `expr`.
+    /// The expression of an `expr`.
     Expression(&'e Field<Expression>),
 }
 

@@ -9,7 +9,7 @@ use std::hash::{BuildHasherDefault, DefaultHasher};
 
 use ecow::EcoString;
 use regex::Regex;
-use threadline_lang::diag::excerpt;
+use threadline_lang::diag::{excerpt, words};
 use threadline_lang::func::instant;
 use threadline_lang::{Number, Type, Value};
 
@@ -280,12 +280,9 @@ fn types(value: &Value) -> Result<PreparedOperand, UnfitOperand> {
         let name = if value.is_null() { "null" } else { value.as_str().ok_or_else(no_type)? };
         TypeName::of(name).ok_or_else(|| {
             let names = TYPES[..8].iter().map(|(name, _)| *name);
-            let near = threadline_lang::diag::nearest(name, names.clone());
-            let unfit = UnfitOperand::new(Check::WrongType, format!("`{name}` is no type"));
-            match near {
-                Some(near) => unfit.hint(format!("did you mean `{near}`")),
-                None => unfit.hint(format!("types are {}", names.collect::<Vec<_>>().join(", "))),
-            }
+            let hint = words::suggest(name, names.clone());
+            UnfitOperand::new(Check::WrongType, format!("`{name}` is no type"))
+                .hint(hint.unwrap_or_else(|| format!("types are {}", words::names(names))))
         })
     };
     let names: Result<Vec<TypeName>, UnfitOperand> = match value.as_list() {

@@ -14,7 +14,7 @@ use crate::table;
 /// Expectations that wait only for their actual document.
 #[derive(Clone)]
 pub struct Settled {
-    /// They.
+    /// The expectations with every expected value known.
     pub expectations: Expectations,
     /// The names that they see beside those of the document.
     pub scope: Scope,
@@ -31,7 +31,7 @@ impl std::fmt::Debug for Settled {
 pub struct Unsettled {
     /// Where it stands.
     pub origin: Origin,
-    /// Why.
+    /// Why the value is not known.
     pub why: UnsettledWhy,
 }
 
@@ -44,7 +44,7 @@ pub enum UnsettledWhy {
     Unfit {
         /// What is wrong with it.
         message: String,
-        /// The value.
+        /// The value that the reference gave.
         value: Value,
     },
 }
@@ -203,7 +203,7 @@ impl Settler<'_, '_> {
     /// An entry of `context` that is read later.
     fn context(&mut self, name: &str, origin: &Origin) -> Option<Value> {
         let mut path = CONTEXT.to_owned();
-        crate::path::write_key(name, &mut path);
+        threadline_lang::push_key(&mut path, name);
         let entry = Expression::parse(path, &Syntax::DEFAULT).ok()?;
         self.session.set_origin(Some(origin.clone()));
         let value = entry.value(self.scope, self.session);

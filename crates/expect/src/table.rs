@@ -6,15 +6,15 @@
 /// What an operator asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Op {
-    /// Equality.
+    /// Equal to the operand.
     Eq,
-    /// More than.
+    /// Greater than the operand.
     Gt,
-    /// At least.
+    /// Greater than or equal to the operand.
     Gte,
-    /// Less than.
+    /// Less than the operand.
     Lt,
-    /// At most.
+    /// Less than or equal to the operand.
     Lte,
     /// From one number to another, both included.
     Between,
@@ -42,7 +42,7 @@ pub enum Op {
     ContainsAll,
     /// One of several.
     ContainsAny,
-    /// Every item.
+    /// Every item of a list meets a check.
     Each,
     /// At least one item.
     Some,
@@ -54,16 +54,16 @@ pub enum Op {
     Schema,
     /// About as much.
     Approx,
-    /// Earlier than.
+    /// A time before the operand.
     Before,
-    /// Later than.
+    /// A time after the operand.
     After,
 }
 
 /// How what stands behind an operator is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Takes {
-    /// Any value.
+    /// A value of any type.
     Value,
     /// A list of values.
     Values,
@@ -109,10 +109,10 @@ impl Takes {
             Self::Text => "text",
             Self::Items => "a value, or a list of values",
             Self::Check => "a value or an object of operators",
-            Self::Count => "an object of `count` and `of`",
+            Self::Count => "an object with `count` and `of`",
             Self::Container => "a list or an object",
             Self::Schema => "a JSON Schema",
-            Self::Approx => "an object of `value` and `tolerance`",
+            Self::Approx => "an object with `value` and `tolerance`",
             Self::Time => "a time such as `2024-05-06T07:08:09Z`, or a date such as `2024-05-06`",
         }
     }
@@ -121,7 +121,7 @@ impl Takes {
 /// One operator as it is written.
 #[derive(Debug)]
 pub struct Operator {
-    /// Its name.
+    /// The name as it is written in files.
     pub name: &'static str,
     /// What it asks.
     pub op: Op,
@@ -155,20 +155,20 @@ pub static OPERATORS: &[Operator] = &[
         "eq",
         Op::Eq,
         Takes::Value,
-        "equal: two texts as texts, with a number on either side as exact decimals",
+        "equal: texts are compared as texts, and as exact decimals if either side is a number",
     )
     .folds(),
     operator("ne", Op::Eq, Takes::Value, "not equal").negated().folds(),
-    operator("gt", Op::Gt, Takes::Number, "a larger number, of the same unit"),
-    operator("gte", Op::Gte, Takes::Number, "a number of at least this, of the same unit"),
-    operator("lt", Op::Lt, Takes::Number, "a smaller number, of the same unit"),
-    operator("lte", Op::Lte, Takes::Number, "a number of at most this, of the same unit"),
+    operator("gt", Op::Gt, Takes::Number, "a larger number with the same unit"),
+    operator("gte", Op::Gte, Takes::Number, "a number that is at least this, with the same unit"),
+    operator("lt", Op::Lt, Takes::Number, "a smaller number with the same unit"),
+    operator("lte", Op::Lte, Takes::Number, "a number that is at most this, with the same unit"),
     operator("between", Op::Between, Takes::Range, "a number from the first to the second, both included"),
     operator(
         "approx",
         Op::Approx,
         Takes::Approx,
-        "a number no further from `value` than `tolerance`, a number or a percentage",
+        "a number that differs from `value` by at most `tolerance`, which is a number or a percentage",
     ),
     operator("in", Op::In, Takes::Values, "equal to one of these").folds(),
     operator("notIn", Op::In, Takes::Values, "equal to none of these").negated().folds(),
@@ -176,44 +176,44 @@ pub static OPERATORS: &[Operator] = &[
         "matches",
         Op::Matches,
         Takes::Pattern,
-        "a text, or the text of a number, in which the regular expression finds something",
+        "a text, or the text of a number, that the regular expression matches",
     )
     .folds(),
-    operator("startsWith", Op::StartsWith, Takes::Text, "a text that begins so").folds(),
-    operator("endsWith", Op::EndsWith, Takes::Text, "a text that ends so").folds(),
+    operator("startsWith", Op::StartsWith, Takes::Text, "a text that starts with this").folds(),
+    operator("endsWith", Op::EndsWith, Takes::Text, "a text that ends with this").folds(),
     operator(
         "contains",
         Op::Contains,
         Takes::Value,
-        "a text with this part, a list with this item, an object with this key",
+        "a text with this part, a list with this item or an object with this key",
     )
     .folds(),
-    operator("containsAll", Op::ContainsAll, Takes::Items, "it contains every one of these").folds(),
+    operator("containsAll", Op::ContainsAll, Takes::Items, "it contains all of these").folds(),
     operator("containsAny", Op::ContainsAny, Takes::Items, "it contains at least one of these").folds(),
-    operator("exists", Op::Exists, Takes::Bool, "there is a value, null too"),
+    operator("exists", Op::Exists, Takes::Bool, "there is a value, which may be null"),
     operator("absent", Op::Exists, Takes::Bool, "there is no value").negated(),
     operator("isNull", Op::IsNull, Takes::Bool, "the value is null"),
     operator(
         "type",
         Op::Type,
         Takes::Types,
-        "the value is of this type, or of one of these: null bool int float number text list object",
+        "the value has this type, or one of these types: null bool int float number text list object",
     ),
     operator("empty", Op::Empty, Takes::Bool, "a text, list or object with nothing in it"),
-    operator("length", Op::Length, Takes::Check, "the number of characters, items or keys, checked in turn"),
+    operator("length", Op::Length, Takes::Check, "the number of characters, items or keys meets the check"),
     operator("each", Op::Each, Takes::Check, "every item of the list meets the check"),
     operator("some", Op::Some, Takes::Check, "at least one item of the list meets the check"),
     operator("none", Op::Some, Takes::Check, "no item of the list meets the check").negated(),
-    operator("atLeast", Op::AtLeast, Takes::Count, "`count` items of the list meet the check `of`, or more"),
+    operator("atLeast", Op::AtLeast, Takes::Count, "at least `count` items of the list meet the check `of`"),
     operator(
         "subset",
         Op::Subset,
         Takes::Container,
-        "a list with no item beyond these, an object with no entry beyond these",
+        "a list with no items other than these, or an object with no entries other than these",
     ),
-    operator("schema", Op::Schema, Takes::Schema, "the value is valid by this JSON Schema"),
-    operator("before", Op::Before, Takes::Time, "an earlier time; a date is its first moment, UTC"),
-    operator("after", Op::After, Takes::Time, "a later time; a date is its first moment, UTC"),
+    operator("schema", Op::Schema, Takes::Schema, "the value is valid according to this JSON Schema"),
+    operator("before", Op::Before, Takes::Time, "an earlier time; a date means its first moment in UTC"),
+    operator("after", Op::After, Takes::Time, "a later time; a date means its first moment in UTC"),
 ];
 
 /// An operator with its prefixes read.
@@ -347,7 +347,7 @@ pub enum FieldTakes {
     Words,
     /// `true` or `false`.
     Bool,
-    /// A text.
+    /// A single text.
     Text,
 }
 
@@ -366,9 +366,9 @@ impl FieldTakes {
 
 /// A field of the expectations of agents, defined as a check over the actual document.
 pub struct FieldSpec {
-    /// Its name.
+    /// The name as it is written in files.
     pub name: &'static str,
-    /// Which one.
+    /// The field that the loader dispatches on.
     pub field: FieldName,
     /// What stands behind it.
     pub takes: FieldTakes,
@@ -406,7 +406,7 @@ pub static FIELDS: &[FieldSpec] = &[
         field: FieldName::Params,
         takes: FieldTakes::Params,
         means: Some("{plan: {some: {params: X}}}"),
-        doc: "parameters of the step of the plan, by name",
+        doc: "the the parameters of the step of the plan, by name",
     },
     FieldSpec {
         name: "expectedAmount",
@@ -427,7 +427,7 @@ pub static FIELDS: &[FieldSpec] = &[
         field: FieldName::Contain,
         takes: FieldTakes::Words,
         means: Some("{text: {iContainsAll: X}}"),
-        doc: "the text contains every one of these, in capitals or small letters",
+        doc: "the text contains all of these, in upper or lower case",
     },
     FieldSpec {
         name: "shouldNotContain",
@@ -448,35 +448,35 @@ pub static FIELDS: &[FieldSpec] = &[
         field: FieldName::AskFor,
         takes: FieldTakes::Words,
         means: Some("{any: [{type: clarification}, {text: {contains: '?'}}], text: {iContainsAll: X}}"),
-        doc: "the answer is a clarification or has a question mark, and mentions every one of these",
+        doc: "the answer is a clarification or has a question mark, and mentions all of these",
     },
     FieldSpec {
         name: "shouldWarn",
         field: FieldName::Warn,
         takes: FieldTakes::Words,
         means: Some("{text: {iContainsAll: X}}"),
-        doc: "the text gives every one of these warnings, word for word",
+        doc: "the text contains all of these warnings, word for word",
     },
     FieldSpec {
         name: "shouldReject",
         field: FieldName::Reject,
         takes: FieldTakes::Bool,
         means: None,
-        doc: "whether the answer refuses: it plans nothing, and is an error or says one of the words of refusal",
+        doc: "whether the answer refuses: it plans nothing, and is an error or contains a word of refusal",
     },
     FieldSpec {
         name: "shouldExplain",
         field: FieldName::Explain,
         takes: FieldTakes::Words,
         means: None,
-        doc: "each of these is explained: it stands in a sentence with a word of explanation",
+        doc: "each of these is explained: it occurs in a sentence with a word of explanation",
     },
     FieldSpec {
         name: "shouldMaintainRole",
         field: FieldName::MaintainRole,
         takes: FieldTakes::Text,
         means: None,
-        doc: "the agent stays who it is",
+        doc: "the agent keeps its role",
     },
     FieldSpec {
         name: "shouldHandle",
@@ -504,7 +504,7 @@ pub const RESPONSE_TYPES: [&str; 4] = ["execution", "text", "clarification", "er
 
 /// A key of an expectation that is neither a field nor a path.
 pub struct ExpectationKey {
-    /// Its name.
+    /// The name as it is written in files.
     pub name: &'static str,
     /// What stands behind it, in a sentence.
     pub takes: &'static str,
@@ -518,8 +518,8 @@ pub static LOGIC: &[ExpectationKey] = &[
     ExpectationKey { name: "any", takes: "a list of expectations", doc: "at least one is met" },
     ExpectationKey { name: "not", takes: "an expectation", doc: "it is unmet" },
     ExpectationKey { name: "when", takes: "an expectation", doc: "the condition of `then` and `else`" },
-    ExpectationKey { name: "then", takes: "an expectation", doc: "what must be met when `when` is" },
-    ExpectationKey { name: "else", takes: "an expectation", doc: "what must be met when `when` is unmet" },
+    ExpectationKey { name: "then", takes: "an expectation", doc: "what must be met if `when` is met" },
+    ExpectationKey { name: "else", takes: "an expectation", doc: "what must be met if `when` is unmet" },
 ];
 
 /// Checks that are neither fields nor paths.
@@ -532,7 +532,7 @@ pub static CHECKS: &[ExpectationKey] = &[
     ExpectationKey {
         name: "judge",
         takes: "a question",
-        doc: "what only a judge can say; not evaluable without one",
+        doc: "a question that only a judge can answer; not evaluable without a judge",
     },
 ];
 
@@ -543,22 +543,22 @@ pub static OPTIONS: &[ExpectationKey] = &[
     ExpectationKey {
         name: "weight",
         takes: "a number above 0",
-        doc: "how much it counts in the score of the `all` it is a member of",
+        doc: "its weight in the score of the `all` that it is a member of",
     },
     ExpectationKey {
         name: "must",
         takes: "`true` or `false`",
-        doc: "as a member of a scored `all`: it has to be met, whatever the score",
+        doc: "as a member of a scored `all`: it must be met, whatever the score is",
     },
     ExpectationKey {
         name: "threshold",
         takes: "a number from 0 to 1",
-        doc: "beside `all`: so much of the weight has to be met, not every member",
+        doc: "beside `all`: the share of the weight that must be met, instead of every member",
     },
     ExpectationKey {
         name: "distinct",
         takes: "`true` or `false`",
-        doc: "beside `all`: every member has a step of the plan of its own",
+        doc: "beside `all`: every member needs its own step of the plan",
     },
 ];
 
@@ -572,7 +572,7 @@ pub static FILE: &[ExpectationKey] = &[
     ExpectationKey {
         name: "facts",
         takes: "names with types, or a list of names",
-        doc: "the facts that may be read; with it any other is an error",
+        doc: "the facts that may be read; if given, any other fact is an error",
     },
     ExpectationKey {
         name: "distinct",
@@ -582,12 +582,12 @@ pub static FILE: &[ExpectationKey] = &[
     ExpectationKey {
         name: "unknown",
         takes: "`error` or `warn`",
-        doc: "what an unknown key is: an error, or a warning and left out",
+        doc: "how unknown keys are treated: as errors, or ignored with a warning",
     },
     ExpectationKey {
         name: "depth",
         takes: "a whole number from 1 to 50",
-        doc: "how deep logic may be nested; 5 when it is left out",
+        doc: "the maximum depth of nested logic (default: 5)",
     },
     ExpectationKey { name: "name", takes: "text", doc: "what to call the file" },
     ExpectationKey { name: "description", takes: "text", doc: "what it is for" },
@@ -595,7 +595,7 @@ pub static FILE: &[ExpectationKey] = &[
 
 /// A name at the root of an actual document.
 pub struct Root {
-    /// The name.
+    /// The name at the root of the document.
     pub name: &'static str,
     /// Which documents have it.
     pub kinds: &'static [crate::actual::DocumentKind],
@@ -608,22 +608,30 @@ use crate::actual::DocumentKind::{Answer, Plain, Step};
 /// Every root, in the order of the reference.
 pub static ROOTS: &[Root] = &[
     Root { name: "text", kinds: &[Answer], doc: "the text of the answer" },
-    Root { name: "type", kinds: &[Answer], doc: "its kind: `execution`, `text`, `clarification`, `error`" },
+    Root {
+        name: "type",
+        kinds: &[Answer],
+        doc: "the kind of answer: `execution`, `text`, `clarification` or `error`",
+    },
     Root {
         name: "plan",
         kinds: &[Answer],
-        doc: "what it wants to do: a list of `{agent, function, params, description}`",
+        doc: "the planned steps: a list of `{agent, function, params, description}`",
     },
     Root { name: "usage", kinds: &[Answer], doc: "what it cost: tokens, time, money" },
     Root {
         name: "value",
         kinds: &[Step, Plain],
-        doc: "the value of the step; of anything else the whole document",
+        doc: "the value of the step; for other documents, the whole document",
     },
     Root { name: "output", kinds: &[Step], doc: "what the step printed, as text" },
     Root { name: "exit_code", kinds: &[Step], doc: "the exit code of its program" },
     Root { name: "meta", kinds: &[Step], doc: "the step's meta data" },
-    Root { name: "facts", kinds: &[Answer, Step, Plain], doc: "what is known beside the document" },
+    Root {
+        name: "facts",
+        kinds: &[Answer, Step, Plain],
+        doc: "facts that are known in addition to the document",
+    },
 ];
 
 /// The root of a name.

@@ -64,7 +64,7 @@ pub struct Tree {
     pub expected: Option<Value>,
     /// What it found; nothing where there is none.
     pub actual: Option<Value>,
-    /// One sentence.
+    /// The reason in one sentence.
     pub reason: String,
     /// Whether it asks for the opposite of the lines below.
     pub negates: bool,

@@ -198,7 +198,7 @@ impl Workflow {
     pub fn set_context(&mut self, path: &[PathStep], value: &Value, trusted: bool) -> Result<(), SetError> {
         let missing = SetError::NoSuchPlace { taken: 0 };
         let context = self.context.as_mut().ok_or(missing)?;
-        let Some(PathStep::Key(name)) = path.first() else { return Err(missing) };
+        let Some(name) = path.first().and_then(PathStep::name) else { return Err(missing) };
         context.definitions = Arc::new(context.definitions.with(path, value.clone())?);
         let entry = context.entries.iter_mut().find(|entry| entry.name == *name).ok_or(missing)?;
         if path.len() == 1 {

@@ -7,13 +7,15 @@ use std::sync::Arc;
 use ecow::EcoString;
 
 use crate::data::{DataFormat, KeyTables, ReadError, ReadErrorKind, Sink, Style};
+use crate::data_path::{PathStep, position};
 use crate::diag::Span;
 use crate::diag::error::{Error, Origin};
 use crate::eval::{Inferred, Session, Types};
 use crate::limits::Limit;
 use crate::scope::Scope;
-use crate::syntax::{self, Reference, Syntax, push_key};
+use crate::syntax::{self, Reference, Syntax};
 use crate::template::Template;
+use crate::trail::{Trail, TrailStep};
 use crate::value::{Key, KeyTable, MAX_DEPTH, Number, Object, Oversized, Type, Value};
 
 /// Data with templates in its texts.
@@ -40,50 +42,6 @@ struct Leaf {
     style: Style,
 }
 
-/// The way from the root of a document to a place in it, built on the stack while going down: only who needs the
-/// path as a text pays for it.
-struct Trail<'t> {
-    parent: Option<&'t Trail<'t>>,
-    step: TrailStep<'t>,
-}
-
-#[derive(Clone, Copy)]
-enum TrailStep<'t> {
-    Root,
-    Key(&'t str),
-    Index(usize),
-}
-
-impl<'t> Trail<'t> {
-    const ROOT: Self = Self { parent: None, step: TrailStep::Root };
-
-    fn down(&'t self, step: TrailStep<'t>) -> Self {
-        Self { parent: Some(self), step }
-    }
-
-    /// The path as it is written in a reference, without a root.
-    fn text(&self) -> EcoString {
-        let mut text = String::new();
-        self.write(&mut text);
-        text.strip_prefix('.').unwrap_or(&text).into()
-    }
-
-    fn write(&self, text: &mut String) {
-        if let Some(parent) = self.parent {
-            parent.write(text);
-        }
-        match self.step {
-            TrailStep::Root => {}
-            TrailStep::Key(key) => push_key(text, key),
-            TrailStep::Index(index) => {
-                text.push('[');
-                text.push_str(itoa::Buffer::new().format(index));
-                text.push(']');
-            }
-        }
-    }
-}
-
 /// Why a text is no document.
 #[derive(Clone)]
 pub enum DocumentError {
@@ -91,7 +49,7 @@ pub enum DocumentError {
     Read(ReadError),
     /// Templates in it do not parse.
     Templates {
-        /// Every problem.
+        /// The problems of all templates, in the order of the text.
         errors: Vec<Error>,
         /// The document with what could be made of the templates, to look for more problems in.
         rest: Document,
@@ -267,20 +225,6 @@ impl Document {
     }
 }
 
-/// A step of a path that data is set at.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PathStep {
-    /// A key of an object.
-    Key(EcoString),
-    /// A position in a list.
-    Index(i64),
-}
-
-/// The steps of a path such as `a.b[0]["any key"]`; the error says why it is none.
-pub fn parse_path(path: &str) -> Result<Vec<PathStep>, String> {
-    crate::func::json::path_steps(path)
-}
-
 /// Why a value could not be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetError {
@@ -394,19 +338,17 @@ impl DocumentNode {
         }
         *self = self.opened();
         match (self, step) {
-            (Self::List(nodes), PathStep::Key(digits)) => nodes.get_mut(digits.parse::<usize>().ok()?),
+            (Self::List(nodes), PathStep::Key { number, .. }) => nodes.get_mut((*number)?),
             (Self::List(nodes), PathStep::Index(index)) => {
-                let len = i64::try_from(nodes.len()).ok()?;
-                let at = if *index < 0 { len + index } else { *index };
-                nodes.get_mut(usize::try_from(at).ok()?)
+                let at = position(*index, nodes.len())?;
+                nodes.get_mut(at)
             }
-            (Self::Object(keys, nodes), PathStep::Key(name)) => {
-                let key = Key::new(name.clone());
-                let at = if let Some(at) = keys.position(&key) {
+            (Self::Object(keys, nodes), PathStep::Key { key, .. }) => {
+                let at = if let Some(at) = keys.position(key) {
                     at
                 } else {
                     let mut names = keys.as_slice().to_vec();
-                    names.push(key);
+                    names.push(key.clone());
                     *keys = Arc::new(KeyTable::new(names).ok()?);
                     nodes.push(Self::Fixed(Value::NULL));
                     nodes.len() - 1
@@ -419,7 +361,7 @@ impl DocumentNode {
 }
 
 fn oversized_at(oversized: Oversized, trail: &Trail<'_>) -> Error {
-    let origin = Origin { path: trail.text(), span: Span::default(), style: Style::Json };
+    let origin = Origin { path: trail.text().into(), span: Span::default(), style: Style::Json };
     Error::oversized(oversized, Span::default()).with_origin(&origin)
 }
 
@@ -463,7 +405,7 @@ impl Leaf {
     }
 
     fn origin(&self, trail: &Trail<'_>) -> Origin {
-        Origin { path: trail.text(), span: self.span, style: self.style }
+        Origin { path: trail.text().into(), span: self.span, style: self.style }
     }
 }
 
@@ -495,8 +437,8 @@ impl Definitions {
     /// into.
     pub fn with(&self, path: &[PathStep], value: Value) -> Result<Self, SetError> {
         let missing = SetError::NoSuchPlace { taken: 0 };
-        let Some((PathStep::Key(name), rest)) = path.split_first() else { return Err(missing) };
-        let at = self.keys.position(&Key::new(name.clone())).ok_or(missing)?;
+        let Some((PathStep::Key { key, .. }, rest)) = path.split_first() else { return Err(missing) };
+        let at = self.keys.position(key).ok_or(missing)?;
         let mut entries = self.entries.clone();
         entries[at].set(rest, value).map_err(|error| match error {
             SetError::NoSuchPlace { taken } => SetError::NoSuchPlace { taken: taken + 1 },
@@ -560,7 +502,8 @@ impl Compiler<'_> {
             return match Template::parse(text, self.syntax) {
                 Ok(template) => leaf(template, Span::default(), Style::Json),
                 Err(problems) => {
-                    let origin = Origin { path: trail.text(), span: Span::default(), style: Style::Json };
+                    let origin =
+                        Origin { path: trail.text().into(), span: Span::default(), style: Style::Json };
                     self.errors.extend(problems.into_iter().map(|error| error.with_origin(&origin)));
                     DocumentNode::Fixed(Value::NULL)
                 }
@@ -747,9 +690,9 @@ impl<'a> DocumentSink<'a> {
                     values_end - open.first_value
                 })
             };
-            Trail { parent: None, step }.write(&mut text);
+            step.write(&mut text);
         }
-        text.strip_prefix('.').unwrap_or(&text).into()
+        text.into()
     }
 
     fn template(&mut self, text: &str, style: Style, span: Span) {

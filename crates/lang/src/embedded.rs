@@ -94,7 +94,7 @@ impl Embedded {
 pub enum TextPiece {
     /// Text, its escapes undone.
     Text(EcoString),
-    /// A reference.
+    /// A reference between the braces of `${...}`.
     Reference(Embedded),
 }
 

@@ -93,6 +93,7 @@
 //! Nothing here reads a file, a clock or the environment, and there is no state beside what a caller holds.
 
 pub mod data;
+mod data_path;
 pub mod diag;
 mod document;
 mod embedded;
@@ -105,19 +106,22 @@ mod scope;
 pub mod source;
 mod syntax;
 mod template;
+mod trail;
 pub mod value;
 mod world;
 
+pub use data_path::{PathStep, parse_path};
 pub use diag::error::{Error, ErrorKind, Origin, ParseClass, ValueRead};
-pub use document::{Definitions, Document, DocumentError, DocumentSink, PathStep, SetError, parse_path};
+pub use document::{Definitions, Document, DocumentError, DocumentSink, SetError};
 pub use embedded::{Binding, Embedded, TextPiece, pieces};
 pub use envelope::Envelope;
 pub use eval::{Explanation, Inferred, Resolution, Session, Types, Undefined, Warning};
 pub use limits::{Limit, Limits};
 pub use paged_list::{PagedList, SinglePageList};
 pub use scope::{EngineItem, Lapsed, Promise, PromisedShape, Scope, ScopeEntry};
-pub use syntax::{BUILT_IN_KINDS, BUILT_IN_ROOTS, Reference, ReferenceKind, Syntax, is_plain_name};
+pub use syntax::{BUILT_IN_KINDS, BUILT_IN_ROOTS, Reference, ReferenceKind, Syntax, is_plain_name, push_key};
 pub use template::{Expression, Template, render, render_into};
+pub use trail::{Trail, TrailStep};
 pub use value::{Key, KeyTable, Number, Object, Type, Value};
 pub use world::{ComputeError, NoWorld, World};
 

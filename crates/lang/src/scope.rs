@@ -31,7 +31,7 @@ enum LayerNames {
 /// What a name stands for.
 #[derive(Clone)]
 pub enum ScopeEntry {
-    /// A value.
+    /// A plain value.
     Plain(Value),
     /// The output of a node or step.
     Output(Arc<Envelope>),
@@ -85,7 +85,7 @@ pub enum PromisedShape {
     Value(Option<Type>),
     /// A value with names in front of its fields.
     Item {
-        /// These names.
+        /// The names and, where known, their types.
         own: &'static [(&'static str, Option<Type>)],
     },
     /// The output of a step.
@@ -97,7 +97,7 @@ pub enum PromisedShape {
     },
     /// A paged list whose elements are an object of these fields.
     Elements {
-        /// These fields.
+        /// The fields of each element and, where known, their types.
         fields: &'static [(&'static str, Option<Type>)],
     },
 }

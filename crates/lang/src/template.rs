@@ -233,7 +233,7 @@ impl Expression {
         self.source().get(reference.span.range()) == Some(bare.trim())
     }
 
-    /// The value.
+    /// Evaluates the expression. The first problem is the error.
     pub fn value(&self, scope: &Scope, session: &mut Session<'_>) -> Result<Value, Error> {
         session.begin();
         ProgramEvaluator::new(session, &self.program, scope).node(self.root).map(crate::eval::Val::into_owned)

@@ -33,9 +33,9 @@ pub enum ComputeError {
         /// The nearest name.
         nearest: Option<EcoString>,
     },
-    /// It failed.
+    /// The value could not be computed.
     Failed {
-        /// What happened.
+        /// What happened, as a fragment of a message.
         message: String,
         /// What to do.
         hint: Option<String>,

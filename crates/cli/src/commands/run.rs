@@ -427,10 +427,8 @@ fn set_context(
     workflow.set_context(path, setting.value(), trusted).map_err(|_| {
         let names: Vec<EcoString> =
             workflow.context.as_ref().map(|context| context.definitions.names()).unwrap_or_default();
-        let near = match path.first() {
-            Some(PathStep::Key(name)) => nearest(name, names.iter().map(EcoString::as_str)),
-            _ => None,
-        };
+        let name = path.first().and_then(PathStep::name);
+        let near = name.and_then(|name| nearest(name, names.iter().map(EcoString::as_str)));
         let hint = near.map_or(String::new(), |near| format!("; did you mean `context.{near}`"));
         Failure::Usage(format!("`{}`: the workflow's `context` has no such place{hint}", setting.given()))
     })?;

@@ -157,9 +157,11 @@ impl Used {
 
     fn path(&mut self, key: &str) {
         let first = parse_path(key).ok().and_then(|steps| steps.into_iter().next());
-        let Some(PathStep::Key(root)) = first else { panic!("{}: `{key}` is no path", self.case) };
+        let Some(root) = first.as_ref().and_then(PathStep::name) else {
+            panic!("{}: `{key}` is no path", self.case)
+        };
         let is_fact = key.starts_with("context") || self.facts.iter().any(|fact| fact == key);
-        match table::root(&root) {
+        match table::root(root) {
             Some(root) => self.add(Sort::Root, root.name),
             None if is_fact => self.add(Sort::Root, "facts"),
             None => assert!(self.lenient, "{}: `{key}` is not known", self.case),

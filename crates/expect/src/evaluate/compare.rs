@@ -4,10 +4,10 @@
 
 use std::ops::Range;
 
-use threadline_lang::Value;
-use threadline_lang::diag::nearest;
+use threadline_lang::diag::words;
+use threadline_lang::{Trail, TrailStep, Value};
 
-use super::{Subject, Trail, TrailStep, answer_of, apply, sentence, walk};
+use super::{Subject, answer_of, apply, sentence, walk};
 use crate::model::{ExpectationLine, LineKind};
 use crate::operand::{self, PreparedOperand};
 use crate::path::ActualPath;
@@ -49,11 +49,8 @@ impl Comparison {
             Some(named) => Ok(named),
             None => {
                 let known: Vec<String> = table::operator_names().collect();
-                let near = nearest(name, known.iter().map(String::as_str));
-                bad(
-                    format!("there is no operator `{name}`"),
-                    near.map(|near| format!("did you mean `{near}`")),
-                )
+                let hint = words::suggest(name, known.iter().map(String::as_str));
+                bad(format!("there is no operator `{name}`"), hint)
             }
         }
     }
@@ -79,8 +76,8 @@ impl Comparison {
     /// empty for all of it. The error says why the path is none.
     pub fn check(&self, name: &str, document: &Value, path: &str) -> Result<Tree, String> {
         let path = if path.is_empty() { ActualPath::of(&[]) } else { ActualPath::parse(path)? };
-        let root = Trail::ROOT.down(TrailStep::Named(name));
-        let trail = root.down(TrailStep::Path(&path));
+        let root = Trail::ROOT.down(TrailStep::Verbatim(name));
+        let trail = root.down(TrailStep::Path(path.steps()));
         let subject = walk(&path, Subject::Value(document));
         let result = apply(self.named, &self.prepared, subject, &mut String::new());
         let answer = answer_of(result, self.named.negated);

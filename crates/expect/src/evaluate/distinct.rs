@@ -1,6 +1,8 @@
 //! Expectations that may not be met by the same step of the plan: each gets one of its own, if there are enough.
 
-use super::{Evaluation, ExpectationAnswer, Subject, Trail};
+use threadline_lang::Trail;
+
+use super::{Evaluation, ExpectationAnswer, Subject};
 use crate::evaluate::record::NoTree;
 use crate::model::{ExpectationLine, LineKind};
 

@@ -11,13 +11,12 @@ mod sentence;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
 
 use threadline_lang::diag::excerpt;
 use threadline_lang::source::Field;
 use threadline_lang::value::Key;
-use threadline_lang::{Document, Number, Scope, Session, Value};
+use threadline_lang::{Document, Number, PathStep, Scope, Session, Trail, TrailStep, Value};
 
 use crate::actual::Actual;
 use crate::judge::{self, Judge, RuleDecision, Ruling};
@@ -26,7 +25,7 @@ use crate::model::{
     Operand, Test, When,
 };
 use crate::operand::{self, NoAnswerReason, PreparedOperand};
-use crate::path::{ActualPath, Step};
+use crate::path::ActualPath;
 use crate::table::{NamedOperator, Op};
 use crate::tree::{ExpectationAnswer, ExpectationOutcome, STEP, Tree};
 pub use compare::{BadComparison, Comparison};
@@ -54,7 +53,7 @@ type Resolved = Result<(Arc<PreparedOperand>, Value), String>;
 enum Subject<'v> {
     Value(&'v Value),
     /// Nothing is there: the last value on the way, and the step that leads nowhere.
-    Missing(&'v Value, &'v Step),
+    Missing(&'v Value, &'v PathStep),
 }
 
 impl<'v> Subject<'v> {
@@ -62,53 +61,6 @@ impl<'v> Subject<'v> {
         match self {
             Self::Value(value) => Some(value),
             Self::Missing(..) => None,
-        }
-    }
-}
-
-/// The way from the document to a value, built on the stack: only who writes a line pays for its text.
-#[derive(Clone, Copy)]
-struct Trail<'t> {
-    parent: Option<&'t Trail<'t>>,
-    step: TrailStep<'t>,
-}
-
-#[derive(Clone, Copy)]
-enum TrailStep<'t> {
-    Root,
-    /// What somebody calls the document.
-    Named(&'t str),
-    Path(&'t ActualPath),
-    Key(&'t str),
-    Index(usize),
-    Length,
-}
-
-impl<'t> Trail<'t> {
-    const ROOT: Self = Self { parent: None, step: TrailStep::Root };
-
-    fn down(&'t self, step: TrailStep<'t>) -> Self {
-        Self { parent: Some(self), step }
-    }
-
-    fn text(&self) -> String {
-        let mut text = String::new();
-        self.write(&mut text);
-        text
-    }
-
-    fn write(&self, out: &mut String) {
-        if let Some(parent) = self.parent {
-            parent.write(out);
-        }
-        match self.step {
-            TrailStep::Root => {}
-            TrailStep::Named(name) => out.push_str(name),
-            TrailStep::Path(path) => path.steps().iter().for_each(|step| step.write(out)),
-            TrailStep::Key(name) => crate::path::write_key(name, out),
-            // Writing into a text cannot fail.
-            TrailStep::Index(index) => drop(write!(out, "[{index}]")),
-            TrailStep::Length => out.push_str(" | len"),
         }
     }
 }
@@ -204,7 +156,7 @@ impl<'a, 'w> Evaluation<'a, 'w> {
             LineKind::Test(test) => self.test(node, test, subject, at, record),
             LineKind::At(path, child) => {
                 let subject = walk(path, subject);
-                let trail = at.down(TrailStep::Path(path));
+                let trail = at.down(TrailStep::Path(path.steps()));
                 match &child.what {
                     // What is asked of one value needs no line of its own above it.
                     LineKind::Together(nodes) => self.together(nodes, subject, &trail, record),
@@ -507,7 +459,7 @@ impl<'a, 'w> Evaluation<'a, 'w> {
         record: &mut R,
     ) -> ExpectationAnswer {
         let length = Value::from(length);
-        let trail = at.down(TrailStep::Length);
+        let trail = at.down(TrailStep::Verbatim(" | len"));
         if !inner.negated {
             return match &inner.check.what {
                 LineKind::Together(nodes) => self.together(nodes, Subject::Value(&length), &trail, record),

@@ -1,12 +1,11 @@
 //! One plain sentence for every line. All wording of answers stands here.
 
-use threadline_lang::diag::{excerpt, nearest};
-use threadline_lang::{Error, Explanation, Number, Type, Value};
+use threadline_lang::diag::{excerpt, words};
+use threadline_lang::{Error, Explanation, Number, PathStep, Type, Value};
 
 use super::{AnswerCounts, AnsweredWeight, ExpectationAnswer, NoAnswer, Subject, Tree};
 use crate::model::{ExpectationLine, InnerCheck, InnerKind};
 use crate::operand::{self, NoAnswerReason, PreparedOperand};
-use crate::path::Step;
 use crate::table::{NamedOperator, Op};
 use crate::tree::STEP;
 
@@ -289,20 +288,18 @@ fn shown(path: &str) -> String {
     if path.is_empty() { "the document".to_owned() } else { format!("`{path}`") }
 }
 
-fn missing(name: &str, within: &Value, step: &Step) -> String {
+fn missing(name: &str, within: &Value, step: &PathStep) -> String {
     let mut wanted = String::new();
     step.write(&mut wanted);
-    let wanted = wanted.trim_start_matches('.');
     match (within.as_object(), within.as_list(), step) {
-        (Some(object), _, Step::Key(key, _)) => {
-            let near = nearest(key.as_str(), object.iter().map(|(key, _)| key.as_str()));
-            let near = near.map(|near| format!("; did you mean `{near}`")).unwrap_or_default();
-            format!("{name} is missing: there is no `{wanted}`{near}")
+        (Some(object), _, PathStep::Key { key, .. }) => {
+            let hint = words::suggest(key.as_str(), object.iter().map(|(key, _)| key.as_str()));
+            let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+            format!("{name} is missing: there is no `{wanted}`{hint}")
         }
-        (_, Some(items), _) => match items.len() {
-            1 => format!("{name} is missing: the list has 1 item"),
-            count => format!("{name} is missing: the list has {count} items"),
-        },
+        (_, Some(items), _) => {
+            format!("{name} is missing: the list has {}", words::count(items.len(), "item"))
+        }
         _ => format!("{name} is missing: {} has no `{wanted}`", within.kind().with_article()),
     }
 }

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use ecow::EcoString;
-use threadline_lang::diag::{Span, nearest};
+use threadline_lang::diag::{Span, nearest, words};
 use threadline_lang::source::TreeEntry;
 
 use super::expectation::{node, test};
@@ -66,12 +66,10 @@ impl ExpectationLoader<'_> {
         for (key, entry) in entries {
             if let Some(meant) = meant(key) {
                 let message = format!("`{key}` is no operator");
-                let hint = match last_path(at, key) {
-                    Some(path) => {
-                        format!("did you mean `{meant}`; for a field of that name write `{path}` as one path")
-                    }
-                    None => format!("did you mean `{meant}`"),
-                };
+                let mut hint = words::did_you_mean(meant);
+                if let Some(path) = last_path(at, key) {
+                    hint.push_str(&format!("; for a field of that name write `{path}` as one path"));
+                }
                 self.unknown(Check::UnknownOperator, entry.key_span, message, Some(hint));
                 nodes.extend(self.left_out_operator(key, entry.key_span));
                 continue;
@@ -98,12 +96,7 @@ impl ExpectationLoader<'_> {
         let near = meant(key).or_else(|| nearest(key, names.iter().map(String::as_str)).map(str::to_owned));
         if let Some(near) = near {
             let message = format!("`{key}` is no operator");
-            return self.unknown(
-                Check::UnknownOperator,
-                span,
-                message,
-                Some(format!("did you mean `{near}`")),
-            );
+            return self.unknown(Check::UnknownOperator, span, message, Some(words::did_you_mean(near)));
         }
         let message = format!("`{key}` is no operator, but stands beside `{operator}`, which is one");
         let hint = match last_path(at, key) {
@@ -316,7 +309,7 @@ fn last_path(at: &TreeCursor<'_>, key: &str) -> Option<String> {
         return None;
     }
     let mut path = before.to_owned();
-    crate::path::write_key(key, &mut path);
+    threadline_lang::push_key(&mut path, key);
     Some(path)
 }
 

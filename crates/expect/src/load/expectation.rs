@@ -1,7 +1,7 @@
 //! One expectation: logic, fields, paths and options side by side.
 
 use ecow::EcoString;
-use threadline_lang::diag::{Span, nearest};
+use threadline_lang::diag::{Span, nearest, words};
 use threadline_lang::source::{TreeEntry, TreeNode};
 use threadline_lang::{Number, Value};
 
@@ -32,7 +32,7 @@ pub(super) enum ExpectationPlace {
     Top,
     /// As a member of `all`.
     InAll,
-    /// Anywhere else.
+    /// Below other logic, such as `any` or `not`.
     Below,
 }
 
@@ -374,7 +374,7 @@ impl ExpectationLoader<'_> {
         if let Some(kind) = self.context.kind
             && !kind.roots().any(|known| known == root)
         {
-            let known = kind.roots().collect::<Vec<_>>().join(", ");
+            let known = words::names(kind.roots());
             let problem = Check::UnknownField.at(span, format!("{} has no `{root}`", kind.with_article()));
             self.problem(problem.hint(format!("it has {known}")));
             return None;
@@ -430,8 +430,8 @@ impl ExpectationLoader<'_> {
         let elsewhere = table::ELSEWHERE.iter().find(|(name, to)| *name == key && known(LOGIC, to).is_some());
         let near = elsewhere.map(|(_, to)| *to).or_else(|| nearest(root, names));
         let hint = match near {
-            Some(near) if root == key => format!("did you mean `{near}`"),
-            Some(near) => format!("did you mean `{}`", key.replacen(root, near, 1)),
+            Some(near) if root == key => words::did_you_mean(near),
+            Some(near) => words::did_you_mean(key.replacen(root, near, 1)),
             None if self.facts.is_some() => {
                 "a fact is read as `facts.NAME` and declared in `facts`".to_owned()
             }

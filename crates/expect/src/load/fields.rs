@@ -1,6 +1,6 @@
 //! The fields of the expectations of agents, each built as the check that its line of the table says.
 
-use threadline_lang::diag::{Span, nearest};
+use threadline_lang::diag::{Span, words};
 use threadline_lang::{Type, Value};
 
 use super::expectation::{node, test};
@@ -51,7 +51,7 @@ impl ExpectationLoader<'_> {
         if let Some(kind) = self.context.kind
             && kind != crate::actual::DocumentKind::Answer
         {
-            let known = kind.roots().collect::<Vec<_>>().join(", ");
+            let known = words::names(kind.roots());
             let message = format!(
                 "`{}` is about the answer of an agent, and this is {}",
                 field.name,
@@ -257,10 +257,11 @@ impl ExpectationLoader<'_> {
         });
         for (value, span) in unknown {
             let message = format!("`responseType` is never {}", super::shown(&value));
-            let near = value.as_str().and_then(|name| nearest(name, RESPONSE_TYPES));
-            let hint = match near {
-                Some(near) => format!("did you mean `{near}`"),
-                None => format!("it is one of {}; for other kinds write `type`", RESPONSE_TYPES.join(", ")),
+            let hint = match value.as_str().and_then(|name| words::suggest(name, RESPONSE_TYPES)) {
+                Some(hint) => hint,
+                None => {
+                    format!("it is one of {}; for other kinds write `type`", words::names(RESPONSE_TYPES))
+                }
             };
             self.problem(Check::WrongType.at(span, message).hint(hint));
         }

@@ -10,7 +10,7 @@ mod fields;
 use std::collections::BTreeSet;
 
 use ecow::{EcoString, eco_format};
-use threadline_lang::diag::{Diagnostic, Severity, Span, nearest};
+use threadline_lang::diag::{Diagnostic, Severity, Span, words};
 use threadline_lang::source::{Field, SourceFile, TreeNode, in_order, of_language, place_in};
 use threadline_lang::{
     Document, DocumentError, Expression, Origin, Promise, PromisedShape, Scope, ScopeEntry, Syntax, Type,
@@ -107,7 +107,7 @@ impl<'n> TreeCursor<'n> {
 
     fn key(&self, key: &str, node: &'n TreeNode) -> Self {
         let mut path = self.path.to_string();
-        crate::path::write_key(key, &mut path);
+        threadline_lang::push_key(&mut path, key);
         Self { node, path: path.into() }
     }
 
@@ -203,10 +203,8 @@ impl<'c> ExpectationLoader<'c> {
     fn unknown_file_key(&mut self, key: &str, span: Span) {
         let names = table::FILE.iter().map(|key| key.name);
         let problem = Check::UnknownField.at(span, format!("a file of expectations has no key `{key}`"));
-        let problem = match nearest(key, names.clone()) {
-            Some(near) => problem.hint(format!("did you mean `{near}`")),
-            None => problem.hint(format!("its keys are {}", names.collect::<Vec<_>>().join(", "))),
-        };
+        let hint = words::suggest(key, names.clone());
+        let problem = problem.hint(hint.unwrap_or_else(|| format!("its keys are {}", words::names(names))));
         self.problem(problem);
     }
 
@@ -388,10 +386,10 @@ impl<'c> ExpectationLoader<'c> {
         }
         let names = facts.iter().map(|(name, _)| name.as_str());
         let problem = Check::UndeclaredFact.at(span, format!("the fact `{name}` is not declared"));
-        let problem = match nearest(name, names.clone()) {
-            Some(near) => problem.hint(format!("did you mean `{near}`")),
+        let problem = match words::suggest(name, names.clone()) {
+            Some(hint) => problem.hint(hint),
             None if facts.is_empty() => problem.hint("`facts` declares none"),
-            None => problem.hint(format!("declared are {}", names.collect::<Vec<_>>().join(", "))),
+            None => problem.hint(format!("declared are {}", words::names(names))),
         };
         self.problem(problem);
     }

@@ -31,7 +31,7 @@ pub enum ReadErrorKind {
     },
     /// A key stands twice in one object.
     DuplicateKey {
-        /// The key.
+        /// The key that is repeated.
         key: EcoString,
         /// Where it stood first.
         first: Span,

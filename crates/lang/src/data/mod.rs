@@ -50,10 +50,10 @@ pub trait Sink {
     /// A null. Its span is empty where YAML leaves a value out.
     fn null(&mut self, span: Span) -> Result<(), Self::Error>;
 
-    /// A bool.
+    /// A bool was read.
     fn bool(&mut self, bool: bool, span: Span) -> Result<(), Self::Error>;
 
-    /// A number.
+    /// A number was read.
     fn number(&mut self, number: Number, span: Span) -> Result<(), Self::Error>;
 
     /// A text, decoded; the span has its quotes.
@@ -87,9 +87,9 @@ pub trait Sink {
 /// What a data file is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DataFormat {
-    /// JSON.
+    /// JSON as of RFC 8259.
     Json,
-    /// YAML.
+    /// YAML 1.2 with the core schema.
     Yaml,
 }
 

@@ -68,7 +68,7 @@ pub enum ErrorKind {
     },
     /// The first name of a path is not in scope.
     UnknownRoot {
-        /// The name.
+        /// The name that was not found.
         name: EcoString,
         /// The names there are.
         available: Vec<EcoString>,
@@ -77,7 +77,7 @@ pub enum ErrorKind {
     },
     /// There is no output of a node with this id.
     NodeNotFound {
-        /// The id.
+        /// The id that was not found.
         id: EcoString,
         /// The ids there are.
         available: Vec<EcoString>,
@@ -86,7 +86,7 @@ pub enum ErrorKind {
     FieldNotFound {
         /// The path so far.
         path: String,
-        /// The key.
+        /// The key that was not found.
         field: EcoString,
         /// The keys there are.
         available: Vec<EcoString>,
@@ -111,21 +111,21 @@ pub enum ErrorKind {
     },
     /// An environment variable is not set. `default`, `exists` and `:-` cover it.
     EnvNotSet {
-        /// The variable.
+        /// The name of the variable.
         name: EcoString,
         /// A variable with a similar name.
         nearest: Option<EcoString>,
     },
     /// A name that exists has no value now. `default`, `exists` and `:-` cover it.
     Unset {
-        /// The path.
+        /// The path that leads to the name.
         path: String,
         /// Why, in words.
         why: EcoString,
     },
     /// A function has nothing to give. `default`, `exists` and `:-` cover it.
     Nothing {
-        /// The function.
+        /// The name of the function.
         function: &'static str,
         /// Why, in words.
         why: &'static str,
@@ -136,14 +136,14 @@ pub enum ErrorKind {
         path: String,
         /// The step, as written.
         step: String,
-        /// The type.
+        /// The type of the value at the path.
         kind: Type,
         /// How to write it instead.
         hint: Option<String>,
     },
     /// Operands that an operator does not take.
     Operands {
-        /// The operator.
+        /// The operator as it is written.
         operator: &'static str,
         /// The type on the left.
         left: Type,
@@ -165,9 +165,9 @@ pub enum ErrorKind {
     },
     /// An argument of the right type that will not do.
     Argument {
-        /// The function.
+        /// The name of the function.
         function: &'static str,
-        /// The parameter.
+        /// The name of the parameter.
         parameter: &'static str,
         /// Why, in words.
         why: String,
@@ -178,7 +178,7 @@ pub enum ErrorKind {
     Number(NumberError),
     /// An element expression failed.
     Element {
-        /// The function.
+        /// The name of the function.
         function: &'static str,
         /// The element's index.
         index: usize,
@@ -187,16 +187,16 @@ pub enum ErrorKind {
     },
     /// A limit was passed.
     Limit {
-        /// Which one.
+        /// The limit that was exceeded.
         limit: Limit,
-        /// Its size.
+        /// The size of the limit.
         max: u64,
     },
     /// A computed value could not be had.
     Computed {
-        /// The kind.
+        /// The kind of computed value, such as `file`.
         kind: EcoString,
-        /// What happened.
+        /// What happened, as a fragment of a message.
         message: String,
         /// What to do.
         hint: Option<String>,

@@ -19,7 +19,7 @@ use crate::world::NoWorld;
 pub struct Types(u8);
 
 impl Types {
-    /// Any type.
+    /// The set of all types.
     pub const ANY: Self = Self(0x7f);
     const NONE: Self = Self(0);
     const NUMBER: Self = Self(1 << Type::Int as u8 | 1 << Type::Float as u8);

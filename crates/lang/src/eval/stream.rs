@@ -19,7 +19,7 @@ use crate::syntax::{NodeId, NodeRange, SyntaxNode};
 use crate::value::{Value, ops::BinaryOp};
 use crate::world::ComputeError;
 
-/// Every element.
+/// The range of all elements of a stream.
 pub(super) const ALL: Range<usize> = 0..usize::MAX;
 
 /// A value, or elements that nobody has read yet.

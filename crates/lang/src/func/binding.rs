@@ -22,6 +22,6 @@ pub(super) const AS_FILE: Function =
     binding("as_file", "binds the path of a temporary file that holds the text form");
 
 pub(super) const RAW: Function =
-    binding("raw", "puts the text in as it is, to be read by the shell as a part of the command");
+    binding("raw", "inserts the text unchanged, so that the shell reads it as part of the command");
 
 pub(super) const WORDS: Function = binding("words", "binds each item of a list as a word of its own");

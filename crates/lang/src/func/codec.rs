@@ -10,7 +10,7 @@ pub(super) const BASE64: Function = Function {
     params: &[value("text")],
     required: 1,
     returns: "text",
-    doc: "the UTF-8 bytes of a text in base64, with padding; numbers and bools are taken in their text form",
+    doc: "the UTF-8 bytes of a text encoded as base64 with padding; numbers and bools are converted to text first",
     examples: &[(r#"base64("hello")"#, r#""aGVsbG8=""#)],
     body: Body::Plain(base64),
 };
@@ -43,7 +43,7 @@ pub(super) const JSON: Function = Function {
     params: &[value("path"), value("source")],
     required: 2,
     returns: "any",
-    doc: "what a path such as `a.b[0]` leads to in a JSON text or in a value; missing when a step of it is",
+    doc: "the value at a path such as `a.b[0]` in a JSON text or in a value; missing if the path leads nowhere",
     examples: &[
         (r#"json("a.b[0]", '{"a": {"b": [5]}}')"#, "5"),
         (r#"json("items.-1", {"items": {"-1": 2}})"#, "2"),
@@ -59,7 +59,7 @@ pub(super) const SHA256: Function = Function {
     params: &[value("text")],
     required: 1,
     returns: "text",
-    doc: "the SHA-256 of the UTF-8 bytes of a text, in lower-case hexadecimal; numbers and bools are taken in their text form",
+    doc: "the SHA-256 of the UTF-8 bytes of a text, in lower-case hexadecimal; numbers and bools are converted to text first",
     examples: &[(
         r#"sha256("abc")"#,
         r#""ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad""#,
@@ -73,7 +73,7 @@ pub(super) const TO_JSON: Function = Function {
     params: &[value("value"), value("layout")],
     required: 1,
     returns: "text",
-    doc: "the value as JSON, \"compact\" (when left out) or \"pretty\"; every digit is kept",
+    doc: "the value as JSON, \"compact\" (the default) or \"pretty\"; no digit is lost",
     examples: &[
         (r#"to_json({"a": [1, null]})"#, r#""{\"a\":[1,null]}""#),
         (r#"to_json("a")"#, r#""\"a\"""#),
@@ -99,7 +99,7 @@ pub(super) const URL: Function = Function {
     params: &[value("text")],
     required: 1,
     returns: "text",
-    doc: "the text percent-encoded for one part of a URL: all but letters, digits and `-._~`; numbers and bools are taken in their text form",
+    doc: "the text percent-encoded as a part of a URL: everything except letters, digits and `-._~`; numbers and bools are converted to text first",
     examples: &[(r#"url("a b/ü")"#, r#""a%20b%2F%C3%BC""#), ("url(42)", r#""42""#)],
     body: Body::Plain(url),
 };

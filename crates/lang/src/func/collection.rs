@@ -27,7 +27,7 @@ pub(super) const COUNT: Function = Function {
     params: &[value("list"), element("condition")],
     required: 1,
     returns: "int",
-    doc: "how many elements there are, or for how many the condition is true",
+    doc: "the number of elements, or of elements for which the condition is true",
     examples: &[
         (r#"[{"ok": true}, {"ok": false}] | count("ok")"#, "1"),
         (r#"[5, 8, 9] | count("it > 5")"#, "2"),
@@ -56,7 +56,7 @@ pub(super) const FIRST: Function = Function {
     params: &[value("list")],
     required: 1,
     returns: "any",
-    doc: "the first element; missing when the list is empty",
+    doc: "the first element; missing if the list is empty",
     examples: &[("first([7, 8])", "7"), (r#"[] | first | default("none")"#, r#""none""#)],
     body: Body::Fold(first),
 };
@@ -67,7 +67,7 @@ pub(super) const FLATTEN: Function = Function {
     params: &[value("list"), value("depth")],
     required: 1,
     returns: "list",
-    doc: "the list with the lists in it opened, so many levels deep (1 when left out)",
+    doc: "the list with nested lists replaced by their elements, down to a depth (default: 1)",
     examples: &[("flatten([1, [2, [3]]])", "[1,2,[3]]"), ("[1, [2, [3]]] | flatten(2)", "[1,2,3]")],
     body: Body::Fold(flatten),
 };
@@ -78,7 +78,7 @@ pub(super) const GROUP_BY: Function = Function {
     params: &[value("list"), element("expression")],
     required: 2,
     returns: "object of lists",
-    doc: "the elements by the text form of an expression over them, the groups in the order in which they first appear",
+    doc: "the elements grouped by an expression over them: an object whose keys are the text forms of the results, in order of first appearance",
     examples: &[
         (
             r#"[{"t": "b", "n": 1}, {"t": "a", "n": 2}, {"t": "b", "n": 3}] | group_by("t")"#,
@@ -120,7 +120,7 @@ pub(super) const LAST: Function = Function {
     params: &[value("list")],
     required: 1,
     returns: "any",
-    doc: "the last element; missing when the list is empty",
+    doc: "the last element; missing if the list is empty",
     examples: &[("last([7, 8])", "8")],
     body: Body::Fold(last),
 };
@@ -131,7 +131,7 @@ pub(super) const LEN: Function = Function {
     params: &[value("value")],
     required: 1,
     returns: "int",
-    doc: "the code points of a text, the elements of a list, the entries of an object",
+    doc: "the number of code points of a text, elements of a list or entries of an object",
     examples: &[("len([1, 2])", "2"), (r#"len("héllo")"#, "5"), (r#"{"a": 1} | len"#, "1")],
     body: Body::Fold(len),
 };
@@ -153,7 +153,7 @@ pub(super) const SORT: Function = Function {
     params: &[value("list"), value("order")],
     required: 1,
     returns: "list",
-    doc: "the list in order, \"asc\" (when left out) or \"desc\": all numbers or all texts, by code point; nulls come last",
+    doc: "the list sorted, \"asc\" (the default) or \"desc\"; the elements are all numbers or all texts, which are compared by code point; nulls come last",
     examples: &[
         ("[3, 1, 2] | sort", "[1,2,3]"),
         (r#"["b", "a", "B"] | sort"#, r#"["B","a","b"]"#),
@@ -168,7 +168,7 @@ pub(super) const SORT_BY: Function = Function {
     params: &[value("list"), element("expression"), value("order")],
     required: 2,
     returns: "list",
-    doc: "the elements in the order of an expression over them, \"asc\" (when left out) or \"desc\": all numbers or all texts; equal ones keep their order, nulls come last",
+    doc: "the elements sorted by an expression over them, \"asc\" (the default) or \"desc\"; the results are all numbers or all texts; equal elements keep their order, nulls come last",
     examples: &[
         (r#"[{"n": 2}, {"n": 1}] | sort_by("n")"#, r#"[{"n":1},{"n":2}]"#),
         (r#"["bb", "a", "cc"] | sort_by("len(it)", "desc")"#, r#"["bb","cc","a"]"#),
@@ -182,7 +182,7 @@ pub(super) const UNIQUE: Function = Function {
     params: &[value("list"), element("expression")],
     required: 1,
     returns: "list",
-    doc: "the first of all equal elements, or of all for which an expression gives the same; 85 and 85.0 are equal",
+    doc: "the list without duplicates, or with the first element for each result of an expression; 85 and 85.0 are equal",
     examples: &[
         ("unique([2, 1, 2.0, 1])", "[2,1]"),
         (r#"[{"t": "a", "n": 1}, {"t": "a", "n": 2}] | unique("t")"#, r#"[{"t":"a","n":1}]"#),

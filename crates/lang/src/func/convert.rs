@@ -10,7 +10,7 @@ pub(super) const BOOL: Function = Function {
     params: &[value("value")],
     required: 1,
     returns: "bool",
-    doc: "the bool that the text `true` or `false` names; a bool as it is; all else is an error",
+    doc: "the bool for the text `true` or `false`; a bool is unchanged; anything else is an error",
     examples: &[(r#"bool("true")"#, "true"), ("bool(1 > 2)", "false")],
     body: Body::Plain(bool),
 };
@@ -21,7 +21,7 @@ pub(super) const FLOAT: Function = Function {
     params: &[value("value")],
     required: 1,
     returns: "float",
-    doc: "the binary float nearest to a number, or to the number that a text holds",
+    doc: "the binary float nearest to a number, or to the number written in a text",
     examples: &[("float(3)", "3.0"), (r#"float("2.50")"#, "2.5")],
     body: Body::Plain(float),
 };
@@ -32,7 +32,7 @@ pub(super) const INT: Function = Function {
     params: &[value("value")],
     required: 1,
     returns: "int",
-    doc: "a whole number as an int, from a number or a text; of a bool 1 or 0; a part after the point is an error, `round` drops it",
+    doc: "the int for a whole number, a text with one, or a bool (1 or 0); a fractional part is an error, `round` drops it",
     examples: &[(r#"int("42")"#, "42"), ("int(85.0)", "85"), ("int(true)", "1"), ("int(round(2.7))", "3")],
     body: Body::Plain(int),
 };
@@ -43,7 +43,7 @@ pub(super) const NUMBER: Function = Function {
     params: &[value("value")],
     required: 1,
     returns: "number",
-    doc: "the number that a text holds, with every digit; white space around it is ignored; a number as it is",
+    doc: "the number written in a text, with every digit; surrounding white space is ignored; a number is unchanged",
     examples: &[
         (r#"number("42")"#, "42"),
         (r#"number(" 3.10 ")"#, "3.10"),
@@ -58,7 +58,7 @@ pub(super) const TEXT: Function = Function {
     params: &[value("value")],
     required: 1,
     returns: "text",
-    doc: "the text form: text as it is, null empty, numbers as written, lists and objects as compact JSON",
+    doc: "the text form: text is unchanged, null is empty, numbers are as written, lists and objects are compact JSON",
     examples: &[("text(85.0)", r#""85.0""#), ("text(null)", r#""""#), ("text([1, true])", r#""[1,true]""#)],
     body: Body::Plain(text),
 };

@@ -10,9 +10,9 @@ use crate::value::{Value, ValueRepr};
 pub(crate) enum MeasuredForm {
     /// The text form.
     Text,
-    /// Compact JSON.
+    /// JSON without white space.
     Compact,
-    /// Indented JSON.
+    /// JSON with one entry per line.
     Pretty,
     /// No less than block YAML, in which the lines of a text are indented too.
     Block,

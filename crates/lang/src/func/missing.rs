@@ -23,7 +23,7 @@ pub(super) const DEFAULT: Function = Function {
     params: &[value("path"), value("fallback")],
     required: 2,
     returns: "any",
-    doc: "the value, or the fallback when it is missing or null",
+    doc: "the value, or the fallback if it is missing or null",
     examples: &[
         (r#"default({"a": 1}.b, 2)"#, "2"),
         (r#"{"a": null}.a | default("none")"#, r#""none""#),

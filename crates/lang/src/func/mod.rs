@@ -36,7 +36,7 @@ use std::ops::Range;
 use crate::limits::{Limit, Limits};
 use crate::value::{NumberError, Oversized, Type, Value, ops::OpError};
 
-/// One built-in.
+/// A built-in function, as the evaluator and the reference need it.
 pub struct Function {
     /// The name, as a call and as a filter.
     pub name: &'static str,
@@ -59,13 +59,13 @@ pub struct Function {
 /// The chapters of the reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FunctionGroup {
-    /// `exists`, `default`.
+    /// Functions for missing values: `exists` and `default`.
     Missing,
-    /// Numbers.
+    /// Functions on numbers.
     Number,
     /// Conversions between types.
     Convert,
-    /// Text.
+    /// Functions on text.
     Text,
     /// Lists and objects.
     Collection,
@@ -77,7 +77,7 @@ pub enum FunctionGroup {
     Binding,
 }
 
-/// One parameter.
+/// A parameter of a function.
 pub struct Param {
     /// The name the reference and the errors use.
     pub name: &'static str,
@@ -88,7 +88,7 @@ pub struct Param {
 /// What an argument is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParamKind {
-    /// Any expression.
+    /// An expression that is evaluated before the call.
     Value,
     /// A literal text that is an expression over the elements, parsed with the template. An argument that is
     /// not a literal text belongs to the next parameter, where there is one: `min(a, b)`.
@@ -200,14 +200,14 @@ pub(crate) enum FuncError {
     Value { arg: usize, why: String, hint: Option<String> },
     /// The element expression gave the wrong type for the element at this index.
     ElementType {
-        /// The index.
+        /// The index of the element.
         index: usize,
         /// What is expected, in words.
         expected: &'static str,
         /// What it gave.
         got: Type,
     },
-    /// Arithmetic failed.
+    /// The arithmetic has no result.
     Number(NumberError),
     /// A limit was passed.
     Limit(Limit),

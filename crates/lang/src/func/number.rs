@@ -27,7 +27,7 @@ pub(super) const AVG: Function = Function {
     params: &[value("list"), element("expression")],
     required: 1,
     returns: "float",
-    doc: "the average of a list of numbers, or of an expression over its elements; missing when the list is empty",
+    doc: "the average of a list of numbers, or of an expression over its elements; missing if the list is empty",
     examples: &[
         ("avg([1, 2])", "1.5"),
         ("avg([0.1, 0.2, 0.3])", "0.2"),
@@ -43,7 +43,7 @@ pub(super) const MAX: Function = Function {
     params: &[value("list"), element("expression"), rest("value")],
     required: 1,
     returns: "number or text",
-    doc: "the largest of a list of numbers or of texts, of an expression over its elements, or of several values; missing when the list is empty",
+    doc: "the largest element of a list of numbers or texts, the largest result of an expression over its elements, or the largest of several values; missing if the list is empty",
     examples: &[
         ("max([3, 1, 2])", "3"),
         ("max(1, 2.5, 2)", "2.5"),
@@ -59,7 +59,7 @@ pub(super) const MEDIAN: Function = Function {
     params: &[value("list"), element("expression")],
     required: 1,
     returns: "float",
-    doc: "the middle of a list of numbers, or of an expression over its elements; of an even count the average of the two in the middle; missing when the list is empty",
+    doc: "the median of a list of numbers, or of an expression over its elements; the average of the middle two if their number is even; missing if the list is empty",
     examples: &[
         ("median([5, 1, 3])", "3.0"),
         ("median([4, 1, 2, 3])", "2.5"),
@@ -74,7 +74,7 @@ pub(super) const MIN: Function = Function {
     params: &[value("list"), element("expression"), rest("value")],
     required: 1,
     returns: "number or text",
-    doc: "the smallest of a list of numbers or of texts, of an expression over its elements, or of several values; missing when the list is empty",
+    doc: "the smallest element of a list of numbers or texts, the smallest result of an expression over its elements, or the smallest of several values; missing if the list is empty",
     examples: &[
         ("min([3, 1, 2])", "1"),
         ("min(3, 1 + 1)", "2"),
@@ -90,7 +90,7 @@ pub(super) const ROUND: Function = Function {
     params: &[value("number"), value("digits")],
     required: 1,
     returns: "int, or float when digits are asked for",
-    doc: "the number rounded to so many digits after the point (0 when left out), half away from zero",
+    doc: "the number rounded to a number of digits after the point (default: 0), half away from zero",
     examples: &[
         ("round(2.5)", "3"),
         ("round(-2.5)", "-3"),
@@ -107,7 +107,7 @@ pub(super) const SUM: Function = Function {
     params: &[value("list"), element("expression")],
     required: 1,
     returns: "number",
-    doc: "the exact sum of a list of numbers, or of an expression over its elements; 0 when the list is empty",
+    doc: "the exact sum of a list of numbers, or of an expression over its elements; 0 if the list is empty",
     examples: &[
         ("sum([1, 2.5])", "3.5"),
         ("sum([0.1, 0.2]) == 0.3", "true"),

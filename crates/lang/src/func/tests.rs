@@ -511,7 +511,7 @@ fn json_texts() {
 #[test]
 fn json_paths() {
     let source = r#"{"a": {"b": [5, {"c": null}], "0": "zero", "x y": 1, "q\"": 2}, "tool-1": true}"#;
-    let unread = "of the path is not one; hint: paths are written like `a.b[0]` or `a[\"any key\"]`";
+    let unread = "of the path is malformed; hint: paths are written like `a.b[0]` or `a[\"any key\"]`";
     for (path, expected) in [
         ("a.b[0]", "5"),
         ("a.b.0", "5"),

@@ -10,7 +10,7 @@ pub(super) const CONTAINS: Function = Function {
     params: &[value("container"), value("item")],
     required: 2,
     returns: "bool",
-    doc: "whether a text has a part, a list an element, an object a key; the same as `item in container`",
+    doc: "whether a text contains a part, a list an element or an object a key; the same as `item in container`",
     examples: &[
         (r#"contains("abc", "b")"#, "true"),
         ("[1, 2] | contains(2.0)", "true"),
@@ -25,7 +25,7 @@ pub(super) const ENDS_WITH: Function = Function {
     params: &[value("text"), value("end")],
     required: 2,
     returns: "bool",
-    doc: "whether the text ends with this one",
+    doc: "whether the text ends with another text",
     examples: &[(r#""a.rs" | ends_with(".rs")"#, "true"), (r#"ends_with("a", "A")"#, "false")],
     body: Body::Plain(ends_with),
 };
@@ -36,7 +36,7 @@ pub(super) const JOIN: Function = Function {
     params: &[value("list"), value("separator")],
     required: 1,
     returns: "text",
-    doc: "the text forms of the elements, with the separator between them (nothing when left out)",
+    doc: "the text forms of the elements joined by the separator (default: none)",
     examples: &[
         (r#"["a", "b"] | join(", ")"#, r#""a, b""#),
         (r#"[1, null, true] | join("-")"#, r#""1--true""#),
@@ -73,7 +73,7 @@ pub(super) const MATCHES: Function = Function {
     params: &[value("text"), value("pattern")],
     required: 2,
     returns: "bool",
-    doc: "whether the regular expression is found anywhere in the text; `^` and `$` tie it to the ends",
+    doc: "whether the regular expression matches anywhere in the text; `^` and `$` anchor it to the ends",
     examples: &[
         (r#"matches("error 42", '\d+')"#, "true"),
         (r#""v1.2" | matches('^v\d+\.\d+$')"#, "true"),
@@ -89,7 +89,7 @@ pub(super) const REPLACE: Function = Function {
     params: &[value("text"), value("from"), value("to")],
     required: 3,
     returns: "text",
-    doc: "the text with every occurrence of one text, taken literally, replaced by another",
+    doc: "the text with every occurrence of a literal text replaced by another",
     examples: &[(r#""a-b-c" | replace("-", "_")"#, r#""a_b_c""#), (r#"replace("1.5", ".", "")"#, r#""15""#)],
     body: Body::Plain(replace),
 };
@@ -100,7 +100,7 @@ pub(super) const SLUG: Function = Function {
     params: &[value("text")],
     required: 1,
     returns: "text",
-    doc: "the ASCII letters, in lower case, and digits of a text, with one dash for all that stands between them; an error when there are none",
+    doc: "the ASCII letters (in lower case) and digits of a text, with a single dash in place of everything between them; an error if there are none",
     examples: &[
         (r#"slug("Fix: the  Parser!")"#, r#""fix-the-parser""#),
         (r#""v1.2_beta" | slug"#, r#""v1-2-beta""#),
@@ -114,7 +114,7 @@ pub(super) const SPLIT: Function = Function {
     params: &[value("text"), value("separator")],
     required: 1,
     returns: "list of texts",
-    doc: "the parts of a text between the separators; without one the words between white space, none of them empty",
+    doc: "the parts of a text between separators; without a separator, the words between white space, without empty ones",
     examples: &[
         (r#""a,b,,c" | split(",")"#, r#"["a","b","","c"]"#),
         (r#"split("  two  words ")"#, r#"["two","words"]"#),
@@ -129,7 +129,7 @@ pub(super) const STARTS_WITH: Function = Function {
     params: &[value("text"), value("start")],
     required: 2,
     returns: "bool",
-    doc: "whether the text starts with this one",
+    doc: "whether the text starts with another text",
     examples: &[(r#""feature/x" | starts_with("feature/")"#, "true"), (r#"starts_with("a", "")"#, "true")],
     body: Body::Plain(starts_with),
 };
@@ -140,7 +140,7 @@ pub(super) const TRIM: Function = Function {
     params: &[value("text")],
     required: 1,
     returns: "text",
-    doc: "the text without white space and line breaks around it",
+    doc: "the text without leading and trailing white space",
     examples: &[(r#"trim("  a b \n")"#, r#""a b""#)],
     body: Body::Plain(trim),
 };

@@ -10,7 +10,7 @@ pub(super) const DURATION: Function = Function {
     params: &[value("text")],
     required: 1,
     returns: "number",
-    doc: "the seconds of a duration such as `500ms`, `30s`, `5m`, `1h30m` or `2d`; a number passes through",
+    doc: "the number of seconds of a duration such as `500ms`, `30s`, `5m`, `1h30m` or `2d`; a number is unchanged",
     examples: &[
         (r#"duration("1h30m")"#, "5400"),
         (r#"duration("500ms")"#, "0.5"),
@@ -26,7 +26,7 @@ pub(super) const FORMAT_DATE: Function = Function {
     params: &[value("time"), value("format"), value("zone")],
     required: 1,
     returns: "text",
-    doc: "an RFC 3339 time in a strftime format (`%Y-%m-%d` when left out) and a time zone (UTC when left out)",
+    doc: "an RFC 3339 time in a strftime format (default: `%Y-%m-%d`) and a time zone (default: UTC)",
     examples: &[
         (r#"format_date("2024-05-06T23:30:00Z")"#, r#""2024-05-06""#),
         (r#"format_date("2024-05-06T23:30:00Z", "%d.%m.%Y %H:%M", "Europe/Paris")"#, r#""07.05.2024 01:30""#),

@@ -56,7 +56,7 @@ struct SourcePart {
 /// A file that another names as a part of itself, and that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lacking {
-    /// Its name.
+    /// The name by which the other file refers to it.
     pub name: String,
     /// What happened, in words.
     pub message: String,
@@ -67,7 +67,7 @@ pub struct Lacking {
 /// The file that a byte belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileSlice<'f> {
-    /// Its name.
+    /// The name of the file.
     pub name: &'f str,
     /// Its text alone.
     pub text: &'f str,
@@ -80,7 +80,7 @@ pub struct FileSlice<'f> {
 pub enum EncodingError {
     /// A byte that cannot stand in UTF-8.
     NotUtf8 {
-        /// The file.
+        /// The name of the file.
         name: Arc<str>,
         /// The offset of the byte.
         offset: usize,

@@ -357,7 +357,8 @@ impl<'s> Parser<'s, '_> {
     fn method(&mut self, start: usize, base: NodeId, name_at: usize, name: &str) -> Parsed<NodeId> {
         self.pos = name_at;
         self.apply(start, base).map_err(|mut problem| {
-            if problem.message.starts_with("unknown function") {
+            let is_this = problem.span.start as usize == name_at;
+            if problem.class == ParseClass::UnknownFunction && is_this {
                 problem.message = format!("unknown method `{name}`");
             }
             problem

@@ -83,9 +83,9 @@ pub(crate) struct Program {
     pub parts: Vec<TemplatePart>,
 }
 
-/// One operation.
+/// One node of a program. Children are indexes into the tables of the program.
 pub(crate) enum SyntaxNode {
-    /// A literal.
+    /// A literal value.
     Const(Value),
     /// A path from a root of the scope.
     Path(ReferencePath),
@@ -138,13 +138,13 @@ pub(crate) struct ReferencePath {
 /// Who answers for a root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RootKind {
-    /// The scope.
+    /// A name of the scope.
     Named,
     /// The world's environment.
     Env,
     /// The outputs in the scope, by id.
     Nodes,
-    /// The world.
+    /// `uuid`, which the world computes.
     Uuid,
 }
 
@@ -395,10 +395,12 @@ pub fn is_plain_name(name: &str) -> bool {
         && name.chars().all(|char| char == '-' || unicode_ident::is_xid_continue(char))
 }
 
-/// A path's text after appending a key: dotted where it can be, quoted where it must.
-pub(crate) fn push_key(out: &mut String, key: &str) {
+/// Appends a key to the text of a path: behind a dot if it is a plain name, otherwise in brackets and quotes.
+pub fn push_key(out: &mut String, key: &str) {
     if is_plain_name(key) {
-        out.push('.');
+        if !out.is_empty() {
+            out.push('.');
+        }
         out.push_str(key);
     } else {
         out.push('[');

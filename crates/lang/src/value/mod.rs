@@ -37,7 +37,7 @@ pub enum Type {
     Int,
     /// An exact decimal or a binary float.
     Float,
-    /// Unicode text.
+    /// A sequence of Unicode code points.
     Text,
     /// Values in order.
     List,

@@ -227,7 +227,7 @@ impl Number {
         }
     }
 
-    /// The sum.
+    /// The exact sum; a binary float on either side makes it a binary float.
     pub fn add(&self, other: &Self) -> Result<Self, NumberError> {
         match (&self.0, &other.0) {
             (NumberRepr::Int(a), NumberRepr::Int(b)) => match a.checked_add(*b) {
@@ -241,7 +241,7 @@ impl Number {
         }
     }
 
-    /// The difference.
+    /// The exact difference; a binary float on either side makes it a binary float.
     pub fn sub(&self, other: &Self) -> Result<Self, NumberError> {
         match (&self.0, &other.0) {
             (NumberRepr::Int(a), NumberRepr::Int(b)) => match a.checked_sub(*b) {
@@ -255,7 +255,7 @@ impl Number {
         }
     }
 
-    /// The product.
+    /// The exact product; a binary float on either side makes it a binary float.
     pub fn mul(&self, other: &Self) -> Result<Self, NumberError> {
         match (&self.0, &other.0) {
             (NumberRepr::Int(a), NumberRepr::Int(b)) => match a.checked_mul(*b) {
@@ -385,7 +385,7 @@ impl Number {
         }
     }
 
-    /// The magnitude.
+    /// The number without its sign.
     pub fn abs(&self) -> Result<Self, NumberError> {
         if self.is_negative() { self.neg() } else { Ok(self.clone()) }
     }

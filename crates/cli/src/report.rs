@@ -8,7 +8,7 @@ use threadline_lang::data::locate::locate;
 use threadline_lang::diag::{Diagnostic, Severity, Span, excerpt, preview};
 use threadline_lang::source::{SourceFile, line_column};
 use threadline_lang::value::JsonStyle;
-use threadline_lang::{Error, Explanation, Origin, Resolution, Value, Warning};
+use threadline_lang::{Error, ErrorKind, Explanation, Origin, Resolution, Value, Warning};
 use unicode_width::UnicodeWidthStr;
 
 use crate::arguments::Trace;
@@ -106,7 +106,11 @@ impl Report {
 
     /// An error of the language.
     pub(crate) fn error(source: Source<'_>, error: &Error) -> Self {
-        Self::diagnostic(source, &error.diagnostic(), error.origin())
+        let mut diagnostic = error.diagnostic();
+        if reads_without_names(error) {
+            diagnostic.hints.push("give names with `--data`, `--outputs` or `--set`".to_owned());
+        }
+        Self::diagnostic(source, &diagnostic, error.origin())
     }
 
     /// A warning of the language.
@@ -211,6 +215,15 @@ impl Window {
             indent: cut_front.width() + visible(&line[from..start]).width(),
             width: visible(&line[start..shown_end]).width().max(1),
         }
+    }
+}
+
+/// Whether a name was read although the command line gives none.
+fn reads_without_names(error: &Error) -> bool {
+    match error.kind() {
+        ErrorKind::UnknownRoot { available, hint: None, .. } => available.is_empty(),
+        ErrorKind::Element { cause, .. } => reads_without_names(cause),
+        _ => false,
     }
 }
 

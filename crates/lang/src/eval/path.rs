@@ -356,7 +356,6 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
             "file" | "cmd" | "json" => {
                 Some(format!("a computed value has a text behind a colon: `${{{name}:...}}`"))
             }
-            _ if available.is_empty() => Some("give names with `--data`, `--outputs` or `--set`".to_owned()),
             _ => None,
         };
         // The name alone, where it stands in the source as it is.

@@ -14,9 +14,9 @@ use std::time::Instant;
 use crate::failure::Failure;
 use crate::project::{Project, output, run as run_command, works};
 
-/// How many inputs one core tries in a second, measured on a 2-core virtual machine in thousands; the slowest
-/// comes first, so that it is not what everything waits for at the end. A target without a row counts as the
-/// slowest.
+/// How many thousand inputs one core is taken to try in a second: an estimate on the low side, not yet a
+/// measurement, so that a run rather ends too early. The slowest comes first, so that not everything waits for
+/// it at the end. A target without a row counts as the slowest.
 const THOUSANDS_PER_SECOND: &[(&str, u64)] = &[
     ("workflow", 1),
     ("expectations", 1),

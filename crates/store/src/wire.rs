@@ -318,10 +318,7 @@ fn read_rules(value: &Value) -> Read<Rules> {
     let rules = Rules {
         retry,
         timeout: reader.optional("timeout_ms").map(millis).transpose()?,
-        most_failed: match reader.optional("most_failed") {
-            Some(value) => value.as_i64().and_then(|most| u64::try_from(most).ok()),
-            None => None,
-        },
+        most_failed: reader.optional_count("most_failed")?,
         goes_on: reader.bool("goes_on")?,
     };
     reader.finish()?;
@@ -436,7 +433,19 @@ impl<'v> Reader<'v> {
     }
 
     fn optional_count(&mut self, key: &str) -> Read<Option<u64>> {
-        if self.object.get_str(key).is_none() { Ok(None) } else { self.count(key).map(Some) }
+        if self.has(key) { self.count(key).map(Some) } else { Ok(None) }
+    }
+
+    fn count_or_null(&mut self, key: &str) -> Read<Option<u64>> {
+        if self.object.get_str(key).is_some_and(Value::is_null) {
+            self.taken += 1;
+            return Ok(None);
+        }
+        self.count(key).map(Some)
+    }
+
+    fn has(&self, key: &str) -> bool {
+        self.object.get_str(key).is_some()
     }
 
     fn attempt(&mut self, key: &str) -> Read<u32> {
@@ -502,15 +511,11 @@ fn read(kind: &str, reader: &mut Reader<'_>) -> Read<EventKind> {
             trust_set: reader.bool("trust_set")?,
             folder: reader.text("folder")?.into(),
             program: reader.text("program")?.into(),
-            jobs: match reader.value("jobs")? {
-                value if value.is_null() => None,
-                value => value.as_i64().and_then(|jobs| u64::try_from(jobs).ok()),
-            },
-            files: match reader.optional("files") {
-                Some(files) => {
-                    files.as_list().unwrap_or_default().iter().map(read_file).collect::<Read<_>>()?
-                }
-                None => Vec::new(),
+            jobs: reader.count_or_null("jobs")?,
+            files: if reader.has("files") {
+                reader.list("files")?.iter().map(read_file).collect::<Read<_>>()?
+            } else {
+                Vec::new()
             },
             caller: reader.optional("caller").map(read_caller).transpose()?,
         }),
@@ -559,7 +564,7 @@ fn read(kind: &str, reader: &mut Reader<'_>) -> Read<EventKind> {
             results: reader.optional("results").map(read_datum).transpose()?,
         },
         "paused" => EventKind::Paused { reason: reader.text("reason")?.into() },
-        "resumed" => EventKind::Resumed { failed: reader.optional("failed").is_some() },
+        "resumed" => EventKind::Resumed { failed: reader.has("failed") && reader.bool("failed")? },
         "run_ended" => EventKind::RunEnded {
             outcome: {
                 let name = reader.text("outcome")?;
@@ -625,16 +630,20 @@ fn read_computed(value: &Value) -> Read<Computed> {
     let answer = if let Some(value) = reader.optional("value") {
         Ok(read_datum(value)?)
     } else if let Some(nearest) = reader.optional("missing") {
-        Err(ComputeError::Missing { nearest: nearest.as_str().map(Into::into) })
+        Err(ComputeError::Missing { nearest: text_or_null(nearest)?.map(Into::into) })
     } else {
         let mut failed = Reader::new(reader.value("failed")?)?;
         let message = failed.text("message")?.to_owned();
-        let hint = failed.value("hint")?.as_str().map(ToOwned::to_owned);
+        let hint = text_or_null(failed.value("hint")?)?.map(ToOwned::to_owned);
         failed.finish()?;
         Err(ComputeError::Failed { message, hint })
     };
     reader.finish()?;
     Ok(Computed { name, args, answer })
+}
+
+fn text_or_null(value: &Value) -> Read<Option<&str>> {
+    if value.is_null() { Ok(None) } else { value.as_str().map(Some).ok_or("it is not a text".to_owned()) }
 }
 
 fn form_name(form: Form) -> &'static str {
@@ -714,10 +723,13 @@ fn untagged(value: &Value) -> Read<Value> {
         return Ok(value.clone());
     }
     let mut reader = Reader::new(value)?;
-    if let Some(entries) = reader.optional("object").and_then(Value::as_object) {
+    if let Some(entries) = reader.optional("object") {
+        reader.finish()?;
+        let entries = entries.as_object().ok_or("`object` is not an object")?;
         let entries = entries.iter().map(|(key, value)| Ok((key.name().clone(), untagged(value)?)));
         return Value::object(entries.collect::<Read<Vec<_>>>()?).map_err(oversized);
     }
     let float: f64 = reader.text("float")?.parse().map_err(|_| "it is not a float")?;
+    reader.finish()?;
     threadline_lang::Number::float(float).map(Value::from).map_err(|_| "it is not a float".to_owned())
 }

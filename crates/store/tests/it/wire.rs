@@ -1,9 +1,10 @@
-//! The stored form of what a run begins with: what later versions added is left out where there is nothing to say.
+//! The stored form of events: what later versions added is left out where there is nothing to say, and what cannot be
+//! read is an error.
 
 #![expect(clippy::unwrap_used, reason = "what cannot be read fails the test")]
 
 use threadline_engine::Hash;
-use threadline_engine::event::{Address, Caller, Datum, EventKind, RunStarted};
+use threadline_engine::event::{Address, Caller, Datum, EventKind, Listed, Rules, RunStarted};
 use threadline_lang::Value;
 use threadline_store::wire;
 
@@ -60,4 +61,37 @@ fn what_a_caller_does_not_have_is_refused() {
         wire::encode(&EventKind::RunStarted(RunStarted { caller: Some(caller), ..started() }));
     let more = payload.replace("\"attempt\":1", "\"attempt\":1,\"mood\":1");
     assert!(wire::decode(kind, &more).is_err());
+}
+
+/// Why the event with one text replaced by another cannot be read.
+fn refusal(event: &EventKind, old: &str, new: &str) -> String {
+    let (kind, payload) = wire::encode(event);
+    let changed = payload.replacen(old, new, 1);
+    assert_ne!(changed, payload, "there is no `{old}` in {payload}");
+    wire::decode(kind, &payload).unwrap();
+    wire::decode(kind, &changed).unwrap_err().why
+}
+
+#[test]
+fn garbage_is_not_read_as_nothing() {
+    let files = vec![("a.yaml".into(), Hash::of(b"a"))];
+    let begins = EventKind::RunStarted(RunStarted { jobs: Some(4), files, ..started() });
+    assert_eq!(refusal(&begins, "\"jobs\":4", "\"jobs\":\"four\""), "`jobs` is not an int");
+    assert_eq!(refusal(&begins, "\"jobs\":4", "\"jobs\":-4"), "`jobs` is below 0");
+    assert_eq!(refusal(&begins, "\"files\":[", "\"files\":7,\"more\":["), "`files` is not a list");
+    let rules = Rules { most_failed: Some(3), goes_on: true, ..Rules::STRICT };
+    let items = Listed::Whole(Datum::Here(Value::list(Vec::new()).unwrap()));
+    let expanded =
+        EventKind::Expanded { as_of: 1, computed: Vec::new(), items, count: 0, parallel: 1, rules };
+    let refused = refusal(&expanded, "\"most_failed\":3", "\"most_failed\":\"all\"");
+    assert_eq!(refused, "`most_failed` is not an int");
+    let resumed = EventKind::Resumed { failed: true };
+    assert_eq!(refusal(&resumed, "true", "\"yes\""), "`failed` is not a bool");
+}
+
+#[test]
+fn the_address_of_a_caller_is_one() {
+    let caller = Caller { run: "abcdefgh".into(), at: Address::parse("3[17]/1").unwrap(), attempt: 1 };
+    let begins = EventKind::RunStarted(RunStarted { caller: Some(caller), ..started() });
+    assert_eq!(refusal(&begins, "3[17]/1", "3[17/1"), "`3[17/1` is not the address of a step");
 }

@@ -183,7 +183,7 @@ fn drive(
         machine.apply(&event)?;
         teller.tell(Notice::Event(Box::new(event)));
     }
-    let commands = machine.outstanding(in_flight).into();
+    let commands = machine.outstanding(in_flight)?.into();
     let run = journal.run().clone();
     let reader = journal.store().reader();
     let scope = names.scope(&plan);

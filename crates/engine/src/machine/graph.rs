@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use ecow::{EcoString, eco_format};
 use threadline_flow::plan::{Graph, Part, Plan, Source, StepNumber};
 
-use super::{Machine, Names, Phase};
+use super::{Applied, Machine, Mismatch, Names, Phase, find, find_mut};
 use crate::event::{Address, Seq};
 
 /// Where the nodes of a graph are.
@@ -75,27 +75,25 @@ struct Refused {
 
 impl Machine {
     /// Begins a graph: every node that waits for nothing.
-    pub(super) fn open_graph(&mut self, frame_at: &Address) {
+    pub(super) fn open_graph(&mut self, frame_at: &Address) -> Applied {
         let plan = self.plan.clone();
-        let Some(frame) = self.frames.get_mut(frame_at) else { return };
-        let Some(graph) = &plan.lists[frame.list as usize].graph else { return };
+        let frame = find_mut(&mut self.frames, frame_at)?;
+        let graph = graph_of(&plan, frame.list)?;
         let nodes = Nodes::new(graph);
         let ready: Vec<usize> = (0..nodes.pending.len()).filter(|at| nodes.pending[*at] == 0).collect();
         let empty = nodes.open == 0;
         frame.nodes = Some(nodes);
         for at in ready {
-            self.settle_node(frame_at, at);
+            self.settle_node(frame_at, at)?;
         }
-        if empty {
-            self.list_done(frame_at, true);
-        }
+        if empty { self.list_done(frame_at, true) } else { Ok(()) }
     }
 
     /// A node waits for nothing any more: it begins, or is skipped.
-    fn settle_node(&mut self, frame_at: &Address, at: usize) {
-        let refused = self.refused(frame_at, at);
-        let Some(frame) = self.frames.get_mut(frame_at) else { return };
-        let Some(nodes) = &mut frame.nodes else { return };
+    fn settle_node(&mut self, frame_at: &Address, at: usize) -> Applied {
+        let refused = self.refused(frame_at, at)?;
+        let frame = find_mut(&mut self.frames, frame_at)?;
+        let nodes = frame.nodes_mut()?;
         nodes.states[at] = Node::Live;
         let list = frame.list;
         let step = self.plan.lists[list as usize].steps[at];
@@ -109,27 +107,26 @@ impl Machine {
             Some(Refused { reason, by_failure }) => {
                 let phase = Phase::Skipping { by_failure };
                 self.insert_live(frame_at, &instance, step, phase);
-                if let Some(live) = self.live.get_mut(&instance) {
-                    live.reason = Some(reason);
-                }
-                self.commands.extend(self.outstanding_of(&instance, None));
+                find_mut(&mut self.live, &instance)?.reason = Some(reason);
+                self.command(&instance)
             }
         }
     }
 
     /// Why a node cannot begin, when it cannot.
-    fn refused(&self, frame_at: &Address, at: usize) -> Option<Refused> {
-        let frame = self.frames.get(frame_at)?;
-        let nodes = frame.nodes.as_ref()?;
-        let node = &self.plan.lists[frame.list as usize].graph.as_ref()?.nodes[at];
-        if let Some(refused) = node.needs.iter().find_map(|source| self.unmet_need(frame.list, nodes, source))
-        {
-            return Some(refused);
+    fn refused(&self, frame_at: &Address, at: usize) -> Applied<Option<Refused>> {
+        let frame = find(&self.frames, frame_at)?;
+        let nodes = frame.nodes()?;
+        let node = &graph_of(&self.plan, frame.list)?.nodes[at];
+        let mut unmet = node.needs.iter().map(|source| self.unmet_need(frame.list, nodes, source));
+        if let Some(refused) = unmet.find_map(|unmet| unmet) {
+            return Ok(Some(refused));
         }
         let dead = node.edges.iter().map(|source| self.dead_edge(frame.list, nodes, source));
-        let reasons: Vec<Refused> = dead.collect::<Option<_>>()?;
+        // One edge that is live is enough.
+        let Some(reasons) = dead.collect::<Option<Vec<Refused>>>() else { return Ok(None) };
         let by_failure = reasons.iter().any(|refused| refused.by_failure);
-        reasons.into_iter().next().map(|refused| Refused { by_failure, ..refused })
+        Ok(reasons.into_iter().next().map(|refused| Refused { by_failure, ..refused }))
     }
 
     fn unmet_need(&self, list: u32, nodes: &Nodes, source: &Source) -> Option<Refused> {
@@ -160,13 +157,13 @@ impl Machine {
     }
 
     /// A node is over: whoever waited for it may begin.
-    pub(super) fn node_over(&mut self, frame_at: &Address, at: usize, over: Over) {
+    pub(super) fn node_over(&mut self, frame_at: &Address, at: usize, over: Over) -> Applied {
         let plan = self.plan.clone();
-        let Some(frame) = self.frames.get_mut(frame_at) else { return };
-        let Some(nodes) = &mut frame.nodes else { return };
+        let frame = find_mut(&mut self.frames, frame_at)?;
+        let graph = graph_of(&plan, frame.list)?;
+        let nodes = frame.nodes_mut()?;
         nodes.states[at] = Node::Over(over);
         nodes.open = nodes.open.saturating_sub(1);
-        let Some(graph) = &plan.lists[frame.list as usize].graph else { return };
         let mut ready = Vec::new();
         for &next in &graph.nodes[at].feeds {
             nodes.pending[next] = nodes.pending[next].saturating_sub(1);
@@ -179,17 +176,18 @@ impl Machine {
             return self.list_done(frame_at, well);
         }
         for next in ready {
-            self.settle_node(frame_at, next);
+            self.settle_node(frame_at, next)?;
         }
+        Ok(())
     }
 
     /// A graph that failed goes on with the nodes that failed, and those that were skipped because of them.
-    pub(super) fn reopen_graph(&mut self, frame_at: &Address) {
+    pub(super) fn reopen_graph(&mut self, frame_at: &Address) -> Applied {
         let plan = self.plan.clone();
-        let Some(frame) = self.frames.get_mut(frame_at) else { return };
-        let Some(graph) = &plan.lists[frame.list as usize].graph else { return };
+        let frame = find_mut(&mut self.frames, frame_at)?;
+        let graph = graph_of(&plan, frame.list)?;
         let scope = frame.scope.clone();
-        let Some(nodes) = &mut frame.nodes else { return };
+        let nodes = frame.nodes_mut()?;
         let mut again = Vec::new();
         for (at, state) in nodes.states.iter_mut().enumerate() {
             let once_more = [Over::Failed { goes_on: false }, Over::Skipped { by_failure: true }];
@@ -209,7 +207,8 @@ impl Machine {
             // A node that did well, and whose list failed, stays as it is.
             let instance = frame_at.child(&plan.lists[list as usize], at);
             let did_well = self.live.get(&instance).is_some_and(|live| live.well);
-            if let Some(scope) = self.scopes.get_mut(&scope).filter(|_| !did_well) {
+            if !did_well {
+                let scope = find_mut(&mut self.scopes, &scope)?;
                 let step = plan.lists[list as usize].steps[at];
                 own_names(&plan, step, &mut |name, kind| {
                     kind.of(&mut scope.names).remove(name);
@@ -217,8 +216,9 @@ impl Machine {
             }
         }
         for at in ready {
-            self.settle_node(frame_at, at);
+            self.settle_node(frame_at, at)?;
         }
+        Ok(())
     }
 
     /// The position of an execution in its graph; nothing for one of a list.
@@ -226,6 +226,11 @@ impl Machine {
         self.frames.get(frame)?.nodes.as_ref()?;
         at.position()
     }
+}
+
+fn graph_of(plan: &Plan, list: u32) -> Applied<&Graph> {
+    let graph = plan.lists[list as usize].graph.as_ref();
+    graph.ok_or_else(|| Mismatch::new("the list is no graph".to_owned()))
 }
 
 /// Why a node that needs a branch cannot begin, when another was taken.

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use threadline_flow::model::Action;
 use threadline_flow::plan::Part;
 
-use super::{Command, Counts, Live, Machine, Pause, Phase, Scope, Task};
+use super::{Applied, Command, Counts, Live, Machine, Mismatch, Pause, Phase, Scope, Task, find, find_mut};
 use crate::event::{Address, ItemEnded, Millis, Rules, Seq, Status};
 use crate::view::ItemRef;
 
@@ -125,25 +125,30 @@ enum ItemPhase {
 }
 
 impl Machine {
-    pub(super) fn expanded(&mut self, at: &Address, seq: Seq, count: u64, parallel: u64, rules: Rules) {
-        let Some(live) = self.live.get_mut(at) else { return };
+    pub(super) fn expanded(
+        &mut self,
+        at: &Address,
+        seq: Seq,
+        count: u64,
+        parallel: u64,
+        rules: Rules,
+    ) -> Applied {
+        let live = find_mut(&mut self.live, at)?;
         live.phase = Phase::Items;
         live.items = Some(Items::new(seq, count, parallel, rules));
-        self.more_items(at);
+        self.more_items(at)
     }
 
     /// Begins as many items as may run, or ends the matter.
-    pub(super) fn more_items(&mut self, at: &Address) {
-        while let Some(index) =
-            self.live.get_mut(at).and_then(|live| live.items.as_mut()).and_then(Items::take)
-        {
-            self.begin_item(at, index);
+    pub(super) fn more_items(&mut self, at: &Address) -> Applied {
+        while let Some(index) = find_mut(&mut self.live, at)?.items_mut()?.take() {
+            self.begin_item(at, index)?;
         }
-        self.items_over(at);
+        self.items_over(at)
     }
 
-    fn begin_item(&mut self, at: &Address, index: u64) {
-        let Some(items) = self.live.get_mut(at).and_then(|live| live.items.as_mut()) else { return };
+    fn begin_item(&mut self, at: &Address, index: u64) -> Applied {
+        let items = find_mut(&mut self.live, at)?.items_mut()?;
         let (list, parallel, runner) = (items.list, items.parallel, items.runner());
         let key = at.item(index);
         let now = self.last;
@@ -162,54 +167,62 @@ impl Machine {
         self.items.insert(key.clone(), item);
         match earlier.map(|item| item.phase) {
             // What it had done is there, and it goes on where it failed.
-            Some(ItemPhase::Failed { steps_well: false }) if !self.in_worktree(at) => {
-                self.reopen(&key);
-            }
+            Some(ItemPhase::Failed { steps_well: false }) if !self.in_worktree(at)? => self.reopen(&key),
             Some(_) => self.open_item(at, ItemRef { list, index }),
             None => {
                 // Items side by side depend on the event with their list and not on each other. One after the other they
                 // begin when the one before is on disk.
                 self.last = if parallel > 1 { list } else { now };
-                self.open_item(at, ItemRef { list, index });
+                let opened = self.open_item(at, ItemRef { list, index });
                 self.last = now;
+                opened
             }
         }
     }
 
     /// Opens the steps of an item from their beginning.
-    fn open_item(&mut self, at: &Address, item: ItemRef) {
-        let Some(live) = self.live.get(at) else { return };
+    fn open_item(&mut self, at: &Address, item: ItemRef) -> Applied {
+        let live = find(&self.live, at)?;
         let step = live.step;
-        let Some(parent) = self.frames.get(&live.frame).map(|frame| frame.scope.clone()) else { return };
+        let parent = find(&self.frames, &live.frame)?.scope.clone();
         let key = at.item(item.index);
         self.drop_lists(&key);
         let scope = Scope { parent: Some(parent), item: Some(item), ..Scope::default() };
         self.scopes.insert(key.clone(), scope);
-        let Some(list) = self.plan.part(step, Part::Do) else { return };
-        self.open(&key, list, Some((at.clone(), Part::Do, Some(item.index))), key.clone(), None);
+        let list = self.plan.part(step, Part::Do);
+        let list = list.ok_or_else(|| Mismatch::new(format!("`{at}` has no steps for its items")))?;
+        self.open(&key, list, Some((at.clone(), Part::Do, Some(item.index))), key.clone(), None)
     }
 
     /// Whether what the steps of an item left is in a worktree, which does not outlive a failure.
-    fn in_worktree(&self, at: &Address) -> bool {
-        let step = self.live.get(at).map(|live| &self.plan.steps[live.step as usize].step);
-        step.is_some_and(|step| matches!(&step.action, Action::ForEach(each) if each.worktree))
+    fn in_worktree(&self, at: &Address) -> Applied<bool> {
+        let step = find(&self.live, at)?.step;
+        let action = &self.plan.steps[step as usize].step.action;
+        Ok(matches!(action, Action::ForEach(each) if each.worktree))
     }
 
     /// The steps of an item are through, well or not.
-    pub(super) fn item_steps_done(&mut self, at: &Address, index: u64, output: Option<Seq>, well: bool) {
+    pub(super) fn item_steps_done(
+        &mut self,
+        at: &Address,
+        index: u64,
+        output: Option<Seq>,
+        well: bool,
+    ) -> Applied {
         let key = at.item(index);
-        let Some(item) = self.items.get_mut(&key) else { return };
+        let item = find_mut(&mut self.items, &key)?;
         item.phase = ItemPhase::Ending { well, output };
         item.as_of = self.last;
-        self.commands.extend(self.outstanding_item(&key));
+        self.command_item(&key)
     }
 
     /// What is to be done next with an item.
-    pub(super) fn outstanding_item(&self, key: &Address) -> Option<Command> {
-        let item = self.items.get(key)?;
-        let live = self.live.get(&item.owner)?;
+    pub(super) fn outstanding_item(&self, key: &Address) -> Applied<Option<Command>> {
+        let item = find(&self.items, key)?;
+        // The items of a list that is over stay, so that they can be done again.
+        let Some(live) = self.live.get(&item.owner) else { return Ok(None) };
         let task = Task { at: key.clone(), step: live.step, as_of: item.as_of };
-        match item.phase {
+        Ok(match item.phase {
             ItemPhase::Running | ItemPhase::Failed { .. } => None,
             ItemPhase::Waiting(pause) => Some(Command::Wait { task, pause }),
             ItemPhase::Ending { well, output } => Some(Command::EndItem {
@@ -222,10 +235,17 @@ impl Machine {
                     attempt: item.attempt,
                     base: item.base,
                     began: item.began,
-                    rules: live.items.as_ref().map_or(Rules::STRICT, |items| items.rules),
+                    rules: live.items()?.rules,
                 },
             }),
-        }
+        })
+    }
+
+    /// Asks for what is to be done next with an item.
+    fn command_item(&mut self, key: &Address) -> Applied {
+        let next = self.outstanding_item(key)?;
+        self.commands.extend(next);
+        Ok(())
     }
 
     /// The pause before another attempt of an item is over.
@@ -237,48 +257,43 @@ impl Machine {
         matches!(item.phase, ItemPhase::Waiting(_)).then_some(Command::BeginItem { task, attempt })
     }
 
-    /// An item failed and begins again later. Whether that fits.
-    pub(super) fn item_retrying(&mut self, key: &Address, until: Millis) -> bool {
+    /// An item failed and begins again later.
+    pub(super) fn item_retrying(&mut self, key: &Address, until: Millis) -> Applied {
         let (now, seq) = (self.time, self.last);
-        let Some(item) = self.items.get_mut(key) else { return false };
+        let item = find_mut(&mut self.items, key)?;
         if !matches!(item.phase, ItemPhase::Ending { .. }) {
-            return false;
+            return Err(not_at_end());
         }
         item.phase = ItemPhase::Waiting(Pause { since: now, until });
         item.error = Some(seq);
         item.as_of = seq;
         self.drop_lists(key);
-        self.commands.extend(self.outstanding_item(key));
-        true
+        self.command_item(key)
     }
 
-    /// An item begins again. Whether that fits.
-    pub(super) fn item_begun(&mut self, key: &Address, attempt: u32) -> bool {
+    /// An item begins again.
+    pub(super) fn item_begun(&mut self, key: &Address, attempt: u32) -> Applied {
         let (now, seq) = (self.time, self.last);
-        let Some(item) = self.items.get_mut(key) else { return false };
+        let item = find_mut(&mut self.items, key)?;
         if !matches!(item.phase, ItemPhase::Waiting(_)) || attempt != item.attempt.saturating_add(1) {
-            return false;
+            return Err(Mismatch::new("the item does not wait for this attempt".to_owned()));
         }
         item.phase = ItemPhase::Running;
         item.attempt = attempt;
         item.began = now;
         item.as_of = seq;
         let (owner, index) = (item.owner.clone(), item.index);
-        let Some(list) = self.live.get(&owner).and_then(|live| live.items.as_ref()).map(|items| items.list)
-        else {
-            return false;
-        };
-        self.open_item(&owner, ItemRef { list, index });
-        true
+        let list = find(&self.live, &owner)?.items()?.list;
+        self.open_item(&owner, ItemRef { list, index })
     }
 
-    /// An item is over. Whether that fits.
-    pub(super) fn item_ended(&mut self, key: &Address, ended: &ItemEnded) -> bool {
+    /// An item is over.
+    pub(super) fn item_ended(&mut self, key: &Address, ended: &ItemEnded) -> Applied {
         let seq = self.last;
-        let Some(item) = self.items.get_mut(key) else { return false };
-        let ItemPhase::Ending { well, .. } = item.phase else { return false };
+        let item = find_mut(&mut self.items, key)?;
+        let ItemPhase::Ending { well, .. } = item.phase else { return Err(not_at_end()) };
         let (at, index, runner) = (item.owner.clone(), item.index, item.runner);
-        let Some(items) = self.live.get_mut(&at).and_then(|live| live.items.as_mut()) else { return false };
+        let items = find_mut(&mut self.live, &at)?.items_mut()?;
         items.running.remove(&index);
         items.free.insert(runner);
         match ended.status {
@@ -295,32 +310,32 @@ impl Machine {
             self.frames.remove(key);
             self.scopes.remove(key);
         }
-        self.more_items(&at);
-        true
+        self.more_items(&at)
     }
 
-    fn items_over(&mut self, at: &Address) {
-        let Some(live) = self.live.get_mut(at) else { return };
-        let Some(items) = &live.items else { return };
-        if items.are_over() && live.phase == Phase::Items {
+    fn items_over(&mut self, at: &Address) -> Applied {
+        let live = find_mut(&mut self.live, at)?;
+        if live.items()?.are_over() && live.phase == Phase::Items {
             live.phase = Phase::Collecting;
             // It reads what the items left.
             live.as_of = self.last;
-            self.commands.extend(self.outstanding_of(at, None));
+            self.command(at)?;
         }
+        Ok(())
     }
 
-    pub(super) fn collect(&self, at: &Address) -> Option<Command> {
-        let items = self.live.get(at)?.items.as_ref()?;
+    pub(super) fn collect(&self, at: &Address) -> Applied<Command> {
+        let live = find(&self.live, at)?;
+        let items = live.items()?;
         let (list, counts, rules) = (items.list, items.counts(), items.rules);
-        Some(Command::Collect { task: self.task(at)?, list, counts, rules })
+        Ok(Command::Collect { task: live.task(at), list, counts, rules })
     }
 
     /// The items that failed are done again.
-    pub(super) fn reopen_items(&mut self, at: &Address) {
-        let Some(items) = self.live.get_mut(at).and_then(|live| live.items.as_mut()) else { return };
+    pub(super) fn reopen_items(&mut self, at: &Address) -> Applied {
+        let items = find_mut(&mut self.live, at)?.items_mut()?;
         items.again = std::mem::take(&mut items.failed);
-        self.more_items(at);
+        self.more_items(at)
     }
 
     /// What a run that goes on measures begins anew: the time it lay still is nobody's.
@@ -334,6 +349,10 @@ impl Machine {
             live.began = now;
         }
     }
+}
+
+fn not_at_end() -> Mismatch {
+    Mismatch::new("the item is not at its end".to_owned())
 }
 
 /// What is known of an item whose steps are through.

@@ -236,6 +236,59 @@ pub struct InvalidEvent {
     pub why: String,
 }
 
+/// Why an event does not fit: what the state should hold and does not.
+struct Mismatch {
+    why: String,
+}
+
+impl Mismatch {
+    fn new(why: String) -> Self {
+        Self { why }
+    }
+}
+
+/// What came of applying an event, or a part of that.
+type Applied<T = ()> = Result<T, Mismatch>;
+
+/// What the state keeps by address. Looking for one that is not there is an error: in a sound journal it is.
+trait Kept {
+    /// What it is, for the message.
+    const NOUN: &'static str;
+}
+
+impl Kept for Frame {
+    const NOUN: &'static str = "list of steps";
+}
+
+impl Kept for Live {
+    const NOUN: &'static str = "step under way";
+}
+
+impl Kept for Scope {
+    const NOUN: &'static str = "scope of names";
+}
+
+impl Kept for Item {
+    const NOUN: &'static str = "item under way";
+}
+
+fn absent<T: Kept>(at: &Address) -> Mismatch {
+    let at = if at.is_root() { "the run".to_owned() } else { format!("`{at}`") };
+    Mismatch::new(format!("it needs a {} at {at}, and there is none", T::NOUN))
+}
+
+fn find<'m, T: Kept>(map: &'m BTreeMap<Address, T>, at: &Address) -> Applied<&'m T> {
+    map.get(at).ok_or_else(|| absent::<T>(at))
+}
+
+fn find_mut<'m, T: Kept>(map: &'m mut BTreeMap<Address, T>, at: &Address) -> Applied<&'m mut T> {
+    map.get_mut(at).ok_or_else(|| absent::<T>(at))
+}
+
+fn remove<T: Kept>(map: &mut BTreeMap<Address, T>, at: &Address) -> Applied<T> {
+    map.remove(at).ok_or_else(|| absent::<T>(at))
+}
+
 /// The state of a run.
 pub struct Machine {
     plan: Arc<Plan>,
@@ -280,6 +333,20 @@ struct Frame {
     walk: Option<Box<Walk>>,
 }
 
+impl Frame {
+    fn walk_mut(&mut self) -> Applied<&mut Walk> {
+        self.walk.as_deref_mut().ok_or_else(|| Mismatch::new("no loop has begun".to_owned()))
+    }
+
+    fn nodes(&self) -> Applied<&Nodes> {
+        self.nodes.as_ref().ok_or_else(|| Mismatch::new("the list is no graph".to_owned()))
+    }
+
+    fn nodes_mut(&mut self) -> Applied<&mut Nodes> {
+        self.nodes.as_mut().ok_or_else(|| Mismatch::new("the list is no graph".to_owned()))
+    }
+}
+
 /// A step that has begun.
 struct Live {
     step: StepNumber,
@@ -316,6 +383,16 @@ struct Before {
 }
 
 impl Live {
+    fn task(&self, at: &Address) -> Task {
+        Task { at: at.clone(), step: self.step, as_of: self.as_of }
+    }
+
+    /// The next attempt.
+    fn start(&self, at: &Address) -> Command {
+        let attempt = self.attempts.saturating_add(1);
+        Command::Start { task: self.task(at), attempt, base: self.base, rerun: false }
+    }
+
     /// Whether an attempt of this number may begin: the next one, or again the one that was running at a crash.
     fn may_start(&self, attempt: u32, rerun: bool) -> bool {
         match self.phase {
@@ -323,6 +400,14 @@ impl Live {
             Phase::Running => rerun && attempt == self.attempts,
             _ => false,
         }
+    }
+
+    fn items(&self) -> Applied<&Items> {
+        self.items.as_ref().ok_or_else(|| Mismatch::new("the items of the step are not known".to_owned()))
+    }
+
+    fn items_mut(&mut self) -> Applied<&mut Items> {
+        self.items.as_mut().ok_or_else(|| Mismatch::new("the items of the step are not known".to_owned()))
     }
 
     fn may_skip(&self) -> bool {
@@ -440,8 +525,20 @@ impl Machine {
     }
 
     /// Takes an event, and says what to do next.
+    ///
+    /// After an error the machine is of no use: the event may have been applied in part.
     pub fn apply(&mut self, event: &Event) -> Result<Vec<Command>, InvalidEvent> {
-        let misfit = |why: &str| InvalidEvent { seq: event.seq, why: why.to_owned() };
+        self.take(event).map_err(|Mismatch { why }| InvalidEvent { seq: event.seq, why })?;
+        let commands = std::mem::take(&mut self.commands);
+        Ok(if self.stopping {
+            commands.into_iter().filter(|command| !command.begins()).collect()
+        } else {
+            commands
+        })
+    }
+
+    fn take(&mut self, event: &Event) -> Applied {
+        let misfit = |why: &str| Mismatch::new(why.to_owned());
         if event.seq != self.last + 1 {
             return Err(misfit("it does not follow the event before it"));
         }
@@ -460,31 +557,19 @@ impl Machine {
                 if self.plan.states.is_some() {
                     self.commands.push(Command::Bound);
                 } else {
-                    self.open(&Address::root(), STEPS, None, Address::root(), None);
+                    self.open(&Address::root(), STEPS, None, Address::root(), None)?;
                 }
             }
             EventKind::Bounded { bounds, .. } => {
                 if self.plan.states.is_none() || self.frames.contains_key(&Address::root()) {
                     return Err(misfit("no loop begins here"));
                 }
-                self.begin_walk(*bounds);
+                self.begin_walk(*bounds)?;
             }
-            EventKind::Resumed { failed } => self.resume(*failed, before),
-            EventKind::ItemRetrying { until, .. } => {
-                if !self.item_retrying(&event.at, *until) {
-                    return Err(misfit("the item is not at its end"));
-                }
-            }
-            EventKind::ItemBegun { attempt } => {
-                if !self.item_begun(&event.at, *attempt) {
-                    return Err(misfit("the item does not wait for this attempt"));
-                }
-            }
-            EventKind::ItemEnded(ended) => {
-                if !self.item_ended(&event.at, ended) {
-                    return Err(misfit("the item is not at its end"));
-                }
-            }
+            EventKind::Resumed { failed } => self.resume(*failed, before)?,
+            EventKind::ItemRetrying { until, .. } => self.item_retrying(&event.at, *until)?,
+            EventKind::ItemBegun { attempt } => self.item_begun(&event.at, *attempt)?,
+            EventKind::ItemEnded(ended) => self.item_ended(&event.at, ended)?,
             EventKind::Paused { .. } => {}
             EventKind::RunEnded { outcome, .. } => {
                 // A run of which all steps did well fails when what it exports has no value, and a loop of which the
@@ -503,10 +588,10 @@ impl Machine {
             what => {
                 let live = self.live.get_mut(&event.at).ok_or_else(|| misfit("the step is not under way"))?;
                 match what {
-                    EventKind::Decided { .. } if live.phase == Phase::Deciding => self.act(&event.at),
-                    EventKind::Skipped { .. } if live.may_skip() => self.skipped(&event.at, event.seq),
+                    EventKind::Decided { .. } if live.phase == Phase::Deciding => self.act(&event.at)?,
+                    EventKind::Skipped { .. } if live.may_skip() => self.skipped(&event.at, event.seq)?,
                     EventKind::Expanded { count, parallel, rules, .. } if live.phase == Phase::Expanding => {
-                        self.expanded(&event.at, event.seq, *count, *parallel, *rules);
+                        self.expanded(&event.at, event.seq, *count, *parallel, *rules)?;
                     }
                     EventKind::Started { attempt, rerun, .. } if live.may_start(*attempt, *rerun) => {
                         live.phase = Phase::Running;
@@ -517,59 +602,60 @@ impl Machine {
                         live.phase = Phase::Waiting(Pause { since: event.time, until: *until });
                         // The next attempt must not begin before this is on disk; it sees the same names.
                         live.as_of = event.seq;
-                        self.commands.extend(self.outstanding_of(&event.at, None));
+                        self.command(&event.at)?;
                     }
                     EventKind::Finished { output, .. } if live.may_finish() => {
-                        self.finished(&event.at, event.seq, output);
+                        self.finished(&event.at, event.seq, output)?;
                     }
                     EventKind::Unresolved { output, .. } if live.may_fail_unbegun() => {
-                        self.finished(&event.at, event.seq, output);
+                        self.finished(&event.at, event.seq, output)?;
                     }
                     EventKind::Judged(judged) if live.phase == Phase::Judging => {
-                        if !self.judged(&event.at, judged) {
-                            return Err(misfit("there is no such state"));
-                        }
+                        self.judged(&event.at, judged)?;
                     }
                     _ => return Err(misfit("the step is somewhere else")),
                 }
             }
         }
-        let commands = std::mem::take(&mut self.commands);
-        Ok(if self.stopping {
-            commands.into_iter().filter(|command| !command.begins()).collect()
-        } else {
-            commands
-        })
+        Ok(())
     }
 
     /// The pause before an attempt is over: what begins. The state does not change until the attempt has begun.
+    ///
+    /// Nothing begins when nothing waits there any more, or when the run stops.
     pub fn waited(&self, at: &Address) -> Option<Command> {
         if self.stopping {
             return None;
         }
-        match self.live.get(at).map(|live| live.phase) {
-            Some(Phase::Waiting(_)) => self.start(at),
-            Some(_) => None,
+        match self.live.get(at) {
+            Some(live) => matches!(live.phase, Phase::Waiting(_)).then(|| live.start(at)),
             None => self.waited_item(at),
         }
     }
 
-    /// Everything that is to be done in this state: what a run that was stopped or killed goes on with. What was
-    /// running then follows its `on_crash`, unless the caller decides.
-    pub fn outstanding(&self, in_flight: Option<OnCrash>) -> Vec<Command> {
-        let steps = self.live.keys().filter_map(|at| self.outstanding_of(at, in_flight));
-        let items = self.items.keys().filter_map(|key| self.outstanding_item(key));
-        steps.chain(items).chain(self.end().filter(|_| self.stage == Stage::Going)).collect()
+    /// What is wrong with the events up to now.
+    fn invalid(&self, mismatch: Mismatch) -> InvalidEvent {
+        InvalidEvent { seq: self.last, why: mismatch.why }
     }
 
-    fn outstanding_of(&self, at: &Address, in_flight: Option<OnCrash>) -> Option<Command> {
-        let live = self.live.get(at)?;
-        let task = self.task(at)?;
-        Some(match live.phase {
+    /// Everything that is to be done in this state: what a run that was stopped or killed goes on with. What was
+    /// running then follows its `on_crash`, unless the caller decides.
+    pub fn outstanding(&self, in_flight: Option<OnCrash>) -> Result<Vec<Command>, InvalidEvent> {
+        let steps = self.live.keys().map(|at| self.outstanding_of(at, in_flight));
+        let items = self.items.keys().map(|key| self.outstanding_item(key));
+        let end = self.end().filter(|_| self.stage == Stage::Going);
+        let commands = steps.chain(items).filter_map(Applied::transpose).chain(end.map(Ok));
+        commands.collect::<Applied<_>>().map_err(|mismatch| self.invalid(mismatch))
+    }
+
+    fn outstanding_of(&self, at: &Address, in_flight: Option<OnCrash>) -> Applied<Option<Command>> {
+        let live = find(&self.live, at)?;
+        let task = live.task(at);
+        Ok(Some(match live.phase {
             Phase::Skipping { .. } => Command::Skip { task, reason: live.reason.clone().unwrap_or_default() },
             Phase::Deciding => Command::Decide(task),
             Phase::Expanding => Command::Expand(task),
-            Phase::Ready => self.start(at)?,
+            Phase::Ready => live.start(at),
             Phase::Running => match self.on_crash(live.step, in_flight) {
                 OnCrash::Rerun => {
                     Command::Start { task, attempt: live.attempts, base: live.base, rerun: true }
@@ -581,8 +667,8 @@ impl Machine {
             Phase::Collecting => self.collect(at)?,
             Phase::Closing => self.close(at)?,
             Phase::Judging => Command::Judge(task),
-            Phase::Items | Phase::In(_) | Phase::Failed => return None,
-        })
+            Phase::Items | Phase::In(_) | Phase::Failed => return Ok(None),
+        }))
     }
 
     /// What becomes of a step that was under way. A call goes on inside, where it is asked for each step.
@@ -596,14 +682,7 @@ impl Machine {
 
     /// What is to be done next with one execution.
     pub fn next_of(&self, at: &Address) -> Option<Command> {
-        self.waited(at).or_else(|| self.outstanding_of(at, None))
-    }
-
-    /// The next attempt.
-    fn start(&self, at: &Address) -> Option<Command> {
-        let live = self.live.get(at)?;
-        let attempt = live.attempts.saturating_add(1);
-        Some(Command::Start { task: self.task(at)?, attempt, base: live.base, rerun: false })
+        self.waited(at).or_else(|| self.outstanding_of(at, None).ok().flatten())
     }
 
     /// What a step sees: for each name it reads, the event that made it.
@@ -765,34 +844,30 @@ impl Machine {
         owner: Option<(Address, Part, Option<u64>)>,
         scope: Address,
         prev: Option<Seq>,
-    ) {
+    ) -> Applied {
         let frame = Frame { list, owner, scope, position: 0, prev, failed: false, nodes: None, walk: None };
         self.frames.insert(frame_at.clone(), frame);
         if self.plan.lists[list as usize].graph.is_some() {
-            self.open_graph(frame_at);
+            self.open_graph(frame_at)
         } else {
-            self.begin(frame_at);
+            self.begin(frame_at)
         }
     }
 
     /// Begins the step at the frame's position, or concludes the list.
-    fn begin(&mut self, frame_at: &Address) {
-        let Some(frame) = self.frames.get(frame_at) else { return };
+    fn begin(&mut self, frame_at: &Address) -> Applied {
+        let frame = find(&self.frames, frame_at)?;
         let Some(step) = self.plan.lists[frame.list as usize].steps.get(frame.position).copied() else {
             return self.list_done(frame_at, true);
         };
         let at = frame_at.child(&self.plan.lists[frame.list as usize], frame.position);
-        self.begin_step(frame_at, &at, step);
+        self.begin_step(frame_at, &at, step)
     }
 
     /// Begins a step.
-    fn begin_step(&mut self, frame_at: &Address, at: &Address, step: StepNumber) {
+    fn begin_step(&mut self, frame_at: &Address, at: &Address, step: StepNumber) -> Applied {
         self.insert_live(frame_at, at, step, Phase::Deciding);
-        if self.plan.steps[step as usize].step.decides() {
-            self.commands.extend(self.outstanding_of(at, None));
-        } else {
-            self.act(at);
-        }
+        if self.plan.steps[step as usize].step.decides() { self.command(at) } else { self.act(at) }
     }
 
     fn insert_live(&mut self, frame_at: &Address, at: &Address, step: StepNumber, phase: Phase) {
@@ -817,8 +892,8 @@ impl Machine {
     }
 
     /// The condition holds: on with it.
-    fn act(&mut self, at: &Address) {
-        let Some(live) = self.live.get_mut(at) else { return };
+    fn act(&mut self, at: &Address) -> Applied {
+        let live = find_mut(&mut self.live, at)?;
         live.as_of = self.last;
         live.began = self.time;
         live.phase = match &self.plan.steps[live.step as usize].step.action {
@@ -827,78 +902,79 @@ impl Machine {
             Action::Nothing => Phase::Judging,
             _ => Phase::Ready,
         };
-        self.commands.extend(self.outstanding_of(at, None));
+        self.command(at)
     }
 
     // ---- phases ----------------------------------------------------------------------------------------
 
     /// Opens the steps of a phase, in a scope of their own.
-    fn open_phase(&mut self, at: &Address) {
-        let Some(live) = self.live.get_mut(at) else { return };
-        let Some(parent) = self.frames.get(&live.frame).map(|frame| frame.scope.clone()) else { return };
+    fn open_phase(&mut self, at: &Address) -> Applied {
+        let live = find_mut(&mut self.live, at)?;
+        let parent = find(&self.frames, &live.frame)?.scope.clone();
         self.scopes.insert(at.clone(), Scope { parent: Some(parent), ..Scope::default() });
         match self.plan.part(live.step, Part::Do) {
             Some(list) => {
                 live.phase = Phase::In(Part::Do);
                 let owner = Some((at.clone(), Part::Do, None));
-                self.open(at, list, owner, at.clone(), None);
+                self.open(at, list, owner, at.clone(), None)
             }
             None => self.close_phase(at),
         }
     }
 
     /// The steps of a phase are through.
-    fn phase_steps_done(&mut self, at: &Address, well: bool) {
-        let Some(live) = self.live.get_mut(at) else { return };
+    fn phase_steps_done(&mut self, at: &Address, well: bool) -> Applied {
+        let live = find_mut(&mut self.live, at)?;
         if well {
             return self.close_phase(at);
         }
         live.failed = true;
-        self.conclude(at);
+        self.conclude(at)
     }
 
-    fn close_phase(&mut self, at: &Address) {
-        let Some(live) = self.live.get_mut(at) else { return };
+    fn close_phase(&mut self, at: &Address) -> Applied {
+        let live = find_mut(&mut self.live, at)?;
         live.phase = Phase::Closing;
         live.as_of = self.last;
-        self.commands.extend(self.outstanding_of(at, None));
+        self.command(at)
     }
 
-    fn close(&self, at: &Address) -> Option<Command> {
+    fn close(&self, at: &Address) -> Applied<Command> {
         let last = self.frames.get(at).and_then(|frame| frame.prev);
-        let captured = &self.scopes.get(at)?.names.captured;
+        let captured = &find(&self.scopes, at)?.names.captured;
         let captured = captured.iter().map(|(name, seq)| (name.clone(), *seq)).collect();
-        Some(Command::Close { task: self.task(at)?, last, captured })
+        Ok(Command::Close { task: find(&self.live, at)?.task(at), last, captured })
     }
 
     /// A phase is over: of its names those that it exports stay.
-    fn leave_phase(&mut self, at: &Address, exports: &[threadline_flow::model::Field<EcoString>]) {
+    fn leave_phase(&mut self, at: &Address, exports: &[threadline_flow::model::Field<EcoString>]) -> Applied {
         self.frames.remove(at);
-        let Some(inner) = self.scopes.remove(at) else { return };
-        let Some(outer) = inner.parent.as_ref().and_then(|name| self.scopes.get_mut(name)) else { return };
+        let inner = remove(&mut self.scopes, at)?;
+        let outer = find_mut(&mut self.scopes, inner.parent.as_ref().unwrap_or(&Address::root()))?;
         for name in exports.iter().map(|name| &name.value) {
             outer.names.outputs.extend(inner.names.outputs.get(name).map(|seq| (name.clone(), *seq)));
             outer.names.captured.extend(inner.names.captured.get(name).map(|seq| (name.clone(), *seq)));
         }
+        Ok(())
     }
 
     // ---- steps -----------------------------------------------------------------------------------------
 
-    fn skipped(&mut self, at: &Address, seq: Seq) {
-        let Some(live) = self.live.get(at) else { return };
+    fn skipped(&mut self, at: &Address, seq: Seq) -> Applied {
+        let live = find(&self.live, at)?;
         let step = &self.plan.steps[live.step as usize].step;
         // A skipped step can be read by its id; its capture stays as it was.
-        if let (Some(id), Some(scope)) = (&step.id, self.scope_of(at)) {
-            let name = id.value.clone();
-            self.scopes.entry(scope).or_default().names.outputs.insert(name, seq);
+        if let Some(id) = &step.id {
+            let (name, scope) = (id.value.clone(), self.scope_of(at)?);
+            find_mut(&mut self.scopes, &scope)?.names.outputs.insert(name, seq);
         }
-        self.next(at);
+        self.next(at)
     }
 
-    fn finished(&mut self, at: &Address, seq: Seq, output: &Output) {
-        let scope = self.scope_of(at);
+    fn finished(&mut self, at: &Address, seq: Seq, output: &Output) -> Applied {
+        let name = self.scope_of(at)?;
         let plan = Arc::clone(&self.plan);
-        let Some(live) = self.live.get_mut(at) else { return };
+        let live = find_mut(&mut self.live, at)?;
         live.output = Some(seq);
         live.well = output.status == Status::Completed;
         live.failed = !live.well;
@@ -906,24 +982,24 @@ impl Machine {
         if matches!(step.action, Action::Condition(_)) {
             live.branch = branch_of(output);
         }
-        let frame = self.frames.get_mut(&live.frame);
+        let frame = find_mut(&mut self.frames, &live.frame)?;
         // Nodes run side by side: no one of them is before another.
-        let in_graph = frame.as_ref().is_some_and(|frame| frame.nodes.is_some());
-        let prev = frame.filter(|_| !in_graph).and_then(|frame| frame.prev.replace(seq));
-        if let Some((name, scope)) =
-            scope.and_then(|name| self.scopes.get_mut(&name).map(|scope| (name, scope)))
-        {
-            let keeps = (live.failed || let_fail(live) || step.state.is_some()) && !in_graph;
-            let names = || graph::names_with(&self.plan, &name, at, &scope.names);
-            live.before = keeps.then(|| Before { prev, names: names() }.into());
-            if let Some(id) = &step.id {
-                scope.names.outputs.insert(id.value.clone(), seq);
-            }
-            if let Some(capture) = &step.capture {
-                let earlier = scope.names.captured.insert(capture.value.clone(), seq);
-                if let Some(earlier) = earlier.filter(|_| step.state.is_some()) {
-                    scope.names.keep_earlier(&capture.value, earlier);
-                }
+        let in_graph = frame.nodes.is_some();
+        let prev = if in_graph { None } else { frame.prev.replace(seq) };
+        let scope = find_mut(&mut self.scopes, &name)?;
+        if (live.failed || let_fail(live) || step.state.is_some()) && !in_graph {
+            let names = graph::names_with(&self.plan, &name, at, &scope.names);
+            live.before = Some(Before { prev, names }.into());
+        } else {
+            live.before = None;
+        }
+        if let Some(id) = &step.id {
+            scope.names.outputs.insert(id.value.clone(), seq);
+        }
+        if let Some(capture) = &step.capture {
+            let earlier = scope.names.captured.insert(capture.value.clone(), seq);
+            if let Some(earlier) = earlier.filter(|_| step.state.is_some()) {
+                scope.names.keep_earlier(&capture.value, earlier);
             }
         }
         if step.state.is_some() {
@@ -931,33 +1007,33 @@ impl Machine {
         }
         let part = if live.failed { Part::OnFailure } else { Part::OnSuccess };
         if let (Action::Phase(phase), true) = (&step.action, live.well) {
-            self.leave_phase(at, &phase.exports);
+            self.leave_phase(at, &phase.exports)?;
         }
-        self.enter(at, part);
+        self.enter(at, part)
     }
 
     /// Opens a part of a step, or goes on behind it.
-    fn enter(&mut self, at: &Address, part: Part) {
-        let Some(live) = self.live.get_mut(at) else { return };
+    fn enter(&mut self, at: &Address, part: Part) -> Applied {
+        let live = find_mut(&mut self.live, at)?;
         let Some(list) = self.plan.part(live.step, part) else {
             return if part == Part::Finally { self.conclude(at) } else { self.enter(at, Part::Finally) };
         };
         live.phase = Phase::In(part);
-        let Some(frame) = self.frames.get(&live.frame) else { return };
+        let frame = find(&self.frames, &live.frame)?;
         let (output, prev, scope) = (live.output, frame.prev, frame.scope.clone());
         if live.well && live.failed && frame.nodes.is_none() {
             // `on_success` failed: when it goes on, the last list is done again.
-            let names = self.scopes.get(&scope);
-            let names = names.map(|around| graph::names_with(&self.plan, &scope, at, &around.names));
-            live.before = names.map(|names| Before { prev, names }.into());
+            let names = &find(&self.scopes, &scope)?.names;
+            let names = graph::names_with(&self.plan, &scope, at, names);
+            live.before = Some(Before { prev, names }.into());
         }
         let frame_at = at.part(part);
-        self.open(&frame_at, list, Some((at.clone(), part, None)), scope, output);
+        self.open(&frame_at, list, Some((at.clone(), part, None)), scope, output)
     }
 
     /// A list is at its end, well or not.
-    fn list_done(&mut self, frame_at: &Address, well: bool) {
-        let Some(frame) = self.frames.get_mut(frame_at) else { return };
+    fn list_done(&mut self, frame_at: &Address, well: bool) -> Applied {
+        let frame = find_mut(&mut self.frames, frame_at)?;
         frame.failed = !well;
         let (owner, prev) = (frame.owner.clone(), frame.prev);
         match owner {
@@ -967,24 +1043,25 @@ impl Machine {
             Some((at, part, _)) => {
                 if well {
                     self.frames.remove(frame_at);
-                } else if let Some(live) = self.live.get_mut(&at) {
-                    live.failed = true;
+                } else {
+                    find_mut(&mut self.live, &at)?.failed = true;
                 }
                 if part == Part::Finally { self.conclude(&at) } else { self.enter(&at, Part::Finally) }
             }
         }
     }
 
-    fn workflow_list_done(&mut self, frame_at: &Address) {
+    fn workflow_list_done(&mut self, frame_at: &Address) -> Applied {
         match self.plan.finally {
             Some(list) if frame_at.is_root() => {
-                let failed = self.frames.get(frame_at).is_some_and(|frame| frame.failed);
-                self.before =
-                    self.scopes.get(&Address::root()).filter(|_| failed).map(|scope| scope.names.clone());
-                self.open(&Address::finally(), list, None, Address::root(), None);
+                let failed = find(&self.frames, frame_at)?.failed;
+                let names = &find(&self.scopes, &Address::root())?.names;
+                self.before = failed.then(|| names.clone());
+                self.open(&Address::finally(), list, None, Address::root(), None)
             }
             _ => {
                 self.commands.extend(self.end());
+                Ok(())
             }
         }
     }
@@ -1006,8 +1083,8 @@ impl Machine {
     }
 
     /// A step and all its lists are through.
-    fn conclude(&mut self, at: &Address) {
-        let Some(live) = self.live.get_mut(at) else { return };
+    fn conclude(&mut self, at: &Address) -> Applied {
+        let live = find_mut(&mut self.live, at)?;
         let goes_on = self.plan.steps[live.step as usize].step.continue_on_error;
         if live.failed && !goes_on {
             live.phase = Phase::Failed;
@@ -1017,13 +1094,13 @@ impl Machine {
                 None => self.list_done(&frame, false),
             }
         } else {
-            self.next(at);
+            self.next(at)
         }
     }
 
     /// On to the step behind this one. What was kept to go on after a failure is not needed any more.
-    fn next(&mut self, at: &Address) {
-        let Some(live) = self.live.remove(at) else { return };
+    fn next(&mut self, at: &Address) -> Applied {
+        let live = remove(&mut self.live, at)?;
         if live.failed {
             self.drop_lists(at);
         }
@@ -1037,7 +1114,7 @@ impl Machine {
             };
             return self.node_over(&live.frame, node, over);
         }
-        let Some(frame) = self.frames.get_mut(&live.frame) else { return };
+        let frame = find_mut(&mut self.frames, &live.frame)?;
         let (list, position) = (live.frame.clone(), frame.position);
         frame.position += 1;
         if list.is_root() && let_fail(&live) {
@@ -1045,59 +1122,59 @@ impl Machine {
         } else {
             self.drop_items(at);
         }
-        self.begin(&list);
+        self.begin(&list)
     }
 
     // ---- going on after a failure ----------------------------------------------------------------------
 
     /// A run that failed goes on where it failed; or with the items that were let fail.
-    fn resume(&mut self, failed: bool, before: Millis) {
+    fn resume(&mut self, failed: bool, before: Millis) -> Applied {
         self.time_begins_anew(before);
         let ended = matches!(self.stage, Stage::Ended(_));
         let rewind = if ended && failed { self.rewinds.pop_first() } else { None };
         if let Some((position, rewind)) = rewind {
             self.rewinds.clear();
             self.stage = Stage::Going;
-            self.rewind(position, rewind);
+            self.rewind(position, rewind)?;
             self.commands.clear();
-            return;
+            return Ok(());
         }
         if !matches!(self.stage, Stage::Ended(Outcome::Failed | Outcome::Stopped)) {
-            return;
+            return Ok(());
         }
         self.stage = Stage::Going;
+        let failed = |list: &Address| self.frames.get(list).is_some_and(|frame| frame.failed);
         // What ends a loop is not done again.
-        if self.frames.get(&Address::root()).is_some_and(|frame| frame.failed) && self.ended_badly().is_none()
-        {
+        if failed(&Address::root()) && self.ended_badly().is_none() {
             // There will be another end.
             self.drop_lists(&Address::finally());
-            if let (Some(names), Some(scope)) = (self.before.take(), self.scopes.get_mut(&Address::root())) {
-                scope.names = names;
+            if let Some(names) = self.before.take() {
+                find_mut(&mut self.scopes, &Address::root())?.names = names;
             }
-            self.reopen(&Address::root());
-        } else {
-            self.reopen(&Address::finally());
+            self.reopen(&Address::root())?;
+        } else if failed(&Address::finally()) {
+            self.reopen(&Address::finally())?;
         }
         // Whoever resumes asks for all that is outstanding.
         self.commands.clear();
+        Ok(())
     }
 
     /// Back to a list whose items were let fail: they are done again, and everything that came after it.
-    fn rewind(&mut self, position: usize, rewind: Rewind) {
+    fn rewind(&mut self, position: usize, rewind: Rewind) -> Applied {
         let Rewind { at, live } = rewind;
         let kept = |key: &Address| key.is_in_items_of(&at);
         self.live.retain(|key, _| kept(key));
         self.frames.retain(|key, _| key.is_root() || kept(key));
         self.scopes.retain(|key, _| key.is_root() || kept(key));
         self.items.retain(|key, _| kept(key));
-        if let Some(frame) = self.frames.get_mut(&Address::root()) {
-            (frame.position, frame.failed) = (position, false);
-        }
+        let frame = find_mut(&mut self.frames, &Address::root())?;
+        (frame.position, frame.failed) = (position, false);
         self.before = None;
         let live = Live { phase: Phase::Items, output: None, as_of: self.last, ..live };
         self.live.insert(at.clone(), live);
-        self.restore(&at);
-        self.reopen_items(&at);
+        self.restore(&at)?;
+        self.reopen_items(&at)
     }
 
     /// Whether items were let fail that can be done again.
@@ -1106,8 +1183,8 @@ impl Machine {
     }
 
     /// A list that failed goes on with the step that failed.
-    fn reopen(&mut self, frame_at: &Address) {
-        let Some(frame) = self.frames.get_mut(frame_at) else { return };
+    fn reopen(&mut self, frame_at: &Address) -> Applied {
+        let frame = find_mut(&mut self.frames, frame_at)?;
         frame.failed = false;
         if frame.nodes.is_some() {
             return self.reopen_graph(frame_at);
@@ -1116,12 +1193,12 @@ impl Machine {
             return self.reopen_walk();
         }
         let at = frame_at.child(&self.plan.lists[frame.list as usize], frame.position);
-        self.reopen_step(&at);
+        self.reopen_step(&at)
     }
 
     /// A step that failed is done again.
-    fn reopen_step(&mut self, at: &Address) {
-        let Some(live) = self.live.get_mut(at) else { return };
+    fn reopen_step(&mut self, at: &Address) -> Applied {
+        let live = find_mut(&mut self.live, at)?;
         live.failed = false;
         live.base = live.attempts;
         live.as_of = self.last;
@@ -1137,31 +1214,31 @@ impl Machine {
             return self.close_phase(at);
         }
         self.drop_lists(at);
-        self.restore(at);
-        let Some(live) = self.live.get_mut(at) else { return };
+        self.restore(at)?;
+        let live = find_mut(&mut self.live, at)?;
         live.output = None;
         match &mut live.items {
             None => {
                 live.phase = Phase::Deciding;
                 if self.plan.steps[live.step as usize].step.decides() {
-                    self.commands.extend(self.outstanding_of(at, None));
+                    self.command(at)
                 } else {
-                    self.act(at);
+                    self.act(at)
                 }
             }
             Some(items) if !items.has_failed() => {
                 live.phase = Phase::Collecting;
-                self.commands.extend(self.outstanding_of(at, None));
+                self.command(at)
             }
             Some(_) => {
                 live.phase = Phase::Items;
-                self.reopen_items(at);
+                self.reopen_items(at)
             }
         }
     }
 
     /// A step that did well goes on with the first of its lists that failed.
-    fn reopen_part(&mut self, at: &Address) {
+    fn reopen_part(&mut self, at: &Address) -> Applied {
         for part in [Part::OnSuccess, Part::Finally] {
             let frame_at = at.part(part);
             if !self.frames.get(&frame_at).is_some_and(|frame| frame.failed) {
@@ -1170,27 +1247,24 @@ impl Machine {
             if part == Part::OnSuccess {
                 // There will be another end.
                 self.drop_lists(&at.part(Part::Finally));
-                self.restore(at);
+                self.restore(at)?;
             }
-            if let Some(live) = self.live.get_mut(at) {
-                live.phase = Phase::In(part);
-            }
+            find_mut(&mut self.live, at)?.phase = Phase::In(part);
             return self.reopen(&frame_at);
         }
+        Err(Mismatch::new(format!("`{at}` failed, and neither it nor a list of it did")))
     }
 
     /// What is done again does not see what it left the first time.
-    fn restore(&mut self, at: &Address) {
-        let scope = self.scope_of(at);
-        let Some(live) = self.live.get_mut(at) else { return };
-        let Some(before) = live.before.take() else { return };
-        if let Some(frame) = self.frames.get_mut(&live.frame) {
-            frame.prev = before.prev;
-        }
-        let Some(name) = scope else { return };
-        if let Some(scope) = self.scopes.get_mut(&name) {
-            graph::put_back(&self.plan, &name, at, &mut scope.names, before.names);
-        }
+    fn restore(&mut self, at: &Address) -> Applied {
+        let live = find_mut(&mut self.live, at)?;
+        // Nodes have nothing to put back.
+        let Some(before) = live.before.take() else { return Ok(()) };
+        let frame = find_mut(&mut self.frames, &live.frame)?;
+        frame.prev = before.prev;
+        let scope = find_mut(&mut self.scopes, &frame.scope)?;
+        graph::put_back(&self.plan, &frame.scope, at, &mut scope.names, before.names);
+        Ok(())
     }
 
     /// Forgets the lists that stand right below an address, and everything in them.
@@ -1212,14 +1286,16 @@ impl Machine {
 
     // ---- looking things up -----------------------------------------------------------------------------
 
-    fn task(&self, at: &Address) -> Option<Task> {
-        let live = self.live.get(at)?;
-        Some(Task { at: at.clone(), step: live.step, as_of: live.as_of })
+    /// Asks for what is to be done next with a step.
+    fn command(&mut self, at: &Address) -> Applied {
+        let next = self.outstanding_of(at, None)?;
+        self.commands.extend(next);
+        Ok(())
     }
 
-    fn scope_of(&self, at: &Address) -> Option<Address> {
-        let live = self.live.get(at)?;
-        self.frames.get(&live.frame).map(|frame| frame.scope.clone())
+    fn scope_of(&self, at: &Address) -> Applied<Address> {
+        let live = find(&self.live, at)?;
+        Ok(find(&self.frames, &live.frame)?.scope.clone())
     }
 
     /// The innermost answer, from a scope outwards.

@@ -12,7 +12,7 @@ use threadline_flow::model::{Shape, Terminal};
 use threadline_flow::plan::Read;
 use threadline_lang::Value;
 
-use super::{Frame, Live, Machine, Names, Pause, Phase, STEPS};
+use super::{Applied, Frame, Live, Machine, Mismatch, Names, Pause, Phase, STEPS, find, find_mut};
 use crate::event::{Address, Bounds, Judged, LoopEnd, LoopReason, Millis, Seq};
 use crate::hash::Hash;
 use crate::view::{Limit, Said, StateView, View};
@@ -85,9 +85,8 @@ impl Names {
 
 impl Machine {
     /// The loop begins.
-    pub(super) fn begin_walk(&mut self, bounds: Bounds) {
-        let Some(states) = &self.plan.states else { return };
-        let initial = states.initial;
+    pub(super) fn begin_walk(&mut self, bounds: Bounds) -> Applied {
+        let initial = self.initial()?;
         let walk = Walk {
             bounds,
             since: self.time,
@@ -112,25 +111,31 @@ impl Machine {
             walk: Some(Box::new(walk)),
         };
         self.frames.insert(Address::root(), frame);
-        self.enter_state(initial);
+        self.enter_state(initial)
     }
 
     fn walk(&self) -> Option<&Walk> {
         self.frames.get(&Address::root())?.walk.as_deref()
     }
 
-    fn walk_mut(&mut self) -> Option<&mut Walk> {
-        self.frames.get_mut(&Address::root())?.walk.as_deref_mut()
+    fn walk_mut(&mut self) -> Applied<&mut Walk> {
+        find_mut(&mut self.frames, &Address::root())?.walk_mut()
+    }
+
+    /// The state that the loop begins with.
+    fn initial(&self) -> Applied<usize> {
+        let states = self.plan.states.as_ref();
+        states.map(|states| states.initial).ok_or_else(|| Mismatch::new("the workflow is no loop".to_owned()))
     }
 
     /// Begins a state.
-    fn enter_state(&mut self, position: usize) {
-        let is_initial = self.plan.states.as_ref().is_some_and(|states| states.initial == position);
+    fn enter_state(&mut self, position: usize) -> Applied {
+        let is_initial = self.initial()? == position;
         let time = self.time;
         let state = Address::root().child(&self.plan.lists[STEPS as usize], position);
-        let Some(frame) = self.frames.get_mut(&Address::root()) else { return };
+        let frame = find_mut(&mut self.frames, &Address::root())?;
         frame.position = position;
-        let Some(walk) = &mut frame.walk else { return };
+        let walk = frame.walk_mut()?;
         walk.steps += 1;
         walk.spent.steps += 1;
         let visit = walk.visits.entry(position).or_default();
@@ -142,39 +147,35 @@ impl Machine {
             walk.iteration += 1;
             walk.spent.iterations += 1;
             pause = walk.bounds.backoff.filter(|pause| !pause.is_zero() && walk.iteration > 1);
-            if let Some(scope) = self.scopes.get_mut(&Address::root()) {
-                scope.names.begin_iteration();
-            }
+            find_mut(&mut self.scopes, &Address::root())?.names.begin_iteration();
         }
         let step = self.plan.lists[STEPS as usize].steps[position];
         let Some(pause) = pause else { return self.begin_step(&Address::root(), &at, step) };
         let pause = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX / 4);
         let pause = Pause { since: time, until: time.saturating_add(pause) };
         self.insert_live(&Address::root(), &at, step, Phase::Waiting(pause));
-        self.commands.extend(self.outstanding_of(&at, None));
+        self.command(&at)
     }
 
     /// What a state does is done: it is judged.
-    pub(super) fn judge(&mut self, at: &Address) {
+    pub(super) fn judge(&mut self, at: &Address) -> Applied {
         let last = self.last;
-        let Some(live) = self.live.get_mut(at) else { return };
+        let live = find_mut(&mut self.live, at)?;
         live.phase = Phase::Judging;
         live.as_of = last;
-        self.commands.extend(self.outstanding_of(at, None));
+        self.command(at)
     }
 
-    /// A state was judged. Whether it fits.
-    pub(super) fn judged(&mut self, at: &Address, judged: &Judged) -> bool {
-        let to = match &judged.to {
-            None => None,
-            Some(name) => match self.plan.lists[STEPS as usize].position(name) {
-                Some(position) => Some(position),
-                None => return false,
-            },
+    /// A state was judged.
+    pub(super) fn judged(&mut self, at: &Address, judged: &Judged) -> Applied {
+        let position = |name: &EcoString| {
+            let position = self.plan.lists[STEPS as usize].position(name);
+            position.ok_or_else(|| Mismatch::new(format!("there is no state `{name}`")))
         };
-        let Some(from) = self.frames.get(&Address::root()).map(|frame| frame.position) else { return false };
-        let output = self.live.get(at).and_then(|live| live.output);
-        if let (Some(output), Some(scope)) = (output, self.scopes.get_mut(&Address::root())) {
+        let to = judged.to.as_ref().map(position).transpose()?;
+        let from = find(&self.frames, &Address::root())?.position;
+        if let Some(output) = find(&self.live, at)?.output {
+            let scope = find_mut(&mut self.scopes, &Address::root())?;
             let Judged { verdict, confidence, reason, .. } = judged;
             let (verdict, confidence, reason) = (verdict.clone(), confidence.clone(), reason.clone());
             scope.names.verdicts.insert(output, Said { verdict, confidence, reason });
@@ -184,8 +185,8 @@ impl Machine {
             verdicts.retain(|seq, _| Some(*seq) == last || known(seq));
         }
         // What leads nowhere is done again, and compared with what was before it.
-        if let (Some(measured), Some(_), Some(walk)) = (&judged.measured, to, self.walk_mut()) {
-            walk.measured.insert(from, measured.clone());
+        if let (Some(measured), Some(_)) = (&judged.measured, to) {
+            self.walk_mut()?.measured.insert(from, measured.clone());
         }
         let step = self.plan.lists[STEPS as usize].steps[from];
         let terminal = self.plan.steps[step as usize].step.state.as_ref().and_then(|state| state.terminal);
@@ -193,8 +194,7 @@ impl Machine {
         if let Some(most) = self.time_spent(Duration::ZERO).filter(|_| failed) {
             // Nothing of the state is wrong but the time that the loop has taken.
             self.live.remove(at);
-            self.stop_at(from, LoopReason::Timeout, most);
-            return true;
+            return self.stop_at(from, LoopReason::Timeout, most);
         }
         match (terminal, to) {
             // What ends the loop and cannot be done has not ended it.
@@ -203,28 +203,27 @@ impl Machine {
             (None, None) => self.state_failed(at),
             (None, Some(to)) => {
                 self.live.remove(at);
-                self.go_on(from, to, judged.print);
+                self.go_on(from, to, judged.print)
             }
         }
-        true
     }
 
     /// No route fits: the state has failed, and the loop with it.
-    fn state_failed(&mut self, at: &Address) {
-        let Some(live) = self.live.get_mut(at) else { return };
+    fn state_failed(&mut self, at: &Address) -> Applied {
+        let live = find_mut(&mut self.live, at)?;
         live.failed = true;
         live.phase = Phase::Failed;
-        self.list_done(&Address::root(), false);
+        self.list_done(&Address::root(), false)
     }
 
     /// The loop came to a state that ends it.
-    fn ended_in(&mut self, at: &Address, terminal: Terminal) {
+    fn ended_in(&mut self, at: &Address, terminal: Terminal) -> Applied {
         self.live.remove(at);
         let maintains = matches!(&self.plan.workflow.shape, Shape::Loop(of) if of.maintain);
-        let state = self.frames.get(&Address::root()).map(|frame| frame.position);
-        let state = state.map(|position| self.plan.lists[STEPS as usize].word(position)).unwrap_or_default();
-        let initial = self.plan.states.as_ref().map_or(0, |states| states.initial);
-        let Some(walk) = self.walk_mut() else { return };
+        let position = find(&self.frames, &Address::root())?.position;
+        let state = self.plan.lists[STEPS as usize].word(position);
+        let initial = self.initial()?;
+        let walk = self.walk_mut()?;
         let mut end = LoopEnd { reason: LoopReason::Terminal, state, limit: None };
         if maintains && terminal == Terminal::Success {
             match walk.bounds.max_iterations.filter(|most| walk.spent.iterations >= *most) {
@@ -233,15 +232,15 @@ impl Machine {
             }
         }
         walk.ended = Some(end);
-        self.list_done(&Address::root(), terminal == Terminal::Success);
+        self.list_done(&Address::root(), terminal == Terminal::Success)
     }
 
     /// On to another state, unless a limit is reached.
-    fn go_on(&mut self, from: usize, to: usize, print: Hash) {
+    fn go_on(&mut self, from: usize, to: usize, print: Hash) -> Applied {
         let step = self.plan.lists[STEPS as usize].steps[from];
         // A state that only goes on comes to nothing that could be the same: what it does may be silent each time.
         let judged = self.plan.steps[step as usize].step.is_judged();
-        let Some(walk) = self.walk_mut() else { return };
+        let walk = self.walk_mut()?;
         *walk.spent.edges.entry((from, to)).or_default() += 1;
         let mut in_a_row = 0;
         if judged {
@@ -262,11 +261,11 @@ impl Machine {
     }
 
     /// Enters a state, unless the steps, the iterations or the time are spent. A pause that outlasts the time is not begun.
-    fn enter_unless_spent(&mut self, to: usize) {
-        let is_initial = self.plan.states.as_ref().is_some_and(|states| states.initial == to);
+    fn enter_unless_spent(&mut self, to: usize) -> Applied {
+        let is_initial = self.initial()? == to;
         let pause = self.walk().and_then(|walk| walk.bounds.backoff).filter(|_| is_initial);
         let timeout = self.time_spent(pause.unwrap_or_default());
-        let Some(walk) = self.walk_mut() else { return };
+        let walk = self.walk_mut()?;
         let Bounds { max_steps, max_iterations, .. } = walk.bounds;
         let iterations = max_iterations.filter(|most| is_initial && walk.spent.iterations >= *most);
         let reached = iterations.map(|most| (LoopReason::MaxIterations, most));
@@ -289,24 +288,23 @@ impl Machine {
     }
 
     /// A limit is reached: the loop ends before a state.
-    fn stop_at(&mut self, to: usize, reason: LoopReason, limit: u64) {
+    fn stop_at(&mut self, to: usize, reason: LoopReason, limit: u64) -> Applied {
         let state = self.plan.lists[STEPS as usize].word(to);
-        let Some(walk) = self.walk_mut() else { return };
+        let walk = self.walk_mut()?;
         walk.ended = Some(LoopEnd { reason, state, limit: Some(limit) });
         walk.kept_from = Some(to);
-        self.list_done(&Address::root(), false);
+        self.list_done(&Address::root(), false)
     }
 
     /// A loop that stopped at a limit goes on as if it had begun anew; one that failed with the state that did.
-    pub(super) fn reopen_walk(&mut self) {
+    pub(super) fn reopen_walk(&mut self) -> Applied {
         let time = self.time;
-        let Some(walk) = self.walk_mut() else { return };
+        let walk = self.walk_mut()?;
         walk.ended = None;
         walk.spent = Spent { since: time, ..Spent::default() };
         let at = walk.at.clone();
         if let Some(to) = walk.kept_from.take() {
-            self.enter_state(to);
-            return;
+            return self.enter_state(to);
         }
         // It is done again as a whole: no route fits what it left, however well it went.
         if let Some(live) = self.live.get_mut(&at).filter(|live| live.well) {
@@ -314,7 +312,7 @@ impl Machine {
             live.items = None;
             self.drop_items(&at);
         }
-        self.reopen_step(&at);
+        self.reopen_step(&at)
     }
 
     /// How many things are kept of a loop: of each state, of each way between two, and of each name.
@@ -342,7 +340,8 @@ impl Machine {
 
     /// The time in which a loop was stopped does not count.
     pub(super) fn walk_waited(&mut self, passed: Millis) {
-        if let Some(walk) = self.walk_mut() {
+        // Only a loop that has begun has a time.
+        if let Ok(walk) = self.walk_mut() {
             walk.since = walk.since.saturating_add(passed);
             walk.spent.since = walk.spent.since.saturating_add(passed);
         }

@@ -152,7 +152,7 @@ impl<'s> Life<'s> {
         };
         self.append(Address::default(), first)?;
         self.ready.clear();
-        self.ready.extend(self.machine.outstanding(self.in_flight));
+        self.ready.extend(self.machine.outstanding(self.in_flight)?);
         Ok(None)
     }
 

@@ -81,7 +81,7 @@ impl<'g> Run<'g> {
             run.machine.apply(event).expect("an event that fitted before");
             run.journal.push(event.clone());
         }
-        run.ready = run.machine.outstanding(None);
+        run.ready = run.machine.outstanding(None).unwrap();
         run
     }
 
@@ -204,7 +204,7 @@ impl<'g> Run<'g> {
         }
         self.mended = true;
         self.record(Address::default(), EventKind::Resumed { failed: false });
-        self.ready = self.machine.outstanding(None);
+        self.ready = self.machine.outstanding(None).unwrap();
         self
     }
 

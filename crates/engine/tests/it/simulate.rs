@@ -340,7 +340,7 @@ fn many_items_that_are_tried_again_are_not_kept() {
     apply(&mut machine, "", over);
     assert!(machine.let_items_fail() && machine.kept() > 50);
     apply(&mut machine, "", EventKind::Resumed { failed: true });
-    let begun = machine.outstanding(None).len();
+    let begun = machine.outstanding(None).unwrap().len();
     assert_eq!(begun, 2, "as many as run at once");
     for item in (0..ITEMS).step_by(1_000) {
         let inner = format!("map[{item}]/1");

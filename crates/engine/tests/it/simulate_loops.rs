@@ -363,7 +363,7 @@ fn a_pause_survives_a_kill() {
     let [Command::Wait { pause, .. }] = &commands[..] else { panic!("{commands:?}") };
     assert_eq!((pause.since, pause.until), (1_000, 61_000));
     driven.take(31_000, "", EventKind::Resumed { failed: false });
-    let outstanding = driven.machine.outstanding(None);
+    let outstanding = driven.machine.outstanding(None).unwrap();
     let [Command::Wait { pause, .. }] = &outstanding[..] else { panic!("{outstanding:?}") };
     assert_eq!(pause.left(31_000), 30_000);
     let commands = driven.machine.waited(&Address::parse("a#2").unwrap());

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use threadline_engine::event::{Address, Bounds, ERROR, Millis};
+use threadline_engine::event::{Address, ERROR, LoopLimits, Millis};
 use threadline_engine::execute::result::format_duration;
 use threadline_engine::view::{ItemRef, Load as _};
 use threadline_flow::plan::Plan;
@@ -140,7 +140,7 @@ impl<'a> Live<'a> {
 
     /// A loop: the last states with their verdicts, the one it is in, and how much of its limits is used up.
     fn turns(&mut self, plan: &Plan, turns: &Turns, size: Size, now: Millis) -> Vec<Line> {
-        let Some(bounds) = turns.bounds else { return Vec::new() };
+        let Some(limits) = turns.limits else { return Vec::new() };
         let room = size.rows.saturating_sub(6).clamp(1, REMEMBERED);
         let recent = turns.recent.iter().skip(turns.recent.len().saturating_sub(room));
         let names = turns.recent.iter().map(|turn| turn.at.as_str().width());
@@ -151,7 +151,7 @@ impl<'a> Live<'a> {
         self.rows = self.rows.max(lines.len()).min(room);
         lines.extend((lines.len()..self.rows).map(|_| Line::new(size)));
         lines.push(current_line(turns, wide, size, now));
-        lines.push(limits_line(turns, &bounds, size, now));
+        lines.push(limits_line(turns, &limits, size, now));
         lines
     }
 
@@ -256,14 +256,14 @@ fn current_line(turns: &Turns, wide: usize, size: Size, now: Millis) -> Line {
 }
 
 /// `iteration 3/10, step 7/20, 2m05s of 10m`
-fn limits_line(turns: &Turns, bounds: &Bounds, size: Size, now: Millis) -> Line {
+fn limits_line(turns: &Turns, limits: &LoopLimits, size: Size, now: Millis) -> Line {
     let mut line = Line::new(size);
     let (iteration, step) = turns.spent();
     let of = |most: Option<u64>| most.map_or(String::new(), |most| format!("/{most}"));
     let elapsed = Duration::from_secs(u64::try_from(now - turns.began).unwrap_or(0) / 1_000);
-    let limit = bounds.timeout.map_or(String::new(), |limit| format!(" of {}", format_duration(limit)));
-    line.push(BOLD, &format!("iteration {iteration}{}", of(bounds.max_iterations)));
-    line.push(PLAIN, &format!(", step {step}/{}", bounds.max_steps));
+    let limit = limits.timeout.map_or(String::new(), |limit| format!(" of {}", format_duration(limit)));
+    line.push(BOLD, &format!("iteration {iteration}{}", of(limits.max_iterations)));
+    line.push(PLAIN, &format!(", step {step}/{}", limits.max_steps));
     line.push(DIM, &format!(", {}{limit}", format_duration(elapsed)));
     line
 }

@@ -355,7 +355,7 @@ impl<'a> Reporter<'a> {
             EventKind::Decided { .. }
             | EventKind::Started { .. }
             | EventKind::Defined { .. }
-            | EventKind::Bounded { .. }
+            | EventKind::LimitsResolved { .. }
             | EventKind::ItemBegun { .. } => {}
         }
     }

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use ecow::EcoString;
-use threadline_engine::event::{Address, Bounds, Event, EventKind, Judged, Millis};
+use threadline_engine::event::{Address, Event, EventKind, JudgedEvent, LoopLimits, Millis};
 
 /// So many states are remembered.
 pub(crate) const REMEMBERED: usize = 8;
@@ -14,7 +14,7 @@ pub(crate) const REMEMBERED: usize = 8;
 #[derive(Default)]
 pub(crate) struct Turns {
     /// What holds for it, when it is a loop and has begun.
-    pub(crate) bounds: Option<Bounds>,
+    pub(crate) limits: Option<LoopLimits>,
     /// When it began, moved by the time it was stopped.
     pub(crate) began: Millis,
     /// How many iterations were begun.
@@ -68,8 +68,8 @@ impl Turns {
         let stopped = event.time - self.last;
         self.last = event.time;
         match &event.kind {
-            EventKind::Bounded { bounds, .. } => {
-                self.bounds = Some(*bounds);
+            EventKind::LimitsResolved { limits, .. } => {
+                self.limits = Some(*limits);
                 self.began = event.time;
             }
             EventKind::Resumed { .. } => {
@@ -84,8 +84,8 @@ impl Turns {
                 self.ended = true;
                 self.current = None;
             }
-            EventKind::Judged(judged) if self.bounds.is_some() => self.judged(event, judged),
-            _ if self.bounds.is_some() => self.entered(&event.at, event.time),
+            EventKind::Judged(judged) if self.limits.is_some() => self.judged(event, judged),
+            _ if self.limits.is_some() => self.entered(&event.at, event.time),
             _ => {}
         }
     }
@@ -108,7 +108,7 @@ impl Turns {
         }
     }
 
-    fn judged(&mut self, event: &Event, judged: &Judged) {
+    fn judged(&mut self, event: &Event, judged: &JudgedEvent) {
         self.entered(&event.at, event.time);
         let since = self.current.take().map_or(event.time, |current| current.since);
         if self.recent.len() == REMEMBERED {
@@ -123,7 +123,7 @@ impl Turns {
         });
         // A loop that is kept going leads nowhere and begins again.
         let begins = judged.to.is_none() || judged.to == self.initial;
-        let pause = self.bounds.and_then(|bounds| bounds.backoff).filter(|pause| begins && !pause.is_zero());
+        let pause = self.limits.and_then(|limits| limits.backoff).filter(|pause| begins && !pause.is_zero());
         let pause = pause.map(|pause| i64::try_from(pause.as_millis()).unwrap_or(i64::MAX / 4));
         self.current = pause.map(|pause| Current {
             at: None,

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::event::Bounds;
+use crate::event::LoopLimits;
 use ecow::EcoString;
 use threadline_expect::{
     Actual, DocumentKind, Evaluation, ExpectationAnswer, ExpectationOutcome, Expectations, NoJudge, Settled,
@@ -347,11 +347,11 @@ fn payload(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Value {
 const MAX_STEPS: u64 = 50;
 
 /// What holds for a loop.
-pub fn bounds(of: &model::Loop, scope: &Scope, session: &mut Session<'_>) -> Result<Bounds, FieldErrors> {
+pub fn bounds(of: &model::Loop, scope: &Scope, session: &mut Session<'_>) -> Result<LoopLimits, FieldErrors> {
     let mut fields = Fields::new(scope, session);
     let max_iterations = of.max_iterations.as_ref().and_then(|setting| fields.ordinal(setting));
     let max_steps = of.max_steps.as_ref().and_then(|setting| fields.ordinal(setting));
-    let bounds = Bounds {
+    let bounds = LoopLimits {
         max_steps: max_steps.unwrap_or_else(|| MAX_STEPS.saturating_mul(max_iterations.unwrap_or(1))),
         max_iterations,
         max_edge_revisits: of.max_edge_revisits.as_ref().and_then(|setting| fields.count(setting)),

@@ -134,15 +134,15 @@ pub enum EventKind {
         /// Whether items that failed, and were let fail, are done again, and what comes after them.
         failed: bool,
     },
-    /// What holds for a loop is known: it begins.
-    Bounded {
+    /// The limits of a loop are known, and it begins.
+    LimitsResolved {
         /// What it had to compute.
         computed: Vec<Computed>,
-        /// It.
-        bounds: Bounds,
+        /// The limits.
+        limits: LoopLimits,
     },
     /// A state was judged.
-    Judged(Box<Judged>),
+    Judged(Box<JudgedEvent>),
     /// The run is over.
     RunEnded {
         /// How.
@@ -154,26 +154,26 @@ pub enum EventKind {
     },
 }
 
-/// What holds for a loop.
+/// The limits of a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Bounds {
-    /// So many states are executed at most.
+pub struct LoopLimits {
+    /// The maximum number of states to execute.
     pub max_steps: u64,
-    /// So many iterations begin at most.
+    /// The maximum number of iterations.
     pub max_iterations: Option<u64>,
-    /// So often the way from one state to another may be taken again.
+    /// The maximum number of times that one transition may be repeated.
     pub max_edge_revisits: Option<u64>,
-    /// So often in a row a state may come to the same.
+    /// The maximum number of visits in a row after which a state has the same fingerprint.
     pub max_stall: Option<u64>,
-    /// How long it may take.
+    /// The maximum duration.
     pub timeout: Option<Duration>,
-    /// The pause before another iteration.
+    /// The pause between two iterations.
     pub backoff: Option<Duration>,
 }
 
-/// How a state was judged, and where it leads.
+/// The judgement on a state, as the journal keeps it.
 #[derive(Debug, Clone)]
-pub struct Judged {
+pub struct JudgedEvent {
     /// The event after which its names were read.
     pub as_of: Seq,
     /// What it had to compute.
@@ -190,8 +190,8 @@ pub struct Judged {
     pub measured: Option<Value>,
     /// The state that follows; none when no route fits, and of a state that ends the loop.
     pub to: Option<EcoString>,
-    /// What it came to: equal when nothing has changed since the last time.
-    pub print: Hash,
+    /// The fingerprint of the verdict and the output: equal as long as nothing changes.
+    pub fingerprint: Hash,
 }
 
 /// The verdict of what cannot be determined.
@@ -213,13 +213,13 @@ pub struct LoopEnd {
 pub enum LoopReason {
     /// It came to a state that ends it.
     Terminal,
-    /// Its states were executed so often.
+    /// The maximum number of states was executed.
     MaxSteps,
-    /// So many iterations were begun.
+    /// The maximum number of iterations began.
     MaxIterations,
-    /// One way was taken too often.
+    /// One transition was repeated too often.
     MaxEdgeRevisits,
-    /// A state came to the same too often.
+    /// A state had the same fingerprint too often in a row.
     MaxStall,
     /// Its time is over.
     Timeout,
@@ -282,7 +282,7 @@ pub struct Rules {
     pub retry: RetryPlan,
     /// How long an attempt of an item may take.
     pub timeout: Option<Duration>,
-    /// At most so many items may fail: after one more no other begins.
+    /// The maximum number of items that may fail; after one more, no other begins.
     pub most_failed: Option<u64>,
     /// Whether the list goes well all the same when no more items failed than may.
     pub goes_on: bool,
@@ -293,7 +293,7 @@ impl Rules {
     pub const STRICT: Self =
         Self { retry: RetryPlan::ONCE, timeout: None, most_failed: Some(0), goes_on: false };
 
-    /// Whether no item begins after so many have failed.
+    /// Whether no further item begins after this number of failures.
     pub fn stops_after(&self, failed: u64) -> bool {
         self.most_failed.is_some_and(|most| failed > most)
     }

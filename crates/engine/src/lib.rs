@@ -1,18 +1,38 @@
-//! What a run does, without doing it: a machine takes events and returns commands. No clock, files or threads here.
+//! What a run does, without doing it: no clock, no files, no threads.
 //!
-//! - [`event`]: what can happen in a run. The ordered events are the only truth about it.
-//! - [`machine`]: rebuilds the state of a run from its events and says what to do next. It holds no values, only the
-//!   numbers of the events that made them.
-//! - [`view`]: the names that a step sees, and the scope made of them.
-//! - [`evaluate`]: the fields of a step, resolved: the runner carries them out, previews and explanations show them.
-//! - [`judge`]: the verdict on what a state of a loop left, and the state that follows.
-//! - [`select`]: the items of a list: where they come from, which are taken, what holds for them.
-//! - `canonical`: resolved fields as one text, whose hash the journal keeps.
-//! - [`world`]: computed values, recorded while a run goes on and given again when it is replayed.
-//! - [`rehearsal`]: a loop walked with invented results, for `simulate`.
-//! - [`replay`]: a journal read again: what a step saw, who made it, how a name changed.
-//! - `simulator`: a run without a world, through crashes and jumping clocks, checked after every event; only with the
-//!   feature `testing`.
+//! A run is its journal: an ordered list of [`event::Event`]s. The [`machine::Machine`] folds the events of a plan into a
+//! state and returns [`machine::Command`]s: what is to be done next. A driver carries them out, appends what happened as
+//! further events, and applies those in turn:
+//!
+//! ```text
+//!            ┌──────────────── Machine::apply ◄────────────────┐
+//!            ▼                                                 │
+//!   Command (Start `map[17]/2`)                          Event (Finished at `map[17]/2`)
+//!            │                                                 ▲
+//!            ▼                                                 │
+//!   Machine::view ──► View ──► Scope ──► evaluate::resolve ──► the driver acts
+//! ```
+//!
+//! The machine holds no values. A [`view::View`] says which events made the names that a step reads; only those outputs
+//! are loaded, into the scope that its fields are resolved in. What a step asked of the world is kept with its event, so
+//! the same evaluation can be made again later: `explain` shows what the run saw.
+//!
+//! Each execution has an [`event::Address`]: `3` is the third step, `map[17]/2` the second step for item 17, `check#3` the
+//! third visit of a state. An event that does not fit the state is a [`machine::InvalidEvent`]; nothing is guessed.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`event`] | events, addresses, outputs: everything that the journal stores |
+//! | [`machine`] | the state machine: lists, graphs, items, loops, resuming |
+//! | [`view`] | the names that a step sees, and the scope made of them |
+//! | [`evaluate`] | the fields of a step, resolved |
+//! | [`select`] | the items of a list: their source, which are taken, their rules |
+//! | [`judge`] | the verdict on a state of a loop, and the route that it takes |
+//! | [`world`] | computed values, recorded in a run and given again in a replay |
+//! | [`replay`] | a journal read again: what a step saw, who made it, how a name changed |
+//! | [`rehearsal`] | a loop walked with invented results, for `simulate` |
+//! | `canonical` | resolved fields as one text, whose hash the journal keeps |
+//! | `simulator` | seeded runs that crash anywhere, checked after each event; only with the feature `testing` |
 
 mod address;
 pub mod agent;

@@ -19,7 +19,7 @@ use threadline_lang::{Envelope, Resolution, Scope, ScopeEntry, Session, Value, W
 
 use crate::evaluate::{self, Act, Decision, FieldErrors, Resolved};
 use crate::event::{
-    Address, Bounds, Datum, ERROR, Event, EventKind, Listed, LoopEnd, LoopReason, Millis, RunStarted, Seq,
+    Address, Datum, ERROR, Event, EventKind, Listed, LoopEnd, LoopLimits, LoopReason, Millis, RunStarted, Seq,
 };
 use crate::execute::effect::{
     Attempt, ChosenItems, Effect, EffectKey, EffectResult, ProcessEnd, ProcessEnding, StartFailure,
@@ -309,7 +309,7 @@ impl Rehearsal<'_> {
                 Next::Perform(performance) => *performance,
                 Next::Pause(at, pause) => {
                     self.time = self.time.max(pause.until);
-                    let next = self.machine.waited(&at);
+                    let next = self.machine.after_pause(&at);
                     self.todo.extend(next);
                     return Ok(());
                 }
@@ -446,7 +446,7 @@ impl Rehearsal<'_> {
         let trace = own.take_trace();
         drop(own);
         let of_known = unable.is_none() && self.is_known(&seen, &trace);
-        let judged = judge::Judged {
+        let judged = judge::Subject {
             plan: &plan,
             step: task.step,
             scope: &scope,
@@ -496,7 +496,7 @@ impl Rehearsal<'_> {
     /// The verdict of what judges the state, where nothing that it looks at was invented.
     fn judged_as_in_a_run(
         &mut self,
-        judged: &judge::Judged<'_>,
+        judged: &judge::Subject<'_>,
         seen: &Seen,
         scripted: bool,
     ) -> Option<Verdict> {
@@ -528,7 +528,7 @@ impl Rehearsal<'_> {
     /// Where a verdict leads. A condition that reads what was invented holds as verdicts are invented.
     fn route(
         &mut self,
-        judged: &judge::Judged<'_>,
+        judged: &judge::Subject<'_>,
         seen: &Seen,
         state: usize,
         verdict: Verdict,
@@ -694,9 +694,9 @@ impl Driver for Rehearsal<'_> {
         Ok(invented(Value::NULL))
     }
 
-    fn limits(&mut self, _: &View) -> Result<FieldEvaluation<Bounds>, FieldErrors> {
+    fn limits(&mut self, _: &View) -> Result<FieldEvaluation<LoopLimits>, FieldErrors> {
         let plan = Arc::clone(self.plan);
-        let Shape::Loop(of) = &plan.workflow.shape else { return Ok(invented(Bounds::default())) };
+        let Shape::Loop(of) = &plan.workflow.shape else { return Ok(invented(LoopLimits::default())) };
         let mut session = session(&plan, self.world);
         Ok(invented(evaluate::bounds(of, &self.run, &mut session)?))
     }

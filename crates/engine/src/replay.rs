@@ -17,7 +17,7 @@ use crate::event::{
     self, Address, Computed, Datum, ERROR, Event, EventKind, Millis, Output, RunStarted, Seq, Status,
 };
 use crate::hash::Hash;
-use crate::judge::{self, Judged, Judgement, Verdict};
+use crate::judge::{self, Judgement, Subject, Verdict};
 use crate::machine::{Command, InvalidEvent, Machine};
 use crate::select::{self, Expansion};
 use crate::view::{ItemView, MapView, View};
@@ -48,7 +48,7 @@ pub struct Seen {
     /// The hash of its resolved fields, of an attempt that began.
     pub fields: Option<Hash>,
     /// The verdict on a state, and where it led.
-    pub judged: Option<Box<event::Judged>>,
+    pub judged: Option<Box<event::JudgedEvent>>,
 }
 
 /// What of a step is evaluated.
@@ -245,7 +245,7 @@ impl Failed {
     }
 
     /// A state without a route has failed; one that leads on has made good what failed in it.
-    fn judged(&mut self, step: &Step, event: &Event, judged: &event::Judged) {
+    fn judged(&mut self, step: &Step, event: &Event, judged: &event::JudgedEvent) {
         let ends = step.state.as_ref().is_some_and(|state| state.terminal.is_some());
         if judged.to.is_none() && (!ends || judged.verdict == ERROR) {
             self.0.insert(event.at.clone(), event.seq);
@@ -314,7 +314,7 @@ pub fn look(
         Evaluated::Judgement => {
             if let Some(state) = &seen.view.state {
                 let (scope, unable) = judge::scope_of(plan, seen.step, acting, scope, &mut session);
-                let of_state = Judged { plan, step: seen.step, scope: &scope, result, state };
+                let of_state = Subject { plan, step: seen.step, scope: &scope, result, state };
                 let (again, trace) = rejudged(&of_state, seen.judged.as_deref(), unable, &mut session);
                 let judged = Some(again);
                 return Look { trace, condition, list, fields, judged };
@@ -326,8 +326,8 @@ pub fn look(
 
 /// A judgement and what it read; then, of the same values, why expressions are what they are.
 fn rejudged(
-    judged: &Judged<'_>,
-    recorded: Option<&event::Judged>,
+    judged: &Subject<'_>,
+    recorded: Option<&event::JudgedEvent>,
     unable: Option<Verdict>,
     session: &mut Session<'_>,
 ) -> (Rejudged, Vec<Resolution>) {
@@ -356,7 +356,7 @@ fn rejudged(
 }
 
 /// The verdict that was recorded.
-fn answered(recorded: &event::Judged) -> Verdict {
+fn answered(recorded: &event::JudgedEvent) -> Verdict {
     let details = match &recorded.details {
         Datum::Here(details) => details.clone(),
         Datum::Stored { .. } => Value::NULL,

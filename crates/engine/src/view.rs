@@ -43,14 +43,14 @@ pub struct View {
     /// In a loop: what was captured by the same names before.
     pub earlier: Vec<(EcoString, Seq)>,
     /// In a loop: the verdicts on what events made.
-    pub verdicts: Vec<(Seq, Said)>,
+    pub verdicts: Vec<(Seq, PastVerdict)>,
     /// What the state saw when it acted, where it is judged and that is not the same: it has captured something since.
     pub acting: Option<Box<View>>,
 }
 
 /// What was said of a state when it was judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub struct PastVerdict {
     /// The verdict.
     pub verdict: EcoString,
     /// How sure it is, where that is known.

@@ -204,7 +204,7 @@ fn find(shared: &DrivenRun<'_>, attempted: &CallAttempt<'_>) -> Result<CalledRun
         Stage::Ended(Outcome::Completed) if !rerun => CalledRun::New(own),
         Stage::Ended(Outcome::Completed) => CalledRun::Over(info, Outcome::Completed, state.finished),
         // A loop that came to a bad end has come to its end.
-        Stage::Ended(Outcome::Failed) if state.machine.lost_in().is_some() => CalledRun::New(own),
+        Stage::Ended(Outcome::Failed) if state.machine.failed_terminal().is_some() => CalledRun::New(own),
         _ => CalledRun::Going(info, Box::new(state)),
     })
 }

@@ -458,7 +458,7 @@ impl Core {
     fn wake_due(&mut self, now: Instant) {
         while self.timers.first().is_some_and(|(until, _)| *until <= now) {
             let due = self.timers.pop_first();
-            self.ready.extend(due.and_then(|(_, at)| self.machine.waited(&at)));
+            self.ready.extend(due.and_then(|(_, at)| self.machine.after_pause(&at)));
         }
     }
 }

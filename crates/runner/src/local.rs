@@ -9,7 +9,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 use ecow::EcoString;
 use threadline_engine::evaluate::{self, Decision, FieldErrors, Resolved};
-use threadline_engine::event::{Address, Bounds, Datum, EventKind, Millis, Seq};
+use threadline_engine::event::{Address, Datum, EventKind, LoopLimits, Millis, Seq};
 use threadline_engine::execute::effect::Attempt;
 use threadline_engine::execute::result::ClockReading;
 use threadline_engine::execute::{Driver, Durability, FieldEvaluation, keep_computed};
@@ -334,11 +334,11 @@ impl Driver for LocalDriver<'_, '_> {
         self.evaluate_fields(task, view, |scope, session| select::variables(phase, scope, session))
     }
 
-    fn limits(&mut self, view: &View) -> Result<FieldEvaluation<Bounds>, DriveError> {
+    fn limits(&mut self, view: &View) -> Result<FieldEvaluation<LoopLimits>, DriveError> {
         let plan = &self.shared.plan;
         self.evaluate_run(view, |scope, session| match &plan.workflow.shape {
             Shape::Loop(of) => evaluate::bounds(of, scope, session),
-            _ => Ok(Bounds::default()),
+            _ => Ok(LoopLimits::default()),
         })
     }
 
@@ -359,7 +359,7 @@ impl Driver for LocalDriver<'_, '_> {
             if let Some(verdict) = unable {
                 return Err(verdict);
             }
-            let judged = judge::Judged {
+            let judged = judge::Subject {
                 plan,
                 step: task.step,
                 scope: &scope,
@@ -382,7 +382,7 @@ impl Driver for LocalDriver<'_, '_> {
         let state = StateView::of(view, &task.at);
         self.evaluate(task, view, earlier, |scope, session| {
             let (scope, unable) = judge::scope_of(plan, task.step, acting.as_ref(), scope, session);
-            let judged = judge::Judged {
+            let judged = judge::Subject {
                 plan,
                 step: task.step,
                 scope: &scope,

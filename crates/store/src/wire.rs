@@ -11,7 +11,7 @@ use ecow::EcoString;
 use threadline_engine::Hash;
 use threadline_engine::evaluate::RetryPlan;
 use threadline_engine::event::{
-    Address, Bounds, Caller, Computed, Datum, EventKind, Form, ItemEnded, Judged, Listed, LoopEnd,
+    Address, Caller, Computed, Datum, EventKind, Form, ItemEnded, JudgedEvent, Listed, LoopEnd, LoopLimits,
     LoopReason, Output, Rules, RunStarted, Status,
 };
 use threadline_engine::machine::Outcome;
@@ -130,8 +130,8 @@ pub fn encode(what: &EventKind) -> (&'static str, String) {
         EventKind::Resumed { failed } => {
             ("resumed", if *failed { vec![("failed", true.into())] } else { Vec::new() })
         }
-        EventKind::Bounded { computed, bounds } => {
-            ("bounded", vec![("computed", all_computed(computed)), ("bounds", bounds_value(bounds))])
+        EventKind::LimitsResolved { computed, limits } => {
+            ("bounded", vec![("computed", all_computed(computed)), ("bounds", limits_value(limits))])
         }
         EventKind::Judged(judged) => ("judged", judged_entries(judged)),
         EventKind::RunEnded { outcome, exports, ended } => {
@@ -204,20 +204,20 @@ fn run_started(started: &RunStarted) -> Entries {
     entries
 }
 
-fn bounds_value(bounds: &Bounds) -> Value {
+fn limits_value(limits: &LoopLimits) -> Value {
     let millis = |time: Duration| Value::from(i64::try_from(time.as_millis()).unwrap_or(i64::MAX));
-    let mut entries = vec![("max_steps", Value::from(bounds.max_steps))];
-    entries.extend(bounds.max_iterations.map(|most| ("max_iterations", Value::from(most))));
-    entries.extend(bounds.max_edge_revisits.map(|most| ("max_edge_revisits", Value::from(most))));
-    entries.extend(bounds.max_stall.map(|most| ("max_stall", Value::from(most))));
-    entries.extend(bounds.timeout.map(|time| ("timeout_ms", millis(time))));
-    entries.extend(bounds.backoff.map(|time| ("backoff_ms", millis(time))));
+    let mut entries = vec![("max_steps", Value::from(limits.max_steps))];
+    entries.extend(limits.max_iterations.map(|most| ("max_iterations", Value::from(most))));
+    entries.extend(limits.max_edge_revisits.map(|most| ("max_edge_revisits", Value::from(most))));
+    entries.extend(limits.max_stall.map(|most| ("max_stall", Value::from(most))));
+    entries.extend(limits.timeout.map(|time| ("timeout_ms", millis(time))));
+    entries.extend(limits.backoff.map(|time| ("backoff_ms", millis(time))));
     Value::record(entries)
 }
 
-fn read_bounds(value: &Value) -> Read<Bounds> {
+fn read_limits(value: &Value) -> Read<LoopLimits> {
     let mut reader = Reader::new(value)?;
-    let bounds = Bounds {
+    let limits = LoopLimits {
         max_steps: reader.count("max_steps")?,
         max_iterations: reader.optional_count("max_iterations")?,
         max_edge_revisits: reader.optional_count("max_edge_revisits")?,
@@ -226,17 +226,17 @@ fn read_bounds(value: &Value) -> Read<Bounds> {
         backoff: reader.optional_count("backoff_ms")?.map(Duration::from_millis),
     };
     reader.finish()?;
-    Ok(bounds)
+    Ok(limits)
 }
 
-fn judged_entries(judged: &Judged) -> Entries {
+fn judged_entries(judged: &JudgedEvent) -> Entries {
     let mut entries = vec![
         ("as_of", Value::from(judged.as_of)),
         ("computed", all_computed(&judged.computed)),
         ("verdict", Value::from(&judged.verdict)),
         ("reason", Value::from(&judged.reason)),
         ("details", datum(&judged.details)),
-        ("print", hash(&judged.print)),
+        ("print", hash(&judged.fingerprint)),
     ];
     entries.extend(judged.confidence.as_ref().map(|sure| ("confidence", datum(&Datum::Here(sure.clone())))));
     entries.extend(judged.measured.as_ref().map(|one| ("measured", datum(&Datum::Here(one.clone())))));
@@ -244,13 +244,13 @@ fn judged_entries(judged: &Judged) -> Entries {
     entries
 }
 
-fn read_judged(reader: &mut Reader<'_>) -> Read<Judged> {
+fn read_judged(reader: &mut Reader<'_>) -> Read<JudgedEvent> {
     let words = |value: &Value| value.as_str().map(EcoString::from).ok_or("it is not a text".to_owned());
     let here = |datum: Datum| match datum {
         Datum::Here(value) => Ok(value),
         Datum::Stored { .. } => Err("a number is not here".to_owned()),
     };
-    Ok(Judged {
+    Ok(JudgedEvent {
         as_of: reader.count("as_of")?,
         computed: reader.computed()?,
         verdict: reader.text("verdict")?.into(),
@@ -259,7 +259,7 @@ fn read_judged(reader: &mut Reader<'_>) -> Read<Judged> {
         details: read_datum(reader.value("details")?)?,
         measured: reader.optional("measured").map(read_datum).transpose()?.map(here).transpose()?,
         to: reader.optional("to").map(words).transpose()?,
-        print: reader.hash("print")?,
+        fingerprint: reader.hash("print")?,
     })
 }
 
@@ -574,9 +574,10 @@ fn read(kind: &str, reader: &mut Reader<'_>) -> Read<EventKind> {
             exports: read_datum(reader.value("exports")?)?,
             ended: read_loop_end(reader)?,
         },
-        "bounded" => {
-            EventKind::Bounded { computed: reader.computed()?, bounds: read_bounds(reader.value("bounds")?)? }
-        }
+        "bounded" => EventKind::LimitsResolved {
+            computed: reader.computed()?,
+            limits: read_limits(reader.value("bounds")?)?,
+        },
         "judged" => EventKind::Judged(Box::new(read_judged(reader)?)),
         _ => return Err("this program does not know the kind".to_owned()),
     })

@@ -132,7 +132,7 @@ pub(crate) fn resume(call: &Resume) -> Result<(), Failure> {
         progress.take(event);
         Ok(())
     })?;
-    let (stage, let_fail) = (fold.machine.stage(), fold.machine.let_items_fail());
+    let (stage, let_fail) = (fold.machine.stage(), fold.machine.has_tolerated_failures());
     match stage {
         Stage::Ended(Outcome::Completed) if call.failed && !let_fail => {
             return print(&format!("no item of run {id} failed, there is nothing to do again\n"));
@@ -148,7 +148,7 @@ pub(crate) fn resume(call: &Resume) -> Result<(), Failure> {
             }
             return print(&format!("run {id} is completed, there is nothing to resume\n"));
         }
-        Stage::Ended(Outcome::Failed) if let Some(state) = fold.machine.lost_in() => {
+        Stage::Ended(Outcome::Failed) if let Some(state) = fold.machine.failed_terminal() => {
             print(&format!("run {id} has ended in `{state}`, a failure: there is nothing to resume\n"))?;
             let file = &history.started.file;
             report::print_note(&format!("`threadline run {file}` begins anew"));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use threadline_engine::event::{Address, Datum, ERROR, Event, Judged, LoopEnd, LoopReason, Output};
+use threadline_engine::event::{Address, Datum, ERROR, Event, JudgedEvent, LoopEnd, LoopReason, Output};
 use threadline_engine::execute::result::format_duration;
 use threadline_engine::machine::Outcome;
 use threadline_flow::model::{Step, Terminal};
@@ -39,7 +39,7 @@ impl Acted {
 
 impl Reporter<'_> {
     /// A state was judged: its line.
-    pub(super) fn judged(&mut self, event: &Event, judged: &Judged) {
+    pub(super) fn judged(&mut self, event: &Event, judged: &JudgedEvent) {
         let plan = std::sync::Arc::clone(&self.plan);
         let Some(step) = event.at.step(&plan) else { return };
         let acted = std::mem::take(&mut self.acted);
@@ -76,14 +76,14 @@ impl Reporter<'_> {
     /// The first line of an iteration stands below its number.
     pub(super) fn iteration(&mut self) {
         let turns = &self.progress.turns;
-        let Some(bounds) = turns.bounds.filter(|_| turns.iteration > self.iteration) else { return };
+        let Some(limits) = turns.limits.filter(|_| turns.iteration > self.iteration) else { return };
         self.iteration = turns.iteration;
         if turns.iteration == 1 {
             return;
         }
         // One that goes on after a limit may begin as many again.
         let before = turns.iteration - turns.spent().0;
-        let of = bounds.max_iterations.map_or(String::new(), |most| format!(" of {}", before + most));
+        let of = limits.max_iterations.map_or(String::new(), |most| format!(" of {}", before + most));
         let indent = "  ".repeat(self.indent);
         let line = format!("{DIM}▸ {indent}iteration {}{of}{DIM:#}", turns.iteration);
         self.say(&line);
@@ -113,7 +113,7 @@ pub(super) fn way_width(plan: &Plan) -> usize {
 }
 
 /// `no → fix`, and how sure it is where that is known; of a state that only goes on `→ fix`.
-pub(crate) fn way(step: &Step, judged: &Judged) -> String {
+pub(crate) fn way(step: &Step, judged: &JudgedEvent) -> String {
     let verdict = if step.is_judged() || judged.verdict == ERROR { judged.verdict.as_str() } else { "" };
     let sure = judged.confidence.as_ref().map_or(String::new(), |sure| format!(" ({sure})"));
     let to = judged.to.as_ref().map_or(String::new(), |to| format!("→ {to}"));
@@ -121,7 +121,7 @@ pub(crate) fn way(step: &Step, judged: &Judged) -> String {
 }
 
 /// A verdict without a route: what had one, and why the verdict is what it is.
-pub(crate) fn no_route(plan: &Plan, step: StepNumber, judged: &Judged) -> String {
+pub(crate) fn no_route(plan: &Plan, step: StepNumber, judged: &JudgedEvent) -> String {
     let position = plan.lists[0].steps.iter().position(|known| *known == step);
     let ways = plan.states.as_ref().zip(position).and_then(|(states, at)| states.routes.get(at));
     let mut routed: Vec<&str> = Vec::new();

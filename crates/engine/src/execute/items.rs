@@ -181,14 +181,14 @@ impl Executor<'_> {
         let mut value = Datum::Here(Value::NULL);
         let mut error = None;
         match &left {
-            Some(left) if ending.well => value = driver.keep(&left.value)?,
-            None if ending.well => {}
+            Some(left) if ending.succeeded => value = driver.keep(&left.value)?,
+            None if ending.succeeded => {}
             left => {
                 let said = left.as_ref().and_then(|left| describe_failure(left));
                 error = Some(said.unwrap_or_else(|| "a step after one of its steps failed".into()));
             }
         }
-        let is_skipped = left.is_none() && ending.well;
+        let is_skipped = left.is_none() && ending.succeeded;
         let pending = PendingEnd { task, ending, value, is_skipped, error, pause: None };
         match item_of_worktree(self.plan, &pending.task.at) {
             // The commits of an item go into the branch of the run when its end is on disk.

@@ -12,7 +12,7 @@ use super::{
 use super::{keep_computed, record};
 use crate::agent::{self, AgentSurroundings, Provider, Reading};
 use crate::evaluate::{Act, Resolved};
-use crate::event::{Address, EventKind, Judged};
+use crate::event::{Address, EventKind, JudgedEvent};
 use crate::judge::{Judgement, Question, Verdict};
 use crate::machine::{Outcome, Task};
 use crate::view::{Limit, View};
@@ -34,8 +34,8 @@ impl Executor<'_> {
     pub(super) fn resolve_limits<D: Driver>(&self, driver: &mut D, view: &View) -> Result<Next, D::Error> {
         let FieldEvaluation { result, computed } = driver.limits(view)?;
         match result {
-            Ok(bounds) => {
-                let kind = EventKind::Bounded { computed: keep_computed(driver, &computed)?, bounds };
+            Ok(limits) => {
+                let kind = EventKind::LimitsResolved { computed: keep_computed(driver, &computed)?, limits };
                 Ok(record(Address::default(), kind, Durability::Now))
             }
             Err(errors) => {
@@ -121,8 +121,8 @@ impl Executor<'_> {
     ) -> Result<Next, D::Error> {
         let (judgement, more) = driver.judgement(&task, view, verdict, &computed)?;
         computed.extend(more);
-        let Judgement { verdict, to, print, .. } = judgement;
-        let judged = Judged {
+        let Judgement { verdict, to, fingerprint, .. } = judgement;
+        let judged = JudgedEvent {
             as_of: task.as_of,
             computed: keep_computed(driver, &computed)?,
             verdict: verdict.verdict,
@@ -131,7 +131,7 @@ impl Executor<'_> {
             details: driver.keep(&verdict.details)?,
             measured: verdict.measured,
             to,
-            print,
+            fingerprint,
         };
         // Whoever acts upon it waits until it is on disk. What only leads to another judgement need not hurry.
         let is_awaited = view.result.is_some() || !judged.computed.is_empty();

@@ -30,7 +30,7 @@ use threadline_flow::problem::Problem;
 use threadline_lang::{Envelope, Value};
 
 use crate::evaluate::{Decision, FieldErrors, Resolved};
-use crate::event::{Address, Bounds, Computed, Datum, EventKind, LoopEnd, Millis, Seq};
+use crate::event::{Address, Computed, Datum, EventKind, LoopEnd, LoopLimits, Millis, Seq};
 use crate::judge::{Judgement, Question, Verdict};
 use crate::machine::{Command, Outcome, Pause, Task};
 use crate::select::Expansion;
@@ -113,7 +113,7 @@ pub trait Driver {
     fn variables(&mut self, task: &Task, view: &View) -> Result<FieldEvaluation<Value>, Self::Error>;
 
     /// Evaluates the limits of a loop.
-    fn limits(&mut self, view: &View) -> Result<FieldEvaluation<Bounds>, Self::Error>;
+    fn limits(&mut self, view: &View) -> Result<FieldEvaluation<LoopLimits>, Self::Error>;
 
     /// Makes the question to the judge of a state, or the verdict where it cannot be asked.
     fn question(
@@ -275,7 +275,7 @@ impl<'p> Executor<'p> {
                 self.finish_unrun(driver, &task, failure, view.attempts.saturating_sub(1))
             }
             Command::Ask(task) => Ok(Next::Ask(task.at)),
-            Command::Bound => self.resolve_limits(driver, &view),
+            Command::ResolveLimits => self.resolve_limits(driver, &view),
             Command::Judge(task) => self.judge(driver, task, view),
             Command::End { outcome, ended } => self.end(driver, outcome, ended, &view),
         }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use ecow::{EcoString, eco_format};
 use threadline_flow::model::{self, Evaluate, Evaluator, Field, Shape, Step};
-use threadline_flow::plan::{Plan, StepNumber, Ways};
+use threadline_flow::plan::{Plan, ResolvedRoutes, StepNumber};
 use threadline_lang::{Document, Envelope, Error, Expression, Scope, ScopeEntry, Session, Value};
 
 pub use ask::Question;
@@ -47,7 +47,7 @@ pub struct Judgement {
     /// What led there; none when no route fits.
     pub by: Option<Rule>,
     /// What the state came to: equal when nothing has changed since the last time.
-    pub print: Hash,
+    pub fingerprint: Hash,
 }
 
 /// What leads from a state to another.
@@ -107,7 +107,7 @@ impl Verdict {
 }
 
 /// What is judged.
-pub struct Judged<'j> {
+pub struct Subject<'j> {
     /// The workflow.
     pub plan: &'j Plan,
     /// The state.
@@ -142,12 +142,12 @@ fn unresolved(plan: &Plan, errors: &FieldErrors) -> Verdict {
     Verdict::error(why.join("; "))
 }
 
-impl Judged<'_> {
+impl Subject<'_> {
     fn step(&self) -> &Step {
         &self.plan.steps[self.step as usize].step
     }
 
-    /// The verdict. That of a judge is found by asking, [`Judged::question`].
+    /// The verdict. That of a judge is found by asking, [`Subject::question`].
     pub fn verdict(&self, session: &mut Session<'_>) -> Verdict {
         self.found(session).unwrap_or_else(|error| error)
     }
@@ -219,9 +219,9 @@ impl Judged<'_> {
     pub fn route_where(&self, verdict: Verdict, holds: &mut Holds<'_>) -> Judgement {
         let position = self.plan.lists[0].steps.iter().position(|step| *step == self.step);
         let ways = self.plan.states.as_ref().zip(position).and_then(|(states, at)| states.routes.get(at));
-        let print = self.print(&verdict);
+        let fingerprint = self.fingerprint(&verdict);
         let (Some(ways), Some(position)) = (ways, position) else {
-            return Judgement { verdict, to: None, by: None, print };
+            return Judgement { verdict, to: None, by: None, fingerprint };
         };
         let (verdict, way) = self.way(verdict, ways, holds);
         let state = self.step().state.as_ref();
@@ -234,10 +234,15 @@ impl Judged<'_> {
             (_, way) => (verdict, way),
         };
         let to = way.map(|(to, _)| self.plan.lists[0].word(to));
-        Judgement { verdict, to, by: way.map(|(_, by)| by), print }
+        Judgement { verdict, to, by: way.map(|(_, by)| by), fingerprint }
     }
 
-    fn way(&self, verdict: Verdict, ways: &Ways, holds: &mut Holds<'_>) -> (Verdict, Option<(usize, Rule)>) {
+    fn way(
+        &self,
+        verdict: Verdict,
+        ways: &ResolvedRoutes,
+        holds: &mut Holds<'_>,
+    ) -> (Verdict, Option<(usize, Rule)>) {
         let error = ways.error.map(|to| (to, Rule::Error));
         if verdict.is_error() {
             return (verdict, error);
@@ -282,7 +287,7 @@ impl Judged<'_> {
     }
 
     /// What the state came to, where that is compared.
-    fn print(&self, verdict: &Verdict) -> Hash {
+    fn fingerprint(&self, verdict: &Verdict) -> Hash {
         let compared = matches!(&self.plan.workflow.shape, Shape::Loop(of) if of.max_stall.is_some());
         let printed = self.result.filter(|_| compared).map(|result| {
             let output = result.also.as_ref().and_then(|also| also.get("output"));

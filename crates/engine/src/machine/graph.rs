@@ -14,12 +14,12 @@ use std::collections::BTreeMap;
 use ecow::{EcoString, eco_format};
 use threadline_flow::plan::{Graph, Part, Plan, Source, StepNumber};
 
-use super::{Applied, Machine, Mismatch, Names, Phase, find, find_mut};
+use super::{Applied, Machine, Mismatch, ScopeNames, StepStage, find, find_mut};
 use crate::event::{Address, Seq};
 
 /// Where the nodes of a graph are.
-pub(super) struct Nodes {
-    states: Vec<Node>,
+pub(super) struct GraphState {
+    states: Vec<NodeStage>,
     /// How many nodes each still waits for.
     pending: Vec<usize>,
     /// How many are not over.
@@ -28,18 +28,18 @@ pub(super) struct Nodes {
 
 /// Where a node is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Node {
+pub(super) enum NodeStage {
     /// It waits.
     Waiting,
     /// It has begun.
-    Live,
+    Begun,
     /// It is over.
-    Over(Over),
+    Over(NodeEnd),
 }
 
 /// How a node ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Over {
+pub(super) enum NodeEnd {
     /// Well, by this branch when it is a conditional.
     Completed(Option<EcoString>),
     /// Not well; whether what comes behind it goes on all the same.
@@ -54,16 +54,16 @@ pub(super) enum Over {
     },
 }
 
-impl Nodes {
+impl GraphState {
     fn new(graph: &Graph) -> Self {
         let count = graph.nodes.len();
         let pending = graph.nodes.iter().map(|node| node.sources().count()).collect();
-        Self { states: vec![Node::Waiting; count], pending, open: count }
+        Self { states: vec![NodeStage::Waiting; count], pending, open: count }
     }
 
     /// Whether a failure of one of them makes the graph fail.
     fn failed(&self) -> bool {
-        self.states.iter().any(|state| matches!(state, Node::Over(Over::Failed { goes_on: false })))
+        self.states.iter().any(|state| matches!(state, NodeStage::Over(NodeEnd::Failed { goes_on: false })))
     }
 }
 
@@ -79,7 +79,7 @@ impl Machine {
         let plan = self.plan.clone();
         let frame = find_mut(&mut self.frames, frame_at)?;
         let graph = graph_of(&plan, frame.list)?;
-        let nodes = Nodes::new(graph);
+        let nodes = GraphState::new(graph);
         let ready: Vec<usize> = (0..nodes.pending.len()).filter(|at| nodes.pending[*at] == 0).collect();
         let empty = nodes.open == 0;
         frame.nodes = Some(nodes);
@@ -94,20 +94,20 @@ impl Machine {
         let refused = self.refused(frame_at, at)?;
         let frame = find_mut(&mut self.frames, frame_at)?;
         let nodes = frame.nodes_mut()?;
-        nodes.states[at] = Node::Live;
+        nodes.states[at] = NodeStage::Begun;
         let list = frame.list;
         let step = self.plan.lists[list as usize].steps[at];
         let instance = frame_at.child(&self.plan.lists[list as usize], at);
         // One that failed has begun already, so nothing refuses it.
-        if self.live.contains_key(&instance) {
+        if self.active.contains_key(&instance) {
             return self.reopen_step(&instance);
         }
         match refused {
             None => self.begin_step(frame_at, &instance, step),
             Some(Refused { reason, by_failure }) => {
-                let phase = Phase::Skipping { by_failure };
-                self.insert_live(frame_at, &instance, step, phase);
-                find_mut(&mut self.live, &instance)?.reason = Some(reason);
+                let stage = StepStage::Skipping { by_failure };
+                self.insert_active(frame_at, &instance, step, stage);
+                find_mut(&mut self.active, &instance)?.reason = Some(reason);
                 self.command(&instance)
             }
         }
@@ -129,24 +129,24 @@ impl Machine {
         Ok(reasons.into_iter().next().map(|refused| Refused { by_failure, ..refused }))
     }
 
-    fn unmet_need(&self, list: u32, nodes: &Nodes, source: &Source) -> Option<Refused> {
+    fn unmet_need(&self, list: u32, nodes: &GraphState, source: &Source) -> Option<Refused> {
         let name = self.node_label(list, source.node);
-        let Node::Over(over) = &nodes.states[source.node] else { return None };
+        let NodeStage::Over(over) = &nodes.states[source.node] else { return None };
         match over {
-            Over::Completed(branch) => other_branch(&name, branch.as_ref(), source),
+            NodeEnd::Completed(branch) => other_branch(&name, branch.as_ref(), source),
             // What goes on after its failure is not tried again.
-            Over::Failed { goes_on } => {
+            NodeEnd::Failed { goes_on } => {
                 Some(Refused { reason: eco_format!("`{name}` failed"), by_failure: !goes_on })
             }
-            Over::Skipped { by_failure } => {
+            NodeEnd::Skipped { by_failure } => {
                 Some(Refused { reason: eco_format!("`{name}` was skipped"), by_failure: *by_failure })
             }
         }
     }
 
-    fn dead_edge(&self, list: u32, nodes: &Nodes, source: &Source) -> Option<Refused> {
+    fn dead_edge(&self, list: u32, nodes: &GraphState, source: &Source) -> Option<Refused> {
         match &nodes.states[source.node] {
-            Node::Over(Over::Failed { goes_on: true }) if source.branch.is_none() => None,
+            NodeStage::Over(NodeEnd::Failed { goes_on: true }) if source.branch.is_none() => None,
             _ => self.unmet_need(list, nodes, source),
         }
     }
@@ -157,23 +157,23 @@ impl Machine {
     }
 
     /// A node is over: whoever waited for it may begin.
-    pub(super) fn node_over(&mut self, frame_at: &Address, at: usize, over: Over) -> Applied {
+    pub(super) fn node_over(&mut self, frame_at: &Address, at: usize, over: NodeEnd) -> Applied {
         let plan = self.plan.clone();
         let frame = find_mut(&mut self.frames, frame_at)?;
         let graph = graph_of(&plan, frame.list)?;
         let nodes = frame.nodes_mut()?;
-        nodes.states[at] = Node::Over(over);
+        nodes.states[at] = NodeStage::Over(over);
         nodes.open = nodes.open.saturating_sub(1);
         let mut ready = Vec::new();
         for &next in &graph.nodes[at].feeds {
             nodes.pending[next] = nodes.pending[next].saturating_sub(1);
-            if nodes.pending[next] == 0 && nodes.states[next] == Node::Waiting {
+            if nodes.pending[next] == 0 && nodes.states[next] == NodeStage::Waiting {
                 ready.push(next);
             }
         }
         if nodes.open == 0 {
-            let well = !nodes.failed();
-            return self.list_done(frame_at, well);
+            let succeeded = !nodes.failed();
+            return self.list_done(frame_at, succeeded);
         }
         for next in ready {
             self.settle_node(frame_at, next)?;
@@ -190,15 +190,15 @@ impl Machine {
         let nodes = frame.nodes_mut()?;
         let mut again = Vec::new();
         for (at, state) in nodes.states.iter_mut().enumerate() {
-            let once_more = [Over::Failed { goes_on: false }, Over::Skipped { by_failure: true }];
-            if matches!(state, Node::Over(over) if once_more.contains(over)) {
-                *state = Node::Waiting;
+            let once_more = [NodeEnd::Failed { goes_on: false }, NodeEnd::Skipped { by_failure: true }];
+            if matches!(state, NodeStage::Over(over) if once_more.contains(over)) {
+                *state = NodeStage::Waiting;
                 again.push(at);
             }
         }
         nodes.open = again.len();
         for &at in &again {
-            let open = |source: &usize| !matches!(nodes.states[*source], Node::Over(_));
+            let open = |source: &usize| !matches!(nodes.states[*source], NodeStage::Over(_));
             nodes.pending[at] = graph.nodes[at].sources().filter(open).count();
         }
         let ready: Vec<usize> = again.iter().copied().filter(|at| nodes.pending[*at] == 0).collect();
@@ -206,8 +206,8 @@ impl Machine {
         for at in again {
             // A node that did well, and whose list failed, stays as it is.
             let instance = frame_at.child(&plan.lists[list as usize], at);
-            let did_well = self.live.get(&instance).is_some_and(|live| live.well);
-            if !did_well {
+            let has_succeeded = self.active.get(&instance).is_some_and(|active| active.succeeded);
+            if !has_succeeded {
                 let scope = find_mut(&mut self.scopes, &scope)?;
                 let step = plan.lists[list as usize].steps[at];
                 own_names(&plan, step, &mut |name, kind| {
@@ -245,13 +245,13 @@ fn other_branch(name: &str, taken: Option<&EcoString>, source: &Source) -> Optio
 
 /// What a name was set with.
 #[derive(Clone, Copy)]
-enum Named {
+enum NameKind {
     Id,
     Capture,
 }
 
-impl Named {
-    fn of(self, names: &mut Names) -> &mut BTreeMap<EcoString, Seq> {
+impl NameKind {
+    fn of(self, names: &mut ScopeNames) -> &mut BTreeMap<EcoString, Seq> {
         match self {
             Self::Id => &mut names.outputs,
             Self::Capture => &mut names.captured,
@@ -261,13 +261,13 @@ impl Named {
 
 /// The names that are kept with a step, to be put back when it is done again. Nodes share a scope and run side by side, so
 /// inside a node they are the node's own; elsewhere all of the scope.
-pub(super) fn names_with(plan: &Plan, scope: &Address, at: &Address, names: &Names) -> Names {
+pub(super) fn names_with(plan: &Plan, scope: &Address, at: &Address, names: &ScopeNames) -> ScopeNames {
     let Some(node) = node_around(plan, scope, at) else { return names.clone() };
-    let mut own = Names::default();
+    let mut own = ScopeNames::default();
     own_names(plan, node, &mut |name, kind| {
         let set = match kind {
-            Named::Id => names.outputs.get(name),
-            Named::Capture => names.captured.get(name),
+            NameKind::Id => names.outputs.get(name),
+            NameKind::Capture => names.captured.get(name),
         };
         kind.of(&mut own).extend(set.map(|seq| (name.clone(), *seq)));
     });
@@ -275,7 +275,13 @@ pub(super) fn names_with(plan: &Plan, scope: &Address, at: &Address, names: &Nam
 }
 
 /// Puts names back that were kept with a step: what is done again does not see what it left the first time.
-pub(super) fn put_back(plan: &Plan, scope: &Address, at: &Address, names: &mut Names, mut kept: Names) {
+pub(super) fn put_back(
+    plan: &Plan,
+    scope: &Address,
+    at: &Address,
+    names: &mut ScopeNames,
+    mut kept: ScopeNames,
+) {
     let Some(node) = node_around(plan, scope, at) else {
         *names = kept;
         return;
@@ -294,13 +300,13 @@ fn node_around(plan: &Plan, scope: &Address, at: &Address) -> Option<StepNumber>
 }
 
 /// Every name that a step and its lists set. Names of items are gone with them.
-fn own_names(plan: &Plan, step: StepNumber, tell: &mut impl FnMut(&EcoString, Named)) {
+fn own_names(plan: &Plan, step: StepNumber, tell: &mut impl FnMut(&EcoString, NameKind)) {
     let planned = &plan.steps[step as usize].step;
     if let Some(id) = &planned.id {
-        tell(&id.value, Named::Id);
+        tell(&id.value, NameKind::Id);
     }
     if let Some(capture) = &planned.capture {
-        tell(&capture.value, Named::Capture);
+        tell(&capture.value, NameKind::Capture);
     }
     let lists = [Part::OnFailure, Part::OnSuccess, Part::Finally].map(|part| plan.part(step, part));
     for list in lists.into_iter().flatten() {

@@ -7,12 +7,15 @@ use std::collections::BTreeSet;
 use threadline_flow::model::Action;
 use threadline_flow::plan::Part;
 
-use super::{Applied, Command, Counts, Live, Machine, Mismatch, Pause, Phase, Scope, Task, find, find_mut};
+use super::{
+    ActiveStep, Applied, Command, Counts, ItemEnding, Machine, Mismatch, NameScope, Pause, StepStage, Task,
+    find, find_mut,
+};
 use crate::event::{Address, ItemEnded, Millis, Rules, Seq, Status};
 use crate::view::ItemRef;
 
 /// The items of a list.
-pub(super) struct Items {
+pub(super) struct ItemQueue {
     pub(super) list: Seq,
     pub(super) count: u64,
     parallel: u64,
@@ -29,7 +32,7 @@ pub(super) struct Items {
     given: u64,
 }
 
-impl Items {
+impl ItemQueue {
     fn new(list: Seq, count: u64, parallel: u64, rules: Rules) -> Self {
         let (again, running, failed, free) =
             (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
@@ -92,7 +95,7 @@ impl Items {
 }
 
 /// An item that is under way, or that failed.
-pub(super) struct Item {
+pub(super) struct ActiveItem {
     owner: Address,
     index: u64,
     /// Who runs it.
@@ -104,23 +107,23 @@ pub(super) struct Item {
     /// When this attempt began.
     pub(super) began: Millis,
     as_of: Seq,
-    phase: ItemPhase,
+    stage: ItemStage,
     /// The event that says why the attempt before failed.
     pub(super) error: Option<Seq>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum ItemPhase {
+enum ItemStage {
     Running,
     /// Its steps are through.
     Ending {
-        well: bool,
+        succeeded: bool,
         output: Option<Seq>,
     },
     Waiting(Pause),
     /// It failed; whether all its steps did well.
     Failed {
-        steps_well: bool,
+        steps_succeeded: bool,
     },
 }
 
@@ -133,27 +136,27 @@ impl Machine {
         parallel: u64,
         rules: Rules,
     ) -> Applied {
-        let live = find_mut(&mut self.live, at)?;
-        live.phase = Phase::Items;
-        live.items = Some(Items::new(seq, count, parallel, rules));
+        let active = find_mut(&mut self.active, at)?;
+        active.stage = StepStage::Items;
+        active.items = Some(ItemQueue::new(seq, count, parallel, rules));
         self.more_items(at)
     }
 
     /// Begins as many items as may run, or ends the matter.
     pub(super) fn more_items(&mut self, at: &Address) -> Applied {
-        while let Some(index) = find_mut(&mut self.live, at)?.items_mut()?.take() {
+        while let Some(index) = find_mut(&mut self.active, at)?.items_mut()?.take() {
             self.begin_item(at, index)?;
         }
         self.items_over(at)
     }
 
     fn begin_item(&mut self, at: &Address, index: u64) -> Applied {
-        let items = find_mut(&mut self.live, at)?.items_mut()?;
+        let items = find_mut(&mut self.active, at)?.items_mut()?;
         let (list, parallel, runner) = (items.list, items.parallel, items.runner());
         let key = at.item(index);
         let now = self.last;
         let earlier = self.items.remove(&key);
-        let item = Item {
+        let item = ActiveItem {
             owner: at.clone(),
             index,
             runner,
@@ -161,13 +164,13 @@ impl Machine {
             base: earlier.as_ref().map_or(0, |item| item.attempt),
             began: self.time,
             as_of: now,
-            phase: ItemPhase::Running,
+            stage: ItemStage::Running,
             error: earlier.as_ref().and_then(|item| item.error),
         };
         self.items.insert(key.clone(), item);
-        match earlier.map(|item| item.phase) {
+        match earlier.map(|item| item.stage) {
             // What it had done is there, and it goes on where it failed.
-            Some(ItemPhase::Failed { steps_well: false }) if !self.in_worktree(at)? => self.reopen(&key),
+            Some(ItemStage::Failed { steps_succeeded: false }) if !self.in_worktree(at)? => self.reopen(&key),
             Some(_) => self.open_item(at, ItemRef { list, index }),
             None => {
                 // Items side by side depend on the event with their list and not on each other. One after the other they
@@ -182,12 +185,12 @@ impl Machine {
 
     /// Opens the steps of an item from their beginning.
     fn open_item(&mut self, at: &Address, item: ItemRef) -> Applied {
-        let live = find(&self.live, at)?;
-        let step = live.step;
-        let parent = find(&self.frames, &live.frame)?.scope.clone();
+        let active = find(&self.active, at)?;
+        let step = active.step;
+        let parent = find(&self.frames, &active.frame)?.scope.clone();
         let key = at.item(item.index);
         self.drop_lists(&key);
-        let scope = Scope { parent: Some(parent), item: Some(item), ..Scope::default() };
+        let scope = NameScope { parent: Some(parent), item: Some(item), ..NameScope::default() };
         self.scopes.insert(key.clone(), scope);
         let list = self.plan.part(step, Part::Do);
         let list = list.ok_or_else(|| Mismatch::new(format!("`{at}` has no steps for its items")))?;
@@ -196,7 +199,7 @@ impl Machine {
 
     /// Whether what the steps of an item left is in a worktree, which does not outlive a failure.
     fn in_worktree(&self, at: &Address) -> Applied<bool> {
-        let step = find(&self.live, at)?.step;
+        let step = find(&self.active, at)?.step;
         let action = &self.plan.steps[step as usize].step.action;
         Ok(matches!(action, Action::ForEach(each) if each.worktree))
     }
@@ -207,11 +210,11 @@ impl Machine {
         at: &Address,
         index: u64,
         output: Option<Seq>,
-        well: bool,
+        succeeded: bool,
     ) -> Applied {
         let key = at.item(index);
         let item = find_mut(&mut self.items, &key)?;
-        item.phase = ItemPhase::Ending { well, output };
+        item.stage = ItemStage::Ending { succeeded, output };
         item.as_of = self.last;
         self.command_item(&key)
     }
@@ -220,22 +223,22 @@ impl Machine {
     pub(super) fn outstanding_item(&self, key: &Address) -> Applied<Option<Command>> {
         let item = find(&self.items, key)?;
         // The items of a list that is over stay, so that they can be done again.
-        let Some(live) = self.live.get(&item.owner) else { return Ok(None) };
-        let task = Task { at: key.clone(), step: live.step, as_of: item.as_of };
-        Ok(match item.phase {
-            ItemPhase::Running | ItemPhase::Failed { .. } => None,
-            ItemPhase::Waiting(pause) => Some(Command::Wait { task, pause }),
-            ItemPhase::Ending { well, output } => Some(Command::EndItem {
+        let Some(active) = self.active.get(&item.owner) else { return Ok(None) };
+        let task = Task { at: key.clone(), step: active.step, as_of: item.as_of };
+        Ok(match item.stage {
+            ItemStage::Running | ItemStage::Failed { .. } => None,
+            ItemStage::Waiting(pause) => Some(Command::Wait { task, pause }),
+            ItemStage::Ending { succeeded, output } => Some(Command::EndItem {
                 task,
                 ending: ItemEnding {
                     index: item.index,
                     runner: item.runner,
-                    well,
+                    succeeded,
                     output,
                     attempt: item.attempt,
                     base: item.base,
                     began: item.began,
-                    rules: live.items()?.rules,
+                    rules: active.items()?.rules,
                 },
             }),
         })
@@ -249,22 +252,22 @@ impl Machine {
     }
 
     /// The pause before another attempt of an item is over.
-    pub(super) fn waited_item(&self, key: &Address) -> Option<Command> {
+    pub(super) fn item_after_pause(&self, key: &Address) -> Option<Command> {
         let item = self.items.get(key)?;
-        let step = self.live.get(&item.owner)?.step;
+        let step = self.active.get(&item.owner)?.step;
         let task = Task { at: key.clone(), step, as_of: item.as_of };
         let attempt = item.attempt.saturating_add(1);
-        matches!(item.phase, ItemPhase::Waiting(_)).then_some(Command::BeginItem { task, attempt })
+        matches!(item.stage, ItemStage::Waiting(_)).then_some(Command::BeginItem { task, attempt })
     }
 
     /// An item failed and begins again later.
     pub(super) fn item_retrying(&mut self, key: &Address, until: Millis) -> Applied {
         let (now, seq) = (self.time, self.last);
         let item = find_mut(&mut self.items, key)?;
-        if !matches!(item.phase, ItemPhase::Ending { .. }) {
+        if !matches!(item.stage, ItemStage::Ending { .. }) {
             return Err(not_at_end());
         }
-        item.phase = ItemPhase::Waiting(Pause { since: now, until });
+        item.stage = ItemStage::Waiting(Pause { since: now, until });
         item.error = Some(seq);
         item.as_of = seq;
         self.drop_lists(key);
@@ -275,15 +278,15 @@ impl Machine {
     pub(super) fn item_begun(&mut self, key: &Address, attempt: u32) -> Applied {
         let (now, seq) = (self.time, self.last);
         let item = find_mut(&mut self.items, key)?;
-        if !matches!(item.phase, ItemPhase::Waiting(_)) || attempt != item.attempt.saturating_add(1) {
+        if !matches!(item.stage, ItemStage::Waiting(_)) || attempt != item.attempt.saturating_add(1) {
             return Err(Mismatch::new("the item does not wait for this attempt".to_owned()));
         }
-        item.phase = ItemPhase::Running;
+        item.stage = ItemStage::Running;
         item.attempt = attempt;
         item.began = now;
         item.as_of = seq;
         let (owner, index) = (item.owner.clone(), item.index);
-        let list = find(&self.live, &owner)?.items()?.list;
+        let list = find(&self.active, &owner)?.items()?.list;
         self.open_item(&owner, ItemRef { list, index })
     }
 
@@ -291,9 +294,9 @@ impl Machine {
     pub(super) fn item_ended(&mut self, key: &Address, ended: &ItemEnded) -> Applied {
         let seq = self.last;
         let item = find_mut(&mut self.items, key)?;
-        let ItemPhase::Ending { well, .. } = item.phase else { return Err(not_at_end()) };
+        let ItemStage::Ending { succeeded, .. } = item.stage else { return Err(not_at_end()) };
         let (at, index, runner) = (item.owner.clone(), item.index, item.runner);
-        let items = find_mut(&mut self.live, &at)?.items_mut()?;
+        let items = find_mut(&mut self.active, &at)?.items_mut()?;
         items.running.remove(&index);
         items.free.insert(runner);
         match ended.status {
@@ -301,7 +304,7 @@ impl Machine {
             Status::Skipped => items.skipped += 1,
             Status::Failed | Status::Cancelled => {
                 items.failed.insert(index);
-                item.phase = ItemPhase::Failed { steps_well: well };
+                item.stage = ItemStage::Failed { steps_succeeded: succeeded };
                 item.error = Some(seq);
             }
         }
@@ -314,26 +317,26 @@ impl Machine {
     }
 
     fn items_over(&mut self, at: &Address) -> Applied {
-        let live = find_mut(&mut self.live, at)?;
-        if live.items()?.are_over() && live.phase == Phase::Items {
-            live.phase = Phase::Collecting;
+        let active = find_mut(&mut self.active, at)?;
+        if active.items()?.are_over() && active.stage == StepStage::Items {
+            active.stage = StepStage::Collecting;
             // It reads what the items left.
-            live.as_of = self.last;
+            active.as_of = self.last;
             self.command(at)?;
         }
         Ok(())
     }
 
     pub(super) fn collect(&self, at: &Address) -> Applied<Command> {
-        let live = find(&self.live, at)?;
-        let items = live.items()?;
+        let active = find(&self.active, at)?;
+        let items = active.items()?;
         let (list, counts, rules) = (items.list, items.counts(), items.rules);
-        Ok(Command::Collect { task: live.task(at), list, counts, rules })
+        Ok(Command::Collect { task: active.task(at), list, counts, rules })
     }
 
     /// The items that failed are done again.
     pub(super) fn reopen_items(&mut self, at: &Address) -> Applied {
-        let items = find_mut(&mut self.live, at)?.items_mut()?;
+        let items = find_mut(&mut self.active, at)?.items_mut()?;
         items.again = std::mem::take(&mut items.failed);
         self.more_items(at)
     }
@@ -341,12 +344,12 @@ impl Machine {
     /// What a run that goes on measures begins anew: the time it lay still is nobody's.
     pub(super) fn time_begins_anew(&mut self, before: Millis) {
         let now = self.time;
-        self.walk_waited(now.saturating_sub(before).max(0));
+        self.shift_loop_clock(now.saturating_sub(before).max(0));
         for item in self.items.values_mut() {
             item.began = now;
         }
-        for live in self.live.values_mut() {
-            live.began = now;
+        for active in self.active.values_mut() {
+            active.began = now;
         }
     }
 }
@@ -355,28 +358,7 @@ fn not_at_end() -> Mismatch {
     Mismatch::new("the item is not at its end".to_owned())
 }
 
-/// What is known of an item whose steps are through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ItemEnding {
-    /// Which item, from 0.
-    pub index: u64,
-    /// Who ran it, from 0.
-    pub runner: u64,
-    /// Whether its steps did well.
-    pub well: bool,
-    /// What the last step that was executed left; of an item that failed, the step that failed.
-    pub output: Option<Seq>,
-    /// Which attempt it was, from 1.
-    pub attempt: u32,
-    /// Attempts of it that do not count: those before a resume after a failure.
-    pub base: u32,
-    /// When this attempt began.
-    pub began: Millis,
-    /// What holds for it.
-    pub rules: Rules,
-}
-
 /// Whether the items of a step failed and were let fail.
-pub(super) fn let_fail(live: &Live) -> bool {
-    !live.failed && live.items.as_ref().is_some_and(Items::has_failed)
+pub(super) fn has_tolerated_failures(active: &ActiveStep) -> bool {
+    !active.failed && active.items.as_ref().is_some_and(ItemQueue::has_failed)
 }

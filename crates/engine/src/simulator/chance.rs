@@ -81,7 +81,7 @@ impl Fate {
     }
 
     /// What a state came to, where that is compared: one of two things.
-    pub fn print(&self, at: &Fated) -> u64 {
+    pub fn fingerprint(&self, at: &Fated) -> u64 {
         self.of(at, "print", self.luck << 16).below(2)
     }
 

@@ -209,7 +209,7 @@ impl Checker {
     }
 
     /// Whether items of the workflow were let fail.
-    pub(super) fn let_items_fail(&self) -> bool {
+    pub(super) fn has_tolerated_failures(&self) -> bool {
         self.facts.first_let_fail().is_some()
     }
 

@@ -15,7 +15,7 @@ use super::chance::{self, Fated};
 use super::check::{item_of, value_of};
 use super::life::{Cut, Life};
 use crate::evaluate::{self, Act, Call, Cause, Decision, FieldError, FieldErrors, Request, Resolved};
-use crate::event::{Address, Bounds, Datum, ERROR, Event, EventKind, Listed, Millis, Seq, Status};
+use crate::event::{Address, Datum, ERROR, Event, EventKind, Listed, LoopLimits, Millis, Seq, Status};
 use crate::execute::effect::{
     Attempt, CallEnd, ChosenItems, Effect, EffectKey, EffectResult, ProcessEnd, ProcessEnding, Response,
     Role, ToolAnswer,
@@ -320,11 +320,11 @@ impl Driver for Life<'_> {
         }))
     }
 
-    fn limits(&mut self, _: &View) -> Result<FieldEvaluation<Bounds>, Cut> {
+    fn limits(&mut self, _: &View) -> Result<FieldEvaluation<LoopLimits>, Cut> {
         let mut world = NoWorld;
         let result = match &self.simulation.plan.workflow.shape {
             Shape::Loop(of) => evaluate::bounds(of, &Scope::new(), &mut Session::new(&mut world)),
-            _ => Ok(Bounds::default()),
+            _ => Ok(LoopLimits::default()),
         };
         Ok(FieldEvaluation { result, computed: Vec::new() })
     }
@@ -367,11 +367,11 @@ impl Driver for Life<'_> {
         let plan = Arc::clone(&self.simulation.plan);
         let scope = Scope::new();
         let subject =
-            judge::Judged { plan: &plan, step: task.step, scope: &scope, result: None, state: &state };
+            judge::Subject { plan: &plan, step: task.step, scope: &scope, result: None, state: &state };
         let mut world = NoWorld;
         let judgement = subject.route(verdict, &mut Session::new(&mut world));
-        let print = Hash::of(&self.fate.print(&self.fated(&task.at)).to_le_bytes());
-        Ok((Judgement { print, ..judgement }, Vec::new()))
+        let fingerprint = Hash::of(&self.fate.fingerprint(&self.fated(&task.at)).to_le_bytes());
+        Ok((Judgement { fingerprint, ..judgement }, Vec::new()))
     }
 
     fn exports(&mut self, _: &View) -> Result<FieldEvaluation<Value>, Cut> {

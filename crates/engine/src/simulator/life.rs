@@ -175,7 +175,7 @@ impl<'s> Life<'s> {
                 SimulatedTurn::Work(worker) => self.work(worker)?,
                 SimulatedTurn::Wake(timer) => {
                     let (_, at) = self.timers.swap_remove(timer);
-                    self.ready.extend(self.machine.waited(&at));
+                    self.ready.extend(self.machine.after_pause(&at));
                 }
                 SimulatedTurn::Commit => {
                     let pending = self.outside.journal.len() as u64 - self.outside.durable;

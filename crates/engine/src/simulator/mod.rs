@@ -209,13 +209,17 @@ impl Simulation {
                 }
                 LifeEnd::Ended(outcome) => {
                     outside.checker.ended(&outside.journal, outcome)?;
-                    let let_fail = outside.checker.let_items_fail();
-                    if let_fail != machine.let_items_fail() {
+                    let let_fail = outside.checker.has_tolerated_failures();
+                    if let_fail != machine.has_tolerated_failures() {
                         let what = format!("items were let fail: {let_fail}, the machine says otherwise");
                         return Err(Violation { seq: machine.last(), what });
                     }
-                    if outcome == Outcome::Completed && machine.kept() > self.most_kept() && !let_fail {
-                        let what = format!("{} things of a completed run are kept", machine.kept());
+                    if outcome == Outcome::Completed
+                        && machine.retained_entries() > self.most_kept()
+                        && !let_fail
+                    {
+                        let what =
+                            format!("{} things of a completed run are kept", machine.retained_entries());
                         return Err(Violation { seq: machine.last(), what });
                     }
                     return Ok(report(outcome, &machine, appends, outside));
@@ -235,7 +239,7 @@ impl Simulation {
 impl Outside {
     /// Whether there is something to go on with at this end of the run.
     fn goes_on(&self, outcome: Outcome) -> bool {
-        outcome != Outcome::Completed || self.checker.let_items_fail()
+        outcome != Outcome::Completed || self.checker.has_tolerated_failures()
     }
 
     /// What was not committed may be lost, from some event on.

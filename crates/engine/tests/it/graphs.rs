@@ -399,6 +399,6 @@ fn large_graphs_are_linear() {
         assert_eq!(run.told(), *expected);
         let decides = nodes.iter().filter(|node| node.when.is_some()).count();
         assert!(run.commands <= count + decides + 1, "{} commands", run.commands);
-        assert_eq!(run.machine.kept(), 2, "the frame and the scope of the run");
+        assert_eq!(run.machine.retained_entries(), 2, "the frame and the scope of the run");
     }
 }

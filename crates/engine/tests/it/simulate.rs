@@ -284,7 +284,11 @@ fn many_items_are_not_kept() {
         let after = format!("{at}/on_failure/1");
         apply(&mut machine, &after, finished(Status::Failed));
         apply(&mut machine, &format!("1[{item}]"), item_ended(Status::Completed, 1));
-        assert!(machine.kept() < 20, "{} things are kept after item {item}", machine.kept());
+        assert!(
+            machine.retained_entries() < 20,
+            "{} things are kept after item {item}",
+            machine.retained_entries()
+        );
     }
     let end = apply(&mut machine, "1", finished(Status::Completed));
     assert_eq!(end, [Command::End { outcome: Outcome::Completed, ended: None }]);
@@ -311,7 +315,7 @@ fn many_items_that_are_tried_again_are_not_kept() {
                 let waits =
                     apply(&mut machine, &at, EventKind::ItemRetrying { error: "no".into(), until: 5 });
                 assert!(matches!(&waits[..], [Command::Wait { .. }]), "{waits:?}");
-                let begins = machine.waited(&Address::parse(&at).unwrap());
+                let begins = machine.after_pause(&Address::parse(&at).unwrap());
                 assert!(matches!(begins, Some(Command::BeginItem { attempt: 2, .. })), "{begins:?}");
                 apply(&mut machine, &at, EventKind::ItemBegun { attempt });
             }
@@ -323,11 +327,11 @@ fn many_items_that_are_tried_again_are_not_kept() {
             apply(&mut machine, &format!("{inner}[0]"), item_ended(status, 1));
             let ends = apply(&mut machine, &inner, finished(status));
             let [Command::EndItem { ending, .. }] = &ends[..] else { panic!("{ends:?}") };
-            assert_eq!((ending.index, ending.attempt, ending.well), (item, attempt, well));
+            assert_eq!((ending.index, ending.attempt, ending.succeeded), (item, attempt, well));
         }
         failed += usize::from(status == Status::Failed);
         apply(&mut machine, &at, item_ended(status, attempts));
-        let kept = machine.kept();
+        let kept = machine.retained_entries();
         assert!(kept < 20 + 8 * failed, "{kept} things are kept after item {item}, {failed} failed");
     }
     assert_eq!(failed, 50);
@@ -338,7 +342,7 @@ fn many_items_that_are_tried_again_are_not_kept() {
     let over =
         EventKind::RunEnded { outcome: Outcome::Completed, exports: Datum::Here(Value::NULL), ended: None };
     apply(&mut machine, "", over);
-    assert!(machine.let_items_fail() && machine.kept() > 50);
+    assert!(machine.has_tolerated_failures() && machine.retained_entries() > 50);
     apply(&mut machine, "", EventKind::Resumed { failed: true });
     let begun = machine.outstanding(None).unwrap().len();
     assert_eq!(begun, 2, "as many as run at once");
@@ -350,8 +354,8 @@ fn many_items_that_are_tried_again_are_not_kept() {
         apply(&mut machine, &format!("map[{item}]"), item_ended(Status::Completed, 3));
     }
     apply(&mut machine, "map", finished(Status::Completed));
-    assert!(machine.kept() < 10, "{} things are kept", machine.kept());
-    assert!(!machine.let_items_fail());
+    assert!(machine.retained_entries() < 10, "{} things are kept", machine.retained_entries());
+    assert!(!machine.has_tolerated_failures());
 }
 
 /// Events of items that do not fit are refused, whatever a journal says.

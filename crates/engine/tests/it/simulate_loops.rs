@@ -16,7 +16,7 @@ use loops::Came;
 use threadline_engine::Hash;
 use threadline_engine::evaluate::bounds;
 use threadline_engine::event::{
-    Address, Datum, Event, EventKind, Judged, LoopReason, Output, RunStarted, Status,
+    Address, Datum, Event, EventKind, JudgedEvent, LoopReason, Output, RunStarted, Status,
 };
 use threadline_engine::machine::{Command, Machine, Outcome};
 use threadline_engine::random::Random;
@@ -247,7 +247,7 @@ impl Driven {
         let bounds = bounds(of, &Scope::new(), &mut Session::new(&mut world)).unwrap();
         let mut driven = Self { machine: Machine::new(Arc::clone(&plan)), seq: 0 };
         driven.take(0, "", EventKind::RunStarted(started()));
-        driven.take(0, "", EventKind::Bounded { computed: Vec::new(), bounds });
+        driven.take(0, "", EventKind::LimitsResolved { computed: Vec::new(), limits: bounds });
         driven
     }
 
@@ -270,7 +270,7 @@ impl Driven {
     }
 
     fn judged(&mut self, time: i64, at: &str, verdict: &str, to: &str) -> Vec<Command> {
-        let judged = Judged {
+        let judged = JudgedEvent {
             as_of: self.seq,
             computed: Vec::new(),
             verdict: verdict.into(),
@@ -279,7 +279,7 @@ impl Driven {
             details: Datum::Here(Value::NULL),
             to: Some(to.into()),
             measured: None,
-            print: Hash::of(self.seq.to_string().as_bytes()),
+            fingerprint: Hash::of(self.seq.to_string().as_bytes()),
         };
         self.take(time, at, EventKind::Judged(Box::new(judged)))
     }
@@ -320,7 +320,7 @@ fn many_transitions_are_not_kept() {
     for visit in 1..=TRANSITIONS / 2 {
         driven.visit(0, &format!("a#{visit}"), "yes", "b");
         driven.visit(0, &format!("b#{visit}"), "yes", "a");
-        let kept = driven.machine.kept();
+        let kept = driven.machine.retained_entries();
         assert!(kept <= 17, "{kept} things are kept after {visit} iterations");
     }
 }
@@ -366,6 +366,6 @@ fn a_pause_survives_a_kill() {
     let outstanding = driven.machine.outstanding(None).unwrap();
     let [Command::Wait { pause, .. }] = &outstanding[..] else { panic!("{outstanding:?}") };
     assert_eq!(pause.left(31_000), 30_000);
-    let commands = driven.machine.waited(&Address::parse("a#2").unwrap());
+    let commands = driven.machine.after_pause(&Address::parse("a#2").unwrap());
     assert!(matches!(commands, Some(Command::Start { attempt: 1, .. })), "{commands:?}");
 }

@@ -107,12 +107,12 @@ pub struct States {
     /// The one it begins with.
     pub initial: usize,
     /// Where each leads.
-    pub routes: Vec<Ways>,
+    pub routes: Vec<ResolvedRoutes>,
 }
 
 /// Where a state leads: positions of states.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ways {
+pub struct ResolvedRoutes {
     /// By verdict.
     pub on: Vec<(EcoString, usize)>,
     /// By the conditions of `route`, in their order.
@@ -125,7 +125,7 @@ pub struct Ways {
     pub exhausted: Option<usize>,
 }
 
-impl Ways {
+impl ResolvedRoutes {
     /// Every state it may lead to, some more than once.
     pub fn targets(&self) -> impl Iterator<Item = usize> {
         let on = self.on.iter().map(|(_, to)| *to).chain(self.conditions.iter().copied());

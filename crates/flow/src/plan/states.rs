@@ -12,7 +12,7 @@ use threadline_lang::Reference;
 use threadline_lang::diag::{Span, nearest};
 
 use super::check::{Checker, Readable, Reader, dynamic, field_after};
-use super::{Read, SELF, States, Ways};
+use super::{Read, ResolvedRoutes, SELF, States};
 use crate::checks::Check;
 use crate::fields::Form;
 use crate::model::{Action, Evaluator, Routes, Shape, Step, Target, Terminal};
@@ -29,10 +29,10 @@ impl Checker<'_> {
         let initial =
             if of.initial.value.is_empty() { None } else { self.known_state(&mut known, &of.initial, None) };
         let states = workflow.steps.iter().enumerate();
-        let routes: Vec<Ways> = states
+        let routes: Vec<ResolvedRoutes> = states
             .map(|(at, step)| match &step.state {
                 Some(state) => self.ways(&mut known, &state.routes, at),
-                None => Ways::default(),
+                None => ResolvedRoutes::default(),
             })
             .collect();
         let states = States { initial: initial.unwrap_or(0), routes };
@@ -44,7 +44,7 @@ impl Checker<'_> {
         Some(states)
     }
 
-    fn ways(&mut self, known: &mut Targets, routes: &Routes, at: usize) -> Ways {
+    fn ways(&mut self, known: &mut Targets, routes: &Routes, at: usize) -> ResolvedRoutes {
         let mut one = |target: &Option<Target>| {
             target.as_ref().and_then(|target| self.known_state(known, target, Some(at)))
         };
@@ -58,7 +58,7 @@ impl Checker<'_> {
         let conditions = routes.conditions.iter();
         let conditions =
             conditions.filter_map(|(_, target)| self.known_state(known, target, Some(at))).collect();
-        Ways { on, conditions, otherwise, error, exhausted }
+        ResolvedRoutes { on, conditions, otherwise, error, exhausted }
     }
 
     /// The state that is meant.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
-use threadline_engine::event::{Address, Datum, ERROR, Judged, Status};
+use threadline_engine::event::{Address, Datum, ERROR, JudgedEvent, Status};
 use threadline_engine::replay::{Evaluated, Maker};
 use threadline_lang::Value;
 use threadline_lang::diag::excerpt;
@@ -337,7 +337,7 @@ fn headline(told: &Told) -> String {
         (None, Evaluated::Fields) => (DIM, "not ended".to_owned()),
         (_, Evaluated::Judgement) => match &told.judged {
             Some(judged) => {
-                let Judged { verdict, reason, .. } = &judged.recorded;
+                let JudgedEvent { verdict, reason, .. } = &judged.recorded;
                 let style = if verdict == ERROR { BAD } else { PLAIN };
                 (style, format!("{verdict}, {}", first_line(reason)))
             }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use threadline_engine::evaluate::{Act, Left, Resolved, Wanted, expected};
-use threadline_engine::event::{Address, Event, EventKind, Judged, Millis, Output, Seq, Status};
+use threadline_engine::event::{Address, Event, EventKind, JudgedEvent, Millis, Output, Seq, Status};
 use threadline_engine::judge::{Judgement, Rule};
 use threadline_engine::replay::{Evaluated, Look, Maker, Rejudged, Seen};
 use threadline_engine::select::Found;
@@ -39,7 +39,7 @@ pub(crate) struct Told {
 /// A verdict, and where it leads.
 pub(crate) struct JudgedTold {
     /// As the journal has it.
-    pub(crate) recorded: Judged,
+    pub(crate) recorded: JudgedEvent,
     /// What led there.
     pub(crate) by: Option<Rule>,
 }

@@ -305,7 +305,7 @@ impl<'p> Walk<'p> {
         match (state.terminal, to) {
             (Some(_), _) if verdict == "error" => {}
             (Some(terminal), _) => return self.terminal(position, terminal),
-            (None, Some(to)) => return self.go_on(position, to, self.fate.print(&fated)),
+            (None, Some(to)) => return self.go_on(position, to, self.fate.fingerprint(&fated)),
             (None, None) => {}
         }
         // When it is done again it sees what it saw.
@@ -364,12 +364,12 @@ impl<'p> Walk<'p> {
         At::Over { outcome: if well { Outcome::Completed } else { Outcome::Failed }, again: None }
     }
 
-    fn go_on(&mut self, from: usize, to: usize, print: u64) -> At {
+    fn go_on(&mut self, from: usize, to: usize, fingerprint: u64) -> At {
         let taken = self.spent.edges.entry((from, to)).or_default();
         *taken += 1;
         let again = *taken - 1;
-        let streak = self.spent.streaks.entry(from).or_insert((print, 0));
-        *streak = if streak.0 == print { (print, streak.1 + 1) } else { (print, 1) };
+        let streak = self.spent.streaks.entry(from).or_insert((fingerprint, 0));
+        *streak = if streak.0 == fingerprint { (fingerprint, streak.1 + 1) } else { (fingerprint, 1) };
         let judged = self.plan.steps[self.plan.lists[0].steps[from] as usize].step.is_judged();
         let in_a_row = if judged { streak.1 } else { 0 };
         self.in_a_row = if from == to { self.in_a_row + 1 } else { 0 };

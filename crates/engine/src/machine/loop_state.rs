@@ -12,18 +12,20 @@ use threadline_flow::model::{Shape, Terminal};
 use threadline_flow::plan::Read;
 use threadline_lang::Value;
 
-use super::{Applied, Frame, Live, Machine, Mismatch, Names, Pause, Phase, STEPS, find, find_mut};
-use crate::event::{Address, Bounds, Judged, LoopEnd, LoopReason, Millis, Seq};
+use super::{
+    ActiveStep, Applied, ListFrame, Machine, Mismatch, Pause, STEPS, ScopeNames, StepStage, find, find_mut,
+};
+use crate::event::{Address, JudgedEvent, LoopEnd, LoopLimits, LoopReason, Millis, Seq};
 use crate::hash::Hash;
-use crate::view::{Limit, Said, StateView, View};
+use crate::view::{Limit, PastVerdict, StateView, View};
 
 /// How far a loop is.
-pub(super) struct Walk {
-    bounds: Bounds,
+pub(super) struct LoopState {
+    limits: LoopLimits,
     /// When it began, moved by the time it was stopped.
     since: Millis,
     /// What has happened since it began, or since it went on after a limit.
-    spent: Spent,
+    spent: LimitUse,
     /// How many states were executed.
     steps: u64,
     /// How many iterations were begun.
@@ -44,7 +46,7 @@ pub(super) struct Walk {
 
 /// What limits are compared with.
 #[derive(Default)]
-struct Spent {
+struct LimitUse {
     steps: u64,
     iterations: u64,
     edges: BTreeMap<(usize, usize), u64>,
@@ -53,13 +55,13 @@ struct Spent {
     since: Millis,
 }
 
-impl Walk {
+impl LoopState {
     pub(super) fn is_stopped(&self) -> bool {
         self.kept_from.is_some()
     }
 }
 
-impl Names {
+impl ScopeNames {
     /// What a name was captured with before.
     pub(super) fn keep_earlier(&mut self, name: &EcoString, seq: Seq) {
         if let Some(before) = self.earlier.insert(name.clone(), seq) {
@@ -85,12 +87,12 @@ impl Names {
 
 impl Machine {
     /// The loop begins.
-    pub(super) fn begin_walk(&mut self, bounds: Bounds) -> Applied {
+    pub(super) fn begin_loop(&mut self, limits: LoopLimits) -> Applied {
         let initial = self.initial()?;
-        let walk = Walk {
-            bounds,
+        let loop_state = LoopState {
+            limits,
             since: self.time,
-            spent: Spent { since: self.time, ..Spent::default() },
+            spent: LimitUse { since: self.time, ..LimitUse::default() },
             steps: 0,
             iteration: 0,
             visits: BTreeMap::new(),
@@ -100,7 +102,7 @@ impl Machine {
             ended: None,
             kept_from: None,
         };
-        let frame = Frame {
+        let frame = ListFrame {
             list: STEPS,
             owner: None,
             scope: Address::root(),
@@ -108,18 +110,18 @@ impl Machine {
             prev: None,
             failed: false,
             nodes: None,
-            walk: Some(Box::new(walk)),
+            loop_state: Some(Box::new(loop_state)),
         };
         self.frames.insert(Address::root(), frame);
         self.enter_state(initial)
     }
 
-    fn walk(&self) -> Option<&Walk> {
-        self.frames.get(&Address::root())?.walk.as_deref()
+    fn loop_state(&self) -> Option<&LoopState> {
+        self.frames.get(&Address::root())?.loop_state.as_deref()
     }
 
-    fn walk_mut(&mut self) -> Applied<&mut Walk> {
-        find_mut(&mut self.frames, &Address::root())?.walk_mut()
+    fn loop_mut(&mut self) -> Applied<&mut LoopState> {
+        find_mut(&mut self.frames, &Address::root())?.loop_mut()
     }
 
     /// The state that the loop begins with.
@@ -135,65 +137,65 @@ impl Machine {
         let state = Address::root().child(&self.plan.lists[STEPS as usize], position);
         let frame = find_mut(&mut self.frames, &Address::root())?;
         frame.position = position;
-        let walk = frame.walk_mut()?;
-        walk.steps += 1;
-        walk.spent.steps += 1;
-        let visit = walk.visits.entry(position).or_default();
+        let loop_state = frame.loop_mut()?;
+        loop_state.steps += 1;
+        loop_state.spent.steps += 1;
+        let visit = loop_state.visits.entry(position).or_default();
         *visit += 1;
-        walk.at = state.at_visit(*visit);
-        let at = walk.at.clone();
+        loop_state.at = state.at_visit(*visit);
+        let at = loop_state.at.clone();
         let mut pause = None;
         if is_initial {
-            walk.iteration += 1;
-            walk.spent.iterations += 1;
-            pause = walk.bounds.backoff.filter(|pause| !pause.is_zero() && walk.iteration > 1);
+            loop_state.iteration += 1;
+            loop_state.spent.iterations += 1;
+            pause = loop_state.limits.backoff.filter(|pause| !pause.is_zero() && loop_state.iteration > 1);
             find_mut(&mut self.scopes, &Address::root())?.names.begin_iteration();
         }
         let step = self.plan.lists[STEPS as usize].steps[position];
         let Some(pause) = pause else { return self.begin_step(&Address::root(), &at, step) };
         let pause = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX / 4);
         let pause = Pause { since: time, until: time.saturating_add(pause) };
-        self.insert_live(&Address::root(), &at, step, Phase::Waiting(pause));
+        self.insert_active(&Address::root(), &at, step, StepStage::Waiting(pause));
         self.command(&at)
     }
 
     /// What a state does is done: it is judged.
     pub(super) fn judge(&mut self, at: &Address) -> Applied {
         let last = self.last;
-        let live = find_mut(&mut self.live, at)?;
-        live.phase = Phase::Judging;
-        live.as_of = last;
+        let active = find_mut(&mut self.active, at)?;
+        active.stage = StepStage::Judging;
+        active.as_of = last;
         self.command(at)
     }
 
     /// A state was judged.
-    pub(super) fn judged(&mut self, at: &Address, judged: &Judged) -> Applied {
+    pub(super) fn judged(&mut self, at: &Address, judged: &JudgedEvent) -> Applied {
         let position = |name: &EcoString| {
             let position = self.plan.lists[STEPS as usize].position(name);
             position.ok_or_else(|| Mismatch::new(format!("there is no state `{name}`")))
         };
         let to = judged.to.as_ref().map(position).transpose()?;
         let from = find(&self.frames, &Address::root())?.position;
-        if let Some(output) = find(&self.live, at)?.output {
+        if let Some(output) = find(&self.active, at)?.output {
             let scope = find_mut(&mut self.scopes, &Address::root())?;
-            let Judged { verdict, confidence, reason, .. } = judged;
+            let JudgedEvent { verdict, confidence, reason, .. } = judged;
             let (verdict, confidence, reason) = (verdict.clone(), confidence.clone(), reason.clone());
-            scope.names.verdicts.insert(output, Said { verdict, confidence, reason });
+            scope.names.verdicts.insert(output, PastVerdict { verdict, confidence, reason });
             let last = self.frames.get(&Address::root()).and_then(|frame| frame.prev);
-            let Names { captured, earlier, verdicts, .. } = &mut scope.names;
+            let ScopeNames { captured, earlier, verdicts, .. } = &mut scope.names;
             let known = |seq: &Seq| captured.values().chain(earlier.values()).any(|known| known == seq);
             verdicts.retain(|seq, _| Some(*seq) == last || known(seq));
         }
         // What leads nowhere is done again, and compared with what was before it.
         if let (Some(measured), Some(_)) = (&judged.measured, to) {
-            self.walk_mut()?.measured.insert(from, measured.clone());
+            self.loop_mut()?.measured.insert(from, measured.clone());
         }
         let step = self.plan.lists[STEPS as usize].steps[from];
         let terminal = self.plan.steps[step as usize].step.state.as_ref().and_then(|state| state.terminal);
         let failed = judged.verdict == crate::event::ERROR && (to.is_none() || terminal.is_some());
         if let Some(most) = self.time_spent(Duration::ZERO).filter(|_| failed) {
             // Nothing of the state is wrong but the time that the loop has taken.
-            self.live.remove(at);
+            self.active.remove(at);
             return self.stop_at(from, LoopReason::Timeout, most);
         }
         match (terminal, to) {
@@ -202,56 +204,56 @@ impl Machine {
             (Some(terminal), _) => self.ended_in(at, terminal),
             (None, None) => self.state_failed(at),
             (None, Some(to)) => {
-                self.live.remove(at);
-                self.go_on(from, to, judged.print)
+                self.active.remove(at);
+                self.go_on(from, to, judged.fingerprint)
             }
         }
     }
 
     /// No route fits: the state has failed, and the loop with it.
     fn state_failed(&mut self, at: &Address) -> Applied {
-        let live = find_mut(&mut self.live, at)?;
-        live.failed = true;
-        live.phase = Phase::Failed;
+        let active = find_mut(&mut self.active, at)?;
+        active.failed = true;
+        active.stage = StepStage::Failed;
         self.list_done(&Address::root(), false)
     }
 
     /// The loop came to a state that ends it.
     fn ended_in(&mut self, at: &Address, terminal: Terminal) -> Applied {
-        self.live.remove(at);
+        self.active.remove(at);
         let maintains = matches!(&self.plan.workflow.shape, Shape::Loop(of) if of.maintain);
         let position = find(&self.frames, &Address::root())?.position;
         let state = self.plan.lists[STEPS as usize].word(position);
         let initial = self.initial()?;
-        let walk = self.walk_mut()?;
+        let loop_state = self.loop_mut()?;
         let mut end = LoopEnd { reason: LoopReason::Terminal, state, limit: None };
         if maintains && terminal == Terminal::Success {
-            match walk.bounds.max_iterations.filter(|most| walk.spent.iterations >= *most) {
+            match loop_state.limits.max_iterations.filter(|most| loop_state.spent.iterations >= *most) {
                 Some(most) => end = LoopEnd { reason: LoopReason::MaxIterations, limit: Some(most), ..end },
                 None => return self.enter_unless_spent(initial),
             }
         }
-        walk.ended = Some(end);
+        loop_state.ended = Some(end);
         self.list_done(&Address::root(), terminal == Terminal::Success)
     }
 
     /// On to another state, unless a limit is reached.
-    fn go_on(&mut self, from: usize, to: usize, print: Hash) -> Applied {
+    fn go_on(&mut self, from: usize, to: usize, fingerprint: Hash) -> Applied {
         let step = self.plan.lists[STEPS as usize].steps[from];
         // A state that only goes on comes to nothing that could be the same: what it does may be silent each time.
         let judged = self.plan.steps[step as usize].step.is_judged();
-        let walk = self.walk_mut()?;
-        *walk.spent.edges.entry((from, to)).or_default() += 1;
+        let loop_state = self.loop_mut()?;
+        *loop_state.spent.edges.entry((from, to)).or_default() += 1;
         let mut in_a_row = 0;
         if judged {
-            let streak = walk.spent.streaks.entry(from).or_insert((print, 0));
-            *streak = if streak.0 == print { (print, streak.1 + 1) } else { (print, 1) };
+            let streak = loop_state.spent.streaks.entry(from).or_insert((fingerprint, 0));
+            *streak = if streak.0 == fingerprint { (fingerprint, streak.1 + 1) } else { (fingerprint, 1) };
             in_a_row = streak.1;
         }
-        walk.in_a_row = if from == to { walk.in_a_row + 1 } else { 0 };
-        let stalled = walk.bounds.max_stall.filter(|most| in_a_row >= *most);
-        let again = walk.spent.edges.get(&(from, to)).map_or(0, |times| times - 1);
-        let worn = walk.bounds.max_edge_revisits.filter(|most| again > *most);
+        loop_state.in_a_row = if from == to { loop_state.in_a_row + 1 } else { 0 };
+        let stalled = loop_state.limits.max_stall.filter(|most| in_a_row >= *most);
+        let again = loop_state.spent.edges.get(&(from, to)).map_or(0, |times| times - 1);
+        let worn = loop_state.limits.max_edge_revisits.filter(|most| again > *most);
         let reached = stalled.map(|most| (LoopReason::MaxStall, most));
         let reached = reached.or(worn.map(|most| (LoopReason::MaxEdgeRevisits, most)));
         match reached {
@@ -263,14 +265,14 @@ impl Machine {
     /// Enters a state, unless the steps, the iterations or the time are spent. A pause that outlasts the time is not begun.
     fn enter_unless_spent(&mut self, to: usize) -> Applied {
         let is_initial = self.initial()? == to;
-        let pause = self.walk().and_then(|walk| walk.bounds.backoff).filter(|_| is_initial);
+        let pause = self.loop_state().and_then(|loop_state| loop_state.limits.backoff).filter(|_| is_initial);
         let timeout = self.time_spent(pause.unwrap_or_default());
-        let walk = self.walk_mut()?;
-        let Bounds { max_steps, max_iterations, .. } = walk.bounds;
-        let iterations = max_iterations.filter(|most| is_initial && walk.spent.iterations >= *most);
+        let loop_state = self.loop_mut()?;
+        let LoopLimits { max_steps, max_iterations, .. } = loop_state.limits;
+        let iterations = max_iterations.filter(|most| is_initial && loop_state.spent.iterations >= *most);
         let reached = iterations.map(|most| (LoopReason::MaxIterations, most));
         let reached = reached.or(timeout.map(|most| (LoopReason::Timeout, most)));
-        let spent = (walk.spent.steps >= max_steps).then_some((LoopReason::MaxSteps, max_steps));
+        let spent = (loop_state.spent.steps >= max_steps).then_some((LoopReason::MaxSteps, max_steps));
         match reached.or(spent) {
             Some((reason, most)) => self.stop_at(to, reason, most),
             None => self.enter_state(to),
@@ -279,78 +281,86 @@ impl Machine {
 
     /// The time that the loop may take, in milliseconds, when it has taken that after a pause.
     fn time_spent(&self, pause: Duration) -> Option<u64> {
-        let walk = self.walk()?;
+        let loop_state = self.loop_state()?;
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let passed = u64::try_from(self.time.saturating_sub(walk.spent.since)).unwrap_or(0);
+        let passed = u64::try_from(self.time.saturating_sub(loop_state.spent.since)).unwrap_or(0);
         let passed = passed.saturating_add(millis(pause));
-        let most = millis(walk.bounds.timeout?);
+        let most = millis(loop_state.limits.timeout?);
         (passed >= most).then_some(most)
     }
 
     /// A limit is reached: the loop ends before a state.
     fn stop_at(&mut self, to: usize, reason: LoopReason, limit: u64) -> Applied {
         let state = self.plan.lists[STEPS as usize].word(to);
-        let walk = self.walk_mut()?;
-        walk.ended = Some(LoopEnd { reason, state, limit: Some(limit) });
-        walk.kept_from = Some(to);
+        let loop_state = self.loop_mut()?;
+        loop_state.ended = Some(LoopEnd { reason, state, limit: Some(limit) });
+        loop_state.kept_from = Some(to);
         self.list_done(&Address::root(), false)
     }
 
     /// A loop that stopped at a limit goes on as if it had begun anew; one that failed with the state that did.
-    pub(super) fn reopen_walk(&mut self) -> Applied {
+    pub(super) fn reopen_loop(&mut self) -> Applied {
         let time = self.time;
-        let walk = self.walk_mut()?;
-        walk.ended = None;
-        walk.spent = Spent { since: time, ..Spent::default() };
-        let at = walk.at.clone();
-        if let Some(to) = walk.kept_from.take() {
+        let loop_state = self.loop_mut()?;
+        loop_state.ended = None;
+        loop_state.spent = LimitUse { since: time, ..LimitUse::default() };
+        let at = loop_state.at.clone();
+        if let Some(to) = loop_state.kept_from.take() {
             return self.enter_state(to);
         }
         // It is done again as a whole: no route fits what it left, however well it went.
-        if let Some(live) = self.live.get_mut(&at).filter(|live| live.well) {
-            live.well = false;
-            live.items = None;
+        if let Some(active) = self.active.get_mut(&at).filter(|active| active.succeeded) {
+            active.succeeded = false;
+            active.items = None;
             self.drop_items(&at);
         }
         self.reopen_step(&at)
     }
 
     /// How many things are kept of a loop: of each state, of each way between two, and of each name.
-    pub(super) fn kept_of_walk(&self) -> usize {
-        let Some(walk) = self.walk() else { return 0 };
+    pub(super) fn retained_in_loop(&self) -> usize {
+        let Some(loop_state) = self.loop_state() else { return 0 };
         let names = self.scopes.get(&Address::root()).map_or(0, |scope| {
-            let Names { earlier, verdicts, .. } = &scope.names;
+            let ScopeNames { earlier, verdicts, .. } = &scope.names;
             earlier.len() + verdicts.len()
         });
-        walk.visits.len() + walk.measured.len() + walk.spent.edges.len() + walk.spent.streaks.len() + names
+        loop_state.visits.len()
+            + loop_state.measured.len()
+            + loop_state.spent.edges.len()
+            + loop_state.spent.streaks.len()
+            + names
     }
 
     /// The state that ended the loop, and not well: nothing of it is done again.
-    pub(super) fn ended_badly(&self) -> Option<&EcoString> {
+    pub(super) fn failed_terminal_state(&self) -> Option<&EcoString> {
         let frame = self.frames.get(&Address::root()).filter(|frame| frame.failed)?;
-        let ended = frame.walk.as_ref()?.ended.as_ref();
+        let ended = frame.loop_state.as_ref()?.ended.as_ref();
         ended.filter(|ended| ended.reason == LoopReason::Terminal).map(|ended| &ended.state)
     }
 
     /// The state that ended the loop, and not well, when nothing is left to do.
-    pub fn lost_in(&self) -> Option<&EcoString> {
+    pub fn failed_terminal(&self) -> Option<&EcoString> {
         let finally_failed = self.frames.get(&Address::finally()).is_some_and(|frame| frame.failed);
-        self.ended_badly().filter(|_| !finally_failed)
+        self.failed_terminal_state().filter(|_| !finally_failed)
     }
 
     /// The time in which a loop was stopped does not count.
-    pub(super) fn walk_waited(&mut self, passed: Millis) {
+    pub(super) fn shift_loop_clock(&mut self, passed: Millis) {
         // Only a loop that has begun has a time.
-        if let Ok(walk) = self.walk_mut() {
-            walk.since = walk.since.saturating_add(passed);
-            walk.spent.since = walk.spent.since.saturating_add(passed);
+        if let Ok(loop_state) = self.loop_mut() {
+            loop_state.since = loop_state.since.saturating_add(passed);
+            loop_state.spent.since = loop_state.spent.since.saturating_add(passed);
         }
     }
 
     /// The time by which the loop has to be through.
-    pub(super) fn walk_limit(&self) -> Option<Limit> {
-        let walk = self.walk()?;
-        walk.bounds.timeout.map(|allowed| Limit { since: walk.spent.since, allowed, scope: "loop" })
+    pub(super) fn loop_limit(&self) -> Option<Limit> {
+        let loop_state = self.loop_state()?;
+        loop_state.limits.timeout.map(|allowed| Limit {
+            since: loop_state.spent.since,
+            allowed,
+            scope: "loop",
+        })
     }
 
     /// What can be read of the state and of the loop.
@@ -359,38 +369,39 @@ impl Machine {
         let mut view = self.last_state()?;
         if let Some(position) = position {
             view.name = self.plan.lists[STEPS as usize].word(position);
-            view.measured = self.walk().and_then(|walk| walk.measured.get(&position).cloned());
+            view.measured =
+                self.loop_state().and_then(|loop_state| loop_state.measured.get(&position).cloned());
         }
         Some(view)
     }
 
     /// The iteration that a loop is in, from 1.
     pub fn iteration(&self) -> Option<u64> {
-        self.walk().map(|walk| walk.iteration)
+        self.loop_state().map(|loop_state| loop_state.iteration)
     }
 
     /// The state that the loop is in, or was in last.
     pub(super) fn last_state(&self) -> Option<StateView> {
-        let walk = self.walk()?;
-        let name = walk.at.state().unwrap_or_default().into();
-        let elapsed_ms = self.time.saturating_sub(walk.since).max(0);
+        let loop_state = self.loop_state()?;
+        let name = loop_state.at.state().unwrap_or_default().into();
+        let elapsed_ms = self.time.saturating_sub(loop_state.since).max(0);
         Some(StateView {
             name,
-            iteration: walk.iteration,
+            iteration: loop_state.iteration,
             elapsed_ms,
-            in_a_row: walk.in_a_row,
+            in_a_row: loop_state.in_a_row,
             measured: None,
         })
     }
 
     /// What a state that is judged saw when it acted: values of its own are made of that, and not of what it has captured
     /// itself since.
-    pub(super) fn acting(&self, live: &Live, judging: &View) -> Option<View> {
-        let step = &self.plan.steps[live.step as usize].step;
+    pub(super) fn acting(&self, active: &ActiveStep, judging: &View) -> Option<View> {
+        let step = &self.plan.steps[active.step as usize].step;
         let state = step.state.as_ref().filter(|state| !state.params.is_empty());
         let name = &step.capture.as_ref().filter(|_| state.is_some())?.value;
         let read = judging.captured.iter().any(|(known, _)| known == name);
-        let before = &live.before.as_ref().filter(|_| read)?.names;
+        let before = &active.before.as_ref().filter(|_| read)?.names;
         let mut view =
             View { result: None, verdicts: before.verdicts.clone().into_iter().collect(), ..judging.clone() };
         for (table, then) in [(&mut view.captured, &before.captured), (&mut view.earlier, &before.earlier)] {

@@ -6,7 +6,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadline_flow::shell::{Argv, Dialect, Setting, analyse};
+use threadline_flow::shell::{AnalysisContext, Argv, Dialect, analyse};
 use threadline_fuzz::prepare;
 use threadline_lang::diag::Severity;
 use threadline_lang::{Session, Syntax};
@@ -36,11 +36,11 @@ fn check(text: &str, dialect: Dialect) {
     let roots = |name: &str| known.iter().any(|known| known == name);
     let literal = |name: &str| (name == "x").then(|| "echo \"x\" |".into());
     let environment = ["set".into()];
-    let setting = Setting {
-        known: &known,
+    let setting = AnalysisContext {
+        known: &|| known.clone(),
         environment: &environment,
         literal: &literal,
-        ..Setting::new(dialect, &syntax, &roots)
+        ..AnalysisContext::new(dialect, &syntax, &roots)
     };
     let (script, problems) = analyse(text, &setting);
     for problem in &problems {

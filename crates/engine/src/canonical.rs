@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use threadline_flow::model::Backoff;
-use threadline_flow::shell::Travel;
+use threadline_flow::shell::Delivery;
 use threadline_lang::Value;
 use threadline_lang::value::JsonStyle;
 
@@ -62,12 +62,12 @@ impl Canonical {
             Act::Shell { bound } => {
                 self.text("shell", &bound.text);
                 for variable in &bound.variables {
-                    let travel = match variable.travel {
-                        Travel::Environment | Travel::File => "value",
-                        Travel::Path => "path",
+                    let delivery = match variable.delivery {
+                        Delivery::Environment | Delivery::File => "value",
+                        Delivery::Path => "path",
                     };
                     self.text(&variable.name, &variable.value);
-                    self.text("travel", travel);
+                    self.text("travel", delivery);
                 }
             }
             Act::Verbatim { text } => self.text("verbatim", text),

@@ -18,8 +18,8 @@ use threadline_flow::model::{
 };
 use threadline_flow::plan::{PAYLOAD, Plan, StepNumber};
 use threadline_flow::problem::{self, Problem};
-use threadline_flow::shell::{Argument, BindError, Bound};
-use threadline_flow::url::{self, Piece};
+use threadline_flow::shell::{Argument, BindError, BoundScript};
+use threadline_flow::url::{self, UrlPiece};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{
     Document, Error, Explanation, Expression, NoWorld, Origin, Scope, ScopeEntry, Session, Syntax, Template,
@@ -69,7 +69,7 @@ pub enum Act {
     /// Give a text to a shell.
     Shell {
         /// The text with its values bound.
-        bound: Bound,
+        bound: BoundScript,
     },
     /// Give a text to a shell as it is.
     Verbatim {
@@ -608,7 +608,7 @@ pub fn url_text(
     template.text_parts(scope, session, keep).map_err(|error| language(error, origin))?;
     let pieces = parts
         .iter()
-        .map(|(is_value, text)| if *is_value { Piece::Value(text) } else { Piece::Written(text) });
+        .map(|(is_value, text)| if *is_value { UrlPiece::Value(text) } else { UrlPiece::Written(text) });
     url::build(pieces).map_err(|error| FieldError {
         origin: origin.clone(),
         cause: Cause::Request { message: error.message, hint: error.hint },
@@ -793,7 +793,8 @@ impl Fields<'_, '_, '_> {
         for (name, field) in headers {
             let Some(text) = self.text(&field.value, &field.origin) else { continue };
             if !url::is_header_value(&text) {
-                let message = format!("the header `{name}` holds a line break or another control character");
+                let message =
+                    format!("the header `{name}` contains a line break or another control character");
                 self.refused(&field.origin, message, None);
             }
             lines.push((name.clone(), text));

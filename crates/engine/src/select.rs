@@ -9,7 +9,7 @@ use threadline_flow::model::{
     Action, Backoff, Field, Filter, ForEach, OnItemFailure, Phase, Shape, Source, SourceFormat,
 };
 use threadline_flow::plan::{Plan, StepNumber};
-use threadline_flow::shell::Bound;
+use threadline_flow::shell::BoundScript;
 use threadline_lang::{Document, Error, Origin, Scope, Session, Value};
 
 use crate::evaluate::{Cause, FieldError, FieldErrors, Fields, RetryPlan, with_params};
@@ -50,7 +50,7 @@ pub enum Found {
     /// What a command prints.
     Shell {
         /// The text with its values bound.
-        bound: Box<Bound>,
+        bound: Box<BoundScript>,
         /// Variables to set, or to take away.
         env: Vec<(ecow::EcoString, Option<String>)>,
         /// How it is read.

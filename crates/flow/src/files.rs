@@ -1,12 +1,14 @@
-//! A workflow and all that it calls: every file once, problems of each against its own text.
+//! Plans a workflow together with all workflows that it calls. Each file is read once, and its problems refer
+//! to its own text.
 //!
-//! Nothing is opened here: whoever asks gives a function that reads.
+//! No file is opened here: the caller provides a function that reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ecow::EcoString;
 use threadline_lang::Syntax;
+use threadline_lang::diag::words;
 use threadline_lang::source::{Lacking, SourceFile};
 
 use crate::checks::Check;
@@ -15,32 +17,32 @@ use crate::model::{Action, Call, Workflow};
 use crate::plan::{Called, Callee, Plan, plan_calling};
 use crate::problem::Problem;
 
-/// So many workflows may call each other, one inside the other.
+/// Maximum depth of workflows that call each other.
 const MAX_DEPTH: usize = 64;
 
-/// So many files may be put together to one workflow.
+/// Maximum number of files that one workflow consists of.
 const MAX_PARTS: usize = 256;
 
-/// So large may they be together.
+/// Maximum size of these files in total, in bytes.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// Gives the file of a name.
-pub type Read<'r> = dyn Fn(&str) -> Result<SourceFile, Unread> + 'r;
+/// Reads the file of a name.
+pub type FileReader<'r> = dyn Fn(&str) -> Result<SourceFile, Unread> + 'r;
 
 /// Why a file cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
-    /// What happened, in words.
+    /// The reason, in words.
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
-    /// The nearest name in the folder where it should be.
+    /// The closest name in the same directory.
     pub nearest: Option<String>,
 }
 
-/// Makes the plan of a workflow with those of all that it calls. Problems of its own file come first, in the order of
-/// that file; the others name theirs.
-pub fn plan(workflow: Arc<Workflow>, read: &Read<'_>) -> (Option<Plan>, Vec<Problem>) {
+/// Makes the plan of a workflow and of all workflows that it calls. The problems of its own file come first,
+/// in order; those of other files name their file.
+pub fn plan(workflow: Arc<Workflow>, read: &FileReader<'_>) -> (Option<Plan>, Vec<Problem>) {
     let name = name_from("", workflow.file.name());
     let mut files = Files { read, known: BTreeMap::new(), chain: vec![name], problems: Vec::new() };
     let (plan, mut problems, _) = files.plan(workflow);
@@ -48,35 +50,36 @@ pub fn plan(workflow: Arc<Workflow>, read: &Read<'_>) -> (Option<Plan>, Vec<Prob
     (plan, problems)
 }
 
-/// A file with the texts of all that it names as parts of itself, with `from` and `import`, and that those name.
-pub fn assemble(file: SourceFile, read: &Read<'_>) -> SourceFile {
+/// Adds the texts of all parts to a file: those that it names with `from` and `import`, and those that these
+/// name.
+pub fn assemble(file: SourceFile, read: &FileReader<'_>) -> SourceFile {
     let mut known = BTreeSet::from([name_from("", file.name())]);
     let (mut parts, mut lacking): (Vec<SourceFile>, Vec<Lacking>) = (Vec::new(), Vec::new());
     let mut size = file.own_text().len();
     let mut next = 0;
     while let Some(looked_at) = if next == 0 { Some(&file) } else { parts.get(next - 1) } {
         next += 1;
-        // Most files have no parts, and need not be read twice to know it.
+        // Most files have no parts, and need not be parsed twice to find out.
         let text = looked_at.own_text();
         if !text.contains("from") && !text.contains("import") {
             continue;
         }
         let Ok(root) = looked_at.read_tree(&Syntax::DEFAULT.limits) else { continue };
-        let of = looked_at.name().to_owned();
+        let including = looked_at.name().to_owned();
         for path in named_parts(&root) {
-            let name = name_from(&of, &path);
+            let name = name_from(&including, &path);
             if !known.insert(name.clone()) {
                 continue;
             }
             let found = if known.len() > MAX_PARTS {
-                let message = format!("more than {MAX_PARTS} files are put together");
+                let message = format!("more than {MAX_PARTS} files are included");
                 Err(Unread { message, hint: None, nearest: None })
             } else {
                 read(&name)
             };
             let found = found.and_then(|part| {
                 size = size.saturating_add(part.own_text().len());
-                let message = || "the files that are put together are larger than 64 MiB".to_owned();
+                let message = || "the included files are larger than 64 MiB in total".to_owned();
                 let large = || Unread { message: message(), hint: None, nearest: None };
                 if size > MAX_BYTES { Err(large()) } else { Ok(part) }
             });
@@ -93,17 +96,17 @@ pub fn assemble(file: SourceFile, read: &Read<'_>) -> SourceFile {
 }
 
 impl Unread {
-    /// What to say where a path is written that leads to the file.
+    /// The hint for a path that leads to the missing file.
     fn told(self, path: &str) -> (String, Vec<String>) {
         let nearest = self.nearest.map(|near| {
             let folder = path.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
-            format!("did you mean `{folder}{near}`")
+            words::did_you_mean(format_args!("{folder}{near}"))
         });
         (self.message, self.hint.into_iter().chain(nearest).collect())
     }
 }
 
-/// The name of a file that another calls: its path from the folder of that other.
+/// The name of a file that another one calls: its path, resolved from the directory of that file.
 pub fn name_from(caller: &str, path: &str) -> String {
     let folder =
         caller.rsplit_once('/').map_or("", |(folder, _)| if folder.is_empty() { "/" } else { folder });
@@ -127,7 +130,7 @@ pub fn name_from(caller: &str, path: &str) -> String {
     format!("{root}{}", parts.join("/"))
 }
 
-/// The path that leads from the folder of one file to another: what [`name_from`] makes its name of again.
+/// The path from the directory of one file to another, so that [`name_from`] gives its name again.
 pub(crate) fn path_from(caller: &str, name: &str) -> String {
     let caller = name_from("", caller);
     if name.starts_with('/') != caller.starts_with('/') {
@@ -142,17 +145,17 @@ pub(crate) fn path_from(caller: &str, name: &str) -> String {
 }
 
 struct Files<'r> {
-    read: &'r Read<'r>,
-    /// What was read, and how many workflows call each other from there on.
+    read: &'r FileReader<'r>,
+    /// The files read so far, and the depth of the calls below each.
     known: BTreeMap<String, (Callee, usize)>,
-    /// The files on the way to the one that is looked at.
+    /// The files on the path to the current one.
     chain: Vec<String>,
-    /// Those of called files.
+    /// The problems of called files.
     problems: Vec<Problem>,
 }
 
 impl Files<'_> {
-    /// The plan of a workflow, the problems of its own file, and how many workflows call each other from it on.
+    /// The plan of a workflow, the problems of its own file, and the depth of the calls below it.
     fn plan(&mut self, workflow: Arc<Workflow>) -> (Option<Plan>, Vec<Problem>, usize) {
         let mut called = Called::new();
         let (mut problems, mut deepest) = (Vec::new(), 0);
@@ -178,13 +181,13 @@ impl Files<'_> {
         if let Some(first) = self.chain.iter().position(|on_the_way| *on_the_way == name) {
             let around: Vec<&str> =
                 self.chain[first..].iter().map(String::as_str).chain([name.as_str()]).collect();
-            let message = format!("`{}` would call itself", call.path.value);
+            let message = format!("`{}` calls itself", call.path.value);
             return Err(Box::new(Check::CallCycle.at(span, message).note(around.join(" → "))));
         }
         let known = self.known.get(&name).cloned();
         let depth = known.as_ref().map_or(1, |(_, depth)| *depth);
         if self.chain.len() + depth > MAX_DEPTH {
-            let message = format!("more than {MAX_DEPTH} workflows call each other, one inside the other");
+            let message = format!("calls are nested more than {MAX_DEPTH} levels deep");
             return Err(Box::new(Check::CallCycle.at(span, message)));
         }
         if let Some(known) = known {
@@ -220,10 +223,10 @@ impl Files<'_> {
     }
 }
 
-/// A reader of texts that are known by their names, such as those of a journal.
+/// Reads texts that are known by name, such as those of a journal.
 pub fn known(texts: &BTreeMap<EcoString, SourceFile>) -> impl Fn(&str) -> Result<SourceFile, Unread> {
     |name| {
-        let message = || format!("there is no text of `{name}`");
+        let message = || format!("the text of `{name}` is missing");
         let missing = || Unread { message: message(), hint: None, nearest: None };
         texts.get(name).cloned().ok_or_else(missing)
     }

@@ -1,24 +1,25 @@
-//! Forms that values of a workflow take beyond those of the language: durations, sizes, modes of files, names.
+//! Scalars of a workflow that the language does not have: durations, sizes, file modes, names.
 //!
-//! The loader reads what a file fixes with these, and an engine what a reference gave. Nothing here knows a key.
+//! The loader reads literal values with these functions, and the engine reads the values of references.
+//! Nothing here knows a key.
 
 use std::time::Duration;
 
 use threadline_lang::func::duration_seconds;
 use threadline_lang::{Number, Value, is_plain_name};
 
-/// How durations are written, for messages.
-pub const DURATION_FORM: &str = "a duration such as `500ms`, `30s`, `5m`, `1h30m`, or seconds";
-/// How sizes are written, for messages.
-pub const SIZE_FORM: &str = "a size such as `64MiB`, `10kB`, or bytes";
+/// What a duration is, for messages.
+pub const DURATION_FORM: &str = "a duration such as `500ms`, `30s`, `5m`, `1h30m`, or a number of seconds";
+/// What a size is, for messages.
+pub const SIZE_FORM: &str = "a size such as `64MiB`, `10kB`, or a number of bytes";
 
-/// How parts of a whole are written, for messages.
-pub const FRACTION_FORM: &str = "a part of all from 0 to 1, such as `0.1`, or `10%`";
+/// What a fraction is, for messages.
+pub const FRACTION_FORM: &str = "a fraction from 0 to 1 such as `0.1`, or a percentage such as `10%`";
 
-/// No duration is longer: a hundred years, in seconds.
+/// The maximum duration in seconds: a hundred years.
 const LONGEST: f64 = 100.0 * 366.0 * 86_400.0;
 
-/// The units of sizes and how many bytes each is.
+/// The units of sizes, with their number of bytes.
 const SIZE_UNITS: [(&str, u64); 7] = [
     ("B", 1),
     ("kB", 1_000),
@@ -29,7 +30,7 @@ const SIZE_UNITS: [(&str, u64); 7] = [
     ("GiB", 1 << 30),
 ];
 
-/// The fields of a time that comes again and again, from the least to the most of each, and the names that some have.
+/// The fields of a cron expression: their names, their limits, and the names of their values.
 const CRON: [(&str, u32, u32, &[&str]); 5] = [
     ("minute", 0, 59, &[]),
     ("hour", 0, 23, &[]),
@@ -38,7 +39,7 @@ const CRON: [(&str, u32, u32, &[&str]); 5] = [
     ("day of the week", 0, 7, &["sun", "mon", "tue", "wed", "thu", "fri", "sat"]),
 ];
 
-/// Why a value says no times in the form of cron, when it does not.
+/// Why a value is not a cron expression, if it is not.
 pub fn not_cron(value: &Value) -> Option<String> {
     let Some(text) = value.as_str() else { return Some("takes text".to_owned()) };
     let fields: Vec<&str> = text.split_whitespace().collect();
@@ -48,11 +49,11 @@ pub fn not_cron(value: &Value) -> Option<String> {
     let wrong =
         fields.iter().zip(CRON).find(|(field, about)| !field.split(',').all(|part| is_cron(part, about)));
     wrong.map(|(field, (name, least, most, _))| {
-        format!("has `{field}` as its {name}, which goes from {least} to {most}")
+        format!("has `{field}` as its {name}, which must be between {least} and {most}")
     })
 }
 
-/// `*`, `5`, `1-5`, `mon-fri`, each perhaps with `/2` behind it.
+/// Checks `*`, `5`, `1-5` or `mon-fri`, optionally followed by `/2`.
 fn is_cron(part: &str, (_, least, most, names): &(&str, u32, u32, &[&str])) -> bool {
     let (range, step) = part.split_once('/').map_or((part, None), |(range, step)| (range, Some(step)));
     let number = |text: &str| {
@@ -73,7 +74,7 @@ fn is_cron(part: &str, (_, least, most, names): &(&str, u32, u32, &[&str])) -> b
     fits && step.is_none_or(steps)
 }
 
-/// A duration: a text with units, or a number of seconds, also as a text.
+/// Reads a duration: a text with units, or a number of seconds.
 pub fn duration(value: &Value) -> Option<Duration> {
     let seconds = match value.as_str() {
         Some(text) => duration_seconds(text).or_else(|| Number::parse(text.trim()).ok())?,
@@ -83,7 +84,7 @@ pub fn duration(value: &Value) -> Option<Duration> {
     (0.0..=LONGEST).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
 }
 
-/// A size in bytes: a text with a unit, or a number, also as a text.
+/// Reads a size in bytes: a text with a unit, or a number.
 pub fn size(value: &Value) -> Option<u64> {
     let Some(text) = value.as_str() else { return count(value) };
     let text = text.trim();
@@ -95,7 +96,7 @@ pub fn size(value: &Value) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(*bytes)
 }
 
-/// A whole number that is not negative, also as a text.
+/// Reads a whole number that is not negative, also from text.
 pub fn count(value: &Value) -> Option<u64> {
     match value.as_str() {
         Some(text) => text.trim().parse().ok(),
@@ -103,18 +104,18 @@ pub fn count(value: &Value) -> Option<u64> {
     }
 }
 
-/// The mode of a file: octal digits, with `0o` before them or not.
+/// Reads the mode of a file: octal digits, optionally after `0o`.
 pub fn mode(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("0o").unwrap_or(text);
     let octal = !digits.is_empty() && digits.len() <= 5 && digits.bytes().all(|byte| byte.is_ascii_digit());
     u32::from_str_radix(digits, 8).ok().filter(|mode| octal && *mode <= 0o7777)
 }
 
-/// Words that the language reads as something else than a name.
+/// Words that the language does not read as names.
 const KEYWORDS: [&str; 12] =
     ["and", "or", "not", "in", "if", "else", "true", "false", "null", "True", "False", "None"];
 
-/// Whether a text can be an id or the name of a capture: letters, digits, `_` and `-`, no word of the language.
+/// Whether a text is a valid id or capture: letters, digits, `_` and `-`, and not a word of the language.
 pub fn is_name(text: &str) -> bool {
     is_plain_name(text)
         && text.len() <= 100
@@ -122,14 +123,14 @@ pub fn is_name(text: &str) -> bool {
         && !KEYWORDS.contains(&text)
 }
 
-/// Whether a text can be the name of an environment variable.
+/// Whether a text is a valid name of an environment variable.
 pub fn is_variable(text: &str) -> bool {
     let first = text.chars().next();
     first.is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
         && text.chars().all(|char| char.is_ascii_alphanumeric() || char == '_')
 }
 
-/// A part of a whole: a number from 0 to 1, or a text in percent.
+/// Reads a fraction: a number from 0 to 1, or a percentage.
 pub fn fraction(value: &Value) -> Option<f64> {
     let of = |text: &str| Number::parse(text.trim()).ok().map(|number| number.to_f64());
     let part = match value.as_str() {
@@ -142,10 +143,10 @@ pub fn fraction(value: &Value) -> Option<f64> {
     (0.0..=1.0).contains(&part).then_some(part)
 }
 
-/// A key that elements are sorted by, as it is written.
+/// A sort key, as written.
 #[derive(Debug, PartialEq, Eq)]
 pub struct WrittenKey<'t> {
-    /// What it reads.
+    /// The expression to sort by.
     pub by: &'t str,
     /// `DESC`
     pub descending: bool,
@@ -153,8 +154,8 @@ pub struct WrittenKey<'t> {
     pub nulls_first: Option<bool>,
 }
 
-/// The keys of `item.a DESC NULLS LAST, item.b`, and where each begins. A comma inside quotes or brackets is part of its
-/// key.
+/// Splits `item.a DESC NULLS LAST, item.b` into its keys, each with its position. A comma inside quotes or
+/// brackets is part of its key.
 pub fn sort_keys(text: &str) -> Vec<(WrittenKey<'_>, usize)> {
     let (mut keys, mut from, mut depth, mut quote) = (Vec::new(), 0, 0_u32, None);
     for (at, char) in text.char_indices() {

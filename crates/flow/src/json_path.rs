@@ -1,10 +1,11 @@
-//! Paths into JSON as RFC 9535 has them: what selects work items in a document.
+//! JSONPath (RFC 9535), which selects work items in a document.
 //!
-//! A path is evaluated on a copy of the document and gives *places*; the values come from the document itself, with
-//! every digit they have. A comparison inside a filter is one of binary floats, as the library has it.
+//! A path is evaluated on a copy of the document and gives the *locations* of values; the values come from
+//! the document itself, with all their digits. Comparisons in a filter use binary floats, as in the
+//! underlying library.
 //!
-//! It also says which paths need only one element of a list at a time: names that lead to a list or object, then `[*]`
-//! or one filter, then anything that looks at nothing but that element.
+//! A path may need only one element of a list at a time: names that lead to a list or object, then `[*]` or
+//! one filter, then anything that depends only on that element. Such a path can be evaluated on a stream.
 
 use std::fmt;
 
@@ -13,13 +14,13 @@ use serde_json_path::PathElement;
 use threadline_lang::Value;
 use threadline_lang::value::Oversized;
 
-/// How long a path may be, in bytes.
+/// Maximum length of a path, in bytes.
 pub const MAX_LENGTH: usize = 4 << 10;
 
-/// How deep brackets and parentheses may be nested. The time to read nested filters doubles with each.
+/// Maximum nesting of brackets and parentheses. The time to parse nested filters doubles with each level.
 pub const MAX_NESTING: usize = 8;
 
-/// A path, read once.
+/// A parsed path.
 #[derive(Debug, Clone)]
 pub struct JsonPath {
     source: EcoString,
@@ -30,18 +31,18 @@ pub struct JsonPath {
 #[derive(Debug, Clone)]
 struct Streamed {
     names: Vec<EcoString>,
-    /// What selects in a list of one element; nothing where the element is what is selected.
+    /// The path in a list with this one element; none if it selects the element itself.
     each: Option<serde_json_path::JsonPath>,
 }
 
 /// Why a text is not a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonPathError {
-    /// What is wrong.
+    /// The problem, in words.
     pub message: String,
-    /// The byte that it is about.
+    /// Byte offset of the problem.
     pub offset: usize,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: Option<&'static str>,
 }
 
@@ -54,43 +55,44 @@ impl fmt::Display for JsonPathError {
 impl std::error::Error for JsonPathError {}
 
 impl JsonPath {
-    /// Reads a path.
+    /// Parses a path.
     pub fn parse(source: &str) -> Result<Self, JsonPathError> {
         check_extent(source)?;
         let whole = serde_json_path::JsonPath::parse(source).map_err(|error| JsonPathError {
-            // Mostly the library says no more than that it is wrong.
+            // Mostly the library only says that the path is wrong.
             message: match error.message() {
-                "parser error" => format!("`{source}` is not a JSONPath from here on"),
-                why => format!("`{source}` is not a JSONPath: {why}"),
+                "parser error" => format!("`{source}` is not a valid JSONPath from here"),
+                why => format!("`{source}` is not a valid JSONPath: {why}"),
             },
             offset: error.position().saturating_sub(1).min(source.len()),
             hint: Some(if source.starts_with('$') {
-                "names, elements and conditions are written `$.a`, `$[\"a b\"]`, `$.list[*]`, `$.list[?@.open == true]`"
+                "write names, elements and conditions as `$.a`, `$[\"a b\"]`, `$.list[*]`, \
+                 `$.list[?@.open == true]`"
             } else {
-                "a path begins with `$`, as in `$.items[*]`"
+                "start the path with `$`, as in `$.items[*]`"
             }),
         })?;
         Ok(Self { source: source.into(), whole, streamed: streamed(source) })
     }
 
-    /// The path as it is written.
+    /// The path as written.
     pub fn as_str(&self) -> &str {
         &self.source
     }
 
-    /// What the path selects in a document, in its order.
+    /// The values that the path selects in a document, in document order.
     pub fn select(&self, document: &Value) -> Vec<Value> {
         select(&self.whole, document)
     }
 
-    /// The names that lead to the container whose elements [`JsonPath::select_in_element`] takes one by one. Nothing
-    /// where the path needs the whole document.
+    /// The names that lead to the container whose elements [`JsonPath::select_in_element`] takes one by one;
+    /// none if the path needs the whole document.
     pub fn names(&self) -> Option<&[EcoString]> {
         self.streamed.as_ref().map(|streamed| streamed.names.as_slice())
     }
 
-    /// What the path selects in one element of the container that [`JsonPath::names`] lead to.
-    /// With the container around it the element may be nested too deep.
+    /// The values that the path selects in one element of the container that [`JsonPath::names`] lead to. It
+    /// fails if the element is nested too deeply for the container around it.
     pub fn select_in_element(&self, element: Value) -> Result<Vec<Value>, Oversized> {
         match self.streamed.as_ref().and_then(|streamed| streamed.each.as_ref()) {
             Some(each) => Ok(select(each, &Value::list(vec![element])?)),
@@ -119,7 +121,7 @@ fn at<'p>(document: &Value, place: impl Iterator<Item = &'p PathElement<'p>>) ->
 fn check_extent(source: &str) -> Result<(), JsonPathError> {
     let refused = |message: String, offset| Err(JsonPathError { message, offset, hint: None });
     if source.len() > MAX_LENGTH {
-        return refused(format!("a JSONPath may have {} KiB", MAX_LENGTH >> 10), MAX_LENGTH);
+        return refused(format!("a JSONPath can have at most {} KiB", MAX_LENGTH >> 10), MAX_LENGTH);
     }
     let mut nesting = 0usize;
     for (offset, byte) in outside_quotes(source) {
@@ -130,7 +132,7 @@ fn check_extent(source: &str) -> Result<(), JsonPathError> {
         }
         if nesting > MAX_NESTING {
             return refused(
-                format!("brackets and parentheses of a JSONPath may be nested {MAX_NESTING} deep"),
+                format!("a JSONPath can nest brackets and parentheses at most {MAX_NESTING} levels deep"),
                 offset,
             );
         }
@@ -138,7 +140,7 @@ fn check_extent(source: &str) -> Result<(), JsonPathError> {
     Ok(())
 }
 
-/// The bytes that are not inside a text in quotes, with their places; the quotes count.
+/// The bytes outside of quoted texts, with their offsets; the quotes themselves are included.
 fn outside_quotes(source: &str) -> impl Iterator<Item = (usize, u8)> {
     let (mut quote, mut escaped) = (None, false);
     source.bytes().enumerate().filter(move |(_, byte)| match quote {
@@ -160,7 +162,7 @@ fn outside_quotes(source: &str) -> impl Iterator<Item = (usize, u8)> {
     })
 }
 
-/// How a path that is sound takes one element at a time, when it can.
+/// How a valid path takes one element at a time, if it can.
 fn streamed(source: &str) -> Option<Streamed> {
     let mut rest = source.strip_prefix('$')?.trim_start();
     let mut names = Vec::new();
@@ -181,7 +183,7 @@ fn streamed(source: &str) -> Option<Streamed> {
     }
 }
 
-/// A path for a list of one element. One that looks at the root would see another root.
+/// A path for a list of one element. It must not read the root, which would be a different one.
 fn each_path(rest: &str) -> Option<serde_json_path::JsonPath> {
     if outside_quotes(rest).any(|(_, byte)| byte == b'$') {
         return None;
@@ -189,7 +191,7 @@ fn each_path(rest: &str) -> Option<serde_json_path::JsonPath> {
     serde_json_path::JsonPath::parse(&format!("${rest}")).ok()
 }
 
-/// What follows `.*` or `[*]`.
+/// The rest of a path after `.*` or `[*]`.
 fn wildcard(rest: &str) -> Option<&str> {
     if let Some(after) = rest.strip_prefix(".*") {
         return Some(after);
@@ -197,7 +199,7 @@ fn wildcard(rest: &str) -> Option<&str> {
     rest.strip_prefix('[')?.trim_start().strip_prefix('*')?.trim_start().strip_prefix(']')
 }
 
-/// Whether a segment is a filter, and nothing beside it.
+/// Whether a segment is a single filter.
 fn is_one_filter(rest: &str) -> bool {
     if !rest.strip_prefix('[').is_some_and(|inner| inner.trim_start().starts_with('?')) {
         return false;
@@ -217,7 +219,7 @@ fn is_one_filter(rest: &str) -> bool {
     false
 }
 
-/// A name selector and what follows it. Names with escapes are left to the whole path.
+/// A name selector, and the rest after it. Names with escapes need the whole document.
 fn name(rest: &str) -> Option<(&str, &str)> {
     if let Some(plain) = rest.strip_prefix('.') {
         let is_part = |c: char| c.is_alphanumeric() || c == '_' || !c.is_ascii();
@@ -318,15 +320,15 @@ mod tests {
     #[test]
     fn what_is_no_path_is_refused() {
         let error = |source: &str| JsonPath::parse(source).unwrap_err();
-        assert_eq!(error("items[*]").hint, Some("a path begins with `$`, as in `$.items[*]`"));
-        assert_eq!(error("$.items[").message, "`$.items[` is not a JSONPath from here on");
+        assert_eq!(error("items[*]").hint, Some("start the path with `$`, as in `$.items[*]`"));
+        assert_eq!(error("$.items[").message, "`$.items[` is not a valid JSONPath from here");
         assert!(error("$.é[?@.x = 1]").offset <= 13);
-        assert_eq!(error(&format!("${}", ".a".repeat(3000))).message, "a JSONPath may have 4 KiB");
+        assert_eq!(error(&format!("${}", ".a".repeat(3000))).message, "a JSONPath can have at most 4 KiB");
         for open in ["[?@", "[?(", "[?!(", "[?length(", "["] {
             let deep = format!("${}", open.repeat(1000));
             let error = error(&deep[..deep.len().min(MAX_LENGTH)]);
             assert_eq!(
-                error.message, "brackets and parentheses of a JSONPath may be nested 8 deep",
+                error.message, "a JSONPath can nest brackets and parentheses at most 8 levels deep",
                 "{open}"
             );
         }

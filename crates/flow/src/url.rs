@@ -1,27 +1,28 @@
-//! URLs with values in them: each value is encoded for the place where it stands, so that it stays one part of the URL.
+//! URLs with values in them. Each value is encoded for its position, so that it stays one part of the URL.
 //!
-//! A value at the beginning is the base of the URL and taken as it is. One in the path or the query is percent-encoded;
-//! it can neither begin another segment nor be a step up. One in the host may only hold what a host can.
+//! A value at the start is the base of the URL and used as is. A value in the path or the query is
+//! percent-encoded, so it can neither start another segment nor be `..`. A value in the host may only contain
+//! characters of a host.
 
 use std::ops::Range;
 
 use threadline_lang::func::percent_encode;
 
-/// A part of a URL.
+/// A piece of a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Piece<'p> {
-    /// As the author wrote it.
+pub enum UrlPiece<'p> {
+    /// Literal text.
     Written(&'p str),
-    /// What a reference gave.
+    /// The value of a reference.
     Value(&'p str),
 }
 
-/// Why there is no URL.
+/// Why a URL is not valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadUrl {
-    /// What is wrong.
+    /// The problem, in words.
     pub message: String,
-    /// How to put it right.
+    /// How to fix it.
     pub hint: Option<&'static str>,
 }
 
@@ -35,48 +36,48 @@ impl BadUrl {
     }
 }
 
-/// The part of a URL that the next character would belong to.
+/// The part of a URL that the next character belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum UrlPart {
     Scheme,
     Host,
     Path,
     Rest,
 }
 
-/// Where the host begins and ends, once there is one.
+/// The range of the host, once there is one.
 fn host(url: &str) -> Option<Range<usize>> {
     let start = url.find("://")? + 3;
     let length = url[start..].find(['/', '?', '#']).unwrap_or(url.len() - start);
     Some(start..start + length)
 }
 
-fn place(url: &str) -> Place {
-    let Some(host) = host(url) else { return Place::Scheme };
+fn place(url: &str) -> UrlPart {
+    let Some(host) = host(url) else { return UrlPart::Scheme };
     match &url[host.end..] {
-        "" => Place::Host,
-        rest if rest.contains(['?', '#']) => Place::Rest,
-        _ => Place::Path,
+        "" => UrlPart::Host,
+        rest if rest.contains(['?', '#']) => UrlPart::Rest,
+        _ => UrlPart::Path,
     }
 }
 
-/// A URL of its parts.
-pub fn build<'p>(pieces: impl IntoIterator<Item = Piece<'p>>) -> Result<String, BadUrl> {
+/// Joins the pieces of a URL.
+pub fn build<'p>(pieces: impl IntoIterator<Item = UrlPiece<'p>>) -> Result<String, BadUrl> {
     let mut url = String::new();
     let mut values: Vec<Range<usize>> = Vec::new();
     for piece in pieces {
         match piece {
-            Piece::Written(text) => push_written(text, &mut url)?,
-            Piece::Value(text) if url.is_empty() => push_base(text, &mut url)?,
-            Piece::Value(text) => {
+            UrlPiece::Written(text) => push_written(text, &mut url)?,
+            UrlPiece::Value(text) if url.is_empty() => push_base(text, &mut url)?,
+            UrlPiece::Value(text) => {
                 let start = url.len();
                 match place(&url) {
-                    Place::Scheme => {
-                        return Err(BadUrl::new("a value stands before the host of the URL")
-                            .hint("write `http://` or `https://`, or begin with the reference"));
+                    UrlPart::Scheme => {
+                        return Err(BadUrl::new("the URL has a value before its host")
+                            .hint("start with `http://` or `https://`, or with the reference"));
                     }
-                    Place::Host => push_host(text, &mut url)?,
-                    Place::Path | Place::Rest => percent_encode(text, &mut url),
+                    UrlPart::Host => push_host(text, &mut url)?,
+                    UrlPart::Path | UrlPart::Rest => percent_encode(text, &mut url),
                 }
                 values.push(start..url.len());
             }
@@ -84,7 +85,7 @@ pub fn build<'p>(pieces: impl IntoIterator<Item = Piece<'p>>) -> Result<String, 
     }
     let host = host(&url).filter(|_| has_scheme(&url));
     let Some(host) = host else {
-        return Err(BadUrl::new(format!("`{url}` does not begin with `http://` or `https://`")));
+        return Err(BadUrl::new(format!("`{url}` does not start with `http://` or `https://`")));
     };
     if url[host.clone()].is_empty() {
         return Err(BadUrl::new(format!("`{url}` has no host")));
@@ -93,7 +94,7 @@ pub fn build<'p>(pieces: impl IntoIterator<Item = Piece<'p>>) -> Result<String, 
     Ok(url)
 }
 
-/// Adds names and values to the query of a URL.
+/// Adds parameters to the query of a URL.
 pub fn add_query<'q>(url: &mut String, query: impl IntoIterator<Item = (&'q str, String)>) {
     let fragment = url.find('#').map_or(String::new(), |at| url.split_off(at));
     for (name, value) in query {
@@ -110,13 +111,13 @@ pub fn add_query<'q>(url: &mut String, query: impl IntoIterator<Item = (&'q str,
     url.push_str(&fragment);
 }
 
-/// Whether a name can be that of a header.
+/// Whether a name is a valid header name.
 pub fn is_header_name(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !name.is_empty() && name.bytes().all(fits)
 }
 
-/// Whether a text can stand in a header: one line of it.
+/// Whether a text is a valid header value: a single line.
 pub fn is_header_value(text: &str) -> bool {
     text.chars().all(|character| character == '\t' || !character.is_control())
 }
@@ -126,7 +127,7 @@ fn has_scheme(url: &str) -> bool {
     scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
 }
 
-/// Whether a character has a meaning in URLs, or stands for itself.
+/// Whether a character is reserved or unreserved in URLs.
 fn is_legal(character: char) -> bool {
     character.is_ascii_alphanumeric() || "-._~:/?#[]@!$&'()*+,;=%".contains(character)
 }
@@ -134,12 +135,12 @@ fn is_legal(character: char) -> bool {
 fn push_written(text: &str, url: &mut String) -> Result<(), BadUrl> {
     for character in text.chars() {
         if character.is_control() {
-            return Err(BadUrl::new("the URL holds a line break or another control character"));
+            return Err(BadUrl::new("the URL contains a line break or another control character"));
         }
         if is_legal(character) {
             url.push(character);
-        } else if matches!(place(url), Place::Scheme | Place::Host) {
-            return Err(BadUrl::new(format!("`{character}` cannot stand in the host of a URL")));
+        } else if matches!(place(url), UrlPart::Scheme | UrlPart::Host) {
+            return Err(BadUrl::new(format!("`{character}` is not allowed in the host of a URL")));
         } else {
             percent_encode(character.encode_utf8(&mut [0; 4]), url);
         }
@@ -151,23 +152,23 @@ fn push_base(text: &str, url: &mut String) -> Result<(), BadUrl> {
     if let Some(character) = text.chars().find(|character| !is_legal(*character)) {
         let shown = character.escape_debug();
         return Err(BadUrl::new(format!(
-            "the value that begins the URL holds `{shown}`, which a URL cannot"
+            "the value at the start of the URL contains `{shown}`, which is not allowed in a URL"
         ))
-        .hint("it is taken as it is: encode its parts with `| url` where they come from"));
+        .hint("it is used as is: encode its parts with `| url` at their source"));
     }
     url.push_str(text);
     Ok(())
 }
 
-/// A host, a part of one, or a port.
+/// Checks a value in the host: a host, a part of one, or a port.
 fn push_host(text: &str, url: &mut String) -> Result<(), BadUrl> {
     let fits = |character: char| character.is_ascii_alphanumeric() || "-._:[]".contains(character);
     match text.chars().find(|character| !fits(*character)) {
-        Some('/') => Err(BadUrl::new("a value in the host of a URL holds `/`")
-            .hint("write a `/` before the reference when it is a part of the path")),
+        Some('/') => Err(BadUrl::new("a value in the host of a URL contains `/`")
+            .hint("write a `/` before the reference if it is part of the path")),
         Some(character) => {
             let shown = character.escape_debug();
-            Err(BadUrl::new(format!("a value in the host of a URL holds `{shown}`")))
+            Err(BadUrl::new(format!("a value in the host of a URL contains `{shown}`")))
         }
         None => {
             url.push_str(text);
@@ -176,7 +177,7 @@ fn push_host(text: &str, url: &mut String) -> Result<(), BadUrl> {
     }
 }
 
-/// A segment of the path that a value made must be a name: neither nothing, nor a step up or on the spot.
+/// Checks that a segment of the path with a value is a name: neither empty, nor `.` or `..`.
 fn segments(url: &str, from: usize, values: &[Range<usize>]) -> Result<(), BadUrl> {
     let until = url[from..].find(['?', '#']).map_or(url.len(), |length| from + length);
     let mut start = from;
@@ -191,11 +192,13 @@ fn segments(url: &str, from: usize, values: &[Range<usize>]) -> Result<(), BadUr
         }
         match segment.to_ascii_lowercase().replace("%2e", ".").as_str() {
             "" => {
-                return Err(BadUrl::new("a value leaves a segment of the URL's path empty")
-                    .hint("the request would go to another place than the one that was meant"));
+                return Err(BadUrl::new("a value leaves a segment of the path of the URL empty")
+                    .hint("the request would go to a different address than intended"));
             }
             dots @ ("." | "..") => {
-                return Err(BadUrl::new(format!("a value makes the segment `{dots}` in the URL's path")));
+                return Err(BadUrl::new(format!(
+                    "a value makes the segment `{dots}` in the path of the URL"
+                )));
             }
             _ => {}
         }
@@ -205,20 +208,20 @@ fn segments(url: &str, from: usize, values: &[Range<usize>]) -> Result<(), BadUr
 
 #[cfg(test)]
 mod tests {
-    use super::Piece::{Value, Written};
+    use super::UrlPiece::{Value, Written};
     use super::*;
 
-    fn refused(pieces: &[Piece<'_>]) -> String {
+    fn refused(pieces: &[UrlPiece<'_>]) -> String {
         build(pieces.iter().copied()).expect_err("not a URL").message
     }
 
-    fn url(pieces: &[Piece<'_>]) -> String {
+    fn url(pieces: &[UrlPiece<'_>]) -> String {
         build(pieces.iter().copied()).expect("a URL")
     }
 
     #[test]
     fn a_value_stays_one_part() {
-        let cases: [(&[Piece<'_>], &str); 8] = [
+        let cases: [(&[UrlPiece<'_>], &str); 8] = [
             (
                 &[Written("https://a.example/u/"), Value("a/b?c#d&e=%2f ü")],
                 "https://a.example/u/a%2Fb%3Fc%23d%26e%3D%252f%20%C3%BC",
@@ -238,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_value_cannot_lead_elsewhere() {
-        let cases: [&[Piece<'_>]; 12] = [
+        let cases: [&[UrlPiece<'_>]; 12] = [
             &[Written("http://a/"), Value("..")],
             &[Written("http://a/x/"), Value("."), Value("."), Written("/y")],
             &[Written("http://a/%2E"), Value(".")],

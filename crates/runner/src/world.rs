@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use threadline_flow::model::Computed;
-use threadline_flow::shell::{self, BindError, Dialect, command_script};
+use threadline_flow::shell::{BindError, Dialect, ShellProblem, analyse_command};
 use threadline_lang::diag::{Severity, nearest};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{ComputeError, Limits, Syntax, Value, World, data};
@@ -132,8 +132,8 @@ impl RealWorld<'_> {
         let kinds = self.computed.iter().map(|declared| declared.name.clone()).collect();
         let syntax = Syntax { kinds, ..Syntax::DEFAULT };
         let dialect = if shell(&self.env).0 == "bash" { Dialect::Bash } else { Dialect::Posix };
-        let (script, problems) = command_script(command, dialect, &syntax);
-        let refused = |problem: &shell::Problem| failed(&*problem.message, problem.hint.as_deref());
+        let (script, problems) = analyse_command(command, dialect, &syntax);
+        let refused = |problem: &ShellProblem| failed(&*problem.message, problem.hint.as_deref());
         if let Some(problem) = problems.iter().find(|problem| problem.severity == Severity::Error) {
             return Err(refused(problem));
         }

@@ -340,7 +340,7 @@ impl<'p> Looking<'p, '_> {
             return self.add(&text.origin, Shown::Text(text.value.to_string()), Vec::new());
         };
         self.session.set_origin(Some(text.origin.clone()));
-        let foreseen = script.foresee(self.scope, &mut self.session);
+        let foreseen = script.preview(self.scope, &mut self.session);
         let mut problems = Vec::new();
         let variables = foreseen.bound.variables.iter().enumerate().map(|(at, variable)| {
             let value = match foreseen.unknown.iter().find(|(unknown, _)| *unknown == at) {

@@ -120,8 +120,8 @@ states:
   done: {terminal: true}
 "#,
     );
-    assert_eq!(headings(&told), ["error[maybe-unset]: `errors` is not set on every way to `report`"]);
-    assert!(told.contains("not set on the way check → report"), "{told}");
+    assert_eq!(headings(&told), ["error[maybe-unset]: `errors` is not set on every path to `report`"]);
+    assert!(told.contains("not set on the path check → report"), "{told}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use threadline_expect::Settled;
 use threadline_flow::fields::{Failure, FailureKind};
 use threadline_flow::model::{Action, CaptureFormat, OnCrash, Step};
 use threadline_flow::problem::{self, Problem};
-use threadline_flow::shell::{Bound, ScriptPiece};
+use threadline_flow::shell::{BoundScript, ScriptPiece};
 use threadline_lang::Value;
 
 use super::effect::{
@@ -105,7 +105,7 @@ impl Executor<'_> {
         Ok(Next::Perform(Box::new(Performance { before, barrier, key, effect, pending })))
     }
 
-    fn shell_warnings(&self, step: &Step, bound: &Bound) -> Vec<Problem> {
+    fn shell_warnings(&self, step: &Step, bound: &BoundScript) -> Vec<Problem> {
         let text = self.plan.workflow.file.text();
         let origin = match &step.action {
             Action::Shell { text, .. } => &text.origin,
@@ -337,7 +337,7 @@ pub(super) fn pause<D: Driver>(driver: &mut D, retry: &RetryPlan, tries: u32) ->
 /// The process that runs a shell text with bound values.
 pub(super) fn bound_process(
     step: &Step,
-    bound: &Bound,
+    bound: &BoundScript,
     mut env: Vec<(EcoString, Option<String>)>,
     cwd: Option<String>,
     limits: EffectLimits,
@@ -353,7 +353,7 @@ pub(super) fn bound_process(
         ScriptPiece::Text(text) => TextPiece::Text(text),
         ScriptPiece::FileOf(index) => TextPiece::QuotedPathOf(place(index)),
     });
-    env.extend(bound.environment().map(|(name, value)| (name.into(), Some(value))));
+    env.extend(bound.environment().map(|(name, value)| (name.into(), Some(value.to_owned()))));
     shell_process(step, script.collect(), files, env, cwd, limits)
 }
 

@@ -1,12 +1,15 @@
 //! The table of keys: every object of a workflow file, and every key that it may have.
 //!
-//! A key has a kind, a default, aliases, the steps it applies to, and a line of documentation. The loader, the
-//! checks, the JSON Schema ([`schema`]) and the tables of the reference all follow from the rows in [`ALL`].
+//! A key has a kind, a default, aliases, the steps it applies to, and a line of documentation. The loader,
+//! the checks, the JSON Schema ([`schema`]) and the tables of the reference all follow from the rows in
+//! [`ALL`].
 
 mod failure;
 mod other_versions;
 mod schema;
 mod table;
+
+use threadline_lang::diag::words;
 
 pub use failure::{Failure, FailureKind};
 pub use other_versions::{UnsupportedKey, find_unsupported_key, hint_for_root, hint_for_word};
@@ -231,6 +234,11 @@ impl ObjectSpec {
 }
 
 impl KeySpec {
+    /// The first sentence of the description.
+    pub(crate) fn summary(&self) -> &'static str {
+        self.doc.split_once(". ").map_or(self.doc, |(first, _)| first)
+    }
+
     /// The common prefix, if the key stands for many: `on_` of `on_VERDICT`.
     pub fn prefix(&self) -> Option<&'static str> {
         self.name.strip_suffix("VERDICT")
@@ -284,14 +292,7 @@ impl Form {
             Self::Size => crate::forms::SIZE_FORM.to_owned(),
             Self::Fraction => crate::forms::FRACTION_FORM.to_owned(),
             Self::Mode => "the mode of a file such as `0644`".to_owned(),
-            Self::OneOf(choices) => {
-                let names: Vec<String> = choices.iter().map(|choice| format!("`{}`", choice.name)).collect();
-                match names.split_last() {
-                    Some((last, [])) => last.clone(),
-                    Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
-                    None => String::new(),
-                }
-            }
+            Self::OneOf(choices) => words::code_list(choices.iter().map(|choice| choice.name), "or"),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Keys, roots and words of older systems and of later versions, each with a hint that says what to write instead.
+//! Keys, roots and words of older systems and of later versions, each with a hint that says what to write
+//! instead.
 
 /// Why a key that is not in the table is recognised nevertheless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,36 +1,36 @@
-//! Calls of other workflows: the file, and what it is given. The file itself is read elsewhere.
+//! Calls of other workflows: the path of the file and the values for its inputs. The file itself is read by
+//! [`crate::files`].
 
 use threadline_lang::Template;
 
-use super::read::{Fields, Loader};
+use super::read::{ObjectFields, WorkflowLoader};
 use crate::checks::Check;
 use crate::model::{Action, Call, Given};
 
-impl Loader {
-    pub(super) fn call(&mut self, fields: &Fields<'_>) -> Option<Action> {
-        let with = self.given(fields);
+impl WorkflowLoader {
+    pub(super) fn read_call(&mut self, fields: &ObjectFields<'_>) -> Option<Action> {
+        let with = self.read_given(fields);
         let place = fields.get("workflow")?;
-        let written = self.scalar_text(&place, "workflow")?;
+        let written = self.read_scalar_text(&place, "workflow")?;
         let plain = Template::parse_all(written, &self.syntax).0.as_plain().map(std::borrow::Cow::into_owned);
         let Some(path) = plain else {
-            let message =
-                "`workflow` takes a path that is written out: what is called is checked before the run";
-            let hint = "choose between files with steps that have `when:`";
-            self.problem(Check::WrongType.at(place.node.span, message).hint(hint));
+            let message = "`workflow` takes a literal path, because called files are checked before the run";
+            let hint = "to choose between files, write one step per file, each with `when:`";
+            self.report(Check::WrongType.at(place.node.span, message).hint(hint));
             return None;
         };
         if path.is_empty() {
-            self.problem(Check::WrongType.at(place.node.span, "`workflow` takes the path of a file"));
+            self.report(Check::WrongType.at(place.node.span, "`workflow` takes the path of a file"));
             return None;
         }
         Some(Action::Workflow(Call { path: place.field(path.into()), with }))
     }
 
-    fn given(&mut self, fields: &Fields<'_>) -> Vec<Given> {
-        let Some(place) = self.map(fields, "with") else { return Vec::new() };
+    fn read_given(&mut self, fields: &ObjectFields<'_>) -> Vec<Given> {
+        let Some(place) = self.read_map(fields, "with") else { return Vec::new() };
         let mut given = Vec::new();
         for (name, entry, at) in place.entries() {
-            if let Some(value) = self.document(&at) {
+            if let Some(value) = self.read_document(&at) {
                 given.push(Given { name: name.into(), span: entry.key_span, value });
             }
         }

@@ -1,12 +1,12 @@
-//! What the verdict of a state is made of, read from a file. What is fixed is checked here, with the same functions that
-//! read it while a state is judged.
+//! Reads the evaluation of a state. Literal values are checked here, with the functions that read them while
+//! a state is judged.
 
 use ecow::EcoString;
 use threadline_expect::BadComparison;
-use threadline_lang::diag::Span;
+use threadline_lang::diag::{Span, words};
 use threadline_lang::{Document, Value};
 
-use super::read::{Fields, Loader, Place, shown, span_of};
+use super::read::{LocatedNode, ObjectFields, WorkflowLoader, shown, span_of};
 use crate::checks::Check;
 use crate::fields::EVALUATE;
 use crate::forms;
@@ -15,8 +15,8 @@ use crate::model::{
 };
 use crate::problem::{Problem, place_in};
 
-/// Keys that say by themselves how a verdict is found.
-const SAYING: [(&str, &str); 5] = [
+/// Keys that imply the type of an evaluation.
+const IMPLYING: [(&str, &str); 5] = [
     ("expression", "expression"),
     ("expect", "expect"),
     ("pattern", "output_contains"),
@@ -24,136 +24,139 @@ const SAYING: [(&str, &str); 5] = [
     ("prompt", "agent"),
 ];
 
-impl Loader {
-    /// `evaluate` of a state that does this.
-    pub(super) fn evaluate(&mut self, fields: &Fields<'_>, action: Option<&Action>) -> Option<Evaluate> {
+impl WorkflowLoader {
+    /// Reads `evaluate` of a state with this action.
+    pub(super) fn read_evaluate(
+        &mut self,
+        fields: &ObjectFields<'_>,
+        action: Option<&Action>,
+    ) -> Option<Evaluate> {
         let place = fields.get("evaluate")?;
         let origin = place.origin();
         let short = place.node.value.as_object().is_none();
         let inner = if short {
-            Fields::none(place.clone(), &EVALUATE)
+            ObjectFields::none(place.clone(), &EVALUATE)
         } else {
-            self.fields(place.clone(), &EVALUATE)?
+            self.read_fields(place.clone(), &EVALUATE)?
         };
         let kind = if short {
-            self.choice_at(&place, "evaluate", EVALUATE.known("type").choices())?
+            self.read_choice_at(&place, "evaluate", EVALUATE.known("type").choices())?
         } else {
-            self.kind_of(&inner)?
+            self.find_type(&inner)?
         };
         self.check_types(&inner, kind);
-        let by = self.evaluator(&inner, kind, action)?;
-        let source = self.document_of(&inner, "source");
+        let by = self.read_evaluator(&inner, kind, action)?;
+        let source = self.read_document_of(&inner, "source");
         if by.looks_at_output() && source.is_none() && matches!(action, Some(Action::Nothing)) {
-            let message =
-                format!("`{}` looks at an output, and a state without an action has none", by.name());
+            let message = format!("`{}` judges an output, but a state without an action has none", by.name());
             let problem = Check::MissingKey.at(span_of(place.node), message);
-            self.problem(problem.hint("say what is looked at: `source: ${captured.NAME.output}`"));
+            self.report(problem.hint("name the value to judge: `source: ${captured.NAME.output}`"));
         }
-        let any_exit_code = self.bool(&inner, "any_exit_code");
+        let any_exit_code = self.read_bool(&inner, "any_exit_code");
         Some(Evaluate { by, source, any_exit_code, origin })
     }
 
-    /// The type, as it is written or as one of the other keys says it.
-    fn kind_of(&mut self, fields: &Fields<'_>) -> Option<&'static str> {
+    /// The type, as written or as implied by another key.
+    fn find_type(&mut self, fields: &ObjectFields<'_>) -> Option<&'static str> {
         if fields.found("type").is_some() {
-            return self.choice(fields, "type");
+            return self.read_choice(fields, "type");
         }
-        let said: Vec<&(&str, &'static str)> =
-            SAYING.iter().filter(|(key, _)| fields.found(key).is_some()).collect();
-        if let [(_, kind)] = said[..] {
+        let implying: Vec<&(&str, &'static str)> =
+            IMPLYING.iter().filter(|(key, _)| fields.found(key).is_some()).collect();
+        if let [(_, kind)] = implying[..] {
             return Some(kind);
         }
         if !fields.misspelt("type") {
-            let keys: Vec<String> = said.iter().map(|(key, _)| format!("`{key}`")).collect();
-            let message = if keys.is_empty() {
-                format!("an evaluation needs `type`: {}", EVALUATE.known("type").doc)
+            let message = if implying.is_empty() {
+                format!("an evaluation needs `type`: {}", EVALUATE.known("type").summary())
             } else {
-                format!("{} say different things: an evaluation needs `type`", keys.join(" and "))
+                let keys = words::code_list(implying.iter().map(|(key, _)| key), "and");
+                format!("{keys} imply different types: add `type`")
             };
-            self.problem(Check::MissingKey.at(span_of(fields.place.node), message));
+            self.report(Check::MissingKey.at(span_of(fields.place.node), message));
         }
         None
     }
 
-    /// Keys that do not go with the type.
-    fn check_types(&mut self, fields: &Fields<'_>, kind: &str) {
+    /// Reports keys that do not apply to the type.
+    fn check_types(&mut self, fields: &ObjectFields<'_>, kind: &str) {
         for found in fields.all() {
             let types = found.key.types;
             if types.is_empty() || types.contains(&kind) {
                 continue;
             }
-            let goes: Vec<String> = types.iter().map(|name| format!("`{name}`")).collect();
-            let message = format!("`{}` does not go with `{kind}`", found.written);
-            let note = format!("it goes with {}", goes.join(", "));
-            self.problem(Check::KeyNotHere.at(found.entry.key_span, message).note(note));
+            let message = format!("`{}` does not apply to `{kind}`", found.written);
+            let note = format!("it applies to {}", words::code_list(types, "and"));
+            self.report(Check::KeyNotHere.at(found.entry.key_span, message).note(note));
         }
     }
 
-    fn evaluator(
+    fn read_evaluator(
         &mut self,
-        fields: &Fields<'_>,
+        fields: &ObjectFields<'_>,
         kind: &'static str,
         action: Option<&Action>,
     ) -> Option<Evaluator> {
         Some(match kind {
             "exit_code" => Evaluator::ExitCode {
-                yes: self.codes(fields, "yes_codes"),
-                no: self.codes(fields, "no_codes"),
+                yes: self.read_codes(fields, "yes_codes"),
+                no: self.read_codes(fields, "no_codes"),
             },
             "outcome" => Evaluator::Outcome,
             "output_numeric" => Evaluator::Numeric {
-                key: self.name_before(fields),
-                compared: self.compared(fields, model::numeric_comparison),
+                key: self.read_number_name(fields),
+                compared: self.read_comparison(fields, model::numeric_comparison),
             },
             "output_json" => {
-                let path = self
-                    .checked(fields, "path", Check::BadJsonPath, |value| model::Place::read(value).map(drop));
-                Evaluator::Json { path, compared: self.compared(fields, model::comparison) }
+                let path = self.read_checked(fields, "path", Check::BadJsonPath, |value| {
+                    model::Place::read(value).map(drop)
+                });
+                Evaluator::Json { path, compared: self.read_comparison(fields, model::comparison) }
             }
-            "output_contains" => Evaluator::Contains(Box::new(self.contains(fields)?)),
-            "convergence" => Evaluator::Convergence(Box::new(self.convergence(fields)?)),
-            "classify" => Evaluator::Classify { verdicts: self.verdicts(fields) },
+            "output_contains" => Evaluator::Contains(Box::new(self.read_contains(fields)?)),
+            "convergence" => Evaluator::Convergence(Box::new(self.read_convergence(fields)?)),
+            "classify" => Evaluator::Classify { verdicts: self.read_verdicts(fields) },
             "expect" => {
-                self.needed(fields, "expect")?;
-                Evaluator::Expect(self.expectations(fields, action?)?)
+                self.require_key(fields, "expect")?;
+                Evaluator::Expect(self.read_expectations(fields, action?)?)
             }
-            "agent" => Evaluator::Agent(Box::new(self.judge(fields)?)),
+            "agent" => Evaluator::Agent(Box::new(self.read_judge(fields)?)),
             _ => {
-                self.needed(fields, "expression")?;
-                Evaluator::Expression(self.expression(fields, "expression")?)
+                self.require_key(fields, "expression")?;
+                Evaluator::Expression(self.read_expression(fields, "expression")?)
             }
         })
     }
 
-    /// A key that this type needs.
-    fn needed(&mut self, fields: &Fields<'_>, name: &str) -> Option<()> {
+    /// Reports a required key that is missing.
+    fn require_key(&mut self, fields: &ObjectFields<'_>, name: &str) -> Option<()> {
         if fields.found(name).is_some() {
             return Some(());
         }
         if !fields.misspelt(name) {
-            let message = format!("this evaluation needs `{name}`: {}", EVALUATE.known(name).doc);
-            self.problem(Check::MissingKey.at(span_of(fields.place.node), message));
+            let message = format!("this evaluation needs `{name}`: {}", EVALUATE.known(name).summary());
+            self.report(Check::MissingKey.at(span_of(fields.place.node), message));
         }
         None
     }
 
-    fn name_before(&mut self, fields: &Fields<'_>) -> Option<Field<Document>> {
-        self.checked(fields, "key", Check::WrongType, |value| match model::scalar(value) {
+    fn read_number_name(&mut self, fields: &ObjectFields<'_>) -> Option<Field<Document>> {
+        self.read_checked(fields, "key", Check::WrongType, |value| match model::scalar(value) {
             Some(name) if !name.trim().is_empty() => Ok(()),
-            _ => Err(format!("`key` takes the name before a number, not {}", shown(value))),
+            _ => Err(format!("`key` takes the name of a number, not {}", shown(value))),
         })
     }
 
-    fn compared<T>(
+    fn read_comparison<T>(
         &mut self,
-        fields: &Fields<'_>,
+        fields: &ObjectFields<'_>,
         read: impl Fn(Option<&Value>, Option<&Value>) -> Result<T, BadComparison>,
     ) -> Compared {
-        // What is not there is known too.
+        // A missing target is a literal, too.
         let mut read_key = |name: &str| match fields.get(name) {
             None => (None, Some(None)),
             Some(place) => {
-                let (field, value) = self.known(&place);
+                let (field, value) = self.read_literal(&place);
                 (field, value.map(Some))
             }
         };
@@ -161,7 +164,7 @@ impl Loader {
         let (target, known_target) = read_key("target");
         let bad = match (&known_operator, &known_target) {
             (Some(operator), Some(target)) => read(operator.as_ref(), target.as_ref()).err(),
-            // Whether the operator is one can be said before its target is known.
+            // The operator can be checked before its target is known.
             (Some(Some(operator)), None) => {
                 operator.as_str().and_then(|name| threadline_expect::Comparison::operator(name).err())
             }
@@ -176,136 +179,143 @@ impl Loader {
                 (false, Some(_)) => Check::WrongType,
             };
             let place = place.unwrap_or_else(|| fields.place.clone());
-            self.bad(check, &place, bad);
+            self.report_bad_value(check, &place, bad);
         }
         Compared { operator, target }
     }
 
-    fn contains(&mut self, fields: &Fields<'_>) -> Option<Contains> {
-        self.needed(fields, "pattern")?;
-        let regex = self.given_bool(fields, "regex");
-        let negate = self.bool(fields, "negate");
-        let pattern = fields.get("pattern").and_then(|place| self.pattern(&place, regex));
+    fn read_contains(&mut self, fields: &ObjectFields<'_>) -> Option<Contains> {
+        self.require_key(fields, "pattern")?;
+        let regex = self.read_given_bool(fields, "regex");
+        let negate = self.read_bool(fields, "negate");
+        let pattern = fields.get("pattern").and_then(|place| self.read_pattern(&place, regex));
         let mut error_patterns = Vec::new();
         if let Some(place) = fields.get("error_patterns") {
             let is_list = place.node.value.as_list().is_some();
             let places = if is_list { place.items().collect() } else { vec![place] };
-            error_patterns.extend(places.iter().filter_map(|place| self.pattern(place, regex)));
+            error_patterns.extend(places.iter().filter_map(|place| self.read_pattern(place, regex)));
         }
         Some(Contains { pattern: pattern?, regex, negate, error_patterns })
     }
 
-    fn pattern(&mut self, place: &Place<'_>, regex: Option<bool>) -> Option<Field<Document>> {
-        let (pattern, value) = self.known(place);
+    fn read_pattern(&mut self, place: &LocatedNode<'_>, regex: Option<bool>) -> Option<Field<Document>> {
+        let (pattern, value) = self.read_literal(place);
         if let Some(Err(bad)) = value.map(|value| model::pattern(regex, &value)) {
-            self.bad(Check::WrongType, place, bad);
+            self.report_bad_value(Check::WrongType, place, bad);
         }
         pattern
     }
 
-    fn convergence(&mut self, fields: &Fields<'_>) -> Option<Convergence> {
-        self.needed(fields, "target")?;
+    fn read_convergence(&mut self, fields: &ObjectFields<'_>) -> Option<Convergence> {
+        self.require_key(fields, "target")?;
         let wrong = Check::WrongType;
-        let target = self.checked(fields, "target", wrong, |value| model::measure("target", value).map(drop));
-        let tolerance = self.checked(fields, "tolerance", wrong, |value| model::tolerance(value).map(drop));
-        let direction =
-            self.checked(fields, "direction", Check::UnknownChoice, |value| Direction::read(value).map(drop));
+        let target =
+            self.read_checked(fields, "target", wrong, |value| model::measure("target", value).map(drop));
+        let tolerance =
+            self.read_checked(fields, "tolerance", wrong, |value| model::tolerance(value).map(drop));
+        let direction = self.read_checked(fields, "direction", Check::UnknownChoice, |value| {
+            Direction::read(value).map(drop)
+        });
         let previous =
-            self.checked(fields, "previous", wrong, |value| model::measure("previous", value).map(drop));
-        Some(Convergence { key: self.name_before(fields), target: target?, tolerance, direction, previous })
+            self.read_checked(fields, "previous", wrong, |value| model::measure("previous", value).map(drop));
+        Some(Convergence {
+            key: self.read_number_name(fields),
+            target: target?,
+            tolerance,
+            direction,
+            previous,
+        })
     }
 
-    fn judge(&mut self, fields: &Fields<'_>) -> Option<Judge> {
+    fn read_judge(&mut self, fields: &ObjectFields<'_>) -> Option<Judge> {
         let agent = if fields.found("agent").is_some() {
-            self.name(fields, "agent")
+            self.read_name(fields, "agent")
         } else {
             let mut agent = fields.place.field(EcoString::from("claude"));
             agent.origin.span = span_of(fields.place.node);
             Some(agent)
         };
-        let mut verdicts = self.verdicts(fields);
+        let mut verdicts = self.read_verdicts(fields);
         if fields.found("verdicts").is_none() {
             verdicts = vec!["yes".into(), "no".into()];
         }
-        let min_confidence = self.checked(fields, "min_confidence", Check::WrongType, |value| {
+        let min_confidence = self.read_checked(fields, "min_confidence", Check::WrongType, |value| {
             model::confidence("min_confidence", value).map(drop)
         });
-        let prompt = self.template_of(fields, "prompt");
-        let timeout = self.time_limit(fields, "timeout");
+        let prompt = self.read_template_of(fields, "prompt");
+        let timeout = self.read_time_limit(fields, "timeout");
         Some(Judge { agent: agent?, prompt, verdicts, min_confidence, timeout })
     }
 
-    /// The verdicts that there are.
-    fn verdicts(&mut self, fields: &Fields<'_>) -> Vec<EcoString> {
+    /// Reads the allowed verdicts.
+    fn read_verdicts(&mut self, fields: &ObjectFields<'_>) -> Vec<EcoString> {
         let Some(place) = fields.get("verdicts") else { return Vec::new() };
         if place.node.value.as_list().is_none() {
             let message = format!("`verdicts` takes a list of words, not {}", shown(&place.node.value));
-            self.problem(Check::WrongType.at(span_of(place.node), message));
+            self.report(Check::WrongType.at(span_of(place.node), message));
             return Vec::new();
         }
         let mut verdicts: Vec<EcoString> = Vec::new();
         for item in place.items() {
-            let Some(word) = self.scalar_text(&item, "verdicts") else { continue };
+            let Some(word) = self.read_scalar_text(&item, "verdicts") else { continue };
             let problem = if word == "error" {
-                Some("`error` is the verdict of what cannot be determined: it is always there".to_owned())
+                Some("`error` is always a possible verdict and cannot be listed".to_owned())
             } else if !model::is_verdict(&word) {
                 Some(format!("`{word}` cannot be a verdict: {}", model::VERDICT_FORM))
             } else if verdicts.contains(&word) {
-                Some(format!("`{word}` is there already"))
+                Some(format!("`{word}` is listed twice"))
             } else {
                 None
             };
             match problem {
-                Some(message) => self.problem(Check::BadName.at(span_of(item.node), message)),
+                Some(message) => self.report(Check::BadName.at(span_of(item.node), message)),
                 None => verdicts.push(word),
             }
         }
         if place.node.items().is_empty() {
-            self.problem(
-                Check::WrongType.at(span_of(place.node), "`verdicts` is empty: there would be none"),
-            );
+            self.report(Check::WrongType.at(span_of(place.node), "`verdicts` is empty"));
         }
         verdicts
     }
 
-    /// A value, checked when it is known from the file.
-    fn checked(
+    /// Reads a value, and checks it if it is a literal.
+    fn read_checked(
         &mut self,
-        fields: &Fields<'_>,
+        fields: &ObjectFields<'_>,
         name: &str,
         check: Check,
         read: impl Fn(&Value) -> Result<(), String>,
     ) -> Option<Field<Document>> {
         let place = fields.get(name)?;
-        let (field, value) = self.known(&place);
+        let (field, value) = self.read_literal(&place);
         if let Some(Err(message)) = value.as_ref().map(read) {
-            self.problem(check.at(span_of(place.node), message));
+            self.report(check.at(span_of(place.node), message));
         }
         field
     }
 
-    /// A value with references, and what it is when it has none.
-    fn known(&mut self, place: &Place<'_>) -> (Option<Field<Document>>, Option<Value>) {
+    /// Reads a value with references, together with its literal value if it has none.
+    fn read_literal(&mut self, place: &LocatedNode<'_>) -> (Option<Field<Document>>, Option<Value>) {
         let before = self.problems.len();
-        let field = self.document(place);
-        // What does not parse was reported: it is not the value that was meant.
+        let field = self.read_document(place);
+        // A text that does not parse was reported, and is not the value that was meant.
         let sound = self.problems.len() == before;
         let value = field.as_ref().filter(|_| sound).and_then(|field| field.value.as_fixed().cloned());
         (field, value)
     }
 
-    fn bad(&mut self, check: Check, place: &Place<'_>, bad: BadComparison) {
+    fn report_bad_value(&mut self, check: Check, place: &LocatedNode<'_>, bad: BadComparison) {
         let span = match bad.at {
             Some(at) => place_in(&place.origin(), Span::new(at.start, at.end), self.file.text()),
             None => span_of(place.node),
         };
         let problem = check.at(span, bad.message);
-        self.problem(bad.hint.into_iter().fold(problem, Problem::hint));
+        self.report(bad.hint.into_iter().fold(problem, Problem::hint));
     }
 
-    fn codes(&mut self, fields: &Fields<'_>, key: &str) -> Vec<i64> {
+    fn read_codes(&mut self, fields: &ObjectFields<'_>, key: &str) -> Vec<i64> {
         let Some(place) = fields.get(key) else { return Vec::new() };
-        if self.list(&place, key).is_none() {
+        if self.check_list(&place, key).is_none() {
             return Vec::new();
         }
         let mut codes = Vec::new();
@@ -314,7 +324,7 @@ impl Loader {
                 codes.push(code);
             } else {
                 let message = format!("`{key}` takes exit codes, not {}", shown(&item.node.value));
-                self.problem(Check::WrongType.at(span_of(item.node), message));
+                self.report(Check::WrongType.at(span_of(item.node), message));
             }
         }
         codes

@@ -1,6 +1,7 @@
-//! From a file to a [`Workflow`]: every key by the table of [`crate::fields`], every problem at once.
+//! Loads a file into a [`Workflow`]: reads every key by the table in [`crate::fields`], and reports all
+//! problems at once.
 //!
-//! Names are not looked up here: that is the plan's work.
+//! Names are not resolved here; the [`crate::plan`] does that.
 
 mod call;
 mod evaluate;
@@ -26,29 +27,29 @@ use crate::fields::{self, AGENT, ALLOW, COMPUTED, INPUT, WORKFLOW};
 use crate::model::{Agent, Allow, Computed, Context, ContextEntry, Field, Import, Input, Shape, Workflow};
 use crate::problem::{self, Problem, in_order};
 pub use expand::named_parts;
-use read::{Fields, Loader, Place, head, shown, span_of};
+use read::{LocatedNode, ObjectFields, WorkflowLoader, head, shown, span_of};
 use threadline_lang::source::{SourceFile, TreeNode};
 
-/// The agent that needs no declaration, and how it is called.
+/// The agent that needs no declaration, and its command.
 const DEFAULT_AGENT: (&str, [&str; 2]) = ("claude", ["claude", "-p"]);
 
-/// Reads a workflow file. Without a workflow there is at least one error; with one there may be errors all the same,
-/// and then it is only good for looking for more.
+/// Loads a workflow file. Without a workflow there is at least one error. With one there may be errors, too;
+/// then it is only good for finding more of them.
 pub fn load(file: SourceFile) -> (Option<Workflow>, Vec<Problem>) {
     let root = match file.read_tree(&Syntax::DEFAULT.limits) {
         Ok(root) => root,
         Err(error) => return (None, vec![unreadable(&file, &error)]),
     };
     let (root, problems) = expand::expand(&file, root);
-    let mut loader = Loader { file, syntax: Syntax::DEFAULT, problems: Vec::new() };
+    let mut loader = WorkflowLoader { file, syntax: Syntax::DEFAULT, problems: Vec::new() };
     for problem in problems {
-        loader.problem(problem);
+        loader.report(problem);
     }
-    let workflow = root.and_then(|root| loader.workflow(&root));
+    let workflow = root.and_then(|root| loader.read_workflow(&root));
     (workflow, in_order(loader.problems))
 }
 
-/// The tree of a file in which nothing is short for something else.
+/// The tree of a file with all short forms, fragments and inherited files expanded.
 pub fn expanded(file: &SourceFile) -> (Option<TreeNode>, Vec<Problem>) {
     match file.read_tree(&Syntax::DEFAULT.limits) {
         Ok(root) => expand::expand(file, root),
@@ -61,75 +62,75 @@ fn unreadable(file: &SourceFile, error: &threadline_lang::data::ReadError) -> Pr
     match &error.kind {
         threadline_lang::data::ReadErrorKind::DuplicateKey { first, .. } => {
             let (line, column) = file.line_column(first.range().start);
-            problem.note(format!("it stands first at {}:{line}:{column}", file.name()))
+            problem.note(format!("first defined at {}:{line}:{column}", file.name()))
         }
         _ => problem,
     }
 }
 
-impl Loader {
-    fn workflow(&mut self, root: &TreeNode) -> Option<Workflow> {
-        let place = Place { node: root, path: EcoString::new() };
+impl WorkflowLoader {
+    fn read_workflow(&mut self, root: &TreeNode) -> Option<Workflow> {
+        let place = LocatedNode { node: root, path: EcoString::new() };
         if root.value.as_list().is_some() {
-            let steps = self.steps(&place, "steps");
-            return Some(Workflow { steps, ..self.empty() });
+            let steps = self.read_steps(&place, "steps");
+            return Some(Workflow { steps, ..self.empty_workflow() });
         }
         if root.value.as_object().is_none() {
             let span = Span { end: root.span.end.min(root.span.start + 1), ..root.span };
-            let message = if root.value.is_null() && self.written(root).trim().is_empty() {
-                "there is nothing in the file".to_owned()
+            let message = if root.value.is_null() && self.written_text(root).trim().is_empty() {
+                "the file is empty".to_owned()
             } else {
                 format!("a workflow is a list of steps or an object, not {}", shown(&root.value))
             };
-            self.problem(
+            self.report(
                 Check::NotAWorkflow.at(span, message).hint("write the steps as a list under `steps:`"),
             );
             return None;
         }
-        // A file of another shape has other keys, and no word about them would help.
+        // A file of another shape has other keys, so only its shape is reported.
         if let Some(problem) = other_shape(root) {
-            self.problem(problem);
+            self.report(problem);
             return None;
         }
-        let fields = self.fields(place, &WORKFLOW)?;
-        self.version(&fields);
-        // Templates are parsed with the declared kinds in force.
-        let computed = self.computed(&fields);
+        let fields = self.read_fields(place, &WORKFLOW)?;
+        self.check_version(&fields);
+        // Templates are parsed with the declared kinds of computed values.
+        let computed = self.read_computed(&fields);
         self.syntax.kinds = computed.iter().map(|kind| kind.name.clone()).collect();
-        let name = self.text(&fields, "name").unwrap_or_else(|| name_of(self.file.name()));
+        let name = self.read_text(&fields, "name").unwrap_or_else(|| name_of(self.file.name()));
         let workflow = Workflow {
             name,
-            description: self.text(&fields, "description"),
+            description: self.read_text(&fields, "description"),
             syntax: self.syntax.clone(),
-            undefined: self.undefined(&fields),
-            inputs: self.inputs(&fields),
-            context: self.context(&fields),
-            env: self.variables(&fields),
-            agents: self.agents(&fields),
-            servers: self.servers(&fields),
+            undefined: self.read_undefined(&fields),
+            inputs: self.read_inputs(&fields),
+            context: self.read_context(&fields),
+            env: self.read_variables(&fields),
+            agents: self.read_agents(&fields),
+            servers: self.read_servers(&fields),
             computed,
-            allow: self.allow(&fields),
-            locks: self.templates(&fields, "locks").unwrap_or_default(),
-            imports: self.imports(&fields),
-            exports: self.exports(&fields),
-            shape: self.shape(&fields),
+            allow: self.read_allow(&fields),
+            locks: self.read_templates(&fields, "locks").unwrap_or_default(),
+            imports: self.read_imports(&fields),
+            exports: self.read_exports(&fields),
+            shape: self.read_shape(&fields),
             steps: if fields.found("nodes").is_some() {
-                self.nodes(&fields)
+                self.read_nodes(&fields)
             } else if fields.found("states").is_some() {
-                self.states(&fields)
+                self.read_states(&fields)
             } else if is_map_reduce(&fields) {
-                self.phases(&fields)
+                self.read_phases(&fields)
             } else {
-                self.steps_of(&fields, "steps")
+                self.read_steps_of(&fields, "steps")
             },
-            finally: self.steps_of(&fields, "finally"),
+            finally: self.read_steps_of(&fields, "finally"),
             file: self.file.clone(),
         };
         Some(workflow)
     }
 
-    /// A workflow without anything in it.
-    fn empty(&self) -> Workflow {
+    /// A workflow without steps.
+    fn empty_workflow(&self) -> Workflow {
         Workflow {
             file: self.file.clone(),
             name: name_of(self.file.name()),
@@ -152,112 +153,117 @@ impl Loader {
         }
     }
 
-    /// Whether the file is a list of steps or a graph; it must be one of them.
-    fn shape(&mut self, fields: &Fields<'_>) -> Shape {
+    /// Determines the shape of a file from its keys.
+    fn read_shape(&mut self, fields: &ObjectFields<'_>) -> Shape {
         if is_map_reduce(fields) {
             for found in ["steps", "nodes", "edges"].iter().filter_map(|key| fields.found(key)) {
-                let message = format!("a map-reduce has phases, and no `{}`", found.written);
-                self.problem(Check::ConflictingKeys.at(found.entry.key_span, message));
+                let message = format!("a map-reduce has phases and cannot have `{}`", found.written);
+                self.report(Check::ConflictingKeys.at(found.entry.key_span, message));
             }
-            return self.map_reduce(fields);
+            return self.read_map_reduce(fields);
         }
-        if let Some(shape) = self.loop_shape(fields) {
+        if let Some(shape) = self.read_loop_shape(fields) {
             return shape;
         }
         match (fields.found("steps"), fields.found("nodes"), fields.found("edges")) {
             (Some(steps), Some(nodes), _) => {
-                let message = format!("a workflow has `{}` or `nodes`, not both", steps.written);
-                self.problem(Check::ConflictingKeys.at(nodes.entry.key_span, message));
+                let message = format!("a workflow has either `{}` or `nodes`, not both", steps.written);
+                self.report(Check::ConflictingKeys.at(nodes.entry.key_span, message));
             }
             (Some(_), None, Some(edges)) => {
-                let message = "`edges` go between the `nodes` of a graph, and this is a list of steps";
-                self.problem(Check::KeyNotHere.at(edges.entry.key_span, message));
+                let message = "`edges` only applies to graphs, but this is a list of steps";
+                self.report(Check::KeyNotHere.at(edges.entry.key_span, message));
             }
             (None, None, _) if !fields.misspelt("steps") && !fields.misspelt("nodes") => {
-                let message = "a workflow needs `steps`: what to do, one step after the other; or `nodes`, as a graph; or `states`, as a loop";
-                self.problem(Check::MissingKey.at(head(fields.place.node), message));
+                let message =
+                    "a workflow needs `steps`, a list of steps; `nodes`, a graph; or `states`, a loop";
+                self.report(Check::MissingKey.at(head(fields.place.node), message));
             }
             _ => {}
         }
-        let edges = self.edges(fields);
+        let edges = self.read_edges(fields);
         if fields.found("nodes").is_some() { Shape::Graph { edges } } else { Shape::Steps }
     }
 
-    fn version(&mut self, fields: &Fields<'_>) {
+    fn check_version(&mut self, fields: &ObjectFields<'_>) {
         let Some(place) = fields.get("threadline") else { return };
         let known = fields.object.known("threadline").choices();
-        let written = self.written(place.node).trim().trim_matches(['"', '\'']).to_owned();
+        let written = self.written_text(place.node).trim().trim_matches(['"', '\'']).to_owned();
         if !known.iter().any(|version| version.name == written) {
             let message =
-                format!("this program knows version 1 of the language, not {}", shown(&place.node.value));
-            self.problem(Check::OtherVersion.at(span_of(place.node), message).hint("write `threadline: 1`"));
+                format!("this program supports version 1 of the language, not {}", shown(&place.node.value));
+            self.report(Check::OtherVersion.at(span_of(place.node), message).hint("write `threadline: 1`"));
         }
     }
 
-    fn undefined(&mut self, fields: &Fields<'_>) -> Undefined {
-        match self.choice(fields, "undefined") {
+    fn read_undefined(&mut self, fields: &ObjectFields<'_>) -> Undefined {
+        match self.read_choice(fields, "undefined") {
             Some("keep") => Undefined::Keep,
             Some("empty") => Undefined::Empty,
             _ => Undefined::Error,
         }
     }
 
-    fn allow(&mut self, fields: &Fields<'_>) -> Allow {
+    fn read_allow(&mut self, fields: &ObjectFields<'_>) -> Allow {
         let Some(place) = fields.get("allow") else { return Allow::default() };
-        let Some(fields) = self.fields(place, &ALLOW) else { return Allow::default() };
+        let Some(fields) = self.read_fields(place, &ALLOW) else { return Allow::default() };
         Allow {
-            commands: self.bool(&fields, "commands"),
-            files: self.texts(&fields, "files").unwrap_or_default(),
+            commands: self.read_bool(&fields, "commands"),
+            files: self.read_texts(&fields, "files").unwrap_or_default(),
         }
     }
 
-    fn computed(&mut self, fields: &Fields<'_>) -> Vec<Computed> {
-        let Some(place) = self.map(fields, "computed") else { return Vec::new() };
+    fn read_computed(&mut self, fields: &ObjectFields<'_>) -> Vec<Computed> {
+        let Some(place) = self.read_map(fields, "computed") else { return Vec::new() };
         let mut all = Vec::new();
         for (name, entry, at) in place.entries() {
-            if !self.own_kind(name, entry.key_span) {
+            if !self.check_kind_name(name, entry.key_span) {
                 continue;
             }
-            let Some(fields) = self.fields(at, &COMPUTED) else { continue };
-            let command = self.texts(&fields, "command");
-            let timeout = self.fixed_duration(&fields, "timeout");
-            let Some(command) = self.program(command, fields.get("command"), "command") else { continue };
+            let Some(fields) = self.read_fields(at, &COMPUTED) else { continue };
+            let command = self.read_texts(&fields, "command");
+            let timeout = self.read_fixed_duration(&fields, "timeout");
+            let Some(command) = self.check_program(command, fields.get("command"), "command") else {
+                continue;
+            };
             all.push(Computed { name: name.into(), command, span: entry.key_span, timeout });
         }
         all
     }
 
-    fn own_kind(&mut self, name: &str, span: Span) -> bool {
+    fn check_kind_name(&mut self, name: &str, span: Span) -> bool {
         let taken = threadline_lang::BUILT_IN_KINDS.contains(&name) || crate::plan::ROOTS.contains(&name);
         if taken {
-            self.problem(
-                Check::ReservedName.at(span, format!("`{name}` is built in")).hint("choose another name"),
+            self.report(
+                Check::ReservedName
+                    .at(span, format!("`{name}` is a built-in name"))
+                    .hint("choose another name"),
             );
         }
         !taken && self.check_name(name, span)
     }
 
-    /// A program that is not empty.
-    pub(super) fn program<T>(
+    /// Checks that a program is not empty.
+    pub(super) fn check_program<T>(
         &mut self,
         command: Option<Vec<T>>,
-        place: Option<Place<'_>>,
+        place: Option<LocatedNode<'_>>,
         name: &str,
     ) -> Option<Vec<T>> {
         let command = command?;
         if command.is_empty() {
             let span = place.map_or(Span::default(), |place| place.node.span);
-            self.problem(
+            self.report(
                 Check::WrongType
-                    .at(span, format!("`{name}` takes a program and its arguments, this is empty")),
+                    .at(span, format!("`{name}` takes a program and its arguments, but is empty")),
             );
             return None;
         }
         Some(command)
     }
 
-    fn inputs(&mut self, fields: &Fields<'_>) -> Vec<Input> {
-        let Some(place) = self.map(fields, "inputs") else { return Vec::new() };
+    fn read_inputs(&mut self, fields: &ObjectFields<'_>) -> Vec<Input> {
+        let Some(place) = self.read_map(fields, "inputs") else { return Vec::new() };
         let mut inputs = Vec::new();
         for (name, entry, at) in place.entries() {
             if !self.check_name(name, entry.key_span) {
@@ -272,20 +278,20 @@ impl Loader {
                 description: None,
             };
             if !entry.node.value.is_null()
-                && let Some(fields) = self.fields(at, &INPUT)
+                && let Some(fields) = self.read_fields(at, &INPUT)
             {
-                self.input(&fields, &mut input);
+                self.read_input(&fields, &mut input);
             }
             inputs.push(input);
         }
         inputs
     }
 
-    fn input(&mut self, fields: &Fields<'_>, input: &mut Input) {
-        input.kind = self.choice(fields, "type").and_then(Input::type_of);
+    fn read_input(&mut self, fields: &ObjectFields<'_>, input: &mut Input) {
+        input.kind = self.read_choice(fields, "type").and_then(Input::type_of);
         input.default = fields.get("default").map(|place| place.node.value.clone());
-        input.required = self.given_bool(fields, "required").unwrap_or(input.default.is_none());
-        input.description = self.text(fields, "description");
+        input.required = self.read_given_bool(fields, "required").unwrap_or(input.default.is_none());
+        input.description = self.read_text(fields, "description");
         if let (Some(kind), Some(default), Some(place)) = (input.kind, &input.default, fields.get("default"))
             && !Input::accepts(kind, default)
         {
@@ -295,15 +301,15 @@ impl Loader {
                 default.kind().with_article(),
                 kind.with_article()
             );
-            self.problem(Check::WrongType.at(span_of(place.node), message));
+            self.report(Check::WrongType.at(span_of(place.node), message));
         }
     }
 
-    fn context(&mut self, fields: &Fields<'_>) -> Option<Context> {
-        let place = self.map(fields, "context")?;
+    fn read_context(&mut self, fields: &ObjectFields<'_>) -> Option<Context> {
+        let place = self.read_map(fields, "context")?;
         let mut entries = Vec::new();
         for (name, entry, at) in place.entries() {
-            let Some(written) = self.document(&at) else { continue };
+            let Some(written) = self.read_document(&at) else { continue };
             let literal = written.value.as_fixed().and_then(|value| value.as_str()).map(EcoString::from);
             entries.push(ContextEntry { name: name.into(), written, key_span: entry.key_span, literal });
         }
@@ -313,7 +319,7 @@ impl Loader {
             place.node.feed(sink)?;
             sink.end_object(place.node.span)
         });
-        // The problems were found entry by entry.
+        // The problems were reported entry by entry.
         let mut document = match compiled {
             Ok(document) | Err(DocumentError::Templates { rest: document, .. }) => document,
             Err(DocumentError::Read(_)) => return None,
@@ -322,18 +328,19 @@ impl Loader {
         Some(Context { definitions, entries })
     }
 
-    fn agents(&mut self, fields: &Fields<'_>) -> Vec<Agent> {
+    fn read_agents(&mut self, fields: &ObjectFields<'_>) -> Vec<Agent> {
         let mut agents = Vec::new();
-        if let Some(place) = self.map(fields, "agents") {
+        if let Some(place) = self.read_map(fields, "agents") {
             for (name, entry, at) in place.entries() {
                 if !self.check_name(name, entry.key_span) {
                     continue;
                 }
-                let Some(fields) = self.fields(at, &AGENT) else { continue };
-                self.choice(&fields, "provider");
-                let command = self.templates(&fields, "command");
-                let command = self.program(command, fields.get("command"), "command").unwrap_or_default();
-                let model = self.text(&fields, "model");
+                let Some(fields) = self.read_fields(at, &AGENT) else { continue };
+                self.read_choice(&fields, "provider");
+                let command = self.read_templates(&fields, "command");
+                let command =
+                    self.check_program(command, fields.get("command"), "command").unwrap_or_default();
+                let model = self.read_text(&fields, "model");
                 agents.push(Agent { name: name.into(), command, model, span: entry.key_span });
             }
         }
@@ -343,12 +350,12 @@ impl Loader {
         agents
     }
 
-    fn imports(&mut self, fields: &Fields<'_>) -> Vec<Import> {
-        let Some(place) = self.map(fields, "imports") else { return Vec::new() };
+    fn read_imports(&mut self, fields: &ObjectFields<'_>) -> Vec<Import> {
+        let Some(place) = self.read_map(fields, "imports") else { return Vec::new() };
         let mut imports = Vec::new();
         for (name, entry, at) in place.entries() {
             if self.check_name(name, entry.key_span)
-                && let Some(workflow) = self.scalar_text(&at, name)
+                && let Some(workflow) = self.read_scalar_text(&at, name)
             {
                 imports.push(Import { name: name.into(), workflow, span: entry.key_span });
             }
@@ -356,12 +363,12 @@ impl Loader {
         imports
     }
 
-    fn exports(&mut self, fields: &Fields<'_>) -> Vec<(EcoString, Field<Document>)> {
-        let Some(place) = self.map(fields, "exports") else { return Vec::new() };
+    fn read_exports(&mut self, fields: &ObjectFields<'_>) -> Vec<(EcoString, Field<Document>)> {
+        let Some(place) = self.read_map(fields, "exports") else { return Vec::new() };
         let mut exports = Vec::new();
         for (name, entry, at) in place.entries() {
             if self.check_name(name, entry.key_span)
-                && let Some(document) = self.document(&at)
+                && let Some(document) = self.read_document(&at)
             {
                 exports.push((name.into(), document));
             }
@@ -371,11 +378,11 @@ impl Loader {
 }
 
 /// Whether a file has the phases of a map-reduce.
-fn is_map_reduce(fields: &Fields<'_>) -> bool {
+fn is_map_reduce(fields: &ObjectFields<'_>) -> bool {
     mapreduce::KEYS.iter().any(|key| fields.found(key).is_some())
 }
 
-/// The problem of a file that is something else than a list of steps.
+/// The problem of a file of another shape.
 fn other_shape(root: &TreeNode) -> Option<Problem> {
     if ["steps", "commands", "nodes", "map", "states"].iter().any(|key| root.get(key).is_some()) {
         return None;
@@ -400,5 +407,5 @@ fn default_agent(syntax: &Syntax) -> Agent {
     Agent { name: name.into(), command: command.map(field).into(), model: None, span: Span::default() }
 }
 
-/// Steps behind a pointer, as the model has them.
+/// A list of steps, as the model has it.
 type Steps = Vec<Arc<crate::model::Step>>;

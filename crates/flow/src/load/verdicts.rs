@@ -1,33 +1,34 @@
-//! Whether the keys of a state go together: where each verdict leads, and what never matters.
+//! Checks that the keys of a state fit together: that every verdict has a route, and that no key is without
+//! effect.
 //!
-//! Only what the state itself says is looked at; the ways through all states are the plan's work.
+//! Only the state itself is checked here; the plan checks the paths through all states.
 
 use std::sync::Arc;
 
 use ecow::EcoString;
-use threadline_lang::diag::nearest;
+use threadline_lang::diag::{nearest, words};
 use threadline_lang::{Expression, Scope, Type};
 
-use super::read::{Fields, Loader};
+use super::read::{ObjectFields, WorkflowLoader};
 use crate::checks::Check;
 use crate::fields::STEP;
 use crate::model::{Action, Evaluator, Field, State, Step, Target, Terminal, Verdicts};
 use crate::plan::SELF;
 
-/// The verdict that no table lists: it has routes of its own.
+/// The verdict of a failed judgement, which has its own routes.
 const ERROR: &str = "error";
 
-/// The keys that lead on from a state, whatever the verdict is.
+/// The keys that name a following state.
 const ROUTES: [&str; 5] = ["next", "on_yes", "on_no", "on_VERDICT", "route"];
 
-/// The names of states that end a loop badly.
-const BAD_ENDS: [&str; 7] = ["failed", "failure", "fail", "error", "errored", "aborted", "abort"];
+/// Names that suggest a failure.
+const FAILURE_NAMES: [&str; 7] = ["failed", "failure", "fail", "error", "errored", "aborted", "abort"];
 
-impl Loader {
-    /// What is wrong with a state, when each of its keys by itself is right.
-    pub(super) fn check_state(&mut self, fields: &Fields<'_>, step: &Step) {
+impl WorkflowLoader {
+    /// Checks a state whose keys are valid one by one.
+    pub(super) fn check_state(&mut self, fields: &ObjectFields<'_>, step: &Step) {
         let Some(state) = &step.state else { return };
-        self.does_nothing(fields, step);
+        self.check_without_action(fields, step);
         if let Some(terminal) = state.terminal {
             return self.check_end(fields, state, terminal);
         }
@@ -35,71 +36,76 @@ impl Loader {
         let routes = &state.routes;
         if routes.on.is_empty() && routes.conditions.is_empty() && routes.otherwise.is_none() {
             if !ROUTES.iter().any(|key| fields.misspelt(key)) && !fields.misspelt("terminal") {
-                self.no_way_out(state);
+                self.report_no_route(state);
             }
             return;
         }
-        if let Some(verdicts) = possible(step) {
-            let meant = self.never_given(fields, step, state, &verdicts);
-            self.lead_nowhere(step, state, &verdicts, &meant);
+        if let Some(verdicts) = possible_verdicts(step) {
+            let meant = self.report_unknown_verdicts(fields, step, state, &verdicts);
+            self.report_unrouted_verdicts(step, state, &verdicts, &meant);
         } else if routes.on.is_empty() && routes.otherwise.is_none() {
-            self.no_condition_holds(state);
+            self.report_unrouted_condition(state);
         }
     }
 
-    /// A state that does nothing takes no key of something that is done.
-    fn does_nothing(&mut self, fields: &Fields<'_>, step: &Step) {
+    /// Refuses keys that apply to an action, if the state has none.
+    fn check_without_action(&mut self, fields: &ObjectFields<'_>, step: &Step) {
         if !matches!(step.action, Action::Nothing) {
             return;
         }
         let of_steps = |name: &str| STEP.key(name).is_some_and(|key| key.name != "name");
         for found in fields.all().iter().filter(|found| of_steps(found.key.name)) {
-            let message = format!("`{}` goes with an action, and this state has none", found.written);
-            self.problem(Check::KeyNotHere.at(found.entry.key_span, message));
+            let message = format!("`{}` only applies to an action, but this state has none", found.written);
+            self.report(Check::KeyNotHere.at(found.entry.key_span, message));
         }
     }
 
-    /// The loop ends with the state: nothing follows it.
-    fn check_end(&mut self, fields: &Fields<'_>, state: &State, terminal: Terminal) {
+    /// Checks a terminal state, which nothing follows.
+    fn check_end(&mut self, fields: &ObjectFields<'_>, state: &State, terminal: Terminal) {
         let name = &state.name;
         let follow = ["evaluate", "on_error", "max_retries", "on_retry_exhausted"];
         for key in ROUTES.iter().chain(&follow) {
             for found in fields.all().iter().filter(|found| found.key.name == *key) {
-                let message =
-                    format!("the loop ends with `{}`: `{}` never matters there", name.value, found.written);
+                let message = format!("`{}` ends the loop, so `{}` has no effect", name.value, found.written);
                 let problem = Check::KeyNotHere.at(found.entry.key_span, message);
-                self.problem(problem.hint("leave out the one or the other"));
+                self.report(problem.hint("remove one of them"));
             }
         }
-        // Who writes `success` has said it.
-        let said = fields.get("terminal").is_some_and(|place| place.node.value.as_str() == Some("success"));
-        if terminal == Terminal::Success && !said && BAD_ENDS.contains(&name.value.to_lowercase().as_str()) {
+        // `terminal: success` is explicit.
+        let explicit =
+            fields.get("terminal").is_some_and(|place| place.node.value.as_str() == Some("success"));
+        if terminal == Terminal::Success
+            && !explicit
+            && FAILURE_NAMES.contains(&name.value.to_lowercase().as_str())
+        {
             let message =
-                format!("`{}` sounds like a bad end, and `terminal: true` makes it a good one", name.value);
-            self.problem(Check::TerminalName.at(name.origin.span, message).hint(
-                "when the loop has failed there: `terminal: failure`; when it has not: `terminal: success`",
-            ));
+                format!("`{}` sounds like a failure, but `terminal: true` makes it a success", name.value);
+            self.report(
+                Check::TerminalName
+                    .at(name.origin.span, message)
+                    .hint("write `terminal: failure` or `terminal: success`"),
+            );
         }
     }
 
-    fn no_way_out(&mut self, state: &State) {
+    fn report_no_route(&mut self, state: &State) {
         let name = &state.name;
         let message = if state.routes.error.is_some() {
-            format!("`{}` leads on only after an error, and does not end the loop", name.value)
+            format!("`{}` has a route only for errors, and does not end the loop", name.value)
         } else {
-            format!("`{}` leads nowhere, and does not end the loop", name.value)
+            format!("`{}` has no route, and does not end the loop", name.value)
         };
-        self.problem(
+        self.report(
             Check::NoWayOut
                 .at(name.origin.span, message)
-                .hint("say what follows, `next: STATE`, or that the loop ends there, `terminal: true`"),
+                .hint("write `next: STATE`, or `terminal: true` if the loop ends there"),
         );
     }
 
-    /// Routes for verdicts that the state does not come to. The verdicts that were most likely meant come back.
-    fn never_given<'v>(
+    /// Reports routes for verdicts that the state never has. Returns the verdicts that were probably meant.
+    fn report_unknown_verdicts<'v>(
         &mut self,
-        fields: &Fields<'_>,
+        fields: &ObjectFields<'_>,
         step: &Step,
         state: &State,
         verdicts: &'v [EcoString],
@@ -124,25 +130,31 @@ impl Loader {
             if verdicts.iter().any(|known| known == verdict) {
                 continue;
             }
-            let message = format!("`{}` never comes to the verdict `{verdict}`", state.name.value);
-            let problem = Check::UnknownVerdict.at(span, message).note(given(step, verdicts));
+            let message = format!("`{}` never has the verdict `{verdict}`", state.name.value);
+            let problem = Check::UnknownVerdict.at(span, message).note(describe_verdicts(step, verdicts));
             let by_action =
                 state.evaluate.is_none() && !matches!(step.action, Action::Shell { .. } | Action::Argv(_));
             let problem = match nearest(verdict, verdicts.iter().map(EcoString::as_str).chain([ERROR])) {
                 Some(near) => {
                     meant.extend(verdicts.iter().map(EcoString::as_str).find(|known| *known == near));
-                    problem.hint(format!("did you mean `{prefix}{near}`"))
+                    problem.hint(words::did_you_mean(format_args!("{prefix}{near}")))
                 }
-                None if by_action => problem.hint("say what the verdict is made of: `evaluate:`"),
+                None if by_action => problem.hint("write `evaluate:` to define the verdicts"),
                 None => problem,
             };
-            self.problem(problem);
+            self.report(problem);
         }
         meant
     }
 
-    /// Verdicts that the state comes to and that have no route.
-    fn lead_nowhere(&mut self, step: &Step, state: &State, verdicts: &[EcoString], meant: &[&str]) {
+    /// Reports possible verdicts that have no route.
+    fn report_unrouted_verdicts(
+        &mut self,
+        step: &Step,
+        state: &State,
+        verdicts: &[EcoString],
+        meant: &[&str],
+    ) {
         let routes = &state.routes;
         if routes.otherwise.is_some() {
             return;
@@ -157,30 +169,33 @@ impl Loader {
                 || routes.on.iter().any(|(known, _)| known == verdict)
                 || routes.conditions.iter().any(|route| asked(route, verdict))
         };
-        let left: Vec<&EcoString> = verdicts.iter().filter(|verdict| !leads_on(verdict)).collect();
-        let Some(first) = left.first() else { return };
+        let unrouted: Vec<&EcoString> = verdicts.iter().filter(|verdict| !leads_on(verdict)).collect();
+        let Some(first) = unrouted.first() else { return };
         if !routes.conditions.is_empty() {
-            return self.no_condition_holds(state);
+            return self.report_unrouted_condition(state);
         }
-        let words: Vec<String> = left.iter().map(|verdict| format!("`{verdict}`")).collect();
-        let (noun, verb) = if left.len() == 1 { ("verdict", "leads") } else { ("verdicts", "lead") };
-        let message = format!("the {noun} {} of `{}` {verb} nowhere", words.join(", "), state.name.value);
-        self.problem(
+        let noun = words::plural(&unrouted.len(), "verdict");
+        let message = format!(
+            "`{}` has no route for the {noun} {}",
+            state.name.value,
+            words::code_list(&unrouted, "and")
+        );
+        self.report(
             Check::UnroutedVerdict
                 .at(state.name.origin.span, message)
-                .note(given(step, verdicts))
+                .note(describe_verdicts(step, verdicts))
                 .hint(format!("add `on_{first}: STATE`, or `next: STATE` for every verdict without a route")),
         );
     }
 
-    fn no_condition_holds(&mut self, state: &State) {
+    fn report_unrouted_condition(&mut self, state: &State) {
         let name = &state.name;
-        let message = format!("nothing follows `{}` when none of its conditions holds: it fails", name.value);
+        let message = format!("`{}` fails if none of its conditions holds", name.value);
         let problem = Check::UnroutedCondition.at(name.origin.span, message);
-        self.problem(problem.hint("say what follows then: `next: STATE`"));
+        self.report(problem.hint("write `next: STATE` for that case"));
     }
 
-    fn check_retries(&mut self, fields: &Fields<'_>, state: &State) {
+    fn check_retries(&mut self, fields: &ObjectFields<'_>, state: &State) {
         let (most, exhausted) = (fields.found("max_retries"), fields.found("on_retry_exhausted"));
         let itself = |target: &Target| target.value == SELF || target.value == state.name.value;
         let routes = &state.routes;
@@ -189,27 +204,26 @@ impl Loader {
         let again = again.chain(&routes.otherwise).chain(&routes.error).any(itself);
         match (most, exhausted) {
             (None, Some(exhausted)) => {
-                let message = format!("`{}` needs `max_retries` beside it", exhausted.written);
-                self.problem(Check::MissingKey.at(exhausted.entry.key_span, message));
+                let message = format!("`{}` needs `max_retries`", exhausted.written);
+                self.report(Check::MissingKey.at(exhausted.entry.key_span, message));
             }
             (Some(most), _) if !again => {
                 let message = format!(
-                    "no route of `{}` leads back to itself: there is nothing to retry",
+                    "no route of `{}` leads back to itself, so there is nothing to retry",
                     state.name.value
                 );
-                self.problem(Check::KeyNotHere.at(most.entry.key_span, message).hint(
-                    "lead back with `self`, as in `on_no: self`; `retry:` is for an action that fails",
-                ));
+                self.report(
+                    Check::KeyNotHere
+                        .at(most.entry.key_span, message)
+                        .hint("add a route such as `on_no: self`, or use `retry:` to repeat a failed action"),
+                );
             }
             (Some(most), None) if !fields.misspelt("on_retry_exhausted") => {
-                let message = format!(
-                    "when `{}` may not follow itself again, nothing follows: it fails",
-                    state.name.value
-                );
-                self.problem(
+                let message = format!("`{}` fails when its retries are exhausted", state.name.value);
+                self.report(
                     Check::UnroutedRetry
                         .at(most.entry.key_span, message)
-                        .hint("say what follows then: `on_retry_exhausted: STATE`"),
+                        .hint("write `on_retry_exhausted: STATE` for that case"),
                 );
             }
             (None, None) | (Some(_), _) => {}
@@ -217,13 +231,13 @@ impl Loader {
     }
 }
 
-/// The verdicts that a state can come to, beside `error`; none when they are not known before it runs.
-fn possible(step: &Step) -> Option<Vec<EcoString>> {
+/// The possible verdicts of a state besides `error`, if they are known before the run.
+fn possible_verdicts(step: &Step) -> Option<Vec<EcoString>> {
     match step.evaluator()? {
-        // Only what is called can come to a bad end that is no failure.
+        // Only a called loop can end in a failure state without failing the action.
         Evaluator::Outcome if !matches!(step.action, Action::Workflow(_)) => Some(vec!["yes".into()]),
         Evaluator::Expression(expression) => {
-            // Without a name in scope only what the text itself says is known.
+            // No names are in scope, so the type must follow from the expression itself.
             let kind = expression.value.infer(&Scope::new()).types.only();
             (kind == Some(Type::Bool)).then(|| vec!["yes".into(), "no".into()])
         }
@@ -234,9 +248,9 @@ fn possible(step: &Step) -> Option<Vec<EcoString>> {
     }
 }
 
-/// Which verdicts there are, in words.
-fn given(step: &Step, verdicts: &[EcoString]) -> String {
+/// The possible verdicts of a state, in words.
+fn describe_verdicts(step: &Step, verdicts: &[EcoString]) -> String {
     let by = step.evaluator().map_or("", Evaluator::name);
-    let words: Vec<String> = verdicts.iter().map(|verdict| format!("`{verdict}`")).collect();
-    format!("judged by `{by}`, which gives {} or `{ERROR}`", words.join(", "))
+    let verdicts = words::code_list(verdicts.iter().map(EcoString::as_str).chain([ERROR]), "and");
+    format!("judged by `{by}`, whose verdicts are {verdicts}")
 }

@@ -1,16 +1,17 @@
-//! Calls of other workflows: what they are given fits their `inputs`, and what is read of them is among their
-//! `exports`.
+//! Checks calls of other workflows: the values they are passed fit their `inputs`, and the fields that are
+//! read are among their `exports`.
 
-use threadline_lang::diag::{Span, nearest};
+use threadline_lang::diag::Span;
 use threadline_lang::{Origin, Reference};
 
 use super::Read;
 use super::check::{Checker, Makers, Readable, Reader, end_of_output, field_after};
 use crate::checks::Check;
 use crate::model::{Action, Call, Given, Input, Workflow};
+use crate::problem::suggest_or_list;
 
 impl Checker<'_> {
-    /// What a call gives, compared with what the called workflow takes.
+    /// Checks the values of a call against the inputs of the called workflow.
     pub(super) fn call(&mut self, reader: Reader, call: &Call, reads: &mut Vec<Read>) {
         let callee = self.called.get(&call.path.value).and_then(|callee| callee.workflow.as_deref());
         for given in &call.with {
@@ -24,7 +25,7 @@ impl Checker<'_> {
                     if !Input::accepts(kind, value) {
                         let (kind, got) = (kind.with_article(), value.kind().with_article());
                         let message =
-                            format!("`{}` is {kind} in `{}`, and this is {got}", given.name, call.path.value);
+                            format!("`{}` must be {kind} in `{}`, not {got}", given.name, call.path.value);
                         self.problem(Check::WrongType.at(given.value.origin.span, message));
                     }
                     continue;
@@ -40,7 +41,7 @@ impl Checker<'_> {
                 let about = input.description.as_ref().map_or(String::new(), |about| format!(" ({about})"));
                 let message = format!("`{}` needs `{}`{about}", call.path.value, input.name);
                 let problem = Check::MissingInput.at(call.path.origin.span, message);
-                self.problem(problem.hint(format!("give it: `with: {{{}: ...}}`", input.name)));
+                self.problem(problem.hint(format!("pass it: `with: {{{}: ...}}`", input.name)));
             }
         }
     }
@@ -49,15 +50,14 @@ impl Checker<'_> {
         let names: Vec<&str> = callee.inputs.iter().map(|input| input.name.as_str()).collect();
         let message = format!("`{}` has no input `{}`", call.path.value, given.name);
         let problem = Check::UnknownInput.at(given.span, message);
-        let problem = match nearest(&given.name, names.iter().copied()) {
-            Some(near) => problem.hint(format!("did you mean `{near}`")),
-            None if names.is_empty() => problem.note("it has no inputs"),
-            None => problem.note(format!("inputs: {}", names.join(", "))),
-        };
-        self.problem(problem);
+        self.problem(if names.is_empty() {
+            problem.note("it has no inputs")
+        } else {
+            suggest_or_list(problem, &given.name, names.iter().copied(), "inputs")
+        });
     }
 
-    /// Whether a field of a called workflow's value is read that it does not export, which is reported.
+    /// Reports a reference to a field that the called workflow does not export. Returns whether it did.
     pub(super) fn unknown_export(
         &mut self,
         origin: &Origin,
@@ -74,7 +74,7 @@ impl Checker<'_> {
         if is_output {
             match field_after(reference, end) {
                 Some((at, field @ ("value" | "result"))) => end = at + field.len(),
-                // The language knows what else an output has.
+                // The language checks the other fields of an output.
                 _ => return false,
             }
         }
@@ -86,12 +86,11 @@ impl Checker<'_> {
         let at = reference.span.range().start + at;
         let span = self.place(origin, Span::new(at, at + field.len()));
         let problem = Check::NotExported.at(span, format!("`{}` does not export `{field}`", call.path.value));
-        let problem = match nearest(field, names.iter().copied()) {
-            Some(near) => problem.hint(format!("did you mean `{near}`")),
-            None if names.is_empty() => problem.hint(format!("write there: `exports: {{{field}: ...}}`")),
-            None => problem.note(format!("exports: {}", names.join(", "))),
-        };
-        self.problem(problem);
+        self.problem(if names.is_empty() {
+            problem.hint(format!("export it there: `exports: {{{field}: ...}}`"))
+        } else {
+            suggest_or_list(problem, field, names.iter().copied(), "exports")
+        });
         true
     }
 }

@@ -14,16 +14,16 @@ use threadline_lang::{
 use threadline_expect::{DocumentKind, Dynamic, Expectations, reads_actual};
 
 use super::context::{OUTER, not_known};
-use super::graph::Link;
+use super::graph::NodeDependency;
 use super::names::{self, Named, Names, ScopeNumber};
-use super::order::Order;
+use super::order::StepOrder;
 use super::states::Judging;
 use super::{Called, LOOP_ROOTS, MAP_REDUCE_ROOTS, PAYLOAD, Part, Plan, ROOTS, Read, StepNumber};
 use crate::checks::Check;
 use crate::fields::{Form, hint_for_root};
 use crate::model::{self, Action, Field, Reach, Retry, Server, Setting, Source, Step, ToolCall, Variable};
 use crate::problem::{self, Problem, place_in};
-use crate::shell::{Argv, Script};
+use crate::shell::{Argv, ShellScript};
 
 /// What the expectation of a step looks at.
 const STEP: DocumentKind = DocumentKind::Step;
@@ -38,7 +38,7 @@ pub(super) const MAX_MAKERS: usize = 100;
 pub(super) fn check(plan: &mut Plan, called: &Called) -> Vec<Problem> {
     let mut checker = Checker {
         names: Names::new(plan),
-        order: Order::new(plan),
+        order: StepOrder::new(plan),
         nodes: super::graph::nodes(plan),
         by_id: by_id(plan),
         links: vec![Vec::new(); plan.lists[0].steps.len()],
@@ -88,14 +88,14 @@ pub(super) struct Checker<'p> {
     /// The workflows that it calls.
     pub(super) called: &'p Called,
     pub(super) names: Names,
-    pub(super) order: Order,
+    pub(super) order: StepOrder,
     problems: Vec<Problem>,
     /// The node that each step belongs to, of a graph.
     pub(super) nodes: Vec<Option<usize>>,
     /// The nodes of a graph by their ids.
     pub(super) by_id: BTreeMap<EcoString, usize>,
     /// What each node of a graph waits for because it reads it.
-    pub(super) links: Vec<Vec<(usize, Link)>>,
+    pub(super) links: Vec<Vec<(usize, NodeDependency)>>,
     /// Where meta data is read beside the value.
     old_spellings: Vec<Span>,
     /// Names of items and phases, and whose they are: to say so where they are read outside.
@@ -124,7 +124,7 @@ pub(super) enum Written {
 /// What was found out about a step.
 struct Checked {
     reads: Vec<Read>,
-    script: Option<Script>,
+    script: Option<ShellScript>,
     argv: Option<Argv>,
 }
 

@@ -1,4 +1,4 @@
-//! The commands of steps: shell text and arguments, analysed where the names are known.
+//! Checks the commands of steps: shell text and arguments, with the names that are in scope.
 
 use ecow::EcoString;
 use threadline_lang::diag::Span;
@@ -9,27 +9,23 @@ use super::{LOOP_ROOTS, ROOTS, Read};
 use crate::checks::Check;
 use crate::model::{Field, Step, Variable};
 use crate::problem::{self, Problem};
-use crate::shell::{self, Argv, Dialect, Script, Setting, Typed, is_code_variable};
+use crate::shell::{
+    self, AnalysisContext, Argv, Dialect, InferredReference, ShellProblem, ShellScript, is_code_variable,
+};
 
 impl Checker<'_> {
-    /// Shell text: what is ours in it is bound, the rest is the shell's.
+    /// Analyses shell text and checks its references.
     pub(super) fn script(
         &mut self,
         reader: Reader,
         step: &Step,
         text: &Field<EcoString>,
         reads: &mut Vec<Read>,
-    ) -> Option<Script> {
+    ) -> Option<ShellScript> {
         let dialect = self.dialect(step)?;
         let environment: Vec<EcoString> =
             step.env.iter().chain(&self.plan.workflow.env).map(|variable| variable.name.clone()).collect();
-        let (mut script, mut problems) = self.analyse(reader, dialect, text, &environment, &[]);
-        if !problems.is_empty() && !self.is_full() {
-            // Only who has something to say needs all names, to find the nearest.
-            let mut known = self.names.scopes[reader.scope].scope.names();
-            known.extend(ROOTS.map(EcoString::from));
-            (script, problems) = self.analyse(reader, dialect, text, &environment, &known);
-        }
+        let (script, problems) = self.analyse(reader, dialect, text, &environment);
         for problem in problems {
             self.shell_problem(&problem, &text.origin);
         }
@@ -52,8 +48,7 @@ impl Checker<'_> {
         dialect: Dialect,
         text: &Field<EcoString>,
         environment: &[EcoString],
-        known: &[EcoString],
-    ) -> (Script, Vec<shell::Problem>) {
+    ) -> (ShellScript, Vec<ShellProblem>) {
         let workflow = &self.plan.workflow;
         let roots = |name: &str| self.is_root(name) || self.names.find(reader.scope, name).is_some();
         let literal = |name: &str| {
@@ -63,32 +58,37 @@ impl Checker<'_> {
             let entries = workflow.context.as_ref().map(|context| &context.entries)?;
             entries.iter().find(|entry| entry.name == name)?.literal.clone()
         };
-        let setting = Setting {
+        let known = || {
+            let mut names = self.names.scopes[reader.scope].scope.names();
+            names.extend(ROOTS.map(EcoString::from));
+            names
+        };
+        let context = AnalysisContext {
             dialect,
             syntax: &workflow.syntax,
             roots: &roots,
             tables: if self.is_loop() { &LOOP_ROOTS } else { &[] },
-            known,
+            known: &known,
             environment,
             literal: &literal,
         };
-        shell::analyse(&text.value, &setting)
+        shell::analyse(&text.value, &context)
     }
 
-    /// The shell that will read the text.
+    /// The dialect of the shell that runs a step.
     fn dialect(&mut self, step: &Step) -> Option<Dialect> {
         let Some(program) = &step.shell_program else { return Some(Dialect::Bash) };
         let dialect = Dialect::of_program(&program.value);
         if dialect.is_none() {
             let message =
-                format!("references cannot be bound for `{}`: its quoting is not known", program.value);
-            let hint = "use `bash`, `sh` or `zsh`, or say `interpolate: false`";
+                format!("references cannot be bound for `{}`, whose quoting is not known", program.value);
+            let hint = "use `bash`, `sh` or `zsh`, or set `interpolate: false`";
             self.problem(Check::UnknownShell.at(program.origin.span, message).hint(hint));
         }
         dialect
     }
 
-    /// A program and its arguments.
+    /// Analyses a program and its arguments, and checks their references.
     pub(super) fn argv(
         &mut self,
         reader: Reader,
@@ -119,7 +119,7 @@ impl Checker<'_> {
         argv
     }
 
-    /// Notes what references read; those whose problem was reported come back.
+    /// Notes what references read. Returns those whose problem was reported.
     fn references(
         &mut self,
         reader: Reader,
@@ -145,7 +145,7 @@ impl Checker<'_> {
         }
     }
 
-    fn typed(&mut self, typed: Typed, origin: &Origin, handled: &[Handled]) {
+    fn typed(&mut self, typed: InferredReference, origin: &Origin, handled: &[Handled]) {
         self.errors(&typed.inferred.errors, origin, handled);
         self.warnings(typed.inferred.warnings, origin);
         if let Some(refused) = typed.refused {
@@ -153,32 +153,32 @@ impl Checker<'_> {
         }
     }
 
-    /// The text of `cmd:` with references in it is bound as a step's is.
+    /// Analyses the text of `cmd:`, in which references are bound as in a step.
     pub(super) fn bound_command(&mut self, origin: &Origin, reference: &Reference) {
         let Some(text) = reference.path.strip_prefix("cmd:") else { return };
-        let (script, problems) = shell::command_script(text, Dialect::Bash, &self.plan.workflow.syntax);
+        let (script, problems) = shell::analyse_command(text, Dialect::Bash, &self.plan.workflow.syntax);
         if script.is_empty() {
             return;
         }
         let from = reference.span.start + 4;
         for problem in problems {
             let span = Span { start: from + problem.span.start, end: from + problem.span.end };
-            self.shell_problem(&shell::Problem { span, ..problem }, origin);
+            self.shell_problem(&ShellProblem { span, ..problem }, origin);
         }
     }
 
-    fn shell_problem(&mut self, problem: &shell::Problem, origin: &Origin) {
+    fn shell_problem(&mut self, problem: &ShellProblem, origin: &Origin) {
         let mut problem = problem::of_shell(problem, origin, self.plan.workflow.file.text());
         if let Some(name) = self.replaced(&problem) {
             let hint = format!(
-                "`context.{name}` was set from outside, where it would be code: `--trust-set` vouches for it"
+                "`context.{name}` was set from outside and would run as code: pass `--trust-set` to allow it"
             );
             problem.hints = vec![hint];
         }
         self.unknown_root(problem);
     }
 
-    /// The entry of `context` that would stand as code there, had its text not been replaced.
+    /// The entry of `context` that would be code there if its text had not been replaced.
     fn replaced(&self, problem: &Problem) -> Option<&EcoString> {
         if problem.id != Check::ShellEvaluates.id() {
             return None;
@@ -188,19 +188,19 @@ impl Checker<'_> {
         let [reference] = &references[..] else { return None };
         let name = reference.first.as_ref().filter(|_| reference.root == "context")?;
         let mut entries = self.plan.workflow.context.iter().flat_map(|context| &context.entries);
-        // A text of the file's own is a literal.
+        // A text that comes from the file is a literal.
         let entry = entries.find(|entry| entry.name == *name && entry.literal.is_none())?;
         entry.written.value.as_fixed().filter(|value| value.as_str().is_some()).map(|_| &entry.name)
     }
 
-    /// Variables whose value is code for some program: only the author may write it.
+    /// Refuses references in environment variables whose value is code for some program.
     pub(super) fn code_variables(&mut self, variables: &[Variable]) {
         for variable in variables {
             let Some(value) = &variable.value else { continue };
             if is_code_variable(&variable.name) && value.value.as_plain().is_none() {
                 let message =
-                    format!("programs take `{}` for code: no reference can stand in it", variable.name);
-                let hint = "write the value out, or set the variable in the command";
+                    format!("programs run `{}` as code, so it cannot contain a reference", variable.name);
+                let hint = "write out the value, or set the variable in the command";
                 self.problem(Check::CodeVariable.at(value.origin.span, message).hint(hint));
             }
         }

@@ -1,6 +1,7 @@
-//! What stands outside of the steps: context, the workflow's environment and the commands of agents.
+//! Checks fields outside of the steps: `context`, the environment of the workflow, and the commands of
+//! agents.
 //!
-//! They are read before a step runs, so they know only what is there from the start.
+//! They are evaluated before any step runs, so they can only read what is available from the start.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use crate::checks::Check;
 use crate::model::{ContextEntry, Field};
 
 impl Checker<'_> {
-    /// Entries that need each other, each circle once.
+    /// Reports entries that depend on each other, each cycle once.
     pub(super) fn context_cycles(&mut self) {
         let workflow = std::sync::Arc::clone(&self.plan.workflow);
         let Some(context) = &workflow.context else { return };
@@ -25,14 +26,14 @@ impl Checker<'_> {
             let first = &entries[circle[0]];
             let chain: Vec<&str> =
                 circle.iter().chain(circle.first()).map(|at| entries[*at].name.as_str()).collect();
-            let message = format!("entries of `context` need each other: {}", chain.join(" → "));
+            let message = format!("entries of `context` depend on each other: {}", chain.join(" → "));
             self.problem(Check::ContextCycle.at(first.key_span, message));
         }
     }
 }
 
 impl Checker<'_> {
-    /// What a run has for itself is known before it begins: nothing is computed for it.
+    /// Checks `locks`, which are evaluated before the run, without computed values.
     pub(super) fn locks(&mut self, locks: &[Field<Template>]) {
         for lock in locks {
             let asks_the_world = |reference: &Reference| {
@@ -40,14 +41,15 @@ impl Checker<'_> {
             };
             for reference in lock.value.references().into_iter().filter(asks_the_world) {
                 let span = self.place(&lock.origin, reference.span);
-                let message = "`locks` is known before the run begins, when nothing is computed";
-                self.problem(Check::NotKnownHere.at(span, message).hint("give it as an input"));
+                let message =
+                    "`locks` is evaluated before the run starts, when no computed values are available";
+                self.problem(Check::NotKnownHere.at(span, message).hint("pass it as an input"));
             }
         }
     }
 }
 
-/// The entries that one reads. One that reads all of them reads itself, which is circle enough.
+/// The entries that an entry reads. An entry that reads all of them reads itself, which is a cycle.
 fn needs(own: usize, entry: &ContextEntry, by_name: &BTreeMap<&str, usize>) -> Vec<usize> {
     let mut needs = Vec::new();
     for (_, Reference { root, first, .. }) in entry.written.value.references() {
@@ -60,10 +62,11 @@ fn needs(own: usize, entry: &ContextEntry, by_name: &BTreeMap<&str, usize>) -> V
     needs
 }
 
-/// So many circles are shown.
+/// Maximum number of cycles to report.
 const MAX_CIRCLES: usize = 20;
 
-/// The circles of a graph, each from its first member. No recursion: a chain may be as long as a file.
+/// The cycles of a graph, each starting with its first member. It does not recurse, because a chain can be as
+/// long as a file.
 pub(super) fn circles(needs: &[Vec<usize>]) -> Vec<Vec<usize>> {
     const NEW: usize = usize::MAX;
     const DONE: usize = usize::MAX - 1;
@@ -97,10 +100,10 @@ pub(super) fn circles(needs: &[Vec<usize>]) -> Vec<Vec<usize>> {
     found
 }
 
-/// The roots that are there before anything runs.
+/// The roots that are available before any step runs.
 pub(super) const OUTER: [&str; 6] = ["context", "imports", "inputs", "env", "workflow", "uuid"];
 
-/// Why a name is not known outside of the steps.
+/// Why a name is not available outside of the steps.
 pub(super) fn not_known(name: &EcoString) -> String {
-    format!("`{name}` is not known here: this is read before any step runs")
+    format!("`{name}` is not available here, because this is evaluated before any step runs")
 }

@@ -1,33 +1,34 @@
-//! What the nodes of a graph wait for: edges, `needs`, and what they read.
+//! The dependencies of the nodes of a graph: edges, `needs`, and the nodes that they read.
 //!
-//! An edge is control: of all edges into a node one must be live. What a node needs or reads must have completed. What
-//! it reads with a default, or only the meta data of, must be over.
+//! Of all edges into a node, at least one must be live. The nodes that it needs or reads must have completed.
+//! Those that it reads with a default, or only the metadata of, must be over.
 
 use std::sync::Arc;
 
 use ecow::EcoString;
 use threadline_lang::Reference;
-use threadline_lang::diag::{Span, nearest};
+use threadline_lang::diag::{Span, words};
 
 use super::check::{Checker, Reader};
 use super::context::circles;
 use super::{Graph, Node, Plan, Source, StepNumber};
 use crate::checks::Check;
 use crate::model::{Action, Shape};
+use crate::problem::Problem;
 
-/// The branches of a conditional.
+/// The branches of a conditional node.
 const BRANCHES: [&str; 2] = ["true", "false"];
 
-/// What one node waits for another for.
+/// How one node depends on another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Link {
-    /// It must have completed.
+pub(super) enum NodeDependency {
+    /// The other node must have completed.
     Needs,
-    /// It must be over.
+    /// The other node must be over: completed, failed or skipped.
     Waits,
 }
 
-/// The node that each step belongs to, of a graph: itself, or the one around it.
+/// The node of a graph that each step belongs to: the step itself, or the one around it.
 pub(super) fn nodes(plan: &Plan) -> Vec<Option<usize>> {
     let mut nodes = vec![None; plan.steps.len()];
     if plan.lists[0].graph.is_none() {
@@ -36,7 +37,7 @@ pub(super) fn nodes(plan: &Plan) -> Vec<Option<usize>> {
     for (at, step) in plan.lists[0].steps.iter().enumerate() {
         nodes[*step as usize] = Some(at);
     }
-    // A step stands behind the one it is a part of.
+    // A step is numbered after the one that contains it.
     for (at, planned) in plan.steps.iter().enumerate() {
         if let Some((owner, _)) = plan.lists[planned.list as usize].parent {
             nodes[at] = nodes[owner as usize];
@@ -46,11 +47,15 @@ pub(super) fn nodes(plan: &Plan) -> Vec<Option<usize>> {
 }
 
 impl Checker<'_> {
-    /// Notes that a node reads another. Whether that is all there is to say about the order of the two.
+    /// Notes that a node reads another one. Returns whether that decides the order of the two.
     pub(super) fn reads_node(&mut self, reader: Reader, made: StepNumber, reference: &Reference) -> bool {
         let Some(reading) = reader.step.and_then(|step| self.node(step)) else { return false };
         let Some(node) = self.node(made).filter(|node| *node != reading) else { return false };
-        let link = if reference.guarded || reads_meta(reference) { Link::Waits } else { Link::Needs };
+        let link = if reference.guarded || reads_meta(reference) {
+            NodeDependency::Waits
+        } else {
+            NodeDependency::Needs
+        };
         self.links[reading].push((node, link));
         self.plan.lists[0].steps[node] == made
     }
@@ -59,18 +64,18 @@ impl Checker<'_> {
         *self.nodes.get(step as usize)?
     }
 
-    /// The graph with everything its nodes wait for.
+    /// The graph with the dependencies of every node.
     pub(super) fn graph(&mut self) -> Option<Graph> {
         let workflow = Arc::clone(&self.plan.workflow);
         let Shape::Graph { edges } = &workflow.shape else { return None };
         let count = self.plan.lists[0].steps.len();
         let mut nodes: Vec<Node> = (0..count).map(|_| Node::default()).collect();
         for edge in edges {
-            let from = self.node_called(&edge.from.value, edge.from.origin.span);
-            let to = self.node_called(&edge.to.value, edge.to.origin.span);
+            let from = self.find_node(&edge.from.value, edge.from.origin.span);
+            let to = self.find_node(&edge.to.value, edge.to.origin.span);
             let branch = edge.branch.as_ref();
             if let (Some(from), Some(branch)) = (from, branch) {
-                self.is_branch(from, &branch.value, branch.origin.span);
+                self.check_branch(from, &branch.value, branch.origin.span);
             }
             if let (Some(from), Some(to)) = (from, to) {
                 nodes[to]
@@ -82,9 +87,9 @@ impl Checker<'_> {
         for (at, number) in steps.iter().enumerate() {
             let step = Arc::clone(&self.plan.steps[*number as usize].step);
             for need in &step.needs {
-                let Some(node) = self.node_called(&need.node, need.span) else { continue };
+                let Some(node) = self.find_node(&need.node, need.span) else { continue };
                 if let Some(branch) = &need.branch {
-                    self.is_branch(node, branch, need.span);
+                    self.check_branch(node, branch, need.span);
                 }
                 nodes[at].needs.push(Source { node, branch: need.branch.clone() });
             }
@@ -94,13 +99,13 @@ impl Checker<'_> {
             links.dedup_by_key(|(node, _)| *node);
             for (node, link) in links {
                 match link {
-                    Link::Needs => nodes[at].needs.push(Source { node, branch: None }),
-                    Link::Waits => nodes[at].waits.push(node),
+                    NodeDependency::Needs => nodes[at].needs.push(Source { node, branch: None }),
+                    NodeDependency::Waits => nodes[at].waits.push(node),
                 }
             }
         }
-        self.cycles(&nodes, &steps);
-        self.captured_once();
+        self.report_cycles(&nodes, &steps);
+        self.report_shared_captures();
         for at in 0..count {
             for source in nodes[at].sources() {
                 nodes[source].feeds.push(at);
@@ -109,27 +114,24 @@ impl Checker<'_> {
         Some(Graph { nodes })
     }
 
-    fn node_called(&mut self, id: &EcoString, span: Span) -> Option<usize> {
+    fn find_node(&mut self, id: &EcoString, span: Span) -> Option<usize> {
         let nodes = &self.plan.lists[0].steps;
         let id_of = |number: &StepNumber| self.plan.steps[*number as usize].step.id.as_ref();
         if let Some(found) = self.by_id.get(id) {
             return Some(*found);
         }
         let ids = nodes.iter().filter_map(id_of).map(|id| id.value.as_str());
-        let problem = Check::UnknownNode.at(span, format!("there is no node `{id}`"));
-        let problem = match nearest(id, ids) {
-            Some(near) => problem.hint(format!("did you mean `{near}`")),
-            None => problem,
-        };
-        self.problem(problem);
+        let problem = Check::UnknownNode.at(span, format!("unknown node `{id}`"));
+        let hint = words::suggest(id, ids);
+        self.problem(hint.into_iter().fold(problem, Problem::hint));
         None
     }
 
-    /// A branch belongs to a conditional, and is one of two.
-    fn is_branch(&mut self, node: usize, branch: &str, span: Span) {
+    /// Checks that a node is conditional and has a branch.
+    fn check_branch(&mut self, node: usize, branch: &str, span: Span) {
         let step = &self.plan.steps[self.plan.lists[0].steps[node] as usize];
         if !matches!(step.step.action, Action::Condition(_)) {
-            let message = format!("`{}` has no branches: only a `condition` has", step.label);
+            let message = format!("`{}` has no branches; only a `condition` has them", step.label);
             self.problem(Check::UnknownBranch.at(span, message));
         } else if !BRANCHES.contains(&branch) {
             let message = format!("the branches of `{}` are `true` and `false`, not `{branch}`", step.label);
@@ -137,8 +139,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Nodes that wait for each other.
-    fn cycles(&mut self, nodes: &[Node], steps: &[StepNumber]) {
+    /// Reports nodes that wait for each other.
+    fn report_cycles(&mut self, nodes: &[Node], steps: &[StepNumber]) {
         let needs: Vec<Vec<usize>> = nodes.iter().map(|node| node.sources().collect()).collect();
         for circle in circles(&needs) {
             let label = |at: &usize| self.plan.steps[steps[*at] as usize].label.as_str();
@@ -153,8 +155,9 @@ impl Checker<'_> {
         }
     }
 
-    /// Which of two nodes a name comes from would depend on which is faster. Names of items are their own.
-    fn captured_once(&mut self) {
+    /// Reports names that two nodes capture: the value would depend on which node is faster. Items have their
+    /// own scope.
+    fn report_shared_captures(&mut self) {
         let mut seen = std::collections::BTreeMap::new();
         for at in 0..self.plan.steps.len() {
             let number = super::number::count(at);
@@ -167,8 +170,8 @@ impl Checker<'_> {
             }
             let (first, by) = *seen.entry(capture.value.clone()).or_insert((node, number));
             if first != node {
-                let message = format!("`{}` is captured by {} already", capture.value, self.title(by));
-                let hint = "nodes run side by side: choose another name, or read them by their ids";
+                let message = format!("`{}` is already captured by {}", capture.value, self.title(by));
+                let hint = "nodes run in parallel: choose another name, or read the nodes by their ids";
                 self.problem(Check::DuplicateName.at(capture.origin.span, message).hint(hint));
             }
         }
@@ -176,7 +179,7 @@ impl Checker<'_> {
 }
 
 impl Node {
-    /// Every node it waits for, each once.
+    /// Every node that it waits for, without duplicates.
     pub fn sources(&self) -> impl Iterator<Item = usize> + use<> {
         let hard = self.edges.iter().chain(&self.needs).map(|source| source.node);
         let mut all: Vec<usize> = hard.chain(self.waits.iter().copied()).collect();
@@ -186,7 +189,7 @@ impl Node {
     }
 }
 
-/// Whether a reference reads nothing but how a node went.
+/// Whether a reference reads only metadata of a node.
 fn reads_meta(reference: &Reference) -> bool {
     let path = reference.path.as_str();
     let rest = match reference.root.as_str() {

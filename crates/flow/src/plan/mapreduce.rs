@@ -1,18 +1,19 @@
-//! Items and phases: what the fields that are evaluated for each element may read, and which phase knows what.
+//! Checks items and phases: what the fields that select items may read, and which results each phase can
+//! read.
 
 use threadline_lang::Reference;
-use threadline_lang::diag::{Span, nearest};
+use threadline_lang::diag::{Span, words};
 
 use super::check::{Checker, Makers, Readable, Reader};
 use super::{Part, Read, StepNumber};
 use crate::checks::Check;
 use crate::model::{Filter, ForEach, Phase, Shape};
 
-/// What of the map its own items may read.
-const IN_ITEMS: &str = "total";
+/// The field of the map that its own items may read.
+const READABLE_BY_ITEMS: &str = "total";
 
 impl Checker<'_> {
-    /// `filter`, `sort_by` and `distinct`: they read the element, and what the step itself may read.
+    /// Checks `filter`, `sort_by` and `distinct`, which read the item and everything that the step may read.
     pub(super) fn elements(
         &mut self,
         reader: Reader,
@@ -35,7 +36,7 @@ impl Checker<'_> {
         reads.extend(of_elements.into_iter().filter(|read| *read != Read::Item));
     }
 
-    /// What a phase leaves: its variables read what its steps made.
+    /// Checks the variables and exports of a phase, which read the results of its steps.
     pub(super) fn phase(&mut self, number: StepNumber, phase: &Phase, reads: &mut Vec<Read>) {
         let list = self.plan.part(number, Part::Do);
         let scope = list.map_or(0, |list| self.names.of(list));
@@ -47,18 +48,18 @@ impl Checker<'_> {
             let names = &self.names.scopes[scope].names;
             if scope == 0 || !names.contains_key(&name.value) {
                 let key = phase.kind.key();
-                let message = format!("no step of `{key}` gives `{}`", name.value);
-                let near = nearest(&name.value, names.keys().map(ecow::EcoString::as_str));
+                let message = format!("no step of `{key}` defines `{}`", name.value);
+                let hint = words::suggest(&name.value, names.keys().map(ecow::EcoString::as_str));
+                let hint = hint.filter(|_| scope != 0);
                 let problem = Check::UnknownExport.at(name.origin.span, message);
-                self.problem(match near {
-                    Some(near) if scope != 0 => problem.hint(format!("did you mean `{near}`")),
-                    _ => problem.hint("give the step an `id`, or `capture: NAME`"),
-                });
+                self.problem(
+                    problem.hint(hint.as_deref().unwrap_or("add an `id` or `capture: NAME` to the step")),
+                );
             }
         }
     }
 
-    /// What is made of the results, when the map is over.
+    /// Checks `aggregates`, which are evaluated after the map.
     pub(super) fn aggregates(&mut self, number: StepNumber, reads: &mut Vec<Read>) {
         let workflow = std::sync::Arc::clone(&self.plan.workflow);
         let Shape::MapReduce { aggregates } = &workflow.shape else { return };
@@ -68,7 +69,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What a phase left. Whether a problem was reported that the language would report again.
+    /// Checks a reference to the results of a phase. Returns whether a problem was reported.
     pub(super) fn reads_phase(
         &mut self,
         reader: Reader,
@@ -78,9 +79,9 @@ impl Checker<'_> {
         reads: &mut Vec<Read>,
     ) -> bool {
         if root == "merge" {
-            let message = "`merge` is the last phase, and leaves nothing to be read";
+            let message = "`merge` is the last phase, so its results cannot be read";
             self.problem(
-                Check::NotKnownHere.at(span, message).hint("the branch of the items is `${map.branch}`"),
+                Check::NotKnownHere.at(span, message).hint("read the branch of the items as `${map.branch}`"),
             );
             return true;
         }
@@ -88,7 +89,7 @@ impl Checker<'_> {
         reads.push(if is_map { Read::Map } else { Read::Phase(root.into()) });
         let name = if is_map { "map" } else { root };
         let position = self.plan.lists[0].position(name);
-        let makes_none = root == "aggregates" && !self.makes_aggregates();
+        let makes_none = root == "aggregates" && !self.has_aggregates();
         let Some(position) = position.filter(|_| !makes_none) else {
             let message = format!("this file has no `{root}`");
             self.problem(Check::NotKnownHere.at(span, message));
@@ -96,29 +97,29 @@ impl Checker<'_> {
         };
         let maker = self.plan.lists[0].steps[position];
         let first = reference.first.as_deref();
-        // The fields that choose the items are read before there are any.
+        // The fields that select the items are evaluated before there are any.
         let in_item = self.inside(reader, maker) && reader.step != Some(maker);
-        if root == "map" && first == Some(IN_ITEMS) && in_item {
+        if root == "map" && first == Some(READABLE_BY_ITEMS) && in_item {
             return false;
         }
-        // At its end the map reads its own results.
+        // `aggregates` belong to the map and read its results.
         if root == "map" && reader.step == Some(maker) && self.of_aggregates {
             return false;
         }
         if self.inside(reader, maker) || self.before_phase(reader, position) {
             let path = &reference.path;
             let (what, known) = match (root, first) {
-                ("setup", _) => ("when the setup is over", "in `map`, `reduce`, `merge` and `exports`"),
-                ("reduce", _) => ("when the reduce is over", "in `merge` and `exports`"),
-                ("aggregates", _) => ("when the map is over", "in `reduce`, `merge` and `exports`"),
-                (_, Some(IN_ITEMS)) => {
-                    ("when the items are chosen", "in the steps of `map`, and in all that comes after them")
+                ("setup", _) => ("after `setup`", "in `map`, `reduce`, `merge` and `exports`"),
+                ("reduce", _) => ("after `reduce`", "in `merge` and `exports`"),
+                ("aggregates", _) => ("after `map`", "in `reduce`, `merge` and `exports`"),
+                (_, Some(READABLE_BY_ITEMS)) => {
+                    ("once the items are selected", "in the steps of `map`, and after them")
                 }
-                _ => ("when the map is over", "in `reduce`, `merge`, `aggregates` and `exports`"),
+                _ => ("after `map`", "in `reduce`, `merge`, `aggregates` and `exports`"),
             };
-            let problem = Check::NotKnownHere.at(span, format!("`{path}` is known {what}: {known}"));
+            let problem = Check::NotKnownHere.at(span, format!("`{path}` is available {what}: {known}"));
             self.problem(if root == "map" && first.is_some() && in_item {
-                problem.note("of the map its items know `map.total` only")
+                problem.note("the items can only read `map.total` of the map")
             } else {
                 problem
             });
@@ -128,19 +129,19 @@ impl Checker<'_> {
         self.set_before(reader, span, &root.into(), &makers, reference)
     }
 
-    /// Whether a reader runs when the map is over.
+    /// Whether a reader runs after the map.
     pub(super) fn knows_results(&self, reader: Reader) -> bool {
         let Some(position) = self.plan.lists[0].position("map") else { return false };
         let maker = self.plan.lists[0].steps[position];
         self.of_aggregates || !self.inside(reader, maker) && !self.before_phase(reader, position)
     }
 
-    /// Whether the file says what is made of the results.
-    fn makes_aggregates(&self) -> bool {
+    /// Whether the file has `aggregates`.
+    fn has_aggregates(&self) -> bool {
         matches!(&self.plan.workflow.shape, Shape::MapReduce { aggregates } if !aggregates.is_empty())
     }
 
-    /// Whether a reader is a phase, or stands in it.
+    /// Whether a reader is a phase or inside it.
     fn inside(&self, reader: Reader, phase: StepNumber) -> bool {
         let mut step = reader.step;
         while let Some(number) = step {
@@ -154,7 +155,7 @@ impl Checker<'_> {
         false
     }
 
-    /// Whether a reader stands in a phase before this one.
+    /// Whether a reader is in an earlier phase.
     fn before_phase(&self, reader: Reader, position: usize) -> bool {
         self.plan.lists[0].steps[..position].iter().any(|phase| self.inside(reader, *phase))
     }

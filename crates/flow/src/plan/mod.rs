@@ -1,4 +1,4 @@
-//! A checked workflow: every step with a number, every list with its place, every name a step reads known.
+//! The plan of a workflow: every step and list has a number, and every name is resolved.
 //!
 //! A plan is made once before a run and never changes. It holds no values.
 
@@ -25,28 +25,28 @@ use threadline_lang::source::SourceFile;
 use crate::fields::ActionName;
 use crate::model::{Action, Shape, Step, Workflow};
 use crate::problem::{Problem, in_order};
-use crate::shell::{Argv, Script};
+use crate::shell::{Argv, ShellScript};
 
-/// The first names of references that mean the same in every workflow: no id and no capture can be called so.
+/// Roots that have a meaning in every workflow, so no id or capture can have these names.
 pub const ROOTS: [&str; 10] =
     ["captured", "context", "env", "imports", "inputs", "item", "nodes", "prev", "uuid", "workflow"];
 
-/// The payload, which only graphs have: elsewhere an id may be called so.
+/// The root of the payload, which only graphs have; other workflows may use the name.
 pub const PAYLOAD: &str = "trigger";
 
-/// The roots that only a map-reduce has: elsewhere an id may be called so.
+/// Roots that only a map-reduce has; other workflows may use the names.
 pub const MAP_REDUCE_ROOTS: [&str; 6] = ["agent", "aggregates", "map", "merge", "reduce", "setup"];
 
-/// The roots that only a loop has: elsewhere an id may be called so.
+/// Roots that only a loop has; other workflows may use the names.
 pub const LOOP_ROOTS: [&str; 4] = ["loop", "param", "result", "state"];
 
-/// Makes the plan of a workflow and checks every name it reads. Without a plan there is at least one error. What it
-/// calls is not looked for: that is [`crate::files`].
+/// Makes the plan of a workflow and checks every name that it reads. Without a plan there is at least one
+/// error. Called workflows are not resolved here; [`crate::files`] does that.
 pub fn plan(workflow: Arc<Workflow>) -> (Option<Plan>, Vec<Problem>) {
     plan_calling(workflow, &Called::new())
 }
 
-/// The same for a workflow that calls others, which are known by the paths that it names them by.
+/// Makes the plan of a workflow that calls others, which are keyed by the paths that it names.
 pub(crate) fn plan_calling(workflow: Arc<Workflow>, called: &Called) -> (Option<Plan>, Vec<Problem>) {
     let mut plan = number::number(workflow);
     let problems = in_order(check::check(&mut plan, called));
@@ -63,41 +63,41 @@ pub(crate) fn plan_calling(workflow: Arc<Workflow>, called: &Called) -> (Option<
     ((sound && whole).then_some(plan), problems)
 }
 
-/// The workflows that a file calls, by the paths that it names them by.
+/// The workflows that a file calls, keyed by the paths that it names.
 pub(crate) type Called = BTreeMap<EcoString, Callee>;
 
-/// A workflow that is called.
+/// A called workflow.
 #[derive(Clone, Default)]
 pub(crate) struct Callee {
-    /// What its file says, when it can be read.
+    /// The workflow, if its file can be read.
     pub(crate) workflow: Option<Arc<Workflow>>,
-    /// Its plan, when there is no error in it.
+    /// Its plan, if it has no errors.
     pub(crate) plan: Option<Arc<Plan>>,
 }
 
-/// How a route names the state that it stands in.
+/// The target of a route that leads back to the same state.
 pub(crate) const SELF: &str = "self";
 
-/// The number of a step, in the order of the file.
+/// Number of a step, in the order of the file.
 pub type StepNumber = u32;
-/// The number of a list of steps.
+/// Number of a list of steps.
 pub type ListNumber = u32;
 
 /// A workflow that can run.
 pub struct Plan {
-    /// What it was made of.
+    /// The workflow that the plan was made from.
     pub workflow: Arc<Workflow>,
-    /// Every step of the file, those inside others too.
+    /// All steps of the file, including nested ones.
     pub steps: Vec<PlannedStep>,
-    /// Every list of steps. The first is the workflow's own.
+    /// All lists of steps. The first one is that of the workflow itself.
     pub lists: Vec<List>,
-    /// The list that runs at the end, whatever happened.
+    /// The list that always runs at the end.
     pub finally: Option<ListNumber>,
-    /// What `exports` can read, each name once.
+    /// The names that `exports` read, without duplicates.
     pub export_reads: Vec<Read>,
-    /// Where the file reads meta data as older systems did, beside the value: `meta.` belongs there.
+    /// Spans of references that read metadata next to the value, as older systems did, without `meta.`.
     pub old_spellings: Vec<Span>,
-    /// Where its states lead, of a loop.
+    /// The routes of the states, if the workflow is a loop.
     pub states: Option<States>,
 }
 
@@ -133,31 +133,30 @@ impl ResolvedRoutes {
     }
 }
 
-/// Steps that run one after the other.
+/// A list of steps that run one after the other, unless it is a graph.
 pub struct List {
-    /// They.
+    /// The steps, in the order of the file.
     pub steps: Vec<StepNumber>,
-    /// Whose part it is; none for those of the workflow itself.
+    /// The step and the part that the list belongs to; none for a top-level list.
     pub parent: Option<(StepNumber, Part)>,
-    /// What its steps wait for, where they do not run one after the other.
+    /// The dependencies of the steps, if they are the nodes of a graph.
     pub graph: Option<Graph>,
-    /// What its steps are called in place of their positions, where they are the phases of a map-reduce or the states of
-    /// a loop.
+    /// Names of the steps, if they are the phases of a map-reduce or the states of a loop.
     pub names: Vec<EcoString>,
 }
 
 impl List {
-    /// Whether its steps have names in place of positions.
+    /// Whether the steps have names instead of positions.
     pub fn is_named(&self) -> bool {
         !self.names.is_empty()
     }
 
-    /// What the step at a position is called: its name, or its number from 1.
+    /// The name of the step at a position, or its number counted from 1.
     pub fn word(&self, position: usize) -> EcoString {
         self.names.get(position).cloned().unwrap_or_else(|| ecow::eco_format!("{}", position + 1))
     }
 
-    /// The position of the step that is called so.
+    /// The position of the step with a name or a number.
     pub fn position(&self, word: &str) -> Option<usize> {
         if self.is_named() {
             return self.names.iter().position(|known| known == word);
@@ -167,39 +166,39 @@ impl List {
     }
 }
 
-/// What the nodes of a graph wait for, by their position.
+/// The dependencies of the nodes of a graph.
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
-    /// They.
+    /// The dependencies of each node, by its position.
     pub nodes: Vec<Node>,
 }
 
-/// What a node waits for.
+/// The dependencies of a node.
 #[derive(Debug, Clone, Default)]
 pub struct Node {
-    /// The edges into it: one of them must be live.
+    /// The edges into the node, of which at least one must be live.
     pub edges: Vec<Source>,
-    /// The nodes that must have completed: `needs`, and those it reads.
+    /// The nodes that must have completed: `needs`, and the nodes that it reads.
     pub needs: Vec<Source>,
-    /// The nodes that must be over: those it reads with a default, or only the meta data of.
+    /// The nodes that must be over: those that it reads with a default, or only the metadata of.
     pub waits: Vec<usize>,
     /// The nodes that wait for it.
     pub feeds: Vec<usize>,
 }
 
-/// A node that another waits for.
+/// A node that another one depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// Its position.
+    /// Position of the node.
     pub node: usize,
-    /// The branch that it must have taken.
+    /// The branch that the node must have taken.
     pub branch: Option<EcoString>,
 }
 
-/// Which list of a step.
+/// A list of steps that belongs to a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
-    /// `do`, once for each item, in a scope of its own.
+    /// `do`, once for each item, in a scope of its own
     Do,
     /// `on_failure`
     OnFailure,
@@ -209,26 +208,26 @@ pub enum Part {
     Finally,
 }
 
-/// A step, and what is known of it before the run.
+/// A step with everything that is known about it before the run.
 pub struct PlannedStep {
-    /// The step as it is written.
+    /// The step as it was loaded.
     pub step: Arc<Step>,
-    /// What people see: the id, the capture, the name, or what it does and where.
+    /// Label for people: the id, the capture, the name, or the action and its number.
     pub label: EcoString,
-    /// Where it stands among all steps of the file: `3` for the third of the workflow, `3.on_failure.1`, `3.do.2`,
+    /// Number among all steps of the file: `3` for the third of the workflow, `3.on_failure.1`, `3.do.2`,
     /// `finally.1`. People may name a step by it.
     pub number: EcoString,
-    /// The list it is in.
+    /// The list that contains the step.
     pub list: ListNumber,
-    /// Its lists.
+    /// The lists that belong to the step.
     pub parts: Vec<(Part, ListNumber)>,
-    /// What its fields can read, each name once.
+    /// The names that its fields read, without duplicates.
     pub reads: Vec<Read>,
-    /// Its shell text, analysed; none where references in it are not bound.
-    pub script: Option<Script>,
-    /// Its program and arguments, analysed.
+    /// The analysed shell text; none if references in it are not bound.
+    pub script: Option<ShellScript>,
+    /// The analysed program and arguments.
     pub argv: Option<Argv>,
-    /// The workflow it calls.
+    /// The plan of the workflow that it calls.
     pub calls: Option<Arc<Plan>>,
 }
 
@@ -239,38 +238,39 @@ pub enum Read {
     Output(EcoString),
     /// A captured output, through `captured.NAME` or its bare name.
     Captured(EcoString),
-    /// Every capture there is: `captured` as a whole.
+    /// All captures: `captured` as a whole.
     AllCaptured,
-    /// The step before in this list.
+    /// The previous step of the list.
     Prev,
-    /// The item.
+    /// The current item.
     Item,
-    /// What a phase left: `setup` or `reduce`.
+    /// The results of a phase: `setup` or `reduce`.
     Phase(EcoString),
-    /// The map, and what was made of its results.
+    /// The map, and the aggregates of its results.
     Map,
     /// The state, and the loop around it.
     State,
 }
 
 impl Plan {
-    /// Whether it is a map-reduce.
+    /// Whether the workflow is a map-reduce.
     pub fn is_map_reduce(&self) -> bool {
         matches!(self.workflow.shape, Shape::MapReduce { .. })
     }
 
-    /// Every id and capture of the file, each once: names that can be read whether they are set or not.
+    /// All ids and captures of the file, without duplicates, whether they are set or not.
     pub fn names(&self) -> BTreeSet<&EcoString> {
         let steps = self.steps.iter().map(|planned| &planned.step);
         let own = steps.filter(|step| !matches!(&step.action, Action::Phase(_)) && !step.is_map());
         own.flat_map(|step| step.id.iter().chain(&step.capture)).map(|name| &name.value).collect()
     }
 
-    /// The files beside its own that it is made of, each once: those that it is put together with, those of all
-    /// workflows that it calls, and so on for each of them.
+    /// All other files that the plan depends on, without duplicates: the parts of its own file, the called
+    /// workflows, and so on for each of them.
     pub fn other_files(&self) -> BTreeMap<EcoString, SourceFile> {
         let mut files = BTreeMap::new();
-        let parts = |of: &SourceFile| of.parts().map(|part| (EcoString::from(part.name()), part)).collect();
+        let parts =
+            |file: &SourceFile| file.parts().map(|part| (EcoString::from(part.name()), part)).collect();
         let mut found: Vec<(EcoString, SourceFile)> = parts(&self.workflow.file);
         let mut open: Vec<&Plan> = self.steps.iter().filter_map(|step| step.calls.as_deref()).collect();
         while let Some(plan) = open.pop() {
@@ -284,24 +284,24 @@ impl Plan {
         files
     }
 
-    /// A part of a step, when it has one.
+    /// The list of a part of a step, if it has one.
     pub fn part(&self, number: StepNumber, part: Part) -> Option<ListNumber> {
-        self.steps[number as usize].parts.iter().find(|(of, _)| *of == part).map(|(_, list)| *list)
+        self.steps[number as usize].parts.iter().find(|(known, _)| *known == part).map(|(_, list)| *list)
     }
 }
 
 impl Step {
-    /// Whether it is the map of a map-reduce.
+    /// Whether the step is the map of a map-reduce.
     pub fn is_map(&self) -> bool {
         matches!(&self.action, Action::ForEach(each) if each.is_map)
     }
 
-    /// Whether it stands for a phase of a map-reduce, the map too.
+    /// Whether the step is a phase of a map-reduce, including the map.
     pub fn is_phase(&self) -> bool {
         self.is_map() || matches!(self.action, Action::Phase(_))
     }
 
-    /// The steps of one of its lists.
+    /// The steps of a part.
     pub fn part(&self, part: Part) -> &[Arc<Step>] {
         match (part, &self.action) {
             (Part::OnFailure, _) => &self.on_failure,
@@ -315,7 +315,7 @@ impl Step {
 }
 
 impl Action {
-    /// Which one it is.
+    /// The name of the action.
     pub fn name(&self) -> ActionName {
         match self {
             Self::Shell { .. } => ActionName::Shell,
@@ -336,7 +336,7 @@ impl Action {
 }
 
 impl Part {
-    /// Every part, in the order their steps are numbered.
+    /// All parts, in the order in which their steps are numbered.
     pub const ALL: [Self; 4] = [Self::Do, Self::OnFailure, Self::OnSuccess, Self::Finally];
 
     /// The key of the list.

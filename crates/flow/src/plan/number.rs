@@ -1,4 +1,4 @@
-//! Numbers for steps and lists, in the order of the file. Names are not looked at.
+//! Numbers the steps and lists of a workflow in the order of the file. Names are not resolved here.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use ecow::{EcoString, eco_format};
 use super::{Graph, List, ListNumber, Part, Plan, PlannedStep, StepNumber};
 use crate::model::{Action, Shape, Step, Workflow};
 
-/// The plan of a workflow before its names are looked up.
+/// The plan of a workflow before its names are resolved.
 pub(super) fn number(workflow: Arc<Workflow>) -> Plan {
     let source = Arc::clone(&workflow);
     let mut plan = Plan {
@@ -74,7 +74,7 @@ impl Plan {
         for part in Part::ALL {
             let steps = step.part(part);
             if !steps.is_empty() {
-                // The steps of a phase and of the map stand right below it.
+                // The steps of a phase and of the map are numbered directly below it.
                 let below = match (&step.action, part) {
                     (Action::Phase(_), _) => format!("{number}."),
                     (Action::ForEach(each), Part::Do) if each.is_map => format!("{number}."),
@@ -88,7 +88,7 @@ impl Plan {
     }
 }
 
-/// A file is at most 64 MiB, so that neither steps nor lists reach this number.
+/// A file has at most 64 MiB, so neither steps nor lists reach this number.
 pub(super) fn count(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,5 @@
-//! What has run before what: the places of two steps in the lists of a plan.
+//! The order of execution: whether one step has run before another, by their positions in the lists of a
+//! plan.
 
 use std::cmp::Ordering;
 
@@ -6,44 +7,44 @@ use ecow::EcoString;
 
 use super::{ListNumber, Part, Plan, StepNumber};
 
-/// Where a step stands in its list, for every step; and how deep every list is.
-pub(super) struct Order {
+/// The position of every step in its list, and the depth of every list.
+pub(super) struct StepOrder {
     positions: Vec<u32>,
     depths: Vec<u32>,
 }
 
-/// How a step that makes something stands to one that reads it.
+/// Whether the step that makes a value runs before the step that reads it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Before {
-    /// It has run, whenever the reader runs.
+pub(super) enum RunsBefore {
+    /// Whenever the reader runs.
     Always,
-    /// It has run only when all this was so.
-    Only(Vec<Condition>),
-    /// It runs later, or at the same time.
+    /// Only if all of these conditions hold.
+    Only(Vec<RunCondition>),
+    /// Not before the reader: later, or at the same time.
     Later,
-    /// It is the step itself, or one around it that is not done.
+    /// Not yet: it is the reader itself, or a step around it.
     Itself,
-    /// It runs only when the reader does not.
+    /// Never: it runs only if the reader does not.
     Never(StepNumber, Part),
 }
 
-/// What must have been so for a step to have run.
+/// A condition for a step to have run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Condition {
-    /// A `when`, as it is written.
+pub(super) enum RunCondition {
+    /// A `when`, as written.
     When(EcoString),
-    /// The step with this list failed, or went well.
+    /// The step with this list failed, or succeeded.
     Part(StepNumber, Part),
-    /// The run came so far.
+    /// The run did not end before.
     Reached,
 }
 
-impl Order {
+impl StepOrder {
     pub(super) fn new(plan: &Plan) -> Self {
         let mut positions = vec![0; plan.steps.len()];
         let mut depths: Vec<u32> = vec![0; plan.lists.len()];
         for (at, list) in plan.lists.iter().enumerate() {
-            // A list stands behind the one its step is in.
+            // A list is numbered after the list that contains it.
             depths[at] =
                 list.parent.map_or(0, |(step, _)| depths[plan.steps[step as usize].list as usize] + 1);
             for (position, step) in (0..).zip(&list.steps) {
@@ -58,16 +59,16 @@ impl Order {
         self.positions[step as usize] as usize
     }
 
-    /// How `made` stands to a reader; without one, to the end of the run.
-    pub(super) fn before(&self, plan: &Plan, made: StepNumber, reader: Option<StepNumber>) -> Before {
+    /// Whether `made` runs before a reader; without one, before the end of the run.
+    pub(super) fn before(&self, plan: &Plan, made: StepNumber, reader: Option<StepNumber>) -> RunsBefore {
         let mut conditions = Vec::new();
         let Some(reader) = reader else {
-            let mut made = Walk::new(plan, made);
+            let mut made = OutwardWalk::new(plan, made);
             while made.up(&mut conditions) {}
             made.when(&mut conditions);
             return only(conditions);
         };
-        let (mut made, mut at) = (Walk::new(plan, made), Walk::new(plan, reader));
+        let (mut made, mut at) = (OutwardWalk::new(plan, made), OutwardWalk::new(plan, reader));
         while made.list != at.list {
             let depth = |list: ListNumber| self.depths[list as usize];
             let moved = match depth(made.list).cmp(&depth(at.list)) {
@@ -80,7 +81,7 @@ impl Order {
             }
         }
         let (first, second) = (self.positions[made.step as usize], self.positions[at.step as usize]);
-        // A node of a graph comes before whoever reads it, wherever they stand.
+        // A node of a graph runs before the nodes that read it, whatever their positions.
         let is_graph = plan.lists[made.list as usize].graph.is_some();
         match first.cmp(&second) {
             Ordering::Greater if is_graph => {
@@ -91,22 +92,22 @@ impl Order {
                 made.when(&mut conditions);
                 only(conditions)
             }
-            Ordering::Greater => Before::Later,
+            Ordering::Greater => RunsBefore::Later,
             Ordering::Equal => match (made.from, at.from) {
-                // At its end a phase reads what its steps left.
+                // At its end, a phase reads the results of its own steps.
                 (Some(Part::Do), None) => only(conditions),
-                (None, None | Some(Part::Do)) => Before::Itself,
-                (None, Some(_)) => Before::Always,
+                (None, None | Some(Part::Do)) => RunsBefore::Itself,
+                (None, Some(_)) => RunsBefore::Always,
                 (Some(part @ Part::OnFailure), Some(Part::OnSuccess))
-                | (Some(part @ Part::OnSuccess), Some(Part::OnFailure)) => Before::Never(made.step, part),
+                | (Some(part @ Part::OnSuccess), Some(Part::OnFailure)) => RunsBefore::Never(made.step, part),
                 (Some(part), Some(other)) if part < other => only(conditions),
-                _ => Before::Later,
+                _ => RunsBefore::Later,
             },
         }
     }
 
-    /// The conditions under which a step runs, those of the steps around it too; without its own `when` where that is
-    /// what reads.
+    /// The steps around a step, and the step itself, that have a `when`. With `own` false, the `when` of the
+    /// step itself is not included, because it is the reader.
     pub(super) fn conditions(plan: &Plan, step: StepNumber, own: bool) -> Vec<StepNumber> {
         let mut with = Vec::new();
         let mut next = Some((step, own));
@@ -121,50 +122,51 @@ impl Order {
     }
 }
 
-fn only(conditions: Vec<Condition>) -> Before {
-    if conditions.is_empty() { Before::Always } else { Before::Only(conditions) }
+fn only(conditions: Vec<RunCondition>) -> RunsBefore {
+    if conditions.is_empty() { RunsBefore::Always } else { RunsBefore::Only(conditions) }
 }
 
-/// Of two lists of the workflow itself: the last steps read what the others made, as far as the run came.
-fn across(plan: &Plan, made: &Walk<'_>, mut conditions: Vec<Condition>) -> Before {
+/// The order of two top-level lists: `finally` reads the results of the steps, unless the run ended before.
+fn across(plan: &Plan, made: &OutwardWalk<'_>, mut conditions: Vec<RunCondition>) -> RunsBefore {
     if plan.finally == Some(made.list) {
-        return Before::Later;
+        return RunsBefore::Later;
     }
     made.when(&mut conditions);
-    // At the end of a graph every node is over; a list may have ended before.
+    // At the end of a graph every node is over; a list may have ended early.
     if plan.lists[0].graph.is_none() {
-        conditions.push(Condition::Reached);
+        conditions.push(RunCondition::Reached);
     }
     only(conditions)
 }
 
-/// From a step outwards.
-struct Walk<'p> {
+/// A position that moves outward from a step.
+struct OutwardWalk<'p> {
     plan: &'p Plan,
     step: StepNumber,
     list: ListNumber,
-    /// Through which part of the step the way came.
+    /// The part of the step that the position came from.
     from: Option<Part>,
 }
 
-impl<'p> Walk<'p> {
+impl<'p> OutwardWalk<'p> {
     fn new(plan: &'p Plan, step: StepNumber) -> Self {
         Self { plan, step, list: plan.steps[step as usize].list, from: None }
     }
 
-    /// To the step around; what must have been so for the way there is added.
-    fn up(&mut self, conditions: &mut Vec<Condition>) -> bool {
+    /// Moves to the step around, and adds the conditions under which the inner one runs. Returns whether
+    /// there is one.
+    fn up(&mut self, conditions: &mut Vec<RunCondition>) -> bool {
         let Some((owner, part)) = self.plan.lists[self.list as usize].parent else { return false };
         self.when(conditions);
         if matches!(part, Part::OnFailure | Part::OnSuccess) {
-            conditions.push(Condition::Part(owner, part));
+            conditions.push(RunCondition::Part(owner, part));
         }
         *self = Self { from: Some(part), ..Self::new(self.plan, owner) };
         true
     }
 
-    fn when(&self, conditions: &mut Vec<Condition>) {
+    fn when(&self, conditions: &mut Vec<RunCondition>) {
         let when = self.plan.steps[self.step as usize].step.when.as_ref();
-        conditions.extend(when.map(|when| Condition::When(when.value.source().trim().into())));
+        conditions.extend(when.map(|when| RunCondition::When(when.value.source().trim().into())));
     }
 }

@@ -1,4 +1,4 @@
-//! The values of a state's own: what a fragment is given, read as `param.NAME`.
+//! The parameters of a state, read as `param.NAME`.
 
 use ecow::EcoString;
 use threadline_lang::diag::Span;
@@ -10,7 +10,8 @@ use crate::checks::Check;
 use crate::model::{State, Step};
 
 impl Checker<'_> {
-    /// What the values themselves read: they are evaluated when the state begins, and cannot read each other.
+    /// Checks the parameters themselves: they are evaluated when the state starts, and cannot read each
+    /// other.
     pub(super) fn params(&mut self, reader: Reader, step: &Step, reads: &mut Vec<Read>) {
         let Some(state) = &step.state else { return };
         self.of_params = true;
@@ -20,18 +21,19 @@ impl Checker<'_> {
         self.of_params = false;
     }
 
-    /// The state whose values somebody can read.
+    /// The state whose parameters a reader can read.
     fn state_of(&self, reader: Reader) -> Option<&State> {
         let step = reader.step.filter(|_| !self.of_params)?;
         self.plan.steps[step as usize].step.state.as_deref().filter(|state| !state.params.is_empty())
     }
 
-    /// A scope with the values of a state's own.
+    /// A scope with the parameters of a state.
     pub(super) fn with_params(&self, reader: Reader, scope: Scope) -> Scope {
         let Some(state) = self.state_of(reader) else { return scope };
         let names = state.params.iter().map(|(name, value)| {
             let promised = || {
-                let (why, kind) = ("the state has not begun".into(), value.value.infer(&scope).types.only());
+                let (why, kind) =
+                    ("the state has not started".into(), value.value.infer(&scope).types.only());
                 ScopeEntry::Promised(Promise { why, shape: PromisedShape::Value(kind) }.into())
             };
             let entry =
@@ -43,23 +45,23 @@ impl Checker<'_> {
         scope.with_entries("state", entries).unwrap_or(scope)
     }
 
-    /// Whether a reference to a value of the state's own was refused because it has none.
+    /// Reports a reference to a parameter in a state that has none. Returns whether it did.
     pub(super) fn reads_param(&mut self, reader: Reader, span: Span) -> bool {
         if self.state_of(reader).is_some() {
             return false;
         }
         let problem = if self.of_params {
-            let message = "the values of a state's own cannot read each other";
-            Check::NotKnownHere.at(span, message).hint("write it out, or name it in `context`")
+            let message = "the entries of `param` cannot read each other";
+            Check::NotKnownHere.at(span, message).hint("write out the value, or define it in `context`")
         } else {
-            let message = "`param` is known in a state that is made of a fragment with parameters";
-            Check::NotKnownHere.at(span, message).hint("or write `param: {NAME: value}` in this state")
+            let message = "`param` is only available in a state that uses a fragment with parameters";
+            Check::NotKnownHere.at(span, message).hint("write `param: {NAME: value}` in this state")
         };
         self.problem(problem);
         true
     }
 
-    /// The text of a value that is written out: it is the author's code where a command begins.
+    /// The text of a literal parameter, which may be code at the start of a command.
     pub(super) fn literal_param(&self, reader: Reader, name: &str) -> Option<EcoString> {
         let (_, value) = self.state_of(reader)?.params.iter().find(|(known, _)| known == name)?;
         value.value.as_fixed().and_then(|value| value.as_str()).map(EcoString::from)

@@ -1,17 +1,17 @@
-//! Whether a name is set where it is read: on every way there, on some, or on none.
+//! Checks that a name is set where it is read: on every path, on some, or on none.
 
 use ecow::EcoString;
 use threadline_lang::Reference;
 use threadline_lang::diag::{Severity, Span};
 
 use super::check::{Checker, MAX_MAKERS, Makers, Reader, Written};
-use super::order::{Before, Condition, Order};
+use super::order::{RunCondition, RunsBefore, StepOrder};
 use super::{Part, StepNumber};
 use crate::checks::Check;
 use crate::problem::Problem;
 
 impl Checker<'_> {
-    /// Whether a problem was reported because a name is not set, or not for sure, where it is read.
+    /// Reports a name that is not set, or not on every path, where it is read. Returns whether it did.
     pub(super) fn set_before(
         &mut self,
         reader: Reader,
@@ -23,22 +23,23 @@ impl Checker<'_> {
         if makers.steps.iter().any(|step| self.plan.steps[*step as usize].step.state.is_some()) {
             return self.set_in_loop(reader, span, name, makers, reference);
         }
-        // Of nodes the reader waits for all that it reads: none of it can be unset when it runs.
+        // A node waits for all nodes that it reads, so none of their results can be unset when it runs.
         let waited_for =
             makers.steps.iter().filter(|made| self.reads_node(reader, **made, reference)).count();
         if waited_for > 0 && waited_for == makers.steps.len() {
             return false;
         }
-        let mut maybe: Vec<(StepNumber, Vec<Condition>)> = Vec::new();
+        let mut maybe: Vec<(StepNumber, Vec<RunCondition>)> = Vec::new();
         let mut not = None;
         for &step in &makers.steps {
             match self.order.before(self.plan, step, reader.step) {
-                Before::Always => return false,
-                Before::Only(conditions) => {
-                    // A step that was skipped leaves an output all the same, without a value.
-                    let counts =
-                        |condition: &Condition| !makers.is_id || !matches!(condition, Condition::When(_));
-                    let conditions: Vec<Condition> = conditions.into_iter().filter(counts).collect();
+                RunsBefore::Always => return false,
+                RunsBefore::Only(conditions) => {
+                    // A skipped step leaves an output, too, but without a value.
+                    let counts = |condition: &RunCondition| {
+                        !makers.is_id || !matches!(condition, RunCondition::When(_))
+                    };
+                    let conditions: Vec<RunCondition> = conditions.into_iter().filter(counts).collect();
                     let left = self.unprotected(reader, name, conditions);
                     if left.is_empty() {
                         return false;
@@ -64,10 +65,10 @@ impl Checker<'_> {
         }
     }
 
-    /// The conditions that do not hold for sure where the reader runs.
-    fn unprotected(&self, reader: Reader, name: &str, conditions: Vec<Condition>) -> Vec<Condition> {
+    /// The conditions that may not hold when the reader runs.
+    fn unprotected(&self, reader: Reader, name: &str, conditions: Vec<RunCondition>) -> Vec<RunCondition> {
         let Some(step) = reader.step else { return conditions };
-        let around = Order::conditions(self.plan, step, !reader.is_when);
+        let around = StepOrder::conditions(self.plan, step, !reader.is_when);
         let whens = around.iter().filter_map(|step| self.plan.steps[*step as usize].step.when.as_ref());
         let whens: Vec<_> = whens.collect();
         let asks = whens.iter().any(|when| {
@@ -79,8 +80,8 @@ impl Checker<'_> {
         if asks {
             return Vec::new();
         }
-        let same = |condition: &Condition| match condition {
-            Condition::When(text) => whens.iter().any(|when| when.value.source().trim() == text),
+        let same = |condition: &RunCondition| match condition {
+            RunCondition::When(text) => whens.iter().any(|when| when.value.source().trim() == text),
             _ => false,
         };
         conditions.into_iter().filter(|condition| !same(condition)).collect()
@@ -93,34 +94,35 @@ impl Checker<'_> {
         reference: &Reference,
         name: &str,
         step: StepNumber,
-        conditions: &[Condition],
+        conditions: &[RunCondition],
     ) -> Problem {
         let title = self.title(step);
         let default = self.with_default(&reference.path);
         let problem = match &conditions[0] {
-            Condition::When(text) => {
+            RunCondition::When(text) => {
                 let same = if reader.step.is_some() { ", or give this step the same `when`" } else { "" };
                 Check::MaybeUnset
-                    .at(span, format!("`{name}` is not set when {title} is skipped"))
-                    .note(format!("{title} runs only when `{text}`"))
+                    .at(span, format!("`{name}` is not set if {title} is skipped"))
+                    .note(format!("{title} only runs if `{text}`"))
                     .hint(format!("{default}{same}"))
             }
-            Condition::Part(owner, part) => {
-                let message = format!("`{name}` is set only when {} {}", self.title(*owner), outcome(*part));
+            RunCondition::Part(owner, part) => {
+                let message = format!("`{name}` is only set if {} {}", self.title(*owner), outcome(*part));
                 Check::MaybeUnset.at(span, message).hint(default)
             }
-            Condition::Reached => {
-                let message = format!("`{name}` is not set when the run ends before {title}");
+            RunCondition::Reached => {
+                let message = format!("`{name}` is not set if the run ends before {title}");
                 Check::MaybeUnset.at(span, message).hint(default)
             }
         };
-        let has_when =
-            reader.step.is_some_and(|step| !Order::conditions(self.plan, step, !reader.is_when).is_empty());
-        let mild = has_when || conditions[0] == Condition::Reached;
+        let has_when = reader
+            .step
+            .is_some_and(|step| !StepOrder::conditions(self.plan, step, !reader.is_when).is_empty());
+        let mild = has_when || conditions[0] == RunCondition::Reached;
         Problem { severity: if mild { Severity::Warning } else { Severity::Error }, ..problem }
     }
 
-    /// How a default is written where a reference stands: in text, or in an expression.
+    /// How a default is written for a reference: in text, or in an expression.
     pub(super) fn with_default(&self, path: &str) -> String {
         if self.written == Written::Expression {
             format!("give a default: `default({path}, \"\")`")
@@ -129,13 +131,20 @@ impl Checker<'_> {
         }
     }
 
-    fn never_set(&self, span: Span, name: &str, step: StepNumber, before: &Before, is_id: bool) -> Problem {
+    fn never_set(
+        &self,
+        span: Span,
+        name: &str,
+        step: StepNumber,
+        before: &RunsBefore,
+        is_id: bool,
+    ) -> Problem {
         let title = self.title(step);
         let message = match before {
-            Before::Itself => format!("`{name}` is not there before {title} is done"),
-            Before::Never(owner, part) => {
+            RunsBefore::Itself => format!("`{name}` is not available before {title} is done"),
+            RunsBefore::Never(owner, part) => {
                 let owner = self.title(*owner);
-                format!("`{name}` is set only when {owner} {}, and then this does not run", outcome(*part))
+                format!("`{name}` is only set if {owner} {}, and then this does not run", outcome(*part))
             }
             _ if is_id => format!("`{name}` runs later: {title}"),
             _ => format!("`{name}` is captured later: {title}"),
@@ -144,17 +153,17 @@ impl Checker<'_> {
     }
 }
 
-/// How a step ended whose list of this part runs.
+/// The outcome of a step after which this part runs.
 fn outcome(part: Part) -> &'static str {
-    if part == Part::OnFailure { "fails" } else { "goes well" }
+    if part == Part::OnFailure { "fails" } else { "succeeds" }
 }
 
-/// Whether one of two steps runs in any case: one `when` is the other with a `not` before it.
-fn cover_all(maybe: &[(StepNumber, Vec<Condition>)]) -> bool {
+/// Whether one of two steps always runs: one `when` is the negation of the other.
+fn cover_all(maybe: &[(StepNumber, Vec<RunCondition>)]) -> bool {
     let whens: Vec<&str> = maybe
         .iter()
         .filter_map(|(_, conditions)| match &conditions[..] {
-            [Condition::When(text)] => Some(text.as_str()),
+            [RunCondition::When(text)] => Some(text.as_str()),
             _ => None,
         })
         .collect();

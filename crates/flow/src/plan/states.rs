@@ -1,4 +1,4 @@
-//! The states of a loop: where each leads, and what its judgement reads.
+//! The states of a loop: resolves the targets of their routes, and checks what their judgement reads.
 
 mod captured;
 mod routes;
@@ -9,60 +9,64 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 use threadline_lang::Reference;
-use threadline_lang::diag::{Span, nearest};
+use threadline_lang::diag::Span;
 
 use super::check::{Checker, Readable, Reader, dynamic, field_after};
 use super::{Read, ResolvedRoutes, SELF, States};
 use crate::checks::Check;
 use crate::fields::Form;
 use crate::model::{Action, Evaluator, Routes, Shape, Step, Target, Terminal};
+use crate::problem::suggest_or_list;
 
 pub(super) use ways::Graph;
 
 impl Checker<'_> {
-    /// Where the states lead, when the file is a loop.
+    /// Resolves the routes of all states, if the file is a loop.
     pub(super) fn states(&mut self) -> Option<States> {
         let workflow = Arc::clone(&self.plan.workflow);
-        let Shape::Loop(of) = &workflow.shape else { return None };
+        let Shape::Loop(spec) = &workflow.shape else { return None };
         let names = self.plan.lists[0].names.iter().cloned().zip(0..).collect();
-        let mut known = Targets { names, unknown: of.initial.value.is_empty() };
-        let initial =
-            if of.initial.value.is_empty() { None } else { self.known_state(&mut known, &of.initial, None) };
+        let mut known = Targets { names, unknown: spec.initial.value.is_empty() };
+        let initial = if spec.initial.value.is_empty() {
+            None
+        } else {
+            self.resolve_target(&mut known, &spec.initial, None)
+        };
         let states = workflow.steps.iter().enumerate();
         let routes: Vec<ResolvedRoutes> = states
             .map(|(at, step)| match &step.state {
-                Some(state) => self.ways(&mut known, &state.routes, at),
+                Some(state) => self.resolve_routes(&mut known, &state.routes, at),
                 None => ResolvedRoutes::default(),
             })
             .collect();
         let states = States { initial: initial.unwrap_or(0), routes };
-        // What a misspelt name led to is not known: nothing can be said of the ways.
+        // With an unknown target, nothing can be said about the paths.
         if !known.unknown && !workflow.steps.is_empty() {
-            self.loop_graph = Some(graph(of.maintain, &workflow.steps, &states));
+            self.loop_graph = Some(graph(spec.maintain, &workflow.steps, &states));
         }
-        self.routes_of_states(of, &states);
+        self.check_paths(spec, &states);
         Some(states)
     }
 
-    fn ways(&mut self, known: &mut Targets, routes: &Routes, at: usize) -> ResolvedRoutes {
-        let mut one = |target: &Option<Target>| {
-            target.as_ref().and_then(|target| self.known_state(known, target, Some(at)))
+    fn resolve_routes(&mut self, known: &mut Targets, routes: &Routes, at: usize) -> ResolvedRoutes {
+        let mut resolve = |target: &Option<Target>| {
+            target.as_ref().and_then(|target| self.resolve_target(known, target, Some(at)))
         };
         let (otherwise, error, exhausted) =
-            (one(&routes.otherwise), one(&routes.error), one(&routes.exhausted));
+            (resolve(&routes.otherwise), resolve(&routes.error), resolve(&routes.exhausted));
         let on = routes.on.iter();
         let on = on.filter_map(|(verdict, target)| {
-            Some((verdict.clone(), self.known_state(known, target, Some(at))?))
+            Some((verdict.clone(), self.resolve_target(known, target, Some(at))?))
         });
         let on = on.collect();
         let conditions = routes.conditions.iter();
         let conditions =
-            conditions.filter_map(|(_, target)| self.known_state(known, target, Some(at))).collect();
+            conditions.filter_map(|(_, target)| self.resolve_target(known, target, Some(at))).collect();
         ResolvedRoutes { on, conditions, otherwise, error, exhausted }
     }
 
-    /// The state that is meant.
-    fn known_state(&mut self, known: &mut Targets, target: &Target, at: Option<usize>) -> Option<usize> {
+    /// The position of a target; `self` is the state at `at`.
+    fn resolve_target(&mut self, known: &mut Targets, target: &Target, at: Option<usize>) -> Option<usize> {
         if let Some(at) = at.filter(|_| target.value == SELF) {
             return Some(at);
         }
@@ -74,21 +78,16 @@ impl Checker<'_> {
             return None;
         }
         let names = &self.plan.lists[0].names;
-        let problem =
-            Check::UnknownState.at(target.origin.span, format!("there is no state `{}`", target.value));
-        let problem = match nearest(&target.value, names.iter().map(EcoString::as_str)) {
-            Some(near) => problem.hint(format!("did you mean `{near}`")),
-            None => problem.note(format!("states: {}", listed(names))),
-        };
-        self.problem(problem);
+        let problem = Check::UnknownState.at(target.origin.span, format!("unknown state `{}`", target.value));
+        self.problem(suggest_or_list(problem, &target.value, names.iter().map(EcoString::as_str), "states"));
         None
     }
 
-    /// What judges a state, and the conditions of its routes.
+    /// Checks the evaluation of a state and the conditions of its routes.
     pub(super) fn judged(&mut self, reader: Reader, step: &Step, reads: &mut Vec<Read>) {
         let Some(state) = &step.state else { return };
         let reader = Reader { judges: Some(Judging::Evaluates), ..reader };
-        for field in evaluated(step) {
+        for field in evaluation_fields(step) {
             self.field(reader, field, reads);
         }
         match step.evaluator() {
@@ -100,11 +99,11 @@ impl Checker<'_> {
         for (condition, _) in &state.routes.conditions {
             self.field(reader, Readable::Condition(condition), reads);
         }
-        // What it left is read whenever it is judged.
+        // A judgement always reads the result of the state.
         reads.push(Read::State);
     }
 
-    /// A root that only loops have. Whether a problem was reported that the language would report again.
+    /// Checks a reference to a root that only loops have. Returns whether a problem was reported.
     pub(super) fn reads_state(
         &mut self,
         reader: Reader,
@@ -116,17 +115,20 @@ impl Checker<'_> {
             return false;
         }
         let verdict = field_after(reference, root.len()).map(|(_, field)| field);
-        let verdict = verdict.filter(|field| OF_VERDICT.contains(field));
+        let verdict = verdict.filter(|field| VERDICT_FIELDS.contains(field));
         let problem = match (reader.judges, verdict) {
             (Some(Judging::Routes), _) | (Some(Judging::Evaluates), None) => return false,
             (Some(Judging::Evaluates), Some(field)) => {
-                let message =
-                    format!("`result.{field}` is what `evaluate` comes to: it is known in `route` only");
+                let message = format!(
+                    "`result.{field}` is the result of `evaluate`, so it is only available in `route`"
+                );
                 Check::NotKnownHere.at(span, message)
             }
             (None, _) => {
-                let message = "`result` is known while a state is judged and its route is chosen: in `evaluate` and `route`";
-                Check::NotKnownHere.at(span, message).hint("the state before is `prev`: `${prev.verdict}`")
+                let message = "`result` is only available in `evaluate` and `route`, while a state is judged";
+                Check::NotKnownHere
+                    .at(span, message)
+                    .hint("read the previous state as `prev`: `${prev.verdict}`")
             }
         };
         self.problem(problem);
@@ -134,20 +136,20 @@ impl Checker<'_> {
     }
 }
 
-/// What is known of a state only when its verdict is.
-const OF_VERDICT: [&str; 5] = ["verdict", "confidence", "reason", "evidence", "details"];
+/// The fields of `result` that are set together with the verdict.
+const VERDICT_FIELDS: [&str; 5] = ["verdict", "confidence", "reason", "evidence", "details"];
 
-/// What is looked at of a state behind its action.
+/// The part of the judgement of a state that a reader belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Judging {
-    /// What makes its verdict.
+    /// The evaluation, before there is a verdict.
     Evaluates,
-    /// What leads on from it, when the verdict is known.
+    /// The routes, after the verdict.
     Routes,
 }
 
-/// The fields of what judges a state.
-fn evaluated(step: &Step) -> Vec<Readable<'_>> {
+/// The fields of the evaluation of a state.
+fn evaluation_fields(step: &Step) -> Vec<Readable<'_>> {
     let Some(evaluate) = step.state.as_ref().and_then(|state| state.evaluate.as_ref()) else {
         return Vec::new();
     };
@@ -164,18 +166,18 @@ fn evaluated(step: &Step) -> Vec<Readable<'_>> {
     fields
 }
 
-/// The states by their names, and whether another name was met.
+/// The positions of states by name, and whether an unknown name was found.
 struct Targets {
     names: BTreeMap<EcoString, usize>,
     unknown: bool,
 }
 
-/// The states as a graph. A loop that is maintained goes on from a good end.
+/// The states as a graph. With `maintain`, a successful end leads back to the initial state.
 fn graph(maintain: bool, steps: &[Arc<Step>], states: &States) -> Graph {
-    let next = steps.iter().zip(&states.routes).map(|(step, ways)| {
-        let again = (maintain && ends_well(step)).then_some(states.initial);
-        // A state that ends the loop leads nowhere, whatever is written.
-        let on = ways.targets().filter(|_| !ends(step));
+    let next = steps.iter().zip(&states.routes).map(|(step, routes)| {
+        let again = (maintain && is_success(step)).then_some(states.initial);
+        // A terminal state leads nowhere, even if it has routes.
+        let on = routes.targets().filter(|_| !is_terminal(step));
         let mut next: Vec<usize> = on.chain(again).collect();
         next.sort_unstable();
         next.dedup();
@@ -189,21 +191,12 @@ fn graph(maintain: bool, steps: &[Arc<Step>], states: &States) -> Graph {
     Graph::new(states.initial, next.collect(), captures.collect(), acts.collect())
 }
 
-/// Names in a sentence, the first of them when there are many.
-fn listed(names: &[EcoString]) -> String {
-    const SHOWN: usize = 20;
-    match names.len().checked_sub(SHOWN).filter(|more| *more > 0) {
-        None => names.join(", "),
-        Some(more) => format!("{} and {more} more", names[..SHOWN].join(", ")),
-    }
-}
-
-/// Whether the loop ends with a state.
-fn ends(step: &Step) -> bool {
+/// Whether a state is terminal.
+fn is_terminal(step: &Step) -> bool {
     step.state.as_ref().is_some_and(|state| state.terminal.is_some())
 }
 
-/// Whether the loop comes to a good end with it.
-fn ends_well(step: &Step) -> bool {
+/// Whether a state ends the loop successfully.
+fn is_success(step: &Step) -> bool {
     step.state.as_ref().is_some_and(|state| state.terminal == Some(Terminal::Success))
 }

@@ -1,4 +1,4 @@
-//! `argv`: a program and its arguments without a shell. One reference is one argument, or a part of one.
+//! `argv`: a program and its arguments without a shell. A reference is one argument, or a part of one.
 
 use ecow::EcoString;
 use threadline_lang::diag::Severity;
@@ -6,20 +6,20 @@ use threadline_lang::{
     Binding, Embedded, Error, Reference, Scope, Session, Syntax, TextPiece, Type, Value, pieces,
 };
 
-use super::bind::{BindError, Binder, STRING_LIMIT, TOO_LARGE, container, problem};
-use super::places::Rule;
-use super::reader::{Names, Quote, Reader, Slot};
+use super::bind::{BindError, Binder, STRING_LIMIT, TOO_LARGE, problem, refuse_container};
+use super::hazards::{self, HazardRule};
+use super::reader::{Quote, ReferenceSlot, ScriptNames, ScriptReader};
 use super::words::Word;
-use super::{Dialect, Problem, Setting};
+use super::{AnalysisContext, Dialect, ShellProblem};
 
-/// A program and its arguments, analysed. It holds no values.
+/// An analysed program with its arguments. It holds no values.
 pub struct Argv {
-    entries: Vec<Vec<Part>>,
-    slots: Vec<Slot>,
-    refused: Vec<(usize, Problem)>,
+    entries: Vec<Vec<ArgumentPart>>,
+    slots: Vec<ReferenceSlot>,
+    refused: Vec<(usize, ShellProblem)>,
 }
 
-enum Part {
+enum ArgumentPart {
     Text(EcoString),
     Slot(usize),
 }
@@ -27,17 +27,17 @@ enum Part {
 /// One argument for the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Argument {
-    /// The entry of the list that it comes from.
+    /// Index of the list entry that it comes from.
     pub entry: usize,
-    /// The argument, or the text of the file.
+    /// The argument, or the content of the file.
     pub value: String,
-    /// The argument is the path of a private file that holds the value: `as_file`.
+    /// Whether the argument is the path of a private file that holds the value: `as_file`.
     pub is_file: bool,
 }
 
 impl Argv {
-    /// Analyses the entries of an `argv` list. Each problem comes with the index of its entry.
-    pub fn analyse(entries: &[&str], syntax: &Syntax) -> (Self, Vec<(usize, Problem)>) {
+    /// Analyses the entries of an `argv` list. Each problem has the index of its entry.
+    pub fn analyse(entries: &[&str], syntax: &Syntax) -> (Self, Vec<(usize, ShellProblem)>) {
         let mut argv = Self { entries: Vec::new(), slots: Vec::new(), refused: Vec::new() };
         let mut problems = Vec::new();
         let mut words = Vec::new();
@@ -45,7 +45,7 @@ impl Argv {
             match pieces(&EcoString::from(*entry), syntax) {
                 Ok(pieces) => words.push(argv.entry(at, pieces, &mut problems)),
                 Err(errors) => {
-                    problems.extend(errors.iter().map(|error| (at, told(error))));
+                    problems.extend(errors.iter().map(|error| (at, ShellProblem::from_error(error))));
                     argv.entries.push(Vec::new());
                     words.push(Word::default());
                 }
@@ -57,7 +57,12 @@ impl Argv {
         (argv, problems)
     }
 
-    fn entry(&mut self, at: usize, pieces: Vec<TextPiece>, problems: &mut Vec<(usize, Problem)>) -> Word {
+    fn entry(
+        &mut self,
+        at: usize,
+        pieces: Vec<TextPiece>,
+        problems: &mut Vec<(usize, ShellProblem)>,
+    ) -> Word {
         let first = self.slots.len();
         let mut word = Word { fixed: true, ..Word::default() };
         let mut parts = Vec::new();
@@ -68,20 +73,20 @@ impl Argv {
                     if word.fixed {
                         word.literal.push_str(&text);
                     }
-                    parts.push(Part::Text(text));
+                    parts.push(ArgumentPart::Text(text));
                 }
                 TextPiece::Reference(reference) => {
-                    if let Some(problem) = misplaced(&reference, whole) {
+                    if let Some(problem) = refuse_binding(&reference, whole) {
                         problems.push((at, problem));
                     }
-                    let mut slot = Slot::new(reference, Quote::Plain, 0);
+                    let mut slot = ReferenceSlot::new(reference, Quote::Plain, 0);
                     slot.begins_word = word.fixed && word.literal.is_empty();
                     slot.is_word = whole;
                     if slot.begins_word {
                         word.begins = Some(self.slots.len());
                     }
                     word.fixed = false;
-                    parts.push(Part::Slot(self.slots.len()));
+                    parts.push(ArgumentPart::Slot(self.slots.len()));
                     self.slots.push(slot);
                 }
             }
@@ -91,26 +96,30 @@ impl Argv {
         word
     }
 
-    /// Applies the table of places, as to a command of a shell.
-    fn inspect(&mut self, words: &[Word], syntax: &Syntax, problems: &mut Vec<(usize, Problem)>) {
+    /// Applies the table of hazards, as to a command of a shell.
+    fn inspect(&mut self, words: &[Word], syntax: &Syntax, problems: &mut Vec<(usize, ShellProblem)>) {
         if words.is_empty() {
             return;
         }
-        let names = Names::default();
-        let setting = Setting::new(Dialect::Posix, syntax, &|_| true);
-        let mut reader = Reader::new(&setting, &EcoString::new(), "", &[], &names);
+        let names = ScriptNames::default();
+        let context = AnalysisContext::new(Dialect::Posix, syntax, &|_| true);
+        let mut reader = ScriptReader::new(&context, &EcoString::new(), "", &[], &names);
         reader.slots = std::mem::take(&mut self.slots);
-        reader.inspect(words);
+        reader.inspect_command(words);
         self.slots = std::mem::take(&mut reader.slots);
         for (at, word) in words.iter().enumerate() {
             for slot in &self.slots[word.slots.clone()] {
-                let told = slot.places.iter().filter(|place| place.rule != Rule::Warn || place.id != "echo");
-                problems.extend(told.filter_map(|place| Some((at, slot.problem(place, Dialect::Posix)?))));
+                let reported = slot
+                    .hazards
+                    .iter()
+                    .filter(|hazard| hazard.rule != HazardRule::Warn || !hazard.is(&hazards::ECHO));
+                problems
+                    .extend(reported.filter_map(|hazard| Some((at, slot.problem(hazard, Dialect::Posix)?))));
             }
         }
     }
 
-    /// Everything that binding can read, with the index of its entry.
+    /// Every reference that binding reads, with the index of its entry.
     pub fn references(&self) -> Vec<(usize, Reference)> {
         self.each(Embedded::references)
     }
@@ -120,25 +129,25 @@ impl Argv {
         self.each(|reference| reference.check(scope))
     }
 
-    pub(super) fn each<T>(&self, give: impl Fn(&Embedded) -> Vec<T>) -> Vec<(usize, T)> {
+    pub(super) fn each<T>(&self, list: impl Fn(&Embedded) -> Vec<T>) -> Vec<(usize, T)> {
         let mut all = Vec::new();
         for (at, parts) in self.entries.iter().enumerate() {
             for part in parts {
-                if let Part::Slot(slot) = part {
-                    all.extend(give(&self.slots[*slot].reference).into_iter().map(|one| (at, one)));
+                if let ArgumentPart::Slot(slot) = part {
+                    all.extend(list(&self.slots[*slot].reference).into_iter().map(|one| (at, one)));
                 }
             }
         }
         all
     }
 
-    /// The program and its arguments with their values. Nothing is bound when one value cannot be. `place` tells the
-    /// session where an entry stands.
+    /// Evaluates the program and its arguments. If one value cannot be bound, none is. `enter` is called
+    /// before each entry, with its index.
     pub fn bind(
         &self,
         scope: &Scope,
         session: &mut Session<'_>,
-        place: impl Fn(usize, &mut Session<'_>),
+        enter: impl Fn(usize, &mut Session<'_>),
     ) -> Result<Vec<Argument>, Vec<(usize, BindError)>> {
         if !self.refused.is_empty() {
             let refused = self.refused.iter().cloned();
@@ -147,7 +156,7 @@ impl Argv {
         let (mut arguments, mut errors) = (Vec::new(), Vec::new());
         for (at, parts) in self.entries.iter().enumerate() {
             let mut binder = Binder::default();
-            place(at, session);
+            enter(at, session);
             arguments.extend(self.arguments(at, parts, scope, session, &mut binder));
             errors.extend(binder.errors.into_iter().map(|error| (at, error)));
         }
@@ -157,7 +166,7 @@ impl Argv {
     fn arguments(
         &self,
         entry: usize,
-        parts: &[Part],
+        parts: &[ArgumentPart],
         scope: &Scope,
         session: &mut Session<'_>,
         binder: &mut Binder,
@@ -166,17 +175,17 @@ impl Argv {
         let mut is_file = false;
         for part in parts {
             match part {
-                Part::Text(text) => value.push_str(text),
-                Part::Slot(slot) => {
+                ArgumentPart::Text(text) => value.push_str(text),
+                ArgumentPart::Slot(slot) => {
                     let slot = &self.slots[*slot];
                     match slot.reference.value(scope, session) {
                         Err(error) => binder.errors.push(BindError::Evaluation(error)),
                         Ok(list) if slot.reference.binding() == Some(Binding::Words) => {
-                            return words(entry, slot, &list, binder);
+                            return list_arguments(entry, slot, &list, binder);
                         }
                         Ok(one) => {
                             is_file = slot.reference.binding() == Some(Binding::AsFile);
-                            value.push_str(&text_of(slot, &one, is_file, binder));
+                            value.push_str(&argument_text(slot, &one, is_file, binder));
                         }
                     }
                 }
@@ -184,70 +193,59 @@ impl Argv {
         }
         if !is_file
             && value.len() > STRING_LIMIT
-            && let Some(Part::Slot(slot)) = parts.last()
+            && let Some(ArgumentPart::Slot(slot)) = parts.last()
         {
             let message =
-                format!("an argument of {} bytes, and at most {STRING_LIMIT} can be given", value.len());
+                format!("the argument has {} bytes, but can have at most {STRING_LIMIT}", value.len());
             binder.refuse(problem("shell-size", &self.slots[*slot].reference, message, TOO_LARGE));
         }
         vec![Argument { entry, value, is_file }]
     }
 }
 
-/// The text of one value, checked for its place.
-fn text_of(slot: &Slot, value: &Value, is_file: bool, binder: &mut Binder) -> String {
+/// The text of one value, checked for the hazards around its reference.
+fn argument_text(slot: &ReferenceSlot, value: &Value, is_file: bool, binder: &mut Binder) -> String {
     if !is_file && matches!(value.kind(), Type::List | Type::Object) {
-        binder.refuse(container(&slot.reference, value.kind()));
+        binder.refuse(refuse_container(&slot.reference, value.kind()));
         return String::new();
     }
-    let text = binder.checked(&slot.reference, value).unwrap_or_default();
+    let text = binder.text_of(&slot.reference, value).unwrap_or_default();
     if !is_file {
-        binder.fit(slot, &text);
+        binder.check_hazards(slot, &text);
     }
     text
 }
 
-/// A list as arguments, each of them checked.
-fn words(entry: usize, slot: &Slot, list: &Value, binder: &mut Binder) -> Vec<Argument> {
-    let items = binder.items(slot, list);
+/// The elements of a list as arguments, each of them checked.
+fn list_arguments(entry: usize, slot: &ReferenceSlot, list: &Value, binder: &mut Binder) -> Vec<Argument> {
+    let elements = binder.list_elements(slot, list);
     let mut arguments = Vec::new();
-    for item in items {
-        if matches!(item.kind(), Type::List | Type::Object) {
-            binder.refuse(container(&slot.reference, item.kind()));
-        } else if let Some(value) = binder.checked(&slot.reference, item) {
-            binder.fit(slot, &value);
+    for element in elements {
+        if matches!(element.kind(), Type::List | Type::Object) {
+            binder.refuse(refuse_container(&slot.reference, element.kind()));
+        } else if let Some(value) = binder.text_of(&slot.reference, element) {
+            binder.check_hazards(slot, &value);
             arguments.push(Argument { entry, value, is_file: false });
         }
     }
     arguments
 }
 
-/// Ways of binding that have no meaning in a part of an argument, or without a shell.
-fn misplaced(reference: &Embedded, whole: bool) -> Option<Problem> {
+/// Refuses bindings that have no meaning in a part of an argument, or without a shell.
+fn refuse_binding(reference: &Embedded, whole: bool) -> Option<ShellProblem> {
     match reference.binding()? {
         Binding::Raw => Some(problem(
             "shell-raw",
             reference,
-            "`raw` pastes text for a shell, and `argv` has none",
-            "leave `raw` out",
+            "`raw` pastes text for a shell, but `argv` runs without one",
+            "remove `raw`",
         )),
         _ if whole => None,
         _ => Some(problem(
             "shell-words",
             reference,
-            "a way of binding needs an entry of its own",
-            "let the reference be the whole entry",
+            "`words` and `as_file` need an entry of their own",
+            "make the reference the whole entry",
         )),
-    }
-}
-
-fn told(error: &Error) -> Problem {
-    let told = error.diagnostic();
-    Problem {
-        id: told.id,
-        severity: Severity::Error,
-        span: told.span,
-        message: told.message,
-        hint: told.hints.into_iter().next(),
     }
 }

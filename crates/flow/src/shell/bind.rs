@@ -1,62 +1,64 @@
-//! Binding: the values of a script's references, checked for their places, and how they travel to the shell.
+//! Binding: evaluates the references of a script, checks each value for the hazards around it, and decides
+//! how it is delivered to the shell.
 
 use threadline_lang::diag::{Diagnostic, Severity, Span};
 use threadline_lang::{Binding, Embedded, Error, Scope, Session, Type, Value};
 
-use super::places::{Place, Rule};
-use super::reader::{Quote, Slot, What};
-use super::{Problem, Script};
+use super::hazards::{self, Hazard, HazardRule};
+use super::reader::{Quote, ReferenceSlot, Replacement};
+use super::{ShellProblem, ShellScript};
 
-/// The bytes that one string of the environment, or one argument, can hold on Linux, without its final NUL.
+/// Maximum size of one environment variable or argument on Linux, in bytes, without the final NUL.
 pub const STRING_LIMIT: usize = 131_071;
 
-/// The bytes that the values of one script may take together in the environment; what is beyond comes through files.
+/// Maximum size of all values of one script in the environment, in bytes. Values beyond it are delivered in
+/// files.
 pub const ENVIRONMENT_LIMIT: usize = 512 << 10;
 
-/// The words that one list may become.
+/// Maximum number of words that one list may become.
 const MAX_WORDS: usize = 10_000;
 
-/// A script with its values, ready to be run and to be shown.
+/// A script with its values, ready to run and to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bound {
-    /// The text with a variable in the place of each reference, without the prelude that sets the variables.
+pub struct BoundScript {
+    /// The text with a variable for each reference, without the prelude that sets the variables.
     pub text: String,
     /// The variables, in the order of the text.
-    pub variables: Vec<Variable>,
-    /// What a value made worth saying.
-    pub warnings: Vec<Problem>,
+    pub variables: Vec<BoundVariable>,
+    /// Warnings about values.
+    pub warnings: Vec<ShellProblem>,
 }
 
-/// A variable of the shell that holds a value.
+/// A shell variable that holds the value of a reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Variable {
-    /// Its name in the text, `TL_1` and so on.
+pub struct BoundVariable {
+    /// Name in the text: `TL_1` and so on.
     pub name: String,
     /// The text form of the value.
     pub value: String,
-    /// The reference, in the text of the script.
+    /// Span of the reference in the text of the script.
     pub span: Span,
-    /// How the value comes to the shell.
-    pub travel: Travel,
+    /// How the value is delivered to the shell.
+    pub delivery: Delivery,
 }
 
-/// How a value comes to the shell.
+/// How a value is delivered to the shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Travel {
+pub enum Delivery {
     /// In the environment of the shell, under a name that the prelude removes.
     Environment,
-    /// In a private file that the prelude reads: it is too large for the environment.
+    /// In a private file that the prelude reads, because it is too large for the environment.
     File,
-    /// In a private file whose path is what the variable holds: `as_file`.
+    /// In a private file whose path the variable holds: `as_file`.
     Path,
 }
 
-/// A script as it will be bound, some of its values not known.
+/// A script with the values that are known before the run.
 #[derive(Debug, Clone)]
-pub struct Foreseen {
-    /// The text, and a variable for each reference.
-    pub bound: Bound,
-    /// The variables that have no value yet, by their place among all, and why.
+pub struct ScriptPreview {
+    /// The text, with a variable for each reference.
+    pub bound: BoundScript,
+    /// The indexes of the variables without a value, and why they have none.
     pub unknown: Vec<(usize, BindError)>,
 }
 
@@ -65,12 +67,12 @@ pub struct Foreseen {
 pub enum BindError {
     /// A reference has no value.
     Evaluation(Error),
-    /// A value cannot stand where the reference does, or the text was refused.
-    Refused(Problem),
+    /// A value is not allowed where its reference is, or the text was refused.
+    Refused(ShellProblem),
 }
 
 impl BindError {
-    /// The error as people read it.
+    /// The diagnostic for people.
     pub fn diagnostic(&self) -> Diagnostic {
         match self {
             Self::Evaluation(error) => error.diagnostic(),
@@ -78,7 +80,7 @@ impl BindError {
         }
     }
 
-    /// Where, in the text of the script.
+    /// Span of the reference in the text of the script.
     pub fn span(&self) -> Span {
         match self {
             Self::Evaluation(error) => error.span(),
@@ -87,34 +89,38 @@ impl BindError {
     }
 }
 
-impl Script {
-    /// Evaluates every reference and puts a variable in its place. Nothing is bound when one value cannot be.
-    pub fn bind(&self, scope: &Scope, session: &mut Session<'_>) -> Result<Bound, Vec<BindError>> {
+impl ShellScript {
+    /// Evaluates every reference and replaces it by a variable. If one value cannot be bound, none is.
+    pub fn bind(&self, scope: &Scope, session: &mut Session<'_>) -> Result<BoundScript, Vec<BindError>> {
         self.bind_values(|_, reference| reference.value(scope, session))
     }
 
-    /// The same with values that were evaluated elsewhere: `give` is asked for each reference, in the order of the
+    /// Binds values that the caller evaluates: `evaluate` is called for each reference, in the order of the
     /// text.
     pub fn bind_values(
         &self,
-        mut give: impl FnMut(usize, &Embedded) -> Result<Value, Error>,
-    ) -> Result<Bound, Vec<BindError>> {
+        mut evaluate: impl FnMut(usize, &Embedded) -> Result<Value, Error>,
+    ) -> Result<BoundScript, Vec<BindError>> {
         if !self.refused.is_empty() {
             return Err(self.refused.iter().cloned().map(BindError::Refused).collect());
         }
         let mut binder = Binder::default();
         let slots = self.slots.iter().enumerate();
         let written: Vec<String> =
-            slots.map(|(at, slot)| binder.slot(slot, give(at, &slot.reference))).collect();
+            slots.map(|(at, slot)| binder.bind_slot(slot, evaluate(at, &slot.reference))).collect();
         if !binder.errors.is_empty() {
             return Err(binder.errors);
         }
-        binder.share_environment();
-        Ok(Bound { text: self.with(&written), variables: binder.variables, warnings: binder.warnings })
+        binder.limit_environment();
+        Ok(BoundScript {
+            text: self.apply_edits(&written),
+            variables: binder.variables,
+            warnings: binder.warnings,
+        })
     }
 
-    /// The script as it will be bound, as far as its values are known.
-    pub fn foresee(&self, scope: &Scope, session: &mut Session<'_>) -> Foreseen {
+    /// Binds as many values as are known before the run.
+    pub fn preview(&self, scope: &Scope, session: &mut Session<'_>) -> ScriptPreview {
         let mut binder = Binder::default();
         let mut unknown = Vec::new();
         let written: Vec<String> = self
@@ -122,27 +128,34 @@ impl Script {
             .iter()
             .map(|slot| {
                 let (variables, errors) = (binder.variables.len(), binder.errors.len());
-                let text = binder.slot(slot, slot.reference.value(scope, session));
+                let text = binder.bind_slot(slot, slot.reference.value(scope, session));
                 let Some(error) = binder.errors.drain(errors..).next() else { return text };
                 binder.variables.truncate(variables);
                 unknown.push((variables, error));
-                slot.quote.around(&binder.variable(slot.reference.span(), String::new(), Travel::Environment))
+                slot.quote.quote_variable(&binder.add_variable(
+                    slot.reference.span(),
+                    String::new(),
+                    Delivery::Environment,
+                ))
             })
             .collect();
-        let bound =
-            Bound { text: self.with(&written), variables: binder.variables, warnings: binder.warnings };
-        Foreseen { bound, unknown }
+        let bound = BoundScript {
+            text: self.apply_edits(&written),
+            variables: binder.variables,
+            warnings: binder.warnings,
+        };
+        ScriptPreview { bound, unknown }
     }
 
-    /// The text with its edits carried out.
-    fn with(&self, written: &[String]) -> String {
+    /// The text with its edits applied.
+    fn apply_edits(&self, written: &[String]) -> String {
         let mut out = String::with_capacity(self.text.len() + 16 * written.len());
         let mut from = 0;
         for edit in &self.edits {
             out.push_str(&self.text[from..edit.range.start]);
-            match &edit.what {
-                What::Slot(slot) => out.push_str(&written[*slot]),
-                What::Text(text) => out.push_str(text),
+            match &edit.replacement {
+                Replacement::Slot(slot) => out.push_str(&written[*slot]),
+                Replacement::Text(text) => out.push_str(text),
             }
             from = edit.range.end;
         }
@@ -151,17 +164,17 @@ impl Script {
     }
 }
 
-/// Values on their way into a script or a list of arguments.
+/// Collects the variables, warnings and errors of one script or list of arguments.
 #[derive(Default)]
 pub(super) struct Binder {
-    variables: Vec<Variable>,
-    warnings: Vec<Problem>,
+    variables: Vec<BoundVariable>,
+    warnings: Vec<ShellProblem>,
     pub errors: Vec<BindError>,
 }
 
 impl Binder {
-    /// What stands in the text for a reference.
-    fn slot(&mut self, slot: &Slot, value: Result<Value, Error>) -> String {
+    /// Binds a reference, and returns the text that replaces it.
+    fn bind_slot(&mut self, slot: &ReferenceSlot, value: Result<Value, Error>) -> String {
         let value = match value {
             Ok(value) => value,
             Err(error) => {
@@ -170,49 +183,52 @@ impl Binder {
             }
         };
         match slot.reference.binding() {
-            Some(Binding::Words) => self.words(slot, &value),
-            Some(Binding::Raw) => self.checked(&slot.reference, &value).unwrap_or_default(),
-            Some(Binding::AsFile) => match self.checked(&slot.reference, &value) {
-                Some(text) => slot.quote.around(&self.variable(slot.reference.span(), text, Travel::Path)),
+            Some(Binding::Words) => self.bind_words(slot, &value),
+            Some(Binding::Raw) => self.text_of(&slot.reference, &value).unwrap_or_default(),
+            Some(Binding::AsFile) => match self.text_of(&slot.reference, &value) {
+                Some(text) => {
+                    slot.quote.quote_variable(&self.add_variable(slot.reference.span(), text, Delivery::Path))
+                }
                 None => String::new(),
             },
-            None => self.one(slot, &value),
+            None => self.bind_word(slot, &value),
         }
     }
 
-    fn one(&mut self, slot: &Slot, value: &Value) -> String {
+    fn bind_word(&mut self, slot: &ReferenceSlot, value: &Value) -> String {
         if matches!(value.kind(), Type::List | Type::Object) {
-            self.refuse(container(&slot.reference, value.kind()));
+            self.refuse(refuse_container(&slot.reference, value.kind()));
             return String::new();
         }
-        let Some(text) = self.checked(&slot.reference, value) else { return String::new() };
-        self.fit(slot, &text);
-        slot.quote.around(&self.variable(slot.reference.span(), text, Travel::Environment))
+        let Some(text) = self.text_of(&slot.reference, value) else { return String::new() };
+        self.check_hazards(slot, &text);
+        slot.quote.quote_variable(&self.add_variable(slot.reference.span(), text, Delivery::Environment))
     }
 
-    fn words(&mut self, slot: &Slot, value: &Value) -> String {
-        let words: Vec<String> = self.items(slot, value).iter().map(|item| self.one(slot, item)).collect();
+    fn bind_words(&mut self, slot: &ReferenceSlot, value: &Value) -> String {
+        let words: Vec<String> =
+            self.list_elements(slot, value).iter().map(|item| self.bind_word(slot, item)).collect();
         words.join(" ")
     }
 
-    /// The items of a list that becomes words.
-    pub(super) fn items<'v>(&mut self, slot: &Slot, value: &'v Value) -> &'v [Value] {
-        let Some(items) = value.as_list() else {
+    /// The elements of a list that becomes words.
+    pub(super) fn list_elements<'v>(&mut self, slot: &ReferenceSlot, value: &'v Value) -> &'v [Value] {
+        let Some(elements) = value.as_list() else {
             let message = format!("`words` needs a list, not {}", value.kind().with_article());
-            self.refuse(problem("shell-words", &slot.reference, message, "leave `words` out for one word"));
+            self.refuse(problem("shell-words", &slot.reference, message, "remove `words` to bind one word"));
             return &[];
         };
-        if items.len() > MAX_WORDS {
+        if elements.len() > MAX_WORDS {
             let message =
-                format!("a list of {} items is too long for words, at most {MAX_WORDS}", items.len());
+                format!("a list of {} elements is too long for `words`, at most {MAX_WORDS}", elements.len());
             self.refuse(problem("shell-size", &slot.reference, message, TOO_LARGE));
             return &[];
         }
-        items
+        elements
     }
 
-    /// The text form, when a shell can hold it.
-    pub(super) fn checked(&mut self, reference: &Embedded, value: &Value) -> Option<String> {
+    /// The text form of a value, unless a shell cannot hold it.
+    pub(super) fn text_of(&mut self, reference: &Embedded, value: &Value) -> Option<String> {
         let mut text = String::new();
         value.write_text(&mut text);
         if !text.contains('\0') {
@@ -221,29 +237,29 @@ impl Binder {
         self.refuse(problem(
             "shell-nul",
             reference,
-            "the value holds a NUL byte, which no variable and no argument can",
-            "write it as base64: `| base64`",
+            "the value contains a NUL byte, which no variable or argument can hold",
+            "encode it as base64: `| base64`",
         ));
         None
     }
 
-    /// Checks a value against what its place takes.
-    pub(super) fn fit(&mut self, slot: &Slot, text: &str) {
-        for place in &slot.places {
-            match place.rule {
-                Rule::Int if !is_int(text) => {
-                    let message = format!("a value here {}: only an int may stand here", place.what);
-                    self.refuse(problem("shell-int", &slot.reference, message, place.safe));
+    /// Checks a value for the hazards around its reference.
+    pub(super) fn check_hazards(&mut self, slot: &ReferenceSlot, text: &str) {
+        for hazard in &slot.hazards {
+            match hazard.rule {
+                HazardRule::Int if !is_int(text) => {
+                    let message = format!("a value here {}: only an int is allowed", hazard.effect);
+                    self.refuse(problem("shell-int", &slot.reference, message, hazard.fix));
                 }
-                Rule::Dash if slot.begins_word && text.starts_with('-') => {
-                    self.refuse(dash(&slot.reference, place));
+                HazardRule::Dash if slot.begins_word && text.starts_with('-') => {
+                    self.refuse(refuse_dash(&slot.reference, hazard));
                 }
-                Rule::Warn if place.id == "echo" && slot.begins_word && is_echo_option(text) => {
+                HazardRule::Warn if hazard.is(&hazards::ECHO) && slot.begins_word && is_echo_option(text) => {
                     let mut warning = problem(
                         "shell-altered",
                         &slot.reference,
                         "`echo` reads this value as an option",
-                        place.safe,
+                        hazard.fix,
                     );
                     warning.severity = Severity::Warning;
                     self.warnings.push(warning);
@@ -253,31 +269,33 @@ impl Binder {
         }
         if slot.external && text.len() > STRING_LIMIT {
             let message = format!(
-                "the value has {} bytes, and an argument of a program at most {STRING_LIMIT}",
+                "the value has {} bytes, but an argument of a program can have at most {STRING_LIMIT}",
                 text.len()
             );
             self.refuse(problem("shell-size", &slot.reference, message, TOO_LARGE));
         }
     }
 
-    pub(super) fn refuse(&mut self, problem: Problem) {
+    pub(super) fn refuse(&mut self, problem: ShellProblem) {
         self.errors.push(BindError::Refused(problem));
     }
 
-    /// Adds a variable; gives its name.
-    fn variable(&mut self, span: Span, value: String, travel: Travel) -> String {
+    /// Adds a variable and returns its name.
+    fn add_variable(&mut self, span: Span, value: String, delivery: Delivery) -> String {
         let name = format!("TL_{}", self.variables.len() + 1);
-        self.variables.push(Variable { name: name.clone(), value, span, travel });
+        self.variables.push(BoundVariable { name: name.clone(), value, span, delivery });
         name
     }
 
-    /// What the environment cannot hold comes through files.
-    fn share_environment(&mut self) {
+    /// Delivers values that do not fit into the environment through files.
+    fn limit_environment(&mut self) {
         let mut sum = 0;
-        for variable in self.variables.iter_mut().filter(|variable| variable.travel == Travel::Environment) {
-            let size = entry(&variable.name).len() + 1 + variable.value.len();
+        for variable in
+            self.variables.iter_mut().filter(|variable| variable.delivery == Delivery::Environment)
+        {
+            let size = environment_name(&variable.name).len() + 1 + variable.value.len();
             if size > STRING_LIMIT || sum + size > ENVIRONMENT_LIMIT {
-                variable.travel = Travel::File;
+                variable.delivery = Delivery::File;
             } else {
                 sum += size + 1;
             }
@@ -285,15 +303,15 @@ impl Binder {
     }
 }
 
-pub(super) const TOO_LARGE: &str = "write it to a file with `| as_file`, or put it on standard input";
+pub(super) const TOO_LARGE: &str = "pass it in a file with `| as_file`, or on standard input";
 
 pub(super) fn problem(
     id: &'static str,
     reference: &Embedded,
     message: impl Into<String>,
     hint: &str,
-) -> Problem {
-    Problem {
+) -> ShellProblem {
+    ShellProblem {
         id,
         severity: Severity::Error,
         span: reference.span(),
@@ -302,21 +320,21 @@ pub(super) fn problem(
     }
 }
 
-pub(super) fn container(reference: &Embedded, kind: Type) -> Problem {
-    let message = format!("{} cannot be bound as it is", kind.with_article());
+pub(super) fn refuse_container(reference: &Embedded, kind: Type) -> ShellProblem {
+    let message = format!("{} cannot be bound as one word", kind.with_article());
     let hint = if kind == Type::List {
-        "write `| words` for a word per item, `| join(\"\\n\")`, `| to_json`, or `| as_file`"
+        "write `| words` for one word per element, `| join(\"\\n\")`, `| to_json`, or `| as_file`"
     } else {
         "write `| to_json` or `| as_file`"
     };
     problem("shell-list", reference, message, hint)
 }
 
-fn dash(reference: &Embedded, place: &Place) -> Problem {
-    problem("shell-option", reference, "the value begins with `-` and would be read as an option", place.safe)
+fn refuse_dash(reference: &Embedded, hazard: &Hazard) -> ShellProblem {
+    problem("shell-option", reference, "the value starts with `-` and would be read as an option", hazard.fix)
 }
 
-/// An int as every shell reads it: no leading zero, which some take as octal, and 64 bits.
+/// Whether every shell reads a text as the same int: 64 bits, without a leading zero, which may mean octal.
 fn is_int(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let plain = digits == "0" || !digits.starts_with('0');
@@ -330,8 +348,8 @@ fn is_echo_option(text: &str) -> bool {
 }
 
 impl Quote {
-    /// A variable as it stands in this quoting: one word, or a part of the word around it.
-    fn around(self, name: &str) -> String {
+    /// A variable as it is written in this quoting: one word, or a part of the word around it.
+    fn quote_variable(self, name: &str) -> String {
         match self {
             Self::Plain => format!("\"${{{name}}}\""),
             Self::Inside => format!("${{{name}}}"),
@@ -341,23 +359,23 @@ impl Quote {
     }
 }
 
-/// The name under which a value arrives in the environment; no descendant of the shell sees it.
-fn entry(name: &str) -> String {
+/// The environment variable that delivers a value; the prelude removes it before any child can see it.
+fn environment_name(name: &str) -> String {
     name.replacen("TL_", "TL_IN_", 1)
 }
 
 /// A piece of the text for a shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScriptPiece {
-    /// Text as it stands.
+    /// Literal text.
     Text(String),
     /// The path of the private file of the variable at this index, as a quoted word.
     FileOf(usize),
 }
 
-impl Bound {
-    /// The whole text for the shell: a prelude that sets the variables, on the first line of the text, so that line
-    /// numbers stay right. The private file of a variable holds its value to the byte.
+impl BoundScript {
+    /// The whole text for the shell, in pieces. A prelude on its first line sets the variables, so line numbers
+    /// stay the same. The private file of a variable must hold its exact value.
     pub fn pieces(&self) -> Vec<ScriptPiece> {
         let mut pieces = Vec::new();
         let mut text = String::new();
@@ -368,15 +386,15 @@ impl Bound {
             text.push_str(after);
         };
         for (index, variable) in self.variables.iter().enumerate() {
-            let (name, entry) = (&variable.name, entry(&variable.name));
-            match variable.travel {
-                Travel::Environment => text.push_str(&format!("{name}=${{{entry}}};unset {entry};")),
-                // Command substitution drops final line breaks; the mark behind them keeps them.
-                Travel::File => {
+            let (name, entry) = (&variable.name, environment_name(&variable.name));
+            match variable.delivery {
+                Delivery::Environment => text.push_str(&format!("{name}=${{{entry}}};unset {entry};")),
+                // Command substitution drops trailing line breaks; the dot after them preserves them.
+                Delivery::File => {
                     let after = format!(" && printf .)||exit 125;{name}=${{{name}%.}};");
                     file(&mut text, &format!("{name}=$(cat <"), index, &after);
                 }
-                Travel::Path => file(&mut text, &format!("{name}="), index, ";"),
+                Delivery::Path => file(&mut text, &format!("{name}="), index, ";"),
             }
         }
         text.push_str(&self.text);
@@ -384,7 +402,7 @@ impl Bound {
         pieces
     }
 
-    /// The same as one text. `file_of` gives the path of the private file of the variable at an index.
+    /// The whole text. `file_of` gives the path of the private file of the variable at an index.
     pub fn script(&self, file_of: impl Fn(usize) -> String) -> String {
         let piece = |piece| match piece {
             ScriptPiece::Text(text) => text,
@@ -393,19 +411,19 @@ impl Bound {
         self.pieces().into_iter().map(piece).collect()
     }
 
-    /// What the environment of the shell must hold beside what it has.
-    pub fn environment(&self) -> impl Iterator<Item = (String, String)> {
-        let travelling = self.variables.iter().filter(|variable| variable.travel == Travel::Environment);
-        travelling.map(|variable| (entry(&variable.name), variable.value.clone()))
+    /// The environment variables to add for the shell.
+    pub fn environment(&self) -> impl Iterator<Item = (String, &str)> {
+        let delivered = self.variables.iter().filter(|variable| variable.delivery == Delivery::Environment);
+        delivered.map(|variable| (environment_name(&variable.name), variable.value.as_str()))
     }
 
-    /// The variables whose values must stand in private files, with their indexes.
-    pub fn files(&self) -> impl Iterator<Item = (usize, &Variable)> {
-        self.variables.iter().enumerate().filter(|(_, variable)| variable.travel != Travel::Environment)
+    /// The variables whose values must be in private files, with their indexes.
+    pub fn files(&self) -> impl Iterator<Item = (usize, &BoundVariable)> {
+        self.variables.iter().enumerate().filter(|(_, variable)| variable.delivery != Delivery::Environment)
     }
 }
 
-/// A text in single quotes, as every shell reads it.
+/// A text in single quotes, as all shells read it.
 pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }

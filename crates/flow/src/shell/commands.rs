@@ -3,18 +3,18 @@
 use std::ops::Range;
 
 use super::Dialect;
+use super::hazards::{self, Hazard, is_code_variable};
 use super::inspect::read_names;
 use super::names::{Owner, shell_name};
-use super::places::{is_code_variable, place};
-use super::reader::{Edit, Quote, Reader, What};
-use super::words::{Close, Word};
+use super::reader::{Edit, PasteRequest, Quote, Replacement, ScriptReader};
+use super::words::{ArithmeticEnd, Word};
 
-/// A subscript in an assignment is no longer than this.
+/// Maximum length of a subscript in an assignment, in bytes.
 const MAX_SUBSCRIPT: usize = 4096;
 
 /// What ends a list of commands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum ListEnd {
     /// The end of the text.
     Text,
     /// `)`.
@@ -23,46 +23,55 @@ pub(super) enum End {
     Case,
 }
 
-/// A simple command, or what follows a compound one.
+/// A simple command, or the redirections after a compound one.
 #[derive(Default)]
-pub(super) struct Command {
+pub(super) struct SimpleCommand {
     pub words: Vec<Word>,
     pub assignments: Vec<(Range<usize>, Word)>,
-    /// References that arrive on standard input.
+    /// References that are redirected to standard input.
     pub inputs: Vec<Range<usize>>,
     pub here_documents: Vec<usize>,
-    /// The files that its output goes to.
+    /// The files that the output is redirected to.
     pub outputs: Vec<Word>,
-    /// It is the end of a compound command, which began with so many sinks and readers known.
-    pub closed: Option<(usize, usize)>,
-    /// The references before it.
+    /// Set at the end of a compound command: what was known where it began.
+    pub compound: Option<Checkpoint>,
+    /// Number of references before the command.
     pub slots: usize,
+    /// Number of here-documents before the command.
     pub documents: usize,
 }
 
-/// One list of commands.
-struct Frame {
-    command: Command,
-    /// Where the pipeline began.
-    pipeline: Start,
+/// The state of reading one list of commands.
+struct ListFrame {
+    command: SimpleCommand,
+    /// What was known where the pipeline began.
+    pipeline: Checkpoint,
+    /// Whether the command reads from the one before it.
     piped: bool,
-    /// The pipelines around the compound commands that are open, and whether each is the body of a function.
-    open: Vec<(Start, bool, bool)>,
-    /// What arrives on standard input from outside.
-    input: Option<Start>,
+    /// The compound commands around the position.
+    open: Vec<OpenCompound>,
+    /// What arrives on standard input from outside the list.
+    input: Option<Checkpoint>,
 }
 
-/// How much was known where something began.
+/// A compound command that is not closed yet, and the pipeline that it is part of.
+struct OpenCompound {
+    pipeline: Checkpoint,
+    piped: bool,
+    is_function_body: bool,
+}
+
+/// How much was known at a position: lengths of the lists of the reader.
 #[derive(Clone, Copy)]
-pub(super) struct Start {
+pub(super) struct Checkpoint {
     slots: usize,
     documents: usize,
     sinks: usize,
     readers: usize,
 }
 
-/// A here-document whose lines have not come yet.
-pub(super) struct Waiting {
+/// A here-document whose lines have not been read yet.
+pub(super) struct PendingDocument {
     delimiter: String,
     strip: bool,
     quoted: bool,
@@ -70,16 +79,16 @@ pub(super) struct Waiting {
     index: usize,
 }
 
-impl Reader<'_> {
-    /// The whole text.
-    pub(super) fn whole(&mut self) {
-        self.reserved_names();
-        self.list(End::Text);
-        self.unread_documents();
+impl ScriptReader<'_> {
+    /// Reads the whole text.
+    pub(super) fn read_text(&mut self) {
+        self.report_reserved_names();
+        self.read_list(ListEnd::Text);
+        self.report_unread_documents();
     }
 
-    fn start(&self) -> Start {
-        Start {
+    fn checkpoint(&self) -> Checkpoint {
+        Checkpoint {
             slots: self.slots.len(),
             documents: self.here_documents.len(),
             sinks: self.sinks.len(),
@@ -87,8 +96,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Our own variables are not the script's.
-    fn reserved_names(&mut self) {
+    /// Refuses variables with the names that are reserved for bound values.
+    fn report_reserved_names(&mut self) {
         let mut from = 0;
         while let Some(found) = self.text[from..].find("TL_") {
             let at = from + found;
@@ -96,11 +105,11 @@ impl Reader<'_> {
             let behind = &self.text[at + 3..];
             if alone && (behind.starts_with(|char: char| char.is_ascii_digit()) || behind.starts_with("IN_"))
             {
-                self.problem(
+                self.report_error(
                     "shell-reserved",
                     at..at + 3,
-                    "names that begin with `TL_` and a number hold the values",
-                    "give the variable another name",
+                    "variables named `TL_` and a number are reserved for bound values",
+                    "rename the variable",
                 );
             }
             from = at + 3;
@@ -109,102 +118,110 @@ impl Reader<'_> {
 
     // ---- lists -----------------------------------------------------------------------------------------
 
-    /// Commands up to what ends the list, which is left; gives whether `esac` did.
-    pub(super) fn list(&mut self, end: End) -> bool {
-        self.list_from(end, None)
+    /// Reads commands up to the end of the list, which stays unread. Returns whether `esac` was the end.
+    pub(super) fn read_list(&mut self, end: ListEnd) -> bool {
+        self.read_list_from(end, None)
     }
 
-    fn list_from(&mut self, end: End, input: Option<Start>) -> bool {
-        let start = self.start();
-        let mut frame =
-            Frame { command: Command::default(), pipeline: start, piped: false, open: Vec::new(), input };
-        self.begin(&mut frame);
+    fn read_list_from(&mut self, end: ListEnd, input: Option<Checkpoint>) -> bool {
+        let start = self.checkpoint();
+        let mut frame = ListFrame {
+            command: SimpleCommand::default(),
+            pipeline: start,
+            piped: false,
+            open: Vec::new(),
+            input,
+        };
+        self.begin_command(&mut frame);
         loop {
-            self.blanks();
+            self.skip_blanks();
             match self.peek() {
                 None => break,
-                Some(b')') if end == End::Paren => break,
+                Some(b')') if end == ListEnd::Paren => break,
                 Some(b'\n') => {
                     self.pos += 1;
-                    self.separate(&mut frame);
+                    self.end_command(&mut frame);
                     self.read_documents();
                     // A document belongs to the line before.
                     self.begin_pipeline(&mut frame);
                 }
-                Some(b'#') => self.comment(),
+                Some(b'#') => self.skip_comment(),
                 Some(b';')
-                    if matches!(self.at(self.pos + 1), Some(b';' | b'&' | b'|')) && end == End::Case =>
+                    if matches!(self.at(self.pos + 1), Some(b';' | b'&' | b'|')) && end == ListEnd::Case =>
                 {
                     break;
                 }
                 Some(b';') => {
                     self.pos += 1;
-                    self.separate(&mut frame);
+                    self.end_command(&mut frame);
                 }
                 Some(b'&') if self.at(self.pos + 1) == Some(b'>') && self.dialect() != Dialect::Posix => {
                     self.pos += 1;
-                    self.redirection(&mut frame);
+                    self.read_redirection(&mut frame);
                 }
                 Some(b'&') => {
                     self.pos += 1;
                     self.eat("&");
-                    self.separate(&mut frame);
+                    self.end_command(&mut frame);
                 }
-                Some(b'|') if self.eat("||") => self.separate(&mut frame),
+                Some(b'|') if self.eat("||") => self.end_command(&mut frame),
                 Some(b'|') => {
                     self.pos += 1;
                     self.eat("&");
-                    self.finish(&mut frame);
+                    self.finish_command(&mut frame);
                     frame.piped = true;
                 }
                 Some(b'<' | b'>')
                     if self.at(self.pos + 1) != Some(b'(') || self.dialect() == Dialect::Posix =>
                 {
-                    self.redirection(&mut frame);
+                    self.read_redirection(&mut frame);
                 }
-                Some(b'(') => self.parenthesis(&mut frame),
+                Some(b'(') => self.read_parenthesis(&mut frame),
                 Some(b')') => {
                     let at = self.pos;
-                    self.unknown(at..at + 1, "a `)` that closes nothing", "quote it, or open it with `(`");
+                    self.report_unknown(at..at + 1, "unmatched `)`", "quote it, or open it with `(`");
                     self.pos += 1;
                 }
                 Some(_) => {
-                    if self.step(&mut frame, end) {
-                        self.finish(&mut frame);
+                    if self.read_command_word(&mut frame, end) {
+                        self.finish_command(&mut frame);
                         return true;
                     }
                 }
             }
         }
-        self.finish(&mut frame);
+        self.finish_command(&mut frame);
         false
     }
 
-    fn begin(&mut self, frame: &mut Frame) {
-        frame.command =
-            Command { slots: self.slots.len(), documents: self.here_documents.len(), ..Command::default() };
+    fn begin_command(&mut self, frame: &mut ListFrame) {
+        frame.command = SimpleCommand {
+            slots: self.slots.len(),
+            documents: self.here_documents.len(),
+            ..SimpleCommand::default()
+        };
     }
 
-    fn begin_pipeline(&mut self, frame: &mut Frame) {
+    fn begin_pipeline(&mut self, frame: &mut ListFrame) {
         if !frame.piped {
-            frame.pipeline = self.start();
+            frame.pipeline = self.checkpoint();
         }
-        self.begin(frame);
+        self.begin_command(frame);
     }
 
-    /// Behind `;`, `&`, `&&`, `||` or a line break. A line break behind `|` separates nothing.
-    fn separate(&mut self, frame: &mut Frame) {
+    /// After `;`, `&`, `&&`, `||` or a line break. A line break after `|` separates nothing.
+    fn end_command(&mut self, frame: &mut ListFrame) {
         let empty = frame.command.words.is_empty()
             && frame.command.assignments.is_empty()
-            && frame.command.closed.is_none();
-        self.finish(frame);
+            && frame.command.compound.is_none();
+        self.finish_command(frame);
         if !(empty && frame.piped) {
             frame.piped = false;
-            frame.pipeline = self.start();
+            frame.pipeline = self.checkpoint();
         }
     }
 
-    pub(super) fn blanks(&mut self) {
+    pub(super) fn skip_blanks(&mut self) {
         loop {
             match self.peek() {
                 Some(b' ' | b'\t') => self.pos += 1,
@@ -214,39 +231,39 @@ impl Reader<'_> {
         }
     }
 
-    fn blank_lines(&mut self) {
+    fn skip_blank_lines(&mut self) {
         loop {
-            self.blanks();
+            self.skip_blanks();
             match self.peek() {
                 Some(b'\n') => {
                     self.pos += 1;
                     self.read_documents();
                 }
-                Some(b'#') => self.comment(),
+                Some(b'#') => self.skip_comment(),
                 _ => return,
             }
         }
     }
 
-    fn comment(&mut self) {
+    fn skip_comment(&mut self) {
         while self.peek().is_some_and(|byte| byte != b'\n') {
             self.pos += 1;
         }
     }
 
-    /// A word; gives whether it was the `esac` that ends the list.
-    fn step(&mut self, frame: &mut Frame, end: End) -> bool {
-        let begins = frame.command.words.is_empty() && frame.command.closed.is_none();
-        if begins && self.assignment(frame) {
+    /// Reads a word. Returns whether it was the `esac` that ends the list.
+    fn read_command_word(&mut self, frame: &mut ListFrame, end: ListEnd) -> bool {
+        let begins = frame.command.words.is_empty() && frame.command.compound.is_none();
+        if begins && self.read_assignment(frame) {
             return false;
         }
-        if begins && self.pastes_code() {
+        if begins && self.request_paste() {
             return false;
         }
-        let word = self.word();
+        let word = self.read_word();
         if word.range.is_empty() {
             let at = self.pos;
-            self.unknown(at..at + 1, "a character that cannot stand here", "quote it");
+            self.report_unknown(at..at + 1, "unexpected character", "quote it");
             self.pos += 1;
             return false;
         }
@@ -254,14 +271,14 @@ impl Reader<'_> {
             return false;
         }
         if begins && frame.command.assignments.is_empty() && word.fixed && !word.quoted {
-            if end == End::Case && word.literal == "esac" {
+            if end == ListEnd::Case && word.literal == "esac" {
                 return true;
             }
-            if self.keyword(frame, &word) {
+            if self.read_keyword(frame, &word) {
                 return false;
             }
         }
-        if self.array_argument(frame, &word) {
+        if self.read_array_argument(frame, &word) {
             return false;
         }
         frame.command.words.push(word);
@@ -275,18 +292,18 @@ impl Reader<'_> {
         }
         let name = word.literal.strip_prefix('{').and_then(|name| name.strip_suffix('}'));
         if let Some(name) = name {
-            self.sets(name);
+            self.note_set(name);
             return shell_name(name) == name && !name.is_empty();
         }
         !word.literal.is_empty() && word.literal.bytes().all(|byte| byte.is_ascii_digit())
     }
 
-    /// A keyword where a command begins.
-    fn keyword(&mut self, frame: &mut Frame, word: &Word) -> bool {
+    /// Reads a keyword at the start of a command. Returns whether there was one.
+    fn read_keyword(&mut self, frame: &mut ListFrame, word: &Word) -> bool {
         match word.literal.as_str() {
             "if" | "while" | "until" | "{" => {
                 let body = word.literal == "{" && std::mem::take(&mut self.defining);
-                self.open(frame, body);
+                self.open_compound(frame, body);
             }
             "then" | "else" | "elif" | "do" => {
                 frame.piped = false;
@@ -294,196 +311,205 @@ impl Reader<'_> {
             }
             "!" | "coproc" => {}
             "time" => {
-                self.blanks();
+                self.skip_blanks();
                 if self.starts_with("-p ") {
                     self.pos += 2;
                 }
             }
-            "fi" | "done" | "}" | "esac" => self.close(frame),
+            "fi" | "done" | "}" | "esac" => self.close_compound(frame),
             "for" | "select" | "foreach" => {
-                self.open(frame, false);
-                self.for_header();
+                self.open_compound(frame, false);
+                self.read_for_header();
             }
             "case" => {
                 let start = frame.pipeline;
-                self.nested(Self::case);
-                frame.command.closed = Some((start.sinks, start.readers));
+                self.with_nesting(Self::read_case);
+                frame.command.compound = Some(start);
             }
             "function" => {
-                self.blanks();
-                let name = self.word();
-                self.defines(&name);
-                self.blanks();
+                self.skip_blanks();
+                let name = self.read_word();
+                self.note_function(&name);
+                self.skip_blanks();
                 if self.eat("(") {
-                    self.blanks();
+                    self.skip_blanks();
                     self.eat(")");
                 }
             }
-            "[[" if self.dialect() != Dialect::Posix => self.conditional(frame),
+            "[[" if self.dialect() != Dialect::Posix => self.read_conditional(frame),
             _ => return false,
         }
         true
     }
 
-    fn open(&mut self, frame: &mut Frame, body: bool) {
-        frame.open.push((frame.pipeline, frame.piped, body));
-        self.bodies += usize::from(body);
+    fn open_compound(&mut self, frame: &mut ListFrame, is_function_body: bool) {
+        frame.open.push(OpenCompound { pipeline: frame.pipeline, piped: frame.piped, is_function_body });
+        self.bodies += usize::from(is_function_body);
         frame.piped = false;
-        frame.pipeline = self.start();
-        self.begin(frame);
+        frame.pipeline = self.checkpoint();
+        self.begin_command(frame);
     }
 
-    fn close(&mut self, frame: &mut Frame) {
-        let (pipeline, piped, body) = frame.open.pop().unwrap_or((frame.pipeline, frame.piped, false));
-        self.bodies -= usize::from(body);
-        (frame.pipeline, frame.piped) = (pipeline, piped);
-        frame.command.closed = Some((pipeline.sinks, pipeline.readers));
+    fn close_compound(&mut self, frame: &mut ListFrame) {
+        let unopened = OpenCompound { pipeline: frame.pipeline, piped: frame.piped, is_function_body: false };
+        let compound = frame.open.pop().unwrap_or(unopened);
+        self.bodies -= usize::from(compound.is_function_body);
+        (frame.pipeline, frame.piped) = (compound.pipeline, compound.piped);
+        frame.command.compound = Some(compound.pipeline);
     }
 
-    fn defines(&mut self, name: &Word) {
+    fn note_function(&mut self, name: &Word) {
         self.defining = true;
         if !name.slots.is_empty() {
-            self.mark_all(name.slots.clone(), place("command-word"));
+            self.mark_all(name.slots.clone(), &hazards::COMMAND_WORD);
         }
         if let Some(name) = name.text() {
             self.found.functions.insert(name.into());
         }
     }
 
-    /// At `(`: a subshell, arithmetic, or the parentheses of a function.
-    fn parenthesis(&mut self, frame: &mut Frame) {
+    /// Reads a subshell, arithmetic, or the parentheses of a function, at `(`.
+    fn read_parenthesis(&mut self, frame: &mut ListFrame) {
         let at = self.pos;
         let begins = frame.command.words.is_empty() && frame.command.assignments.is_empty();
-        if begins && frame.command.closed.is_none() {
+        if begins && frame.command.compound.is_none() {
             if self.starts_with("((") && self.dialect() != Dialect::Posix {
                 self.pos += 2;
-                self.nested(|reader| reader.arithmetic(Close::Parens, "arithmetic"));
-                frame.command.closed = Some((self.sinks.len(), self.readers.len()));
+                self.with_nesting(|reader| {
+                    reader.read_arithmetic(ArithmeticEnd::Parens, &hazards::ARITHMETIC)
+                });
+                frame.command.compound = Some(self.checkpoint());
                 return;
             }
-            let (start, input) = (self.start(), Self::input_of(frame));
+            let (start, input) = (self.checkpoint(), Self::input_of(frame));
             let body = usize::from(std::mem::take(&mut self.defining));
             self.bodies += body;
             self.pos += 1;
-            self.nested(|reader| {
-                reader.list_from(End::Paren, input);
+            self.with_nesting(|reader| {
+                reader.read_list_from(ListEnd::Paren, input);
                 if reader.pos < reader.end {
                     reader.pos += 1;
                 } else {
-                    reader.unclosed(at, "(");
+                    reader.report_unclosed(at, "(");
                 }
             });
             self.bodies -= body;
-            frame.command.closed = Some((start.sinks, start.readers));
+            frame.command.compound = Some(start);
             return;
         }
         if let [name] = &frame.command.words[..]
             && frame.command.assignments.is_empty()
-            && frame.command.closed.is_none()
+            && frame.command.compound.is_none()
         {
             self.pos += 1;
-            self.blanks();
+            self.skip_blanks();
             if self.eat(")") {
-                self.defines(name);
+                self.note_function(name);
                 frame.command.words.clear();
                 return;
             }
         }
-        self.unknown(at..at + 1, "a `(` that cannot stand here", "quote it");
+        self.report_unknown(at..at + 1, "unexpected `(`", "quote it");
         self.pos = at + 1;
     }
 
-    /// What arrives on the standard input of the next command: the pipeline before it, or that of a command around it.
-    fn input_of(frame: &Frame) -> Option<Start> {
+    /// What arrives on the standard input of the next command: the pipeline before it, or that of an open
+    /// compound.
+    fn input_of(frame: &ListFrame) -> Option<Checkpoint> {
         if frame.piped {
             return Some(frame.pipeline);
         }
-        let around = frame.open.iter().rev().find(|(_, piped, _)| *piped).map(|(start, ..)| *start);
+        let around = frame.open.iter().rev().find(|open| open.piped).map(|open| open.pipeline);
         around.or(frame.input)
     }
 
     // ---- compound commands -----------------------------------------------------------------------------
 
-    fn for_header(&mut self) {
-        self.blanks();
+    fn read_for_header(&mut self) {
+        self.skip_blanks();
         if self.eat("((") {
-            return self.nested(|reader| reader.arithmetic(Close::Parens, "arithmetic"));
+            return self
+                .with_nesting(|reader| reader.read_arithmetic(ArithmeticEnd::Parens, &hazards::ARITHMETIC));
         }
-        let name = self.word();
-        self.mark_all(name.slots.clone(), place("loop-name"));
+        let name = self.read_word();
+        self.mark_all(name.slots.clone(), &hazards::LOOP_NAME);
         let names = name.text().map(str::to_owned);
         if let Some(name) = &names {
-            self.sets(name);
+            self.note_set(name);
         }
-        self.blank_lines();
+        self.skip_blank_lines();
         let (before, edits, problems) = (self.pos, self.edits.len(), self.problems.len());
-        let word = self.word();
+        let word = self.read_word();
         if !word.is("in") {
             if word.slots.is_empty() {
-                // It is read again as what it is.
+                // It is no `in`, so the word is read again as part of the body.
                 self.pos = before;
                 self.edits.truncate(edits);
                 self.problems.truncate(problems);
             } else {
-                self.unknown(word.range.clone(), "a value cannot stand here", "write `for NAME in ...`");
+                self.report_unknown(
+                    word.range.clone(),
+                    "a value is not allowed here",
+                    "write `for NAME in ...`",
+                );
             }
             return;
         }
         loop {
-            self.blanks();
+            self.skip_blanks();
             match self.peek() {
                 None | Some(b';' | b'\n' | b'&' | b'|' | b')' | b'#') => return,
                 Some(_) => {
-                    let word = self.word();
+                    let word = self.read_word();
                     if word.range.is_empty() {
                         return;
                     }
-                    self.listed(&word);
-                    self.splits(&word);
+                    self.allow_several_words(&word);
+                    self.warn_if_unquoted(&word);
                     if let Some(name) = &names {
-                        self.holds(name, &word);
+                        self.note_held(name, &word);
                     }
                 }
             }
         }
     }
 
-    fn case(&mut self) {
+    fn read_case(&mut self) {
         let open = self.pos;
-        self.blanks();
-        self.word();
-        self.blank_lines();
-        let word = self.word();
+        self.skip_blanks();
+        self.read_word();
+        self.skip_blank_lines();
+        let word = self.read_word();
         if !word.is("in") {
-            self.unknown(
+            self.report_unknown(
                 open..open + 1,
-                "a `case` without `in`",
+                "`case` without `in`",
                 "write `case WORD in PATTERN) ... ;; esac`",
             );
             return;
         }
         loop {
-            self.blank_lines();
+            self.skip_blank_lines();
             if self.peek().is_none() {
-                return self.unclosed(open.saturating_sub(4), "case");
+                return self.report_unclosed(open.saturating_sub(4), "case");
             }
             if !self.eat("(") {
-                let word = self.word();
+                let word = self.read_word();
                 if word.is("esac") {
                     return;
                 }
                 if word.range.is_empty() {
-                    return self.unclosed(open.saturating_sub(4), "case");
+                    return self.report_unclosed(open.saturating_sub(4), "case");
                 }
             }
-            if !self.case_patterns() {
+            if !self.read_case_patterns() {
                 return;
             }
-            if self.list(End::Case) {
+            if self.read_list(ListEnd::Case) {
                 return;
             }
             if self.peek().is_none() {
-                return self.unclosed(open.saturating_sub(4), "case");
+                return self.report_unclosed(open.saturating_sub(4), "case");
             }
             self.pos += 1;
             while matches!(self.peek(), Some(b';' | b'&' | b'|')) {
@@ -492,10 +518,10 @@ impl Reader<'_> {
         }
     }
 
-    /// The patterns of a clause, to behind its `)`.
-    fn case_patterns(&mut self) -> bool {
+    /// Reads the patterns of a clause and the `)` after them.
+    fn read_case_patterns(&mut self) -> bool {
         loop {
-            self.blank_lines();
+            self.skip_blank_lines();
             match self.peek() {
                 Some(b')') => {
                     self.pos += 1;
@@ -504,36 +530,36 @@ impl Reader<'_> {
                 Some(b'|') => self.pos += 1,
                 Some(_) => {
                     let at = self.pos;
-                    if self.word().range.is_empty() {
-                        self.unknown(at..at + 1, "a character that cannot stand in a pattern", "quote it");
+                    if self.read_word().range.is_empty() {
+                        self.report_unknown(at..at + 1, "unexpected character in a pattern", "quote it");
                         self.pos = self.end;
                         return false;
                     }
                 }
                 None => {
                     let at = self.end.saturating_sub(1);
-                    self.unknown(at..self.end, "a pattern without `)`", "write `PATTERN) ... ;;`");
+                    self.report_unknown(at..self.end, "pattern without `)`", "write `PATTERN) ... ;;`");
                     return false;
                 }
             }
         }
     }
 
-    /// Behind `[[`, to behind `]]`.
-    fn conditional(&mut self, frame: &mut Frame) {
+    /// Reads a conditional after `[[`, including the `]]`.
+    fn read_conditional(&mut self, frame: &mut ListFrame) {
         let open = self.pos;
         let mut words = vec![Word { literal: "[[".to_owned(), fixed: true, ..Word::default() }];
         loop {
-            self.blank_lines();
+            self.skip_blank_lines();
             match self.peek() {
                 None => {
-                    self.unclosed(open.saturating_sub(2), "[[");
+                    self.report_unclosed(open.saturating_sub(2), "[[");
                     break;
                 }
                 Some(b'(' | b')' | b'<' | b'>' | b'&' | b'|' | b';') => self.pos += 1,
                 Some(_) => {
                     let regex = words.last().is_some_and(|word| word.is("=~"));
-                    let word = if regex { self.regex() } else { self.word() };
+                    let word = if regex { self.read_regex() } else { self.read_word() };
                     if word.is("]]") {
                         break;
                     }
@@ -544,12 +570,12 @@ impl Reader<'_> {
                 }
             }
         }
-        self.inspect_rows("[[", &words);
-        frame.command.closed = Some((self.sinks.len(), self.readers.len()));
+        self.inspect_program("[[", &words);
+        frame.command.compound = Some(self.checkpoint());
     }
 
-    /// A regular expression behind `=~`, in which parentheses and bars mean nothing to the shell.
-    fn regex(&mut self) -> Word {
+    /// Reads a regular expression after `=~`, in which parentheses and bars mean nothing to the shell.
+    fn read_regex(&mut self) -> Word {
         let mut whole = Word { slots: self.slots.len()..self.slots.len(), ..Word::default() };
         let (start, variables) = (self.pos, self.expansions.len());
         let mut parens = 0_usize;
@@ -566,7 +592,7 @@ impl Reader<'_> {
                     self.pos += 1;
                 }
                 Some(_) => {
-                    if self.word().range.is_empty() {
+                    if self.read_word().range.is_empty() {
                         self.pos += 1;
                     }
                 }
@@ -580,8 +606,8 @@ impl Reader<'_> {
 
     // ---- assignments -----------------------------------------------------------------------------------
 
-    /// `NAME=value`, `NAME+=value`, `NAME[i]=value` or `NAME=(...)` before a command.
-    fn assignment(&mut self, frame: &mut Frame) -> bool {
+    /// Reads `NAME=value`, `NAME+=value`, `NAME[i]=value` or `NAME=(...)` before a command.
+    fn read_assignment(&mut self, frame: &mut ListFrame) -> bool {
         let start = self.pos;
         let name = shell_name(&self.text[start..self.end]).len();
         if name == 0 {
@@ -591,35 +617,37 @@ impl Reader<'_> {
         match self.at(range.end) {
             Some(b'=') => self.pos = range.end + 1,
             Some(b'+') if self.at(range.end + 1) == Some(b'=') => self.pos = range.end + 2,
-            Some(b'[') if self.dialect() != Dialect::Posix => return self.element(frame, range),
+            Some(b'[') if self.dialect() != Dialect::Posix => {
+                return self.read_element_assignment(frame, range);
+            }
             _ => return false,
         }
-        self.assigned(frame, range);
+        self.read_assigned_value(frame, range);
         true
     }
 
-    /// `NAME[i]=value`, or a pattern that is a word of its own.
-    fn element(&mut self, frame: &mut Frame, name: Range<usize>) -> bool {
+    /// Reads `NAME[i]=value`, unless it is a pattern that is a word of its own.
+    fn read_element_assignment(&mut self, frame: &mut ListFrame, name: Range<usize>) -> bool {
         if !self.is_element(name.end) {
             return false;
         }
         self.pos = name.end + 1;
         self.keyed = self.names.associative.contains(&self.text[name.clone()]);
-        self.arithmetic(Close::Bracket, "subscript");
+        self.read_arithmetic(ArithmeticEnd::Bracket, &hazards::SUBSCRIPT);
         if self.eat("=") || self.eat("+=") {
-            self.assigned(frame, name);
+            self.read_assigned_value(frame, name);
         } else {
             let at = self.pos;
-            self.unknown(
+            self.report_unknown(
                 name.start..at,
-                "a subscript that the reader cannot follow",
+                "this subscript cannot be analysed",
                 "put it into a variable first",
             );
         }
         true
     }
 
-    /// Whether `]=` or `]+=` closes the bracket at a position, as well as it can be told without reading what is inside.
+    /// Guesses whether `]=` or `]+=` closes the bracket at a position, without reading what is inside.
     fn is_element(&self, open: usize) -> bool {
         let most = self.end.min(open + MAX_SUBSCRIPT);
         let mut depth = 0_usize;
@@ -638,30 +666,30 @@ impl Reader<'_> {
         false
     }
 
-    fn assigned(&mut self, frame: &mut Frame, name: Range<usize>) {
+    fn read_assigned_value(&mut self, frame: &mut ListFrame, name: Range<usize>) {
         let text = &self.text[name.clone()];
-        self.sets(text);
+        self.note_set(text);
         if self.peek() == Some(b'(') && self.dialect() != Dialect::Posix {
-            let word = self.array();
-            self.holds(text, &word);
+            let word = self.read_array();
+            self.note_held(text, &word);
             frame.command.assignments.push((name, word));
             return;
         }
-        let word = self.word();
-        self.holds(text, &word);
+        let word = self.read_word();
+        self.note_held(text, &word);
         frame.command.assignments.push((name, word));
     }
 
-    /// At `(`: the elements of an array.
-    fn array(&mut self) -> Word {
+    /// Reads the elements of an array, at `(`.
+    fn read_array(&mut self) -> Word {
         let open = self.pos;
         let (slots, variables) = (self.slots.len(), self.expansions.len());
         self.pos += 1;
         loop {
-            self.blank_lines();
+            self.skip_blank_lines();
             match self.peek() {
                 None => {
-                    self.unclosed(open, "(");
+                    self.report_unclosed(open, "(");
                     break;
                 }
                 Some(b')') => {
@@ -670,18 +698,18 @@ impl Reader<'_> {
                 }
                 Some(b'[') => {
                     self.pos += 1;
-                    self.arithmetic(Close::Bracket, "subscript");
+                    self.read_arithmetic(ArithmeticEnd::Bracket, &hazards::SUBSCRIPT);
                     self.eat("=");
                 }
                 Some(_) => {
-                    let word = self.word();
+                    let word = self.read_word();
                     if word.range.is_empty() {
                         let at = self.pos;
-                        self.unknown(at..at + 1, "a character that cannot stand in an array", "quote it");
+                        self.report_unknown(at..at + 1, "unexpected character in an array", "quote it");
                         self.pos += 1;
                     }
-                    self.listed(&word);
-                    self.splits(&word);
+                    self.allow_several_words(&word);
+                    self.warn_if_unquoted(&word);
                 }
             }
         }
@@ -693,8 +721,8 @@ impl Reader<'_> {
         }
     }
 
-    /// `declare a=(...)`: an array as an argument.
-    fn array_argument(&mut self, frame: &mut Frame, word: &Word) -> bool {
+    /// Reads an array that is an argument, as in `declare a=(...)`.
+    fn read_array_argument(&mut self, frame: &mut ListFrame, word: &Word) -> bool {
         let declares = frame
             .command
             .words
@@ -709,60 +737,64 @@ impl Reader<'_> {
             return false;
         }
         let name = shell_name(&word.literal).to_owned();
-        self.sets(&name);
-        let array = self.array();
-        self.holds(&name, &array);
+        self.note_set(&name);
+        let array = self.read_array();
+        self.note_held(&name, &array);
         if is_code_variable(&name) {
-            self.mark_word(&array, place("code-variable"));
+            self.mark_word(&array, &hazards::CODE_VARIABLE);
         }
         true
     }
 
     // ---- redirections ----------------------------------------------------------------------------------
 
-    /// At `<` or `>`.
-    fn redirection(&mut self, frame: &mut Frame) {
+    /// Reads a redirection, at `<` or `>`.
+    fn read_redirection(&mut self, frame: &mut ListFrame) {
         let at = self.pos;
         let operators = ["<<<", "<<-", "<<", "<&", "<>", "<", ">>", ">&", ">|", ">"];
         let operator = operators.into_iter().find(|operator| self.starts_with(operator)).unwrap_or(">");
         self.pos += operator.len();
-        self.blanks();
+        self.skip_blanks();
         if matches!(operator, "<<" | "<<-") {
-            return self.delimiter(frame, operator == "<<-");
+            return self.read_delimiter(frame, operator == "<<-");
         }
-        let word = self.word();
+        let word = self.read_word();
         if word.range.is_empty() {
-            self.unknown(at..at + operator.len(), format!("a `{operator}` without a file"), "name the file");
+            self.report_unknown(
+                at..at + operator.len(),
+                format!("`{operator}` without a file"),
+                "name the file",
+            );
             return;
         }
         if matches!(operator, "<&" | ">&") && !word.slots.is_empty() {
-            self.unknown(
+            self.report_unknown(
                 word.range.clone(),
                 "a value cannot name a file descriptor",
-                "write the number out, or a file: `> ${path}`",
+                "write out the number, or use a file: `> ${path}`",
             );
         }
         if operator.starts_with('<') {
             frame.command.inputs.push(word.slots.clone());
         }
         if operator != "<<<" {
-            self.splits(&word);
+            self.warn_if_unquoted(&word);
         }
         if operator.starts_with('>') && operator != ">&" {
             frame.command.outputs.push(word);
         }
     }
 
-    /// Behind `<<`: the word that ends the here-document.
-    fn delimiter(&mut self, frame: &mut Frame, strip: bool) {
+    /// Reads the word after `<<`, which ends the here-document.
+    fn read_delimiter(&mut self, frame: &mut ListFrame, strip: bool) {
         let start = self.pos;
         let forbidden = self.forbidden.replace("in the delimiter of a here-document");
-        let word = self.word();
+        let word = self.read_word();
         self.forbidden = forbidden;
         if !word.fixed || word.range.is_empty() {
-            self.unknown(
+            self.report_unknown(
                 start..self.pos.max(start + 1),
-                "a here-document without a plain delimiter",
+                "here-document without a plain delimiter",
                 "write `<<EOF`",
             );
             return;
@@ -770,7 +802,7 @@ impl Reader<'_> {
         let index = self.here_documents.len();
         self.here_documents.push(0..0);
         frame.command.here_documents.push(index);
-        self.waiting.push(Waiting {
+        self.waiting.push(PendingDocument {
             delimiter: word.literal.clone(),
             strip,
             quoted: word.quoted,
@@ -779,35 +811,35 @@ impl Reader<'_> {
         });
     }
 
-    /// Behind a line break: the lines of the here-documents that were opened before it.
+    /// Reads the lines of the pending here-documents, after a line break.
     fn read_documents(&mut self) {
         for document in std::mem::take(&mut self.waiting) {
             self.read_document(&document);
         }
     }
 
-    pub(super) fn unread_documents(&mut self) {
+    pub(super) fn report_unread_documents(&mut self) {
         for document in std::mem::take(&mut self.waiting) {
-            self.unended(&document);
+            self.report_unended(&document);
         }
     }
 
-    fn unended(&mut self, document: &Waiting) {
-        self.problem(
+    fn report_unended(&mut self, document: &PendingDocument) {
+        self.report_error(
             "shell-unclosed",
             document.word.clone(),
-            format!("the here-document has no line `{}`", document.delimiter),
-            "end it with such a line, without anything before or behind",
+            format!("the here-document has no closing line `{}`", document.delimiter),
+            "end it with this line, with nothing before or after the word",
         );
     }
 
-    fn read_document(&mut self, document: &Waiting) {
+    fn read_document(&mut self, document: &PendingDocument) {
         let start = self.pos;
         let mut line = start;
         let end = loop {
             if line >= self.end {
                 self.pos = self.end;
-                return self.unended(document);
+                return self.report_unended(document);
             }
             let rest = &self.text[line..self.end];
             let length = rest.find('\n').unwrap_or(rest.len());
@@ -827,36 +859,36 @@ impl Reader<'_> {
         let slots = self.slots.len();
         let outer = std::mem::replace(&mut self.end, end);
         if document.quoted {
-            self.quoted_document(document, end);
+            self.read_quoted_document(document, end);
         } else {
-            self.plain_document();
+            self.read_plain_document();
         }
         self.end = outer;
         self.pos = after;
         self.here_documents[document.index] = slots..self.slots.len();
     }
 
-    fn plain_document(&mut self) {
+    fn read_plain_document(&mut self) {
         let mut word = Word::default();
         let outer = std::mem::replace(&mut self.in_document, true);
         while let Some(byte) = self.peek() {
             match byte {
-                b'\\' => self.backslash(true, &mut word),
-                b'$' => self.dollar(Quote::Inside, true),
-                b'`' => self.backticks(true),
+                b'\\' => self.read_backslash(true, &mut word),
+                b'$' => self.read_dollar(Quote::Inside, true),
+                b'`' => self.read_backquotes(true),
                 _ => self.pos += 1,
             }
         }
         self.in_document = outer;
     }
 
-    /// A document in which the shell expands nothing. With a reference in it, it becomes one in which the shell
-    /// does, and what the author wrote is escaped.
-    fn quoted_document(&mut self, document: &Waiting, end: usize) {
+    /// Reads a here-document in which the shell expands nothing. If it contains a reference, it is turned
+    /// into one that the shell expands, and everything that the author wrote is escaped.
+    fn read_quoted_document(&mut self, document: &PendingDocument, end: usize) {
         let (start, slots, edits) = (self.pos, self.slots.len(), self.edits.len());
         while let Some(byte) = self.peek() {
             match byte {
-                b'$' => self.literal_dollar(Quote::Inside),
+                b'$' => self.read_literal_dollar(Quote::Inside),
                 b'\\' if self.at(self.pos + 1) == Some(b'$') && self.at(self.pos + 2) == Some(b'{') => {
                     self.pos += 1;
                 }
@@ -869,151 +901,157 @@ impl Reader<'_> {
         if !document.delimiter.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
             || document.delimiter.is_empty()
         {
-            self.unknown(
+            self.report_unknown(
                 document.word.clone(),
                 "a here-document with references needs a plain delimiter",
                 "use letters, digits and `_` only",
             );
         }
         let own: Vec<Edit> = self.edits.drain(edits..).collect();
-        self.unquote(&document.word);
+        self.unquote_delimiter(&document.word);
         let mut at = start;
         for edit in own {
-            self.escape(at, edit.range.start);
+            self.escape_range(at, edit.range.start);
             at = edit.range.end;
-            match edit.what {
-                What::Slot(slot) => self.edits.push(Edit { range: edit.range, what: What::Slot(slot) }),
-                // The dollar of `$${` that goes away makes room for the backslash before the other one.
-                What::Text(_) => {
-                    self.edits.push(Edit { range: edit.range.start..at + 1, what: What::Text("\\$") });
+            match edit.replacement {
+                Replacement::Slot(slot) => {
+                    self.edits.push(Edit { range: edit.range, replacement: Replacement::Slot(slot) })
+                }
+                // Of `$${` the first dollar is replaced by a backslash before the second.
+                Replacement::Text(_) => {
+                    self.edits.push(Edit {
+                        range: edit.range.start..at + 1,
+                        replacement: Replacement::Text("\\$"),
+                    });
                     at += 1;
                 }
             }
         }
-        self.escape(at, end);
+        self.escape_range(at, end);
     }
 
-    /// The delimiter without its quotes.
-    fn unquote(&mut self, word: &Range<usize>) {
+    /// Removes the quotes of a delimiter.
+    fn unquote_delimiter(&mut self, word: &Range<usize>) {
         for at in word.clone() {
             if matches!(self.text.as_bytes()[at], b'\'' | b'"' | b'\\') {
-                self.edits.push(Edit { range: at..at + 1, what: What::Text("") });
+                self.edits.push(Edit { range: at..at + 1, replacement: Replacement::Text("") });
             }
         }
     }
 
-    /// A backslash before everything that the shell would read in a here-document.
-    fn escape(&mut self, start: usize, end: usize) {
+    /// Puts a backslash before every character that the shell would expand in a here-document.
+    fn escape_range(&mut self, start: usize, end: usize) {
         for at in start..end {
             if matches!(self.text.as_bytes()[at], b'\\' | b'$' | b'`') {
-                self.edits.push(Edit { range: at..at, what: What::Text("\\") });
+                self.edits.push(Edit { range: at..at, replacement: Replacement::Text("\\") });
             }
         }
     }
 
     // ---- the end of a command --------------------------------------------------------------------------
 
-    fn finish(&mut self, frame: &mut Frame) {
+    fn finish_command(&mut self, frame: &mut ListFrame) {
         let input = Self::input_of(frame);
         let command = std::mem::take(&mut frame.command);
-        self.begin(frame);
+        self.begin_command(frame);
         for (name, word) in &command.assignments {
             if is_code_variable(&self.text[name.clone()]) {
-                self.mark_word(word, place("code-variable"));
+                self.mark_word(word, &hazards::CODE_VARIABLE);
             }
         }
         if let Some(first) = command.words.first() {
-            let external = first.text().is_none_or(|name| !self.is_inside(name));
+            let external = first.text().is_none_or(|name| !self.is_builtin(name));
             if external {
                 for (_, word) in &command.assignments {
-                    self.goes_outside(word);
+                    self.mark_external(word);
                 }
             }
         }
-        self.write_files(&command, frame.pipeline);
-        if command.closed.is_some() {
+        self.note_output_files(&command, frame.pipeline);
+        if command.compound.is_some() {
             self.feed_compound(&command);
         } else if !command.words.is_empty() {
-            self.inspect(&command.words);
-            self.feed(&command, input);
+            self.inspect_command(&command.words);
+            self.feed_command(&command, input);
         }
     }
 
-    /// The files that the command writes, with everything that its pipeline could put there.
-    fn write_files(&mut self, command: &Command, pipeline: Start) {
+    /// Notes the files that a command writes, with every reference that its pipeline could put there.
+    fn note_output_files(&mut self, command: &SimpleCommand, pipeline: Checkpoint) {
         let (slots, documents) =
             (pipeline.slots..self.slots.len(), pipeline.documents..self.here_documents.len());
         let tee = command.words.first().and_then(Word::text) == Some("tee");
         let operands = if tee { &command.words[1..] } else { &[] };
         for file in command.outputs.iter().chain(operands) {
-            self.writes_file(file, slots.clone(), documents.clone());
+            self.note_written_file(file, slots.clone(), documents.clone());
         }
     }
 
-    /// What arrives on standard input, for programs that read their text there and for `read`.
-    fn feed(&mut self, command: &Command, input: Option<Start>) {
-        let Some(sink) = self.sink(&command.words) else {
+    /// Applies the standard input of a command: to programs that run it, and to `read`.
+    fn feed_command(&mut self, command: &SimpleCommand, input: Option<Checkpoint>) {
+        let Some(sink) = self.find_input_sink(&command.words) else {
             return self.feed_names(command, input);
         };
         if command.inputs.is_empty() && command.here_documents.is_empty() {
             self.sinks.push(sink);
         }
-        self.feed_place(command, input, sink);
+        self.feed_hazard(command, input, sink);
     }
 
-    fn feed_place(&mut self, command: &Command, input: Option<Start>, sink: &'static super::Place) {
+    fn feed_hazard(&mut self, command: &SimpleCommand, input: Option<Checkpoint>, sink: &'static Hazard) {
         for slots in &command.inputs {
             self.mark_all(slots.clone(), sink);
         }
         for index in &command.here_documents {
-            self.later(0..0, *index..*index + 1, sink);
+            self.defer_hazard(0..0, *index..*index + 1, sink);
         }
         if let Some(start) = input {
-            self.later(start.slots..command.slots, start.documents..command.documents, sink);
+            self.defer_hazard(start.slots..command.slots, start.documents..command.documents, sink);
         }
     }
 
-    fn feed_names(&mut self, command: &Command, input: Option<Start>) {
+    fn feed_names(&mut self, command: &SimpleCommand, input: Option<Checkpoint>) {
         let names = read_names(&command.words);
         for name in names {
             for slots in &command.inputs {
-                self.holds_slots(&name, slots.clone());
+                self.note_held_slots(&name, slots.clone());
             }
             if let Some(start) = input {
-                self.holds_slots(&name, start.slots..command.slots);
+                self.note_held_slots(&name, start.slots..command.slots);
             }
             self.readers.push(name);
         }
     }
 
-    /// Redirections behind a compound command are the input of what it runs.
-    fn feed_compound(&mut self, command: &Command) {
-        let Some((sinks, readers)) = command.closed else { return };
+    /// Applies redirections after a compound command to the commands inside it.
+    fn feed_compound(&mut self, command: &SimpleCommand) {
+        let Some(Checkpoint { sinks, readers, .. }) = command.compound else { return };
         if command.inputs.is_empty() && command.here_documents.is_empty() {
             return;
         }
         let sinks: Vec<_> = self.sinks[sinks.min(self.sinks.len())..].to_vec();
         for sink in sinks {
-            self.feed_place(command, None, sink);
+            self.feed_hazard(command, None, sink);
         }
         let readers: Vec<_> = self.readers[readers.min(self.readers.len())..].to_vec();
         for name in readers {
             for slots in &command.inputs {
-                self.holds_slots(&name, slots.clone());
+                self.note_held_slots(&name, slots.clone());
             }
         }
     }
 
     // ---- code from context -----------------------------------------------------------------------------
 
-    /// At a word that is a `context` or `param` reference to a literal of the file, where a command begins: asks for it.
-    fn pastes_code(&mut self) -> bool {
+    /// Requests the code of a `context` or `param` entry, if a command begins with a reference to one that is
+    /// a literal of the file.
+    fn request_paste(&mut self) -> bool {
         if !self.starts_with("${") || self.pastes.iter().any(|paste| paste.range.contains(&self.pos)) {
             return false;
         }
-        let Owner::Ours = self.owner(self.pos) else { return false };
+        let Owner::Workflow = self.find_owner(self.pos) else { return false };
         let origin = self.origin(self.pos);
-        let Ok(reference) = threadline_lang::Embedded::parse(&self.source, origin, self.setting.syntax)
+        let Ok(reference) = threadline_lang::Embedded::parse(&self.source, origin, self.context.syntax)
         else {
             return false;
         };
@@ -1021,7 +1059,7 @@ impl Reader<'_> {
         let alone = self.at(end).is_none_or(|byte| b" \t\n;&|<>)".contains(&byte));
         let [read] = &reference.references()[..] else { return false };
         let whole = reference.text().trim_start_matches("${").trim_end_matches('}').trim() == read.path;
-        // A value of the state's own is named with its root.
+        // A parameter of a state is requested with its root.
         let own = Some(read.path.as_str()).filter(|path| path.starts_with("param."));
         let (Some(name), true, true) = (read.path.strip_prefix("context.").or(own), alone, whole) else {
             return false;
@@ -1029,8 +1067,8 @@ impl Reader<'_> {
         if reference.binding().is_some() || end > self.end {
             return false;
         }
-        let Some(literal) = (self.setting.literal)(name) else { return false };
-        self.paste = Some((self.pos..end, name.into(), literal));
+        let Some(literal) = (self.context.literal)(name) else { return false };
+        self.paste = Some(PasteRequest { range: self.pos..end, name: name.into(), code: literal });
         self.pos = self.end;
         true
     }

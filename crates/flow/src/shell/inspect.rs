@@ -1,4 +1,4 @@
-//! What a command does with its words: the table of places, applied.
+//! Applies the table of hazards to the words of a command.
 
 use std::ops::Range;
 
@@ -6,186 +6,134 @@ use ecow::EcoString;
 use threadline_lang::Binding;
 use threadline_lang::diag::Severity;
 
-use super::Problem;
-use super::names::shell_name;
-use super::places::{
-    CONTAINERS, EVALUATES_AGAIN, Place, Rule, SHELLS, VALUE_OPTIONS, Which, is_code_variable, place,
+use super::ShellProblem;
+use super::hazards::{
+    self, ArgSelector, CONTAINERS, HAZARDS, Hazard, HazardRule, SHELLS, VALUE_OPTIONS, is_code_variable,
 };
-use super::reader::{Mark, Quote, Reader};
+use super::names::shell_name;
+use super::reader::{DeferredHazard, Quote, ScriptReader, WrittenFile};
 use super::words::Word;
 
-/// Commands that the shell carries out itself: no argument of theirs is limited in size.
+/// Commands that the shell runs itself. The size of their arguments is not limited.
+#[rustfmt::skip]
 const BUILTINS: &[&str] = &[
-    ":",
-    ".",
-    "[",
-    "alias",
-    "bg",
-    "break",
-    "builtin",
-    "caller",
-    "cd",
-    "command",
-    "continue",
-    "declare",
-    "dirs",
-    "echo",
-    "eval",
-    "exit",
-    "export",
-    "false",
-    "fc",
-    "fg",
-    "getopts",
-    "hash",
-    "jobs",
-    "let",
-    "local",
-    "mapfile",
-    "popd",
-    "print",
-    "printf",
-    "pushd",
-    "pwd",
-    "read",
-    "readarray",
-    "readonly",
-    "return",
-    "set",
-    "shift",
-    "shopt",
-    "source",
-    "test",
-    "times",
-    "trap",
-    "true",
-    "type",
-    "typeset",
-    "ulimit",
-    "umask",
-    "unalias",
-    "unset",
-    "wait",
+    ":", ".", "[", "alias", "bg", "break", "builtin", "caller", "cd", "command", "continue", "declare",
+    "dirs", "echo", "eval", "exit", "export", "false", "fc", "fg", "getopts", "hash", "jobs", "let",
+    "local", "mapfile", "popd", "print", "printf", "pushd", "pwd", "read", "readarray", "readonly",
+    "return", "set", "shift", "shopt", "source", "test", "times", "trap", "true", "type", "typeset",
+    "ulimit", "umask", "unalias", "unset", "wait",
 ];
 
-/// Commands whose arguments set variables.
+/// Commands whose arguments declare variables.
 const DECLARES: &[&str] = &["export", "local", "declare", "typeset", "readonly", "integer", "float"];
 
-/// The letters of options of `read`, `mapfile` and their kind that take a value.
+/// Letters of the options of `read`, `mapfile` and similar commands that take a value.
 const NAME_VALUES: &[(&str, &str)] =
     &[("read", "ptdnNuik"), ("mapfile", "dnOsuCc"), ("readarray", "dnOsuCc"), ("vared", "p")];
 
-/// Programs that read their text from the file behind `-f`.
+/// Programs that read their program text from the file after `-f`.
+#[rustfmt::skip]
 const PROGRAM_FILES: &[&str] = &[
-    "awk", "gawk", "mawk", "nawk", "sed", "gsed", "jq", "yq", "psql", "mysql", "bc", "gnuplot", "perl", "php",
+    "awk", "gawk", "mawk", "nawk", "sed", "gsed", "jq", "yq", "psql", "mysql", "bc", "gnuplot", "perl",
+    "php",
 ];
 
 /// Options of interpreters that take a value, so that the next word is not the file to run.
+#[rustfmt::skip]
 const INTERPRETER_VALUES: &[&str] = &[
-    "-W",
-    "-X",
-    "-I",
-    "-r",
-    "-M",
-    "-L",
-    "-d",
-    "-o",
-    "-O",
-    "+O",
-    "-C",
-    "--require",
-    "--import",
-    "--rcfile",
+    "-W", "-X", "-I", "-r", "-M", "-L", "-d", "-o", "-O", "+O", "-C", "--require", "--import", "--rcfile",
     "--init-file",
 ];
 
-impl Reader<'_> {
-    /// Whether the shell carries a command out itself.
-    pub(super) fn is_inside(&self, name: &str) -> bool {
+impl ScriptReader<'_> {
+    /// Whether a command is run by the shell itself: a builtin or a function.
+    pub(super) fn is_builtin(&self, name: &str) -> bool {
         BUILTINS.contains(&name) || self.names.functions.contains(name)
     }
 
-    /// Applies the table to the words of a command.
-    pub(super) fn inspect(&mut self, words: &[Word]) {
-        self.command_word(&words[0]);
+    /// Applies every hazard to the words of a command.
+    pub(super) fn inspect_command(&mut self, words: &[Word]) {
+        self.mark_word(&words[0], &hazards::COMMAND_WORD);
         for word in &words[1..] {
-            self.listed(word);
-            self.splits(word);
+            self.allow_several_words(word);
+            self.warn_if_unquoted(word);
         }
-        if words[0].text().is_none_or(|name| !self.is_inside(name)) {
+        if words[0].text().is_none_or(|name| !self.is_builtin(name)) {
             for word in &words[1..] {
-                self.goes_outside(word);
+                self.mark_external(word);
             }
         }
-        let Some(name) = self.program(&words[0]) else { return };
-        self.declared_names(&name, words);
-        self.inspect_rows(&name, words);
+        let Some(name) = self.program_name(&words[0]) else { return };
+        self.note_declared_names(&name, words);
+        self.inspect_program(&name, words);
         self.inspect_inner_shells(words);
         if CONTAINERS.contains(&name.as_str()) {
             self.inspect_contained(words);
         }
-        self.runs_file(&name, words);
+        self.note_run_files(&name, words);
     }
 
-    /// The command inside of a container, wherever it begins. As a word may only look like a program, rows that are
-    /// about every word, and about the words of the shell itself, are left out.
+    /// Inspects the command inside a container, wherever it begins. A word may only look like a program, so
+    /// hazards that affect every argument, and those of the shell itself, are not applied.
     fn inspect_contained(&mut self, words: &[Word]) {
         for at in 1..words.len() {
-            let Some(name) = self.program(&words[at]) else { continue };
+            let Some(name) = self.program_name(&words[at]) else { continue };
             if DECLARES.contains(&name.as_str()) {
                 continue;
             }
-            let rows = EVALUATES_AGAIN.iter().filter(|row| {
-                row.rule == Rule::Refuse && matches!(row.which, Which::Options(_) | Which::Operands { .. })
+            let refused = HAZARDS.iter().filter(|hazard| {
+                hazard.rule == HazardRule::Refuse
+                    && matches!(hazard.selector, ArgSelector::Options(_) | ArgSelector::Operands { .. })
             });
-            for row in rows.filter(|row| row.programs.contains(&name.as_str())) {
-                self.apply(row, &name, &words[at..]);
+            for hazard in refused.filter(|hazard| hazard.programs.contains(&name.as_str())) {
+                self.apply_hazard(hazard, &name, &words[at..]);
             }
         }
     }
 
-    /// The file that a command runs, or is made to be run.
-    fn runs_file(&mut self, name: &str, words: &[Word]) {
-        let interpreter = SHELLS.contains(&name) || place("program-text").programs.contains(&name);
+    /// Notes the files that a command runs or makes executable.
+    fn note_run_files(&mut self, name: &str, words: &[Word]) {
+        let interpreter = SHELLS.contains(&name) || hazards::PROGRAM_TEXT.programs.contains(&name);
         let operand =
             interpreter || matches!(name, "source" | ".") || name == "chmod" && makes_executable(words);
         let files: &[Word] = if operand { &words[1..] } else { &words[..1] };
         for file in files.iter().filter_map(Word::text) {
             self.runs.insert(plain_path(file).into());
         }
-        // A value in a file of its own is no program either.
+        // A value that is passed as a file is no program either.
         let by_option = PROGRAM_FILES.contains(&name);
         for at in 1..words.len() {
             let file = interpreter && at == last_option(name, words)
-                || by_option && gives(&words[at - 1], &["-f", "--file", "--from-file"]);
+                || by_option && has_option(&words[at - 1], &["-f", "--file", "--from-file"]);
             if file {
-                self.mark_files(&words[at]);
+                self.mark_program_files(&words[at]);
             }
         }
     }
 
-    fn mark_files(&mut self, word: &Word) {
+    fn mark_program_files(&mut self, word: &Word) {
         for slot in word.slots.clone() {
             if self.slots[slot].reference.binding() == Some(Binding::AsFile) {
-                self.mark(slot, place("script-file"));
+                self.mark(slot, &hazards::SCRIPT_FILE);
             }
         }
     }
 
-    /// Text with values goes into a file.
-    pub(super) fn writes_file(&mut self, file: &Word, slots: Range<usize>, here_documents: Range<usize>) {
+    /// Notes that text with values is written to a file.
+    pub(super) fn note_written_file(
+        &mut self,
+        file: &Word,
+        slots: Range<usize>,
+        here_documents: Range<usize>,
+    ) {
         if let Some(file) = file.text() {
-            self.written.push((plain_path(file).into(), slots, here_documents));
+            self.written.push(WrittenFile { path: plain_path(file).into(), slots, here_documents });
         }
     }
 
-    fn command_word(&mut self, word: &Word) {
-        self.mark_word(word, place("command-word"));
-    }
-
-    /// The name of the program that a command word names, as well as it can be told: of `"$HOME/bin/python3"` and of
-    /// `$SHELL` it can.
-    fn program(&self, word: &Word) -> Option<String> {
+    /// The name of the program that a word names, if it can be determined, as from `"$HOME/bin/python3"` or
+    /// `$SHELL`.
+    fn program_name(&self, word: &Word) -> Option<String> {
         if let Some(text) = word.text() {
             return Some(base_name(text).to_owned());
         }
@@ -201,45 +149,47 @@ impl Reader<'_> {
         let name = self.text[variable.name.clone()].to_ascii_lowercase();
         let name = if name == "shell" { "sh".to_owned() } else { name };
         let known =
-            SHELLS.contains(&name.as_str()) || place("program-text").programs.contains(&name.as_str());
+            SHELLS.contains(&name.as_str()) || hazards::PROGRAM_TEXT.programs.contains(&name.as_str());
         known.then_some(name)
     }
 
-    /// The rows that name a program.
-    pub(super) fn inspect_rows(&mut self, name: &str, words: &[Word]) {
-        for row in EVALUATES_AGAIN.iter().filter(|row| row.programs.contains(&name)) {
-            self.apply(row, name, words);
+    /// Applies the hazards of a program.
+    pub(super) fn inspect_program(&mut self, name: &str, words: &[Word]) {
+        for hazard in HAZARDS.iter().filter(|hazard| hazard.programs.contains(&name)) {
+            self.apply_hazard(hazard, name, words);
         }
     }
 
-    /// A shell or an interpreter with its program text may stand behind any other program, such as a container's.
+    /// Inspects shells and interpreters with program text that follow any other program, such as a container.
     fn inspect_inner_shells(&mut self, words: &[Word]) {
-        let (shell, other) = (place("shell-text"), place("program-text"));
+        let (shell, other) = (&hazards::SHELL_TEXT, &hazards::PROGRAM_TEXT);
         for at in 1..words.len() {
-            let Some(name) = self.program(&words[at]) else { continue };
+            let Some(name) = self.program_name(&words[at]) else { continue };
             if SHELLS.contains(&name.as_str()) {
-                self.options(shell, &words[at..]);
+                self.apply_to_options(shell, &words[at..]);
             } else if other.programs.contains(&name.as_str()) {
-                self.options(other, &words[at..]);
+                self.apply_to_options(other, &words[at..]);
             }
         }
     }
 
-    fn apply(&mut self, row: &'static Place, name: &str, words: &[Word]) {
-        match row.which {
-            Which::Syntax => {
-                if row.id == "numeric-test" {
-                    self.numeric_test(row, words);
-                } else if row.id == "printf-number" && self.dialect() == super::Dialect::Zsh {
-                    self.printf_numbers(row, name, words);
+    fn apply_hazard(&mut self, hazard: &'static Hazard, name: &str, words: &[Word]) {
+        match hazard.selector {
+            ArgSelector::Syntax => {
+                if hazard.is(&hazards::NUMERIC_TEST) {
+                    self.apply_to_numeric_tests(hazard, words);
+                } else if hazard.is(&hazards::PRINTF_NUMBER) && self.dialect() == super::Dialect::Zsh {
+                    self.apply_to_printf(hazard, name, words);
                 }
             }
-            Which::Every if row.rule == Rule::Dash => self.dashes(row, name, words),
-            Which::Every => words[1..].iter().for_each(|word| self.mark_word(word, row)),
-            Which::Options(_) if DECLARES.contains(&name) => self.declared_with(row, words),
-            Which::Options(_) => self.options(row, words),
-            Which::Operands { from, only, unless, values } => {
-                if words[1..].iter().any(|word| gives(word, unless)) {
+            ArgSelector::Every if hazard.rule == HazardRule::Dash => {
+                self.apply_to_dashes(hazard, name, words)
+            }
+            ArgSelector::Every => words[1..].iter().for_each(|word| self.mark_word(word, hazard)),
+            ArgSelector::Options(_) if DECLARES.contains(&name) => self.apply_to_declarations(hazard, words),
+            ArgSelector::Options(_) => self.apply_to_options(hazard, words),
+            ArgSelector::Operands { from, only, unless, values } => {
+                if words[1..].iter().any(|word| has_option(word, unless)) {
                     return;
                 }
                 let mut operands = operands(&words[1..], |option| value_count(option, values));
@@ -248,64 +198,67 @@ impl Reader<'_> {
                     operands.retain(|at| !words[at + 1].text().is_some_and(|text| commands.contains(&text)));
                 }
                 let meant = operands.into_iter().skip(from).take(if only { 1 } else { usize::MAX });
-                meant.for_each(|at| self.mark_word(&words[at + 1], row));
+                meant.for_each(|at| self.mark_word(&words[at + 1], hazard));
             }
-            Which::Names => self.names_of(row, name, words),
-            Which::Input { .. } => {}
-            Which::After(marks) => {
+            ArgSelector::Names => self.apply_to_names(hazard, name, words),
+            ArgSelector::Input { .. } => {}
+            ArgSelector::After(marks) => {
                 for at in 1..words.len().saturating_sub(1) {
                     if words[at].text().is_some_and(|text| marks.contains(&text)) {
-                        self.after(row, &words[at + 1..]);
+                        self.apply_after(hazard, &words[at + 1..]);
                     }
                 }
             }
-            Which::CommandWord { operands: before, values } => {
-                if name == "command" && words[1..].iter().any(|word| gives(word, &["-v", "-V"])) {
+            ArgSelector::CommandWord { operands: before, values } => {
+                if name == "command" && words[1..].iter().any(|word| has_option(word, &["-v", "-V"])) {
                     return;
                 }
                 let operands = operands(&words[1..], |option| usize::from(values.contains(&option)));
                 let command = operands.into_iter().filter(|at| !is_assignment(&words[at + 1])).nth(before);
-                self.inner_assignments(name, words);
+                self.inspect_inner_assignments(name, words);
                 if let Some(at) = command {
-                    self.mark_word(&words[at + 1], row);
+                    self.mark_word(&words[at + 1], hazard);
                     self.inspect_inner(&words[at + 1..]);
                 }
             }
         }
     }
 
-    /// `env NAME=value`: the names count as in an assignment.
-    fn inner_assignments(&mut self, name: &str, words: &[Word]) {
+    /// Inspects `env NAME=value`, in which the names count as in an assignment.
+    fn inspect_inner_assignments(&mut self, name: &str, words: &[Word]) {
         if !matches!(name, "env" | "sudo" | "doas") {
             return;
         }
         for word in words[1..].iter().filter(|word| is_assignment(word)) {
             if is_code_variable(shell_name(&word.literal)) {
-                self.mark_word(word, place("code-variable"));
+                self.mark_word(word, &hazards::CODE_VARIABLE);
             }
         }
     }
 
-    fn after(&mut self, row: &'static Place, words: &[Word]) {
-        if row.rule == Rule::Warn && row.id == "regex" && self.dialect() == super::Dialect::Bash {
+    fn apply_after(&mut self, hazard: &'static Hazard, words: &[Word]) {
+        if hazard.rule == HazardRule::Warn
+            && hazard.is(&hazards::REGEX)
+            && self.dialect() == super::Dialect::Bash
+        {
             return;
         }
-        self.mark_word(&words[0], row);
-        if row.id == "find-command" {
+        self.mark_word(&words[0], hazard);
+        if hazard.is(&hazards::FIND_COMMAND) {
             self.inspect_inner(words);
         }
     }
 
-    /// A command inside of a command.
+    /// Inspects the command that another one runs.
     fn inspect_inner(&mut self, words: &[Word]) {
-        if let Some(name) = self.program(&words[0]) {
-            self.inspect_rows(&name, words);
+        if let Some(name) = self.program_name(&words[0]) {
+            self.inspect_program(&name, words);
         }
     }
 
-    /// zsh computes what a number is printed of.
-    fn printf_numbers(&mut self, row: &'static Place, name: &str, words: &[Word]) {
-        if name == "print" && !words[1..].iter().any(|word| gives(word, &["-f"])) {
+    /// Applies a hazard to values that zsh prints as numbers, which it evaluates first.
+    fn apply_to_printf(&mut self, hazard: &'static Hazard, name: &str, words: &[Word]) {
+        if name == "print" && !words[1..].iter().any(|word| has_option(word, &["-f"])) {
             return;
         }
         let operands = operands(&words[1..], |option| usize::from(option == "-v"));
@@ -315,15 +268,17 @@ impl Reader<'_> {
             return;
         }
         for at in values {
-            self.mark_word(&words[at + 1], row);
+            self.mark_word(&words[at + 1], hazard);
         }
     }
 
-    /// The arguments of options, up to the first operand where an interpreter has its file.
-    fn options(&mut self, row: &'static Place, words: &[Word]) {
-        let Which::Options(options) = row.which else { return };
-        // Behind the file of an interpreter, and behind the command of git, options mean something else.
-        let interpreter = matches!(row.id, "shell-text" | "program-text" | "git-option");
+    /// Applies a hazard to the arguments of options; for an interpreter, up to its file.
+    fn apply_to_options(&mut self, hazard: &'static Hazard, words: &[Word]) {
+        let ArgSelector::Options(options) = hazard.selector else { return };
+        // After the file of an interpreter, and after the command of git, options have another meaning.
+        let interpreter = [&hazards::SHELL_TEXT, &hazards::PROGRAM_TEXT, &hazards::GIT_OPTION]
+            .iter()
+            .any(|named| hazard.is(named));
         let name = words[0].text().map(base_name).unwrap_or_default();
         let mut at = 1;
         while at < words.len() {
@@ -332,59 +287,60 @@ impl Reader<'_> {
                 return;
             }
             match option_value(word, options) {
-                Value::Next => {
+                OptionArgument::NextWord => {
                     if let Some(next) = words.get(at + 1)
-                        && !(row.id == "git-option" && is_plain_git_key(&next.literal))
+                        && !(hazard.is(&hazards::GIT_OPTION) && is_plain_git_key(&next.literal))
                     {
-                        self.mark_word(next, row);
+                        self.mark_word(next, hazard);
                     }
                     at += 1;
-                    if interpreter && row.id == "shell-text" {
+                    if interpreter && hazard.is(&hazards::SHELL_TEXT) {
                         return;
                     }
                 }
-                Value::Glued => self.mark_word(word, row),
-                Value::None if interpreter && takes_interpreter_value(name, word) => at += 1,
-                Value::None => {}
+                OptionArgument::Attached => self.mark_word(word, hazard),
+                OptionArgument::Absent if interpreter && takes_interpreter_value(name, word) => at += 1,
+                OptionArgument::Absent => {}
             }
             at += 1;
         }
     }
 
-    /// `declare -i NAME=value`: the option is about every word behind it.
-    fn declared_with(&mut self, row: &'static Place, words: &[Word]) {
-        let Which::Options(options) = row.which else { return };
-        let given = words[1..].iter().any(|word| !matches!(option_value(word, options), Value::None));
+    /// Applies a hazard to every word after an option, as in `declare -i NAME=value`.
+    fn apply_to_declarations(&mut self, hazard: &'static Hazard, words: &[Word]) {
+        let ArgSelector::Options(options) = hazard.selector else { return };
+        let given =
+            words[1..].iter().any(|word| !matches!(option_value(word, options), OptionArgument::Absent));
         if given {
-            words[1..].iter().for_each(|word| self.mark_word(word, row));
+            words[1..].iter().for_each(|word| self.mark_word(word, hazard));
         }
     }
 
-    fn names_of(&mut self, row: &'static Place, name: &str, words: &[Word]) {
+    fn apply_to_names(&mut self, hazard: &'static Hazard, name: &str, words: &[Word]) {
         for at in operands(&words[1..], |option| usize::from(takes_value(name, option))) {
             let word = &words[at + 1];
             if !word.literal.contains('=') {
-                self.mark_word(word, row);
+                self.mark_word(word, hazard);
             } else if is_code_variable(shell_name(&word.literal)) {
-                self.mark_word(word, place("code-variable"));
+                self.mark_word(word, &hazards::CODE_VARIABLE);
             }
         }
     }
 
-    fn numeric_test(&mut self, row: &'static Place, words: &[Word]) {
+    fn apply_to_numeric_tests(&mut self, hazard: &'static Hazard, words: &[Word]) {
         for at in 1..words.len().saturating_sub(1) {
             let operator = words[at].text().unwrap_or_default();
             if matches!(operator, "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge") {
                 for word in [&words[at - 1], &words[at + 1]] {
-                    self.mark_word(word, row);
+                    self.mark_word(word, hazard);
                     let name = EcoString::from(word.literal.as_str());
-                    self.computes_name(&name, row);
+                    self.note_computed(&name, hazard);
                 }
             }
         }
     }
 
-    fn dashes(&mut self, row: &'static Place, name: &str, words: &[Word]) {
+    fn apply_to_dashes(&mut self, hazard: &'static Hazard, name: &str, words: &[Word]) {
         let values = VALUE_OPTIONS
             .iter()
             .find(|(program, _)| *program == name)
@@ -398,46 +354,48 @@ impl Reader<'_> {
             if let Some(slot) = words[at].begins
                 && !(at > 1 && values.contains(&before))
             {
-                self.mark(slot, row);
+                self.mark(slot, hazard);
             }
         }
     }
 
-    /// The row for a program that would read its text from standard input.
-    pub(super) fn sink(&self, words: &[Word]) -> Option<&'static Place> {
+    /// The hazard of a command that runs what it reads from standard input.
+    pub(super) fn find_input_sink(&self, words: &[Word]) -> Option<&'static Hazard> {
         if pastes_input(words) {
-            return Some(place("xargs-input"));
+            return Some(&hazards::XARGS_INPUT);
         }
-        let at = self.program_at(words)?;
-        let name = self.program(&words[at])?;
+        let at = self.find_program(words)?;
+        let name = self.program_name(&words[at])?;
         if CONTAINERS.contains(&name.as_str()) {
-            let inner = (at + 1..words.len()).find_map(|at| self.input_row(&words[at..]));
-            return inner.or_else(|| self.input_row(&words[at..]));
+            let inner = (at + 1..words.len()).find_map(|at| self.find_input_hazard(&words[at..]));
+            return inner.or_else(|| self.find_input_hazard(&words[at..]));
         }
-        self.input_row(&words[at..])
+        self.find_input_hazard(&words[at..])
     }
 
-    fn input_row(&self, words: &[Word]) -> Option<&'static Place> {
-        let name = self.program(&words[0])?;
+    fn find_input_hazard(&self, words: &[Word]) -> Option<&'static Hazard> {
+        let name = self.program_name(&words[0])?;
         let name = name.as_str();
-        EVALUATES_AGAIN.iter().find(|row| {
-            let Which::Input { operands: before, unless, values } = row.which else { return false };
+        HAZARDS.iter().copied().find(|hazard| {
+            let ArgSelector::Input { operands: before, unless, values } = hazard.selector else {
+                return false;
+            };
             let words = &words[1..];
-            row.programs.contains(&name)
-                && !words.iter().any(|word| gives(word, unless))
-                && (words.iter().any(|word| gives(word, &["-s"]) || word.is("-"))
+            hazard.programs.contains(&name)
+                && !words.iter().any(|word| has_option(word, unless))
+                && (words.iter().any(|word| has_option(word, &["-s"]) || word.is("-"))
                     || operands(words, |option| value_count(option, values)).len() <= before)
         })
     }
 
-    /// Where the program stands behind those that only start another one.
-    fn program_at(&self, words: &[Word]) -> Option<usize> {
+    /// The index of the program after wrappers that only start another one.
+    fn find_program(&self, words: &[Word]) -> Option<usize> {
         let mut at = 0;
         for _ in 0..4 {
-            let name = self.program(words.get(at)?)?;
+            let name = self.program_name(words.get(at)?)?;
             let name = name.as_str();
-            let wrapper = EVALUATES_AGAIN.iter().find_map(|row| match row.which {
-                Which::CommandWord { operands, values } if row.programs.contains(&name) => {
+            let wrapper = HAZARDS.iter().find_map(|hazard| match hazard.selector {
+                ArgSelector::CommandWord { operands, values } if hazard.programs.contains(&name) => {
                     Some((operands, values))
                 }
                 _ => None,
@@ -453,7 +411,7 @@ impl Reader<'_> {
 
     // ---- names that commands set -----------------------------------------------------------------------
 
-    fn declared_names(&mut self, name: &str, words: &[Word]) {
+    fn note_declared_names(&mut self, name: &str, words: &[Word]) {
         match name {
             "source" | "." | "eval" | "emulate" => {
                 let from = self.found.unknown_from.get_or_insert(words[0].range.start);
@@ -461,59 +419,59 @@ impl Reader<'_> {
             }
             "let" => words[1..]
                 .iter()
-                .for_each(|word| self.arithmetic_names(word.range.start, word.range.end, "let")),
+                .for_each(|word| self.note_arithmetic_names(word.range.start, word.range.end, &hazards::LET)),
             "printf" | "wait" => {
                 let options: &[&str] = if name == "printf" { &["-v"] } else { &["-p"] };
-                if let Some(at) = words.iter().position(|word| gives(word, options)) {
-                    self.set_by(words.get(at + 1));
+                if let Some(at) = words.iter().position(|word| has_option(word, options)) {
+                    self.note_set_by_word(words.get(at + 1));
                 }
             }
-            "getopts" => self.set_by(words.get(2)),
-            "zparseopts" | "vared" => words[1..].iter().for_each(|word| self.set_by(Some(word))),
+            "getopts" => self.note_set_by_word(words.get(2)),
+            "zparseopts" | "vared" => words[1..].iter().for_each(|word| self.note_set_by_word(Some(word))),
             _ if DECLARES.contains(&name) => {
-                let exported = name == "export" || words[1..].iter().any(|word| gives(word, &["-x"]));
-                if exported && words[1..].iter().any(|word| gives(word, &["-f"])) {
+                let exported = name == "export" || words[1..].iter().any(|word| has_option(word, &["-x"]));
+                if exported && words[1..].iter().any(|word| has_option(word, &["-f"])) {
                     self.exports = Some(words[0].range.clone());
                 }
-                let keyed = words[1..].iter().any(|word| gives(word, &["-A"]));
+                let keyed = words[1..].iter().any(|word| has_option(word, &["-A"]));
                 for word in &words[1..] {
                     if keyed {
                         self.found.associative.insert(shell_name(&word.literal).into());
                     }
-                    self.set_by(Some(word));
+                    self.note_set_by_word(Some(word));
                     let name = shell_name(&word.literal).to_owned();
-                    self.holds(&name, word);
+                    self.note_held(&name, word);
                 }
             }
             _ => {
                 for name in read_names(words) {
-                    self.sets(&name);
+                    self.note_set(&name);
                 }
             }
         }
     }
 
-    fn set_by(&mut self, word: Option<&Word>) {
+    fn note_set_by_word(&mut self, word: Option<&Word>) {
         if let Some(word) = word {
             let name = shell_name(&word.literal).to_owned();
-            self.sets(&name);
+            self.note_set(&name);
         }
     }
 
     // ---- variables that hold values --------------------------------------------------------------------
 
-    /// A variable gets a word that may hold values.
-    pub(super) fn holds(&mut self, name: &str, word: &Word) {
+    /// Notes that a variable holds the values in a word.
+    pub(super) fn note_held(&mut self, name: &str, word: &Word) {
         let direct: Vec<usize> =
             word.slots.clone().filter(|slot| self.slots[*slot].level == self.level).collect();
         for slot in direct {
-            self.holds_slots(name, slot..slot + 1);
+            self.note_held_slots(name, slot..slot + 1);
         }
         for at in word.variables.clone() {
             let from: EcoString = self.text[self.expansions[at].name.clone()].into();
             let held = self.found.holding.get(&from).or(self.names.holding.get(&from));
             if let Some(held) = held.cloned() {
-                held.slots.iter().for_each(|slot| self.holds_slots(name, *slot..*slot + 1));
+                held.slots.iter().for_each(|slot| self.note_held_slots(name, *slot..*slot + 1));
                 if held.overflow {
                     self.found.holding.entry(name.into()).or_default().overflow = true;
                 }
@@ -521,7 +479,7 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn holds_slots(&mut self, name: &str, slots: Range<usize>) {
+    pub(super) fn note_held_slots(&mut self, name: &str, slots: Range<usize>) {
         if slots.is_empty() || name.is_empty() {
             return;
         }
@@ -537,78 +495,78 @@ impl Reader<'_> {
         }
     }
 
-    /// A variable stands where its own value would be evaluated.
-    pub(super) fn evaluates(&mut self, at: usize, id: &'static str) {
+    /// Reports a variable whose value would be evaluated, if it holds a value of the workflow.
+    pub(super) fn mark_evaluated(&mut self, at: usize, hazard: &'static Hazard) {
         let name: EcoString = self.text[self.expansions[at].name.clone()].into();
         if self.names.holding.contains_key(&name) {
-            self.held(at, &name, place(id), Severity::Error);
+            self.report_held(at, &name, hazard, Severity::Error);
         }
     }
 
-    /// A variable stands where its value is computed with.
-    pub(super) fn computes(&mut self, from: usize, id: &'static str) {
+    /// Notes the variables since an index as evaluated.
+    pub(super) fn note_computed_since(&mut self, from: usize, hazard: &'static Hazard) {
         for at in from..self.expansions.len() {
             let name: EcoString = self.text[self.expansions[at].name.clone()].into();
-            self.computes_name(&name, place(id));
+            self.note_computed(&name, hazard);
         }
     }
 
-    pub(super) fn computes_name(&mut self, name: &EcoString, row: &'static Place) {
+    pub(super) fn note_computed(&mut self, name: &EcoString, hazard: &'static Hazard) {
         if self.names.holding.contains_key(name) {
-            self.computed.push((name.clone(), row));
+            self.computed.push((name.clone(), hazard));
         }
     }
 
-    /// Applies a row to everything in a word.
-    pub(super) fn mark_word(&mut self, word: &Word, row: &'static Place) {
-        self.mark_all(word.slots.clone(), row);
-        self.mark_variables(word, row);
+    /// Applies a hazard to everything in a word.
+    pub(super) fn mark_word(&mut self, word: &Word, hazard: &'static Hazard) {
+        self.mark_all(word.slots.clone(), hazard);
+        self.mark_variables(word, hazard);
     }
 
-    fn mark_variables(&mut self, word: &Word, row: &'static Place) {
+    fn mark_variables(&mut self, word: &Word, hazard: &'static Hazard) {
         for at in word.variables.clone() {
             let name: EcoString = self.text[self.expansions[at].name.clone()].into();
-            match row.rule {
-                Rule::Refuse if self.names.holding.contains_key(&name) => {
-                    self.held(at, &name, row, Severity::Error);
+            match hazard.rule {
+                HazardRule::Refuse if self.names.holding.contains_key(&name) => {
+                    self.report_held(at, &name, hazard, Severity::Error);
                 }
-                Rule::Int => self.computes_name(&name, row),
+                HazardRule::Int => self.note_computed(&name, hazard),
                 _ => {}
             }
         }
     }
 
-    fn held(&mut self, at: usize, name: &str, row: &'static Place, severity: Severity) {
+    fn report_held(&mut self, at: usize, name: &str, hazard: &'static Hazard, severity: Severity) {
         let range = self.expansions[at].name.clone();
         let span = self.span(range.start, range.end);
         let id = if severity == Severity::Error { "shell-evaluates" } else { "shell-altered" };
-        let message = format!("`{name}` holds a value, and a value here {}", row.what);
-        self.report_at(Problem { id, severity, span, message, hint: Some(row.safe.to_owned()) });
+        let message = format!("`{name}` holds a value of the workflow, and a value here {}", hazard.effect);
+        self.push_problem(ShellProblem { id, severity, span, message, hint: Some(hazard.fix.to_owned()) });
     }
 
-    /// Unquoted variables that hold values are split.
-    pub(super) fn splits(&mut self, word: &Word) {
+    /// Warns of unquoted variables that hold values, because the shell splits them.
+    pub(super) fn warn_if_unquoted(&mut self, word: &Word) {
         if self.dialect() == super::Dialect::Zsh {
             return;
         }
         for at in word.variables.clone() {
             let expansion = &self.expansions[at];
-            // A length is a number.
+            // `${#NAME}` is a number.
             let length = self.text[..expansion.name.start].ends_with("{#");
             if expansion.quoted || length || expansion.level != self.level {
                 continue;
             }
             let name: EcoString = self.text[expansion.name.clone()].into();
             if self.names.holding.contains_key(&name) {
-                self.held(at, &name, place("unquoted-variable"), Severity::Warning);
+                self.report_held(at, &name, &hazards::UNQUOTED_VARIABLE, Severity::Warning);
             }
         }
     }
 
     // ---- words -----------------------------------------------------------------------------------------
 
-    /// A word in a list of words: several may stand in its place.
-    pub(super) fn listed(&mut self, word: &Word) {
+    /// Allows a reference that is a whole word in a list of words to expand to several.
+    pub(super) fn allow_several_words(&mut self, word: &Word) {
         if let Some(slot) = word.begins
             && self.slots[slot].quote == Quote::Plain
             && word.slots.len() == 1
@@ -618,8 +576,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The values of a word go to another program.
-    pub(super) fn goes_outside(&mut self, word: &Word) {
+    /// Notes that the values of a word are passed to another program.
+    pub(super) fn mark_external(&mut self, word: &Word) {
         for slot in word.slots.clone() {
             if self.slots[slot].level == self.level {
                 self.slots[slot].external = true;
@@ -627,13 +585,18 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn later(&mut self, slots: Range<usize>, here_documents: Range<usize>, place: &'static Place) {
-        self.marks.push(Mark { slots, here_documents, place });
+    pub(super) fn defer_hazard(
+        &mut self,
+        slots: Range<usize>,
+        here_documents: Range<usize>,
+        hazard: &'static Hazard,
+    ) {
+        self.marks.push(DeferredHazard { slots, here_documents, hazard });
     }
 }
 
-/// The last word that a program can read as an option: behind its file, or the text behind `-c`, an interpreter
-/// leaves the words to what it runs.
+/// The last word that a program can read as an option. After its file, or the text after `-c`, an interpreter
+/// passes the words to what it runs.
 fn last_option(name: &str, words: &[Word]) -> usize {
     let (shell, python) = (SHELLS.contains(&name), name.starts_with("python"));
     if name == "printf" {
@@ -641,16 +604,16 @@ fn last_option(name: &str, words: &[Word]) -> usize {
         let operands = operands(&words[1..], |option| usize::from(option == "-v"));
         return operands.first().map_or(usize::MAX, |at| at + 1);
     }
-    if !shell && !place("program-text").programs.contains(&name) {
+    if !shell && !hazards::PROGRAM_TEXT.programs.contains(&name) {
         return usize::MAX;
     }
     for at in 1..words.len() {
         let word = &words[at];
         let valued = at > 1 && takes_interpreter_value(name, &words[at - 1]);
-        if shell && gives(word, &["-c"]) || python && gives(word, &["-c", "-m"]) {
+        if shell && has_option(word, &["-c"]) || python && has_option(word, &["-c", "-m"]) {
             return at;
         }
-        let text = gives(&words[at - 1], &["-e", "-E", "-p", "-r", "-c", "--eval", "--print"]) && at > 1;
+        let text = has_option(&words[at - 1], &["-e", "-E", "-p", "-r", "-c", "--eval", "--print"]) && at > 1;
         if !valued && !text && !word.literal.starts_with(['-', '+']) {
             return at;
         }
@@ -658,7 +621,7 @@ fn last_option(name: &str, words: &[Word]) -> usize {
     usize::MAX
 }
 
-/// `xargs -I{} sh -c '... {} ...'` puts what it reads into the text.
+/// Whether `xargs -I{} sh -c '... {} ...'` pastes its input into shell text.
 fn pastes_input(words: &[Word]) -> bool {
     let Some(at) = words.iter().position(|word| word.text().map(base_name) == Some("xargs")) else {
         return false;
@@ -666,8 +629,8 @@ fn pastes_input(words: &[Word]) -> bool {
     let inner = &words[at + 1..];
     let shell =
         inner.iter().position(|word| word.text().is_some_and(|text| SHELLS.contains(&base_name(text))));
-    inner.iter().any(|word| gives(word, &["-I", "-i", "--replace"]))
-        && shell.is_some_and(|at| inner[at..].iter().any(|word| gives(word, &["-c"])))
+    inner.iter().any(|word| has_option(word, &["-I", "-i", "--replace"]))
+        && shell.is_some_and(|at| inner[at..].iter().any(|word| has_option(word, &["-c"])))
 }
 
 /// The variables that `read` or `mapfile` sets.
@@ -680,7 +643,7 @@ pub(super) fn read_names(words: &[Word]) -> Vec<EcoString> {
     operands.into_iter().map(|at| shell_name(&words[at + 1].literal).into()).collect()
 }
 
-/// How many references one variable is known to hold.
+/// Maximum number of references that are tracked per variable.
 const MAX_HELD: usize = 64;
 
 /// Whether a format prints nothing but texts.
@@ -691,7 +654,7 @@ fn only_texts(format: &str) -> bool {
         && conversions.into_iter().all(|text| text.trim_start_matches(plain).starts_with(['s', 'b', 'q']))
 }
 
-/// Whether `chmod` makes a file one that can be run.
+/// Whether `chmod` makes a file executable.
 fn makes_executable(words: &[Word]) -> bool {
     let odd = |byte: u8| byte.is_ascii_digit() && byte % 2 == 1;
     words[1..].iter().any(|word| {
@@ -717,7 +680,7 @@ fn is_assignment(word: &Word) -> bool {
     !name.is_empty() && word.literal[name.len()..].starts_with('=')
 }
 
-/// Whether a setting of git's begins with a key that names no program.
+/// Whether a setting of git starts with a key that cannot name a program.
 fn is_plain_git_key(setting: &str) -> bool {
     let plain =
         ["advice.", "author.", "color.", "committer.", "http.extraheader", "init.", "push.", "tag.", "user."];
@@ -725,58 +688,59 @@ fn is_plain_git_key(setting: &str) -> bool {
     value && plain.iter().any(|plain| key.to_ascii_lowercase().starts_with(plain))
 }
 
-/// Where the argument of an option stands.
-enum Value {
-    None,
-    Next,
-    Glued,
+/// Where the argument of an option is.
+enum OptionArgument {
+    Absent,
+    NextWord,
+    Attached,
 }
 
-/// Whether a word is one of these options, alone, in a cluster or with its argument glued on.
-fn option_value(word: &Word, options: &[&str]) -> Value {
+/// Finds one of these options in a word: alone, in a cluster, or with its argument attached.
+fn option_value(word: &Word, options: &[&str]) -> OptionArgument {
     let literal = word.literal.as_str();
     if !literal.starts_with(['-', '+']) {
-        return Value::None;
+        return OptionArgument::Absent;
     }
     for option in options {
         if word.fixed && literal == *option {
-            return Value::Next;
+            return OptionArgument::NextWord;
         }
         let long = option.starts_with("--") || option.len() > 2;
         if long {
             if literal.strip_prefix(option).is_some_and(|rest| rest.starts_with('=')) {
-                return Value::Glued;
+                return OptionArgument::Attached;
             }
             continue;
         }
         let cluster = literal.strip_prefix('-').filter(|rest| !rest.starts_with('-')).unwrap_or_default();
         if cluster.contains(&option[1..]) {
             return if word.fixed && cluster.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-                Value::Next
+                OptionArgument::NextWord
             } else {
-                Value::Glued
+                OptionArgument::Attached
             };
         }
     }
-    Value::None
+    OptionArgument::Absent
 }
 
-/// Whether a word gives one of these options.
-fn gives(word: &Word, options: &[&str]) -> bool {
-    !matches!(option_value(word, options), Value::None)
+/// Whether a word has one of these options.
+fn has_option(word: &Word, options: &[&str]) -> bool {
+    !matches!(option_value(word, options), OptionArgument::Absent)
 }
 
 fn value_count(option: &str, values: &[(&str, usize)]) -> usize {
     values.iter().find(|(name, _)| *name == option).map_or(0, |(_, count)| *count)
 }
 
-/// Whether the next word belongs to an option of a command that sets variables: the last letter of a cluster says so.
+/// Whether an option of a command that sets variables takes the next word; the last letter of a cluster
+/// decides.
 fn takes_value(name: &str, option: &str) -> bool {
     let letters = NAME_VALUES.iter().find(|(command, _)| *command == name).map_or("", |(_, letters)| letters);
     option.chars().last().is_some_and(|letter| letters.contains(letter))
 }
 
-/// Whether the next word belongs to an option of an interpreter, such as `-o` in `bash -euo pipefail`.
+/// Whether an option of an interpreter takes the next word, as `-o` in `bash -euo pipefail`.
 fn takes_interpreter_value(name: &str, word: &Word) -> bool {
     let option = word.text().unwrap_or_default();
     let cluster = SHELLS.contains(&name) && option.starts_with(['-', '+']) && option.ends_with(['o', 'O']);

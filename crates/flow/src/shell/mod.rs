@@ -1,19 +1,20 @@
-//! Shell text: which references stand in a command, in which quoting, and how each is bound.
+//! Shell text: finds the references in a command, and binds each of them to a shell variable.
 //!
-//! A command is read in the dialect of the shell that will run it, before the run. Each reference becomes a variable
-//! of the shell that is one word in its place; the value itself never stands in the text. Where the shell or a program
-//! would evaluate even a variable's value again, the reference is refused, with the safe spelling.
+//! A command is read before the run, in the dialect of the shell that will run it. Each reference becomes a
+//! shell variable that is one word; the value itself never appears in the text. Where the shell or a program
+//! would evaluate even the value of a variable again (a [`Hazard`]), the reference is refused, with a hint
+//! that shows a safe spelling.
 //!
 //! ```
-//! use threadline_flow::shell::{Dialect, Setting, analyse};
+//! use threadline_flow::shell::{AnalysisContext, Dialect, analyse};
 //! use threadline_lang::{Limits, NoWorld, Scope, Session, Syntax, data};
 //!
 //! let names = data::json::read_value(r#"{"item": "a b; rm -rf /"}"#, &Limits::DEFAULT)?;
 //! let scope = Scope::new().with_values("data", names.as_object().unwrap().clone());
 //! let syntax = Syntax::DEFAULT;
-//! let setting = Setting::new(Dialect::Bash, &syntax, &|name| name == "item");
+//! let context = AnalysisContext::new(Dialect::Bash, &syntax, &|name| name == "item");
 //!
-//! let (script, problems) = analyse("printf '%s\n' ${item} \"$HOME\"", &setting);
+//! let (script, problems) = analyse("printf '%s\n' ${item} \"$HOME\"", &context);
 //! assert!(problems.is_empty());
 //! let bound = script.bind(&scope, &mut Session::new(&mut NoWorld)).unwrap();
 //! assert_eq!(bound.text, "printf '%s\n' \"${TL_1}\" \"$HOME\"");
@@ -21,15 +22,16 @@
 //! # Ok::<(), data::ReadError>(())
 //! ```
 //!
-//! What stays the shell's: `$VAR`, `${VAR:-x}`, `$(...)`, `$1`, every name that the script itself sets. What the reader
-//! does not know is refused, never guessed. Nothing here runs anything, and no value is kept in a [`Script`].
+//! These stay with the shell: `$VAR`, `${VAR:-x}`, `$(...)`, `$1`, and every name that the script itself
+//! sets. Text that the reader does not understand is refused, never guessed. Nothing here runs anything, and
+//! a [`ShellScript`] holds no values.
 
 mod argv;
 mod bind;
 mod commands;
+mod hazards;
 mod inspect;
 mod names;
-mod places;
 mod reader;
 mod typed;
 mod words;
@@ -40,26 +42,29 @@ use threadline_lang::{Error, Reference, Scope, Syntax};
 
 pub use argv::{Argument, Argv};
 pub use bind::{
-    BindError, Bound, ENVIRONMENT_LIMIT, Foreseen, STRING_LIMIT, ScriptPiece, Travel, Variable, quoted,
+    BindError, BoundScript, BoundVariable, Delivery, ENVIRONMENT_LIMIT, STRING_LIMIT, ScriptPiece,
+    ScriptPreview, quoted,
 };
-pub use places::{CODE_VARIABLES, EVALUATES_AGAIN, OPTION_PROGRAMS, Place, Rule, Which, is_code_variable};
-pub use typed::Typed;
+pub use hazards::{
+    ArgSelector, CODE_VARIABLES, HAZARDS, Hazard, HazardRule, OPTION_PROGRAMS, is_code_variable,
+};
+pub use typed::InferredReference;
 
-use reader::{Edit, Slot};
+use reader::{Edit, ReferenceSlot};
 
-/// Which shell reads the text.
+/// The shell language that a text is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
-    /// GNU bash.
+    /// GNU Bash
     Bash,
-    /// dash, the `sh` of busybox, and every other `sh`.
+    /// POSIX `sh`: dash, BusyBox, and every other `sh`
     Posix,
-    /// zsh.
+    /// Z shell
     Zsh,
 }
 
 impl Dialect {
-    /// The dialect of a program, by the last part of its path.
+    /// The dialect of a shell, by the file name of its program.
     pub fn of_program(name: &str) -> Option<Self> {
         match name.rsplit('/').next().unwrap_or(name) {
             "bash" => Some(Self::Bash),
@@ -70,50 +75,56 @@ impl Dialect {
     }
 }
 
-/// What the analysis may know beside the text.
+/// What the analysis knows besides the text.
 #[derive(Clone, Copy)]
-pub struct Setting<'a> {
-    /// The shell that will read the text.
+pub struct AnalysisContext<'a> {
+    /// The shell that will run the text.
     pub dialect: Dialect,
-    /// The limits and declared kinds of the language.
+    /// The limits and the declared kinds of the language.
     pub syntax: &'a Syntax,
-    /// Whether a name is a root in scope here.
+    /// Whether a name is a root in this scope.
     pub roots: &'a dyn Fn(&str) -> bool,
-    /// The roots of which only fields are read: a variable of the script may have the same name.
+    /// The roots of which only fields are read, so that a variable of the script may have the same name.
     pub tables: &'a [&'static str],
-    /// All roots, for the nearest name.
-    pub known: &'a [EcoString],
-    /// The names that `env:` sets for this step: they are the shell's.
+    /// Lists all names in scope, for suggestions. It is called only if there is a problem.
+    pub known: &'a dyn Fn() -> Vec<EcoString>,
+    /// The names that `env:` sets for this step; they belong to the shell.
     pub environment: &'a [EcoString],
-    /// The text of `context.NAME`, asked for as `NAME`, or of `param.NAME`, asked for as that, when it is a literal of
-    /// this file: it may stand as code where a command begins.
+    /// Looks up the text of `context.NAME` by `NAME`, and of `param.NAME` by `param.NAME`, if it is a literal
+    /// of the file. Such a text may be code at the start of a command.
     pub literal: &'a dyn Fn(&str) -> Option<EcoString>,
 }
 
-impl<'a> Setting<'a> {
-    /// A setting in which `env:` sets nothing and no context entry is a literal.
+impl<'a> AnalysisContext<'a> {
+    /// A context in which `env:` sets nothing and no entry of `context` is a literal.
     pub fn new(dialect: Dialect, syntax: &'a Syntax, roots: &'a dyn Fn(&str) -> bool) -> Self {
-        Self { dialect, syntax, roots, tables: &[], known: &[], environment: &[], literal: &|_| None }
+        Self { dialect, syntax, roots, tables: &[], known: &Vec::new, environment: &[], literal: &|_| None }
     }
 }
 
-/// Something about a shell text that must or should be changed.
+/// A problem of a shell text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// A stable name for this sort of problem.
+pub struct ShellProblem {
+    /// Stable name for this sort of problem.
     pub id: &'static str,
     /// An error refuses the text; a warning does not.
     pub severity: Severity,
-    /// Where, in the text.
+    /// Span in the text.
     pub span: Span,
-    /// What, in one line.
+    /// The problem in one line.
     pub message: String,
-    /// How to write it instead.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
-impl Problem {
-    /// The problem as people read it, beside those of the language.
+impl ShellProblem {
+    /// An error of the language in a shell text.
+    fn from_error(error: &Error) -> Self {
+        let Diagnostic { id, span, message, hints, .. } = error.diagnostic();
+        Self { id, severity: Severity::Error, span, message, hint: hints.into_iter().next() }
+    }
+
+    /// The diagnostic for people.
     pub fn diagnostic(&self) -> Diagnostic {
         Diagnostic {
             id: self.id,
@@ -127,60 +138,60 @@ impl Problem {
     }
 }
 
-/// A shell text, analysed: where its references stand and how each is bound. It holds no values.
-pub struct Script {
-    /// The text with the author's own code from `context` in it.
+/// An analysed shell text: its references, and how each of them is bound. It holds no values.
+pub struct ShellScript {
+    /// The text, including code that was pasted from `context`.
     text: EcoString,
     edits: Vec<Edit>,
-    slots: Vec<Slot>,
-    refused: Vec<Problem>,
+    slots: Vec<ReferenceSlot>,
+    refused: Vec<ShellProblem>,
     code: Vec<EcoString>,
     dialect: Dialect,
 }
 
-/// So many problems of one text are reported; the rest would not be read.
+/// Maximum number of problems that are reported for one text.
 const MAX_PROBLEMS: usize = 1_000;
 
-/// Analyses a shell text. Every problem is reported; where one is an error, the script cannot be bound.
-pub fn analyse(text: &str, setting: &Setting<'_>) -> (Script, Vec<Problem>) {
-    let read = reader::read(text, setting);
+/// Analyses a shell text. All problems are reported; a script with an error cannot be bound.
+pub fn analyse(text: &str, context: &AnalysisContext<'_>) -> (ShellScript, Vec<ShellProblem>) {
+    let read = reader::read(text, context);
     let mut problems = read.problems;
-    problems.extend(overlapping(&read.edits));
+    problems.extend(refuse_overlap(&read.edits));
     problems.sort_by_key(|problem| (problem.span, problem.severity != Severity::Error));
     problems.dedup();
     problems.truncate(MAX_PROBLEMS);
     let refused = problems.iter().filter(|problem| problem.severity == Severity::Error).cloned().collect();
-    let script = Script {
+    let script = ShellScript {
         text: read.text,
         edits: read.edits,
         slots: read.slots,
         refused,
         code: read.code,
-        dialect: setting.dialect,
+        dialect: context.dialect,
     };
     (script, problems)
 }
 
-/// A place that was read in two ways. There is none that is known; if there were one, nothing would be guessed.
-fn overlapping(edits: &[Edit]) -> Option<Problem> {
+/// Refuses a text if two edits overlap. No such text is known; if there were one, nothing would be guessed.
+fn refuse_overlap(edits: &[Edit]) -> Option<ShellProblem> {
     let pair = edits.windows(2).find(|pair| pair[0].range.end > pair[1].range.start)?;
-    Some(Problem {
+    Some(ShellProblem {
         id: "shell-unknown",
         severity: Severity::Error,
         span: Span::new(pair[0].range.start, pair[0].range.end),
-        message: "this cannot be read for sure".to_owned(),
-        hint: Some("write it in another way, or say `interpolate: false`".to_owned()),
+        message: "the meaning of this text is ambiguous".to_owned(),
+        hint: Some("write it differently, or set `interpolate: false`".to_owned()),
     })
 }
 
-/// Analyses the text of `cmd:` with references in it. There what is not upper-case is a reference.
-pub fn command_script(text: &str, dialect: Dialect, syntax: &Syntax) -> (Script, Vec<Problem>) {
+/// Analyses the text of `cmd:`, in which every name with a lower-case letter is a reference.
+pub fn analyse_command(text: &str, dialect: Dialect, syntax: &Syntax) -> (ShellScript, Vec<ShellProblem>) {
     let roots = |name: &str| name.bytes().any(|byte| byte.is_ascii_lowercase());
-    analyse(text, &Setting::new(dialect, syntax, &roots))
+    analyse(text, &AnalysisContext::new(dialect, syntax, &roots))
 }
 
-impl Script {
-    /// Everything that binding can read, with its place in the text.
+impl ShellScript {
+    /// Every reference that binding reads, with its span in the text.
     pub fn references(&self) -> Vec<Reference> {
         self.slots.iter().flat_map(|slot| slot.reference.references()).collect()
     }
@@ -190,17 +201,17 @@ impl Script {
         self.slots.iter().flat_map(|slot| slot.reference.check(scope)).collect()
     }
 
-    /// How many references are bound.
+    /// Number of references.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether there is nothing to bind.
+    /// Whether there are no references.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// The context entries that stand in the text as code. Whatever replaces one replaces code.
+    /// The entries of `context` that are pasted into the text as code.
     pub fn code(&self) -> &[EcoString] {
         &self.code
     }
@@ -211,9 +222,9 @@ impl Script {
     }
 }
 
-impl std::fmt::Debug for Script {
+impl std::fmt::Debug for ShellScript {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Script")
+        f.debug_struct("ShellScript")
             .field("text", &self.text)
             .field("slots", &self.slots.len())
             .finish_non_exhaustive()

@@ -1,57 +1,44 @@
-//! Whose is a `${`: a reference of the language, or a parameter of the shell.
+//! Decides whether a `${` is a reference of the workflow or a parameter of the shell.
 
 use ecow::EcoString;
-use threadline_lang::diag::{Severity, nearest};
+use threadline_lang::diag::{Severity, words};
 use threadline_lang::{BUILT_IN_KINDS, BUILT_IN_ROOTS};
 
-use super::reader::Reader;
-use super::{Dialect, Problem};
+use super::reader::ScriptReader;
+use super::{Dialect, ShellProblem};
 
-/// Who reads what stands in the braces.
+/// Who reads the text in the braces.
 pub(super) enum Owner {
-    Ours,
+    Workflow,
     Shell,
-    /// Read as the shell's, and reported.
-    Unclear(Problem),
+    /// Reported, and then read as a parameter of the shell.
+    Unclear(ShellProblem),
 }
 
-/// Lower-case names that systems and shells set themselves.
+/// Maximum length of a message; a longer one is shortened.
+const MAX_MESSAGE: usize = 400;
+
+/// Lower-case names that systems and shells set.
 const SYSTEM_NAMES: &[&str] = &["http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy", "_"];
 
-/// Lower-case names that zsh sets itself.
+/// Lower-case names that zsh sets.
+#[rustfmt::skip]
 const ZSH_NAMES: &[&str] = &[
-    "argv",
-    "status",
-    "pipestatus",
-    "options",
-    "aliases",
-    "functions",
-    "commands",
-    "parameters",
-    "match",
-    "mbegin",
-    "mend",
-    "path",
-    "fpath",
-    "cdpath",
-    "funcstack",
-    "terminfo",
-    "signals",
-    "history",
-    "words",
+    "argv", "status", "pipestatus", "options", "aliases", "functions", "commands", "parameters", "match",
+    "mbegin", "mend", "path", "fpath", "cdpath", "funcstack", "terminfo", "signals", "history", "words",
 ];
 
-impl Reader<'_> {
-    /// At `${`, whose dollar stands alone.
-    pub(super) fn owner(&self, at: usize) -> Owner {
+impl ScriptReader<'_> {
+    /// Decides who owns a `${` with a single dollar.
+    pub(super) fn find_owner(&self, at: usize) -> Owner {
         let inside = &self.text[at + 2..self.end];
         let trimmed = inside.trim_start();
         if trimmed.starts_with('=') {
-            return Owner::Ours;
+            return Owner::Workflow;
         }
         let name = path_name(trimmed);
         let shell = shell_name(trimmed);
-        if let Some(owner) = self.prefixed(at, inside) {
+        if let Some(owner) = self.owner_of_prefixed(at, inside) {
             return owner;
         }
         if name.is_empty() || name.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -63,83 +50,83 @@ impl Reader<'_> {
         let next = rest.bytes().next();
         // No shell has a parameter with a dot, a call or a filter in it.
         if rest.starts_with('(') || known && (next == Some(b'.') || rest.trim_start().starts_with('|')) {
-            return Owner::Ours;
+            return Owner::Workflow;
         }
         if self.is_kind(name) && next == Some(b':') && rest.as_bytes().get(1) != Some(&b'-') {
-            return self.kind(at, name, rest, set);
+            return self.owner_of_kind(at, name, rest, set);
         }
-        let is_table = self.setting.tables.contains(&shell) && self.names.set.contains(shell);
+        let is_table = self.context.tables.contains(&shell) && self.names.set.contains(shell);
         if is_table {
             return Owner::Shell;
         }
         if known && set {
-            return self.clash(at, name);
+            return self.report_clash(at, name);
         }
         if known {
-            return self.root(at, name, rest);
+            return self.owner_of_root(at, name, rest);
         }
         if name != shell && self.is_root(shell) && !shell.is_empty() {
             return if self.names.set.contains(shell) {
-                self.clash(at, shell)
+                self.report_clash(at, shell)
             } else {
-                self.operator(at, shell)
+                self.report_operator(at, shell)
             };
         }
-        self.shell_name(at, name, shell, rest)
+        self.owner_of_shell_name(at, name, shell, rest)
     }
 
-    /// `${#item}` and `${!item}`: an operator before the name.
-    fn prefixed(&self, at: usize, inside: &str) -> Option<Owner> {
+    /// Decides who owns `${#item}` and `${!item}`, with an operator before the name.
+    fn owner_of_prefixed(&self, at: usize, inside: &str) -> Option<Owner> {
         let behind = inside.strip_prefix(['#', '!'])?;
         let name = shell_name(behind);
         if !name.is_empty() && self.is_root(name) && !self.names.set.contains(name) {
-            return Some(self.operator(at, name));
+            return Some(self.report_operator(at, name));
         }
         Some(Owner::Shell)
     }
 
     fn is_root(&self, name: &str) -> bool {
-        BUILT_IN_ROOTS.contains(&name) || (self.setting.roots)(name)
+        BUILT_IN_ROOTS.contains(&name) || (self.context.roots)(name)
     }
 
     fn is_kind(&self, name: &str) -> bool {
-        BUILT_IN_KINDS.contains(&name) || self.setting.syntax.kinds.iter().any(|kind| kind == name)
+        BUILT_IN_KINDS.contains(&name) || self.context.syntax.kinds.iter().any(|kind| kind == name)
     }
 
-    /// A kind with raw text, unless the script has a variable of this name.
-    fn kind(&self, at: usize, name: &str, rest: &str, set: bool) -> Owner {
+    /// A kind of computed value with raw text, unless the script sets a variable of this name.
+    fn owner_of_kind(&self, at: usize, name: &str, rest: &str, set: bool) -> Owner {
         if set {
             return Owner::Shell;
         }
         let numbers =
             rest[1..].trim_start_matches(|char: char| char.is_ascii_digit() || " :-".contains(char));
         if numbers.starts_with('}') {
-            return self.unclear(
+            return self.unclear_owner(
                 at,
                 name.len() + 2,
                 "shell-operator",
-                format!("`{name}:` with numbers looks like a part of a variable that nothing sets"),
+                format!("`{name}:` with numbers looks like a substring of a variable that nothing sets"),
                 format!("set `{name}` in the script, or write `$${{{name}:...}}`"),
             );
         }
-        Owner::Ours
+        Owner::Workflow
     }
 
-    /// A root: ours, unless an operator of the shell follows.
-    fn root(&self, at: usize, name: &str, rest: &str) -> Owner {
+    /// A root: a reference of the workflow, unless an operator of the shell follows.
+    fn owner_of_root(&self, at: usize, name: &str, rest: &str) -> Owner {
         let bytes = rest.as_bytes();
         match bytes.first() {
-            None | Some(b'}' | b'.' | b'|') => Owner::Ours,
-            Some(b':') if bytes.get(1) == Some(&b'-') => Owner::Ours,
-            Some(byte) if byte.is_ascii_whitespace() => Owner::Ours,
-            Some(b'[') if !matches!(bytes.get(1), Some(b'@' | b'*' | b'$')) => Owner::Ours,
-            Some(byte) if !byte.is_ascii() => Owner::Ours,
-            _ => self.operator(at, name),
+            None | Some(b'}' | b'.' | b'|') => Owner::Workflow,
+            Some(b':') if bytes.get(1) == Some(&b'-') => Owner::Workflow,
+            Some(byte) if byte.is_ascii_whitespace() => Owner::Workflow,
+            Some(b'[') if !matches!(bytes.get(1), Some(b'@' | b'*' | b'$')) => Owner::Workflow,
+            Some(byte) if !byte.is_ascii() => Owner::Workflow,
+            _ => self.report_operator(at, name),
         }
     }
 
-    fn operator(&self, at: usize, name: &str) -> Owner {
-        let inside = self.inside(at);
+    fn report_operator(&self, at: usize, name: &str) -> Owner {
+        let inside = self.text_in_braces(at);
         let ours = match inside.trim_start_matches(['#', '!']).strip_prefix(name) {
             Some(default) if default.starts_with(['-', '=']) => format!("${{{name}:-{}}}", &default[1..]),
             Some(default) if default.starts_with(":=") => format!("${{{name}:-{}}}", &default[2..]),
@@ -147,27 +134,27 @@ impl Reader<'_> {
             Some("[@]" | "[*]") => format!("${{{name} | words}}"),
             _ => format!("${{{name} | ...}}"),
         };
-        self.unclear(
+        self.unclear_owner(
             at,
             inside.len() + 3,
             "shell-operator",
-            format!("`{name}` is a name of the workflow, with an operator of the shell"),
-            format!("write `{ours}` for the value, `$${{{inside}}}` for a variable of the shell"),
+            format!("`{name}` is a name of the workflow, but has an operator of the shell"),
+            format!("write `{ours}` for the value, or `$${{{inside}}}` for a variable of the shell"),
         )
     }
 
-    fn clash(&self, at: usize, name: &str) -> Owner {
-        self.unclear(
+    fn report_clash(&self, at: usize, name: &str) -> Owner {
+        self.unclear_owner(
             at,
             name.len() + 3,
             "shell-clash",
-            format!("`{name}` is set by the script and is a name of the workflow, too"),
-            format!("give one of them another name, or write `$${{{name}}}` for the variable of the shell"),
+            format!("`{name}` is both set by the script and a name of the workflow"),
+            format!("rename one of them, or write `$${{{name}}}` for the variable of the shell"),
         )
     }
 
-    /// A name that is no root: the shell's when something sets it or it is upper-case.
-    fn shell_name(&self, at: usize, name: &str, shell: &str, rest: &str) -> Owner {
+    /// A name that is no root: a variable of the shell if something sets it or it is upper-case.
+    fn owner_of_shell_name(&self, at: usize, name: &str, shell: &str, rest: &str) -> Owner {
         let dotted = rest.starts_with('.') && name == shell || name != shell && rest.starts_with('.');
         if !dotted {
             let conventional = SYSTEM_NAMES.contains(&shell)
@@ -177,30 +164,27 @@ impl Reader<'_> {
                 return Owner::Shell;
             }
         }
-        let known = self.setting.known.iter().map(EcoString::as_str);
+        let known = self.suggestions.get_or_init(self.context.known).iter().map(EcoString::as_str);
         let names = known.chain(self.names.set.iter().map(EcoString::as_str)).chain(BUILT_IN_ROOTS);
-        let near = if rest.starts_with(':') && !rest.starts_with(":-") {
-            nearest(name, names.chain(BUILT_IN_KINDS))
-        } else {
-            nearest(name, names)
-        };
-        let hint = match near {
-            Some(near) => format!("did you mean `{near}`"),
-            None if dotted => "name a step, a capture, or another root that is in scope here".to_owned(),
-            None => format!(
-                "set `{name}` in the script or in `env:`, or write `$${{{name}}}` for the shell's own"
-            ),
-        };
+        let takes_kind = rest.starts_with(':') && !rest.starts_with(":-");
+        let kinds = BUILT_IN_KINDS.into_iter().filter(|_| takes_kind);
+        let hint = words::suggest(name, names.chain(kinds)).unwrap_or_else(|| {
+            if dotted {
+                "name a step, a capture, or another root that is in scope here".to_owned()
+            } else {
+                format!("set `{name}` in the script or in `env:`, or write `$${{{name}}}` for the shell")
+            }
+        });
         let message = if dotted {
             format!("unknown name `{name}`")
         } else {
-            format!("unknown name `{name}`: no root of the workflow, and nothing sets it in the script")
+            format!("unknown name `{name}`: it is not a root of the workflow, and the script does not set it")
         };
-        let mut owner = self.unclear(at, 2, "unknown-root", message, hint);
+        let mut owner = self.unclear_owner(at, 2, "unknown-root", message, hint);
         if let Owner::Unclear(problem) = &mut owner {
             let start = at + 2 + (self.text[at + 2..].len() - self.text[at + 2..].trim_start().len());
             problem.span = self.span(start, start + name.len());
-            // Behind text of unknown content the shell may know the name.
+            // After text of unknown content the shell may know the name.
             if !dotted && self.names.unknown_from.is_some_and(|from| from <= at) {
                 problem.severity = Severity::Warning;
             }
@@ -208,36 +192,37 @@ impl Reader<'_> {
         owner
     }
 
-    fn unclear(&self, at: usize, length: usize, id: &'static str, message: String, hint: String) -> Owner {
+    fn unclear_owner(
+        &self,
+        at: usize,
+        length: usize,
+        id: &'static str,
+        message: String,
+        hint: String,
+    ) -> Owner {
         let span = self.span(at, (at + length).min(self.end));
-        let (message, hint) = (shortened(message), Some(hint).filter(|hint| hint.len() <= 400));
-        Owner::Unclear(Problem { id, severity: Severity::Error, span, message, hint })
+        let message = words::shorten(&message, MAX_MESSAGE).into_owned();
+        let hint = Some(hint).filter(|hint| hint.len() <= MAX_MESSAGE);
+        Owner::Unclear(ShellProblem { id, severity: Severity::Error, span, message, hint })
     }
 
-    /// The inside of the braces, as well as it can be told.
-    fn inside(&self, at: usize) -> &str {
+    /// The text in the braces, up to the first closing brace.
+    fn text_in_braces(&self, at: usize) -> &str {
         let most = self.text.floor_char_boundary(self.end.min(at + 120)).max(at + 2);
         let inside = &self.text[at + 2..most];
         let end = inside.find('}').unwrap_or(0);
         &inside[..end]
     }
 
-    /// The script sets a variable.
-    pub(super) fn sets(&mut self, name: &str) {
+    /// Notes that the script sets a variable.
+    pub(super) fn note_set(&mut self, name: &str) {
         if !name.is_empty() && shell_name(name) == name {
             self.found.set.insert(name.into());
         }
     }
 }
 
-fn shortened(message: String) -> String {
-    if message.len() <= 400 {
-        return message;
-    }
-    format!("{}…", &message[..message.floor_char_boundary(400)])
-}
-
-/// The name at the beginning of a reference; names may hold `-` and letters of any language.
+/// The name at the start of a reference. It may contain `-` and letters of any language.
 fn path_name(text: &str) -> &str {
     if text.starts_with('-') {
         return "";
@@ -247,7 +232,7 @@ fn path_name(text: &str) -> &str {
     &text[..end]
 }
 
-/// The name of a variable at the beginning of a text.
+/// The name of a shell variable at the start of a text.
 pub(super) fn shell_name(text: &str) -> &str {
     if text.starts_with(|char: char| char.is_ascii_digit()) {
         return "";

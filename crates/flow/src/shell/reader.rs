@@ -1,8 +1,10 @@
-//! The reader of shell text: its state, the references it found, and what becomes of them.
+//! The reader of shell text: its state, the references that it finds, and the hazards around them.
 //!
-//! A text is read twice: first for the names that the script itself sets, then for everything else. Code from
-//! `context` is put in where it stands, and the text is read again.
+//! A text is read once for the names that the script itself sets. If there are any, it is read again with
+//! them, because a name may be set after it is used. Code from `context` is pasted where its reference is,
+//! and the text is read again.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -10,54 +12,54 @@ use ecow::EcoString;
 use threadline_lang::diag::{Severity, Span};
 use threadline_lang::{Binding, Embedded, Limit};
 
-use super::commands::Waiting;
+use super::commands::PendingDocument;
+use super::hazards::{self, Hazard, HazardRule};
 use super::names::Owner;
-use super::places::{Place, Rule, place};
-use super::words::Expansion;
-use super::{Dialect, MAX_PROBLEMS, Problem, Setting};
+use super::words::VariableExpansion;
+use super::{AnalysisContext, Dialect, MAX_PROBLEMS, ShellProblem};
 
-/// How deep substitutions, subshells and parameters may stand in each other.
+/// Maximum nesting of substitutions, subshells and parameters.
 const MAX_DEPTH: usize = 64;
 
-/// How many references one text may hold.
+/// Maximum number of references in one text.
 const MAX_SLOTS: usize = 10_000;
 
-/// How many pieces of code from `context` one text may hold.
+/// Maximum number of pieces of code from `context` in one text.
 const MAX_PASTES: usize = 32;
 
-/// The quoting around a reference, which decides what its variable looks like there.
+/// The quoting around a reference, which decides how its variable is written there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quote {
-    /// Outside of quotes: the variable brings its own.
+    /// Outside of quotes: the variable gets its own.
     Plain,
     /// Inside double quotes, a here-document or arithmetic: nothing is split there.
     Inside,
-    /// Inside single quotes, which are closed for it.
+    /// Inside single quotes, which are closed before the variable.
     Single,
-    /// Inside `$'...'`, which is closed for it.
+    /// Inside `$'...'`, which is closed before the variable.
     AnsiC,
 }
 
-/// A reference and where it stands.
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the place")]
-pub(super) struct Slot {
+/// A reference in the text, and the facts about its position.
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent fact about the position")]
+pub(super) struct ReferenceSlot {
     pub reference: Embedded,
     pub quote: Quote,
-    /// The substitutions around it.
+    /// Number of substitutions around the reference.
     pub level: usize,
-    /// It is the first thing in its word.
+    /// Whether its word begins with it.
     pub begins_word: bool,
-    /// It is the whole word, so that `words` may be several.
+    /// Whether it is the whole word, so that `words` may expand to several.
     pub is_word: bool,
-    /// It goes to a program as an argument or in the environment.
+    /// Whether it reaches a program as an argument or in the environment.
     pub external: bool,
-    /// It stands in the body of a function.
+    /// Whether it is inside the body of a function.
     pub in_function: bool,
-    /// What is checked when it is bound.
-    pub places: Vec<&'static Place>,
+    /// The hazards that its value is checked for when it is bound.
+    pub hazards: Vec<&'static Hazard>,
 }
 
-impl Slot {
+impl ReferenceSlot {
     pub(super) fn new(reference: Embedded, quote: Quote, level: usize) -> Self {
         Self {
             reference,
@@ -67,188 +69,216 @@ impl Slot {
             is_word: false,
             external: false,
             in_function: false,
-            places: Vec::new(),
+            hazards: Vec::new(),
         }
     }
 
-    /// What is to be said about the reference in a place before its value is known.
-    pub(super) fn problem(&self, place: &Place, dialect: Dialect) -> Option<Problem> {
+    /// The problem of this reference at a hazard, as far as it is known before the value is.
+    pub(super) fn problem(&self, hazard: &Hazard, dialect: Dialect) -> Option<ShellProblem> {
         let binding = self.reference.binding();
-        let (severity, id) = match place.rule {
-            Rule::Refuse => (Severity::Error, "shell-evaluates"),
-            Rule::Int if binding.is_some() => (Severity::Error, "shell-evaluates"),
-            Rule::Warn if place.id == "echo" && dialect == Dialect::Bash => return None,
-            Rule::Dash if !self.begins_word || binding == Some(Binding::AsFile) => return None,
-            Rule::Int => return None,
-            Rule::Dash => (Severity::Warning, "shell-option"),
-            Rule::Warn => (Severity::Warning, "shell-altered"),
+        let (severity, id) = match hazard.rule {
+            HazardRule::Refuse => (Severity::Error, "shell-evaluates"),
+            HazardRule::Int if binding.is_some() => (Severity::Error, "shell-evaluates"),
+            HazardRule::Warn if hazard.is(&hazards::ECHO) && dialect == Dialect::Bash => return None,
+            HazardRule::Dash if !self.begins_word || binding == Some(Binding::AsFile) => return None,
+            HazardRule::Int => return None,
+            HazardRule::Dash => (Severity::Warning, "shell-option"),
+            HazardRule::Warn => (Severity::Warning, "shell-altered"),
         };
-        let message = format!("a value here {}", place.what);
-        Some(Problem {
+        let message = format!("a value here {}", hazard.effect);
+        Some(ShellProblem {
             id,
             severity,
             span: self.reference.span(),
             message,
-            hint: Some(place.safe.to_owned()),
+            hint: Some(hazard.fix.to_owned()),
         })
     }
 }
 
-/// A piece of the text that is written differently for the shell.
+/// A range of the text that is replaced for the shell.
 pub(super) struct Edit {
     pub range: Range<usize>,
-    pub what: What,
+    pub replacement: Replacement,
 }
 
-pub(super) enum What {
-    /// The variable of a reference.
+pub(super) enum Replacement {
+    /// The variable of a reference, by the index of its slot.
     Slot(usize),
-    /// Other text.
+    /// Literal text.
     Text(&'static str),
 }
 
-/// What reading a text gave.
-pub(super) struct Read {
+/// The result of reading a text.
+pub(super) struct ReadText {
     pub text: EcoString,
-    pub slots: Vec<Slot>,
+    pub slots: Vec<ReferenceSlot>,
     pub edits: Vec<Edit>,
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ShellProblem>,
     pub code: Vec<EcoString>,
 }
 
 /// The names that the script sets.
 #[derive(Default)]
-pub(super) struct Names {
-    /// Variables.
+pub(super) struct ScriptNames {
+    /// Variables that the script sets.
     pub set: BTreeSet<EcoString>,
-    /// Functions.
+    /// Functions that the script defines.
     pub functions: BTreeSet<EcoString>,
-    /// Arrays whose subscripts are keys, which nothing computes.
+    /// Arrays whose subscripts are keys, not arithmetic.
     pub associative: BTreeSet<EcoString>,
-    /// Where text of unknown content is run: behind it anything may be set.
+    /// Where text of unknown content is run: any name may be set after it.
     pub unknown_from: Option<usize>,
-    /// The references whose values went into a variable.
-    pub holding: BTreeMap<EcoString, Held>,
+    /// The references whose values each variable holds.
+    pub holding: BTreeMap<EcoString, HeldReferences>,
 }
 
-/// The references whose values went into one variable.
+impl ScriptNames {
+    /// Whether a second reading with these names would be the same as the first with `known`.
+    fn adds_nothing_to(&self, known: &Self) -> bool {
+        self.set.is_subset(&known.set)
+            && self.functions.is_empty()
+            && self.associative.is_empty()
+            && self.unknown_from.is_none()
+            && self.holding.is_empty()
+    }
+}
+
+/// The references whose values one variable holds.
 #[derive(Default, Clone)]
-pub(super) struct Held {
+pub(super) struct HeldReferences {
     pub slots: Vec<usize>,
-    /// There are more.
+    /// Whether there are more references than are tracked.
     pub overflow: bool,
 }
 
-/// Code from `context` that stands in the text.
+/// Code from `context` that was pasted into the text.
 pub(super) struct Paste {
-    /// Where it stands in the text as it is read.
+    /// The pasted code, in the text as it is read.
     pub range: Range<usize>,
-    /// How many bytes of the source it replaced.
+    /// Number of bytes of the source that it replaced.
     pub replaced: usize,
 }
 
-/// References that a place evaluates again, known only when their here-documents have been read.
-pub(super) struct Mark {
-    pub slots: Range<usize>,
-    pub here_documents: Range<usize>,
-    pub place: &'static Place,
+/// A request to paste code from `context`.
+pub(super) struct PasteRequest {
+    /// The reference to replace.
+    pub range: Range<usize>,
+    /// Name of the entry.
+    pub name: EcoString,
+    /// The literal text of the entry.
+    pub code: EcoString,
 }
 
-pub(super) struct Reader<'a> {
-    pub setting: &'a Setting<'a>,
+/// A file that the script writes, with the references whose values may go there.
+pub(super) struct WrittenFile {
+    pub path: EcoString,
+    pub slots: Range<usize>,
+    pub here_documents: Range<usize>,
+}
+
+/// A hazard that is applied at the end, when the here-documents have been read.
+pub(super) struct DeferredHazard {
+    pub slots: Range<usize>,
+    pub here_documents: Range<usize>,
+    pub hazard: &'static Hazard,
+}
+
+/// Reads a text from left to right, and notes references, edits and problems.
+pub(super) struct ScriptReader<'a> {
+    pub context: &'a AnalysisContext<'a>,
     /// The text as the author wrote it, in which references are parsed.
     pub source: EcoString,
-    /// The text as it is read.
+    /// The text as it is read, with pasted code.
     pub text: &'a str,
     pub pastes: &'a [Paste],
-    /// What the reading before found out.
-    pub names: &'a Names,
-    /// What this reading finds out.
-    pub found: Names,
+    /// The names that are known from the beginning.
+    pub names: &'a ScriptNames,
+    /// The names that this reading finds.
+    pub found: ScriptNames,
     pub pos: usize,
     pub end: usize,
     pub depth: usize,
     pub level: usize,
-    /// Why no reference may stand here.
+    /// Why no reference is allowed at the position, in words that follow "not allowed".
     pub forbidden: Option<&'static str>,
-    pub slots: Vec<Slot>,
+    pub slots: Vec<ReferenceSlot>,
     pub edits: Vec<Edit>,
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ShellProblem>,
     pub here_documents: Vec<Range<usize>>,
-    pub marks: Vec<Mark>,
-    /// The here-documents whose lines come behind the next line break.
-    pub waiting: Vec<Waiting>,
+    pub marks: Vec<DeferredHazard>,
+    /// The here-documents whose lines start after the next line break.
+    pub waiting: Vec<PendingDocument>,
     pub in_document: bool,
-    /// The next subscript is a key.
+    /// Whether the next subscript is a key, not arithmetic.
     pub keyed: bool,
     /// The variables of the shell that the text expands.
-    pub expansions: Vec<Expansion>,
-    /// The programs that read their text from a standard input that comes from further out.
-    pub sinks: Vec<&'static Place>,
-    /// The variables that are read from there.
+    pub expansions: Vec<VariableExpansion>,
+    /// The hazards of programs that run the standard input of a compound command around them.
+    pub sinks: Vec<&'static Hazard>,
+    /// The variables that are read from the same input.
     pub readers: Vec<EcoString>,
-    /// A function has a name and no body yet.
+    /// Whether a function has a name and no body yet.
     pub defining: bool,
-    /// The bodies of functions around the position.
+    /// Number of function bodies around the position.
     pub bodies: usize,
     /// Where functions are exported.
     pub exports: Option<Range<usize>>,
     /// The files that the script runs.
     pub runs: BTreeSet<EcoString>,
-    /// The files that it writes, with the references whose values may go there.
-    pub written: Vec<(EcoString, Range<usize>, Range<usize>)>,
-    /// Variables that stand where a number is computed.
-    pub computed: Vec<(EcoString, &'static Place)>,
-    /// Code from `context` that must be put in before the text can be read.
-    pub paste: Option<(Range<usize>, EcoString, EcoString)>,
+    pub written: Vec<WrittenFile>,
+    /// Variables whose values are evaluated as arithmetic, with the hazard.
+    pub computed: Vec<(EcoString, &'static Hazard)>,
+    /// The code from `context` to paste before the text can be read.
+    pub paste: Option<PasteRequest>,
+    /// All names in scope, for suggestions; computed at the first problem.
+    pub suggestions: OnceCell<Vec<EcoString>>,
 }
 
-/// Reads a text.
-pub(super) fn read(source: &str, setting: &Setting<'_>) -> Read {
+/// Reads a text, and pastes code from `context` until there is none left to paste.
+pub(super) fn read(source: &str, context: &AnalysisContext<'_>) -> ReadText {
     let source_text = EcoString::from(source);
-    let limit = setting.syntax.limits.source;
+    let limit = context.syntax.limits.source;
     if source.len() > limit {
         return too_long(limit);
     }
     let mut text = source_text.clone();
     let mut pastes: Vec<Paste> = Vec::new();
     let mut code = Vec::new();
+    let mut names = ScriptNames::default();
+    names.set.extend(context.environment.iter().cloned());
     loop {
-        let mut names = Names::default();
-        names.set.extend(setting.environment.iter().cloned());
-        let mut first = Reader::new(setting, &source_text, &text, &pastes, &names);
-        first.whole();
-        let (mut found, paste) = (std::mem::take(&mut first.found), first.paste.take());
-        if let Some((range, name, literal)) = paste
-            && pastes.len() < MAX_PASTES
-            && text.len() + literal.len() <= limit
-        {
+        let mut first = ScriptReader::new(context, &source_text, &text, &pastes, &names);
+        first.read_text();
+        let can_paste =
+            |request: &PasteRequest| pastes.len() < MAX_PASTES && text.len() + request.code.len() <= limit;
+        if let Some(request) = first.paste.take_if(|request| can_paste(request)) {
             drop(first);
-            text = paste_code(&text, &range, &literal, &mut pastes);
-            code.push(name);
+            text = paste_code(&text, &request, &mut pastes);
+            code.push(request.name);
             continue;
         }
-        drop(first);
-        found.set.extend(names.set);
-        let mut second = Reader::new(setting, &source_text, &text, &pastes, &found);
-        second.whole();
-        if let Some((range, ..)) = second.paste.take() {
-            second.unknown(range, "too much code from `context`", "write the command out");
-        }
-        second.settle();
-        let (mut slots, mut edits, mut problems) = (second.slots, second.edits, second.problems);
-        edits.sort_by_key(|edit| edit.range.start);
-        slots.shrink_to_fit();
-        problems.truncate(4 * MAX_PROBLEMS);
-        return Read { text, slots, edits, problems, code };
+        let found = std::mem::take(&mut first.found);
+        let (slots, edits, problems) = if first.paste.is_none() && found.adds_nothing_to(&names) {
+            first.found = found;
+            first.finish()
+        } else {
+            drop(first);
+            let mut known = found;
+            known.set.extend(names.set);
+            let mut second = ScriptReader::new(context, &source_text, &text, &pastes, &known);
+            second.read_text();
+            second.finish()
+        };
+        return ReadText { text, slots, edits, problems, code };
     }
 }
 
-fn too_long(limit: usize) -> Read {
+fn too_long(limit: usize) -> ReadText {
     let message = format!("over the limit: {}, at most {limit} bytes", Limit::Source.name());
     let problem =
-        Problem { id: "limit", severity: Severity::Error, span: Span::default(), message, hint: None };
-    Read {
+        ShellProblem { id: "limit", severity: Severity::Error, span: Span::default(), message, hint: None };
+    ReadText {
         text: EcoString::new(),
         slots: Vec::new(),
         edits: Vec::new(),
@@ -257,36 +287,37 @@ fn too_long(limit: usize) -> Read {
     }
 }
 
-/// Puts code in the place of its reference.
-fn paste_code(text: &str, range: &Range<usize>, literal: &str, pastes: &mut Vec<Paste>) -> EcoString {
-    let mut whole = EcoString::with_capacity(text.len() + literal.len());
+/// Replaces a reference by its code.
+fn paste_code(text: &str, request: &PasteRequest, pastes: &mut Vec<Paste>) -> EcoString {
+    let PasteRequest { range, code, .. } = request;
+    let mut whole = EcoString::with_capacity(text.len() + code.len());
     whole.push_str(&text[..range.start]);
-    whole.push_str(literal);
+    whole.push_str(code);
     whole.push_str(&text[range.end..]);
     for paste in pastes.iter_mut().filter(|paste| paste.range.start >= range.end) {
-        let shift = |at: usize| at + literal.len() - range.len();
+        let shift = |at: usize| at + code.len() - range.len();
         paste.range = shift(paste.range.start)..shift(paste.range.end);
     }
-    pastes.push(Paste { range: range.start..range.start + literal.len(), replaced: range.len() });
+    pastes.push(Paste { range: range.start..range.start + code.len(), replaced: range.len() });
     pastes.sort_by_key(|paste| paste.range.start);
     whole
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ScriptReader<'a> {
     pub(super) fn new(
-        setting: &'a Setting<'a>,
+        context: &'a AnalysisContext<'a>,
         source: &EcoString,
         text: &'a str,
         pastes: &'a [Paste],
-        names: &'a Names,
+        names: &'a ScriptNames,
     ) -> Self {
         Self {
-            setting,
+            context,
             source: source.clone(),
             text,
             pastes,
             names,
-            found: Names::default(),
+            found: ScriptNames::default(),
             pos: 0,
             end: text.len(),
             depth: 0,
@@ -310,11 +341,12 @@ impl<'a> Reader<'a> {
             written: Vec::new(),
             computed: Vec::new(),
             paste: None,
+            suggestions: OnceCell::new(),
         }
     }
 
     pub(super) fn dialect(&self) -> Dialect {
-        self.setting.dialect
+        self.context.dialect
     }
 
     // ---- positions -------------------------------------------------------------------------------------
@@ -339,7 +371,7 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// A position of the text in the author's source; inside of pasted code it is where the reference stands.
+    /// The position in the source of a position in the text; for pasted code, that of its reference.
     pub(super) fn origin(&self, at: usize) -> usize {
         let mut origin = at;
         for paste in self.pastes.iter().rev().filter(|paste| paste.range.start < at) {
@@ -356,7 +388,7 @@ impl<'a> Reader<'a> {
         self.pastes.iter().any(|paste| paste.range.contains(&at))
     }
 
-    /// A range of the text as a span of the author's source, at characters.
+    /// The span in the source of a range of the text, aligned to characters.
     pub(super) fn span(&self, start: usize, end: usize) -> Span {
         if self.is_pasted(start) {
             let paste = self.pastes.iter().find(|paste| paste.range.contains(&start));
@@ -370,7 +402,7 @@ impl<'a> Reader<'a> {
 
     // ---- problems --------------------------------------------------------------------------------------
 
-    pub(super) fn problem(
+    pub(super) fn report_error(
         &mut self,
         id: &'static str,
         range: Range<usize>,
@@ -380,7 +412,7 @@ impl<'a> Reader<'a> {
         self.report(Severity::Error, id, range, message.into(), hint.into());
     }
 
-    pub(super) fn warn(
+    pub(super) fn report_warning(
         &mut self,
         id: &'static str,
         range: Range<usize>,
@@ -399,33 +431,33 @@ impl<'a> Reader<'a> {
         hint: String,
     ) {
         let span = self.span(range.start, range.end);
-        self.report_at(Problem { id, severity, span, message, hint: Some(hint) });
+        self.push_problem(ShellProblem { id, severity, span, message, hint: Some(hint) });
     }
 
-    pub(super) fn report_at(&mut self, problem: Problem) {
+    pub(super) fn push_problem(&mut self, problem: ShellProblem) {
         if self.problems.len() < 4 * MAX_PROBLEMS {
             self.problems.push(problem);
         }
     }
 
-    /// Text that the reader does not know; what follows may be read wrongly, so the script is refused.
-    pub(super) fn unknown(
+    /// Reports text that the reader cannot interpret. What follows may be misread, so the script is refused.
+    pub(super) fn report_unknown(
         &mut self,
         range: Range<usize>,
         message: impl Into<String>,
         hint: impl Into<String>,
     ) {
-        self.problem("shell-unknown", range, message, hint);
+        self.report_error("shell-unknown", range, message, hint);
     }
 
-    /// Counts a level of nesting; behind the limit the rest of the text is not read.
-    pub(super) fn nested(&mut self, inner: impl FnOnce(&mut Self)) {
+    /// Reads one level of nesting. Beyond the limit, the rest of the text is not read.
+    pub(super) fn with_nesting(&mut self, inner: impl FnOnce(&mut Self)) {
         if self.depth >= MAX_DEPTH {
             let at = self.pos;
-            self.unknown(
+            self.report_unknown(
                 at..at + 1,
-                format!("nested more than {MAX_DEPTH} deep"),
-                "write a part of it as a function",
+                format!("nested more than {MAX_DEPTH} levels deep"),
+                "move a part of it into a function",
             );
             self.pos = self.end;
             return;
@@ -437,79 +469,72 @@ impl<'a> Reader<'a> {
 
     // ---- references ------------------------------------------------------------------------------------
 
-    /// At a dollar: everything that can begin with one. Gives whether the reader went on.
-    pub(super) fn dollar(&mut self, quote: Quote, in_quotes: bool) {
+    /// Reads everything that can begin with a dollar.
+    pub(super) fn read_dollar(&mut self, quote: Quote, in_quotes: bool) {
         let start = self.pos;
         let dollars = self.text.as_bytes()[start..self.end].iter().take_while(|byte| **byte == b'$').count();
         if self.at(start + dollars) == Some(b'{') {
             match dollars {
-                1 => self.brace(quote, in_quotes),
+                1 => self.read_brace(quote, in_quotes),
                 2 => {
-                    self.edits.push(Edit { range: start..start + 1, what: What::Text("") });
+                    self.edits.push(Edit { range: start..start + 1, replacement: Replacement::Text("") });
                     self.pos += 1;
-                    self.parameter(in_quotes);
+                    self.read_parameter(in_quotes);
                 }
                 _ => {
                     self.pos = start + dollars - 1;
-                    self.too_many_dollars(start);
-                    self.parameter(in_quotes);
+                    self.report_dollars(start);
+                    self.read_parameter(in_quotes);
                 }
             }
             return;
         }
-        // Two dollars are the process id; the last of an odd number begins something.
+        // Two dollars are the process id; the last of an odd number begins an expansion.
         self.pos += dollars - 1 + usize::from(dollars.is_multiple_of(2));
         if dollars % 2 == 1 {
-            self.single_dollar(in_quotes);
+            self.read_single_dollar(in_quotes);
         }
     }
 
-    pub(super) fn too_many_dollars(&mut self, start: usize) {
-        self.problem(
+    pub(super) fn report_dollars(&mut self, start: usize) {
+        self.report_error(
             "shell-escape",
             start..start + 3,
             "three or more dollars before a brace",
-            "write `$${` for the shell's own `${`, and `\\$` for a dollar before a reference",
+            "write `$${` for a `${` of the shell, and `\\$` for a dollar before a reference",
         );
     }
 
-    /// At `${`: ours or the shell's.
-    fn brace(&mut self, quote: Quote, in_quotes: bool) {
-        match self.owner(self.pos) {
-            Owner::Ours => self.slot(quote),
-            Owner::Shell => self.parameter(in_quotes),
+    /// Reads `${`: a reference of the workflow, or a parameter of the shell.
+    fn read_brace(&mut self, quote: Quote, in_quotes: bool) {
+        match self.find_owner(self.pos) {
+            Owner::Workflow => self.read_reference(quote),
+            Owner::Shell => self.read_parameter(in_quotes),
             Owner::Unclear(problem) => {
-                self.report_at(problem);
-                self.parameter(in_quotes);
+                self.push_problem(problem);
+                self.read_parameter(in_quotes);
             }
         }
     }
 
-    /// At a reference of ours.
-    pub(super) fn slot(&mut self, quote: Quote) {
+    /// Reads a reference of the workflow.
+    pub(super) fn read_reference(&mut self, quote: Quote) {
         let start = self.pos;
         let origin = self.origin(start);
         if self.is_pasted(start) {
-            self.problem(
+            self.report_error(
                 "shell-code",
                 start..start + 2,
-                "code from `context` can hold no references",
-                "write the command out where the reference stands",
+                "code from `context` cannot contain references",
+                "write out the command in place of the reference",
             );
             self.pos += 2;
             return;
         }
-        let reference = match Embedded::parse(&self.source, origin, self.setting.syntax) {
+        let reference = match Embedded::parse(&self.source, origin, self.context.syntax) {
             Ok(reference) => reference,
             Err((error, end)) => {
-                let told = error.diagnostic();
-                self.report_at(Problem {
-                    id: told.id,
-                    severity: Severity::Error,
-                    span: told.span,
-                    message: told.message,
-                    hint: told.hints.into_iter().next(),
-                });
+                self.push_problem(ShellProblem::from_error(&error));
                 self.pos = (start + end - origin).min(self.end);
                 return;
             }
@@ -517,9 +542,9 @@ impl<'a> Reader<'a> {
         let length = reference.span().range().len();
         let end = start + length;
         if end > self.end || self.pastes.iter().any(|paste| (start..end).contains(&paste.range.start)) {
-            self.unknown(
+            self.report_unknown(
                 start..start + 2,
-                "a reference that ends outside of its quotes",
+                "the reference ends outside of its quotes",
                 "close it with `}`",
             );
             self.pos = self.end;
@@ -527,23 +552,23 @@ impl<'a> Reader<'a> {
         }
         self.pos = end;
         if let Some(why) = self.forbidden {
-            self.unknown(
+            self.report_unknown(
                 start..end,
-                format!("a reference cannot stand {why}"),
+                format!("a reference is not allowed {why}"),
                 "put it in a variable first: `V=${...}`",
             );
             return;
         }
         if reference.binding() == Some(Binding::Raw) {
-            self.warn(
+            self.report_warning(
                 "shell-raw",
                 start..end,
-                "`raw` pastes the value: the shell reads it as a part of the command",
-                "leave `raw` out unless the value is code that you trust",
+                "`raw` pastes the value: the shell runs it as part of the command",
+                "remove `raw` unless the value is code that you trust",
             );
         }
         if self.slots.len() >= MAX_SLOTS {
-            self.problem(
+            self.report_error(
                 "limit",
                 start..end,
                 format!("over the limit: references in a shell text, at most {MAX_SLOTS}"),
@@ -552,65 +577,76 @@ impl<'a> Reader<'a> {
             self.pos = self.end;
             return;
         }
-        self.edits.push(Edit { range: start..end, what: What::Slot(self.slots.len()) });
-        let mut slot = Slot::new(reference, quote, self.level);
+        self.edits.push(Edit { range: start..end, replacement: Replacement::Slot(self.slots.len()) });
+        let mut slot = ReferenceSlot::new(reference, quote, self.level);
         slot.in_function = self.bodies > 0;
         self.slots.push(slot);
     }
 
-    // ---- what a place means for the references in it ---------------------------------------------------
+    // ---- hazards ---------------------------------------------------------------------------------------
 
-    /// Applies a row of the table to a reference.
-    pub(super) fn mark(&mut self, slot: usize, place: &'static Place) {
+    /// Applies a hazard to a reference.
+    pub(super) fn mark(&mut self, slot: usize, hazard: &'static Hazard) {
         let Some(found) = self.slots.get_mut(slot) else { return };
-        if found.places.iter().any(|known| known.id == place.id)
+        if found.hazards.iter().any(|known| known.is(hazard))
             || found.reference.binding() == Some(Binding::Raw)
         {
             return;
         }
-        found.places.push(place);
-        if let Some(problem) = found.problem(place, self.setting.dialect) {
-            self.report_at(problem);
+        found.hazards.push(hazard);
+        if let Some(problem) = found.problem(hazard, self.context.dialect) {
+            self.push_problem(problem);
         }
     }
 
-    pub(super) fn mark_all(&mut self, slots: Range<usize>, place: &'static Place) {
+    pub(super) fn mark_all(&mut self, slots: Range<usize>, hazard: &'static Hazard) {
         for slot in slots {
-            self.mark(slot, place);
+            self.mark(slot, hazard);
         }
     }
 
-    /// What could be told only at the end.
-    fn settle(&mut self) {
-        for (file, slots, here_documents) in std::mem::take(&mut self.written) {
-            if self.runs.contains(&file) {
-                self.marks.push(Mark { slots, here_documents, place: place("script-file") });
+    /// Applies what can be decided only at the end, and gives the result.
+    fn finish(mut self) -> (Vec<ReferenceSlot>, Vec<Edit>, Vec<ShellProblem>) {
+        if let Some(request) = self.paste.take() {
+            self.report_unknown(request.range, "too much code from `context`", "write out the command");
+        }
+        self.apply_deferred();
+        self.edits.sort_by_key(|edit| edit.range.start);
+        self.slots.shrink_to_fit();
+        self.problems.truncate(4 * MAX_PROBLEMS);
+        (self.slots, self.edits, self.problems)
+    }
+
+    fn apply_deferred(&mut self) {
+        for WrittenFile { path, slots, here_documents } in std::mem::take(&mut self.written) {
+            if self.runs.contains(&path) {
+                self.marks.push(DeferredHazard { slots, here_documents, hazard: &hazards::SCRIPT_FILE });
             }
         }
         for mark in std::mem::take(&mut self.marks) {
             let documents: Vec<_> = self.here_documents[mark.here_documents.clone()].to_vec();
-            self.mark_all(mark.slots, mark.place);
+            self.mark_all(mark.slots, mark.hazard);
             for slots in documents {
-                self.mark_all(slots, mark.place);
+                self.mark_all(slots, mark.hazard);
             }
         }
         if let Some(range) = self.exports.take()
             && self.slots.iter().any(|slot| slot.in_function)
         {
-            self.unknown(
+            self.report_unknown(
                 range,
-                "a function that is run by another shell cannot hold a reference, whose variable that shell does not have",
-                "give the value to the function as an argument",
+                "an exported function cannot contain a reference: other shells do not have its variable",
+                "pass the value to the function as an argument",
             );
         }
-        for (name, row) in std::mem::take(&mut self.computed) {
+        for (name, hazard) in std::mem::take(&mut self.computed) {
             let held = self.found.holding.get(&name).cloned().unwrap_or_default();
-            held.slots.iter().for_each(|slot| self.mark(*slot, row));
+            held.slots.iter().for_each(|slot| self.mark(*slot, hazard));
             if held.overflow {
-                let message = format!("`{name}` holds too many values to check that each is an int");
+                let message = format!("`{name}` holds too many values to check that all of them are ints");
                 let span = self.span(0, 0);
-                let hint = Some(row.safe.to_owned());
-                self.report_at(Problem {
+                let hint = Some(hazard.fix.to_owned());
+                self.push_problem(ShellProblem {
                     id: "shell-evaluates",
                     severity: Severity::Error,
                     span,
@@ -622,25 +658,25 @@ impl<'a> Reader<'a> {
         for slot in 0..self.slots.len() {
             if self.slots[slot].reference.binding() == Some(Binding::Words) && !self.slots[slot].is_word {
                 let span = self.slots[slot].reference.span();
-                self.report_at(Problem {
+                self.push_problem(ShellProblem {
                     id: "shell-words",
                     severity: Severity::Error,
                     span,
-                    message: "`words` may be several words, and cannot stand here".to_owned(),
+                    message: "`words` can expand to several words, which is not allowed here".to_owned(),
                     hint: Some(
-                        "let it stand alone, outside of quotes, as an argument or in a list".to_owned(),
+                        "write it on its own, outside of quotes, as an argument or in a list".to_owned(),
                     ),
                 });
             }
         }
     }
 
-    /// The reference stands where a number is computed.
-    pub(super) fn arithmetic_slots(&mut self, from: usize, id: &'static str) {
+    /// Applies a hazard to the references since an index, except those in substitutions.
+    pub(super) fn mark_slots_since(&mut self, from: usize, hazard: &'static Hazard) {
         let level = self.level;
         for slot in from..self.slots.len() {
             if self.slots[slot].level == level {
-                self.mark(slot, place(id));
+                self.mark(slot, hazard);
             }
         }
     }

@@ -150,7 +150,7 @@ fn a_large_fragment_in_many_states_is_refused() {
     }
     let (_, problems) = expanded(&file("loop.yaml", &text));
     assert_eq!(ids(&problems), ["unreadable"]);
-    assert!(problems[0].message.starts_with("more than 1000000 keys are taken over"), "{problems:?}");
+    assert!(problems[0].message.starts_with("more than 1000000 keys are inherited"), "{problems:?}");
 }
 
 #[test]

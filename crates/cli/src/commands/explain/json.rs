@@ -2,7 +2,7 @@
 
 use threadline_engine::event::{Address, EventKind, Seq};
 use threadline_engine::replay::Maker;
-use threadline_flow::shell::Travel;
+use threadline_flow::shell::Delivery;
 use threadline_lang::diag::preview;
 use threadline_lang::{Explanation, Value};
 
@@ -93,15 +93,15 @@ fn field(history: &History<'_>, told: &Told, field: &FieldTold, readers: &Reader
         Shown::Shell(bound) => {
             entries.push(("value", bound.text.as_str().into()));
             let variables = bound.variables.iter().map(|variable| {
-                let travel = match variable.travel {
-                    Travel::Environment => "environment",
-                    Travel::File => "file",
-                    Travel::Path => "path",
+                let delivery = match variable.delivery {
+                    Delivery::Environment => "environment",
+                    Delivery::File => "file",
+                    Delivery::Path => "path",
                 };
                 Value::record([
                     ("name", variable.name.as_str().into()),
                     ("value", variable.value.as_str().into()),
-                    ("travel", travel.into()),
+                    ("travel", delivery.into()),
                 ])
             });
             entries.push(("variables", Value::sequence(variables)));

@@ -13,7 +13,7 @@ use threadline_expect::{ExpectationOutcome, Settled};
 use threadline_flow::model::{self, Action, Setting, Step};
 use threadline_flow::plan::PlannedStep;
 use threadline_flow::problem::Problem;
-use threadline_flow::shell::{Argument, Bound};
+use threadline_flow::shell::{Argument, BoundScript};
 use threadline_lang::{Explanation, Origin, Resolution, Value};
 
 use super::super::history::{History, of_journal};
@@ -72,7 +72,7 @@ pub(crate) enum Shown {
     /// A value.
     Value(Value),
     /// A text for a shell, with its values bound.
-    Shell(Bound),
+    Shell(BoundScript),
     /// A program and its arguments.
     Words(Vec<Argument>),
     /// A condition.

@@ -137,7 +137,7 @@ fn a_list_or_object_is_not_bound_as_it_is() {
             let run = workflow(&format!("context: {{x: {value}}}\nsteps:\n  - id: a\n    {field}\n")).run();
             let said = if run.exit == 1 { run.error("a") } else { run.stderr.clone() };
             assert!(
-                [1, 3].contains(&run.exit) && said.contains("cannot be bound as it is"),
+                [1, 3].contains(&run.exit) && said.contains("cannot be bound as one word"),
                 "{field} {value}: {said}"
             );
         }

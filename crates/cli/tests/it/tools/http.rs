@@ -215,16 +215,16 @@ steps:
 "#,
     )
     .well();
-    assert_eq!(run.error("up"), "Evaluation: a value makes the segment `..` in the URL's path");
-    assert_eq!(run.error("nothing"), "Evaluation: a value leaves a segment of the URL's path empty");
-    assert_eq!(run.error("host"), "Evaluation: a value in the host of a URL holds `@`");
+    assert_eq!(run.error("up"), "Evaluation: a value makes the segment `..` in the path of the URL");
+    assert_eq!(run.error("nothing"), "Evaluation: a value leaves a segment of the path of the URL empty");
+    assert_eq!(run.error("host"), "Evaluation: a value in the host of a URL contains `@`");
     assert_eq!(
         run.error("header"),
-        "Evaluation: the header `x-a` holds a line break or another control character"
+        "Evaluation: the header `x-a` contains a line break or another control character"
     );
     assert_eq!(
         run.error("scheme"),
-        "Evaluation: `file:///etc/passwd` does not begin with `http://` or `https://`"
+        "Evaluation: `file:///etc/passwd` does not start with `http://` or `https://`"
     );
     assert_eq!(run.error("query"), "Evaluation: `q` of the query is an object");
     // `127.0.0.1:PORT..` is no port.

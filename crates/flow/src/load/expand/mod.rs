@@ -1,8 +1,8 @@
-//! What a loop file is short for: the file it is made `from`, the fragments it imports, and the short forms of loops
-//! become states before anything is loaded.
+//! Expands a loop file before it is loaded: the file that it inherits `from`, the fragments that it imports,
+//! and the short forms of loops all become states.
 //!
-//! From tree to tree: every node keeps the place where somebody wrote it, so a problem of a state that was made here
-//! points at what its author wrote, in the file where it stands. Nothing is opened, and no template is looked into.
+//! This is a rewrite from tree to tree. Every node keeps its span, so a problem of a state that was made here
+//! points at the text in the file that the author wrote. No file is opened, and no template is parsed.
 
 mod fragments;
 mod merge;
@@ -24,117 +24,121 @@ use crate::problem::{Problem, of_reading};
 
 pub use parts::named_parts;
 
-/// So many files may stand one behind the other, each made from the next or importing it.
+/// Maximum depth of files that inherit from or import each other.
 const MAX_DEPTH: usize = 16;
 
-/// So many keys may be taken over from fragments and from other files, in all.
+/// Maximum number of keys that are inherited from fragments and other files.
 const MAX_TAKEN: usize = 1_000_000;
 
-/// Entries of an object, on their way into another.
-type Entries = Vec<(EcoString, TreeEntry)>;
+/// Entries of an object that is being built.
+type NodeEntries = Vec<(EcoString, TreeEntry)>;
 
-/// The fragments of a file and of those it takes them from, by their names.
+/// The fragments of a file and of its imports, by name.
 type Fragments = BTreeMap<EcoString, TreeEntry>;
 
-/// A tree in which nothing is short for something else, and what is wrong with what was. There is none when so much is
-/// missing that nothing can be said of the rest.
+/// Expands a tree. Returns no tree if so much is missing that the rest cannot be checked.
 pub(super) fn expand(file: &SourceFile, root: TreeNode) -> (Option<TreeNode>, Vec<Problem>) {
     let mut expander =
         Expander { file, problems: Vec::new(), taken: 0, imported: Vec::new(), incomplete: false };
-    let root = expander.file(root);
+    let root = expander.expand_file(root);
     (Some(root).filter(|_| !expander.incomplete), expander.problems)
 }
 
 struct Expander<'f> {
     file: &'f SourceFile,
     problems: Vec<Problem>,
-    /// How many keys were taken over until now.
+    /// Number of keys inherited so far.
     taken: usize,
-    /// The files whose fragments were taken: each is, once.
+    /// The files whose fragments were already added.
     imported: Vec<String>,
-    /// Whether something is missing that the rest stands on.
+    /// Whether something is missing that the rest depends on.
     incomplete: bool,
 }
 
 impl Expander<'_> {
-    fn file(&mut self, root: TreeNode) -> TreeNode {
+    fn expand_file(&mut self, root: TreeNode) -> TreeNode {
         if root.value.as_object().is_none() {
             return root;
         }
-        let (root, fragments) = self.whole(&root);
-        let root = self.short(root);
-        self.states(root, &fragments)
+        let (root, fragments) = self.include_parts(&root);
+        let root = self.expand_short_form(root);
+        self.expand_states(root, &fragments)
     }
 
-    fn problem(&mut self, problem: Problem) {
+    fn report(&mut self, problem: Problem) {
         self.problems.push(problem);
     }
 
-    /// Counts what is taken over; whether it may be.
-    fn take(&mut self, count: usize, span: Span) -> bool {
+    /// Counts an inherited key. Returns whether the limit allows it.
+    fn count_inherited(&mut self, count: usize, span: Span) -> bool {
         let before = self.taken;
         self.taken = before.saturating_add(count);
         if before <= MAX_TAKEN && self.taken > MAX_TAKEN {
-            let message = format!("more than {MAX_TAKEN} keys are taken over from fragments and other files");
-            self.problem(Check::Unreadable.at(span, message));
+            let message = format!("more than {MAX_TAKEN} keys are inherited from fragments and other files");
+            self.report(Check::Unreadable.at(span, message));
         }
         self.taken <= MAX_TAKEN
     }
 
-    /// Looks at what the table of an object can be held against before it is gone: no key in two spellings, and texts
-    /// and bools behind the keys that take those. `of` are the keys that are gone then.
-    fn check_fixed(&mut self, node: &TreeNode, object: &'static ObjectSpec, of: impl Fn(&KeySpec) -> bool) {
+    /// Checks keys before the expansion removes them: no key under two names, and the right type for literal
+    /// texts and bools. `is_removed` selects the keys to check.
+    fn check_removed_keys(
+        &mut self,
+        node: &TreeNode,
+        object: &'static ObjectSpec,
+        is_removed: impl Fn(&KeySpec) -> bool,
+    ) {
         let mut found: Vec<(&KeySpec, &str)> = Vec::new();
         for (written, entry) in node.entries() {
             let Some(key) = object
                 .keys
                 .iter()
-                .find(|key| of(key) && (key.name == written || key.aliases.contains(&written)))
+                .find(|key| is_removed(key) && (key.name == written || key.aliases.contains(&written)))
             else {
                 continue;
             };
             if let Some((_, first)) = found.iter().find(|(known, _)| known.name == key.name) {
-                let message = format!("`{first}` and `{written}` mean the same");
-                self.problem(Check::ConflictingKeys.at(entry.key_span, message).hint("keep one of them"));
+                let message = format!("`{first}` and `{written}` are the same key");
+                self.report(Check::ConflictingKeys.at(entry.key_span, message).hint("keep one of them"));
                 continue;
             }
             found.push((key, written));
             let kind = entry.node.value.kind();
             match key.kind {
                 KeyKind::Fixed(Form::Bool) if kind != Type::Bool => {
-                    self.problem(no_bool(written, &entry.node))
+                    self.report(no_bool(written, &entry.node))
                 }
                 KeyKind::Fixed(Form::Text) if matches!(kind, Type::Null | Type::List | Type::Object) => {
                     let message = format!("`{written}` takes text, not {}", kind.with_article());
-                    self.problem(Check::WrongType.at(span_of(&entry.node), message));
+                    self.report(Check::WrongType.at(span_of(&entry.node), message));
                 }
                 _ => {}
             }
         }
     }
 
-    /// An object of entries, no key twice.
-    fn object(&mut self, entries: Entries, span: Span) -> TreeNode {
+    /// An object of entries, without duplicate keys.
+    fn make_object(&mut self, entries: NodeEntries, span: Span) -> TreeNode {
         TreeNode::made_object(entries, span).unwrap_or_else(|oversized| {
             let error = ReadError::new(ReadErrorKind::Limit(oversized.0), span);
-            self.problem(of_reading(&error));
+            self.report(of_reading(&error));
             TreeNode::made_text("", span)
         })
     }
 }
 
 /// The entries of an object.
-fn entries(node: &TreeNode) -> Entries {
+fn entries(node: &TreeNode) -> NodeEntries {
     node.entries().map(|(key, entry)| (EcoString::from(key), entry.clone())).collect()
 }
 
 /// The entries of an object without some keys.
-fn without(node: &TreeNode, keys: &[&str]) -> Entries {
+fn without(node: &TreeNode, keys: &[&str]) -> NodeEntries {
     let kept = node.entries().filter(|(key, _)| !keys.contains(key));
     kept.map(|(key, entry)| (EcoString::from(key), entry.clone())).collect()
 }
 
-/// An entry that nobody wrote, for something that stands at a place.
+/// An entry that nobody wrote, with the span of the text that it follows from.
 fn text(key: &str, text: &str, span: Span) -> (EcoString, TreeEntry) {
     (key.into(), TreeEntry::made(span, TreeNode::made_text(text, span)))
 }

@@ -1,4 +1,5 @@
-//! The files that one is put together of: `from`, a whole loop that it changes, and `import`, whose fragments it takes.
+//! The files that a file consists of: `from`, a loop that it overrides, and `import`, whose fragments it
+//! uses.
 
 use ecow::EcoString;
 use threadline_lang::Syntax;
@@ -11,36 +12,36 @@ use crate::files::name_from;
 use crate::load::read::{shown, span_of};
 use crate::problem::{self, Problem};
 
-/// The keys that name other files, or hold what such files are imported for.
+/// The keys that name other files, or contain fragments.
 const KEYS: [&str; 3] = ["from", "import", "fragments"];
 
-/// The paths of the files that one names as parts of itself.
+/// The paths of the files that a file names as its parts.
 pub fn named_parts(root: &TreeNode) -> Vec<String> {
-    let named = root.get("from").into_iter().chain(imported(root));
+    let named = root.get("from").into_iter().chain(import_nodes(root));
     named.filter_map(|node| node.value.as_str()).map(path_of).collect()
 }
 
-/// The path that is meant by a path, or by a name alone: that is the file `NAME.yaml`.
+/// The path that a path or a bare name means; a bare name is the file `NAME.yaml`.
 pub(super) fn path_of(written: &str) -> String {
     if written.contains(['/', '.']) { written.to_owned() } else { format!("{written}.yaml") }
 }
 
-/// What stands behind `import`: one file, or a list of them.
-fn imported(root: &TreeNode) -> impl Iterator<Item = &TreeNode> {
+/// The paths of `import`: one file, or a list of files.
+fn import_nodes(root: &TreeNode) -> impl Iterator<Item = &TreeNode> {
     root.get("import").into_iter().flat_map(|node| match node.value.as_str() {
         Some(_) => std::slice::from_ref(node),
         None => node.items(),
     })
 }
 
-/// A file on the way, and where it is named.
+/// A file in a chain of inclusions, and where it is named.
 struct Chain<'c> {
     name: String,
     before: Option<&'c Chain<'c>>,
 }
 
 impl Chain<'_> {
-    /// The names from the first file on.
+    /// The names of the files, from the first one.
     fn names(&self) -> Vec<String> {
         let mut names = self.before.map_or(Vec::new(), Chain::names);
         names.push(self.name.clone());
@@ -49,47 +50,49 @@ impl Chain<'_> {
 }
 
 impl Expander<'_> {
-    /// A file over the one it is made from, without the keys that name other files, and all its fragments.
-    pub(super) fn whole(&mut self, root: &TreeNode) -> (TreeNode, Fragments) {
+    /// Merges a file over the one that it inherits from, without the keys that name other files. Returns all
+    /// fragments, too.
+    pub(super) fn include_parts(&mut self, root: &TreeNode) -> (TreeNode, Fragments) {
         if KEYS.iter().all(|key| root.get(key).is_none()) {
             return (root.clone(), Fragments::new());
         }
         let chain = Chain { name: name_from("", self.file.name()), before: None };
-        self.whole_at(root, &chain)
+        self.include_parts_of(root, &chain)
     }
 
-    fn whole_at(&mut self, root: &TreeNode, chain: &Chain<'_>) -> (TreeNode, Fragments) {
+    fn include_parts_of(&mut self, root: &TreeNode, chain: &Chain<'_>) -> (TreeNode, Fragments) {
         let (mut below, mut fragments) = (None, Fragments::new());
         if let Some(from) = root.entry("from") {
-            match self.part(&from.node, "from", chain) {
+            match self.read_part(&from.node, "from", chain) {
                 Some((base, chain)) => {
-                    let (base, inherited) = self.whole_at(&base, &chain);
+                    let (base, inherited) = self.include_parts_of(&base, &chain);
                     below = Some(base);
                     fragments = inherited;
                 }
                 None => self.incomplete = true,
             }
         }
-        self.fragments_of(root, chain, &mut fragments);
-        let own = self.object(without(root, &KEYS), root.span);
+        self.add_fragments(root, chain, &mut fragments);
+        let own = self.make_object(without(root, &KEYS), root.span);
         let whole = match below {
-            Some(below) => self.over(&below, &own),
+            Some(below) => self.merge(&below, &own),
             None => own,
         };
         (whole, fragments)
     }
 
-    /// Adds the fragments of a file: those it imports, then its own. The later of one name wins.
-    fn fragments_of(&mut self, root: &TreeNode, chain: &Chain<'_>, fragments: &mut Fragments) {
+    /// Adds the fragments of a file: those that it imports, then its own. Of two with the same name, the
+    /// later wins.
+    fn add_fragments(&mut self, root: &TreeNode, chain: &Chain<'_>, fragments: &mut Fragments) {
         if let Some(import) = root.get("import")
             && import.value.as_str().is_none()
             && import.value.as_list().is_none()
         {
             let message = format!("`import` takes a list of files, not {}", shown(&import.value));
-            self.problem(Check::WrongType.at(span_of(import), message));
+            self.report(Check::WrongType.at(span_of(import), message));
         }
-        for path in imported(root) {
-            let Some((part, chain)) = self.part(path, "import", chain) else {
+        for path in import_nodes(root) {
+            let Some((part, chain)) = self.read_part(path, "import", chain) else {
                 self.incomplete = true;
                 continue;
             };
@@ -99,23 +102,23 @@ impl Expander<'_> {
             self.imported.push(chain.name.clone());
             if part.get("fragments").is_none() && part.get("import").is_none() {
                 let message = format!("`{}` has no `fragments`", path.value);
-                self.problem(Check::NoFragments.at(path.span, message));
+                self.report(Check::NoFragments.at(path.span, message));
             }
-            self.fragments_of(&part, &chain, fragments);
+            self.add_fragments(&part, &chain, fragments);
         }
         let Some(own) = root.get("fragments") else { return };
         if own.value.as_object().is_none() && !own.value.is_null() {
-            let message = format!("`fragments` takes an object of names, not {}", shown(&own.value));
-            self.problem(Check::WrongType.at(span_of(own), message));
+            let message = format!("`fragments` takes an object, not {}", shown(&own.value));
+            self.report(Check::WrongType.at(span_of(own), message));
         }
-        if !self.take(own.entries().count(), own.span) {
+        if !self.count_inherited(own.entries().count(), own.span) {
             return;
         }
         fragments.extend(own.entries().map(|(name, entry)| (EcoString::from(name), entry.clone())));
     }
 
-    /// The tree of a file that another names, and the way to it.
-    fn part<'c>(
+    /// Reads the tree of a file that another one names.
+    fn read_part<'c>(
         &mut self,
         path: &TreeNode,
         key: &str,
@@ -123,7 +126,7 @@ impl Expander<'_> {
     ) -> Option<(TreeNode, Chain<'c>)> {
         let Some(written) = path.value.as_str().filter(|path| !path.is_empty()) else {
             let message = format!("`{key}` takes the path of a file, not {}", shown(&path.value));
-            self.problem(Check::WrongType.at(span_of(path), message));
+            self.report(Check::WrongType.at(span_of(path), message));
             return None;
         };
         let name = name_from(&chain.name, &path_of(written));
@@ -131,52 +134,54 @@ impl Expander<'_> {
         if let Some(first) = names.iter().position(|known| *known == name) {
             let around: Vec<&str> =
                 names[first..].iter().map(String::as_str).chain([name.as_str()]).collect();
-            let message = format!("`{written}` would be made of itself");
-            self.problem(Check::ImportCycle.at(path.span, message).note(around.join(" → ")));
+            let message = format!("`{written}` includes itself");
+            self.report(Check::ImportCycle.at(path.span, message).note(around.join(" → ")));
             return None;
         }
         if names.len() > MAX_DEPTH {
-            let message = format!("more than {MAX_DEPTH} files stand one behind the other");
-            self.problem(Check::ImportCycle.at(path.span, message).note(names.join(" → ")));
+            let message = format!("files are nested more than {MAX_DEPTH} levels deep");
+            self.report(Check::ImportCycle.at(path.span, message).note(names.join(" → ")));
             return None;
         }
-        let tree = self.read(&name, path.span)?;
+        let tree = self.read_tree(&name, path.span)?;
         if tree.value.as_object().is_none() {
-            let message =
-                format!("`{written}` is no file of a workflow's keys, it is {}", shown(&tree.value));
-            self.problem(Check::WrongType.at(path.span, message));
+            let message = format!(
+                "`{written}` is not an object with the keys of a workflow, but {}",
+                shown(&tree.value)
+            );
+            self.report(Check::WrongType.at(path.span, message));
             return None;
         }
         Some((tree, Chain { name, before: Some(chain) }))
     }
 
-    fn read(&mut self, name: &str, span: Span) -> Option<TreeNode> {
+    fn read_tree(&mut self, name: &str, span: Span) -> Option<TreeNode> {
         match self.file.read_part(name, &Syntax::DEFAULT.limits) {
             Some(Ok(tree)) => Some(tree),
             Some(Err(error)) => {
                 let file = self.file.parts().find(|part| part.name() == name);
                 let (line, column) = self.file.line_column(span.range().start);
-                let of = self.file.placed(span.range().start).name;
-                let note = format!("taken into {of}:{line}:{column}");
-                self.problem(Problem { file, ..problem::of_reading(&error).note(note) });
+                let including = self.file.placed(span.range().start).name;
+                let note = format!("included from {including}:{line}:{column}");
+                self.report(Problem { file, ..problem::of_reading(&error).note(note) });
                 None
             }
             None => {
                 let lacking = self.file.lacking(name);
                 let message = lacking.map_or_else(
-                    || format!("there is no text of `{name}`"),
+                    || format!("the text of `{name}` is missing"),
                     |lacking| lacking.message.clone(),
                 );
                 let hints = lacking.map_or(Vec::new(), |lacking| lacking.hints.clone());
                 let problem = Check::UnreadableCall.at(span, message);
-                self.problem(hints.into_iter().fold(problem, Problem::hint));
+                self.report(hints.into_iter().fold(problem, Problem::hint));
                 None
             }
         }
     }
 }
 
-/// An entry whose node is another.
-pub(super) fn replaced(entry: &TreeEntry, node: TreeNode) -> TreeEntry {
+/// An entry with another node.
+pub(super) fn with_node(entry: &TreeEntry, node: TreeNode) -> TreeEntry {
     TreeEntry { node, ..entry.clone() }
 }

@@ -1,88 +1,107 @@
-//! The short forms of loops: a goal, a number that converges, invariants, and steps until something holds. Each becomes
-//! the states that it is short for; `states` beside it change those by their names.
+//! The short forms of loops: a goal, convergence, invariants, and steps until a condition holds. Each is
+//! expanded to the states that it stands for; `states` next to it overrides those with the same name.
 
 use ecow::{EcoString, eco_format};
-use threadline_lang::diag::Span;
+use threadline_lang::diag::{Span, words};
 use threadline_lang::source::{TreeEntry, TreeNode};
 
-use super::{Entries, Expander, entries, text};
+use super::{Expander, NodeEntries, entries, text};
 use crate::checks::Check;
 use crate::fields::{CONSTRAINT, ObjectSpec, UNTIL, WORKFLOW};
 use crate::load::read::{head, shown, span_of, unknown_key};
 use crate::problem::Problem;
 
-/// A short form.
+/// A short form of a loop.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum ShortForm {
     Goal,
     Convergence,
     Invariants,
     Imperative,
 }
 
-/// Every short form with its name, the key that it is known by, and the other keys that only it and its like have.
-const FORMS: [(Form, &str, &str, &[&str]); 4] = [
-    (Form::Convergence, "convergence", "toward", &["check", "using", "tolerance", "direction"]),
-    (Form::Invariants, "invariants", "constraints", &[]),
-    (Form::Imperative, "imperative", "until", &["steps", "commands"]),
-    (Form::Goal, "goal", "goal", &["tools", "check", "fix", "evaluate", "evaluator"]),
-];
-
-/// Keys that other shapes have too.
+/// Keys that other shapes have, too.
 const SHARED: [&str; 2] = ["steps", "commands"];
 
-impl Form {
-    fn row(self) -> &'static (Self, &'static str, &'static str, &'static [&'static str]) {
-        // Every form has its row.
-        FORMS.iter().find(|(form, ..)| *form == self).unwrap_or(&FORMS[0])
-    }
+impl ShortForm {
+    /// All forms. Of several marks in one file, the first form wins.
+    const ALL: [Self; 4] = [Self::Convergence, Self::Invariants, Self::Imperative, Self::Goal];
 
     fn name(self) -> &'static str {
-        self.row().1
+        match self {
+            Self::Convergence => "convergence",
+            Self::Invariants => "invariants",
+            Self::Imperative => "imperative",
+            Self::Goal => "goal",
+        }
     }
 
-    /// Whether a key says something about this form.
+    /// The key that identifies the form.
+    fn mark(self) -> &'static str {
+        match self {
+            Self::Convergence => "toward",
+            Self::Invariants => "constraints",
+            Self::Imperative => "until",
+            Self::Goal => "goal",
+        }
+    }
+
+    /// The other keys of the form.
+    fn other_keys(self) -> &'static [&'static str] {
+        match self {
+            Self::Convergence => &["check", "using", "tolerance", "direction"],
+            Self::Invariants => &[],
+            Self::Imperative => &["steps", "commands"],
+            Self::Goal => &["tools", "check", "fix", "evaluate", "evaluator"],
+        }
+    }
+
+    fn keys(self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.mark()).chain(self.other_keys().iter().copied())
+    }
+
+    /// Whether a key belongs to this form.
     fn has(self, key: &str) -> bool {
-        let (_, _, mark, others) = self.row();
-        *mark == key || others.contains(&key)
+        self.keys().any(|known| known == key)
     }
 }
 
-/// Whether only short forms have a key.
+/// Whether a key belongs to short forms only.
 fn is_short(key: &str) -> bool {
-    key == "paradigm" || !SHARED.contains(&key) && FORMS.iter().any(|(form, ..)| form.has(key))
+    key == "paradigm" || !SHARED.contains(&key) && ShortForm::ALL.iter().any(|form| form.has(key))
 }
 
 impl Expander<'_> {
-    /// The states of a short form in place of its keys.
-    pub(super) fn short(&mut self, root: TreeNode) -> TreeNode {
+    /// Replaces the keys of a short form by its states.
+    pub(super) fn expand_short_form(&mut self, root: TreeNode) -> TreeNode {
         if !root.entries().any(|(key, _)| is_short(key)) {
             return root;
         }
-        let form = self.form(&root);
+        let form = self.find_form(&root);
         let used = |key: &str| form.is_some_and(|form| form.has(key));
-        // Two that make it two forms were told of.
+        // A conflict between two forms was already reported.
         let marks = |key: &str| {
             root.get("paradigm").is_none()
                 && form.is_some()
-                && FORMS.iter().any(|(_, _, mark, _)| *mark == key)
+                && ShortForm::ALL.iter().any(|form| form.mark() == key)
         };
         let misplaced = |key: &str| is_short(key) && key != "paradigm" && !used(key) && !marks(key);
         for (key, entry) in root.entries().filter(|(key, _)| misplaced(key)) {
             let problem = misplaced_key(key, entry, form);
-            self.problem(problem);
+            self.report(problem);
         }
-        // The direction goes on into an evaluation, which is looked at.
-        self.check_fixed(&root, &WORKFLOW, |key| used(key.name) && key.name != "direction");
+        // The direction is checked as part of the evaluation.
+        self.check_removed_keys(&root, &WORKFLOW, |key| used(key.name) && key.name != "direction");
         let kept = root.entries().filter(|(key, _)| !is_short(key) && !used(key));
-        let mut kept: Entries = kept.map(|(key, entry)| (EcoString::from(key), entry.clone())).collect();
-        let Some((form, (initial, states))) = form.and_then(|form| Some((form, self.compiled(form, &root)?)))
+        let mut kept: NodeEntries = kept.map(|(key, entry)| (EcoString::from(key), entry.clone())).collect();
+        let Some((form, (initial, states))) =
+            form.and_then(|form| Some((form, self.expand_form(form, &root)?)))
         else {
-            // Without its states there is nothing more to say; what has some in full is no short form.
+            // Without states nothing more can be checked; a file with states in full is no short form.
             self.incomplete |= root.get("states").is_none();
-            return self.object(kept, root.span);
+            return self.make_object(kept, root.span);
         };
-        let span = mark(form, &root);
+        let span = mark_span(form, &root);
         if root.get("initial").is_none() {
             kept.push(text("initial", &initial, span));
         }
@@ -91,73 +110,70 @@ impl Expander<'_> {
         {
             kept.push(("description".into(), goal.clone()));
         }
-        let mut states = self.object(states, span);
+        let mut states = self.make_object(states, span);
         if let Some(written) = root.get("states") {
-            states = self.over(&states, written);
+            states = self.merge(&states, written);
             kept.retain(|(key, _)| key != "states");
         }
         kept.push(("states".into(), TreeEntry::made(span, states)));
-        self.object(kept, root.span)
+        self.make_object(kept, root.span)
     }
 
-    /// Which form it is: as it says, or by the key that only one has.
-    fn form(&mut self, root: &TreeNode) -> Option<Form> {
-        let named = |name: &str| FORMS.iter().find(|(_, known, ..)| *known == name).map(|(form, ..)| *form);
+    /// Determines the form: as named, or by the key that identifies it.
+    fn find_form(&mut self, root: &TreeNode) -> Option<ShortForm> {
         if let Some(written) = root.entry("paradigm") {
             let name = written.node.value.as_str().unwrap_or_default();
-            let form = named(name);
+            let form = ShortForm::ALL.into_iter().find(|form| form.name() == name);
             if form.is_none() && name != "fsm" {
                 let key = WORKFLOW.known("paradigm");
                 let message =
                     format!("`paradigm` takes {}, not {}", key.form().expected(), shown(&written.node.value));
-                let near =
-                    threadline_lang::diag::nearest(name, key.choices().iter().map(|choice| choice.name));
+                let hint = words::suggest(name, key.choices().iter().map(|choice| choice.name));
                 let problem = Check::UnknownChoice.at(span_of(&written.node), message);
-                self.problem(
-                    near.iter().fold(problem, |problem, near| problem.hint(format!("did you mean `{near}`"))),
-                );
+                self.report(hint.into_iter().fold(problem, Problem::hint));
             }
             return form;
         }
-        let mut marked = FORMS.iter().filter(|(_, _, mark, _)| root.get(mark).is_some());
+        let mut marked = ShortForm::ALL.into_iter().filter(|form| root.get(form.mark()).is_some());
         let first = marked.next();
-        if let (Some((form, _, mark, _)), Some((_, name, other, _))) = (first, marked.next())
-            && let Some(entry) = root.entry(other)
+        if let (Some(form), Some(other)) = (first, marked.next())
+            && let Some(entry) = root.entry(other.mark())
         {
-            let message = format!("`{mark}` makes this `{}`, and `{other}` `{name}`", form.name());
-            self.problem(Check::ConflictingKeys.at(entry.key_span, message).hint("keep one of them"));
+            let (form, other) = ((form.mark(), form.name()), (other.mark(), other.name()));
+            let message = format!("`{}` means `{}`, but `{}` means `{}`", form.0, form.1, other.0, other.1);
+            self.report(Check::ConflictingKeys.at(entry.key_span, message).hint("keep one of them"));
         }
-        // What is checked and fixed is a goal, whether it is put in words or not.
+        // A check with a fix is a goal, even without a description.
         let unnamed = root.get("check").is_some() && root.get("fix").is_some() || root.get("tools").is_some();
-        first.map(|(form, ..)| *form).or_else(|| unnamed.then_some(Form::Goal))
+        first.or_else(|| unnamed.then_some(ShortForm::Goal))
     }
 
-    /// The state that a form begins with, and all its states.
-    fn compiled(&mut self, form: Form, root: &TreeNode) -> Option<(EcoString, Entries)> {
+    /// The initial state of a form, and all its states.
+    fn expand_form(&mut self, form: ShortForm, root: &TreeNode) -> Option<(EcoString, NodeEntries)> {
         match form {
-            Form::Goal => self.goal(root),
-            Form::Convergence => self.convergence(root),
-            Form::Invariants => self.invariants(root),
-            Form::Imperative => self.imperative(root),
+            ShortForm::Goal => self.expand_goal(root),
+            ShortForm::Convergence => self.expand_convergence(root),
+            ShortForm::Invariants => self.expand_invariants(root),
+            ShortForm::Imperative => self.expand_imperative(root),
         }
     }
 
-    fn goal(&mut self, root: &TreeNode) -> Option<(EcoString, Entries)> {
+    fn expand_goal(&mut self, root: &TreeNode) -> Option<(EcoString, NodeEntries)> {
         let (check, fix) = match root.entry("tools") {
-            None => (self.needed(root, "check", "goal"), self.needed(root, "fix", "goal")),
+            None => (self.require_key(root, "check", "goal"), self.require_key(root, "fix", "goal")),
             Some(tools) => {
                 for other in ["check", "fix"].iter().filter_map(|key| root.entry(key)) {
-                    let message = "`tools` are the check and the fix: they cannot stand beside it";
-                    self.problem(Check::ConflictingKeys.at(other.key_span, message));
+                    let message = "`tools` replaces `check` and `fix`, so it cannot be combined with them";
+                    self.report(Check::ConflictingKeys.at(other.key_span, message));
                 }
-                self.tools(tools)?
+                self.read_tools(tools)?
             }
         };
         let (check, fix) = (check?, fix?);
         let (of_check, of_fix) = (check.key_span, fix.key_span);
         let mut evaluate = action(&check);
         evaluate.extend(evaluator(root));
-        // However the check fails, fixing is the answer.
+        // Any failure of the check leads to the fix.
         evaluate.extend(
             [("on_yes", "done"), ("on_no", "fix"), ("on_error", "fix")]
                 .map(|(key, to)| text(key, to, of_check)),
@@ -165,89 +181,89 @@ impl Expander<'_> {
         let mut fixing = action(&fix);
         fixing.push(text("next", "evaluate", of_fix));
         let states = vec![
-            self.made("evaluate", evaluate, &check),
-            self.made("fix", fixing, &fix),
-            self.end("done", "success", of_check),
+            self.make_state("evaluate", evaluate, &check),
+            self.make_state("fix", fixing, &fix),
+            self.make_end("done", "success", of_check),
         ];
         Some(("evaluate".into(), states))
     }
 
-    /// `tools`: what checks, and what fixes; one alone does both.
-    fn tools(&mut self, tools: &TreeEntry) -> Option<(Option<TreeEntry>, Option<TreeEntry>)> {
+    /// Reads `tools`: the check and the fix; a single tool does both.
+    fn read_tools(&mut self, tools: &TreeEntry) -> Option<(Option<TreeEntry>, Option<TreeEntry>)> {
         let one = |node: &TreeNode| Some(TreeEntry::made(tools.key_span, node.clone()));
         match tools.node.items() {
             [check] => Some((one(check), one(check))),
             [check, fix] => Some((one(check), one(fix))),
             _ => {
-                let message = "`tools` takes a list of what checks and what fixes";
-                let hint = "of more steps than these make `steps:` with `until:`";
-                self.problem(Check::WrongType.at(span_of(&tools.node), message).hint(hint));
+                let message = "`tools` takes a list of two actions: the check and the fix";
+                let hint = "write more than two actions as `steps:` with `until:`";
+                self.report(Check::WrongType.at(span_of(&tools.node), message).hint(hint));
                 None
             }
         }
     }
 
-    fn convergence(&mut self, root: &TreeNode) -> Option<(EcoString, Entries)> {
-        let check = self.needed(root, "check", "convergence");
-        let toward = self.needed(root, "toward", "convergence");
-        let using = self.needed(root, "using", "convergence");
+    fn expand_convergence(&mut self, root: &TreeNode) -> Option<(EcoString, NodeEntries)> {
+        let check = self.require_key(root, "check", "convergence");
+        let toward = self.require_key(root, "toward", "convergence");
+        let using = self.require_key(root, "using", "convergence");
         let (check, toward, using) = (check?, toward?, using?);
         let span = toward.key_span;
         let mut evaluate = vec![text("type", "convergence", span), ("target".into(), toward.clone())];
         let more = ["tolerance", "direction"].into_iter();
         evaluate.extend(more.filter_map(|key| Some((key.into(), root.entry(key)?.clone()))));
         let ways = [("target", "done"), ("progress", "apply"), ("stall", "stalled")];
-        let route = self.object(ways.map(|(verdict, to)| text(verdict, to, span)).into(), span);
-        let evaluate = self.object(evaluate, span);
+        let route = self.make_object(ways.map(|(verdict, to)| text(verdict, to, span)).into(), span);
+        let evaluate = self.make_object(evaluate, span);
         let mut measure = action(&check);
         measure.push(("evaluate".into(), TreeEntry::made(span, evaluate)));
         measure.push(("route".into(), TreeEntry::made(span, route)));
         let mut apply = action(&using);
         apply.push(text("next", "measure", using.key_span));
         let states = vec![
-            self.made("measure", measure, &check),
-            self.made("apply", apply, &using),
-            self.end("done", "success", span),
-            self.end("stalled", "failure", span),
+            self.make_state("measure", measure, &check),
+            self.make_state("apply", apply, &using),
+            self.make_end("done", "success", span),
+            self.make_end("stalled", "failure", span),
         ];
         Some(("measure".into(), states))
     }
 
-    fn invariants(&mut self, root: &TreeNode) -> Option<(EcoString, Entries)> {
-        let constraints = self.needed(root, "constraints", "invariants")?;
+    fn expand_invariants(&mut self, root: &TreeNode) -> Option<(EcoString, NodeEntries)> {
+        let constraints = self.require_key(root, "constraints", "invariants")?;
         let items = constraints.node.items();
         if items.is_empty() {
-            let message = "`constraints` takes a list of what must hold: `{name, check, fix}`";
-            self.problem(Check::WrongType.at(span_of(&constraints.node), message));
+            let message = "`constraints` takes a list of `{name, check, fix}`";
+            self.report(Check::WrongType.at(span_of(&constraints.node), message));
             return None;
         }
         let mut rows: Vec<(&str, &TreeEntry, &TreeEntry, &TreeNode)> = Vec::new();
         for item in items {
-            if !self.known_keys(item, &CONSTRAINT) {
+            if !self.check_keys(item, &CONSTRAINT) {
                 continue;
             }
             let (name, check, fix) = (item.entry("name"), item.entry("check"), item.entry("fix"));
             let (Some(name), Some(check), Some(fix)) = (name, check, fix) else { continue };
             let Some(written) = name.node.value.as_str() else {
                 let message = format!("`name` takes a name, not {}", shown(&name.node.value));
-                self.problem(Check::WrongType.at(span_of(&name.node), message));
+                self.report(Check::WrongType.at(span_of(&name.node), message));
                 continue;
             };
             if !crate::forms::is_name(&format!("check_{written}")) {
-                let message = format!("`{written}` cannot be a name");
-                let hint = "letters, digits, `_` and `-`";
-                self.problem(Check::BadName.at(name.node.span, message).hint(hint));
+                let message = format!("`{written}` is not a valid name");
+                let hint = "use letters, digits, `_` and `-`";
+                self.report(Check::BadName.at(name.node.span, message).hint(hint));
                 continue;
             }
             if rows.iter().any(|(known, ..)| *known == written) {
-                let message = format!("there are two constraints `{written}`");
-                self.problem(Check::DuplicateName.at(name.node.span, message));
+                let message = format!("the constraint `{written}` is defined twice");
+                self.report(Check::DuplicateName.at(name.node.span, message));
                 continue;
             }
             rows.push((written, check, fix, item));
         }
         let initial = eco_format!("check_{}", rows.first()?.0);
-        let mut states = Entries::new();
+        let mut states = NodeEntries::new();
         for (at, (name, check, fix, item)) in rows.iter().enumerate() {
             let after = rows.get(at + 1).map_or("all_valid".into(), |(next, ..)| eco_format!("check_{next}"));
             let (check_state, fix_state) = (eco_format!("check_{name}"), eco_format!("fix_{name}"));
@@ -257,35 +273,35 @@ impl Expander<'_> {
             checking.push(text("on_no", &fix_state, check.key_span));
             let mut fixing = action(fix);
             fixing.push(text("next", &check_state, fix.key_span));
-            states.push(self.made(&check_state, checking, check));
-            states.push(self.made(&fix_state, fixing, fix));
+            states.push(self.make_state(&check_state, checking, check));
+            states.push(self.make_state(&fix_state, fixing, fix));
         }
-        states.push(self.end("all_valid", "success", constraints.key_span));
+        states.push(self.make_end("all_valid", "success", constraints.key_span));
         Some((initial, states))
     }
 
-    fn imperative(&mut self, root: &TreeNode) -> Option<(EcoString, Entries)> {
-        let until = self.needed(root, "until", "imperative");
+    fn expand_imperative(&mut self, root: &TreeNode) -> Option<(EcoString, NodeEntries)> {
+        let until = self.require_key(root, "until", "imperative");
         let steps = root.entry("steps").or_else(|| root.entry("commands")).cloned();
-        let steps = steps.or_else(|| self.needed(root, "steps", "imperative"));
+        let steps = steps.or_else(|| self.require_key(root, "steps", "imperative"));
         let (until, steps) = (until?, steps?);
         let items = steps.node.items();
         if items.is_empty() {
-            let message = "`steps` takes a list of what is done before `until` is looked at";
-            self.problem(Check::WrongType.at(span_of(&steps.node), message));
+            let message = "`steps` takes a list of actions to repeat before `until` is checked";
+            self.report(Check::WrongType.at(span_of(&steps.node), message));
             return None;
         }
         let is_command = until.node.value.as_str().is_some();
         let check = match until.node.entry("check") {
             _ if is_command => until.clone(),
-            Some(check) if self.known_keys(&until.node, &UNTIL) => check.clone(),
+            Some(check) if self.check_keys(&until.node, &UNTIL) => check.clone(),
             Some(_) => return None,
             None => {
-                self.known_keys(&until.node, &UNTIL);
+                self.check_keys(&until.node, &UNTIL);
                 return None;
             }
         };
-        let mut states = Entries::new();
+        let mut states = NodeEntries::new();
         for (at, item) in items.iter().enumerate() {
             let name = eco_format!("step_{}", at + 1);
             let after =
@@ -293,7 +309,7 @@ impl Expander<'_> {
             let entry = TreeEntry::made(steps.key_span, item.clone());
             let mut step = action(&entry);
             step.push(text("next", &after, steps.key_span));
-            states.push(self.made(&name, step, &entry));
+            states.push(self.make_state(&name, step, &entry));
         }
         let passes = until.node.get("passes").and_then(|passes| passes.value.as_bool()).unwrap_or(true);
         let (yes, no) = if passes { ("done", "step_1") } else { ("step_1", "done") };
@@ -303,95 +319,89 @@ impl Expander<'_> {
         }
         checking.push(text("on_yes", yes, check.key_span));
         checking.push(text("on_no", no, check.key_span));
-        states.push(self.made("check_done", checking, &check));
-        states.push(self.end("done", "success", until.key_span));
+        states.push(self.make_state("check_done", checking, &check));
+        states.push(self.make_end("done", "success", until.key_span));
         Some(("step_1".into(), states))
     }
 
     // ---- parts of them ---------------------------------------------------------------------------------
 
-    /// A key that a form needs.
-    fn needed(&mut self, root: &TreeNode, key: &str, form: &str) -> Option<TreeEntry> {
+    /// Reads a key that a form requires.
+    fn require_key(&mut self, root: &TreeNode, key: &str, form: &str) -> Option<TreeEntry> {
         let found = root.entry(key).cloned();
         if found.is_none() {
             let message = format!("`{form}` needs `{key}`");
-            self.problem(Check::MissingKey.at(head(root), message));
+            self.report(Check::MissingKey.at(head(root), message));
         }
         found
     }
 
-    /// Whether an object has the keys of its table, as far as that can be told here.
-    fn known_keys(&mut self, node: &TreeNode, object: &'static ObjectSpec) -> bool {
+    /// Checks the keys of an object against its table, as far as possible here.
+    fn check_keys(&mut self, node: &TreeNode, object: &'static ObjectSpec) -> bool {
         if node.value.as_object().is_none() {
             let message = format!("{} is an object, not {}", object.title, shown(&node.value));
-            self.problem(Check::WrongType.at(span_of(node), message));
+            self.report(Check::WrongType.at(span_of(node), message));
             return false;
         }
         let before = self.problems.len();
         for (key, entry) in node.entries().filter(|(key, _)| object.key(key).is_none()) {
             let problem = unknown_key(object, key, entry.key_span);
-            self.problem(problem);
+            self.report(problem);
         }
-        self.check_fixed(node, object, |_| true);
+        self.check_removed_keys(node, object, |_| true);
         let told = self.problems.len() > before;
         for key in object.all_keys().filter(|key| key.required && node.get(key.name).is_none() && !told) {
             let message = format!("{} needs `{}`: {}", object.title, key.name, key.doc);
-            self.problem(Check::MissingKey.at(head(node), message));
+            self.report(Check::MissingKey.at(head(node), message));
         }
         self.problems.len() == before
     }
 
-    /// A state of a form. A key that the author has given to what it does wins.
-    fn made(&mut self, name: &str, keys: Entries, of: &TreeEntry) -> (EcoString, TreeEntry) {
-        let mut once = Entries::new();
+    /// A state of a form. Keys that the author wrote take precedence.
+    fn make_state(&mut self, name: &str, keys: NodeEntries, origin: &TreeEntry) -> (EcoString, TreeEntry) {
+        let mut once = NodeEntries::new();
         for (key, entry) in keys {
             if !once.iter().any(|(known, _)| *known == key) {
                 once.push((key, entry));
             }
         }
-        let node = self.object(once, of.node.span);
-        (name.into(), TreeEntry::made(of.key_span, node))
+        let node = self.make_object(once, origin.node.span);
+        (name.into(), TreeEntry::made(origin.key_span, node))
     }
 
-    fn end(&mut self, name: &str, how: &str, span: Span) -> (EcoString, TreeEntry) {
-        let node = self.object(vec![text("terminal", how, span)], span);
+    fn make_end(&mut self, name: &str, how: &str, span: Span) -> (EcoString, TreeEntry) {
+        let node = self.make_object(vec![text("terminal", how, span)], span);
         (name.into(), TreeEntry::made(span, node))
     }
 }
 
-/// The key that a form is known by, for what nobody wrote.
-fn mark(form: Form, root: &TreeNode) -> Span {
-    let (_, _, mark, others) = form.row();
-    let mut keys = [*mark].into_iter().chain(others.iter().copied()).chain(["paradigm"]);
-    let found = keys.find_map(|key| root.entry(key));
+/// The span of the key that identifies a form, for states that nobody wrote.
+fn mark_span(form: ShortForm, root: &TreeNode) -> Span {
+    let found = form.keys().chain(["paradigm"]).find_map(|key| root.entry(key));
     found.map_or(head(root), |entry| entry.key_span)
 }
 
-/// A key of a short form in a file that is none, or another.
-fn misplaced_key(key: &str, entry: &TreeEntry, form: Option<Form>) -> Problem {
-    let of: Vec<String> =
-        FORMS.iter().filter(|(form, ..)| form.has(key)).map(|(_, name, ..)| format!("`{name}`")).collect();
-    let of = of.join(" and ");
+/// The problem of a key that belongs to another short form, or to none.
+fn misplaced_key(key: &str, entry: &TreeEntry, form: Option<ShortForm>) -> Problem {
+    let with_key = || ShortForm::ALL.into_iter().filter(|form| form.has(key));
+    let forms = words::code_list(with_key().map(ShortForm::name), "and");
     if let Some(form) = form {
-        let message = format!("`{key}` belongs to {of}, and this is `{}`", form.name());
-        let (_, _, mark, others) = form.row();
-        let keys: Vec<&str> = [*mark].into_iter().chain(others.iter().copied()).collect();
-        return Check::KeyNotHere.at(entry.key_span, message).note(format!("keys: {}", keys.join(", ")));
+        let message = format!("`{key}` only applies to {forms}, but this is `{}`", form.name());
+        let keys = words::names(form.keys());
+        return Check::KeyNotHere.at(entry.key_span, message).note(format!("keys: {keys}"));
     }
-    let message = format!("`{key}` belongs to the short form {of}, and this file is none");
-    let marks = FORMS.iter().filter(|(form, ..)| form.has(key));
-    let marks: Vec<String> = marks.map(|(_, _, mark, _)| format!("`{mark}`")).collect();
-    let hint = format!("it is one when it has {}", marks.join(" or "));
-    Check::KeyNotHere.at(entry.key_span, message).hint(hint)
+    let message = format!("`{key}` only applies to the short form {forms}, which this file is not");
+    let marks = words::code_list(with_key().map(ShortForm::mark), "or");
+    Check::KeyNotHere.at(entry.key_span, message).hint(format!("add {marks}"))
 }
 
-/// What a state does: a command, or the keys of a state.
-fn action(entry: &TreeEntry) -> Entries {
+/// The action of a state: a command, or the keys of a state.
+fn action(entry: &TreeEntry) -> NodeEntries {
     if entry.node.value.as_object().is_none() {
         return vec![("action".into(), TreeEntry { ..entry.clone() })];
     }
     let mut keys = entries(&entry.node);
-    // Of older files: what is done stands beside how it is done.
+    // In older files, `tool` next to `action_type` is the action.
     if entry.node.get("action_type").is_some() && entry.node.get("action").is_none() {
         for (key, _) in keys.iter_mut().filter(|(key, _)| key == "tool") {
             *key = "action".into();
@@ -400,7 +410,7 @@ fn action(entry: &TreeEntry) -> Entries {
     keys
 }
 
-fn evaluator(of: &TreeNode) -> Option<(EcoString, TreeEntry)> {
-    let found = of.entry("evaluate").or_else(|| of.entry("evaluator"))?;
+fn evaluator(node: &TreeNode) -> Option<(EcoString, TreeEntry)> {
+    let found = node.entry("evaluate").or_else(|| node.entry("evaluator"))?;
     Some(("evaluate".into(), found.clone()))
 }

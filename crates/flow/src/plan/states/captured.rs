@@ -1,31 +1,32 @@
-//! What a state reads of those before it: whether it is there on every way that an iteration takes.
+//! Checks that a capture is set on every path of an iteration to the state that reads it.
 
 use ecow::EcoString;
 use threadline_lang::Reference;
-use threadline_lang::diag::{Severity, Span};
+use threadline_lang::diag::{Severity, Span, words};
 
 use super::ways::{Known, shown};
 use crate::checks::Check;
 use crate::plan::StepNumber;
 use crate::plan::check::{Checker, Makers, Reader};
-use crate::plan::order::Before;
+use crate::plan::order::RunsBefore;
 use crate::problem::Problem;
 
-/// So many states that capture a name are named.
+/// Maximum number of capturing states to name in a message.
 const MAX_NAMED: usize = 5;
 
-/// Where something is read.
-enum At {
-    /// In this state.
+/// The part of a loop that reads something.
+enum LoopPosition {
+    /// A state, by its position.
     State(usize),
-    /// In the steps of `finally`.
+    /// The steps of `finally`.
     Finally,
-    /// In `exports`, when the loop has come to a good end.
+    /// `exports`, after the loop ended successfully.
     End,
 }
 
 impl Checker<'_> {
-    /// Whether a problem was reported because a capture of a loop is not set, or not for sure, where it is read.
+    /// Reports a capture of a loop that is not set, or not on every path, where it is read. Returns whether
+    /// it did.
     pub(in crate::plan) fn set_in_loop(
         &mut self,
         reader: Reader,
@@ -36,41 +37,48 @@ impl Checker<'_> {
     ) -> bool {
         let of_states = |step: &StepNumber| self.plan.steps[*step as usize].step.state.is_some();
         let others = makers.steps.iter().filter(|step| !of_states(step));
-        if others.clone().any(|step| self.order.before(self.plan, *step, reader.step) == Before::Always) {
+        if others.clone().any(|step| self.order.before(self.plan, *step, reader.step) == RunsBefore::Always) {
             return false;
         }
-        // A capture that nothing is done for is reported as that.
+        // A capture without an action is reported elsewhere.
         if self.loop_graph.as_ref().is_none_or(|graph| graph.makers(name).next().is_none()) {
             return false;
         }
         if reads_previous(reference, name) {
-            return self.previous(span, name, reference);
+            return self.check_previous(span, name, reference);
         }
-        match self.at(reader) {
-            At::State(state) => self.set_in_state(reader, span, name, state, reference),
-            At::Finally if reference.guarded => false,
-            At::Finally => {
-                let message = format!("`{name}` is not set when the loop ends before it is captured");
+        match self.loop_position(reader) {
+            LoopPosition::State(state) => self.set_in_state(reader, span, name, state, reference),
+            LoopPosition::Finally if reference.guarded => false,
+            LoopPosition::Finally => {
+                let message = format!("`{name}` is not set if the loop ends before it is captured");
                 let problem = Check::MaybeUnset.at(span, message).note(self.captured_in(name));
                 let problem = problem.hint(self.with_default(&reference.path));
                 self.problem(Problem { severity: Severity::Warning, ..problem });
                 true
             }
-            At::End => self.set_at_end(span, name, reference),
+            LoopPosition::End => self.set_at_end(span, name, reference),
         }
     }
 
-    /// Where in a loop a reader stands: steps inside a state are where that is.
-    fn at(&self, reader: Reader) -> At {
-        let Some(mut step) = reader.step else { return At::End };
+    /// The position of a reader in a loop. Steps inside a state have the position of the state.
+    fn loop_position(&self, reader: Reader) -> LoopPosition {
+        let Some(mut step) = reader.step else { return LoopPosition::End };
         loop {
             let list = self.plan.steps[step as usize].list;
             match self.plan.lists[list as usize].parent {
                 Some((owner, _)) => step = owner,
-                None if list == 0 => return At::State(self.order.position(step)),
-                None => return At::Finally,
+                None if list == 0 => return LoopPosition::State(self.order.position(step)),
+                None => return LoopPosition::Finally,
             }
         }
+    }
+
+    /// Names of states in a sentence; only the first few if there are many.
+    pub(super) fn list_states(&self, states: &[usize]) -> String {
+        let shown = states.iter().take(MAX_NAMED).map(|state| format!("`{}`", self.state_name(*state)));
+        let more = states.len().checked_sub(MAX_NAMED).filter(|more| *more > 0);
+        words::list(shown.chain(more.map(|more| format!("{more} more"))), "and")
     }
 
     fn state_name(&self, state: usize) -> EcoString {
@@ -88,7 +96,7 @@ impl Checker<'_> {
         let Some(graph) = &mut self.loop_graph else { return false };
         let known = graph.known(name);
         let own = reader.judges.is_some() && graph.makes(state, name);
-        // What is never entered is reported as that.
+        // An unreachable state is reported elsewhere.
         if own || !known.unset.has(state) {
             return false;
         }
@@ -100,31 +108,32 @@ impl Checker<'_> {
         if reference.guarded {
             return false;
         }
-        let way = graph.without(name).way(state);
-        let message = format!("`{name}` is not set on every way to `{}`", self.state_name(state));
-        self.not_set(span, name, reference, &way, message)
+        let path = graph.without(name).way(state);
+        let message = format!("`{name}` is not set on every path to `{}`", self.state_name(state));
+        self.report_unset_path(span, name, reference, &path, message)
     }
 
-    /// A name that one way does not set.
-    fn not_set(
+    /// Reports a name that is not set on a path.
+    fn report_unset_path(
         &mut self,
         span: Span,
         name: &str,
         reference: &Reference,
-        way: &[usize],
+        path: &[usize],
         message: String,
     ) -> bool {
-        let way = shown(way, &self.plan.lists[0].names);
+        let path = shown(path, &self.plan.lists[0].names);
         let problem = Check::MaybeUnset
             .at(span, message)
-            .note(format!("not set on the way {way}"))
+            .note(format!("not set on the path {path}"))
             .note(self.captured_in(name))
             .hint(self.with_default(&reference.path));
         self.problem(problem);
         true
     }
 
-    /// A name that no way of an iteration has set here. A default would always take its place, so it is no help.
+    /// The problem of a name that no path of an iteration sets. A default would always be used, so it is no
+    /// fix.
     fn never_set_here(&self, span: Span, name: &str, state: usize, reference: &Reference) -> Problem {
         let Some(graph) = &self.loop_graph else { return Check::NeverSet.at(span, String::new()) };
         let is_initial = state == graph.initial;
@@ -133,14 +142,14 @@ impl Checker<'_> {
         let message = match (is_initial, own) {
             (true, _) => {
                 format!(
-                    "`{name}` is never set here: an iteration begins with `{here}`, without what was captured before"
+                    "`{name}` is never set here: an iteration starts with `{here}`, without earlier captures"
                 )
             }
             (false, true) => {
-                format!("`{name}` is captured by `{here}` itself: it is not set while that acts")
+                format!("`{name}` is captured by `{here}` itself, so it is not set while that state acts")
             }
             (false, false) => format!(
-                "`{name}` is never set here: no way of an iteration leads from where it is captured to `{here}`"
+                "`{name}` is never set here: no path of an iteration leads from its capture to `{here}`"
             ),
         };
         let problem = Check::NeverSet.at(span, message);
@@ -148,44 +157,45 @@ impl Checker<'_> {
         if !graph.comes_from(name, state) {
             return problem;
         }
-        problem.hint(format!("what was captured before: `${{{}:-text}}`", previous_path(reference, name)))
+        problem.hint(format!("read an earlier capture: `${{{}:-text}}`", previous_path(reference, name)))
     }
 
-    /// What was captured before: nothing, the first time.
-    fn previous(&mut self, span: Span, name: &str, reference: &Reference) -> bool {
+    /// Checks a reference to an earlier capture, which is not set the first time.
+    fn check_previous(&mut self, span: Span, name: &str, reference: &Reference) -> bool {
         if reference.guarded {
             return false;
         }
-        let message = format!("`captured.{name}.previous` is not there before `{name}` is captured again");
+        let message =
+            format!("`captured.{name}.previous` is not set before `{name}` is captured a second time");
         let problem = Check::MaybeUnset.at(span, message);
         let problem = problem.hint(self.with_default(&reference.path));
         self.problem(problem);
         true
     }
 
-    /// `exports` are made when the loop has ended well, in whichever state that was.
+    /// Checks a name that `exports` read, after the loop ended successfully in any state.
     fn set_at_end(&mut self, span: Span, name: &EcoString, reference: &Reference) -> bool {
         let Some(graph) = &mut self.loop_graph else { return false };
         let known = graph.known(name);
         let steps = &self.plan.workflow.steps;
-        let mut ends = (0..steps.len()).filter(|at| super::ends_well(&steps[*at]));
+        let mut ends = (0..steps.len()).filter(|at| super::is_success(&steps[*at]));
         let Some(end) = ends.find(|at| known.unset.has(*at) && !graph.makes(*at, name)) else { return false };
         if reference.guarded {
             return false;
         }
-        let way = graph.without(name).way(end);
-        let message = format!("`{name}` is not set when the loop ends in `{}`", self.state_name(end));
-        self.not_set(span, name, reference, &way, message)
+        let path = graph.without(name).way(end);
+        let message = format!("`{name}` is not set if the loop ends in `{}`", self.state_name(end));
+        self.report_unset_path(span, name, reference, &path, message)
     }
 
-    /// Whether a problem was reported because no state came before one for sure.
+    /// Reports a reference to the previous state where there may be none. Returns whether it did.
     pub(in crate::plan) fn acted_before(
         &mut self,
         reader: Reader,
         span: Span,
         reference: &Reference,
     ) -> bool {
-        let At::State(state) = self.at(reader) else { return false };
+        let LoopPosition::State(state) = self.loop_position(reader) else { return false };
         let here = self.state_name(state);
         let Some(graph) = &mut self.loop_graph else { return false };
         let known = graph.before();
@@ -197,37 +207,30 @@ impl Checker<'_> {
         let none = !set.has(state);
         let Some(graph) = &self.loop_graph else { return false };
         let problem = if none {
-            let message = format!("`{what}` reads the state before, and before `{here}` there is none");
+            let message = format!("`{what}` reads the previous state, but `{here}` has none");
             Check::NoStepBefore.at(span, message)
         } else if state == graph.initial {
-            let message =
-                format!("`{what}` reads the state before, and before the first `{here}` there is none");
+            let message = format!("`{what}` reads the previous state, but the first `{here}` has none");
             Check::NoStepBefore.at(span, message).hint(self.with_default(&reference.path))
         } else {
-            let way = shown(&graph.idle().way(state), &self.plan.lists[0].names);
-            let message =
-                format!("`{what}` reads the state before that did something, and there may be none");
+            let path = shown(&graph.idle().way(state), &self.plan.lists[0].names);
+            let message = format!("`{what}` reads the previous state with an action, but there may be none");
             let problem = Check::NoStepBefore.at(span, message);
-            problem.note(format!("none on the way {way}")).hint(self.with_default(&reference.path))
+            problem.note(format!("none on the path {path}")).hint(self.with_default(&reference.path))
         };
         self.problem(problem);
         true
     }
 
-    /// Which states capture a name.
+    /// The states that capture a name, in words.
     fn captured_in(&self, name: &str) -> String {
         let makers: Vec<usize> = self.loop_graph.iter().flat_map(|graph| graph.makers(name)).collect();
-        let mut words: Vec<String> =
-            makers.iter().take(MAX_NAMED).map(|maker| format!("`{}`", self.state_name(*maker))).collect();
-        if makers.len() > MAX_NAMED {
-            words.push(format!("{} more", makers.len() - MAX_NAMED));
-        }
-        format!("captured in {}", words.join(", "))
+        format!("captured in {}", self.list_states(&makers))
     }
 }
 
-/// What stands behind the name of a capture in a reference to it.
-fn behind<'r>(reference: &'r Reference, name: &str) -> &'r str {
+/// The path after the name of a capture in a reference to it.
+fn rest_after<'r>(reference: &'r Reference, name: &str) -> &'r str {
     let path = reference.path.as_str();
     let path = path.strip_prefix("captured").filter(|_| reference.root == "captured").unwrap_or(path);
     let path = path.trim_start_matches(['.', '[', '"', '\'']);
@@ -235,21 +238,21 @@ fn behind<'r>(reference: &'r Reference, name: &str) -> &'r str {
     path.trim_start_matches(['"', '\'', ']'])
 }
 
-/// Whether a reference reads what a name was captured with before.
+/// Whether a reference reads an earlier capture.
 fn reads_previous(reference: &Reference, name: &str) -> bool {
     if reference.root != "captured" {
         return false;
     }
-    let field = behind(reference, name).trim_start_matches(['.', '[', '"', '\'']);
+    let field = rest_after(reference, name).trim_start_matches(['.', '[', '"', '\'']);
     let field = field.strip_prefix("previous");
     field.is_some_and(|rest| {
         !rest.starts_with(|char: char| char.is_alphanumeric() || matches!(char, '_' | '-'))
     })
 }
 
-/// The same reference to what a name was captured with before.
+/// The same reference, to the earlier capture.
 fn previous_path(reference: &Reference, name: &str) -> String {
-    let rest = behind(reference, name);
+    let rest = rest_after(reference, name);
     match (reference.root == "captured", rest.is_empty()) {
         (true, false) => format!("captured.{name}.previous{rest}"),
         (_, true) => format!("captured.{name}.previous.value"),

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use ecow::EcoString;
-use threadline_flow::shell::{Argv, BindError, Dialect, Problem, Setting, Travel, analyse};
+use threadline_flow::shell::{AnalysisContext, Argv, BindError, Delivery, Dialect, ShellProblem, analyse};
 use threadline_lang::data::json::read_value;
 use threadline_lang::diag::Severity;
 use threadline_lang::{Limits, NoWorld, Scope, Session, Syntax, Value};
@@ -34,11 +34,11 @@ fn told(shell: &str, text: &str) -> String {
     let known: Vec<EcoString> = object.iter().map(|(key, _)| key.as_str().into()).collect();
     let syntax = Syntax { kinds: vec!["ticket".into()], ..Syntax::DEFAULT };
     let roots = |name: &str| values.get(name).is_some();
-    let setting = Setting {
-        known: &known,
+    let setting = AnalysisContext {
+        known: &|| known.clone(),
         environment: &["given".into()],
         literal: &|name| (name == "cmd").then(|| "wc -l".into()),
-        ..Setting::new(dialect, &syntax, &roots)
+        ..AnalysisContext::new(dialect, &syntax, &roots)
     };
     let (script, problems) = analyse(text, &setting);
     let mut out = String::new();
@@ -49,7 +49,7 @@ fn told(shell: &str, text: &str) -> String {
         Ok(bound) => {
             writeln!(out, "  bound: {}", encoded(&bound.text)).unwrap();
             bound.warnings.iter().for_each(|warning| say(&mut out, text, warning));
-            let files = bound.variables.iter().filter(|variable| variable.travel == Travel::Path);
+            let files = bound.variables.iter().filter(|variable| variable.delivery == Delivery::Path);
             for variable in files {
                 writeln!(out, "  file: {} holds {:?}", variable.name, variable.value).unwrap();
             }
@@ -88,7 +88,7 @@ fn told_argv(text: &str, scope: &Scope, session: &mut Session<'_>) -> String {
     out
 }
 
-fn say_error(out: &mut String, text: &str, error: &BindError, known: &[Problem]) {
+fn say_error(out: &mut String, text: &str, error: &BindError, known: &[ShellProblem]) {
     match error {
         BindError::Refused(problem) if known.contains(problem) => {}
         BindError::Refused(problem) => say(out, text, problem),
@@ -98,7 +98,7 @@ fn say_error(out: &mut String, text: &str, error: &BindError, known: &[Problem])
     }
 }
 
-fn say(out: &mut String, text: &str, problem: &Problem) {
+fn say(out: &mut String, text: &str, problem: &ShellProblem) {
     let severity = if problem.severity == Severity::Error { "error" } else { "warning" };
     let place = text.get(problem.span.range()).unwrap_or_else(|| panic!("{problem:?} in {text:?}"));
     writeln!(out, "  {severity}[{}] `{}`: {}", problem.id, encoded(place), encoded(&problem.message))

@@ -5,7 +5,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use threadline_flow::shell::{CODE_VARIABLES, Dialect, EVALUATES_AGAIN, Place, Rule};
+use threadline_flow::shell::{CODE_VARIABLES, Dialect, HAZARDS, Hazard, HazardRule};
 use threadline_lang::Value;
 
 use super::shells::bind;
@@ -46,22 +46,22 @@ fn contexts() -> String {
 
 fn places() -> String {
     let mut table = "| place | a value here | rule | example | instead |\n|---|---|---|---|---|\n".to_owned();
-    for place in EVALUATES_AGAIN {
+    for place in HAZARDS {
         let rule = match place.rule {
-            Rule::Refuse => "refused",
-            Rule::Int => "int only",
-            Rule::Dash => "not with `-`",
-            Rule::Warn => "warned",
+            HazardRule::Refuse => "refused",
+            HazardRule::Int => "int only",
+            HazardRule::Dash => "not with `-`",
+            HazardRule::Warn => "warned",
         };
         let example = code(&place.example.replace('\n', "⏎"));
-        let safe = place.safe.replace('|', "\\|");
-        writeln!(table, "| {} | {} | {rule} | {example} | {safe} |", named(place), place.what).unwrap();
+        let safe = place.fix.replace('|', "\\|");
+        writeln!(table, "| {} | {} | {rule} | {example} | {safe} |", named(place), place.effect).unwrap();
     }
     table
 }
 
 /// The id of a row, and its programs.
-fn named(place: &Place) -> String {
+fn named(place: &Hazard) -> String {
     let programs: Vec<String> = place.programs.iter().map(|program| format!("`{program}`")).collect();
     if programs.is_empty() { place.id.to_owned() } else { format!("{}: {}", place.id, programs.join(" ")) }
 }

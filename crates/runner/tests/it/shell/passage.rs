@@ -1,6 +1,6 @@
 //! How values travel: the environment and its limits, private files, what descendants see, line numbers.
 
-use threadline_flow::shell::{Bound, Dialect, ENVIRONMENT_LIMIT, STRING_LIMIT, Travel};
+use threadline_flow::shell::{BoundScript, Delivery, Dialect, ENVIRONMENT_LIMIT, STRING_LIMIT};
 use threadline_lang::Value;
 
 use super::shells::{Folder, Shell, bind, installed};
@@ -9,12 +9,12 @@ fn named(values: &[&str]) -> Vec<(String, Value)> {
     values.iter().enumerate().map(|(at, value)| (format!("v{at}"), Value::from(*value))).collect()
 }
 
-fn bound(text: &str, dialect: Dialect, values: &[&str]) -> Bound {
+fn bound(text: &str, dialect: Dialect, values: &[&str]) -> BoundScript {
     bind(text, dialect, &named(values)).unwrap_or_else(|problems| panic!("{text}: {problems:?}"))
 }
 
 /// What a script prints; it must say nothing on stderr.
-fn printed(shell: Shell, bound: &Bound) -> String {
+fn printed(shell: Shell, bound: &BoundScript) -> String {
     let output = shell.run_bound(bound, &Folder::new().0);
     assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{}", shell.name);
     String::from_utf8(output.stdout).unwrap()
@@ -31,8 +31,8 @@ fn values_of_any_size_arrive_to_the_byte() {
         value.extend(std::iter::repeat_n('\n', size - value.len()));
         for shell in installed() {
             let bound = bound("printf '%s' ${v0}", shell.dialect, &[&value]);
-            let expected = if size > room { Travel::File } else { Travel::Environment };
-            assert_eq!(bound.variables[0].travel, expected, "{size}");
+            let expected = if size > room { Delivery::File } else { Delivery::Environment };
+            assert_eq!(bound.variables[0].delivery, expected, "{size}");
             assert!(printed(shell, &bound) == value, "{} bytes in {}", size, shell.name);
         }
     }

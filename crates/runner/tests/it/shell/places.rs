@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 
 use threadline_flow::shell::{
-    BindError, Dialect, EVALUATES_AGAIN, Place, Problem, Rule, Setting, Which, analyse, is_code_variable,
+    AnalysisContext, ArgSelector, BindError, Dialect, HAZARDS, Hazard, HazardRule, ShellProblem, analyse,
+    is_code_variable,
 };
 use threadline_flow::{load, plan};
 use threadline_lang::diag::Severity;
@@ -32,15 +33,15 @@ fn lines(cases: &str) -> impl Iterator<Item = (&str, String)> {
     })
 }
 
-fn row(id: &str) -> &'static Place {
-    EVALUATES_AGAIN.iter().find(|place| place.id == id).unwrap_or_else(|| panic!("no row {id}"))
+fn row(id: &str) -> &'static Hazard {
+    HAZARDS.iter().find(|place| place.id == id).unwrap_or_else(|| panic!("no row {id}"))
 }
 
 /// The problems before binding, and those of binding a value.
-fn problems(text: &str, dialect: Dialect, value: &Value) -> (Vec<Problem>, Vec<Problem>) {
+fn problems(text: &str, dialect: Dialect, value: &Value) -> (Vec<ShellProblem>, Vec<ShellProblem>) {
     let syntax = Syntax::DEFAULT;
     let names = [("v".to_owned(), value.clone())];
-    let (script, before) = analyse(text, &Setting::new(dialect, &syntax, &|name| name == "v"));
+    let (script, before) = analyse(text, &AnalysisContext::new(dialect, &syntax, &|name| name == "v"));
     let mut world = NoWorld;
     let bound = script.bind(&scope(&names), &mut Session::new(&mut world));
     let when_bound = bound.err().unwrap_or_default().into_iter().map(|error| match error {
@@ -51,24 +52,24 @@ fn problems(text: &str, dialect: Dialect, value: &Value) -> (Vec<Problem>, Vec<P
 }
 
 /// What is wrong when a row of the table must be about the command.
-fn check(place: &Place, dialect: Dialect, command: &str) -> Option<String> {
-    let told = |found: &[Problem], id: &str, severity| {
+fn check(place: &Hazard, dialect: Dialect, command: &str) -> Option<String> {
+    let told = |found: &[ShellProblem], id: &str, severity| {
         found.iter().any(|problem| {
-            problem.id == id && problem.severity == severity && problem.hint.as_deref() == Some(place.safe)
+            problem.id == id && problem.severity == severity && problem.hint.as_deref() == Some(place.fix)
         })
     };
     let with = |value: &Value| problems(command, dialect, value).1;
     let (before, when_bound) = problems(command, dialect, &Value::from(HOSTILE));
     let right = match place.rule {
-        Rule::Refuse => told(&before, "shell-evaluates", Severity::Error),
-        Rule::Int => {
+        HazardRule::Refuse => told(&before, "shell-evaluates", Severity::Error),
+        HazardRule::Int => {
             told(&when_bound, "shell-int", Severity::Error)
                 && [Value::from(5), Value::from("5"), Value::from(-3)]
                     .iter()
                     .all(|value| with(value).is_empty())
                 && NOT_INTS.iter().all(|value| !with(&Value::from(*value)).is_empty())
         }
-        Rule::Dash => {
+        HazardRule::Dash => {
             let dashes = ["-x", "-", "--help"];
             told(&before, "shell-option", Severity::Warning)
                 && when_bound.is_empty()
@@ -76,7 +77,7 @@ fn check(place: &Place, dialect: Dialect, command: &str) -> Option<String> {
                     .iter()
                     .all(|value| told(&with(&Value::from(*value)), "shell-option", Severity::Error))
         }
-        Rule::Warn => told(&before, "shell-altered", Severity::Warning),
+        HazardRule::Warn => told(&before, "shell-altered", Severity::Warning),
     };
     (!right).then(|| format!("{}: {command}\nbefore: {before:?}\nwhen bound: {when_bound:?}", place.id))
 }
@@ -84,7 +85,7 @@ fn check(place: &Place, dialect: Dialect, command: &str) -> Option<String> {
 const NOT_INTS: [&str; 11] =
     ["", " 5", "08", "5 ", "0x10", "1.5", "a", "9223372036854775808", "+5", "--5", "5\n"];
 
-fn dialect(place: &Place) -> Dialect {
+fn dialect(place: &Hazard) -> Dialect {
     if matches!(place.id, "echo" | "regex" | "printf-number") { Dialect::Zsh } else { Dialect::Bash }
 }
 
@@ -105,7 +106,7 @@ fn every_attack_falls_under_its_row() {
         failures.extend(check(row(id), dialect, &command));
     }
     report(&failures);
-    let all: BTreeSet<_> = EVALUATES_AGAIN.iter().map(|place| place.id).collect();
+    let all: BTreeSet<_> = HAZARDS.iter().map(|place| place.id).collect();
     assert_eq!(attacked, all, "every row has attacks");
 }
 
@@ -114,7 +115,7 @@ fn every_attack_falls_under_its_row() {
 fn every_attack_is_refused_in_a_state() {
     let mut failures = Vec::new();
     for (head, command) in lines(ATTACKS) {
-        if head.contains(' ') || row(head).rule != Rule::Refuse {
+        if head.contains(' ') || row(head).rule != HazardRule::Refuse {
             continue;
         }
         let lines: Vec<String> = command.lines().map(|line| format!("      {line}")).collect();
@@ -136,7 +137,7 @@ fn every_attack_is_refused_in_a_state() {
 
 #[test]
 fn every_example_falls_under_its_row() {
-    let failures = EVALUATES_AGAIN.iter().filter_map(|place| check(place, dialect(place), place.example));
+    let failures = HAZARDS.iter().filter_map(|place| check(place, dialect(place), place.example));
     report(&failures.collect::<Vec<_>>());
 }
 
@@ -145,16 +146,16 @@ fn every_example_falls_under_its_row() {
 fn every_program_of_a_row_counts() {
     let mut failures = Vec::new();
     for place in
-        EVALUATES_AGAIN.iter().filter(|place| place.which != Which::Syntax && place.rule != Rule::Int)
+        HAZARDS.iter().filter(|place| place.selector != ArgSelector::Syntax && place.rule != HazardRule::Int)
     {
         for program in place.programs.iter().filter(|program| !matches!(**program, "[" | "[[" | "test")) {
             for called in [(*program).to_owned(), format!("/usr/bin/{program}")] {
-                let command = match place.which {
-                    Which::Options(options) => format!("{called} {} \"${{v}}\"", options[0]),
-                    Which::Input { .. } => format!("echo \"${{v}}\" | {called}"),
-                    Which::Operands { from, .. } => format!("{called} {}${{v}}", "a ".repeat(from)),
-                    Which::After(marks) => format!("{called} . {} ${{v}}", marks[0]),
-                    Which::CommandWord { operands, .. } => {
+                let command = match place.selector {
+                    ArgSelector::Options(options) => format!("{called} {} \"${{v}}\"", options[0]),
+                    ArgSelector::Input { .. } => format!("echo \"${{v}}\" | {called}"),
+                    ArgSelector::Operands { from, .. } => format!("{called} {}${{v}}", "a ".repeat(from)),
+                    ArgSelector::After(marks) => format!("{called} . {} ${{v}}", marks[0]),
+                    ArgSelector::CommandWord { operands, .. } => {
                         format!("{called} {}${{v}}", "5 ".repeat(operands))
                     }
                     _ => format!("{called} ${{v}}"),
@@ -162,7 +163,8 @@ fn every_program_of_a_row_counts() {
                 // Some programs read their first words as something else, too.
                 let other = format!("{called} a b c d ${{v}}");
                 let wrong = check(place, dialect(place), &command);
-                let excused = place.rule == Rule::Dash && check(place, dialect(place), &other).is_none();
+                let excused =
+                    place.rule == HazardRule::Dash && check(place, dialect(place), &other).is_none();
                 failures.extend(wrong.filter(|_| !excused));
             }
         }
@@ -194,7 +196,7 @@ fn every_safe_spelling_runs_right() {
             continue;
         }
         let (command, printed) = case.split_once(" ⇒ ").unwrap();
-        let values = if place.rule == Rule::Int { &["5"][..] } else { &VALUES[..] };
+        let values = if place.rule == HazardRule::Int { &["5"][..] } else { &VALUES[..] };
         for value in values {
             let bound = bind(command, bash.dialect, &[("v".to_owned(), Value::from(*value))])
                 .unwrap_or_else(|problems| panic!("{id}: {command}\n{problems:?}"));
@@ -205,6 +207,6 @@ fn every_safe_spelling_runs_right() {
             assert_eq!(folder.files(), Vec::<std::ffi::OsString>::new(), "{id}: {command}");
         }
     }
-    let all: BTreeSet<_> = EVALUATES_AGAIN.iter().map(|place| place.id).collect();
+    let all: BTreeSet<_> = HAZARDS.iter().map(|place| place.id).collect();
     assert_eq!(shown, all, "every row shows its safe spelling");
 }

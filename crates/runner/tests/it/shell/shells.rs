@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use threadline_flow::shell::{BindError, Bound, Dialect, Problem, Setting, analyse};
+use threadline_flow::shell::{AnalysisContext, BindError, BoundScript, Dialect, ShellProblem, analyse};
 use threadline_lang::diag::Severity;
 use threadline_lang::{NoWorld, Scope, ScopeEntry, Session, Syntax, Value};
 
@@ -76,7 +76,7 @@ impl Drop for Folder {
 
 impl Shell {
     /// Runs a text as it is.
-    pub(crate) fn run(&self, text: &str, environment: &[(String, String)], folder: &Path) -> Output {
+    pub(crate) fn run(&self, text: &str, environment: &[(String, &str)], folder: &Path) -> Output {
         let mut command = Command::new(self.command[0]);
         command.args(&self.command[1..]).arg("-c").arg(text).current_dir(folder);
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
@@ -89,7 +89,7 @@ impl Shell {
     }
 
     /// Runs a bound script, its private files in a folder of their own.
-    pub(crate) fn run_bound(&self, bound: &Bound, folder: &Path) -> Output {
+    pub(crate) fn run_bound(&self, bound: &BoundScript, folder: &Path) -> Output {
         let private = Folder::new();
         for (index, variable) in bound.files() {
             std::fs::write(private.0.join(index.to_string()), &variable.value).unwrap();
@@ -108,11 +108,11 @@ pub(crate) fn scope(names: &Names) -> Scope {
 }
 
 /// Analyses and binds a text; the problems of either as data.
-pub(crate) fn bind(text: &str, dialect: Dialect, names: &Names) -> Result<Bound, Vec<Problem>> {
+pub(crate) fn bind(text: &str, dialect: Dialect, names: &Names) -> Result<BoundScript, Vec<ShellProblem>> {
     let syntax = Syntax::DEFAULT;
     let known: BTreeSet<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
     let roots = |name: &str| known.contains(name);
-    let (script, problems) = analyse(text, &Setting::new(dialect, &syntax, &roots));
+    let (script, problems) = analyse(text, &AnalysisContext::new(dialect, &syntax, &roots));
     let mut world = NoWorld;
     match script.bind(&scope(names), &mut Session::new(&mut world)) {
         Ok(bound) => {
@@ -123,7 +123,7 @@ pub(crate) fn bind(text: &str, dialect: Dialect, names: &Names) -> Result<Bound,
     }
 }
 
-fn told(error: BindError) -> Problem {
+fn told(error: BindError) -> ShellProblem {
     match error {
         BindError::Refused(problem) => problem,
         BindError::Evaluation(error) => panic!("{error:?}"),

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use threadline_flow::shell::{Dialect, Setting, analyse};
+use threadline_flow::shell::{AnalysisContext, Dialect, analyse};
 use threadline_lang::diag::Severity;
 use threadline_lang::{NoWorld, Session, Syntax, Value};
 
@@ -121,7 +121,7 @@ fn check(text: &str, dialect: Dialect) {
     let names = [("v".to_owned(), Value::from("a b")), ("n".to_owned(), Value::from(5))];
     let roots = |name: &str| matches!(name, "v" | "n" | "context");
     let literal = |name: &str| (name == "cmd").then(|| "wc -l; x '".into());
-    let setting = Setting { literal: &literal, ..Setting::new(dialect, &syntax, &roots) };
+    let setting = AnalysisContext { literal: &literal, ..AnalysisContext::new(dialect, &syntax, &roots) };
     let (script, problems) = analyse(text, &setting);
     for problem in &problems {
         assert!(text.get(problem.span.range()).is_some(), "{problem:?} in {text:?}");

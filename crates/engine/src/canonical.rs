@@ -10,7 +10,7 @@ use threadline_flow::shell::Delivery;
 use threadline_lang::Value;
 use threadline_lang::value::JsonStyle;
 
-use crate::evaluate::{Act, Reach, Resolved};
+use crate::evaluate::{Act, Resolved, ResolvedReach, RetryPlan};
 use crate::hash::Hash;
 
 impl Resolved {
@@ -21,32 +21,34 @@ impl Resolved {
 
     /// Every field, each text with its length before it.
     fn canonical(&self) -> String {
+        // A field that is added to it does not compile before it stands here.
+        let Self { act, env, cwd, timeout, idle_timeout, max_output, retry, expect } = self;
+        let RetryPlan { attempts, backoff, delay, max_delay, jitter } = retry;
         let mut text = Canonical(String::new());
-        text.act(&self.act);
-        for (name, value) in &self.env {
+        text.act(act);
+        for (name, value) in env {
             text.text("env", name);
             text.optional("=", value.as_deref());
         }
-        text.optional("cwd", self.cwd.as_deref());
-        text.number("timeout", self.timeout.map_or(0, |timeout| timeout.as_millis()));
-        if let Some(idle) = self.idle_timeout {
+        text.optional("cwd", cwd.as_deref());
+        text.number("timeout", timeout.map_or(0, |timeout| timeout.as_millis()));
+        if let Some(idle) = idle_timeout {
             text.number("idle_timeout", idle.as_millis());
         }
-        text.number("max_output", u128::from(self.max_output));
-        let retry = &self.retry;
-        text.number("attempts", u128::from(retry.attempts));
+        text.number("max_output", u128::from(*max_output));
+        text.number("attempts", u128::from(*attempts));
         text.text(
             "backoff",
-            match retry.backoff {
+            match backoff {
                 Backoff::Fixed => "fixed",
                 Backoff::Linear => "linear",
                 Backoff::Exponential => "exponential",
             },
         );
-        text.number("delay", retry.delay.as_millis());
-        text.number("max_delay", retry.max_delay.as_millis());
-        text.number("jitter", u128::from(retry.jitter));
-        for (operator, value) in self.expect.iter().flat_map(|expect| expect.expectations.values()) {
+        text.number("delay", delay.as_millis());
+        text.number("max_delay", max_delay.as_millis());
+        text.number("jitter", u128::from(*jitter));
+        for (operator, value) in expect.iter().flat_map(|expect| expect.expectations.values()) {
             text.text("expect", operator);
             text.value("=", value);
         }
@@ -95,7 +97,7 @@ impl Canonical {
                 self.text("tool", &call.tool);
                 self.text("server", &call.server.name);
                 match &call.server.reach {
-                    Reach::Program { command, env, cwd } => {
+                    ResolvedReach::Program { command, env, cwd } => {
                         for word in command {
                             self.text("argument", word);
                         }
@@ -105,7 +107,7 @@ impl Canonical {
                         }
                         self.optional("cwd", cwd.as_deref());
                     }
-                    Reach::Url { url, headers } => {
+                    ResolvedReach::Url { url, headers } => {
                         self.text("url", url);
                         for (name, value) in headers {
                             self.text(name, value);
@@ -160,7 +162,7 @@ mod tests {
     use threadline_flow::shell::Argument;
 
     use super::*;
-    use crate::evaluate::{MAX_OUTPUT, Request, RetryPlan, Server, ToolCall};
+    use crate::evaluate::{MAX_OUTPUT, Request, ResolvedServer, ResolvedToolCall};
 
     fn argv(words: &[&str], env: &[(&str, Option<&str>)]) -> Resolved {
         let argument =
@@ -183,9 +185,9 @@ mod tests {
         Resolved { act: Act::Http(Request { method: "GET", url, headers, body }), ..argv(&[], &[]) }
     }
 
-    fn tool(reach: Reach) -> Resolved {
-        let server = Server { name: "s".into(), reach };
-        let call = ToolCall { server, tool: "t".into(), params: Value::NULL };
+    fn tool(reach: ResolvedReach) -> Resolved {
+        let server = ResolvedServer { name: "s".into(), reach };
+        let call = ResolvedToolCall { server, tool: "t".into(), params: Value::NULL };
         Resolved { act: Act::Tool(call), ..argv(&[], &[]) }
     }
 
@@ -205,10 +207,17 @@ mod tests {
             http(&[], Some("")),
             http(&[("body", "a")], None),
             http(&[], Some("a")),
-            tool(Reach::Url { url: "http://a".to_owned(), headers: Vec::new() }),
-            tool(Reach::Url { url: "http://a".to_owned(), headers: vec![("a".into(), String::new())] }),
-            tool(Reach::Program { command: vec!["a".to_owned()], env: Vec::new(), cwd: None }),
-            tool(Reach::Program { command: vec!["a".to_owned()], env: Vec::new(), cwd: Some(String::new()) }),
+            tool(ResolvedReach::Url { url: "http://a".to_owned(), headers: Vec::new() }),
+            tool(ResolvedReach::Url {
+                url: "http://a".to_owned(),
+                headers: vec![("a".into(), String::new())],
+            }),
+            tool(ResolvedReach::Program { command: vec!["a".to_owned()], env: Vec::new(), cwd: None }),
+            tool(ResolvedReach::Program {
+                command: vec!["a".to_owned()],
+                env: Vec::new(),
+                cwd: Some(String::new()),
+            }),
         ];
         for (at, one) in all.iter().enumerate() {
             assert_eq!(one.fingerprint(), one.clone().fingerprint());

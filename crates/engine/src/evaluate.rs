@@ -1,6 +1,9 @@
 //! The fields of a step, resolved. The runner carries out what comes of it; previews and explanations show it.
 //!
-//! There is one evaluation for all of them, so what is shown is what was done. Nothing is carried out here.
+//! There is one evaluation for all of them, over the one walk of [`threadline_flow::model::step_fields`], so what is shown
+//! is what was done. Nothing is carried out here.
+
+mod fields;
 
 use std::time::Duration;
 
@@ -8,23 +11,21 @@ use crate::event::LoopLimits;
 use ecow::EcoString;
 use threadline_expect::{
     Actual, DocumentKind, Evaluation, ExpectationAnswer, ExpectationOutcome, Expectations, NoJudge, Settled,
-    Unsettled, UnsettledWhy,
 };
 use threadline_flow::checks::Check;
-use threadline_flow::forms;
 use threadline_flow::model::{
-    self, Action, Backoff, Condition, Field, FileFormat, Given, Http, Input, Judge, Retry, Setting, Step,
-    Trigger, Variable,
+    self, Action, Backoff, FileFormat, Judge, Moment, Step, StepField, Trigger, loop_fields, server_fields,
+    step_fields,
 };
-use threadline_flow::plan::{PAYLOAD, Plan, StepNumber};
+use threadline_flow::plan::{PAYLOAD, Plan, PlannedStep, StepNumber};
 use threadline_flow::problem::{self, Problem};
 use threadline_flow::shell::{Argument, BindError, BoundScript};
 use threadline_flow::url::{self, UrlPiece};
 use threadline_lang::value::JsonStyle;
-use threadline_lang::{
-    Document, Error, Explanation, Expression, NoWorld, Origin, Scope, ScopeEntry, Session, Syntax, Template,
-    Type, Value,
-};
+use threadline_lang::{Error, Explanation, NoWorld, Origin, Scope, ScopeEntry, Session, Template, Value};
+
+pub use fields::{FieldOutcome, FieldValue, evaluate_field};
+pub(crate) use fields::{Fields, Outcomes};
 
 /// What a step does, with every value in its place.
 #[derive(Debug, Clone)]
@@ -90,7 +91,7 @@ pub enum Act {
     /// Send a request.
     Http(Request),
     /// Call a tool of a server.
-    Tool(ToolCall),
+    Tool(ResolvedToolCall),
     /// Write a file.
     WriteFile {
         /// Where.
@@ -103,7 +104,7 @@ pub enum Act {
         create_dirs: bool,
     },
     /// Run another workflow.
-    Workflow(Call),
+    Workflow(ResolvedCall),
     /// Nothing but a value.
     Value(Value),
     /// A value that the engine itself makes, and its own meta data.
@@ -130,9 +131,9 @@ pub struct Request {
 
 /// A call of a tool with every value in its place.
 #[derive(Debug, Clone)]
-pub struct ToolCall {
+pub struct ResolvedToolCall {
     /// Whose tool it is.
-    pub server: Server,
+    pub server: ResolvedServer,
     /// The name of the tool there.
     pub tool: EcoString,
     /// What it is given, an object.
@@ -141,7 +142,7 @@ pub struct ToolCall {
 
 /// A call of another workflow with every value in its place.
 #[derive(Debug, Clone)]
-pub struct Call {
+pub struct ResolvedCall {
     /// The name of its file.
     pub file: EcoString,
     /// What it is given, an object.
@@ -152,16 +153,16 @@ pub struct Call {
 
 /// A server of tools.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Server {
+pub struct ResolvedServer {
     /// Its name.
     pub name: EcoString,
     /// How it is reached.
-    pub reach: Reach,
+    pub reach: ResolvedReach,
 }
 
 /// How a server is reached.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reach {
+pub enum ResolvedReach {
     /// Over the stdin and stdout of a program.
     Program {
         /// The program and its arguments.
@@ -319,7 +320,11 @@ pub fn decide(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Result<D
         return Ok(Decision::Skip("the trigger is not enabled".into()));
     }
     let Some(filters) = &trigger.filters else { return Ok(Decision::Go) };
-    let actual = Actual::new(DocumentKind::Plain, payload(step, scope, session));
+    let payload = &trigger.payload;
+    session.set_origin(Some(payload.origin.clone()));
+    let payload =
+        payload.value.value(scope, session).map_err(|error| vec![language(error, &payload.origin)])?;
+    let actual = Actual::new(DocumentKind::Plain, payload);
     let outside = Scope::new();
     let Ok(actual) = actual else {
         return Ok(Decision::Skip("the payload is nested too deep for its `filters`".into()));
@@ -335,29 +340,23 @@ pub fn decide(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Result<D
     }))
 }
 
-/// What the graph was started with.
-fn payload(step: &Step, scope: &Scope, session: &mut Session<'_>) -> Value {
-    let path = ecow::eco_format!("{}.{PAYLOAD}", step.origin.path);
-    session.set_origin(Some(Origin { path, ..step.origin.clone() }));
-    let payload = Expression::parse(PAYLOAD, &Syntax::DEFAULT);
-    payload.ok().and_then(|payload| payload.value(scope, session).ok()).unwrap_or_default()
-}
-
-/// So many states are executed when nobody says otherwise, for each iteration that may begin.
+/// The default of `max_steps`, for each of `max_iterations`.
 const MAX_STEPS: u64 = 50;
 
-/// What holds for a loop.
+/// The limits of a loop.
 pub fn bounds(of: &model::Loop, scope: &Scope, session: &mut Session<'_>) -> Result<LoopLimits, FieldErrors> {
     let mut fields = Fields::new(scope, session);
-    let max_iterations = of.max_iterations.as_ref().and_then(|setting| fields.ordinal(setting));
-    let max_steps = of.max_steps.as_ref().and_then(|setting| fields.ordinal(setting));
+    let outcomes = fields.evaluate_all(None, loop_fields(of));
+    let max_iterations = outcomes.count("max_iterations");
     let bounds = LoopLimits {
-        max_steps: max_steps.unwrap_or_else(|| MAX_STEPS.saturating_mul(max_iterations.unwrap_or(1))),
+        max_steps: outcomes
+            .count("max_steps")
+            .unwrap_or_else(|| MAX_STEPS.saturating_mul(max_iterations.unwrap_or(1))),
         max_iterations,
-        max_edge_revisits: of.max_edge_revisits.as_ref().and_then(|setting| fields.count(setting)),
-        max_stall: of.max_stall.as_ref().and_then(|setting| fields.several(setting)),
-        timeout: of.timeout.as_ref().and_then(|setting| fields.time_limit(setting)),
-        backoff: of.backoff.as_ref().and_then(|setting| fields.duration(setting)),
+        max_edge_revisits: outcomes.count("max_edge_revisits"),
+        max_stall: outcomes.count("max_stall"),
+        timeout: outcomes.duration("timeout"),
+        backoff: outcomes.duration("backoff"),
     };
     if fields.errors.is_empty() { Ok(bounds) } else { Err(fields.errors) }
 }
@@ -370,7 +369,7 @@ pub fn locks(
 ) -> Result<Vec<(Origin, String)>, FieldErrors> {
     let mut fields = Fields::new(scope, session);
     let texts = workflow.locks.iter().filter_map(|lock| {
-        let text = fields.text(&lock.value, &lock.origin)?;
+        let text = fields.text(lock)?;
         Some((lock.origin.clone(), text))
     });
     let texts = texts.collect();
@@ -395,10 +394,15 @@ pub fn with_params(
     if !fields.errors.is_empty() {
         return Err(fields.errors);
     }
+    Ok(with_param_entries(scope, names))
+}
+
+/// A scope with the values of a state's own, as far as they are known.
+pub fn with_param_entries(scope: &Scope, params: Vec<(EcoString, ScopeEntry)>) -> Scope {
     // Names of a table: none stands twice.
-    let names = Scope::new().with_entries("param", names).unwrap_or_default();
+    let names = Scope::new().with_entries("param", params).unwrap_or_default();
     let entries = [("param".into(), ScopeEntry::Names(names))];
-    Ok(scope.with_entries("state", entries).unwrap_or_else(|_| scope.clone()))
+    scope.with_entries("state", entries).unwrap_or_else(|_| scope.clone())
 }
 
 /// Why a step's condition is what it is.
@@ -409,8 +413,8 @@ pub fn explain_condition(step: &Step, scope: &Scope, session: &mut Session<'_>) 
     })
 }
 
-/// Every field of a step. All problems are reported. `enter` is told the step's folder before the fields that may be
-/// meant from there.
+/// Resolves every field of an attempt of a step, and reports all problems. `enter` is called with the step's folder
+/// before the fields are evaluated that can be relative to it.
 pub fn resolve(
     plan: &Plan,
     number: StepNumber,
@@ -419,61 +423,120 @@ pub fn resolve(
     enter: impl FnOnce(&str),
 ) -> Result<Resolved, FieldErrors> {
     let planned = &plan.steps[number as usize];
-    let step = &*planned.step;
-    let scope = &with_params(step, scope, scope, session)?;
-    let mut fields = Fields::new(scope, session);
-    let (cwd, env) = fields.surroundings(plan, step, enter);
-    let timeout = step.timeout.as_ref().and_then(|setting| fields.time_limit(setting));
-    let idle_timeout = step.idle_timeout.as_ref().and_then(|setting| fields.time_limit(setting));
-    let max_output = step.max_output.as_ref().and_then(|setting| fields.size(setting));
-    let retry = step.retry.as_ref().map_or(RetryPlan::ONCE, |retry| fields.retry(retry));
-    let act = match &step.action {
-        Action::Shell { text, interpolate: false } => Some(Act::Verbatim { text: text.value.clone() }),
-        Action::Shell { text, .. } => match &planned.script {
-            Some(script) => {
-                fields.session.set_origin(Some(text.origin.clone()));
-                let bound = script.bind(scope, fields.session);
-                fields.bound(bound, &text.origin).map(|bound| Act::Shell { bound })
-            }
-            None => Some(Act::Verbatim { text: text.value.clone() }),
-        },
-        Action::Argv(words) => planned.argv.as_ref().and_then(|argv| {
-            let place =
-                |at: usize, session: &mut Session<'_>| session.set_origin(Some(words[at].origin.clone()));
-            let bound = argv.bind(scope, fields.session, place);
-            fields.words(bound, words).map(Act::Argv)
-        }),
-        Action::Agent { agent, message } => {
-            let message = fields.text(&message.value, &message.origin);
-            fields.agent(plan, &agent.value, message)
+    let scope = &with_params(&planned.step, scope, scope, session)?;
+    attempt(plan, planned, scope, session, enter).1
+}
+
+/// The same, with what each field came to.
+pub fn resolve_fields(
+    plan: &Plan,
+    number: StepNumber,
+    scope: &Scope,
+    session: &mut Session<'_>,
+) -> (Vec<FieldOutcome>, Result<Resolved, FieldErrors>) {
+    let planned = &plan.steps[number as usize];
+    let scope = &match with_params(&planned.step, scope, scope, session) {
+        Ok(scope) => scope,
+        Err(errors) => {
+            let fields = attempt_fields(plan, &planned.step).map(|field| FieldOutcome::new(&field, None));
+            return (fields.collect(), Err(errors));
         }
-        Action::WriteFile(file) => {
-            let path = fields.text(&file.path.value, &file.path.origin);
-            let content = fields.document(&file.content).map(|value| file_text(&value, file.format));
-            path.zip(content).map(|(path, content)| Act::WriteFile {
-                path,
-                content,
-                mode: file.mode,
-                create_dirs: file.create_dirs,
-            })
-        }
-        Action::Value(document) => fields.document(document).map(Act::Value),
-        Action::Http(http) => fields.request(http).map(Act::Http),
-        Action::Tool(call) => fields.tool(plan, call).map(Act::Tool),
-        Action::Workflow(call) => fields.call(planned.calls.as_deref(), call).map(Act::Workflow),
-        Action::ForEach(_) | Action::Phase(_) | Action::Nothing => Some(Act::Value(Value::NULL)),
-        Action::Condition(condition) => fields.condition(condition),
-        Action::Trigger(trigger) => Some(triggered(trigger, payload(step, scope, fields.session))),
     };
-    let expect = step.expect.as_ref().and_then(|expect| fields.expectations(&expect.value));
-    let errors = fields.errors;
-    match act {
-        Some(act) if errors.is_empty() => {
-            let max_output = max_output.unwrap_or(MAX_OUTPUT);
-            Ok(Resolved { act, env, cwd, timeout, idle_timeout, max_output, retry, expect })
-        }
-        _ => Err(errors),
+    let (outcomes, resolved) = attempt(plan, planned, scope, session, |_| {});
+    let mut outcomes = outcomes.into_owned();
+    if let Ok(Resolved { act: Act::Http(request), .. }) = &resolved {
+        show_request(request, &mut outcomes);
     }
+    (outcomes, resolved)
+}
+
+/// Puts what is sent in place of what it is made of: the URL with its query, and the body as text.
+fn show_request(request: &Request, outcomes: &mut [FieldOutcome]) {
+    for outcome in outcomes {
+        let text = match outcome.key {
+            "url" => Some(format!("{} {}", request.method, request.url)),
+            "body" => request.body.clone(),
+            _ => continue,
+        };
+        outcome.value = text.map(FieldValue::Text);
+    }
+}
+
+fn attempt_fields<'p>(plan: &'p Plan, step: &'p Step) -> impl Iterator<Item = StepField<'p>> {
+    step_fields(&plan.workflow, step).into_iter().filter(|field| field.moment == Moment::Attempt)
+}
+
+fn attempt<'p>(
+    plan: &'p Plan,
+    planned: &'p PlannedStep,
+    scope: &Scope,
+    session: &mut Session<'_>,
+    enter: impl FnOnce(&str),
+) -> (Outcomes<'p>, Result<Resolved, FieldErrors>) {
+    let step = &*planned.step;
+    let mut fields = Fields::new(scope, session);
+    let mut outcomes = fields.evaluate_in_folder(planned, attempt_fields(plan, step), enter);
+    let action = assemble(plan, planned, &mut outcomes);
+    let mut errors = fields.errors;
+    if let (Action::Workflow(call), None, true) = (&step.action, &action, errors.is_empty()) {
+        // Each value fits; what is left is too much of it.
+        let cause = Cause::Unfit { expected: "values that are not too large together", value: Value::NULL };
+        errors.push(FieldError { origin: call.path.origin.clone(), cause });
+    }
+    let resolved = match action {
+        Some(action) if errors.is_empty() => Ok(Resolved {
+            act: action,
+            env: outcomes.variables("env"),
+            cwd: outcomes.text("cwd"),
+            timeout: outcomes.duration("timeout"),
+            idle_timeout: outcomes.duration("idle_timeout"),
+            max_output: outcomes.count("max_output").unwrap_or(MAX_OUTPUT),
+            retry: step.retry.as_ref().map_or(RetryPlan::ONCE, |retry| outcomes.retry(retry)),
+            expect: outcomes.expectations("expect"),
+        }),
+        _ => Err(errors),
+    };
+    (outcomes, resolved)
+}
+
+/// The action of a step, made of what its fields came to.
+fn assemble(plan: &Plan, planned: &PlannedStep, outcomes: &mut Outcomes<'_>) -> Option<Act> {
+    Some(match &planned.step.action {
+        Action::Shell { .. } => match outcomes.get("shell")? {
+            FieldValue::Shell(bound) => Act::Shell { bound: bound.clone() },
+            FieldValue::Text(text) => Act::Verbatim { text: text.as_str().into() },
+            _ => return None,
+        },
+        Action::Argv(_) => match outcomes.get("argv")? {
+            FieldValue::Arguments(arguments) => Act::Argv(arguments.clone()),
+            _ => return None,
+        },
+        Action::Agent { agent, .. } => {
+            let (agent, command) = (agent.value.clone(), outcomes.words("command").unwrap_or_default());
+            Act::Agent { agent, command, message: outcomes.text("message")? }
+        }
+        Action::Http(http) => Act::Http(outcomes.request(http)?),
+        Action::Tool(call) => {
+            let server = plan.workflow.servers.iter().find(|server| server.name == call.server)?;
+            let server = outcomes.server(server)?;
+            let params = outcomes.value("params").unwrap_or_else(|| Value::empty_object());
+            Act::Tool(ResolvedToolCall { server, tool: call.tool.clone(), params })
+        }
+        Action::WriteFile(file) => Act::WriteFile {
+            path: outcomes.text("path")?,
+            content: outcomes.text("content")?,
+            mode: file.mode,
+            create_dirs: file.create_dirs,
+        },
+        Action::Value(_) => Act::Value(outcomes.value("value")?),
+        Action::Workflow(call) => Act::Workflow(outcomes.call(planned, call)?),
+        Action::ForEach(_) | Action::Phase(_) | Action::Nothing => Act::Value(Value::NULL),
+        Action::Condition(_) => match outcomes.get("condition")? {
+            FieldValue::Branch { value, meta } => Act::Made { value: value.clone(), meta: meta.clone() },
+            _ => return None,
+        },
+        Action::Trigger(trigger) => triggered(trigger, outcomes.value(PAYLOAD)?),
+    })
 }
 
 /// What a judge is asked, and how: in the surroundings of the state. `below` stands below what it is asked.
@@ -488,28 +551,36 @@ pub(crate) fn question(
     session: &mut Session<'_>,
     enter: impl FnOnce(&str),
 ) -> Result<Resolved, FieldErrors> {
-    let step = &*plan.steps[number as usize].step;
-    let mut fields = Fields::new(scope, session);
-    let (cwd, env) = fields.surroundings(plan, step, enter);
-    let timeout = judge.timeout.as_ref().and_then(|setting| fields.time_limit(setting));
-    let prompt = match &judge.prompt {
-        Some(prompt) => fields.text(&prompt.value, &prompt.origin),
-        None => Some(prompt.to_owned()),
+    let planned = &plan.steps[number as usize];
+    let of_question = |field: &StepField<'_>| match field.moment {
+        Moment::Attempt => matches!(field.key, "cwd" | "env"),
+        Moment::Judgement => matches!(field.key, "evaluate.timeout" | "evaluate.prompt" | "command"),
+        _ => false,
     };
-    let message = prompt.map(|prompt| format!("{}{below}", prompt.trim_end()));
-    let act = fields.agent(plan, &judge.agent.value, message);
-    let (max_output, retry) = (MAX_OUTPUT, RetryPlan::ONCE);
-    match act {
-        Some(act) if fields.errors.is_empty() => {
-            Ok(Resolved { act, env, cwd, timeout, idle_timeout: None, max_output, retry, expect: None })
-        }
-        _ => Err(fields.errors),
+    let mut fields = Fields::new(scope, session);
+    let asked = step_fields(&plan.workflow, &planned.step).into_iter().filter(of_question);
+    let outcomes = fields.evaluate_in_folder(planned, asked, enter);
+    if !fields.errors.is_empty() {
+        return Err(fields.errors);
     }
+    let prompt = outcomes.text("evaluate.prompt").unwrap_or_else(|| prompt.to_owned());
+    let message = format!("{}{below}", prompt.trim_end());
+    let command = outcomes.words("command").unwrap_or_default();
+    Ok(Resolved {
+        act: Act::Agent { agent: judge.agent.value.clone(), command, message },
+        env: outcomes.variables("env"),
+        cwd: outcomes.text("cwd"),
+        timeout: outcomes.duration("evaluate.timeout"),
+        idle_timeout: None,
+        max_output: MAX_OUTPUT,
+        retry: RetryPlan::ONCE,
+        expect: None,
+    })
 }
 
-/// What a step left, as its expectation sees it.
+/// The output of a step, as its expectations see it.
 #[derive(Debug, Clone)]
-pub struct Left<'l> {
+pub struct Observed<'l> {
     /// Its value.
     pub value: &'l Value,
     /// What it printed, when it ran a program.
@@ -525,7 +596,7 @@ pub fn settle(
     session: &mut Session<'_>,
 ) -> Result<Settled, FieldErrors> {
     let mut fields = Fields::new(scope, session);
-    let settled = fields.expectations(expectations);
+    let settled = fields.settled(expectations);
     settled.ok_or(fields.errors)
 }
 
@@ -541,7 +612,7 @@ pub enum Wanted {
 /// What the expectations of a step come to, and why. The error says why they cannot be asked.
 pub fn expected(
     settled: &Settled,
-    left: &Left<'_>,
+    left: &Observed<'_>,
     wanted: Wanted,
 ) -> Result<Vec<ExpectationOutcome>, &'static str> {
     let mut entries: Vec<(EcoString, Value)> = vec![("value".into(), left.value.clone())];
@@ -583,16 +654,16 @@ pub fn file_text(value: &Value, format: FileFormat) -> String {
     }
 }
 
-/// A server of a workflow with its references resolved, to look at it outside of a run.
+/// Resolves a server of a workflow, to look at it outside of a run.
 pub fn server(
     server: &model::Server,
     scope: &Scope,
     session: &mut Session<'_>,
-) -> Result<Server, FieldErrors> {
+) -> Result<ResolvedServer, FieldErrors> {
     let mut fields = Fields::new(scope, session);
-    let resolved = fields.server(server);
+    let outcomes = fields.evaluate_all(None, server_fields(server));
     let errors = fields.errors;
-    resolved.filter(|_| errors.is_empty()).ok_or(errors)
+    outcomes.server(server).filter(|_| errors.is_empty()).ok_or(errors)
 }
 
 /// A URL, each value encoded for the place where it stands.
@@ -624,346 +695,4 @@ fn triggered(trigger: &Trigger, payload: Value) -> Act {
 
 pub(crate) fn language(error: Error, origin: &Origin) -> FieldError {
     FieldError { origin: origin.clone(), cause: Cause::Language(error) }
-}
-
-/// Evaluates fields and keeps every problem.
-pub(crate) struct Fields<'a, 's, 'w> {
-    scope: &'a Scope,
-    pub(crate) session: &'s mut Session<'w>,
-    pub(crate) errors: FieldErrors,
-}
-
-impl<'a, 's, 'w> Fields<'a, 's, 'w> {
-    pub(crate) fn new(scope: &'a Scope, session: &'s mut Session<'w>) -> Self {
-        Self { scope, session, errors: Vec::new() }
-    }
-}
-
-impl Fields<'_, '_, '_> {
-    pub(crate) fn text(&mut self, template: &Template, origin: &Origin) -> Option<String> {
-        let mut text = String::new();
-        self.session.set_origin(Some(origin.clone()));
-        let result = template.text(self.scope, self.session, &mut text);
-        result.map_err(|error| self.errors.push(language(error, origin))).ok()?;
-        Some(text)
-    }
-
-    /// Where a step runs, and the variables that it sees.
-    fn surroundings(
-        &mut self,
-        plan: &Plan,
-        step: &Step,
-        enter: impl FnOnce(&str),
-    ) -> (Option<String>, Vec<(EcoString, Option<String>)>) {
-        let cwd = step.cwd.as_ref().and_then(|cwd| self.text(&cwd.value, &cwd.origin));
-        if let Some(cwd) = &cwd {
-            enter(cwd);
-        }
-        let mut env = Vec::new();
-        for variable in plan.workflow.env.iter().chain(&step.env) {
-            self.variable(variable, &mut env);
-        }
-        (cwd, env)
-    }
-
-    /// An agent, and what it is told.
-    fn agent(&mut self, plan: &Plan, agent: &EcoString, message: Option<String>) -> Option<Act> {
-        let known = plan.workflow.agents.iter().find(|known| known.name == *agent);
-        let words = known.into_iter().flat_map(|agent| &agent.command);
-        let words: Vec<_> = words.map(|word| self.text(&word.value, &word.origin)).collect();
-        let command: Option<Vec<String>> = words.into_iter().collect();
-        command.zip(message).map(|(command, message)| Act::Agent { agent: agent.clone(), command, message })
-    }
-
-    pub(crate) fn document(&mut self, field: &Field<Document>) -> Option<Value> {
-        self.session.set_origin(Some(field.origin.clone()));
-        let resolved = field.value.resolve(self.scope, self.session);
-        let failed = |errors: Vec<Error>| {
-            self.errors.extend(errors.into_iter().map(|error| language(error, &field.origin)));
-        };
-        resolved.map_err(failed).ok()
-    }
-
-    pub(crate) fn variable(&mut self, variable: &Variable, env: &mut Vec<(EcoString, Option<String>)>) {
-        let value = match &variable.value {
-            Some(template) => match self.text(&template.value, &template.origin) {
-                Some(value) => Some(value),
-                None => return,
-            },
-            None => None,
-        };
-        env.retain(|(name, _)| *name != variable.name);
-        env.push((variable.name.clone(), value));
-    }
-
-    fn duration(&mut self, setting: &Setting<Duration>) -> Option<Duration> {
-        self.setting(setting, "a duration such as `30s`", forms::duration)
-    }
-
-    /// Nothing or more.
-    pub(crate) fn time_limit(&mut self, setting: &Setting<Duration>) -> Option<Duration> {
-        let above_zero = |value: &Value| forms::duration(value).filter(|time| !time.is_zero());
-        self.setting(setting, "a duration above 0, such as `30s`", above_zero)
-    }
-
-    pub(crate) fn count(&mut self, setting: &Setting<u64>) -> Option<u64> {
-        self.setting(setting, "a whole number of at least 0", forms::count)
-    }
-
-    /// One or more.
-    pub(crate) fn ordinal(&mut self, setting: &Setting<u64>) -> Option<u64> {
-        let read = |value: &Value| forms::count(value).filter(|count| *count > 0);
-        self.setting(setting, "a whole number of at least 1", read)
-    }
-
-    /// Two or more.
-    fn several(&mut self, setting: &Setting<u64>) -> Option<u64> {
-        let read = |value: &Value| forms::count(value).filter(|count| *count > 1);
-        self.setting(setting, "a whole number of at least 2", read)
-    }
-
-    /// A part of a whole.
-    pub(crate) fn fraction(&mut self, setting: &Setting<f64>) -> Option<f64> {
-        self.setting(setting, forms::FRACTION_FORM, forms::fraction)
-    }
-
-    fn size(&mut self, setting: &Setting<u64>) -> Option<u64> {
-        self.setting(setting, "a size such as `64MiB`", forms::size)
-    }
-
-    fn setting<T: Copy>(
-        &mut self,
-        setting: &Setting<T>,
-        expected: &'static str,
-        read: impl FnOnce(&Value) -> Option<T>,
-    ) -> Option<T> {
-        match setting {
-            Setting::Fixed(fixed) => Some(*fixed),
-            Setting::Dynamic(field) => {
-                let value = self.document(field)?;
-                let read = read(&value);
-                if read.is_none() {
-                    self.unfit(&field.origin, expected, value);
-                }
-                read
-            }
-        }
-    }
-
-    pub(crate) fn retry(&mut self, retry: &Retry) -> RetryPlan {
-        RetryPlan {
-            attempts: self.ordinal(&retry.attempts).unwrap_or(1),
-            backoff: retry.backoff,
-            delay: self.duration(&retry.delay).unwrap_or_default(),
-            max_delay: self.duration(&retry.max_delay).unwrap_or(Duration::MAX),
-            jitter: retry.jitter,
-        }
-    }
-
-    fn request(&mut self, http: &Http) -> Option<Request> {
-        let Http { method, url, headers, query, body } = http;
-        let found = url_text(&url.value, &url.origin, self.scope, self.session);
-        let url = found.map_err(|error| self.errors.push(error)).ok();
-        let query = match query {
-            Some(field) => self.query(field),
-            None => Some(Vec::new()),
-        };
-        let mut lines = self.headers(headers);
-        let body = match body {
-            Some(field) => Some(self.document(field)?).filter(|value| !value.is_null()),
-            None => None,
-        };
-        let body = body.map(|value| {
-            let (kind, text) = match value.as_str() {
-                Some(text) => ("text/plain; charset=utf-8", text.to_owned()),
-                None => ("application/json", value.to_json(JsonStyle::Compact)),
-            };
-            if !lines.iter().any(|(name, _)| name == "content-type") {
-                lines.push(("content-type".into(), kind.to_owned()));
-            }
-            text
-        });
-        let mut url = url?;
-        url::add_query(&mut url, query.iter().flatten().map(|(name, value)| (name.as_str(), value.clone())));
-        Some(Request { method, url, headers: lines, body })
-    }
-
-    fn headers(&mut self, headers: &[(EcoString, Field<Template>)]) -> Vec<(EcoString, String)> {
-        let mut lines = Vec::new();
-        for (name, field) in headers {
-            let Some(text) = self.text(&field.value, &field.origin) else { continue };
-            if !url::is_header_value(&text) {
-                let message =
-                    format!("the header `{name}` contains a line break or another control character");
-                self.refused(&field.origin, message, None);
-            }
-            lines.push((name.clone(), text));
-        }
-        lines
-    }
-
-    fn tool(&mut self, plan: &Plan, call: &model::ToolCall) -> Option<ToolCall> {
-        let known = plan.workflow.servers.iter().find(|server| server.name == call.server)?;
-        let server = self.server(known);
-        let params = match &call.params {
-            Some(field) => {
-                let value = self.document(field)?;
-                match value.kind() {
-                    Type::Object => value,
-                    Type::Null => Value::empty_object(),
-                    _ => {
-                        self.unfit(&field.origin, "an object", value);
-                        return None;
-                    }
-                }
-            }
-            None => Value::empty_object(),
-        };
-        Some(ToolCall { server: server?, tool: call.tool.clone(), params })
-    }
-
-    /// What a call gives, of the types that the called workflow asks for.
-    fn call(&mut self, callee: Option<&Plan>, call: &model::Call) -> Option<Call> {
-        let callee = &callee?.workflow;
-        let mut given = Vec::new();
-        for Given { name, value: field, .. } in &call.with {
-            let Some(value) = self.document(field) else { continue };
-            let kind = callee.inputs.iter().find(|input| input.name == *name).and_then(|input| input.kind);
-            match kind.filter(|kind| !Input::accepts(*kind, &value)) {
-                Some(kind) => self.unfit(&field.origin, kind.with_article(), value),
-                None => given.push((name.clone(), value)),
-            }
-        }
-        let inputs = callee.inputs_of(&given);
-        let with = Value::object(given);
-        let (Ok(inputs), Ok(with)) = (inputs, with) else {
-            // What is missing or has no value was reported; what is left is too much of it.
-            if self.errors.is_empty() {
-                self.unfit(&call.path.origin, "values that are not too large together", Value::NULL);
-            }
-            return None;
-        };
-        Some(Call { file: callee.file.name().into(), with, inputs })
-    }
-
-    fn server(&mut self, server: &model::Server) -> Option<Server> {
-        let reach = match &server.reach {
-            model::Reach::Program { command, env, cwd } => {
-                let words: Vec<_> = command.iter().map(|word| self.text(&word.value, &word.origin)).collect();
-                let mut variables = Vec::new();
-                for variable in env {
-                    self.variable(variable, &mut variables);
-                }
-                let cwd = match cwd {
-                    Some(cwd) => Some(self.text(&cwd.value, &cwd.origin)?),
-                    None => None,
-                };
-                Reach::Program { command: words.into_iter().collect::<Option<_>>()?, env: variables, cwd }
-            }
-            model::Reach::Url { url, headers } => {
-                let found = url_text(&url.value, &url.origin, self.scope, self.session);
-                let url = found.map_err(|error| self.errors.push(error)).ok();
-                let headers = self.headers(headers);
-                Reach::Url { url: url?, headers }
-            }
-        };
-        Some(Server { name: server.name.clone(), reach })
-    }
-
-    /// The names and values of a query; a list has its name before each of its items, null is left out.
-    fn query(&mut self, field: &Field<Document>) -> Option<Vec<(EcoString, String)>> {
-        let value = self.document(field)?;
-        let Some(object) = value.as_object() else {
-            self.unfit(&field.origin, "an object of names and values", value);
-            return None;
-        };
-        let mut query = Vec::new();
-        for (name, value) in object.iter() {
-            let one = std::slice::from_ref(value);
-            for item in value.as_list().unwrap_or(one) {
-                match item.kind() {
-                    Type::Null => {}
-                    Type::List | Type::Object => {
-                        let message =
-                            format!("`{}` of the query is {}", name.name(), item.kind().with_article());
-                        self.refused(&field.origin, message, Some("make text of it: `| to_json`"));
-                    }
-                    _ => query.push((name.name().clone(), item.to_string())),
-                }
-            }
-        }
-        Some(query)
-    }
-
-    fn refused(&mut self, origin: &Origin, message: String, hint: Option<&'static str>) {
-        self.errors.push(FieldError { origin: origin.clone(), cause: Cause::Request { message, hint } });
-    }
-
-    /// The branch that a conditional takes, and why.
-    fn condition(&mut self, condition: &Condition) -> Option<Act> {
-        let Field { value: expression, origin } = &condition.expression;
-        self.session.set_origin(Some(origin.clone()));
-        let explanation = expression.explain(self.scope, self.session);
-        let known = explanation.outcome.as_ref().and_then(|outcome| outcome.as_ref().ok()?.as_bool());
-        let result = match known {
-            Some(result) => result,
-            // It fails again, and says as a condition why.
-            None => match expression.condition(self.scope, self.session) {
-                Ok(result) => result,
-                Err(error) => {
-                    self.errors.push(language(error, origin));
-                    return None;
-                }
-            },
-        };
-        let value = [("condition_result", result.into()), ("branch", result.to_string().into())];
-        let meta = vec![
-            ("condition", condition.written.clone().into()),
-            ("resolved_condition", explanation.in_source(expression.source()).into()),
-            ("evaluation_method", "expression".into()),
-        ];
-        Some(Act::Made { value: Value::record(value), meta })
-    }
-
-    fn expectations(&mut self, expectations: &Expectations) -> Option<Settled> {
-        let failed = |unsettled: Vec<Unsettled>| {
-            self.errors.extend(unsettled.into_iter().map(|Unsettled { origin, why }| {
-                let cause = match why {
-                    UnsettledWhy::Language(error) => Cause::Language(error),
-                    UnsettledWhy::Unfit { message, value } => Cause::Expected { message, value },
-                };
-                FieldError { origin, cause }
-            }));
-        };
-        expectations.settle(DocumentKind::Step, self.scope, self.session).map_err(failed).ok()
-    }
-
-    fn words(
-        &mut self,
-        bound: Result<Vec<Argument>, Vec<(usize, BindError)>>,
-        words: &[Field<Template>],
-    ) -> Option<Vec<Argument>> {
-        let failed = |errors: Vec<(usize, BindError)>| {
-            let errors = errors.into_iter();
-            self.errors.extend(errors.map(|(at, error)| FieldError {
-                origin: words[at].origin.clone(),
-                cause: Cause::Binding(error),
-            }));
-        };
-        bound.map_err(failed).ok()
-    }
-
-    pub(crate) fn bound<T>(&mut self, bound: Result<T, Vec<BindError>>, origin: &Origin) -> Option<T> {
-        let failed = |errors: Vec<BindError>| {
-            let errors = errors.into_iter();
-            self.errors.extend(
-                errors.map(|error| FieldError { origin: origin.clone(), cause: Cause::Binding(error) }),
-            );
-        };
-        bound.map_err(failed).ok()
-    }
-
-    pub(crate) fn unfit(&mut self, origin: &Origin, expected: &'static str, value: Value) {
-        self.errors.push(FieldError { origin: origin.clone(), cause: Cause::Unfit { expected, value } });
-    }
 }

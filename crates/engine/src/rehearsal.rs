@@ -30,7 +30,7 @@ use crate::judge::{self, Judgement, Question, Rule, Verdict};
 use crate::machine::{Command, Machine, Outcome, Task};
 use crate::random::Random;
 use crate::replay::{Evaluated, Maker, Seen};
-use crate::select::{Expansion, Found};
+use crate::select::{Expansion, ResolvedSource};
 use crate::view::{ItemRef, Load, RunNames, StateView, View};
 use crate::world::Answer;
 
@@ -656,7 +656,7 @@ impl Driver for Rehearsal<'_> {
     }
 
     fn list(&mut self, _: &Task, _: &View) -> Result<FieldEvaluation<Expansion>, FieldErrors> {
-        Ok(invented(Expansion::plain(Found::List(Value::NULL))))
+        Ok(invented(Expansion::plain(ResolvedSource::List(Value::NULL))))
     }
 
     fn fields(

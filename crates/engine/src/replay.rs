@@ -12,7 +12,7 @@ use threadline_flow::model::{Evaluator, Step};
 use threadline_flow::plan::{PAYLOAD, Plan, StepNumber};
 use threadline_lang::{Envelope, Explanation, Resolution, Scope, Session, Value, World};
 
-use crate::evaluate::{self, FieldError, FieldErrors, Resolved};
+use crate::evaluate::{self, FieldError, FieldErrors, FieldOutcome, Resolved};
 use crate::event::{
     self, Address, Computed, Datum, ERROR, Event, EventKind, Millis, Output, RunStarted, Seq, Status,
 };
@@ -266,6 +266,8 @@ pub struct Look {
     pub trace: Vec<Resolution>,
     /// The tree of its condition.
     pub condition: Option<Explanation>,
+    /// What the fields of the list or of the attempt came to.
+    pub outcomes: Vec<FieldOutcome>,
     /// Where the items of a list come from.
     pub list: Option<Result<Expansion, FieldErrors>>,
     /// Its fields.
@@ -307,21 +309,28 @@ pub fn look(
     let mut session =
         Session::new(world).limits(&workflow.syntax.limits).undefined(workflow.undefined).traced();
     let (mut condition, mut list, mut fields, judged) = (None, None, None, None);
+    let mut outcomes = Vec::new();
     match seen.evaluated {
         Evaluated::Condition => condition = evaluate::explain_condition(step, scope, &mut session),
-        Evaluated::List => list = Some(select::expand(plan, seen.step, scope, &mut session)),
-        Evaluated::Fields => fields = Some(evaluate::resolve(plan, seen.step, scope, &mut session, |_| {})),
+        Evaluated::List => {
+            let (evaluated, expansion) = select::expand_fields(plan, seen.step, scope, &mut session);
+            (outcomes, list) = (evaluated, Some(expansion));
+        }
+        Evaluated::Fields => {
+            let (evaluated, resolved) = evaluate::resolve_fields(plan, seen.step, scope, &mut session);
+            (outcomes, fields) = (evaluated, Some(resolved));
+        }
         Evaluated::Judgement => {
             if let Some(state) = &seen.view.state {
                 let (scope, unable) = judge::scope_of(plan, seen.step, acting, scope, &mut session);
                 let of_state = Subject { plan, step: seen.step, scope: &scope, result, state };
                 let (again, trace) = rejudged(&of_state, seen.judged.as_deref(), unable, &mut session);
                 let judged = Some(again);
-                return Look { trace, condition, list, fields, judged };
+                return Look { trace, condition, outcomes, list, fields, judged };
             }
         }
     }
-    Look { trace: session.take_trace(), condition, list, fields, judged }
+    Look { trace: session.take_trace(), condition, outcomes, list, fields, judged }
 }
 
 /// A judgement and what it read; then, of the same values, why expressions are what they are.

@@ -6,13 +6,16 @@ use std::time::Duration;
 
 use threadline_expect::{Actual, DocumentKind, Evaluation, ExpectationAnswer, NoJudge};
 use threadline_flow::model::{
-    Action, Backoff, Field, Filter, ForEach, OnItemFailure, Phase, Shape, Source, SourceFormat,
+    Action, Backoff, Field, Filter, ForEach, Moment, OnItemFailure, Phase, SOURCE, Shape, Source,
+    SourceFormat, step_fields,
 };
 use threadline_flow::plan::{Plan, StepNumber};
 use threadline_flow::shell::BoundScript;
 use threadline_lang::{Document, Error, Origin, Scope, Session, Value};
 
-use crate::evaluate::{Cause, FieldError, FieldErrors, Fields, RetryPlan, with_params};
+use crate::evaluate::{
+    Cause, FieldError, FieldErrors, FieldOutcome, FieldValue, Fields, RetryPlan, with_params,
+};
 use crate::event::Rules;
 use crate::view::{ItemRef, ItemView, with_item};
 
@@ -20,7 +23,7 @@ use crate::view::{ItemRef, ItemView, with_item};
 #[derive(Debug, Clone)]
 pub struct Expansion {
     /// Where the elements come from.
-    pub source: Found,
+    pub source: ResolvedSource,
     /// So many are left out at the beginning.
     pub offset: u64,
     /// No more are taken.
@@ -37,7 +40,7 @@ pub struct Expansion {
 
 /// Where the elements of a list come from, resolved.
 #[derive(Debug, Clone)]
-pub enum Found {
+pub enum ResolvedSource {
     /// They are here.
     List(Value),
     /// A file.
@@ -58,81 +61,74 @@ pub enum Found {
     },
 }
 
-/// The fields of a step with items that are evaluated before the elements are known.
+/// Resolves the fields of a list that are evaluated before its items are read.
 pub fn expand(
     plan: &Plan,
     number: StepNumber,
     scope: &Scope,
     session: &mut Session<'_>,
 ) -> Result<Expansion, FieldErrors> {
+    expand_fields(plan, number, scope, session).1
+}
+
+/// The same, with what each field came to.
+pub fn expand_fields(
+    plan: &Plan,
+    number: StepNumber,
+    scope: &Scope,
+    session: &mut Session<'_>,
+) -> (Vec<FieldOutcome>, Result<Expansion, FieldErrors>) {
     let planned = &plan.steps[number as usize];
-    let Action::ForEach(each) = &planned.step.action else { return Err(Vec::new()) };
-    let scope = &with_params(&planned.step, scope, scope, session)?;
-    let mut fields = Fields::new(scope, session);
-    let source = match &each.source {
-        Source::Value(items) => fields.document(items).and_then(|value| match value.as_str() {
-            Some(path) if each.is_map => Some(Found::File { path: path.to_owned(), format: None }),
-            // A path leads to items in any value.
-            _ if value.as_list().is_some() || each.json_path.is_some() => Some(Found::List(value)),
-            _ => {
-                let expected = match (each.is_map, value.as_object()) {
-                    (true, Some(_)) => "a list, the path of a file, or `json_path` beside it",
-                    (false, Some(_)) => "a list, or `json_path` beside it",
-                    (true, None) => "a list, or the path of a file",
-                    (false, None) => "a list",
-                };
-                fields.unfit(&items.origin, expected, value);
-                None
-            }
-        }),
-        Source::File { path, format } => {
-            let path = fields.text(&path.value, &path.origin);
-            path.map(|path| Found::File { path, format: *format })
-        }
-        Source::Shell { text, format } => planned.script.as_ref().and_then(|script| {
-            fields.session.set_origin(Some(text.origin.clone()));
-            let bound = script.bind(scope, fields.session);
-            let bound = fields.bound(bound, &text.origin)?;
-            let mut env = Vec::new();
-            for variable in &plan.workflow.env {
-                fields.variable(variable, &mut env);
-            }
-            Some(Found::Shell { bound: Box::new(bound), env, format: *format })
-        }),
+    let Action::ForEach(each) = &planned.step.action else { return (Vec::new(), Err(Vec::new())) };
+    let scope = &match with_params(&planned.step, scope, scope, session) {
+        Ok(scope) => scope,
+        Err(errors) => return (Vec::new(), Err(errors)),
     };
-    let parallel = each.parallel.as_ref().and_then(|setting| fields.ordinal(setting));
-    let max_items = each.max_items.as_ref().and_then(|setting| fields.count(setting));
-    let offset = each.offset.as_ref().and_then(|setting| fields.count(setting));
+    let mut fields = Fields::new(scope, session);
+    let own = step_fields(&plan.workflow, &planned.step).into_iter();
+    let outcomes = fields.evaluate_all(Some(planned), own.filter(|field| field.moment == Moment::List));
+    let source = match (&each.source, outcomes.get(SOURCE)) {
+        (Source::Value(_), Some(FieldValue::Value(value))) => match value.as_str() {
+            Some(path) if each.is_map => Some(ResolvedSource::File { path: path.to_owned(), format: None }),
+            _ => Some(ResolvedSource::List(value.clone())),
+        },
+        (Source::File { format, .. }, Some(FieldValue::Text(path))) => {
+            Some(ResolvedSource::File { path: path.clone(), format: *format })
+        }
+        (Source::Shell { format, .. }, Some(FieldValue::Shell(bound))) => {
+            let (bound, env) = (Box::new(bound.clone()), outcomes.variables("env"));
+            Some(ResolvedSource::Shell { bound, env, format: *format })
+        }
+        _ => None,
+    };
     let policy = &each.policy;
     let retry = match (&policy.retry, policy.on_item_failure) {
-        (Some(retry), _) => fields.retry(retry),
+        (Some(retry), _) => outcomes.retry(retry),
         (None, OnItemFailure::Retry) => RetryPlan { attempts: 2, backoff: Backoff::Fixed, ..RetryPlan::ONCE },
         (None, _) => RetryPlan::ONCE,
     };
-    let timeout = policy.timeout.as_ref().and_then(|setting| fields.time_limit(setting));
-    let max_failures = policy.max_failures.as_ref().and_then(|setting| fields.count(setting));
-    let failure_threshold = policy.failure_threshold.as_ref().and_then(|setting| fields.fraction(setting));
     let errors = fields.errors;
-    match source {
+    let expansion = match source {
         Some(source) if errors.is_empty() => Ok(Expansion {
             source,
-            offset: offset.unwrap_or(0),
-            max_items,
-            parallel: parallel.unwrap_or(1),
+            offset: outcomes.count("offset").unwrap_or(0),
+            max_items: outcomes.count("max_items"),
+            parallel: outcomes.count("parallel").unwrap_or(1),
             retry,
-            timeout,
-            max_failures,
-            failure_threshold,
+            timeout: outcomes.duration("timeout"),
+            max_failures: outcomes.count("error_policy.max_failures"),
+            failure_threshold: outcomes.fraction("error_policy.failure_threshold"),
             stops: policy.on_item_failure == OnItemFailure::Stop,
             goes_on: policy.continue_on_failure,
         }),
         _ => Err(errors),
-    }
+    };
+    (outcomes.into_owned(), expansion)
 }
 
 impl Expansion {
     /// A list of which nothing but the source is said.
-    pub(crate) fn plain(source: Found) -> Self {
+    pub(crate) fn plain(source: ResolvedSource) -> Self {
         Self {
             source,
             offset: 0,

@@ -6,7 +6,7 @@
 //! ```
 //! use std::sync::Arc;
 //! use threadline_flow::{load, plan};
-//! use threadline_lang::data::Format;
+//! use threadline_lang::data::DataFormat;
 //! use threadline_lang::source::SourceFile;
 //!
 //! let text = "
@@ -17,7 +17,7 @@
 //!     value: Hello ${inputs.name}
 //!   - shell: echo ${greeting}
 //! ";
-//! let file = SourceFile::with_format("hello.yaml", text, Format::Yaml);
+//! let file = SourceFile::with_format("hello.yaml", text, DataFormat::Yaml);
 //!
 //! // Every key is looked up in the table of keys; all problems are reported at once.
 //! let (workflow, problems) = load::load(file);
@@ -39,9 +39,9 @@
 //! ```
 //! # use std::sync::Arc;
 //! # use threadline_flow::{load, plan};
-//! # use threadline_lang::{data::Format, source::SourceFile};
+//! # use threadline_lang::{data::DataFormat, source::SourceFile};
 //! let text = "steps: [{id: greeting, value: Hello}, {shell: 'echo ${greetign}'}]";
-//! let (workflow, _) = load::load(SourceFile::with_format("hello.yaml", text, Format::Yaml));
+//! let (workflow, _) = load::load(SourceFile::with_format("hello.yaml", text, DataFormat::Yaml));
 //! let (plan, problems) = plan::plan(Arc::new(workflow.unwrap()));
 //! assert!(plan.is_none());
 //! assert_eq!(problems[0].id, "unknown-root");

@@ -16,14 +16,20 @@ use threadline_expect::Expectations;
 pub use threadline_lang::source::Field;
 use threadline_lang::source::SourceFile;
 
+use crate::fields::NodeType;
 use crate::json_path::JsonPath;
 
 mod evaluate;
+mod fields;
 
 pub use evaluate::{
     Compared, Contains, Convergence, Direction, Evaluate, Evaluator, Judge, Measure, Place, UNCERTAIN,
     VERDICT_FORM, Verdicts, comparison, confidence, is_verdict, measure, number, numeric_comparison, pattern,
     scalar, tolerance,
+};
+
+pub use fields::{
+    FieldKind, Moment, SOURCE, StepField, agent_fields, loop_fields, server_fields, step_fields,
 };
 
 /// A whole file.
@@ -394,21 +400,6 @@ pub enum Reach {
     },
 }
 
-impl Server {
-    /// Every text of it that may hold references.
-    pub fn texts(&self) -> Vec<&Field<Template>> {
-        match &self.reach {
-            Reach::Program { command, env, cwd } => {
-                let env = env.iter().filter_map(|variable| variable.value.as_ref());
-                command.iter().chain(env).chain(cwd).collect()
-            }
-            Reach::Url { url, headers } => {
-                std::iter::once(url).chain(headers.iter().map(|(_, value)| value)).collect()
-            }
-        }
-    }
-}
-
 /// A declared kind of computed value: the argument as JSON on stdin, JSON back.
 pub struct Computed {
     /// Its name.
@@ -483,6 +474,11 @@ pub struct Step {
 }
 
 impl Step {
+    /// The type that its `meta.node_type` names. A step that names a built-in tool is a `tool`, whatever that tool does.
+    pub fn node_type(&self) -> NodeType {
+        if self.tool.is_some() { NodeType::Tool } else { self.action.node_type() }
+    }
+
     /// Whether something is evaluated before it begins that may make it be skipped.
     pub fn decides(&self) -> bool {
         let guarded =
@@ -522,12 +518,25 @@ impl Step {
 /// 0 is yes, 1 is no.
 static BY_EXIT_CODE: Evaluator = Evaluator::ExitCode { yes: Vec::new(), no: Vec::new() };
 
-/// A number or duration that may hold references.
+/// A number or duration that can hold references.
 pub enum Setting<T> {
-    /// Known from the file.
-    Fixed(T),
-    /// Known when the step starts.
+    /// Left out: the default in the table of keys.
+    Default(T),
+    /// Written without a reference.
+    Fixed(Field<T>),
+    /// Written with references, and known when the step starts.
     Dynamic(Field<Document>),
+}
+
+impl<T: Copy> Setting<T> {
+    /// The value, unless it holds references.
+    pub fn known(&self) -> Option<T> {
+        match self {
+            Self::Default(value) => Some(*value),
+            Self::Fixed(field) => Some(field.value),
+            Self::Dynamic(_) => None,
+        }
+    }
 }
 
 /// What a step does.
@@ -570,6 +579,27 @@ pub enum Action {
     Nothing,
 }
 
+impl Action {
+    /// The type of a step that does this.
+    pub fn node_type(&self) -> NodeType {
+        match self {
+            Self::Shell { .. } | Self::Argv(_) => NodeType::Shell,
+            Self::Agent { .. } => NodeType::Agent,
+            Self::Http(_) => NodeType::Http,
+            Self::Tool(_) => NodeType::Tool,
+            Self::WriteFile(_) => NodeType::WriteFile,
+            Self::Value(_) => NodeType::Value,
+            Self::Workflow(_) => NodeType::Workflow,
+            Self::ForEach(each) if each.is_map => NodeType::Map,
+            Self::ForEach(_) => NodeType::ForEach,
+            Self::Phase(_) => NodeType::Phase,
+            Self::Condition(_) => NodeType::Conditional,
+            Self::Trigger(_) => NodeType::Trigger,
+            Self::Nothing => NodeType::State,
+        }
+    }
+}
+
 /// A condition that decides between branches.
 pub struct Condition {
     /// What is evaluated.
@@ -588,6 +618,8 @@ pub struct Trigger {
     pub filters: Option<Field<Arc<Expectations>>>,
     /// Everything about it, as it is written.
     pub config: Value,
+    /// The payload that the graph is started with, which the trigger leaves.
+    pub payload: Field<Arc<Expression>>,
 }
 
 /// What makes a trigger fire.

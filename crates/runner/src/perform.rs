@@ -17,7 +17,7 @@ use threadline_engine::execute::effect::{
 use threadline_engine::execute::result::Timing;
 use threadline_engine::execute::{PRINTED_FORMAT, has_worktrees};
 use threadline_engine::machine::Task;
-use threadline_engine::select::Found;
+use threadline_engine::select::ResolvedSource;
 use threadline_engine::view::View;
 use threadline_flow::fields::{Failure, FailureKind};
 use threadline_flow::model::{Action, ForEach};
@@ -230,10 +230,10 @@ impl LocalDriver<'_, '_> {
     ) -> Result<Result<ChosenItems, NotChosen>, DriveError> {
         let store = self.shared.journal.store();
         let source = match &spec.source {
-            ItemsSource::Resolved(Found::List(value)) => {
+            ItemsSource::Resolved(ResolvedSource::List(value)) => {
                 ItemSource::Value { name: "the list".to_owned(), value }
             }
-            ItemsSource::Resolved(Found::File { path, format }) => {
+            ItemsSource::Resolved(ResolvedSource::File { path, format }) => {
                 match self.project().open(path, self.project().here()) {
                     Ok(file) => {
                         let read = Box::new(std::io::BufReader::new(file));
@@ -251,13 +251,13 @@ impl LocalDriver<'_, '_> {
                     }
                 }
             }
-            ItemsSource::Resolved(Found::Shell { .. }) => {
+            ItemsSource::Resolved(ResolvedSource::Shell { .. }) => {
                 let message = "the items: their command was not run";
                 return Ok(Err(NotChosen::Failed(Failure::new(FailureKind::Input, message))));
             }
             ItemsSource::Printed(text) => {
                 let format = match &spec.expansion.source {
-                    Found::Shell { format, .. } => *format,
+                    ResolvedSource::Shell { format, .. } => *format,
                     _ => None,
                 };
                 let (name, read) = ("what the command printed".to_owned(), Box::new(text.as_bytes()));

@@ -6,28 +6,30 @@ mod items;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use anstyle::Style;
 use ecow::{EcoString, eco_format};
-use threadline_engine::evaluate::{file_text, url_text};
+use threadline_engine::evaluate::{Cause, FieldValue, evaluate_field, with_param_entries};
+use threadline_engine::execute::result::format_duration;
 use threadline_engine::rehearsal::edges;
-use threadline_expect::{DocumentKind, Dynamic};
-use threadline_flow::model::{self, Action, Evaluate, Evaluator, Field, Retry, Setting, Terminal, Variable};
+use threadline_engine::view::RunNames;
+use threadline_expect::{DocumentKind, Dynamic, Expectations};
+use threadline_flow::model::{
+    Action, Condition, Field, FieldKind, Moment, SOURCE, Setting, StepField, Terminal, step_fields,
+};
 use threadline_flow::plan::{LOOP_ROOTS, ListNumber, PAYLOAD, Part, Plan, PlannedStep, StepNumber};
 use threadline_flow::shell::BindError;
 use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{
-    ComputeError, Document, Error, Explanation, Expression, Origin, Resolution, Scope, ScopeEntry, Session,
-    Template, Undefined, Value, World,
+    ComputeError, Explanation, Origin, Resolution, Scope, ScopeEntry, Session, Template, Undefined, Value,
+    World,
 };
 use threadline_runner::process::{Control, Environment};
 use threadline_runner::world::{Commands, Folder, RealWorld};
 
 use self::items::{Items, List};
 use super::explain::json::tree;
-use super::explain::told::field_of;
 use super::history::project;
 use super::run::{Prepared, payload, prepare};
 use super::{print, print_styled};
@@ -50,7 +52,7 @@ pub(crate) fn preview(call: &Preview) -> Result<(), Failure> {
     let Prepared { plan, inputs, .. } = prepare(&file, &call.what)?;
     let project =
         project(call.dir.as_deref())?.allow(plan.workflow.allow.files.iter().map(EcoString::as_str));
-    let mut world = Before(RealWorld {
+    let mut world = PreviewWorld(RealWorld {
         folder: Folder::new(project.here()),
         project: &project,
         env: Environment::inherited(),
@@ -62,28 +64,28 @@ pub(crate) fn preview(call: &Preview) -> Result<(), Failure> {
     let run = run_scope(&plan, inputs, payload(&call.what, &plan.workflow)?);
     let here = project.here();
     let mut lists: BTreeMap<StepNumber, Items> = BTreeMap::new();
-    let mut look = |number: StepNumber, what: Looked| {
+    let mut look = |number: StepNumber, what: PreviewPart| {
         let step = &plan.steps[number as usize];
         let scope = items::with_first(&plan, number, &lists, step_scope(&plan, number, &run));
         let cwd = step.step.cwd.as_ref().and_then(|cwd| Some(cwd.value.as_plain()?.into_owned()));
         world.0.folder.enter(cwd.map_or_else(|| here.to_owned(), |cwd| here.join(cwd)));
         let session =
             Session::new(&mut world).limits(&plan.workflow.syntax.limits).undefined(Undefined::Keep);
-        let mut looking = Looking {
+        let mut preview = StepPreview {
             plan: &plan,
             step,
             number,
-            scope: &scope,
+            scope: scope.clone(),
             session: session.traced(),
             fields: Vec::new(),
             unknown: BTreeMap::new(),
         };
         match what {
-            Looked::Variables => looking.shared(),
-            Looked::Step => looking.step(),
+            PreviewPart::Variables => preview.shared(),
+            PreviewPart::Step => preview.step(),
         }
-        let fields = looking.fields;
-        if let (Action::ForEach(each), Looked::Step) = (&step.step.action, what) {
+        let (fields, scope) = (preview.fields, preview.scope);
+        if let (Action::ForEach(each), PreviewPart::Step) = (&step.step.action, what) {
             let session = Session::new(&mut world).limits(&plan.workflow.syntax.limits);
             let list = List { plan: &plan, number, each, project: &project };
             lists.insert(number, list.items(&fields, &scope, session));
@@ -91,10 +93,10 @@ pub(crate) fn preview(call: &Preview) -> Result<(), Failure> {
         fields
     };
     let numbers = (0..).take(plan.steps.len());
-    let foreseen = Foresight {
+    let foreseen = WorkflowPreview {
         // These read nothing that a step makes, so every step sees them as the first one does.
-        env: numbers.clone().take(1).flat_map(|number| look(number, Looked::Variables)).collect(),
-        steps: numbers.map(|number| look(number, Looked::Step)).collect(),
+        env: numbers.clone().take(1).flat_map(|number| look(number, PreviewPart::Variables)).collect(),
+        steps: numbers.map(|number| look(number, PreviewPart::Step)).collect(),
         lists,
     };
     if call.json {
@@ -105,7 +107,7 @@ pub(crate) fn preview(call: &Preview) -> Result<(), Failure> {
 
 /// What of a step is looked at.
 #[derive(Clone, Copy)]
-enum Looked {
+enum PreviewPart {
     /// The variables that every step has.
     Variables,
     /// Its own fields.
@@ -113,19 +115,19 @@ enum Looked {
 }
 
 /// Everything that is known before a run.
-struct Foresight {
+struct WorkflowPreview {
     /// The variables of every step.
-    env: Vec<Foreseen>,
+    env: Vec<FieldPreview>,
     /// The fields of each step.
-    steps: Vec<Vec<Foreseen>>,
+    steps: Vec<Vec<FieldPreview>>,
     /// The items of each step that has some.
     lists: BTreeMap<StepNumber, Items>,
 }
 
 /// The world before a run: what is there can be read, what has to be done is not.
-pub(super) struct Before<'a>(pub(super) RealWorld<'a>);
+pub(super) struct PreviewWorld<'a>(pub(super) RealWorld<'a>);
 
-impl World for Before<'_> {
+impl World for PreviewWorld<'_> {
     fn compute(&mut self, name: &str, args: &[Value]) -> Result<Value, ComputeError> {
         let unknown = |why: &str| ComputeError::Missing { nearest: Some(why.into()) };
         match name {
@@ -141,206 +143,194 @@ impl World for Before<'_> {
 }
 
 /// A field as far as it is known.
-struct Foreseen {
+struct FieldPreview {
     name: String,
+    moment: Moment,
     place: (usize, usize),
-    shown: Shown,
-    references: Vec<Known>,
+    shown: PreviewValue,
+    references: Vec<KnownReference>,
     /// What cannot be, whatever the unknown values are.
     problems: Vec<String>,
 }
 
-enum Shown {
+enum PreviewValue {
     Nothing,
+    /// Something of the file or a measure: it is shown without quotes.
+    Plain(String),
     Text(String),
     Value(Value),
     Condition(Explanation),
-    Shell { text: String, variables: Vec<(String, Result<String, String>)> },
+    Shell {
+        text: String,
+        variables: Vec<(String, Result<String, String>)>,
+    },
 }
 
 /// A reference: its value, or when there will be one.
-struct Known {
+struct KnownReference {
+    root: EcoString,
     reference: EcoString,
     place: (usize, usize),
     value: Result<Value, String>,
 }
 
-/// Looks at the fields of one step.
-struct Looking<'p, 'w> {
+/// Evaluates the fields of one step as far as they are known.
+struct StepPreview<'p, 'w> {
     plan: &'p Plan,
     step: &'p PlannedStep,
     number: StepNumber,
-    scope: &'p Scope,
+    scope: Scope,
     session: Session<'w>,
-    fields: Vec<Foreseen>,
-    /// Entries of `context` that are not known, and why.
-    unknown: BTreeMap<EcoString, String>,
+    fields: Vec<FieldPreview>,
+    /// Entries of `context` and `param` that are not known, and why.
+    unknown: BTreeMap<(&'static str, EcoString), String>,
 }
 
-impl<'p> Looking<'p, '_> {
+impl<'p> StepPreview<'p, '_> {
     /// The variables of every step.
     fn shared(&mut self) {
-        let plan = self.plan;
-        self.variables(&plan.workflow.env);
+        for field in self.walk().into_iter().filter(|field| field.shared && field.key == "env") {
+            self.field(&field);
+        }
     }
 
-    /// Every field of the step.
+    /// Every field of the step, and the program of its agent.
     fn step(&mut self) {
-        let step = &*self.step.step;
-        if let Some(when) = &step.when {
-            self.condition(when);
+        let (params, mut fields): (Vec<_>, Vec<_>) =
+            self.walk().into_iter().partition(|field| field.moment == Moment::Params);
+        self.params(&params);
+        // What chooses the items comes before what holds for all of them.
+        fields.sort_by_key(|field| match field.moment {
+            Moment::Params | Moment::Condition => 0,
+            Moment::List if field.key == SOURCE => 1,
+            Moment::Selection => 2,
+            _ => 3,
+        });
+        for field in fields.iter().filter(|field| !field.shared || field.key == "command") {
+            self.field(field);
         }
-        self.variables(&step.env);
-        if let Some(cwd) = &step.cwd {
-            self.template(cwd);
-        }
-        self.setting(step.timeout.as_ref());
-        self.setting(step.idle_timeout.as_ref());
-        self.setting(step.max_output.as_ref());
-        if let Some(Retry { attempts, delay, max_delay, .. }) = &step.retry {
-            self.setting(Some(attempts));
-            self.setting(Some(delay));
-            self.setting(Some(max_delay));
-        }
-        self.action();
-        if let Some(expect) = &step.expect {
-            for dynamic in
-                expect.value.dynamics().iter().filter(|dynamic| !dynamic.is_late(DocumentKind::Step))
-            {
-                if let Dynamic::Value(field) = dynamic {
-                    self.document_at(&field.value, &field.origin);
+    }
+
+    fn walk(&self) -> Vec<StepField<'p>> {
+        step_fields(&self.plan.workflow, &self.step.step)
+    }
+
+    /// The values of a state's own, which its other fields read.
+    fn params(&mut self, params: &[StepField<'p>]) {
+        let mut entries = Vec::with_capacity(params.len());
+        for field in params {
+            self.field(field);
+            let name = EcoString::from(field.name.strip_prefix("param.").unwrap_or(&field.name));
+            let entry = match self.fields.last().map(|field| (field.unknown().next(), &field.shown)) {
+                Some((None, PreviewValue::Value(value))) => ScopeEntry::Plain(value.clone()),
+                Some((Some(unknown), _)) => {
+                    let why = unknown.value.as_ref().err().cloned().unwrap_or_default();
+                    self.unknown.insert(("param", name.clone()), why.clone());
+                    ScopeEntry::Unset(why.into())
                 }
-            }
+                _ => ScopeEntry::Unset("it has no value".into()),
+            };
+            entries.push((name, entry));
         }
-        self.judgement();
-    }
-
-    /// What judges a state, and the conditions of its routes.
-    fn judgement(&mut self) {
-        let Some(state) = &self.step.step.state else { return };
-        if let Some(Evaluate { by: Evaluator::Expression(expression), .. }) = &state.evaluate {
-            self.condition(expression);
-        }
-        for (condition, _) in &state.routes.conditions {
-            self.condition(condition);
+        if !entries.is_empty() {
+            self.scope = with_param_entries(&self.scope, entries);
         }
     }
 
-    fn variables(&mut self, variables: &'p [Variable]) {
-        for field in variables.iter().filter_map(|variable| variable.value.as_ref()) {
-            self.template(field);
-        }
-    }
-
-    fn action(&mut self) {
-        let (plan, step) = (self.plan, self.step);
-        match &step.step.action {
-            Action::Shell { text, .. } => self.shell(text),
-            Action::Argv(words) => self.argv(words),
-            Action::Agent { agent, message } => {
-                let known = plan.workflow.agents.iter().find(|known| known.name == agent.value);
-                for word in known.iter().flat_map(|agent| &agent.command) {
-                    self.template(word);
-                }
-                self.template(message);
+    fn field(&mut self, field: &StepField<'p>) {
+        // What is left out or taken away is not shown.
+        let Some(origin) = field.kind.origin() else { return };
+        let (shown, problems) = match field.kind {
+            FieldKind::Script { text, interpolate: true } => self.shell(text),
+            kind if field.moment == Moment::Selection => self.selection(kind),
+            FieldKind::Argv(words) => self.argv(words),
+            FieldKind::Word(word, _) => (PreviewValue::Plain(word.to_owned()), Vec::new()),
+            // The payload is a value, and what judges a state a condition or a verdict.
+            FieldKind::Expression(_) if field.moment == Moment::Attempt => self.resolved(field.kind),
+            FieldKind::Condition(Field { value, origin })
+            | FieldKind::Branch(Condition { expression: Field { value, origin }, .. })
+            | FieldKind::Expression(Field { value, origin }) => {
+                self.session.set_origin(Some(origin.clone()));
+                let explanation = value.explain(&self.scope, &mut self.session);
+                (PreviewValue::Condition(explanation), Vec::new())
             }
-            Action::Http(http) => {
-                let Field { value: of, origin } = &http.url;
-                let url = url_text(of, origin, self.scope, &mut self.session);
-                let (shown, problem) = match url {
-                    Ok(url) => (Shown::Text(format!("{} {url}", http.method)), None),
-                    Err(error) => (Shown::Nothing, Some(error.problem(plan.workflow.file.text()).message)),
-                };
-                self.add(origin, shown, problem.into_iter().collect());
-                // What is not known yet would be encoded as it is written.
-                if let Some(field) = self.fields.last_mut()
-                    && field.references.iter().any(|reference| reference.value.is_err())
-                {
-                    field.shown = Shown::Text(format!("{} {}", http.method, of.source()));
-                    field.problems.clear();
-                }
-                http.headers.iter().for_each(|(_, value)| self.template(value));
-                http.query.iter().chain(&http.body).for_each(|field| self.document(field));
-            }
-            Action::Tool(call) => {
-                let name = Shown::Text(call.name.value.to_string());
-                self.add(&call.name.origin, name, Vec::new());
-                call.params.iter().for_each(|field| self.document(field));
-            }
-            Action::Workflow(call) => {
-                let file = step.calls.as_ref().map_or("", |plan| plan.workflow.file.name());
-                self.add(&call.path.origin, Shown::Text(file.to_owned()), Vec::new());
-                for given in &call.with {
-                    self.document(&given.value);
-                }
-            }
-            Action::WriteFile(file) => {
-                self.template(&file.path);
-                self.session.set_origin(Some(file.content.origin.clone()));
-                let content = file.content.value.resolve(self.scope, &mut self.session);
-                let content = content.map(|value| Shown::Text(file_text(&value, file.format)));
-                self.resolved(&file.content.origin, content);
-            }
-            Action::Value(field) => self.document(field),
-            Action::Condition(condition) => self.condition(&condition.expression),
-            Action::Trigger(_) | Action::Nothing => {}
-            Action::Phase(phase) => phase.variables.iter().for_each(|(_, value)| self.document(value)),
-            Action::ForEach(each) => {
-                match &each.source {
-                    model::Source::Value(items) => self.document(items),
-                    model::Source::File { path, .. } => self.template(path),
-                    model::Source::Shell { text, .. } => self.shell(text),
-                }
-                self.setting(each.offset.as_ref());
-                self.setting(each.max_items.as_ref());
-                self.setting(each.parallel.as_ref());
-            }
-        }
-    }
-
-    fn condition(&mut self, field: &Field<Arc<Expression>>) {
-        self.session.set_origin(Some(field.origin.clone()));
-        let explanation = field.value.explain(self.scope, &mut self.session);
-        self.add(&field.origin, Shown::Condition(explanation), Vec::new());
-    }
-
-    fn template(&mut self, field: &Field<Template>) {
-        let mut text = String::new();
-        self.session.set_origin(Some(field.origin.clone()));
-        let result = field.value.text(self.scope, &mut self.session, &mut text);
-        self.resolved(&field.origin, result.map(|()| Shown::Text(text)).map_err(|error| vec![error]));
-    }
-
-    fn document(&mut self, field: &Field<Document>) {
-        self.document_at(&field.value, &field.origin);
-    }
-
-    fn document_at(&mut self, document: &Document, origin: &Origin) {
-        self.session.set_origin(Some(origin.clone()));
-        let resolved = document.resolve(self.scope, &mut self.session).map(Shown::Value);
-        self.resolved(origin, resolved);
-    }
-
-    fn setting<T>(&mut self, setting: Option<&Setting<T>>) {
-        if let Some(Setting::Dynamic(field)) = setting {
-            self.document(field);
-        }
-    }
-
-    fn resolved(&mut self, origin: &Origin, resolved: Result<Shown, Vec<Error>>) {
-        let (shown, errors) = match resolved {
-            Ok(shown) => (shown, Vec::new()),
-            Err(errors) => (Shown::Nothing, errors),
+            FieldKind::Expectations(expect) => return self.expectations(field, &expect.value),
+            kind => self.resolved(kind),
         };
-        self.add(origin, shown, errors.iter().map(ToString::to_string).collect());
+        self.add(field, origin, shown, problems);
     }
 
-    fn shell(&mut self, text: &Field<EcoString>) {
+    fn resolved(&mut self, kind: FieldKind<'p>) -> (PreviewValue, Vec<String>) {
+        match evaluate_field(self.step, kind, &self.scope, &mut self.session) {
+            Ok(value) => (shown(value), Vec::new()),
+            Err(errors) => {
+                let text = self.plan.workflow.file.text();
+                let problems = errors.iter().map(|error| error.problem(text).message);
+                (PreviewValue::Nothing, problems.collect())
+            }
+        }
+    }
+
+    fn argv(&mut self, words: &'p [Field<Template>]) -> (PreviewValue, Vec<String>) {
+        match evaluate_field(self.step, FieldKind::Argv(words), &self.scope, &mut self.session) {
+            Ok(value) => (shown(value), Vec::new()),
+            // As written, where something is not known or cannot be an argument.
+            Err(errors) => {
+                let refused = errors.into_iter().filter_map(|error| match error.cause {
+                    Cause::Binding(BindError::Refused(problem)) => Some(problem.message),
+                    _ => None,
+                });
+                (texts(words.iter().map(|word| word.value.source())), refused.collect())
+            }
+        }
+    }
+
+    /// What chooses the items is shown as it is written: it has another value for each of them.
+    fn selection(&mut self, kind: FieldKind<'p>) -> (PreviewValue, Vec<String>) {
+        let written = match kind {
+            FieldKind::Condition(field) | FieldKind::Expression(field) => {
+                // For the trace of what it reads beside the item.
+                self.session.set_origin(Some(field.origin.clone()));
+                let _ = field.value.explain(&self.scope, &mut self.session);
+                field.value.source().to_owned()
+            }
+            FieldKind::SortKey(key) => {
+                let descending = if key.descending { " DESC" } else { "" };
+                let nulls = match key.nulls_first {
+                    Some(true) => " NULLS FIRST",
+                    Some(false) => " NULLS LAST",
+                    None => "",
+                };
+                format!("{}{descending}{nulls}", key.by.value.source())
+            }
+            kind => {
+                let text = self.plan.workflow.file.text();
+                let span = kind.origin().map(|origin| origin.span.range());
+                span.and_then(|span| text.get(span)).unwrap_or_default().trim().to_owned()
+            }
+        };
+        (PreviewValue::Plain(written), Vec::new())
+    }
+
+    /// The values that expectations compare with, as far as they are evaluated before the step acts.
+    fn expectations(&mut self, field: &StepField<'p>, expectations: &'p Expectations) {
+        for dynamic in expectations.dynamics().iter().filter(|dynamic| !dynamic.is_late(DocumentKind::Step)) {
+            let Dynamic::Value(value) = dynamic else { continue };
+            self.session.set_origin(Some(value.origin.clone()));
+            let (shown, problems) = match value.value.resolve(&self.scope, &mut self.session) {
+                Ok(value) => (PreviewValue::Value(value), Vec::new()),
+                Err(errors) => (PreviewValue::Nothing, errors.iter().map(ToString::to_string).collect()),
+            };
+            self.add(field, &value.origin, shown, problems);
+        }
+    }
+
+    fn shell(&mut self, text: &Field<EcoString>) -> (PreviewValue, Vec<String>) {
         let Some(script) = &self.step.script else {
-            return self.add(&text.origin, Shown::Text(text.value.to_string()), Vec::new());
+            return (PreviewValue::Text(text.value.to_string()), Vec::new());
         };
         self.session.set_origin(Some(text.origin.clone()));
-        let foreseen = script.preview(self.scope, &mut self.session);
+        let foreseen = script.preview(&self.scope, &mut self.session);
         let mut problems = Vec::new();
         let variables = foreseen.bound.variables.iter().enumerate().map(|(at, variable)| {
             let value = match foreseen.unknown.iter().find(|(unknown, _)| *unknown == at) {
@@ -354,31 +344,33 @@ impl<'p> Looking<'p, '_> {
             (variable.name.clone(), value)
         });
         let variables = variables.collect();
-        let shown = Shown::Shell { text: foreseen.bound.text, variables };
-        self.add(&text.origin, shown, problems);
+        (PreviewValue::Shell { text: foreseen.bound.text, variables }, problems)
     }
 
-    fn argv(&mut self, words: &'p [Field<Template>]) {
-        let Some(argv) = &self.step.argv else { return };
-        let bound = argv.bind(self.scope, &mut self.session, |at, session| {
-            session.set_origin(Some(words[at].origin.clone()));
-        });
-        let texts: Vec<Value> = match &bound {
-            Ok(arguments) => arguments.iter().map(|argument| argument.value.as_str().into()).collect(),
-            // As written, where something is not known.
-            Err(_) => words.iter().map(|word| word.value.source().into()).collect(),
+    /// What is written in a field that reads something unknown. What is evaluated for it is not traced.
+    fn as_written(&mut self, field: &StepField<'_>) -> Option<PreviewValue> {
+        let document = match field.kind {
+            FieldKind::Url(field) => return Some(PreviewValue::Text(field.value.source().to_owned())),
+            FieldKind::Command(words) => return Some(texts(words.iter().map(|word| word.value.source()))),
+            FieldKind::Expression(_) if field.moment == Moment::Attempt => {
+                return Some(PreviewValue::Nothing);
+            }
+            FieldKind::Query(field) | FieldKind::Params(field) | FieldKind::Items(field, _) => field,
+            FieldKind::Given(given) => &given.value,
+            FieldKind::Count(Setting::Dynamic(field), _) | FieldKind::Size(Setting::Dynamic(field)) => field,
+            FieldKind::TimeLimit(Setting::Dynamic(field)) | FieldKind::Pause(Setting::Dynamic(field)) => {
+                field
+            }
+            FieldKind::Fraction(Setting::Dynamic(field)) => field,
+            _ => return None,
         };
-        let refused = |(_, error): (usize, BindError)| match error {
-            BindError::Refused(problem) => Some(problem.message),
-            BindError::Evaluation(_) => None,
-        };
-        let problems = bound.err().into_iter().flatten().filter_map(refused).collect();
-        let origin = words.first().map_or_else(|| self.step.step.origin.clone(), |word| word.origin.clone());
-        self.add(&origin, Shown::Value(Value::sequence(texts)), problems);
+        let value = document.value.resolve(&self.scope, &mut self.session);
+        self.session.take_trace();
+        value.ok().map(PreviewValue::Value)
     }
 
-    /// A field, with the references that were resolved for it.
-    fn add(&mut self, origin: &Origin, shown: Shown, problems: Vec<String>) {
+    /// Adds a field with the references that were resolved for it.
+    fn add(&mut self, field: &StepField<'p>, origin: &Origin, shown: PreviewValue, problems: Vec<String>) {
         let source = self.source();
         let mut references = Vec::new();
         for made in self.session.take_trace() {
@@ -387,35 +379,43 @@ impl<'p> Looking<'p, '_> {
             match (within, &known.value) {
                 (None, _) => references.push(known),
                 (Some(entry), Err(why)) => {
-                    self.unknown.entry(entry).or_insert_with(|| why.clone());
+                    self.unknown.entry(("context", entry)).or_insert_with(|| why.clone());
                 }
                 (Some(_), Ok(_)) => {}
             }
         }
-        self.fields.push(Foreseen {
-            name: field_of(self.step, Some(origin)),
-            place: {
-                let (_, line, column) = source.place(origin.span.range().start.min(source.text.len()));
-                (line, column)
-            },
-            shown,
-            references,
-            problems,
-        });
+        // Which item that is stands with the items.
+        references.retain(|known| field.moment != Moment::Selection || known.root != "item");
+        let (_, line, column) = source.place(origin.span.range().start.min(source.text.len()));
+        let (name, moment) = (field.name.to_string(), field.moment);
+        let mut preview = FieldPreview { name, moment, place: (line, column), shown, references, problems };
+        if preview.unknown().next().is_some()
+            && let Some(written) = self.as_written(field)
+        {
+            preview.shown = written;
+            preview.problems.clear();
+        }
+        if let (FieldKind::Url(_), Action::Http(http), PreviewValue::Text(url)) =
+            (field.kind, &self.step.step.action, &mut preview.shown)
+        {
+            url.insert_str(0, &format!("{} ", http.method));
+        }
+        self.fields.push(preview);
     }
 
-    fn known(&self, made: Resolution) -> Known {
+    fn known(&self, made: Resolution) -> KnownReference {
         let (_, line, column) = report::trace_place(self.source(), &made);
         let place = (line, column);
-        let entry = made.first.as_ref().filter(|_| made.root == "context");
-        let value = match (made.value, entry.and_then(|entry| self.unknown.get(entry))) {
+        let root = ["context", "param"].into_iter().find(|root| made.root == *root);
+        let entry = root.zip(made.first.clone()).and_then(|entry| self.unknown.get(&entry));
+        let value = match (made.value, entry) {
             (_, Some(why)) => Err(why.clone()),
             (Some(value), None) => Ok(value),
             (None, None) if made.computed && made.root == "env" => Err("is not set".to_owned()),
             (None, None) if made.computed => Err(WHEN_IT_STARTS.to_owned()),
             (None, None) => Err(self.when(&made.root, made.first.as_ref())),
         };
-        Known { reference: made.reference, place, value }
+        KnownReference { root: made.root, reference: made.reference, place, value }
     }
 
     /// When there will be a value of a name, in words.
@@ -525,26 +525,28 @@ fn foreach_of(plan: &Plan, list: ListNumber) -> Option<StepNumber> {
     }
 }
 
-/// The names that are there before a run.
+/// The names that are there before a run: those of the run, as far as they are known.
 pub(super) fn run_scope(plan: &Plan, inputs: Value, payload: Option<Value>) -> Scope {
+    let names = RunNames {
+        inputs,
+        imports: Value::NULL,
+        payload: payload.clone().unwrap_or_default(),
+        workflow: plan.workflow.name.clone(),
+        run: EcoString::new(),
+        start_time: EcoString::new(),
+    };
     let unset = |name: &str| (EcoString::from(name), ScopeEntry::Unset(WITH_THE_RUN.into()));
     let name = ("name".into(), ScopeEntry::Plain(plan.workflow.name.as_str().into()));
     let workflow = layer(&Scope::new(), "workflow", vec![name, unset("id"), unset("start_time")]);
     let imports = plan.workflow.imports.iter().map(|import| unset(&import.name)).collect();
-    let mut entries = vec![
+    let mut unknown = vec![
         ("imports".into(), ScopeEntry::Names(layer(&Scope::new(), "imports", imports))),
-        ("inputs".into(), ScopeEntry::Plain(inputs)),
         ("workflow".into(), ScopeEntry::Names(workflow)),
     ];
-    if plan.lists[0].graph.is_some() {
-        entries.push(
-            payload.map_or_else(|| unset(PAYLOAD), |payload| (PAYLOAD.into(), ScopeEntry::Plain(payload))),
-        );
+    if plan.lists[0].graph.is_some() && payload.is_none() {
+        unknown.push(unset(PAYLOAD));
     }
-    if let Some(context) = &plan.workflow.context {
-        entries.push(("context".into(), ScopeEntry::Definitions(Arc::clone(&context.definitions))));
-    }
-    layer(&Scope::new(), "run", entries)
+    layer(&names.scope(plan), "run", unknown)
 }
 
 /// The names that a step will see, none of those that steps make with a value yet.
@@ -586,9 +588,36 @@ fn layer(scope: &Scope, label: &str, entries: Vec<(EcoString, ScopeEntry)>) -> S
     scope.with_entries(label, entries).unwrap_or_else(|_| scope.clone())
 }
 
+impl FieldPreview {
+    /// The references without a value.
+    fn unknown(&self) -> impl Iterator<Item = &KnownReference> {
+        self.references.iter().filter(|known| known.value.is_err())
+    }
+}
+
+/// What a field came to, as a preview shows it.
+fn shown(value: FieldValue) -> PreviewValue {
+    match value {
+        FieldValue::Text(text) | FieldValue::Variable(Some(text)) => PreviewValue::Text(text),
+        FieldValue::Variable(None) | FieldValue::Expectations(_) => PreviewValue::Nothing,
+        FieldValue::Words(words) => texts(words.iter().map(String::as_str)),
+        FieldValue::Arguments(arguments) => texts(arguments.iter().map(|argument| argument.value.as_str())),
+        FieldValue::Shell(bound) => PreviewValue::Text(bound.text),
+        FieldValue::Value(value) | FieldValue::Branch { value, .. } => PreviewValue::Value(value),
+        FieldValue::Count(count) => PreviewValue::Plain(count.to_string()),
+        FieldValue::Duration(duration) => PreviewValue::Plain(format_duration(duration)),
+        FieldValue::Fraction(fraction) => PreviewValue::Plain(format!("{}%", fraction * 100.0)),
+        FieldValue::Condition(explanation) => PreviewValue::Condition(explanation),
+    }
+}
+
+fn texts<'t>(texts: impl Iterator<Item = &'t str>) -> PreviewValue {
+    PreviewValue::Value(Value::sequence(texts.map(Value::from)))
+}
+
 // ---- plain ----------------------------------------------------------------------------------------------
 
-impl Foresight {
+impl WorkflowPreview {
     fn text(&self, plan: &Plan, full: bool) -> String {
         let file = &plan.workflow.file;
         let mut out = String::new();
@@ -627,19 +656,23 @@ impl Foresight {
     }
 }
 
-fn field_text(field: &Foreseen, full: bool, out: &mut String) {
+fn field_text(field: &FieldPreview, full: bool, out: &mut String) {
     let shown = |value: &Value| if full { value.to_json(JsonStyle::Compact) } else { excerpt(value) };
     let name = &field.name;
     let mut table = Table::default();
     let mut unknown = field.references.iter().filter(|known| known.value.is_err()).peekable();
     let _ = match &field.shown {
-        Shown::Nothing => writeln!(out, "  {BOLD}{name}{BOLD:#}"),
-        Shown::Text(text) if !text.trim_end().contains('\n') => {
+        PreviewValue::Nothing => writeln!(out, "  {BOLD}{name}{BOLD:#}"),
+        PreviewValue::Plain(text) if !text.contains('\n') => {
+            writeln!(out, "  {BOLD}{name}{BOLD:#} {}", visible(text))
+        }
+        PreviewValue::Plain(text) => writeln!(out, "  {BOLD}{name}{BOLD:#}\n{}", block(text)),
+        PreviewValue::Text(text) if !text.trim_end().contains('\n') => {
             writeln!(out, "  {BOLD}{name}{BOLD:#} {}", shown(&text.as_str().into()))
         }
-        Shown::Text(text) => writeln!(out, "  {BOLD}{name}{BOLD:#}\n{}", block(text)),
-        Shown::Value(value) => writeln!(out, "  {BOLD}{name}{BOLD:#} {}", shown(value)),
-        Shown::Condition(explanation)
+        PreviewValue::Text(text) => writeln!(out, "  {BOLD}{name}{BOLD:#}\n{}", block(text)),
+        PreviewValue::Value(value) => writeln!(out, "  {BOLD}{name}{BOLD:#} {}", shown(value)),
+        PreviewValue::Condition(explanation)
             if unknown.peek().is_some() && matches!(explanation.outcome, Some(Err(_))) =>
         {
             writeln!(
@@ -648,12 +681,12 @@ fn field_text(field: &Foreseen, full: bool, out: &mut String) {
                 visible(&explanation.source)
             )
         }
-        Shown::Condition(explanation) => {
+        PreviewValue::Condition(explanation) => {
             let tree: Vec<String> =
                 explanation_text(explanation).lines().map(|line| format!("    {line}")).collect();
             writeln!(out, "  {BOLD}{name}{BOLD:#}\n{}", tree.join("\n"))
         }
-        Shown::Shell { text, variables } => {
+        PreviewValue::Shell { text, variables } => {
             for (name, value) in variables {
                 let value = match value {
                     Ok(value) => format!("= {}", shown(&value.as_str().into())),
@@ -687,9 +720,9 @@ fn block(text: &str) -> String {
 
 // ---- JSON -----------------------------------------------------------------------------------------------
 
-impl Foresight {
+impl WorkflowPreview {
     fn json(&self, plan: &Plan) -> Value {
-        let fields = |fields: &[Foreseen]| Value::sequence(fields.iter().map(field_json));
+        let fields = |fields: &[FieldPreview]| Value::sequence(fields.iter().map(field_json));
         let steps = (0..).zip(&plan.steps).zip(&self.steps).map(|((number, step), foreseen)| {
             let mut entries = vec![
                 ("step", Value::from(step.label.as_str())),
@@ -709,7 +742,7 @@ impl Foresight {
     }
 }
 
-fn field_json(field: &Foreseen) -> Value {
+fn field_json(field: &FieldPreview) -> Value {
     let references = field.references.iter().map(|known| {
         let (value, why) = match &known.value {
             Ok(value) => (value.clone(), Value::NULL),
@@ -731,15 +764,15 @@ fn field_json(field: &Foreseen) -> Value {
         ("known", field.references.iter().all(|known| known.value.is_ok()).into()),
     ];
     match &field.shown {
-        Shown::Nothing => entries.push(("value", Value::NULL)),
-        Shown::Text(text) => entries.push(("value", text.as_str().into())),
-        Shown::Value(value) => entries.push(("value", value.clone())),
-        Shown::Condition(explanation) => {
+        PreviewValue::Nothing => entries.push(("value", Value::NULL)),
+        PreviewValue::Plain(text) | PreviewValue::Text(text) => entries.push(("value", text.as_str().into())),
+        PreviewValue::Value(value) => entries.push(("value", value.clone())),
+        PreviewValue::Condition(explanation) => {
             let value = explanation.outcome.as_ref().and_then(|outcome| outcome.as_ref().ok());
             entries.push(("value", value.cloned().unwrap_or_default()));
             entries.push(("explanation", tree(explanation)));
         }
-        Shown::Shell { text, variables } => {
+        PreviewValue::Shell { text, variables } => {
             entries.push(("value", text.as_str().into()));
             let variables = variables.iter().map(|(name, value)| {
                 let (value, why) = match value {

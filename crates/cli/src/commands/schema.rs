@@ -2,9 +2,9 @@
 
 use threadline_engine::event::Status;
 use threadline_engine::machine::Outcome;
-use threadline_flow::fields::FailureKind;
-use threadline_lang::Value;
+use threadline_flow::fields::{FailureKind, META, NodeType, OutputField};
 use threadline_lang::value::JsonStyle;
+use threadline_lang::{Type, Value};
 use threadline_store::wire;
 
 use super::print;
@@ -58,44 +58,47 @@ fn an_object(properties: Entries, required: &[&str], open: bool) -> Value {
     Value::record(object)
 }
 
-/// Every key of `meta` that does not belong to one sort of step alone.
+/// A field of the table of outputs.
+fn property(field: &'static OutputField) -> (&'static str, Value) {
+    let schema = match (field.name, field.kind) {
+        ("node_type", _) => one_of(NodeType::ALL.map(NodeType::name), field.doc),
+        ("status", _) => one_of(Status::ALL.map(Status::name), field.doc),
+        ("error_type", _) => one_of(FailureKind::ALL.map(FailureKind::name), field.doc),
+        (_, None) => any(field.doc),
+        // A map that failed writes null for what it cannot count.
+        (_, Some(kind)) if matches!(field.name, "duration" | "success_rate" | "branch") => {
+            or_null(type_word(kind), field.doc)
+        }
+        (_, Some(kind)) => typed(type_word(kind), field.doc),
+    };
+    (field.name, schema)
+}
+
+fn type_word(kind: Type) -> &'static str {
+    match kind {
+        Type::Null => "null",
+        Type::Bool => "boolean",
+        Type::Int => "integer",
+        Type::Float => "number",
+        Type::Text => "string",
+        Type::List => "array",
+        Type::Object => "object",
+    }
+}
+
+/// Every field that the `meta` of a step can have.
 fn meta() -> Entries {
-    let kinds = FailureKind::ALL.map(FailureKind::name);
-    vec![
-        ("node_type", typed("string", "what sort of step it was")),
-        ("status", one_of(Status::ALL.map(Status::name), "how it ended")),
-        ("execution_time_ms", typed("integer", "how long it took, in milliseconds")),
-        ("started_at", typed("string", "when it began, RFC 3339, UTC")),
-        ("finished_at", typed("string", "when it ended, RFC 3339, UTC")),
-        ("retry_count", typed("integer", "how many attempts went before")),
-        ("error", typed("string", "why it failed, in words")),
-        ("error_type", one_of(kinds, "why it failed, in a word")),
-        ("reason", typed("string", "why it was skipped")),
-        ("exit_code", typed("integer", "the exit code of its program")),
-        ("signal", typed("integer", "the signal that ended its program")),
-        ("cpu_time_ms", typed("integer", "the processor time of its program and its descendants")),
-        ("memory_usage_mb", typed("number", "the most memory that one of its processes had, in MiB")),
-        ("agent_id", typed("string", "the agent of an `agent` step")),
-        ("agent_name", typed("string", "the agent of an `agent` step")),
-        ("model_used", typed("string", "the model that the agent declares")),
-        ("tool_name", typed("string", "the tool that was called; `http` of a request")),
-        ("tool_version", typed("string", "the version of the tool's server, or of this program")),
-        ("parameters", typed("object", "what the tool was given")),
-        ("tool_execution_time_ms", typed("integer", "how long the tool took, in milliseconds")),
-        ("status_code", typed("integer", "the status of the answer to a request")),
-        ("headers", typed("object", "the headers of that answer, their names in lower case")),
-        ("total", typed("integer", "the items of a `foreach`")),
-        ("successful", typed("integer", "its items that went well")),
-        ("failed", typed("integer", "its items that failed")),
-        ("skipped", typed("integer", "its items that did not run")),
-        ("run_id", typed("string", "the run of the workflow that a `workflow` step called")),
-        ("workflow", typed("string", "the name of that workflow")),
-        ("steps_run", typed("integer", "how many steps ran in that run")),
-    ]
+    let mut fields: Entries = META.iter().map(property).collect();
+    for field in NodeType::ALL.into_iter().flat_map(NodeType::meta) {
+        if !fields.iter().any(|(name, _)| *name == field.name) {
+            fields.push(property(field));
+        }
+    }
+    fields
 }
 
 fn envelope() -> Value {
-    let required = ["node_type", "status", "execution_time_ms", "started_at", "finished_at"];
+    let required: Vec<&str> = META.iter().filter(|field| !field.optional).map(|field| field.name).collect();
     let properties = vec![("value", any("the result, typed")), ("meta", an_object(meta(), &required, true))];
     let body = an_object(properties, &["value", "meta"], false);
     described("What a step leaves", &body)

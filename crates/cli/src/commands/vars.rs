@@ -11,9 +11,9 @@ use threadline_lang::diag::{excerpt, nearest};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Type, Value};
 
+use super::explain::explanation::{Readers, readers_of};
 use super::explain::json::{label, reader_json};
 use super::explain::text::{readers_named, title};
-use super::explain::told::{Readers, readers_of};
 use super::history::{History, clock_text, reader, time_text};
 use super::{print, print_styled};
 use crate::arguments::Vars;

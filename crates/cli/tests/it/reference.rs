@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use threadline_flow::checks::Check;
-use threadline_flow::fields::{self, FailureKind, Form, KeyKind, KeySpec};
+use threadline_flow::fields::{self, FailureKind, Form, KeyKind, KeySpec, NodeType};
 use threadline_lang::diag::Severity;
 use threadline_lang::func::{FUNCTIONS, Function, FunctionGroup, signature};
 use threadline_lang::value::ops::BinaryOp;
@@ -44,6 +44,17 @@ fn runs_page_is_up_to_date() {
 #[test]
 fn steps_page_is_up_to_date() {
     check("steps.md", "failures", &failures());
+}
+
+#[test]
+fn outputs_of_steps() {
+    check("steps.md", "values", &values());
+    check("steps.md", "meta", &meta());
+}
+
+#[test]
+fn names_of_the_engine() {
+    check("outputs.md", "names", &engine_names());
 }
 
 #[test]
@@ -99,6 +110,50 @@ fn check(page: &str, part: &str, generated: &str) {
     let line = text.lines().zip(expected.lines()).position(|(is, wanted)| is != wanted);
     let line = line.unwrap_or_else(|| text.lines().count().min(expected.lines().count())) + 1;
     panic!("spec/{page}:{line} is not what the program does; THREADLINE_UPDATE=1 cargo test writes it");
+}
+
+/// The value of each type of step, and the fields of those that are objects of the engine's own.
+fn values() -> String {
+    let mut table = "| `node_type` | field | value |\n|---|---|---|\n".to_owned();
+    for node_type in NodeType::ALL {
+        let output = node_type.output();
+        writeln!(table, "| `{}` | | {} |", node_type.name(), output.doc).unwrap();
+        for field in output.value {
+            writeln!(table, "| | `{}` | {} |", field.name, field.doc).unwrap();
+        }
+    }
+    table
+}
+
+/// The fields of `meta`, with the types of steps that have them.
+fn meta() -> String {
+    let mut table = "| meta | of | |\n|---|---|---|\n".to_owned();
+    for field in &fields::META {
+        writeln!(table, "| `{}` | all | {} |", field.name, field.doc).unwrap();
+    }
+    let mut told = Vec::new();
+    for field in NodeType::ALL.into_iter().flat_map(NodeType::meta) {
+        if told.contains(&field.name) {
+            continue;
+        }
+        told.push(field.name);
+        let has = |node_type: &NodeType| node_type.meta().any(|other| other.name == field.name);
+        let of = NodeType::ALL.into_iter().filter(has).map(|node_type| format!("`{}`", node_type.name()));
+        let of: Vec<String> = of.collect();
+        writeln!(table, "| `{}` | {} | {} |", field.name, of.join(", "), field.doc).unwrap();
+    }
+    table
+}
+
+fn engine_names() -> String {
+    let mut table = "| name | known | field | |\n|---|---|---|---|\n".to_owned();
+    for (name, known, fields) in fields::engine_names() {
+        for (at, field) in fields.iter().enumerate() {
+            let (name, known) = if at == 0 { (format!("`{name}`"), known) } else { (String::new(), "") };
+            writeln!(table, "| {name} | {known} | `{}` | {} |", field.name, field.doc).unwrap();
+        }
+    }
+    table
 }
 
 fn failures() -> String {

@@ -12,9 +12,9 @@ use threadline_lang::Value;
 use threadline_flow::fields::{Failure, FailureKind};
 
 use super::result::Timing;
-use crate::evaluate::{Call, FieldErrors, Request, ToolCall};
+use crate::evaluate::{FieldErrors, Request, ResolvedCall, ResolvedToolCall};
 use crate::event::{Address, Listed, Seq};
-use crate::select::{Expansion, Found};
+use crate::select::{Expansion, ResolvedSource};
 use crate::world::Answer;
 
 /// Names an effect among all effects of a run: the same key is the same effect, also after a crash.
@@ -73,7 +73,7 @@ pub enum Effect {
     Process(ProcessSpec),
     /// Send a request and read the whole response.
     Request(RequestSpec),
-    /// Call a tool of a server.
+    /// ResolvedCall a tool of a server.
     Tool(ToolSpec),
     /// Write a file of the project.
     WriteFile(FileSpec),
@@ -166,7 +166,7 @@ pub struct RequestSpec {
 #[derive(Debug, Clone)]
 pub struct ToolSpec {
     /// The server, the tool and its parameters.
-    pub call: ToolCall,
+    pub call: ResolvedToolCall,
     /// Bounds on the answer.
     pub limits: EffectLimits,
 }
@@ -190,7 +190,7 @@ pub struct FileSpec {
 #[derive(Debug, Clone)]
 pub struct CallSpec {
     /// The file and its inputs.
-    pub call: Call,
+    pub call: ResolvedCall,
     /// Which attempt calls it.
     pub attempt: Attempt,
     /// Variables for everything that the called run starts.
@@ -236,7 +236,7 @@ pub struct ItemsSpec {
 #[derive(Debug, Clone)]
 pub enum ItemsSource {
     /// A list or a file.
-    Resolved(Found),
+    Resolved(ResolvedSource),
     /// What a command printed.
     Printed(String),
 }

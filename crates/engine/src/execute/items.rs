@@ -22,7 +22,7 @@ use super::{item_of_worktree, keep_computed, record};
 use crate::evaluate::MAX_OUTPUT;
 use crate::event::{Datum, EventKind, ItemEnded, Rules, Seq, Status};
 use crate::machine::{Counts, ItemEnding, Task};
-use crate::select::{Expansion, Found};
+use crate::select::{Expansion, ResolvedSource};
 use crate::view::View;
 use crate::world::Answer;
 
@@ -80,7 +80,7 @@ impl Executor<'_> {
             Ok(expansion) => expansion,
             Err(errors) => return self.field_errors(driver, &task, &errors, &computed, began, 0),
         };
-        let Found::Shell { bound, env, .. } = &expansion.source else {
+        let ResolvedSource::Shell { bound, env, .. } = &expansion.source else {
             let source = ItemsSource::Resolved(expansion.source.clone());
             return Ok(Self::read_items(task, began, expansion, computed, source));
         };

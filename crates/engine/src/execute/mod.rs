@@ -507,24 +507,7 @@ pub fn keep_computed<D: Driver>(driver: &mut D, answers: &[Answer]) -> Result<Ve
 
 /// The kind of a step, as it stands in `meta.node_type`.
 pub fn node_type(step: &Step) -> &'static str {
-    if step.tool.is_some() {
-        return "tool";
-    }
-    match &step.action {
-        Action::Shell { .. } | Action::Argv(_) => "shell",
-        Action::Agent { .. } => "agent",
-        Action::Http(_) => "http",
-        Action::Tool(_) => "tool",
-        Action::WriteFile(_) => "write_file",
-        Action::Value(_) => "value",
-        Action::Workflow(_) => "workflow",
-        Action::ForEach(each) if each.is_map => "map",
-        Action::ForEach(_) => "foreach",
-        Action::Phase(_) => "phase",
-        Action::Condition(_) => "conditional",
-        Action::Trigger(_) => "trigger",
-        Action::Nothing => "state",
-    }
+    step.node_type().name()
 }
 
 /// The address of the map of a map-reduce.

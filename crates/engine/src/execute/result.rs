@@ -187,7 +187,7 @@ pub(super) fn compare(settled: &Settled, measurement: &Measurement, result: Step
     let is_answer = meta.get("tool_name").is_some() && value.as_str().is_some();
     let is_printed = is_answer || meta.get("cpu_time_ms").is_some();
     let printed = result.output.as_ref().or(Some(value).filter(|_| is_printed));
-    let compared = evaluate::Left { value, output: printed, meta: &meta };
+    let compared = evaluate::Observed { value, output: printed, meta: &meta };
     let message = match evaluate::expected(settled, &compared, Wanted::Unmet) {
         Err(why) => format!("`expect` cannot be evaluated: {why}"),
         Ok(outcomes) if outcomes.is_empty() => return result,

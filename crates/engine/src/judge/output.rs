@@ -16,7 +16,7 @@ use threadline_lang::{Document, Limits, Session, Value, data};
 
 use super::convergence::{self, Converging};
 use super::{Subject, Verdict};
-use crate::evaluate::{self, Left, Wanted};
+use crate::evaluate::{self, Observed, Wanted};
 
 /// What is looked at, and what it is called in a reason.
 pub(super) struct Looked {
@@ -299,7 +299,7 @@ impl Subject<'_> {
         let value = result.map_or(&looked.value, |result| &result.value);
         let meta = self.result.map_or(&nothing, |result| &result.meta);
         let output = Some(&looked.value).filter(|output| output.as_str().is_some());
-        let left = Left { value, output, meta };
+        let left = Observed { value, output, meta };
         let outcomes = evaluate::expected(&settled, &left, Wanted::All)
             .map_err(|why| Verdict::error(eco_format!("`expect` cannot be evaluated: {why}")))?;
         Ok(of_outcomes(&outcomes))

@@ -9,7 +9,7 @@ use threadline_lang::Value;
 use crate::evaluate::RetryPlan;
 use crate::event::Address;
 use crate::random::{Random, mixed};
-use crate::select::{Expansion, Found};
+use crate::select::{Expansion, ResolvedSource};
 
 /// How often things go which way, in a hundred.
 #[derive(Debug, Clone, Copy)]
@@ -165,7 +165,7 @@ fn retry_plan(retry: &Retry) -> RetryPlan {
 
 /// The list of a step and the rules for its items, where the file says so.
 pub(super) fn expansion(step: &Step) -> Expansion {
-    let plain = Expansion::plain(Found::List(Value::NULL));
+    let plain = Expansion::plain(ResolvedSource::List(Value::NULL));
     let Action::ForEach(each) = &step.action else { return plain };
     let policy = &each.policy;
     let retry = match (&policy.retry, policy.on_item_failure) {
@@ -199,8 +199,5 @@ pub(super) fn number_in(value: &Value) -> Option<i64> {
 }
 
 fn fixed<T: Copy>(setting: &Setting<T>, otherwise: T) -> T {
-    match setting {
-        Setting::Fixed(value) => *value,
-        Setting::Dynamic(_) => otherwise,
-    }
+    setting.known().unwrap_or(otherwise)
 }

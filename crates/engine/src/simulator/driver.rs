@@ -14,7 +14,7 @@ use threadline_lang::{Envelope, NoWorld, Scope, Session, Value};
 use super::chance::{self, Fated};
 use super::check::{item_of, value_of};
 use super::life::{Cut, Life};
-use crate::evaluate::{self, Act, Call, Cause, Decision, FieldError, FieldErrors, Request, Resolved};
+use crate::evaluate::{self, Act, Cause, Decision, FieldError, FieldErrors, Request, Resolved, ResolvedCall};
 use crate::event::{Address, Datum, ERROR, Event, EventKind, Listed, LoopLimits, Millis, Seq, Status};
 use crate::execute::effect::{
     Attempt, CallEnd, ChosenItems, Effect, EffectKey, EffectResult, ProcessEnd, ProcessEnding, Response,
@@ -133,7 +133,7 @@ impl Life<'_> {
                 Act::Http(Request { method: "GET", url, headers, body: None })
             }
             Action::Workflow(_) => {
-                Act::Workflow(Call { file: "".into(), with: Value::NULL, inputs: Value::NULL })
+                Act::Workflow(ResolvedCall { file: "".into(), with: Value::NULL, inputs: Value::NULL })
             }
             _ => Act::Argv(Vec::new()),
         }

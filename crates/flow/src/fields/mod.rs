@@ -6,6 +6,7 @@
 
 mod failure;
 mod other_versions;
+pub(crate) mod outputs;
 mod schema;
 mod table;
 
@@ -13,6 +14,7 @@ use threadline_lang::diag::words;
 
 pub use failure::{Failure, FailureKind};
 pub use other_versions::{UnsupportedKey, find_unsupported_key, hint_for_root, hint_for_word};
+pub use outputs::{META, NodeType, OutputField, StepOutput, engine_names};
 pub use schema::schema;
 pub(crate) use table::{
     AGENT, ALLOW, CAPTURED_OUTPUT, COMPUTED, CONSTRAINT, EDGE, EDGE_CONFIG, ERROR_POLICY, EVALUATE, FRAGMENT,

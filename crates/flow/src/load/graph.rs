@@ -13,6 +13,7 @@ use crate::checks::Check;
 use crate::fields::{ActionName, EDGE, EDGE_CONFIG, NODE, TRIGGER, TRIGGER_CONFIG};
 use crate::forms;
 use crate::model::{Condition, Edge, Field, Need, Trigger, TriggerKind};
+use crate::plan::PAYLOAD;
 use crate::problem;
 
 impl WorkflowLoader {
@@ -198,7 +199,9 @@ impl WorkflowLoader {
             self.read_trigger_params(kind, None, place.node);
         }
         let config = written.unwrap_or_else(|| Value::empty_object());
-        Some(Trigger { kind, enabled, filters, config })
+        let payload = Expression::parse(PAYLOAD, &self.syntax).ok()?;
+        let payload = place.field(Arc::new(payload));
+        Some(Trigger { kind, enabled, filters, config, payload })
     }
 
     /// Checks the settings of a trigger, as far as they are known.

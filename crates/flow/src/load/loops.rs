@@ -10,7 +10,7 @@ use super::Steps;
 use super::read::{FoundKey, LocatedNode, ObjectFields, WorkflowLoader, head};
 use crate::checks::Check;
 use crate::fields::{ActionName, ROUTE, STATE};
-use crate::model::{self, Action, Field, Loop, Routes, Setting, Shape, State, Target, Terminal};
+use crate::model::{self, Action, Field, Loop, Routes, Shape, State, Target, Terminal};
 use crate::plan;
 
 /// The keys of a file that only a loop has, besides `states`.
@@ -98,10 +98,7 @@ impl WorkflowLoader {
             Some("failure") => Some(Terminal::Failure),
             _ => None,
         };
-        let max_retries = self.read_count(&fields, "max_retries").and_then(|count| match count {
-            Setting::Fixed(count) => Some(count),
-            Setting::Dynamic(_) => None,
-        });
+        let max_retries = self.read_count(&fields, "max_retries").and_then(|count| count.known());
         let params = self.read_params(&fields);
         let mut step = self.read_step_with(&fields, origin, action);
         step.state = Some(Box::new(State { name, evaluate, routes, terminal, max_retries, params }));

@@ -272,7 +272,8 @@ impl WorkflowLoader {
         name: &str,
     ) -> Option<Setting<Duration>> {
         let given = self.read_duration(fields, name);
-        if let (Some(Setting::Fixed(Duration::ZERO)), Some(place)) = (&given, fields.get(name)) {
+        let known = given.as_ref().and_then(Setting::known);
+        if let (Some(Duration::ZERO), Some(place)) = (known, fields.get(name)) {
             let message = format!("`{name}` cannot be 0");
             let without = fields.object.known(name).default.unwrap_or("no limit");
             let hint = format!("remove it to get the default: {without}");
@@ -322,7 +323,9 @@ impl WorkflowLoader {
         match fields.get(name) {
             Some(place) => self.read_setting_at(&place, name, check, form, read),
             // A missing key has the default of the table.
-            None => fields.object.known(name).default.and_then(|text| read(&text.into())).map(Setting::Fixed),
+            None => {
+                fields.object.known(name).default.and_then(|text| read(&text.into())).map(Setting::Default)
+            }
         }
     }
 
@@ -344,7 +347,7 @@ impl WorkflowLoader {
         if found.is_none() {
             self.report(bad_form(check, place.node, name, form));
         }
-        found.map(Setting::Fixed)
+        found.map(|value| Setting::Fixed(place.field(value)))
     }
 
     // ---- the language ----------------------------------------------------------------------------------

@@ -184,29 +184,6 @@ impl Evaluator {
             _ => true,
         }
     }
-
-    /// Its fields whose values may hold references.
-    pub fn values(&self) -> Vec<&Field<Document>> {
-        match self {
-            Self::Numeric { key: name, compared } | Self::Json { path: name, compared } => {
-                name.iter().chain(&compared.operator).chain(&compared.target).collect()
-            }
-            Self::Contains(contains) => {
-                std::iter::once(&contains.pattern).chain(&contains.error_patterns).collect()
-            }
-            Self::Convergence(convergence) => {
-                let Convergence { key, target, tolerance, direction, previous } = &**convergence;
-                let optional = key.iter().chain(tolerance).chain(direction).chain(previous);
-                optional.chain([target]).collect()
-            }
-            Self::Agent(judge) => judge.min_confidence.iter().collect(),
-            Self::ExitCode { .. }
-            | Self::Outcome
-            | Self::Expression(_)
-            | Self::Classify { .. }
-            | Self::Expect(_) => Vec::new(),
-        }
-    }
 }
 
 impl Direction {

@@ -11,30 +11,33 @@ use crate::model::{Action, Call, Given, Input, Workflow};
 use crate::problem::suggest_or_list;
 
 impl Checker<'_> {
-    /// Checks the values of a call against the inputs of the called workflow.
-    pub(super) fn call(&mut self, reader: Reader, call: &Call, reads: &mut Vec<Read>) {
+    /// A value that a call gives, compared with the input of the called workflow.
+    pub(super) fn given(&mut self, reader: Reader, call: &Call, given: &Given, reads: &mut Vec<Read>) {
         let callee = self.called.get(&call.path.value).and_then(|callee| callee.workflow.as_deref());
-        for given in &call.with {
-            let input = callee.and_then(|callee| callee.inputs.iter().find(|input| input.name == given.name));
-            if let (Some(callee), None) = (callee, input) {
-                self.unknown_input(callee, call, given);
-            }
-            let kind = input.and_then(|input| input.kind);
-            let field = match (kind, given.value.value.as_fixed()) {
-                (Some(kind), Some(value)) => {
-                    if !Input::accepts(kind, value) {
-                        let (kind, got) = (kind.with_article(), value.kind().with_article());
-                        let message =
-                            format!("`{}` must be {kind} in `{}`, not {got}", given.name, call.path.value);
-                        self.problem(Check::WrongType.at(given.value.origin.span, message));
-                    }
-                    continue;
-                }
-                (Some(kind), None) => Readable::Given(&given.value, kind),
-                (None, _) => Readable::Value(&given.value),
-            };
-            self.field(reader, field, reads);
+        let input = callee.and_then(|callee| callee.inputs.iter().find(|input| input.name == given.name));
+        if let (Some(callee), None) = (callee, input) {
+            self.unknown_input(callee, call, given);
         }
+        let kind = input.and_then(|input| input.kind);
+        let field = match (kind, given.value.value.as_fixed()) {
+            (Some(kind), Some(value)) => {
+                if !Input::accepts(kind, value) {
+                    let (kind, got) = (kind.with_article(), value.kind().with_article());
+                    let message =
+                        format!("`{}` must be {kind} in `{}`, not {got}", given.name, call.path.value);
+                    self.problem(Check::WrongType.at(given.value.origin.span, message));
+                }
+                return;
+            }
+            (Some(kind), None) => Readable::Given(&given.value, kind),
+            (None, _) => Readable::Value(&given.value),
+        };
+        self.field(reader, field, reads);
+    }
+
+    /// Every input of the called workflow that needs a value is given one.
+    pub(super) fn missing_inputs(&mut self, call: &Call) {
+        let callee = self.called.get(&call.path.value).and_then(|callee| callee.workflow.as_deref());
         for input in callee.map_or(&[][..], |callee| &callee.inputs) {
             let missing = input.required && input.default.is_none();
             if missing && !call.with.iter().any(|given| given.name == input.name) {

@@ -17,11 +17,13 @@ use super::context::{OUTER, not_known};
 use super::graph::NodeDependency;
 use super::names::{self, Named, Names, ScopeNumber};
 use super::order::StepOrder;
-use super::states::Judging;
 use super::{Called, LOOP_ROOTS, MAP_REDUCE_ROOTS, PAYLOAD, Part, Plan, ROOTS, Read, StepNumber};
 use crate::checks::Check;
 use crate::fields::{Form, hint_for_root};
-use crate::model::{self, Action, Field, Reach, Retry, Server, Setting, Source, Step, ToolCall, Variable};
+use crate::model::{
+    self, Action, Evaluator, Field, FieldKind, Moment, Reach, Setting, Step, StepField, ToolCall,
+    agent_fields, loop_fields, server_fields, step_fields,
+};
 use crate::problem::{self, Problem, place_in};
 use crate::shell::{Argv, ShellScript};
 
@@ -47,11 +49,7 @@ pub(super) fn check(plan: &mut Plan, called: &Called) -> Vec<Problem> {
         old_spellings: Vec::new(),
         problems: Vec::new(),
         of_items: BTreeMap::new(),
-        of_aggregates: false,
-        of_elements: false,
-        written: Written::Text,
         loop_graph: None,
-        of_params: false,
     };
     let states = checker.states();
     checker.declared_names();
@@ -100,16 +98,8 @@ pub(super) struct Checker<'p> {
     old_spellings: Vec<Span>,
     /// Names of items and phases, and whose they are: to say so where they are read outside.
     of_items: BTreeMap<EcoString, StepNumber>,
-    /// Whether what is made of the results of the map is looked at.
-    pub(super) of_aggregates: bool,
-    /// Whether a field is looked at that is evaluated for each element of a list.
-    pub(super) of_elements: bool,
-    /// How the field is written that is looked at.
-    pub(super) written: Written,
     /// The states of a loop, when every one that is led to is known.
     pub(super) loop_graph: Option<super::states::Graph>,
-    /// Whether what a state's own values are made of is looked at.
-    pub(super) of_params: bool,
 }
 
 /// How a field is written.
@@ -128,16 +118,29 @@ struct Checked {
     argv: Option<Argv>,
 }
 
-/// Who reads.
+/// The field that reads, as far as that decides what it can read.
 #[derive(Clone, Copy)]
 pub(super) struct Reader {
     /// The step; none at the end of the run.
     pub(super) step: Option<StepNumber>,
+    /// The scope that it reads in.
     pub(super) scope: ScopeNumber,
-    /// It is the step's `when`, which does not protect what it reads itself.
-    pub(super) is_when: bool,
-    /// It is what judges a state, or leads on from it: what the state left is there.
-    pub(super) judges: Option<Judging>,
+    /// When it reads.
+    pub(super) moment: Moment,
+    /// How it is written.
+    pub(super) written: Written,
+}
+
+impl Reader {
+    /// Whether it is the `when` of the step, which does not protect what it reads itself.
+    pub(super) fn is_when(self) -> bool {
+        self.moment == Moment::Condition
+    }
+
+    /// Whether it judges a state or chooses its route: then the output of the state is there.
+    pub(super) fn judges(self) -> bool {
+        matches!(self.moment, Moment::Judgement | Moment::Routes)
+    }
 }
 
 /// A field that can read something.
@@ -340,8 +343,8 @@ impl Checker<'_> {
         let context = context.map(|entry| Readable::Value(&entry.written));
         self.code_variables(&workflow.env);
         let env = workflow.env.iter().filter_map(|variable| variable.value.as_ref()).map(Readable::Text);
-        let agents = workflow.agents.iter().flat_map(|agent| &agent.command).map(Readable::Text);
-        let servers = workflow.servers.iter().flat_map(Server::texts).map(Readable::Text);
+        let agents = workflow.agents.iter().flat_map(agent_fields);
+        let servers = workflow.servers.iter().flat_map(server_fields);
         for server in &workflow.servers {
             if let Reach::Program { env, .. } = &server.reach {
                 self.code_variables(env);
@@ -349,8 +352,12 @@ impl Checker<'_> {
         }
         self.locks(&workflow.locks);
         let locks = workflow.locks.iter().map(Readable::Text);
-        let limits = limits(&workflow.shape);
-        for field in context.chain(env).chain(agents).chain(servers).chain(locks).chain(limits) {
+        let limits = match &workflow.shape {
+            model::Shape::Loop(of) => loop_fields(of),
+            _ => Vec::new(),
+        };
+        let shared = agents.chain(servers).chain(limits).flat_map(|field| readable(field.kind));
+        for field in context.chain(env).chain(locks).chain(shared) {
             if self.is_full() {
                 return;
             }
@@ -360,7 +367,7 @@ impl Checker<'_> {
                     handled.push((origin.span.start, reference.span));
                 }
             }
-            self.language_errors(field, &scope, &handled);
+            self.language_errors(Moment::Attempt, field, &scope, &handled);
         }
     }
 
@@ -395,7 +402,7 @@ impl Checker<'_> {
 
     fn exports(&mut self) -> Vec<Read> {
         let workflow = Arc::clone(&self.plan.workflow);
-        let reader = Reader { step: None, scope: 0, is_when: false, judges: None };
+        let reader = Reader { step: None, scope: 0, moment: Moment::End, written: Written::Text };
         let mut reads = Vec::new();
         for (_, document) in &workflow.exports {
             self.field(reader, Readable::Value(document), &mut reads);
@@ -407,63 +414,81 @@ impl Checker<'_> {
 
     /// What a step reads, and its command analysed.
     fn step(&mut self, number: StepNumber) -> Checked {
-        let planned = &self.plan.steps[number as usize];
-        let step = Arc::clone(&planned.step);
-        let reader =
-            Reader { step: Some(number), scope: self.names.of(planned.list), is_when: false, judges: None };
-        let mut reads = Vec::new();
-        self.params(reader, &step, &mut reads);
-        if let Some(when) = &step.when {
-            self.field(Reader { is_when: true, ..reader }, Readable::Condition(when), &mut reads);
-        }
-        if let Action::Agent { agent, .. } = &step.action {
-            self.known_agent(agent);
-        }
-        if let Action::Tool(call) = &step.action {
-            self.known_server(call);
-        }
-        if let Action::Workflow(call) = &step.action {
-            self.call(reader, call, &mut reads);
-        }
-        let (mut script, mut argv) = (None, None);
-        match &step.action {
-            Action::Shell { text, interpolate: true } => {
-                script = self.script(reader, &step, text, &mut reads);
-            }
-            Action::Argv(entries) => argv = Some(self.argv(reader, entries, &mut reads)),
-            _ => {}
-        }
-        self.code_variables(&step.env);
-        for field in readable(&step) {
-            self.field(reader, field, &mut reads);
-        }
-        match &step.action {
-            Action::ForEach(each) => {
-                if let Source::Shell { text, .. } = &each.source {
-                    script = self.script(reader, &step, text, &mut reads);
+        let (workflow, plan) = (Arc::clone(&self.plan.workflow), self.plan);
+        let step = Arc::clone(&plan.steps[number as usize].step);
+        let mut found = Checked { reads: Vec::new(), script: None, argv: None };
+        // What all steps share is looked at once, outside of them.
+        let own = step_fields(&workflow, &step).into_iter().filter(|field| !field.shared);
+        // That a trigger stands outside of a graph is reported as that.
+        let own = own.filter(|field| field.key != PAYLOAD || self.is_graph()).collect::<Vec<_>>();
+        for StepField { kind, moment, .. } in own {
+            let reader = self.reader(number, moment);
+            match kind {
+                FieldKind::Script { text, interpolate: true } => {
+                    found.script = self.script(reader, &step, text, &mut found.reads);
                 }
-                self.elements(reader, number, each, &mut reads);
-                if each.is_map {
-                    self.of_aggregates = true;
-                    self.aggregates(number, &mut reads);
-                    self.of_aggregates = false;
+                FieldKind::Argv(words) => found.argv = Some(self.argv(reader, words, &mut found.reads)),
+                FieldKind::Given(given) => {
+                    if let Action::Workflow(call) = &step.action {
+                        self.given(reader, call, given, &mut found.reads);
+                    }
                 }
+                // An expectation of an item compares with what the file fixes.
+                FieldKind::Expectations(_) if moment == Moment::Selection => {}
+                // The expectation of a `foreach` is settled when its items have ended.
+                FieldKind::Expectations(expectations) => {
+                    let late = moment == Moment::End;
+                    let moment = if late { Moment::Attempt } else { moment };
+                    let reader = Reader { moment, ..reader };
+                    self.expected(reader, &expectations.value, late, &mut found.reads);
+                }
+                kind => self.own_field(reader, kind, &mut found.reads),
             }
-            Action::Phase(phase) => {
-                self.phase(number, phase, &mut reads);
-            }
-            _ => {}
         }
-        self.expectations(reader, &step, &mut reads);
-        self.judged(reader, &step, &mut reads);
-        Checked { reads: distinct(reads), script, argv }
+        self.declarations(number, &step);
+        if step.state.is_some() {
+            // What it left is read whenever it is judged.
+            found.reads.push(Read::State);
+        }
+        Checked { reads: distinct(found.reads), ..found }
     }
 
-    /// The names that an expectation reads: those of what the step left, and those that the step itself may read.
-    fn expectations(&mut self, reader: Reader, step: &Step, reads: &mut Vec<Read>) {
-        let Some(expect) = &step.expect else { return };
-        // The expectation of a `foreach` is settled when its items have ended.
-        self.expected(reader, &expect.value, matches!(step.action, Action::ForEach(_)), reads);
+    /// A field of a step that needs no more than its names looked up.
+    fn own_field(&mut self, reader: Reader, kind: FieldKind<'_>, reads: &mut Vec<Read>) {
+        let mut found = Vec::new();
+        for field in readable(kind) {
+            self.field(reader, field, &mut found);
+        }
+        // The item of a list that is being chosen is not an item around the step.
+        found.retain(|read| reader.moment != Moment::Selection || *read != Read::Item);
+        reads.extend(found);
+    }
+
+    /// The reader of a field of a step.
+    fn reader(&self, number: StepNumber, moment: Moment) -> Reader {
+        let planned = &self.plan.steps[number as usize];
+        let inside = match moment {
+            Moment::Selection => true,
+            Moment::End => matches!(planned.step.action, Action::Phase(_)),
+            _ => false,
+        };
+        let list = self.plan.part(number, Part::Do).filter(|_| inside).unwrap_or(planned.list);
+        Reader { step: Some(number), scope: self.names.of(list), moment, written: Written::Text }
+    }
+
+    /// What a step names that is declared elsewhere: agents, servers, inputs of a called workflow.
+    fn declarations(&mut self, number: StepNumber, step: &Step) {
+        match &step.action {
+            Action::Agent { agent, .. } => self.known_agent(agent),
+            Action::Tool(call) => self.known_server(call),
+            Action::Workflow(call) => self.missing_inputs(call),
+            Action::Phase(phase) => self.phase_exports(number, phase),
+            _ => {}
+        }
+        if let Some(Evaluator::Agent(judge)) = step.evaluator() {
+            self.known_agent(&judge.agent);
+        }
+        self.code_variables(&step.env);
     }
 
     /// The names that an expectation reads; whether all of them are read when the step has ended.
@@ -497,7 +522,7 @@ impl Checker<'_> {
                 return;
             }
             let scope = threadline_expect::with_promised(Some(STEP), &self.scope(reader, uses_prev));
-            self.language_errors(field, &scope, &handled);
+            self.language_errors(reader.moment, field, &scope, &handled);
         }
     }
 
@@ -552,7 +577,7 @@ impl Checker<'_> {
     pub(super) fn field(&mut self, reader: Reader, field: Readable<'_>, reads: &mut Vec<Read>) {
         let mut handled = Vec::new();
         let mut uses_prev = false;
-        self.written = field.written();
+        let reader = Reader { written: field.written(), ..reader };
         for (origin, reference) in field.references() {
             uses_prev |= reference.root == "prev";
             if self.is_full() {
@@ -562,12 +587,11 @@ impl Checker<'_> {
                 handled.push((origin.span.start, reference.span));
             }
         }
-        self.written = Written::Text;
         if self.is_full() {
             return;
         }
         let scope = self.scope(reader, uses_prev);
-        self.language_errors(field, &scope, &handled);
+        self.language_errors(reader.moment, field, &scope, &handled);
     }
 
     /// The scope of a reader; with the step before where that is read.
@@ -579,7 +603,7 @@ impl Checker<'_> {
         self.with_params(reader, scope)
     }
 
-    fn language_errors(&mut self, field: Readable<'_>, scope: &Scope, handled: &[Handled]) {
+    fn language_errors(&mut self, moment: Moment, field: Readable<'_>, scope: &Scope, handled: &[Handled]) {
         let undefined = match field {
             Readable::Condition(_)
             | Readable::Expression(_)
@@ -595,7 +619,7 @@ impl Checker<'_> {
             let tolerated = undefined.tolerates(&error) && !error.is_unknown_name();
             if !tolerated && !is_handled(handled, origin, &error) {
                 let problem = problem::of_language(&error, field.origin(), self.plan.workflow.file.text());
-                self.unknown_root(problem);
+                self.unknown_root(moment, problem);
             }
         }
         self.warnings(inferred.warnings, field.origin());
@@ -614,7 +638,7 @@ impl Checker<'_> {
     }
 
     /// Notes a problem; of a root that is known elsewhere there is more to say.
-    pub(super) fn unknown_root(&mut self, mut problem: Problem) {
+    pub(super) fn unknown_root(&mut self, moment: Moment, mut problem: Problem) {
         if problem.id != "unknown-root" {
             return self.problem(problem);
         }
@@ -628,7 +652,7 @@ impl Checker<'_> {
         } else if self.plan.workflow.env.iter().any(|variable| variable.name == name) {
             let hint = format!("`env:` is for programs: name it in `context:` and read `context.{name}`");
             problem.hints = vec![hint];
-        } else if self.of_elements {
+        } else if moment == Moment::Selection {
             problem.hints = vec![format!("a field of the item: `item.{name}`")];
         }
         self.problem(problem);
@@ -944,75 +968,42 @@ fn distinct(mut reads: Vec<Read>) -> Vec<Read> {
     reads
 }
 
-/// The fields of a step that are evaluated when it starts, without its `when` and its command.
-fn readable(step: &Step) -> Vec<Readable<'_>> {
-    let mut fields = Vec::new();
-    match &step.action {
-        // Commands are analysed on their own.
-        // What a phase reads, it reads at its end.
-        Action::Shell { .. }
-        | Action::Argv(_)
-        | Action::Trigger(_)
-        | Action::Workflow(_)
-        | Action::Phase(_)
-        | Action::Nothing => {}
-        Action::Agent { message, .. } => fields.push(Readable::Text(message)),
-        Action::Http(http) => {
-            fields.push(Readable::Text(&http.url));
-            fields.extend(http.headers.iter().map(|(_, value)| Readable::Text(value)));
-            fields.extend(http.query.iter().chain(&http.body).map(Readable::Value));
+/// What a field can read. Commands, expectations and what a call gives are looked at on their own.
+fn readable(kind: FieldKind<'_>) -> Vec<Readable<'_>> {
+    match kind {
+        FieldKind::Name(_)
+        | FieldKind::Word(..)
+        | FieldKind::Argv(_)
+        | FieldKind::Script { .. }
+        | FieldKind::Given(_)
+        | FieldKind::Expectations(_) => Vec::new(),
+        FieldKind::Text(field) | FieldKind::Url(field) | FieldKind::Header { value: field, .. } => {
+            vec![Readable::Text(field)]
         }
-        Action::Tool(call) => fields.extend(call.params.iter().map(Readable::Value)),
-        Action::WriteFile(file) => {
-            fields.extend([Readable::Text(&file.path), Readable::Value(&file.content)]);
-        }
-        Action::Value(value) => fields.push(Readable::Value(value)),
-        Action::Condition(condition) => fields.push(Readable::Condition(&condition.expression)),
-        Action::ForEach(each) => {
-            match &each.source {
-                // What is fixed was looked at when it was read; of a map a text is the name of a file.
-                Source::Value(items) if items.value.as_fixed().is_none() => {
-                    fields.push(if each.is_map { Readable::Value(items) } else { Readable::Items(items) });
-                }
-                Source::File { path, .. } => fields.push(Readable::Text(path)),
-                Source::Value(_) | Source::Shell { .. } => {}
-            }
-            let policy = &each.policy;
-            let counts =
-                each.parallel.iter().chain(&each.max_items).chain(&each.offset).chain(&policy.max_failures);
-            fields.extend(counts.filter_map(|count| dynamic(count, Form::Count(0))));
-            fields.extend(policy.failure_threshold.iter().filter_map(|part| dynamic(part, Form::Fraction)));
-            fields.extend(policy.timeout.iter().filter_map(|timeout| dynamic(timeout, Form::Duration)));
-            fields.extend(policy.retry.iter().flat_map(of_retry));
-        }
+        FieldKind::Variable(variable) => variable.value.iter().map(Readable::Text).collect(),
+        FieldKind::Command(words) => words.iter().map(Readable::Text).collect(),
+        // What is fixed was looked at when it was read.
+        FieldKind::Items(items, _) if items.value.as_fixed().is_some() => Vec::new(),
+        FieldKind::Items(items, each) if !each.is_map => vec![Readable::Items(items)],
+        FieldKind::Value(field)
+        | FieldKind::Query(field)
+        | FieldKind::Params(field)
+        | FieldKind::Content(field, _)
+        | FieldKind::Items(field, _) => vec![Readable::Value(field)],
+        FieldKind::Count(setting, least) => dynamic(setting, Form::Count(least)),
+        FieldKind::Size(setting) => dynamic(setting, Form::Size),
+        FieldKind::TimeLimit(setting) | FieldKind::Pause(setting) => dynamic(setting, Form::Duration),
+        FieldKind::Fraction(setting) => dynamic(setting, Form::Fraction),
+        FieldKind::Condition(field) => vec![Readable::Condition(field)],
+        FieldKind::Branch(condition) => vec![Readable::Condition(&condition.expression)],
+        FieldKind::Expression(field) => vec![Readable::Expression(field)],
+        FieldKind::SortKey(key) => vec![Readable::Expression(&key.by)],
     }
-    fields.extend(step.env.iter().filter_map(|Variable { value, .. }| value.as_ref()).map(Readable::Text));
-    fields.extend(step.cwd.iter().map(Readable::Text));
-    let timeouts = step.timeout.iter().chain(&step.idle_timeout);
-    fields.extend(timeouts.filter_map(|timeout| dynamic(timeout, Form::Duration)));
-    fields.extend(step.max_output.iter().filter_map(|size| dynamic(size, Form::Size)));
-    fields.extend(step.retry.iter().flat_map(of_retry));
-    fields
 }
 
-/// The limits of a loop, which are known when it begins.
-fn limits(shape: &model::Shape) -> Vec<Readable<'_>> {
-    let model::Shape::Loop(of) = shape else { return Vec::new() };
-    let counts = [&of.max_steps, &of.max_iterations, &of.max_edge_revisits, &of.max_stall];
-    let counts = counts.into_iter().flatten().filter_map(|count| dynamic(count, Form::Count(0)));
-    let times = [&of.timeout, &of.backoff].into_iter().flatten();
-    counts.chain(times.filter_map(|time| dynamic(time, Form::Duration))).collect()
-}
-
-fn of_retry(retry: &Retry) -> impl Iterator<Item = Readable<'_>> {
-    let attempts = dynamic(&retry.attempts, Form::Count(1));
-    let pauses = [&retry.delay, &retry.max_delay];
-    attempts.into_iter().chain(pauses.into_iter().filter_map(|pause| dynamic(pause, Form::Duration)))
-}
-
-pub(super) fn dynamic<T>(setting: &Setting<T>, form: Form) -> Option<Readable<'_>> {
+fn dynamic<T>(setting: &Setting<T>, form: Form) -> Vec<Readable<'_>> {
     match setting {
-        Setting::Fixed(_) => None,
-        Setting::Dynamic(document) => Some(Readable::Setting(document, form)),
+        Setting::Default(_) | Setting::Fixed(_) => Vec::new(),
+        Setting::Dynamic(document) => vec![Readable::Setting(document, form)],
     }
 }

@@ -7,7 +7,7 @@ use threadline_lang::{Error, Origin, Reference, Template};
 use super::check::{Checker, Handled, Reader, is_handled};
 use super::{LOOP_ROOTS, ROOTS, Read};
 use crate::checks::Check;
-use crate::model::{Field, Step, Variable};
+use crate::model::{Field, Moment, Step, Variable};
 use crate::problem::{self, Problem};
 use crate::shell::{
     self, AnalysisContext, Argv, Dialect, InferredReference, ShellProblem, ShellScript, is_code_variable,
@@ -175,7 +175,7 @@ impl Checker<'_> {
             );
             problem.hints = vec![hint];
         }
-        self.unknown_root(problem);
+        self.unknown_root(Moment::Attempt, problem);
     }
 
     /// The entry of `context` that would be code there if its text had not been replaced.

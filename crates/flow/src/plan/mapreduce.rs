@@ -4,46 +4,18 @@
 use threadline_lang::Reference;
 use threadline_lang::diag::{Span, words};
 
-use super::check::{Checker, Makers, Readable, Reader};
+use super::check::{Checker, Makers, Reader};
 use super::{Part, Read, StepNumber};
 use crate::checks::Check;
-use crate::model::{Filter, ForEach, Phase, Shape};
+use crate::model::{Moment, Phase, Shape};
 
 /// The field of the map that its own items may read.
 const READABLE_BY_ITEMS: &str = "total";
 
 impl Checker<'_> {
-    /// Checks `filter`, `sort_by` and `distinct`, which read the item and everything that the step may read.
-    pub(super) fn elements(
-        &mut self,
-        reader: Reader,
-        number: StepNumber,
-        each: &ForEach,
-        reads: &mut Vec<Read>,
-    ) {
-        let Some(list) = self.plan.part(number, Part::Do) else { return };
-        let inner = Reader { scope: self.names.of(list), ..reader };
-        let mut of_elements = Vec::new();
-        self.of_elements = true;
-        if let Some(Filter::Condition(filter)) = &each.filter {
-            self.field(inner, Readable::Condition(filter), &mut of_elements);
-        }
-        let keys = each.sort_by.iter().map(|key| &key.by).chain(&each.distinct);
-        for key in keys {
-            self.field(inner, Readable::Expression(key), &mut of_elements);
-        }
-        self.of_elements = false;
-        reads.extend(of_elements.into_iter().filter(|read| *read != Read::Item));
-    }
-
-    /// Checks the variables and exports of a phase, which read the results of its steps.
-    pub(super) fn phase(&mut self, number: StepNumber, phase: &Phase, reads: &mut Vec<Read>) {
-        let list = self.plan.part(number, Part::Do);
-        let scope = list.map_or(0, |list| self.names.of(list));
-        let reader = Reader { step: Some(number), scope, is_when: false, judges: None };
-        for (_, value) in &phase.variables {
-            self.field(reader, Readable::Value(value), reads);
-        }
+    /// The names that a phase exports are names of its steps.
+    pub(super) fn phase_exports(&mut self, number: StepNumber, phase: &Phase) {
+        let scope = self.plan.part(number, Part::Do).map_or(0, |list| self.names.of(list));
         for name in &phase.exports {
             let names = &self.names.scopes[scope].names;
             if scope == 0 || !names.contains_key(&name.value) {
@@ -59,17 +31,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks `aggregates`, which are evaluated after the map.
-    pub(super) fn aggregates(&mut self, number: StepNumber, reads: &mut Vec<Read>) {
-        let workflow = std::sync::Arc::clone(&self.plan.workflow);
-        let Shape::MapReduce { aggregates } = &workflow.shape else { return };
-        let reader = Reader { step: Some(number), scope: 0, is_when: false, judges: None };
-        for (_, value) in aggregates {
-            self.field(reader, Readable::Value(value), reads);
-        }
-    }
-
-    /// Checks a reference to the results of a phase. Returns whether a problem was reported.
+    /// What a phase left. Whether a problem was reported that the language would report again.
     pub(super) fn reads_phase(
         &mut self,
         reader: Reader,
@@ -102,8 +64,8 @@ impl Checker<'_> {
         if root == "map" && first == Some(READABLE_BY_ITEMS) && in_item {
             return false;
         }
-        // `aggregates` belong to the map and read its results.
-        if root == "map" && reader.step == Some(maker) && self.of_aggregates {
+        // At its end the map reads its own results.
+        if root == "map" && reader.step == Some(maker) && reader.moment == Moment::End {
             return false;
         }
         if self.inside(reader, maker) || self.before_phase(reader, position) {
@@ -133,7 +95,8 @@ impl Checker<'_> {
     pub(super) fn knows_results(&self, reader: Reader) -> bool {
         let Some(position) = self.plan.lists[0].position("map") else { return false };
         let maker = self.plan.lists[0].steps[position];
-        self.of_aggregates || !self.inside(reader, maker) && !self.before_phase(reader, position)
+        reader.moment == Moment::End && reader.step == Some(maker)
+            || !self.inside(reader, maker) && !self.before_phase(reader, position)
     }
 
     /// Whether the file has `aggregates`.

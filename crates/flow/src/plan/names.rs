@@ -9,6 +9,11 @@ use ecow::{EcoString, eco_format};
 use threadline_lang::{Promise, PromisedShape, Scope, ScopeEntry, Type};
 
 use super::{ListNumber, Part, Plan, StepNumber};
+use crate::fields::outputs::{
+    CAPTURED_STATE_FIELDS, FieldTypes, ITEM_AGENT_FIELDS, ITEM_FIELDS, JUDGEMENT_FIELDS, LOOP_FIELDS,
+    MAP_FIELDS, OUTPUT_FIELDS, RESULT_FIELDS, STATE_FIELDS, STATE_OUTPUT_FIELDS, WORKFLOW_FIELDS, nullable,
+    types,
+};
 use crate::model::{Action, CaptureFormat, Step};
 
 /// The number of a scope; the run's is 0.
@@ -44,84 +49,14 @@ pub(super) struct Names {
     pub(super) outer: Scope,
 }
 
-type Fields = &'static [(&'static str, Option<Type>)];
-
-/// What a step leaves beside its value, when it has run for sure.
-const FIELDS: Fields = &[
-    ("output", Some(Type::Text)),
-    ("stderr", Some(Type::Text)),
-    ("exit_code", Some(Type::Int)),
-    ("duration_ms", Some(Type::Int)),
-    ("state", Some(Type::Text)),
-];
-/// The same, when it may have been skipped or starts no program.
-const FIELDS_OR_NULL: Fields =
-    &[("output", None), ("stderr", None), ("exit_code", None), ("duration_ms", None), ("state", None)];
+/// What a step leaves beside its value, if it has run a program.
+const OF_PROGRAM: FieldTypes = &types(&OUTPUT_FIELDS);
+/// The same, if it may have been skipped or runs no program.
+const OF_ANY_STEP: FieldTypes = &types(&nullable(OUTPUT_FIELDS));
 /// What a state leaves: the same, and its verdict.
-const STATE_FIELDS: Fields = &[
-    ("output", None),
-    ("stderr", None),
-    ("exit_code", None),
-    ("duration_ms", None),
-    ("state", Some(Type::Text)),
-    ("verdict", None),
-    ("confidence", None),
-    ("reason", None),
-];
+const OF_STATE: FieldTypes = &types(&STATE_OUTPUT_FIELDS);
 /// What is captured of a state: the same, and what was captured before.
-const CAPTURED_STATE_FIELDS: Fields = &[
-    ("output", None),
-    ("stderr", None),
-    ("exit_code", None),
-    ("duration_ms", None),
-    ("state", Some(Type::Text)),
-    ("verdict", None),
-    ("confidence", None),
-    ("reason", None),
-    ("previous", None),
-];
-/// What is known of a state while it is judged.
-const JUDGED: Fields = &[
-    ("output", None),
-    ("stderr", None),
-    ("exit_code", None),
-    ("duration_ms", None),
-    ("verdict", Some(Type::Text)),
-    ("confidence", None),
-    ("reason", None),
-    ("evidence", None),
-    ("details", None),
-];
-/// What is known of the state and of the loop.
-const STATE: Fields = &[("name", Some(Type::Text)), ("iteration", Some(Type::Int))];
-const LOOP: Fields = &[
-    ("name", Some(Type::Text)),
-    ("started_at", Some(Type::Text)),
-    ("elapsed_ms", Some(Type::Int)),
-    ("elapsed", Some(Type::Text)),
-];
-/// The engine's names of an item.
-const ITEM: Fields = &[("index", Some(Type::Int)), ("attempt", Some(Type::Int)), ("previous_error", None)];
-/// What is known of a map when it is over.
-const MAP: Fields = &[
-    ("total", Some(Type::Int)),
-    ("successful", Some(Type::Int)),
-    ("failed", Some(Type::Int)),
-    ("skipped", Some(Type::Int)),
-    ("duration", None),
-    ("success_rate", None),
-    ("branch", None),
-];
-/// What is known of the result of an item.
-const RESULT: Fields = &[
-    ("item", None),
-    ("index", Some(Type::Int)),
-    ("status", Some(Type::Text)),
-    ("value", None),
-    ("error", None),
-    ("attempts", Some(Type::Int)),
-    ("duration_ms", Some(Type::Int)),
-];
+const OF_CAPTURED_STATE: FieldTypes = &types(&CAPTURED_STATE_FIELDS);
 
 impl Names {
     pub(super) fn new(plan: &Plan) -> Self {
@@ -202,15 +137,17 @@ impl Names {
                 let why = "there is no item yet".into();
                 entries.push((
                     "item".into(),
-                    promised(Promise { why, shape: PromisedShape::Item { own: ITEM } }),
+                    promised(Promise {
+                        why,
+                        shape: PromisedShape::Item { own: const { &types(&ITEM_FIELDS) } },
+                    }),
                 ));
             }
             if scope.of_items && plan.is_map_reduce() {
-                let text = |name: &str, kind| {
+                let agent = types(&ITEM_AGENT_FIELDS).map(|(name, kind)| {
                     let why = "nobody runs the item yet".into();
                     (EcoString::from(name), promised(Promise { why, shape: PromisedShape::Value(kind) }))
-                };
-                let agent = [text("id", Some(Type::Text)), text("worktree", None)];
+                });
                 entries.push(("agent".into(), ScopeEntry::Names(layer(&Scope::new(), "agent", agent))));
             }
             let built = layer(&around, label, entries);
@@ -269,9 +206,12 @@ fn phase_roots(plan: &Plan, scopes: &[NameScope], of_list: &[ScopeNumber]) -> Ve
         let step = &planned.step;
         if step.is_map() {
             let why = "the map is not over yet";
-            let known = MAP.iter().map(|(name, kind)| (EcoString::from(*name), value(why, *kind)));
-            let rows =
-                promised(Promise { why: why.into(), shape: PromisedShape::Elements { fields: RESULT } });
+            let known =
+                types(&MAP_FIELDS).into_iter().map(|(name, kind)| (EcoString::from(name), value(why, kind)));
+            let rows = promised(Promise {
+                why: why.into(),
+                shape: PromisedShape::Elements { fields: const { &types(&RESULT_FIELDS) } },
+            });
             let known = known.chain([("results".into(), rows)]).collect();
             roots.push(("map".into(), names("map", known)));
             if let crate::model::Shape::MapReduce { aggregates } = &plan.workflow.shape {
@@ -296,7 +236,7 @@ fn phase_roots(plan: &Plan, scopes: &[NameScope], of_list: &[ScopeNumber]) -> Ve
 
 /// The roots that only a loop has.
 fn loop_roots() -> Vec<(EcoString, ScopeEntry)> {
-    let names = |label: &str, fields: Fields| {
+    let names = |label: &str, fields: FieldTypes| {
         let why = "the loop has not begun";
         let entries = fields.iter().map(|(name, kind)| {
             let promise = Promise { why: why.into(), shape: PromisedShape::Value(*kind) };
@@ -305,8 +245,15 @@ fn loop_roots() -> Vec<(EcoString, ScopeEntry)> {
         (EcoString::from(label), ScopeEntry::Names(layer(&Scope::new(), label, entries)))
     };
     let why = "nothing is judged yet".into();
-    let result = promised(Promise { why, shape: PromisedShape::Output { value: None, also: JUDGED } });
-    vec![names("state", STATE), names("loop", LOOP), ("result".into(), result)]
+    let result = promised(Promise {
+        why,
+        shape: PromisedShape::Output { value: None, also: const { &types(&JUDGEMENT_FIELDS) } },
+    });
+    vec![
+        names("state", const { &types(&STATE_FIELDS) }),
+        names("loop", const { &types(&LOOP_FIELDS) }),
+        ("result".into(), result),
+    ]
 }
 
 /// The roots that are there before anything runs.
@@ -319,8 +266,8 @@ fn outer(plan: &Plan) -> Scope {
         let kind = input.kind.filter(|_| input.required || input.default.is_some());
         (input.name.clone(), value("the inputs are not given yet", kind))
     });
-    let of_workflow = ["name", "id", "start_time"]
-        .map(|name| (name.into(), value("the workflow has not started", Some(Type::Text))));
+    let of_workflow = types(&WORKFLOW_FIELDS)
+        .map(|(name, kind)| (name.into(), value("the workflow has not started", kind)));
     let imports = workflow.imports.iter();
     let imports = imports
         .map(|import| (import.name.clone(), value("it is read when the run begins", Some(Type::Object))));
@@ -365,7 +312,7 @@ fn by_name(plan: &Plan, name: &str, named: &Named) -> Promise {
 fn capture_output(plan: &Plan, name: &str, named: &Named) -> Promise {
     let why = eco_format!("`{name}` is not captured yet");
     if named.captures.iter().any(|step| plan.steps[*step as usize].step.state.is_some()) {
-        let shape = PromisedShape::Output { value: captured_type(plan, named), also: CAPTURED_STATE_FIELDS };
+        let shape = PromisedShape::Output { value: captured_type(plan, named), also: OF_CAPTURED_STATE };
         return Promise { why, shape };
     }
     let shape = match named.captures[..] {
@@ -373,7 +320,7 @@ fn capture_output(plan: &Plan, name: &str, named: &Named) -> Promise {
             value: captured_type(plan, named),
             also: fields(&plan.steps[one as usize].step),
         },
-        _ => PromisedShape::Output { value: captured_type(plan, named), also: FIELDS_OR_NULL },
+        _ => PromisedShape::Output { value: captured_type(plan, named), also: OF_ANY_STEP },
     };
     Promise { why, shape }
 }
@@ -391,36 +338,31 @@ fn captured_type(plan: &Plan, named: &Named) -> Option<Type> {
 pub(super) fn output(plan: &Plan, number: StepNumber) -> PromisedShape {
     let step = &plan.steps[number as usize].step;
     if step.when.is_some() || step.continue_on_error {
-        return PromisedShape::Output { value: None, also: FIELDS_OR_NULL };
+        return PromisedShape::Output { value: None, also: OF_ANY_STEP };
     }
     PromisedShape::Output { value: value_type(step), also: fields(step) }
 }
 
 /// The output of a step of which nothing is known.
 pub(super) fn any_output() -> PromisedShape {
-    PromisedShape::Output { value: None, also: FIELDS_OR_NULL }
+    PromisedShape::Output { value: None, also: OF_ANY_STEP }
 }
 
 /// The output of a state of which nothing is known.
 pub(super) fn any_state() -> PromisedShape {
-    PromisedShape::Output { value: None, also: STATE_FIELDS }
+    PromisedShape::Output { value: None, also: OF_STATE }
 }
 
-fn fields(step: &Step) -> Fields {
+fn fields(step: &Step) -> FieldTypes {
     match step.action {
-        Action::Shell { .. } | Action::Argv(_) | Action::Agent { .. } => FIELDS,
-        _ => FIELDS_OR_NULL,
+        Action::Shell { .. } | Action::Argv(_) | Action::Agent { .. } => OF_PROGRAM,
+        _ => OF_ANY_STEP,
     }
 }
 
 /// The type of a step's value, where it is known.
 fn value_type(step: &Step) -> Option<Type> {
     match &step.action {
-        Action::Agent { .. }
-        | Action::Condition(_)
-        | Action::Trigger(_)
-        | Action::Workflow(_)
-        | Action::Phase(_) => Some(Type::Object),
         Action::Shell { .. } | Action::Argv(_) => match step.format {
             CaptureFormat::Text => Some(Type::Text),
             CaptureFormat::Json => None,
@@ -431,8 +373,6 @@ fn value_type(step: &Step) -> Option<Type> {
         },
         // Without a name in scope only what the text itself says is known.
         Action::Value(document) => document.value.infer(&Scope::new()).types.only(),
-        Action::ForEach(each) if each.is_map => Some(Type::Object),
-        Action::ForEach(_) => Some(Type::List),
-        Action::Http(_) | Action::Tool(_) | Action::WriteFile(_) | Action::Nothing => None,
+        action => action.node_type().output().kind,
     }
 }

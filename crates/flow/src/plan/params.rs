@@ -4,26 +4,14 @@ use ecow::EcoString;
 use threadline_lang::diag::Span;
 use threadline_lang::{Promise, PromisedShape, Scope, ScopeEntry};
 
-use super::Read;
-use super::check::{Checker, Readable, Reader};
+use super::check::{Checker, Reader};
 use crate::checks::Check;
-use crate::model::{State, Step};
+use crate::model::{Moment, State};
 
 impl Checker<'_> {
-    /// Checks the parameters themselves: they are evaluated when the state starts, and cannot read each
-    /// other.
-    pub(super) fn params(&mut self, reader: Reader, step: &Step, reads: &mut Vec<Read>) {
-        let Some(state) = &step.state else { return };
-        self.of_params = true;
-        for (_, value) in &state.params {
-            self.field(reader, Readable::Value(value), reads);
-        }
-        self.of_params = false;
-    }
-
-    /// The state whose parameters a reader can read.
+    /// The state whose values a field can read. They are evaluated when the state begins, and cannot read each other.
     fn state_of(&self, reader: Reader) -> Option<&State> {
-        let step = reader.step.filter(|_| !self.of_params)?;
+        let step = reader.step.filter(|_| reader.moment != Moment::Params)?;
         self.plan.steps[step as usize].step.state.as_deref().filter(|state| !state.params.is_empty())
     }
 
@@ -50,7 +38,7 @@ impl Checker<'_> {
         if self.state_of(reader).is_some() {
             return false;
         }
-        let problem = if self.of_params {
+        let problem = if reader.moment == Moment::Params {
             let message = "the entries of `param` cannot read each other";
             Check::NotKnownHere.at(span, message).hint("write out the value, or define it in `context`")
         } else {

@@ -68,7 +68,7 @@ impl Checker<'_> {
     /// The conditions that may not hold when the reader runs.
     fn unprotected(&self, reader: Reader, name: &str, conditions: Vec<RunCondition>) -> Vec<RunCondition> {
         let Some(step) = reader.step else { return conditions };
-        let around = StepOrder::conditions(self.plan, step, !reader.is_when);
+        let around = StepOrder::conditions(self.plan, step, !reader.is_when());
         let whens = around.iter().filter_map(|step| self.plan.steps[*step as usize].step.when.as_ref());
         let whens: Vec<_> = whens.collect();
         let asks = whens.iter().any(|when| {
@@ -97,7 +97,7 @@ impl Checker<'_> {
         conditions: &[RunCondition],
     ) -> Problem {
         let title = self.title(step);
-        let default = self.with_default(&reference.path);
+        let default = Self::with_default(reader, &reference.path);
         let problem = match &conditions[0] {
             RunCondition::When(text) => {
                 let same = if reader.step.is_some() { ", or give this step the same `when`" } else { "" };
@@ -117,14 +117,14 @@ impl Checker<'_> {
         };
         let has_when = reader
             .step
-            .is_some_and(|step| !StepOrder::conditions(self.plan, step, !reader.is_when).is_empty());
+            .is_some_and(|step| !StepOrder::conditions(self.plan, step, !reader.is_when()).is_empty());
         let mild = has_when || conditions[0] == RunCondition::Reached;
         Problem { severity: if mild { Severity::Warning } else { Severity::Error }, ..problem }
     }
 
-    /// How a default is written for a reference: in text, or in an expression.
-    pub(super) fn with_default(&self, path: &str) -> String {
-        if self.written == Written::Expression {
+    /// How a default is written where a reference stands: in text, or in an expression.
+    pub(super) fn with_default(reader: Reader, path: &str) -> String {
+        if reader.written == Written::Expression {
             format!("give a default: `default({path}, \"\")`")
         } else {
             format!("give a default: `${{{path}:-text}}`")

@@ -11,11 +11,10 @@ use ecow::EcoString;
 use threadline_lang::Reference;
 use threadline_lang::diag::Span;
 
-use super::check::{Checker, Readable, Reader, dynamic, field_after};
-use super::{Read, ResolvedRoutes, SELF, States};
+use super::check::{Checker, Reader, field_after};
+use super::{ResolvedRoutes, SELF, States};
 use crate::checks::Check;
-use crate::fields::Form;
-use crate::model::{Action, Evaluator, Routes, Shape, Step, Target, Terminal};
+use crate::model::{Action, Moment, Routes, Shape, Step, Target, Terminal};
 use crate::problem::suggest_or_list;
 
 pub(super) use ways::Graph;
@@ -83,27 +82,7 @@ impl Checker<'_> {
         None
     }
 
-    /// Checks the evaluation of a state and the conditions of its routes.
-    pub(super) fn judged(&mut self, reader: Reader, step: &Step, reads: &mut Vec<Read>) {
-        let Some(state) = &step.state else { return };
-        let reader = Reader { judges: Some(Judging::Evaluates), ..reader };
-        for field in evaluation_fields(step) {
-            self.field(reader, field, reads);
-        }
-        match step.evaluator() {
-            Some(Evaluator::Expect(expect)) => self.expected(reader, &expect.value, false, reads),
-            Some(Evaluator::Agent(judge)) => self.known_agent(&judge.agent),
-            _ => {}
-        }
-        let reader = Reader { judges: Some(Judging::Routes), ..reader };
-        for (condition, _) in &state.routes.conditions {
-            self.field(reader, Readable::Condition(condition), reads);
-        }
-        // A judgement always reads the result of the state.
-        reads.push(Read::State);
-    }
-
-    /// Checks a reference to a root that only loops have. Returns whether a problem was reported.
+    /// A root that only loops have. Whether a problem was reported that the language would report again.
     pub(super) fn reads_state(
         &mut self,
         reader: Reader,
@@ -116,15 +95,15 @@ impl Checker<'_> {
         }
         let verdict = field_after(reference, root.len()).map(|(_, field)| field);
         let verdict = verdict.filter(|field| VERDICT_FIELDS.contains(field));
-        let problem = match (reader.judges, verdict) {
-            (Some(Judging::Routes), _) | (Some(Judging::Evaluates), None) => return false,
-            (Some(Judging::Evaluates), Some(field)) => {
+        let problem = match (reader.moment, verdict) {
+            (Moment::Routes, _) | (Moment::Judgement, None) => return false,
+            (Moment::Judgement, Some(field)) => {
                 let message = format!(
                     "`result.{field}` is the result of `evaluate`, so it is only available in `route`"
                 );
                 Check::NotKnownHere.at(span, message)
             }
-            (None, _) => {
+            _ => {
                 let message = "`result` is only available in `evaluate` and `route`, while a state is judged";
                 Check::NotKnownHere
                     .at(span, message)
@@ -139,34 +118,7 @@ impl Checker<'_> {
 /// The fields of `result` that are set together with the verdict.
 const VERDICT_FIELDS: [&str; 5] = ["verdict", "confidence", "reason", "evidence", "details"];
 
-/// The part of the judgement of a state that a reader belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Judging {
-    /// The evaluation, before there is a verdict.
-    Evaluates,
-    /// The routes, after the verdict.
-    Routes,
-}
-
-/// The fields of the evaluation of a state.
-fn evaluation_fields(step: &Step) -> Vec<Readable<'_>> {
-    let Some(evaluate) = step.state.as_ref().and_then(|state| state.evaluate.as_ref()) else {
-        return Vec::new();
-    };
-    let mut fields: Vec<Readable<'_>> = evaluate.source.iter().map(Readable::Value).collect();
-    fields.extend(evaluate.by.values().into_iter().map(Readable::Value));
-    match &evaluate.by {
-        Evaluator::Expression(expression) => fields.push(Readable::Expression(expression)),
-        Evaluator::Agent(judge) => {
-            fields.extend(judge.prompt.iter().map(Readable::Text));
-            fields.extend(judge.timeout.iter().filter_map(|timeout| dynamic(timeout, Form::Duration)));
-        }
-        _ => {}
-    }
-    fields
-}
-
-/// The positions of states by name, and whether an unknown name was found.
+/// The states by their names, and whether another name was met.
 struct Targets {
     names: BTreeMap<EcoString, usize>,
     unknown: bool,

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use threadline_engine::evaluate::{Reach, Server, ToolCall};
+use threadline_engine::evaluate::{ResolvedReach, ResolvedServer, ResolvedToolCall};
 use threadline_engine::execute::effect::{EffectLimits, ToolAnswer};
 use threadline_engine::execute::result::format_duration;
 use threadline_expect::JsonSchema;
@@ -51,7 +51,7 @@ pub struct ServerSurroundings {
 /// The servers of a run.
 pub struct Servers {
     surroundings: ServerSurroundings,
-    known: Mutex<BTreeMap<Server, Arc<Slot>>>,
+    known: Mutex<BTreeMap<ResolvedServer, Arc<Slot>>>,
 }
 
 /// A server, while it lives. Who starts it holds the lock, so that it is started once.
@@ -97,13 +97,13 @@ impl Servers {
     }
 
     /// What a server says of itself; starts it if need be.
-    pub fn listing(&self, server: &Server) -> Result<Listing, Failure> {
+    pub fn listing(&self, server: &ResolvedServer) -> Result<Listing, Failure> {
         let client = self.client(server, None).map_err(|failed| failed.failure(server, None, None))?;
         Ok(client.listing.clone())
     }
 
     /// Calls a tool and waits for its answer.
-    pub(crate) fn call(&self, call: &ToolCall, limits: EffectLimits) -> ToolAnswer {
+    pub(crate) fn call(&self, call: &ResolvedToolCall, limits: EffectLimits) -> ToolAnswer {
         let deadline = limits.timeout.map(|timeout| Instant::now() + timeout);
         let mut version = None;
         let called = self.client(&call.server, deadline).and_then(|client| {
@@ -115,7 +115,11 @@ impl Servers {
     }
 
     /// A server that lives.
-    fn client(&self, server: &Server, deadline: Option<Instant>) -> Result<Arc<Client>, ExchangeError> {
+    fn client(
+        &self,
+        server: &ResolvedServer,
+        deadline: Option<Instant>,
+    ) -> Result<Arc<Client>, ExchangeError> {
         let slot = Arc::clone(lock(&self.known).entry(server.clone()).or_default());
         let mut slot = lock(&slot);
         if let Some(client) = slot.as_ref().filter(|client| client.connection.lives()) {
@@ -123,14 +127,14 @@ impl Servers {
         }
         *slot = None;
         let connection = match &server.reach {
-            Reach::Program { command, env, cwd } => Connection::Stdio(stdio::Stdio::start(
+            ResolvedReach::Program { command, env, cwd } => Connection::Stdio(stdio::Stdio::start(
                 &self.surroundings,
                 &server.name,
                 command,
                 env,
                 cwd.as_deref(),
             )?),
-            Reach::Url { url, headers } => Connection::Web(web::Web::new(url, headers)),
+            ResolvedReach::Url { url, headers } => Connection::Web(web::Web::new(url, headers)),
         };
         let greeting = Instant::now() + GREETING;
         let client =
@@ -196,7 +200,7 @@ impl Client {
         Ok(Self { connection, listing })
     }
 
-    fn call(&self, call: &ToolCall, deadline: Option<Instant>) -> Result<Value, ExchangeError> {
+    fn call(&self, call: &ResolvedToolCall, deadline: Option<Instant>) -> Result<Value, ExchangeError> {
         let tools = &self.listing.tools;
         let Some(tool) = tools.iter().find(|tool| tool.name == call.tool.as_str()) else {
             let names = tools.iter().map(|tool| tool.name.as_str());
@@ -275,7 +279,7 @@ impl Connection {
 
 impl ExchangeError {
     /// As the failure of a step.
-    fn failure(self, server: &Server, tool: Option<&str>, timeout: Option<Duration>) -> Failure {
+    fn failure(self, server: &ResolvedServer, tool: Option<&str>, timeout: Option<Duration>) -> Failure {
         let name = &server.name;
         let tool = tool.unwrap_or_default();
         match self {

@@ -10,9 +10,9 @@ use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
 
 use super::super::history::History;
+use super::explanation::{ExplainedReference, StepExplanation, explain_steps, last_of_each};
 use super::target::Target;
 use super::text::title;
-use super::told::{Referenced, Told, last_of_each, tell};
 use crate::exit::Failure;
 use crate::report::visible;
 
@@ -47,7 +47,7 @@ struct Link {
 pub(crate) struct Chains<'h> {
     history: &'h History<'h>,
     /// The last evaluations of each execution.
-    told: BTreeMap<Address, Vec<Told>>,
+    told: BTreeMap<Address, Vec<StepExplanation>>,
     /// Who read what an event recorded: the execution, which of its fields and references.
     readers: BTreeMap<Seq, Vec<(Address, usize, usize, usize)>>,
     links: Vec<Link>,
@@ -59,9 +59,9 @@ impl<'h> Chains<'h> {
     /// Follows the references of these steps.
     pub(crate) fn follow(history: &'h History<'h>, target: &Target, way: Way) -> Result<Self, Failure> {
         let everything = Target::of((0..).take(history.plan.steps.len()).collect());
-        let all = tell(history, &everything)?;
+        let all = explain_steps(history, &everything)?;
         let last: BTreeSet<Seq> = last_of_each(&all).iter().map(|told| told.seen.seq).collect();
-        let mut told: BTreeMap<Address, Vec<Told>> = BTreeMap::new();
+        let mut told: BTreeMap<Address, Vec<StepExplanation>> = BTreeMap::new();
         for one in all {
             let condition = one.seen.attempt == 0;
             if condition || last.contains(&one.seen.seq) {
@@ -155,7 +155,13 @@ impl<'h> Chains<'h> {
         Ok(called.map_or(title.clone(), |run| format!("{title} (run {run})")))
     }
 
-    fn link(&self, at: &Address, field: &str, reference: &Referenced, depth: usize) -> Result<Link, Failure> {
+    fn link(
+        &self,
+        at: &Address,
+        field: &str,
+        reference: &ExplainedReference,
+        depth: usize,
+    ) -> Result<Link, Failure> {
         let maker = match &reference.maker {
             Maker::Event(seq) => self.maker(*seq)?,
             Maker::Item { list, index } => {
@@ -219,7 +225,9 @@ impl<'h> Chains<'h> {
 }
 
 /// Who read what each event recorded.
-fn readers(told: &BTreeMap<Address, Vec<Told>>) -> BTreeMap<Seq, Vec<(Address, usize, usize, usize)>> {
+fn readers(
+    told: &BTreeMap<Address, Vec<StepExplanation>>,
+) -> BTreeMap<Seq, Vec<(Address, usize, usize, usize)>> {
     let mut readers: BTreeMap<Seq, Vec<(Address, usize, usize, usize)>> = BTreeMap::new();
     for (at, evaluations) in told {
         for (nth, one) in evaluations.iter().enumerate() {

@@ -7,10 +7,10 @@ use threadline_engine::event::Address;
 use threadline_flow::plan::Plan;
 
 use super::super::history::History;
+use super::explanation::{ExplainedReference, Readers, StepExplanation, explain_steps, last_of_each};
 use super::json::label;
 use super::target::Target;
 use super::text::Teller;
-use super::told::{Readers, Referenced, Told, last_of_each, tell};
 use crate::exit::Failure;
 use crate::report::{first_line, further_lines, visible};
 use crate::reporter::no_route;
@@ -31,7 +31,7 @@ pub(crate) fn failures(history: &History<'_>) -> Result<String, Failure> {
     }
     let more = failed.len().saturating_sub(MAX_STEPS);
     failed.truncate(MAX_STEPS);
-    let told = tell(history, &Target::executions(&history.plan, failed))?;
+    let told = explain_steps(history, &Target::executions(&history.plan, failed))?;
     let told = last_of_each(&told);
     let readers = Readers::new();
     let teller = Teller { history, readers: &readers, full: false, wide: false };
@@ -47,7 +47,7 @@ pub(crate) fn failures(history: &History<'_>) -> Result<String, Failure> {
     Ok(out)
 }
 
-fn failure(teller: &Teller<'_, '_>, told: &Told) -> Result<String, Failure> {
+fn failure(teller: &Teller<'_, '_>, told: &StepExplanation) -> Result<String, Failure> {
     let history = teller.history;
     let name = visible(&label(history, &told.seen.at));
     let error = told.ended.as_ref().and_then(|ended| ended.output.meta.get("error"));
@@ -58,7 +58,7 @@ fn failure(teller: &Teller<'_, '_>, told: &Told) -> Result<String, Failure> {
     let message = if error.is_empty() { String::new() } else { format!(": {}", visible(first_line(&error))) };
     let mut out = format!("{BAD}✗{BAD:#} {BOLD}{name}{BOLD:#}{message}\n");
     out.push_str(&further_lines(&error, "    "));
-    let references: Vec<&Referenced> = told.references().take(MAX_REFERENCES).collect();
+    let references: Vec<&ExplainedReference> = told.references().take(MAX_REFERENCES).collect();
     out.push_str(&teller.references(told, references, "  ")?);
     let handle = handle(&history.plan, &told.seen.at);
     let _ = writeln!(out, "  {DIM}threadline explain {} {handle}{DIM:#}", history.info.id);

@@ -7,11 +7,18 @@ use threadline_lang::diag::preview;
 use threadline_lang::{Explanation, Value};
 
 use super::super::history::{History, time_text};
-use super::told::{Ended, FieldTold, JudgedTold, Readers, Referenced, Shown, Told};
+use super::explanation::{
+    AttemptEnd, ExplainedJudgement, ExplainedReference, ExplainedValue, FieldExplanation, Readers,
+    StepExplanation,
+};
 use crate::exit::Failure;
 
 /// Every evaluation of the steps asked for.
-pub(crate) fn explanation(history: &History<'_>, told: &[Told], readers: &Readers) -> Result<Value, Failure> {
+pub(crate) fn explanation(
+    history: &History<'_>,
+    told: &[StepExplanation],
+    readers: &Readers,
+) -> Result<Value, Failure> {
     let steps: Result<Vec<Value>, Failure> = told.iter().map(|told| one(history, told, readers)).collect();
     Ok(Value::record([
         ("run", history.info.id.as_str().into()),
@@ -21,7 +28,7 @@ pub(crate) fn explanation(history: &History<'_>, told: &[Told], readers: &Reader
     ]))
 }
 
-fn one(history: &History<'_>, told: &Told, readers: &Readers) -> Result<Value, Failure> {
+fn one(history: &History<'_>, told: &StepExplanation, readers: &Readers) -> Result<Value, Failure> {
     let seen = &told.seen;
     let step = &history.plan.steps[seen.step as usize];
     let fields: Result<Vec<Value>, Failure> =
@@ -49,7 +56,7 @@ fn one(history: &History<'_>, told: &Told, readers: &Readers) -> Result<Value, F
 }
 
 /// The verdict on a state, and where it leads.
-fn of_state(history: &History<'_>, told: &JudgedTold) -> Result<Value, Failure> {
+fn of_state(history: &History<'_>, told: &ExplainedJudgement) -> Result<Value, Failure> {
     let judged = &told.recorded;
     Ok(Value::record([
         ("verdict", judged.verdict.as_str().into()),
@@ -61,7 +68,7 @@ fn of_state(history: &History<'_>, told: &JudgedTold) -> Result<Value, Failure> 
     ]))
 }
 
-fn ended(ended: &Ended) -> Value {
+fn ended(ended: &AttemptEnd) -> Value {
     let meta = |name: &str| ended.output.meta.get(name).cloned();
     let mut entries = vec![
         ("event", Value::from(ended.seq)),
@@ -74,7 +81,12 @@ fn ended(ended: &Ended) -> Value {
     Value::record(entries)
 }
 
-fn field(history: &History<'_>, told: &Told, field: &FieldTold, readers: &Readers) -> Result<Value, Failure> {
+fn field(
+    history: &History<'_>,
+    told: &StepExplanation,
+    field: &FieldExplanation,
+    readers: &Readers,
+) -> Result<Value, Failure> {
     let references: Result<Vec<Value>, Failure> =
         field.references.iter().map(|reference| referenced(history, told, reference, readers)).collect();
     let (line, column) = match field.place {
@@ -83,14 +95,14 @@ fn field(history: &History<'_>, told: &Told, field: &FieldTold, readers: &Reader
     };
     let mut entries = vec![("field", Value::from(field.name.as_str())), ("line", line), ("column", column)];
     match &field.shown {
-        Shown::Nothing => entries.push(("value", Value::NULL)),
-        Shown::Text(text) => entries.push(("value", text.as_str().into())),
-        Shown::Value(value) => entries.push(("value", value.clone())),
-        Shown::Words(words) => {
+        ExplainedValue::Nothing => entries.push(("value", Value::NULL)),
+        ExplainedValue::Text(text) => entries.push(("value", text.as_str().into())),
+        ExplainedValue::Value(value) => entries.push(("value", value.clone())),
+        ExplainedValue::Words(words) => {
             let words = words.iter().map(|word| word.value.as_str().into());
             entries.push(("value", Value::sequence(words)));
         }
-        Shown::Shell(bound) => {
+        ExplainedValue::Shell(bound) => {
             entries.push(("value", bound.text.as_str().into()));
             let variables = bound.variables.iter().map(|variable| {
                 let delivery = match variable.delivery {
@@ -106,7 +118,7 @@ fn field(history: &History<'_>, told: &Told, field: &FieldTold, readers: &Reader
             });
             entries.push(("variables", Value::sequence(variables)));
         }
-        Shown::Expectation { told, .. } => {
+        ExplainedValue::Expectation { told, .. } => {
             let told = told.iter().map(|outcome| {
                 Value::record([
                     ("name", outcome.name.clone().into()),
@@ -117,7 +129,7 @@ fn field(history: &History<'_>, told: &Told, field: &FieldTold, readers: &Reader
             });
             entries.push(("value", Value::sequence(told)));
         }
-        Shown::Condition(explanation) => {
+        ExplainedValue::Condition(explanation) => {
             let value = explanation.outcome.as_ref().and_then(|outcome| outcome.as_ref().ok());
             entries.push(("value", value.cloned().unwrap_or_default()));
             entries.push(("explanation", tree(explanation)));
@@ -145,8 +157,8 @@ pub(crate) fn tree(explanation: &Explanation) -> Value {
 
 fn referenced(
     history: &History<'_>,
-    told: &Told,
-    reference: &Referenced,
+    told: &StepExplanation,
+    reference: &ExplainedReference,
     readers: &Readers,
 ) -> Result<Value, Failure> {
     let resolution = &reference.resolution;
@@ -168,7 +180,11 @@ fn referenced(
     ]))
 }
 
-fn maker(history: &History<'_>, told: &Told, reference: &Referenced) -> Result<Value, Failure> {
+fn maker(
+    history: &History<'_>,
+    told: &StepExplanation,
+    reference: &ExplainedReference,
+) -> Result<Value, Failure> {
     let name =
         |name: &Option<ecow::EcoString>| name.as_ref().map_or(Value::NULL, |name| name.as_str().into());
     Ok(match &reference.maker {

@@ -1,11 +1,11 @@
 //! `threadline explain`: every reference of a step, what it gave, and who made that. A run is read, never changed.
 
 pub(crate) mod chain;
+pub(crate) mod explanation;
 pub(crate) mod failures;
 pub(crate) mod json;
 pub(crate) mod target;
 pub(crate) mod text;
-pub(crate) mod told;
 
 use std::collections::BTreeMap;
 
@@ -16,9 +16,9 @@ use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
 
 use self::chain::{Chains, Way};
+use self::explanation::{ExplainedJudgement, Readers, StepExplanation, explain_steps, last_of_each, readers};
 use self::target::Target;
 use self::text::Teller;
-use self::told::{JudgedTold, Readers, Told, last_of_each, readers, tell};
 use super::history::{History, reader};
 use super::print_styled as print;
 use crate::arguments::Explain;
@@ -51,7 +51,7 @@ pub(crate) fn explain(call: &Explain) -> Result<(), Failure> {
         }
         return print(&chains.text(call.full));
     }
-    let told = tell(&history, &target)?;
+    let told = explain_steps(&history, &target)?;
     if told.is_empty() {
         return Err(nothing(&history, call, &target)?);
     }
@@ -138,14 +138,14 @@ fn skipped(history: &History<'_>, target: &Target) -> Result<Option<String>, Fai
 }
 
 /// Whether several items of one step are told.
-fn many(told: &[Told]) -> bool {
+fn many(told: &[StepExplanation]) -> bool {
     let mut items = told.iter().filter(|one| one.seen.at.is_in_items()).map(|one| &one.seen.at);
     let Some(first) = items.next() else { return false };
     items.any(|at| at != first)
 }
 
 /// One line for each item.
-fn table(history: &History<'_>, told: &[Told]) -> String {
+fn table(history: &History<'_>, told: &[StepExplanation]) -> String {
     let last = last_of_each(told);
     let mut table = Table::default();
     for one in &last {
@@ -171,8 +171,8 @@ fn table(history: &History<'_>, told: &[Told]) -> String {
 }
 
 /// One line for each visit of a state, when there are several.
-fn visits(history: &History<'_>, told: &[Told]) -> Option<String> {
-    let judged: Vec<(&Told, &JudgedTold)> =
+fn visits(history: &History<'_>, told: &[StepExplanation]) -> Option<String> {
+    let judged: Vec<(&StepExplanation, &ExplainedJudgement)> =
         told.iter().filter_map(|one| Some((one, one.judged.as_deref()?))).collect();
     if judged.len() < 2 {
         return None;

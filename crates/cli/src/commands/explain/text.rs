@@ -10,8 +10,10 @@ use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
 
 use super::super::history::{History, clock_text};
+use super::explanation::{
+    ExplainedJudgement, ExplainedReference, ExplainedValue, FieldExplanation, Readers, StepExplanation,
+};
 use super::json::label;
-use super::told::{FieldTold, JudgedTold, Readers, Referenced, Shown, Told};
 use crate::exit::Failure;
 use crate::report::{Report, explanation_text, first_line, further_lines, visible};
 use crate::reporter::no_route;
@@ -38,7 +40,7 @@ pub(crate) struct Teller<'h, 'r> {
 
 impl Teller<'_, '_> {
     /// Every evaluation, those of one execution below its name.
-    pub(crate) fn text(&self, told: &[Told]) -> Result<String, Failure> {
+    pub(crate) fn text(&self, told: &[StepExplanation]) -> Result<String, Failure> {
         let mut out = String::new();
         let mut before = None;
         for (at, one) in told.iter().enumerate() {
@@ -55,7 +57,7 @@ impl Teller<'_, '_> {
         Ok(out)
     }
 
-    fn title(&self, told: &Told) -> String {
+    fn title(&self, told: &StepExplanation) -> String {
         let step = &self.history.plan.steps[told.seen.step as usize];
         let source = self.history.source();
         let (file, line, column) = source.place(step.step.origin.span.range().start.min(source.text.len()));
@@ -64,7 +66,12 @@ impl Teller<'_, '_> {
     }
 
     /// One evaluation; of one that came to the same as one before, only that.
-    fn evaluation(&self, told: &Told, same: Option<&Told>, out: &mut String) -> Result<(), Failure> {
+    fn evaluation(
+        &self,
+        told: &StepExplanation,
+        same: Option<&StepExplanation>,
+        out: &mut String,
+    ) -> Result<(), Failure> {
         out.push_str(&headline(told));
         if let Some(same) = same {
             // Writing into a text cannot fail.
@@ -95,7 +102,7 @@ impl Teller<'_, '_> {
     }
 
     /// Where a verdict leads, and what leads there.
-    fn led(&self, told: &Told, judged: &JudgedTold) -> String {
+    fn led(&self, told: &StepExplanation, judged: &ExplainedJudgement) -> String {
         let recorded = &judged.recorded;
         let mut out = further_lines(&recorded.reason, "      ");
         if let Datum::Here(details) = &recorded.details
@@ -119,21 +126,26 @@ impl Teller<'_, '_> {
         out
     }
 
-    fn field(&self, told: &Told, field: &FieldTold, out: &mut String) -> Result<(), Failure> {
+    fn field(
+        &self,
+        told: &StepExplanation,
+        field: &FieldExplanation,
+        out: &mut String,
+    ) -> Result<(), Failure> {
         let name = &field.name;
         let _ = match &field.shown {
-            Shown::Nothing => writeln!(out, "    {BOLD}{name}{BOLD:#}"),
-            Shown::Text(text) if !text.trim_end().contains('\n') => {
+            ExplainedValue::Nothing => writeln!(out, "    {BOLD}{name}{BOLD:#}"),
+            ExplainedValue::Text(text) if !text.trim_end().contains('\n') => {
                 writeln!(out, "    {BOLD}{name}{BOLD:#} {}", self.value(&text.as_str().into()))
             }
-            Shown::Text(text) => writeln!(out, "    {BOLD}{name}{BOLD:#}\n{}", self.block(text)),
-            Shown::Value(value) => writeln!(out, "    {BOLD}{name}{BOLD:#} {}", self.value(value)),
-            Shown::Words(words) => {
+            ExplainedValue::Text(text) => writeln!(out, "    {BOLD}{name}{BOLD:#}\n{}", self.block(text)),
+            ExplainedValue::Value(value) => writeln!(out, "    {BOLD}{name}{BOLD:#} {}", self.value(value)),
+            ExplainedValue::Words(words) => {
                 let words = words.iter().map(|word| word.value.as_str().into());
                 let words = Value::sequence(words);
                 writeln!(out, "    {BOLD}{name}{BOLD:#} {}", self.value(&words))
             }
-            Shown::Shell(bound) => {
+            ExplainedValue::Shell(bound) => {
                 let mut variables = Table::default();
                 for variable in &bound.variables {
                     let value = self.value(&variable.value.as_str().into());
@@ -146,13 +158,15 @@ impl Teller<'_, '_> {
                     variables.text("      ").trim_end_matches('\n')
                 )
             }
-            Shown::Expectation { told, .. } if told.is_empty() => writeln!(out, "    {BOLD}{name}{BOLD:#}"),
-            Shown::Expectation { told, .. } => {
+            ExplainedValue::Expectation { told, .. } if told.is_empty() => {
+                writeln!(out, "    {BOLD}{name}{BOLD:#}")
+            }
+            ExplainedValue::Expectation { told, .. } => {
                 let lines: Vec<String> =
                     told.iter().map(|outcome| self.block(&outcome.tree.to_string())).collect();
                 writeln!(out, "    {BOLD}{name}{BOLD:#}\n{}", lines.join("\n"))
             }
-            Shown::Condition(explanation) => {
+            ExplainedValue::Condition(explanation) => {
                 let tree = explanation_text(explanation);
                 let lines: Vec<String> = tree.lines().map(|line| format!("      {line}")).collect();
                 writeln!(out, "    {BOLD}{name}{BOLD:#}\n{}", lines.join("\n"))
@@ -168,8 +182,8 @@ impl Teller<'_, '_> {
     /// References as a table, each once.
     pub(crate) fn references<'t>(
         &self,
-        told: &Told,
-        references: impl IntoIterator<Item = &'t Referenced>,
+        told: &StepExplanation,
+        references: impl IntoIterator<Item = &'t ExplainedReference>,
         indent: &str,
     ) -> Result<String, Failure> {
         let mut table = Table::default();
@@ -223,7 +237,7 @@ impl Teller<'_, '_> {
     }
 
     /// Who made a value, in words.
-    fn made(&self, told: &Told, reference: &Referenced) -> Result<String, Failure> {
+    fn made(&self, told: &StepExplanation, reference: &ExplainedReference) -> Result<String, Failure> {
         let history = self.history;
         let scope = &reference.resolution.scope;
         Ok(match &reference.maker {
@@ -263,7 +277,7 @@ impl Teller<'_, '_> {
     }
 
     /// Who else read it, in words.
-    fn others(&self, told: &Told, reference: &Referenced) -> String {
+    fn others(&self, told: &StepExplanation, reference: &ExplainedReference) -> String {
         let readers = self.readers.get(&reference.maker).into_iter().flatten();
         let others = readers.filter(|(at, _)| *at != told.seen.at);
         readers_named(self.history, others).map_or(String::new(), |names| format!("; also read by {names}"))
@@ -304,7 +318,7 @@ pub(crate) fn reader_title(history: &History<'_>, (at, field): &(Address, String
 }
 
 /// Whether a state failed: no route takes its verdict.
-pub(crate) fn is_failure(history: &History<'_>, told: &Told) -> bool {
+pub(crate) fn is_failure(history: &History<'_>, told: &StepExplanation) -> bool {
     let state = history.plan.steps[told.seen.step as usize].step.state.as_ref();
     let ends = state.is_some_and(|state| state.terminal.is_some());
     let of = told.judged.as_ref().map(|judged| &judged.recorded);
@@ -312,7 +326,7 @@ pub(crate) fn is_failure(history: &History<'_>, told: &Told) -> bool {
 }
 
 /// What was evaluated, when, and what came of it.
-fn headline(told: &Told) -> String {
+fn headline(told: &StepExplanation) -> String {
     let seen = &told.seen;
     let what = match seen.evaluated {
         Evaluated::Condition => "condition".to_owned(),

@@ -9,9 +9,9 @@ use std::io::BufReader;
 
 use anstyle::Style;
 use threadline_engine::evaluate::FieldError;
-use threadline_engine::select::{self, Expansion, Found};
+use threadline_engine::select::{self, Expansion, ResolvedSource};
 use threadline_engine::view::{ItemRef, ItemView, with_item};
-use threadline_flow::model::{Action, ForEach};
+use threadline_flow::model::{Action, ForEach, Moment};
 use threadline_flow::plan::{Plan, StepNumber};
 use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
@@ -20,7 +20,7 @@ use threadline_runner::choice::{ChooseError, choose};
 use threadline_runner::items::{ItemSource, SelectError};
 use threadline_runner::project::Project;
 
-use super::{Foreseen, foreach_of, layer};
+use super::{FieldPreview, foreach_of, layer};
 use crate::report::{first_line, visible};
 
 const BOLD: Style = Style::new().bold();
@@ -49,8 +49,9 @@ pub(super) struct List<'p> {
 
 impl List<'_> {
     /// Looks for the items of the step whose fields are these.
-    pub(super) fn items(&self, fields: &[Foreseen], scope: &Scope, mut session: Session<'_>) -> Items {
-        let mut references = fields.iter().flat_map(|field| &field.references);
+    pub(super) fn items(&self, fields: &[FieldPreview], scope: &Scope, mut session: Session<'_>) -> Items {
+        let chooses = |field: &&FieldPreview| matches!(field.moment, Moment::List | Moment::Selection);
+        let mut references = fields.iter().filter(chooses).flat_map(|field| &field.references);
         let unknown = references.find_map(|known| Some((known, known.value.as_ref().err()?)));
         if let Some((known, why)) = unknown {
             return Items(Err(format!("not known yet: `{}` is {why}", known.reference)));
@@ -69,14 +70,14 @@ impl List<'_> {
         session: &mut Session<'_>,
     ) -> Result<Chosen, String> {
         let source = match &expansion.source {
-            Found::List(value) => ItemSource::Value { name: "the list".to_owned(), value },
-            Found::File { path, format } => {
+            ResolvedSource::List(value) => ItemSource::Value { name: "the list".to_owned(), value },
+            ResolvedSource::File { path, format } => {
                 let file = self.project.open(path, self.project.here());
                 let file = file.map_err(|error| format!("cannot be read now: {}", error.message))?;
                 let read = Box::new(BufReader::new(file));
                 ItemSource::Stream { name: path.clone(), read, format: *format }
             }
-            Found::Shell { .. } => {
+            ResolvedSource::Shell { .. } => {
                 return Err("known when the command has run; a preview runs nothing".to_owned());
             }
         };

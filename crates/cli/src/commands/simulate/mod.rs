@@ -16,7 +16,7 @@ use threadline_runner::process::{Control, Environment};
 use threadline_runner::world::{Commands, Folder, RealWorld};
 
 use super::history::project;
-use super::preview::Before;
+use super::preview::PreviewWorld;
 use super::run::{Prepared, prepare};
 use super::{print, print_styled};
 use crate::arguments::{Simulate, Simulated};
@@ -51,7 +51,7 @@ pub(crate) fn simulate(call: &Simulate) -> Result<(), Failure> {
     let others = others(call, scripted);
     let project =
         project(call.dir.as_deref())?.allow(plan.workflow.allow.files.iter().map(EcoString::as_str));
-    let mut world = Before(RealWorld {
+    let mut world = PreviewWorld(RealWorld {
         folder: Folder::new(project.here()),
         project: &project,
         env: Environment::inherited(),

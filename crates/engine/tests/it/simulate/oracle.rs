@@ -247,10 +247,7 @@ impl Walk<'_> {
 }
 
 fn fixed<T: Copy>(setting: &Setting<T>) -> Option<T> {
-    match setting {
-        Setting::Fixed(value) => Some(*value),
-        Setting::Dynamic(_) => None,
-    }
+    setting.known()
 }
 
 fn attempts(retry: &Retry) -> u32 {

@@ -402,8 +402,5 @@ impl<'p> Walk<'p> {
 }
 
 fn fixed<T: Copy>(setting: &Setting<T>) -> Option<T> {
-    match setting {
-        Setting::Fixed(value) => Some(*value),
-        Setting::Dynamic(_) => None,
-    }
+    setting.known()
 }

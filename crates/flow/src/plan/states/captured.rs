@@ -45,7 +45,7 @@ impl Checker<'_> {
             return false;
         }
         if reads_previous(reference, name) {
-            return self.check_previous(span, name, reference);
+            return self.check_previous(reader, span, name, reference);
         }
         match self.loop_position(reader) {
             LoopPosition::State(state) => self.set_in_state(reader, span, name, state, reference),
@@ -53,11 +53,11 @@ impl Checker<'_> {
             LoopPosition::Finally => {
                 let message = format!("`{name}` is not set if the loop ends before it is captured");
                 let problem = Check::MaybeUnset.at(span, message).note(self.captured_in(name));
-                let problem = problem.hint(self.with_default(&reference.path));
+                let problem = problem.hint(Self::with_default(reader, &reference.path));
                 self.problem(Problem { severity: Severity::Warning, ..problem });
                 true
             }
-            LoopPosition::End => self.set_at_end(span, name, reference),
+            LoopPosition::End => self.set_at_end(reader, span, name, reference),
         }
     }
 
@@ -95,8 +95,8 @@ impl Checker<'_> {
     ) -> bool {
         let Some(graph) = &mut self.loop_graph else { return false };
         let known = graph.known(name);
-        let own = reader.judges.is_some() && graph.makes(state, name);
-        // An unreachable state is reported elsewhere.
+        let own = reader.judges() && graph.makes(state, name);
+        // What is never entered is reported as that.
         if own || !known.unset.has(state) {
             return false;
         }
@@ -110,12 +110,13 @@ impl Checker<'_> {
         }
         let path = graph.without(name).way(state);
         let message = format!("`{name}` is not set on every path to `{}`", self.state_name(state));
-        self.report_unset_path(span, name, reference, &path, message)
+        self.report_unset_path(reader, span, name, reference, &path, message)
     }
 
     /// Reports a name that is not set on a path.
     fn report_unset_path(
         &mut self,
+        reader: Reader,
         span: Span,
         name: &str,
         reference: &Reference,
@@ -127,7 +128,7 @@ impl Checker<'_> {
             .at(span, message)
             .note(format!("not set on the path {path}"))
             .note(self.captured_in(name))
-            .hint(self.with_default(&reference.path));
+            .hint(Self::with_default(reader, &reference.path));
         self.problem(problem);
         true
     }
@@ -160,21 +161,21 @@ impl Checker<'_> {
         problem.hint(format!("read an earlier capture: `${{{}:-text}}`", previous_path(reference, name)))
     }
 
-    /// Checks a reference to an earlier capture, which is not set the first time.
-    fn check_previous(&mut self, span: Span, name: &str, reference: &Reference) -> bool {
+    /// What was captured before: nothing, the first time.
+    fn check_previous(&mut self, reader: Reader, span: Span, name: &str, reference: &Reference) -> bool {
         if reference.guarded {
             return false;
         }
         let message =
             format!("`captured.{name}.previous` is not set before `{name}` is captured a second time");
         let problem = Check::MaybeUnset.at(span, message);
-        let problem = problem.hint(self.with_default(&reference.path));
+        let problem = problem.hint(Self::with_default(reader, &reference.path));
         self.problem(problem);
         true
     }
 
-    /// Checks a name that `exports` read, after the loop ended successfully in any state.
-    fn set_at_end(&mut self, span: Span, name: &EcoString, reference: &Reference) -> bool {
+    /// `exports` are made when the loop has ended well, in whichever state that was.
+    fn set_at_end(&mut self, reader: Reader, span: Span, name: &EcoString, reference: &Reference) -> bool {
         let Some(graph) = &mut self.loop_graph else { return false };
         let known = graph.known(name);
         let steps = &self.plan.workflow.steps;
@@ -185,7 +186,7 @@ impl Checker<'_> {
         }
         let path = graph.without(name).way(end);
         let message = format!("`{name}` is not set if the loop ends in `{}`", self.state_name(end));
-        self.report_unset_path(span, name, reference, &path, message)
+        self.report_unset_path(reader, span, name, reference, &path, message)
     }
 
     /// Reports a reference to the previous state where there may be none. Returns whether it did.
@@ -211,12 +212,12 @@ impl Checker<'_> {
             Check::NoStepBefore.at(span, message)
         } else if state == graph.initial {
             let message = format!("`{what}` reads the previous state, but the first `{here}` has none");
-            Check::NoStepBefore.at(span, message).hint(self.with_default(&reference.path))
+            Check::NoStepBefore.at(span, message).hint(Self::with_default(reader, &reference.path))
         } else {
             let path = shown(&graph.idle().way(state), &self.plan.lists[0].names);
             let message = format!("`{what}` reads the previous state with an action, but there may be none");
             let problem = Check::NoStepBefore.at(span, message);
-            problem.note(format!("none on the path {path}")).hint(self.with_default(&reference.path))
+            problem.note(format!("none on the path {path}")).hint(Self::with_default(reader, &reference.path))
         };
         self.problem(problem);
         true

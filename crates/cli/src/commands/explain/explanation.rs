@@ -4,13 +4,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use threadline_engine::evaluate::{Act, Left, Resolved, Wanted, expected};
+use threadline_engine::evaluate::{FieldOutcome, FieldValue, Observed, Wanted, expected};
 use threadline_engine::event::{Address, Event, EventKind, JudgedEvent, Millis, Output, Seq, Status};
+use threadline_engine::execute::result::format_duration;
 use threadline_engine::judge::{Judgement, Rule};
 use threadline_engine::replay::{Evaluated, Look, Maker, Rejudged, Seen};
-use threadline_engine::select::Found;
 use threadline_expect::{ExpectationOutcome, Settled};
-use threadline_flow::model::{self, Action, Setting, Step};
+use threadline_flow::model::Step;
 use threadline_flow::plan::PlannedStep;
 use threadline_flow::problem::Problem;
 use threadline_flow::shell::{Argument, BoundScript};
@@ -22,22 +22,22 @@ use crate::exit::Failure;
 use crate::report;
 
 /// One evaluation of a step.
-pub(crate) struct Told {
+pub(crate) struct StepExplanation {
     pub(crate) seen: Seen,
     /// Every field that was evaluated and is asked for.
-    pub(crate) fields: Vec<FieldTold>,
+    pub(crate) fields: Vec<FieldExplanation>,
     /// Why fields have no value.
     pub(crate) problems: Vec<Problem>,
     /// Whether this program resolves the fields to what the run resolved them to.
     pub(crate) reproducible: Option<bool>,
     /// How it ended, when it did.
-    pub(crate) ended: Option<Ended>,
+    pub(crate) ended: Option<AttemptEnd>,
     /// The verdict, and where it leads, of a state that was judged.
-    pub(crate) judged: Option<Box<JudgedTold>>,
+    pub(crate) judged: Option<Box<ExplainedJudgement>>,
 }
 
 /// A verdict, and where it leads.
-pub(crate) struct JudgedTold {
+pub(crate) struct ExplainedJudgement {
     /// As the journal has it.
     pub(crate) recorded: JudgedEvent,
     /// What led there.
@@ -45,7 +45,7 @@ pub(crate) struct JudgedTold {
 }
 
 /// How an evaluation, or the attempt that it began, ended.
-pub(crate) struct Ended {
+pub(crate) struct AttemptEnd {
     pub(crate) seq: Seq,
     pub(crate) time: Millis,
     pub(crate) output: Output,
@@ -54,17 +54,17 @@ pub(crate) struct Ended {
 }
 
 /// A field, what it came to, and what it read.
-pub(crate) struct FieldTold {
+pub(crate) struct FieldExplanation {
     /// Its name: `shell`, `env.NAME`.
     pub(crate) name: String,
     /// Where it stands: line and column.
     pub(crate) place: Option<(usize, usize)>,
-    pub(crate) shown: Shown,
-    pub(crate) references: Vec<Referenced>,
+    pub(crate) shown: ExplainedValue,
+    pub(crate) references: Vec<ExplainedReference>,
 }
 
 /// What a field came to.
-pub(crate) enum Shown {
+pub(crate) enum ExplainedValue {
     /// Nothing: it has no value.
     Nothing,
     /// A text.
@@ -87,7 +87,7 @@ pub(crate) enum Shown {
 }
 
 /// A reference, what it gave, and who made that.
-pub(crate) struct Referenced {
+pub(crate) struct ExplainedReference {
     pub(crate) resolution: Resolution,
     /// Where it stands: line and column.
     pub(crate) place: (usize, usize),
@@ -98,8 +98,8 @@ pub(crate) struct Referenced {
 pub(crate) type Readers = BTreeMap<Maker, Vec<(Address, String)>>;
 
 /// Every evaluation that is asked for, in the order of the journal.
-pub(crate) fn tell(history: &History<'_>, target: &Target) -> Result<Vec<Told>, Failure> {
-    let mut told: Vec<Told> = Vec::new();
+pub(crate) fn explain_steps(history: &History<'_>, target: &Target) -> Result<Vec<StepExplanation>, Failure> {
+    let mut told: Vec<StepExplanation> = Vec::new();
     let mut latest: BTreeMap<Address, usize> = BTreeMap::new();
     history.each(|fold, event| {
         if let Some(seen) = fold.seen(event).filter(|seen| target.means(&seen.at, seen.step)) {
@@ -117,9 +117,9 @@ pub(crate) fn tell(history: &History<'_>, target: &Target) -> Result<Vec<Told>, 
 }
 
 /// The last evaluation of each execution, in the order of their first.
-pub(crate) fn last_of_each(told: &[Told]) -> Vec<&Told> {
+pub(crate) fn last_of_each(told: &[StepExplanation]) -> Vec<&StepExplanation> {
     let mut places: BTreeMap<&Address, usize> = BTreeMap::new();
-    let mut last: Vec<&Told> = Vec::new();
+    let mut last: Vec<&StepExplanation> = Vec::new();
     for one in told {
         if let Some(at) = places.get(&one.seen.at) {
             last[*at] = one;
@@ -131,7 +131,7 @@ pub(crate) fn last_of_each(told: &[Told]) -> Vec<&Told> {
     last
 }
 
-fn ended(event: &Event) -> Option<Ended> {
+fn ended(event: &Event) -> Option<AttemptEnd> {
     let (output, retried) = match &event.kind {
         EventKind::Finished { output, .. }
         | EventKind::Unresolved { output, .. }
@@ -139,28 +139,32 @@ fn ended(event: &Event) -> Option<Ended> {
         EventKind::Retrying { output, .. } => (output, true),
         _ => return None,
     };
-    Some(Ended { seq: event.seq, time: event.time, output: output.clone(), retried })
+    Some(AttemptEnd { seq: event.seq, time: event.time, output: output.clone(), retried })
 }
 
 /// What a step expected, compared again with what it left.
-fn expectations(history: &History<'_>, fields: &mut [FieldTold], output: &Output) -> Result<(), Failure> {
+fn expectations(
+    history: &History<'_>,
+    fields: &mut [FieldExplanation],
+    output: &Output,
+) -> Result<(), Failure> {
     if output.status != Status::Completed {
         return Ok(());
     }
     for field in fields {
-        if let Shown::Expectation { settled, told } = &mut field.shown {
+        if let ExplainedValue::Expectation { settled, told } = &mut field.shown {
             let left = threadline_runner::values::load_envelope(history.reader, output)
                 .map_err(|error| of_journal(&error))?;
             let printed =
                 left.also.as_ref().and_then(|also| also.get("output")).filter(|text| !text.is_null());
-            let left = Left { value: &left.value, output: printed, meta: &left.meta };
+            let left = Observed { value: &left.value, output: printed, meta: &left.meta };
             *told = expected(settled, &left, Wanted::All).unwrap_or_default();
         }
     }
     Ok(())
 }
 
-fn of_seen(history: &History<'_>, target: &Target, seen: Seen) -> Result<Told, Failure> {
+fn of_seen(history: &History<'_>, target: &Target, seen: Seen) -> Result<StepExplanation, Failure> {
     let look = history.look(&seen)?;
     let reproducible = match (&look.fields, seen.fields) {
         (Some(Ok(resolved)), Some(recorded)) => Some(resolved.fingerprint() == recorded),
@@ -172,18 +176,19 @@ fn of_seen(history: &History<'_>, target: &Target, seen: Seen) -> Result<Told, F
     };
     let problems = look.errors().iter().map(|error| error.problem(history.source().text)).collect();
     let by = look.judged.as_ref().and_then(|judged| judged.judgement.by);
-    let judged = seen.judged.clone().map(|recorded| Box::new(JudgedTold { recorded: *recorded, by }));
+    let judged = seen.judged.clone().map(|recorded| Box::new(ExplainedJudgement { recorded: *recorded, by }));
     let mut fields = Fields { history, step: &history.plan.steps[seen.step as usize], told: Vec::new() };
     fields.results(&look);
     fields.references(&seen, look.trace);
     let mut fields = fields.told;
     fields.retain(|field| target.means_field(&field.name));
-    Ok(Told { seen, fields, problems, reproducible, ended: None, judged })
+    Ok(StepExplanation { seen, fields, problems, reproducible, ended: None, judged })
 }
 
 /// Everybody who read what was made for these evaluations, these themselves too.
-pub(crate) fn readers(history: &History<'_>, told: &[Told]) -> Result<Readers, Failure> {
-    let mut readers: Readers = told.iter().flat_map(Told::makers).map(|maker| (maker, Vec::new())).collect();
+pub(crate) fn readers(history: &History<'_>, told: &[StepExplanation]) -> Result<Readers, Failure> {
+    let mut readers: Readers =
+        told.iter().flat_map(StepExplanation::makers).map(|maker| (maker, Vec::new())).collect();
     readers_of(history, &mut readers)?;
     Ok(readers)
 }
@@ -235,7 +240,7 @@ fn entry_reads(history: &History<'_>, name: &str, readers: &mut Readers) {
     }
 }
 
-impl Told {
+impl StepExplanation {
     /// Who made what its references gave.
     fn makers(&self) -> impl Iterator<Item = Maker> {
         self.references().map(|reference| reference.maker.clone())
@@ -247,7 +252,7 @@ impl Told {
     }
 
     /// Every reference of its fields.
-    pub(crate) fn references(&self) -> impl Iterator<Item = &Referenced> {
+    pub(crate) fn references(&self) -> impl Iterator<Item = &ExplainedReference> {
         self.fields.iter().flat_map(|field| &field.references)
     }
 
@@ -275,13 +280,13 @@ impl Told {
 struct Fields<'h, 'r> {
     history: &'h History<'r>,
     step: &'h PlannedStep,
-    told: Vec<FieldTold>,
+    told: Vec<FieldExplanation>,
 }
 
 impl Fields<'_, '_> {
-    fn add(&mut self, name: &str, origin: Option<&Origin>, shown: Shown) {
+    fn add(&mut self, name: &str, origin: Option<&Origin>, shown: ExplainedValue) {
         let place = origin.map(|origin| self.line_column(origin));
-        self.told.push(FieldTold { name: name.to_owned(), place, shown, references: Vec::new() });
+        self.told.push(FieldExplanation { name: name.to_owned(), place, shown, references: Vec::new() });
     }
 
     fn line_column(&self, origin: &Origin) -> (usize, usize) {
@@ -292,28 +297,13 @@ impl Fields<'_, '_> {
     fn results(&mut self, look: &Look) {
         let step = &*self.step.step;
         if let (Some(condition), Some(when)) = (&look.condition, &step.when) {
-            self.add("when", Some(&when.origin), Shown::Condition(condition.clone()));
-        }
-        if let (Some(list), Action::ForEach(each)) = (&look.list, &step.action) {
-            let shown = list.as_ref().map_or(Shown::Nothing, |list| match &list.source {
-                Found::List(list) => Shown::Value(list.clone()),
-                Found::File { path, .. } => Shown::Text(path.clone()),
-                Found::Shell { bound, .. } => Shown::Shell((**bound).clone()),
-            });
-            let origin = match &each.source {
-                model::Source::Value(items) => &items.origin,
-                model::Source::File { path, .. } => &path.origin,
-                model::Source::Shell { text, .. } => &text.origin,
-            };
-            self.add(if each.is_map { "input" } else { "foreach" }, Some(origin), shown);
+            self.add("when", Some(&when.origin), ExplainedValue::Condition(condition.clone()));
         }
         if let Some(judged) = &look.judged {
             self.judgement(step, judged);
         }
-        match &look.fields {
-            Some(Ok(resolved)) => self.resolved(step, resolved),
-            Some(Err(_)) => self.action(step, None),
-            None => {}
+        for outcome in &look.outcomes {
+            self.outcome(outcome);
         }
     }
 
@@ -322,158 +312,62 @@ impl Fields<'_, '_> {
         let Some(state) = &step.state else { return };
         if let (true, Some(by)) = (step.is_judged(), step.evaluator()) {
             let shown = match &judged.expression {
-                Some(tree) => Shown::Condition(tree.clone()),
-                None => Shown::Text(by.name().to_owned()),
+                Some(tree) => ExplainedValue::Condition(tree.clone()),
+                None => ExplainedValue::Text(by.name().to_owned()),
             };
             let origin = state.evaluate.as_ref().map(|evaluate| &evaluate.origin);
             self.add("evaluate", origin, shown);
         }
         for ((condition, _), tree) in state.routes.conditions.iter().zip(&judged.conditions) {
             let name = field_of(self.step, Some(&condition.origin));
-            self.add(&name, Some(&condition.origin), Shown::Condition(tree.clone()));
+            self.add(&name, Some(&condition.origin), ExplainedValue::Condition(tree.clone()));
         }
     }
 
-    fn resolved(&mut self, step: &Step, resolved: &Resolved) {
-        for (name, value) in &resolved.env {
-            let variables = step.env.iter().chain(&self.history.plan.workflow.env);
-            let written = variables.filter(|variable| variable.name == *name);
-            let origin =
-                written.filter_map(|variable| variable.value.as_ref()).map(|field| &field.origin).next();
-            let shown = value.as_ref().map_or(Shown::Nothing, |value| Shown::Text(value.clone()));
-            self.add(&format!("env.{name}"), origin, shown);
+    /// A field of the list or of the attempt, and what it came to.
+    fn outcome(&mut self, outcome: &FieldOutcome) {
+        // What the file fixes says nothing new; what a server is made of is shown with the references in it.
+        if outcome.fixed || outcome.key.starts_with("server.") {
+            return;
         }
-        if let (Some(cwd), Some(field)) = (&resolved.cwd, &step.cwd) {
-            self.add("cwd", Some(&field.origin), Shown::Text(cwd.clone()));
+        // Of two variables with one name the later one holds.
+        if outcome.key == "env" {
+            self.told.retain(|field| *field.name != *outcome.name);
         }
-        let timeouts = [
-            ("timeout", resolved.timeout, &step.timeout),
-            ("idle_timeout", resolved.idle_timeout, &step.idle_timeout),
-        ];
-        for (key, timeout, written) in timeouts {
-            if let (Some(timeout), Some(Setting::Dynamic(field))) = (timeout, written) {
-                let spoken = threadline_engine::execute::result::format_duration(timeout);
-                self.add(key, Some(&field.origin), Shown::Text(spoken));
-            }
-        }
-        if let Some(Setting::Dynamic(field)) = &step.max_output {
-            let bytes = i64::try_from(resolved.max_output).unwrap_or(i64::MAX);
-            self.add("max_output", Some(&field.origin), Shown::Value(bytes.into()));
-        }
-        self.action(step, Some(&resolved.act));
-        if let (Some(settled), Some(field)) = (&resolved.expect, &step.expect) {
-            let shown = Shown::Expectation { settled: settled.clone(), told: Vec::new() };
-            self.add("expect", Some(&field.origin), shown);
-        }
-    }
-
-    fn action(&mut self, step: &Step, act: Option<&Act>) {
-        let of_tool = step.tool.is_some();
-        let (shell, argv) = if of_tool { ("params.command", "params.argv") } else { ("shell", "argv") };
-        let written = |origin: &Origin, name| if origin.path.ends_with(".action") { "action" } else { name };
-        match (&step.action, act) {
-            (Action::Shell { text, .. }, Some(Act::Shell { bound })) => {
-                let shell = written(&text.origin, shell);
-                self.add(shell, Some(&text.origin), Shown::Shell(bound.clone()));
-            }
-            (Action::Shell { text, .. }, Some(Act::Verbatim { text: verbatim })) => {
-                let shell = written(&text.origin, shell);
-                self.add(shell, Some(&text.origin), Shown::Text(verbatim.to_string()));
-            }
-            (Action::Argv(words), Some(Act::Argv(arguments))) => {
-                let origin = words.first().map(|word| &word.origin);
-                self.add(argv, origin, Shown::Words(arguments.clone()));
-            }
-            (Action::Agent { message, .. }, Some(Act::Agent { command, message: text, .. })) => {
-                let words = command.iter().map(|word| Value::from(word.as_str()));
-                self.add("command", None, Shown::Value(Value::sequence(words)));
-                let name = written(&message.origin, "message");
-                self.add(name, Some(&message.origin), Shown::Text(text.clone()));
-            }
-            (Action::Http(http), Some(Act::Http(request))) => {
-                let line = format!("{} {}", request.method, request.url);
-                let base = if of_tool { "params" } else { "http" };
-                self.add(&format!("{base}.url"), Some(&http.url.origin), Shown::Text(line));
-                for (name, value) in &request.headers {
-                    let written = http.headers.iter().find(|(known, _)| known == name);
-                    let origin = written.map(|(_, field)| &field.origin);
-                    self.add(&format!("{base}.headers.{name}"), origin, Shown::Text(value.clone()));
-                }
-                if let (Some(text), Some(field)) = (&request.body, &http.body) {
-                    self.add(&format!("{base}.body"), Some(&field.origin), Shown::Text(text.clone()));
-                }
-            }
-            (Action::Tool(call), Some(Act::Tool(called))) => {
-                let name = written(&call.name.origin, "tool");
-                self.add(name, Some(&call.name.origin), Shown::Text(call.name.value.to_string()));
-                let origin = call.params.as_ref().map(|field| &field.origin);
-                self.add("params", origin, Shown::Value(called.params.clone()));
-            }
-            (Action::Workflow(call), Some(Act::Workflow(called))) => {
-                self.add("workflow", Some(&call.path.origin), Shown::Text(called.file.to_string()));
-                for given in &call.with {
-                    let value = called.with.get(&given.name).cloned().unwrap_or_default();
-                    self.add(&format!("with.{}", given.name), Some(&given.value.origin), Shown::Value(value));
-                }
-            }
-            (Action::WriteFile(file), Some(Act::WriteFile { path, content, .. })) => {
-                self.add("write_file.path", Some(&file.path.origin), Shown::Text(path.clone()));
-                self.add("write_file.content", Some(&file.content.origin), Shown::Text(content.clone()));
-            }
-            (Action::Value(field), Some(Act::Value(value))) => {
-                self.add("value", Some(&field.origin), Shown::Value(value.clone()));
-            }
-            (Action::Condition(condition), Some(Act::Made { value, .. })) => {
-                self.add("condition", Some(&condition.expression.origin), Shown::Value(value.clone()));
-            }
-            (Action::Trigger(_), Some(Act::Made { value, .. })) => {
-                self.add("trigger", None, Shown::Value(value.clone()));
-            }
-            (action, _) => self.without_value(action),
-        }
-    }
-
-    /// A field that has no value stands there all the same.
-    fn without_value(&mut self, action: &Action) {
-        match action {
-            Action::Shell { text, .. } => {
-                let name = if text.origin.path.ends_with(".action") { "action" } else { "shell" };
-                self.add(name, Some(&text.origin), Shown::Nothing);
-            }
-            Action::Argv(words) => self.add("argv", words.first().map(|word| &word.origin), Shown::Nothing),
-            Action::Agent { message, .. } => self.add("message", Some(&message.origin), Shown::Nothing),
-            Action::Http(http) => self.add("http.url", Some(&http.url.origin), Shown::Nothing),
-            Action::Tool(call) => {
-                self.add("params", call.params.as_ref().map(|field| &field.origin), Shown::Nothing);
-            }
-            Action::Workflow(call) => {
-                for given in &call.with {
-                    self.add(&format!("with.{}", given.name), Some(&given.value.origin), Shown::Nothing);
-                }
-            }
-            Action::WriteFile(file) => {
-                self.add("write_file.path", Some(&file.path.origin), Shown::Nothing);
-                self.add("write_file.content", Some(&file.content.origin), Shown::Nothing);
-            }
-            Action::Value(field) => self.add("value", Some(&field.origin), Shown::Nothing),
-            Action::Condition(condition) => {
-                self.add("condition", Some(&condition.expression.origin), Shown::Nothing);
-            }
-            Action::ForEach(_) | Action::Trigger(_) | Action::Phase(_) | Action::Nothing => {}
-        }
+        let shown = outcome.value.as_ref().map_or(ExplainedValue::Nothing, shown);
+        self.add(&outcome.name, outcome.origin.as_ref(), shown);
     }
 
     fn references(&mut self, seen: &Seen, trace: Vec<Resolution>) {
         for resolution in trace {
             let name = field_of(self.step, resolution.origin.as_ref());
             let at = self.told.iter().position(|field| field.name == name).unwrap_or_else(|| {
-                self.add(&name, resolution.origin.as_ref(), Shown::Nothing);
+                self.add(&name, resolution.origin.as_ref(), ExplainedValue::Nothing);
                 self.told.len() - 1
             });
             let (_, line, column) = report::trace_place(self.history.source(), &resolution);
             let place = (line, column);
             let maker = seen.maker(&resolution);
-            self.told[at].references.push(Referenced { resolution, place, maker });
+            self.told[at].references.push(ExplainedReference { resolution, place, maker });
+        }
+    }
+}
+
+fn shown(value: &FieldValue) -> ExplainedValue {
+    let words = |words: &[String]| Value::sequence(words.iter().map(|word| Value::from(word.as_str())));
+    match value {
+        FieldValue::Text(text) | FieldValue::Variable(Some(text)) => ExplainedValue::Text(text.clone()),
+        FieldValue::Variable(None) => ExplainedValue::Nothing,
+        FieldValue::Words(command) => ExplainedValue::Value(words(command)),
+        FieldValue::Arguments(arguments) => ExplainedValue::Words(arguments.clone()),
+        FieldValue::Shell(bound) => ExplainedValue::Shell(bound.clone()),
+        FieldValue::Value(value) | FieldValue::Branch { value, .. } => ExplainedValue::Value(value.clone()),
+        FieldValue::Count(count) => ExplainedValue::Value((*count).into()),
+        FieldValue::Duration(duration) => ExplainedValue::Text(format_duration(*duration)),
+        FieldValue::Fraction(fraction) => ExplainedValue::Text(fraction.to_string()),
+        FieldValue::Condition(explanation) => ExplainedValue::Condition(explanation.clone()),
+        FieldValue::Expectations(settled) => {
+            ExplainedValue::Expectation { settled: settled.clone(), told: Vec::new() }
         }
     }
 }
@@ -491,11 +385,10 @@ pub(crate) fn field_of(step: &PlannedStep, origin: Option<&Origin>) -> String {
         }
         // What the tool of a server is given is one field.
         "params" if step.step.tool.is_none() => "params".to_owned(),
-        "env" | "http" | "params" | "variables" | "with" | "write_file" => {
-            words.next().map_or(path.to_owned(), |second| {
-                format!("{first}.{}", second.split('[').next().unwrap_or(second))
-            })
-        }
+        "aggregates" | "env" | "error_policy" | "http" | "param" | "params" | "retry" | "variables"
+        | "with" | "write_file" => words.next().map_or(path.to_owned(), |second| {
+            format!("{first}.{}", second.split('[').next().unwrap_or(second))
+        }),
         // Each condition is looked at by itself.
         "route" => first.to_owned(),
         "agents" => "command".to_owned(),

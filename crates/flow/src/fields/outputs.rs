@@ -1,0 +1,432 @@
+//! What steps leave and what the engine's own names hold: one table for the names that are known before a run, for the
+//! JSON Schema of an envelope, and for the reference.
+
+use threadline_lang::Type;
+
+/// A field that a reference can read.
+#[derive(Clone, Copy)]
+pub struct OutputField {
+    /// Its name.
+    pub name: &'static str,
+    /// The type of its value; any type if there is none.
+    pub kind: Option<Type>,
+    /// Whether it can be null or missing.
+    pub optional: bool,
+    /// One line for the reference and the schema.
+    pub doc: &'static str,
+}
+
+const fn field(name: &'static str, kind: Type, doc: &'static str) -> OutputField {
+    OutputField { name, kind: Some(kind), optional: false, doc }
+}
+
+const fn optional(name: &'static str, kind: Type, doc: &'static str) -> OutputField {
+    OutputField { name, kind: Some(kind), optional: true, doc }
+}
+
+const fn any(name: &'static str, doc: &'static str) -> OutputField {
+    OutputField { name, kind: None, optional: true, doc }
+}
+
+/// What the language knows of fields before a run: their names, and the types of those that are always there.
+pub(crate) type FieldTypes = &'static [(&'static str, Option<Type>)];
+
+/// The fields as the language takes them.
+pub(crate) const fn types<const N: usize>(fields: &[OutputField; N]) -> [(&'static str, Option<Type>); N] {
+    let mut types = [("", None); N];
+    let mut at = 0;
+    while at < N {
+        let kind = if fields[at].optional { None } else { fields[at].kind };
+        types[at] = (fields[at].name, kind);
+        at += 1;
+    }
+    types
+}
+
+/// The same fields, each of which can be null.
+pub(crate) const fn nullable<const N: usize>(fields: [OutputField; N]) -> [OutputField; N] {
+    let mut fields = fields;
+    let mut at = 0;
+    while at < N {
+        fields[at].optional = true;
+        at += 1;
+    }
+    fields
+}
+
+/// Two tables as one. `N` is the number of rows of both.
+pub(crate) const fn joined<const A: usize, const B: usize, const N: usize>(
+    first: [OutputField; A],
+    second: [OutputField; B],
+) -> [OutputField; N] {
+    let mut fields = [any("", ""); N];
+    let mut at = 0;
+    while at < N {
+        fields[at] = if at < A { first[at] } else { second[at - A] };
+        at += 1;
+    }
+    fields
+}
+
+/// The types of steps, as `meta.node_type` names them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "each has the name of the key that makes a step one of these")]
+pub enum NodeType {
+    Shell,
+    Agent,
+    Http,
+    Tool,
+    WriteFile,
+    Value,
+    Workflow,
+    ForEach,
+    Map,
+    Phase,
+    Conditional,
+    Trigger,
+    State,
+}
+
+/// What a type of step leaves.
+pub struct StepOutput {
+    /// The type of its value; it depends on the step if there is none.
+    pub kind: Option<Type>,
+    /// What its value is, in one line.
+    pub doc: &'static str,
+    /// The fields of its value, if that is an object with fields of the engine's own.
+    pub value: &'static [OutputField],
+    /// The fields that its `meta` has beyond [`META`].
+    pub meta: &'static [&'static [OutputField]],
+}
+
+impl NodeType {
+    /// Every type, in the order of the reference.
+    pub const ALL: [Self; 13] = [
+        Self::Shell,
+        Self::Agent,
+        Self::Http,
+        Self::Tool,
+        Self::WriteFile,
+        Self::Value,
+        Self::Workflow,
+        Self::ForEach,
+        Self::Map,
+        Self::Phase,
+        Self::Conditional,
+        Self::Trigger,
+        Self::State,
+    ];
+
+    /// The word in `meta.node_type`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Shell => "shell",
+            Self::Agent => "agent",
+            Self::Http => "http",
+            Self::Tool => "tool",
+            Self::WriteFile => "write_file",
+            Self::Value => "value",
+            Self::Workflow => "workflow",
+            Self::ForEach => "foreach",
+            Self::Map => "map",
+            Self::Phase => "phase",
+            Self::Conditional => "conditional",
+            Self::Trigger => "trigger",
+            Self::State => "state",
+        }
+    }
+
+    /// What a step of this type leaves.
+    pub fn output(self) -> &'static StepOutput {
+        match self {
+            Self::Shell => &SHELL,
+            Self::Agent => &AGENT,
+            Self::Http => &HTTP,
+            Self::Tool => &TOOL,
+            Self::WriteFile => &WRITE_FILE,
+            Self::Value => &VALUE,
+            Self::Workflow => &WORKFLOW,
+            Self::ForEach => &FOREACH,
+            Self::Map => &MAP,
+            Self::Phase => &PHASE,
+            Self::Conditional => &CONDITIONAL,
+            Self::Trigger => &TRIGGER,
+            Self::State => &STATE,
+        }
+    }
+
+    /// The fields that its `meta` has beyond [`META`].
+    pub fn meta(self) -> impl Iterator<Item = &'static OutputField> {
+        self.output().meta.iter().copied().flatten()
+    }
+}
+
+static SHELL: StepOutput = StepOutput {
+    kind: None,
+    doc: "stdout in the format of `capture_format`",
+    value: &[],
+    meta: &[&PROGRAM_META],
+};
+
+static AGENT: StepOutput = StepOutput {
+    kind: Some(Type::Object),
+    doc: "the answer of the agent",
+    value: &[
+        field("messages_created", Type::Int, "the number of messages that the agent wrote"),
+        field("final_response", Type::Text, "the answer as text"),
+        any("thread_id", "the id of the conversation, if the agent has one"),
+        any("output", "the answer in the format of `capture_format`, if that is not `text`"),
+    ],
+    meta: &[
+        &[
+            field("agent_id", Type::Text, "the agent that was asked"),
+            field("agent_name", Type::Text, "the same as `agent_id`"),
+            optional("model_used", Type::Text, "the `model` of the agent"),
+        ],
+        &PROGRAM_META,
+    ],
+};
+
+static HTTP: StepOutput = StepOutput {
+    kind: None,
+    doc: "the body of the response: JSON as a value, anything else as text",
+    value: &[],
+    meta: &[&[
+        field("tool_name", Type::Text, "the tool as the step names it; `http` for a request"),
+        optional("status_code", Type::Int, "the status code of the response"),
+        optional("headers", Type::Object, "the headers of the response, with lower-case names"),
+    ]],
+};
+
+static TOOL: StepOutput = StepOutput {
+    kind: None,
+    doc: "the result of the tool",
+    value: &[],
+    meta: &[&[
+        field("tool_name", Type::Text, "the tool as the step names it; `http` for a request"),
+        optional(
+            "tool_version",
+            Type::Text,
+            "the version of the server, or of Threadline for a built-in tool",
+        ),
+        field("parameters", Type::Object, "the parameters of the call"),
+        field("tool_execution_time_ms", Type::Int, "how long the call took, in milliseconds"),
+    ]],
+};
+
+static WRITE_FILE: StepOutput = StepOutput {
+    kind: Some(Type::Object),
+    doc: "the file that was written",
+    value: &[
+        field("path", Type::Text, "the path of the file, as the step gives it"),
+        field("bytes", Type::Int, "the size of the file in bytes"),
+    ],
+    meta: &[],
+};
+
+static VALUE: StepOutput = StepOutput { kind: None, doc: "the value", value: &[], meta: &[] };
+
+static WORKFLOW: StepOutput = StepOutput {
+    kind: Some(Type::Object),
+    doc: "the `exports` of the called workflow",
+    value: &[],
+    meta: &[&[
+        field("run_id", Type::Text, "the id of the called run"),
+        field("workflow", Type::Text, "the name of the called workflow"),
+        field("steps_run", Type::Int, "the number of steps that ran in the called run"),
+        optional("ended_by", Type::Text, "why a called loop ended: `terminal`, or the key of a limit"),
+        optional("ended_in", Type::Text, "the state in which a called loop ended"),
+    ]],
+};
+
+static FOREACH: StepOutput = StepOutput {
+    kind: Some(Type::List),
+    doc: "the values of the items, in the order of the list",
+    value: &[],
+    meta: &[&COUNTS],
+};
+
+static MAP: StepOutput = StepOutput {
+    kind: Some(Type::Object),
+    doc: "the counts of the items and the `aggregates`",
+    value: &MAP_FIELDS,
+    // If the map fails there is no value to hold these.
+    meta: &[&nullable(MAP_FIELDS)],
+};
+
+static PHASE: StepOutput = StepOutput {
+    kind: Some(Type::Object),
+    doc: "what later phases can read of the phase",
+    value: &PHASE_FIELDS,
+    meta: &[],
+};
+
+static CONDITIONAL: StepOutput = StepOutput {
+    kind: Some(Type::Object),
+    doc: "the branch that was taken",
+    value: &[
+        field("condition_result", Type::Bool, "the value of the condition"),
+        field("branch", Type::Text, "the branch that was taken: `true` or `false`"),
+    ],
+    meta: &[&[
+        field("condition", Type::Text, "the condition as it is written"),
+        field("resolved_condition", Type::Text, "the condition with its values filled in"),
+        field("evaluation_method", Type::Text, "how it was evaluated: `expression`"),
+    ]],
+};
+
+static TRIGGER: StepOutput = StepOutput {
+    kind: Some(Type::Object),
+    doc: "the payload that started the graph",
+    value: &[field("triggered", Type::Bool, "always `true`"), any("trigger_data", "the payload")],
+    meta: &[&[
+        field("trigger_type", Type::Text, "`manual`, `schedule` or `webhook`"),
+        field("trigger_config", Type::Object, "the configuration of the trigger as it is written"),
+    ]],
+};
+
+static STATE: StepOutput =
+    StepOutput { kind: None, doc: "null: a state without an action is only judged", value: &[], meta: &[] };
+
+/// The fields that the `meta` of every step can have.
+pub static META: [OutputField; 9] = [
+    field("node_type", Type::Text, "the type of the step"),
+    field("status", Type::Text, "how the step ended"),
+    field("execution_time_ms", Type::Int, "how long the last attempt took, in milliseconds"),
+    field("started_at", Type::Text, "when the last attempt began, RFC 3339, UTC; of a list when it was read"),
+    field("finished_at", Type::Text, "when it ended, RFC 3339, UTC"),
+    optional("retry_count", Type::Int, "the number of attempts that failed before"),
+    optional("error", Type::Text, "why the step failed, in words"),
+    optional("error_type", Type::Text, "the kind of failure"),
+    optional("reason", Type::Text, "why the step was skipped"),
+];
+
+const PROGRAM_META: [OutputField; 4] = [
+    optional("exit_code", Type::Int, "the exit code of the program"),
+    optional("signal", Type::Int, "the signal that killed the program"),
+    optional("cpu_time_ms", Type::Int, "the CPU time of the program and the children that it waited for"),
+    optional("memory_usage_mb", Type::Float, "the peak memory of its largest process, in MiB"),
+];
+
+const COUNTS: [OutputField; 4] = [
+    field("total", Type::Int, "the number of items"),
+    field("successful", Type::Int, "the number of items that completed"),
+    field("failed", Type::Int, "the number of items that failed"),
+    field("skipped", Type::Int, "the number of items that did not run"),
+];
+
+/// `map`: the fields that are known when the map is over, beside `map.results`.
+pub(crate) const MAP_FIELDS: [OutputField; 7] = joined(
+    COUNTS,
+    [
+        optional("duration", Type::Float, "how long the map took, in seconds"),
+        optional("success_rate", Type::Float, "the percentage of items that completed, rounded down"),
+        optional("branch", Type::Text, "the branch that has the commits of the items, if they had worktrees"),
+    ],
+);
+
+/// `map.results[]`: what became of an item.
+pub(crate) const RESULT_FIELDS: [OutputField; 7] = [
+    any("item", "the item"),
+    field("index", Type::Int, "the position of the item in the list, from 0"),
+    field("status", Type::Text, "`success`, `failed` or `skipped`"),
+    any("value", "the value of the last step; null unless the item completed"),
+    optional("error", Type::Text, "why the item failed"),
+    field("attempts", Type::Int, "the number of attempts"),
+    field("duration_ms", Type::Int, "how long the last attempt took, in milliseconds"),
+];
+
+/// `setup` and `reduce`: what later phases can read.
+pub(crate) const PHASE_FIELDS: [OutputField; 2] = [
+    field("output", Type::Text, "the output of the last step"),
+    field("variables", Type::Object, "the captures and `variables` of the phase"),
+];
+
+/// `item`: the fields of the engine's own, beside those of the item.
+pub(crate) const ITEM_FIELDS: [OutputField; 3] = [
+    field("index", Type::Int, "the position of the item in the list, from 0"),
+    field("attempt", Type::Int, "the number of the attempt, from 1"),
+    optional("previous_error", Type::Text, "why the attempt before failed"),
+];
+
+/// `agent`: who runs an item of a map.
+pub(crate) const ITEM_AGENT_FIELDS: [OutputField; 2] = [
+    field("id", Type::Text, "the name of the worker that runs the item, such as `agent-1`"),
+    optional("worktree", Type::Text, "the folder of the worktree of the item"),
+];
+
+/// `state`
+pub(crate) const STATE_FIELDS: [OutputField; 2] = [
+    field("name", Type::Text, "the name of the state"),
+    field("iteration", Type::Int, "the number of the iteration, from 1"),
+];
+
+/// `loop`
+pub(crate) const LOOP_FIELDS: [OutputField; 4] = [
+    field("name", Type::Text, "the name of the workflow"),
+    field("started_at", Type::Text, "when the run began, RFC 3339, UTC"),
+    field("elapsed_ms", Type::Int, "how long the loop has been running, in milliseconds"),
+    field("elapsed", Type::Text, "the same for people, such as `2m 15s`"),
+];
+
+/// `workflow`
+pub(crate) const WORKFLOW_FIELDS: [OutputField; 3] = [
+    field("name", Type::Text, "the name of the workflow"),
+    field("id", Type::Text, "the id of the run"),
+    field("start_time", Type::Text, "when the run began, RFC 3339, UTC"),
+];
+
+const PRINTED_FIELDS: [OutputField; 4] = [
+    field("output", Type::Text, "stdout as text"),
+    field("stderr", Type::Text, "stderr as text"),
+    field("exit_code", Type::Int, "the exit code"),
+    field("duration_ms", Type::Int, "how long the last attempt took, in milliseconds"),
+];
+
+/// The fields of the output of a step beside `value` and `meta`, if the step ran a program.
+pub(crate) const OUTPUT_FIELDS: [OutputField; 5] =
+    joined(PRINTED_FIELDS, [field("state", Type::Text, "how the step ended, as `meta.status`")]);
+
+/// The fields of the output of a state, as `prev` has them.
+pub(crate) const STATE_OUTPUT_FIELDS: [OutputField; 8] = joined(
+    joined::<4, 1, 5>(
+        nullable(PRINTED_FIELDS),
+        [field("state", Type::Text, "how the action ended, as `meta.status`")],
+    ),
+    [
+        optional("verdict", Type::Text, "the verdict on the state"),
+        optional("confidence", Type::Float, "how sure the judge is, from 0 to 1"),
+        optional("reason", Type::Text, "the reason for the verdict"),
+    ],
+);
+
+/// The fields of what a state captured.
+pub(crate) const CAPTURED_STATE_FIELDS: [OutputField; 9] =
+    joined(STATE_OUTPUT_FIELDS, [any("previous", "what the same name had captured before")]);
+
+/// `result`: the state that is being judged. The fields from `verdict` on are known in `route` only.
+pub(crate) const JUDGEMENT_FIELDS: [OutputField; 9] = joined(
+    nullable(PRINTED_FIELDS),
+    [
+        field("verdict", Type::Text, "the verdict"),
+        optional("confidence", Type::Float, "how sure the judge is, from 0 to 1"),
+        optional("reason", Type::Text, "the reason for the verdict"),
+        any("evidence", "`evidence` of the answer of a judge"),
+        any("details", "everything that the evaluator found"),
+    ],
+);
+
+/// The names of the engine's own with their fields, in the order of the reference.
+pub fn engine_names() -> [(&'static str, &'static str, &'static [OutputField]); 9] {
+    [
+        ("workflow", "everywhere", &WORKFLOW_FIELDS),
+        ("item", "in the steps of a list, beside the fields of the item", &ITEM_FIELDS),
+        ("agent", "in the steps of a map", &ITEM_AGENT_FIELDS),
+        ("map", "after the map; `map.total` also in its steps", &MAP_FIELDS),
+        ("map.results[]", "after the map", &RESULT_FIELDS),
+        ("setup` and `reduce", "in later phases", &PHASE_FIELDS),
+        ("state", "in a loop", &STATE_FIELDS),
+        ("loop", "in a loop", &LOOP_FIELDS),
+        ("result", "in `evaluate` and `route`, beside `value` and `meta`", &JUDGEMENT_FIELDS),
+    ]
+}

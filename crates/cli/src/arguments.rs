@@ -11,7 +11,7 @@ use threadline_runner::locks::Patience;
 #[command(name = "threadline", version, arg_required_else_help = true, disable_help_subcommand = true)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: CliCommand,
 }
 
 impl Arguments {
@@ -28,8 +28,8 @@ impl Arguments {
             settings.order(matches);
         }
         match &mut read.command {
-            Command::Render(render) => unshield(&mut render.template),
-            Command::Eval(eval) => unshield(&mut eval.expression),
+            CliCommand::Render(render) => unshield(&mut render.template),
+            CliCommand::Eval(eval) => unshield(&mut eval.expression),
             _ => {}
         }
         Ok(read)
@@ -52,7 +52,7 @@ fn unshield(text: &mut Option<String>) {
     }
 }
 
-impl Settings {
+impl SettingArguments {
     /// Brings the settings of both sorts into the order they were given in.
     fn order(&mut self, matches: &ArgMatches) {
         let positions = |id: &str| matches.indices_of(id).into_iter().flatten().collect::<Vec<usize>>();
@@ -67,8 +67,8 @@ impl Settings {
     }
 }
 
-impl Command {
-    fn settings_mut(&mut self) -> Option<&mut Settings> {
+impl CliCommand {
+    fn settings_mut(&mut self) -> Option<&mut SettingArguments> {
         match self {
             Self::Render(render) => Some(&mut render.names.settings),
             Self::Resolve(resolve) => Some(&mut resolve.names.settings),
@@ -93,60 +93,60 @@ impl Command {
 }
 
 #[derive(Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Run a workflow. A run can be killed at any time and resumed
     #[command(after_help = EXAMPLE_RUN)]
-    Run(Run),
+    Run(RunArguments),
     /// Continue a run that stopped, was killed or failed
     #[command(after_help = EXAMPLE_RESUME)]
-    Resume(Resume),
+    Resume(ResumeArguments),
     /// List the runs of the project, the newest first
     #[command(after_help = EXAMPLE_RUNS)]
-    Runs(Runs),
+    Runs(RunsArguments),
     /// Print a run and the results of its steps
     #[command(after_help = EXAMPLE_SHOW)]
-    Show(Show),
+    Show(ShowArguments),
     /// Explain what a step read, where it came from, and why the step ran or not
     #[command(after_help = EXAMPLE_EXPLAIN)]
-    Explain(Explain),
+    Explain(ExplainArguments),
     /// List the names of a run, or the history of one name
     #[command(after_help = EXAMPLE_VARS)]
-    Vars(Vars),
+    Vars(VarsArguments),
     /// Show what each step would do, without running anything
     #[command(after_help = EXAMPLE_PREVIEW)]
-    Preview(Preview),
+    Preview(PreviewArguments),
     /// Walk through a loop with simulated results
     #[command(after_help = EXAMPLE_SIMULATE)]
-    Simulate(Simulate),
+    Simulate(SimulateArguments),
     /// List the servers of a workflow with their tools and parameters
     #[command(after_help = EXAMPLE_TOOLS)]
-    Tools(Tools),
+    Tools(ToolsArguments),
     /// Print a text with its references resolved
     #[command(after_help = EXAMPLE_RENDER)]
-    Render(Render),
+    Render(RenderArguments),
     /// Print a YAML or JSON document with its references resolved, keeping types
     #[command(after_help = EXAMPLE_RESOLVE)]
-    Resolve(Resolve),
+    Resolve(ResolveArguments),
     /// Print the value of an expression as JSON
     #[command(after_help = EXAMPLE_EVAL)]
-    Eval(Eval),
+    Eval(EvalArguments),
     /// Report every problem in workflow files, without running them
     #[command(after_help = EXAMPLE_CHECK)]
-    Check(Check),
+    Check(CheckArguments),
     /// Check a document against expectations, with a reason for every result
     #[command(after_help = EXAMPLE_EXPECT)]
-    Expect(Expect),
+    Expect(ExpectArguments),
     /// Draw a workflow, or a run with the outcome of its steps
     #[command(after_help = EXAMPLE_GRAPH)]
-    Graph(Graph),
+    Graph(GraphArguments),
     /// Write starter files: workflows, and expectations for common patterns
     #[command(after_help = EXAMPLE_INIT)]
-    Init(Init),
+    Init(InitArguments),
     /// Convert files of older systems to the current spelling
     #[command(after_help = EXAMPLE_MIGRATE)]
-    Migrate(Migrate),
+    Migrate(MigrateArguments),
     /// Print the JSON Schema of a kind of file
-    Schema(Schema),
+    Schema(SchemaArguments),
 }
 
 const EXAMPLE_RENDER: &str = "\
@@ -328,7 +328,7 @@ Exit codes:
   3    could not start";
 
 #[derive(Args)]
-pub(crate) struct Check {
+pub(crate) struct CheckArguments {
     /// Also start the servers of the files, and check their tools and the literal parameters
     #[arg(long)]
     pub(crate) tools: bool,
@@ -341,7 +341,7 @@ pub(crate) struct Check {
 }
 
 #[derive(Args)]
-pub(crate) struct Expect {
+pub(crate) struct ExpectArguments {
     /// The document to check, `-` for stdin
     #[arg(long, value_name = "FILE", required_unless_present = "check")]
     pub(crate) actual: Option<PathBuf>,
@@ -402,7 +402,7 @@ pub(crate) enum OutcomeFormat {
 }
 
 #[derive(Args)]
-pub(crate) struct Graph {
+pub(crate) struct GraphArguments {
     /// The output format
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: GraphFormat,
@@ -427,7 +427,7 @@ pub(crate) enum GraphFormat {
 }
 
 #[derive(Args)]
-pub(crate) struct Migrate {
+pub(crate) struct MigrateArguments {
     /// Change the files instead of only showing the changes
     #[arg(long)]
     pub(crate) write: bool,
@@ -437,7 +437,7 @@ pub(crate) struct Migrate {
 }
 
 #[derive(Args)]
-pub(crate) struct Init {
+pub(crate) struct InitArguments {
     /// The folder to write to; created if it does not exist
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub(crate) into: PathBuf,
@@ -447,7 +447,7 @@ pub(crate) struct Init {
 }
 
 #[derive(Args)]
-pub(crate) struct Schema {
+pub(crate) struct SchemaArguments {
     /// The kind of file or output
     #[arg(value_name = "KIND")]
     pub(crate) kind: SchemaKind,
@@ -473,7 +473,7 @@ pub(crate) enum SchemaKind {
 
 /// A run of a project.
 #[derive(Args)]
-pub(crate) struct Which {
+pub(crate) struct StoredRunArguments {
     /// The folder of the project
     #[arg(long, value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,
@@ -483,7 +483,7 @@ pub(crate) struct Which {
 }
 
 #[derive(Args)]
-pub(crate) struct Runs {
+pub(crate) struct RunsArguments {
     /// The folder of the project
     #[arg(long, value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,
@@ -496,9 +496,9 @@ pub(crate) struct Runs {
 }
 
 #[derive(Args)]
-pub(crate) struct Show {
+pub(crate) struct ShowArguments {
     #[command(flatten)]
-    pub(crate) which: Which,
+    pub(crate) which: StoredRunArguments,
     /// Show only the failed items, with their errors and numbers of attempts
     #[arg(long)]
     pub(crate) failed: bool,
@@ -512,9 +512,9 @@ pub(crate) struct Show {
 
 #[derive(Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
-pub(crate) struct Explain {
+pub(crate) struct ExplainArguments {
     #[command(flatten)]
-    pub(crate) which: Which,
+    pub(crate) which: StoredRunArguments,
     /// Do not shorten values
     #[arg(long)]
     pub(crate) full: bool,
@@ -533,9 +533,9 @@ pub(crate) struct Explain {
 }
 
 #[derive(Args)]
-pub(crate) struct Vars {
+pub(crate) struct VarsArguments {
     #[command(flatten)]
-    pub(crate) which: Which,
+    pub(crate) which: StoredRunArguments,
     /// Do not shorten values
     #[arg(long)]
     pub(crate) full: bool,
@@ -548,7 +548,7 @@ pub(crate) struct Vars {
 }
 
 #[derive(Args)]
-pub(crate) struct Preview {
+pub(crate) struct PreviewArguments {
     /// The folder that steps would run in
     #[arg(long, value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,
@@ -559,14 +559,14 @@ pub(crate) struct Preview {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) what: What,
+    pub(crate) what: WorkflowArguments,
 }
 
 #[derive(Args)]
-pub(crate) struct Simulate {
+pub(crate) struct SimulateArguments {
     /// Use the same verdict for every state
     #[arg(long, value_name = "VERDICT", conflicts_with_all = ["alternating", "random", "seed", "runs"])]
-    pub(crate) all: Option<Simulated>,
+    pub(crate) all: Option<InventedResult>,
     /// Use `no` and `yes` in turn
     #[arg(long, conflicts_with_all = ["random", "seed", "runs"])]
     pub(crate) alternating: bool,
@@ -595,11 +595,11 @@ pub(crate) struct Simulate {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) what: What,
+    pub(crate) what: WorkflowArguments,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum Simulated {
+pub(crate) enum InventedResult {
     /// The check passes, or the action succeeds
     Yes,
     /// The check does not pass
@@ -609,7 +609,7 @@ pub(crate) enum Simulated {
 }
 
 #[derive(Args)]
-pub(crate) struct Tools {
+pub(crate) struct ToolsArguments {
     /// The folder that servers run in
     #[arg(long, value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,
@@ -617,19 +617,19 @@ pub(crate) struct Tools {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) what: What,
+    pub(crate) what: WorkflowArguments,
     /// Only this server, or this tool of one: `SERVER.TOOL`
     #[arg(value_name = "NAME")]
     pub(crate) name: Option<String>,
 }
 
 #[derive(Args)]
-pub(crate) struct Render {
+pub(crate) struct RenderArguments {
     #[command(flatten)]
-    pub(crate) names: Names,
+    pub(crate) names: ScopeArguments,
     /// How to treat a reference without a value
     #[arg(long, value_name = "POLICY", default_value = "error")]
-    pub(crate) undefined: Policy,
+    pub(crate) undefined: UndefinedPolicy,
     /// Read the template from a file, `-` for stdin
     #[arg(long, value_name = "FILE", conflicts_with = "template")]
     pub(crate) file: Option<PathBuf>,
@@ -639,27 +639,27 @@ pub(crate) struct Render {
 }
 
 #[derive(Args)]
-pub(crate) struct Resolve {
+pub(crate) struct ResolveArguments {
     #[command(flatten)]
-    pub(crate) names: Names,
+    pub(crate) names: ScopeArguments,
     /// How to treat a reference without a value
     #[arg(long, value_name = "POLICY", default_value = "error")]
-    pub(crate) undefined: Policy,
+    pub(crate) undefined: UndefinedPolicy,
     /// The output format
     #[arg(long, value_name = "FORMAT", default_value = "json")]
-    pub(crate) format: Format,
+    pub(crate) format: OutputFormat,
     /// The YAML or JSON document, `-` for stdin; a top-level `context:` holds definitions
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 }
 
 #[derive(Args)]
-pub(crate) struct Eval {
+pub(crate) struct EvalArguments {
     #[command(flatten)]
-    pub(crate) names: Names,
+    pub(crate) names: ScopeArguments,
     /// How to treat a reference without a value. In an expression it is always an error
     #[arg(long, value_name = "POLICY", default_value = "error", hide_possible_values = true)]
-    pub(crate) undefined: Policy,
+    pub(crate) undefined: UndefinedPolicy,
     /// Show the value of every part of the expression
     #[arg(long)]
     pub(crate) explain: bool,
@@ -673,7 +673,7 @@ pub(crate) struct Eval {
 
 /// Where names come from, and how their reading is shown.
 #[derive(Args)]
-pub(crate) struct Names {
+pub(crate) struct ScopeArguments {
     /// A JSON or YAML object whose keys become names, `-` for stdin
     #[arg(long, value_name = "FILE")]
     pub(crate) data: Option<PathBuf>,
@@ -681,18 +681,18 @@ pub(crate) struct Names {
     #[arg(long, value_name = "FILE")]
     pub(crate) outputs: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) settings: Settings,
+    pub(crate) settings: SettingArguments,
     /// Allow `cmd:` to run commands
     #[arg(long)]
     pub(crate) allow_commands: bool,
     /// Show every resolved reference on stderr, as text or JSON lines
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
-    pub(crate) trace: Option<Trace>,
+    pub(crate) trace: Option<TraceFormat>,
 }
 
 /// Values set on the command line.
 #[derive(Args)]
-pub(crate) struct Settings {
+pub(crate) struct SettingArguments {
     /// Set a name, or a path inside one, to a text
     #[arg(long, value_name = "PATH=TEXT")]
     set: Vec<String>,
@@ -706,7 +706,7 @@ pub(crate) struct Settings {
 
 /// A workflow and the caller's values.
 #[derive(Args)]
-pub(crate) struct What {
+pub(crate) struct WorkflowArguments {
     /// Set an input. The value is read as the type that the workflow declares
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) input: Vec<String>,
@@ -717,7 +717,7 @@ pub(crate) struct What {
     #[arg(long, value_name = "JSON|@FILE")]
     pub(crate) payload: Option<String>,
     #[command(flatten)]
-    pub(crate) settings: Settings,
+    pub(crate) settings: SettingArguments,
     /// Allow values from `--set` as code in shell text
     #[arg(long)]
     pub(crate) trust_set: bool,
@@ -728,7 +728,7 @@ pub(crate) struct What {
 
 /// How a run is driven and shown.
 #[derive(Args, Clone)]
-pub(crate) struct Watch {
+pub(crate) struct WatchArguments {
     /// The maximum number of steps that run at once. Default for a graph: one per processor, at least 4
     #[arg(long, short, value_name = "COUNT", value_parser = parse_jobs)]
     pub(crate) jobs: Option<usize>,
@@ -737,7 +737,7 @@ pub(crate) struct Watch {
     pub(crate) verbose: bool,
     /// Show every resolved reference on stderr, as text or JSON lines
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
-    pub(crate) trace_variables: Option<Trace>,
+    pub(crate) trace_variables: Option<TraceFormat>,
     /// Wait for `locks` that other runs hold, without limit or for at most DURATION
     #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true, value_parser = parse_wait,
         default_missing_value = "")]
@@ -766,7 +766,7 @@ fn parse_jobs(text: &str) -> Result<usize, String> {
 }
 
 #[derive(Args)]
-pub(crate) struct Run {
+pub(crate) struct RunArguments {
     /// Read an import from this run instead of the latest run of its workflow
     #[arg(long, value_name = "NAME=RUN")]
     pub(crate) import: Vec<String>,
@@ -774,32 +774,32 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) watch: Watch,
+    pub(crate) watch: WatchArguments,
     #[command(flatten)]
-    pub(crate) what: What,
+    pub(crate) what: WorkflowArguments,
 }
 
 #[derive(Args)]
-pub(crate) struct Resume {
+pub(crate) struct ResumeArguments {
     /// The folder of the project
     #[arg(long, value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,
     /// What to do with steps that were running when Threadline was killed. Overrides their `on_crash`
     #[arg(long, value_name = "WHAT")]
-    pub(crate) in_flight: Option<InFlight>,
+    pub(crate) in_flight: Option<InFlightDecision>,
     /// Rerun the failed items of a finished run, and the steps after them. Has no effect on a run that
     /// stopped before its end
     #[arg(long)]
     pub(crate) failed: bool,
     #[command(flatten)]
-    pub(crate) watch: Watch,
+    pub(crate) watch: WatchArguments,
     /// The run: its id, a prefix of it, or `last`
     #[arg(value_name = "RUN", default_value = "last")]
     pub(crate) run: String,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum InFlight {
+pub(crate) enum InFlightDecision {
     /// Run them again
     Rerun,
     /// Mark them as failed
@@ -823,7 +823,7 @@ impl SetFlag {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum Policy {
+pub(crate) enum UndefinedPolicy {
     /// Report an error
     Error,
     /// Keep the reference as written
@@ -832,18 +832,18 @@ pub(crate) enum Policy {
     Empty,
 }
 
-impl From<Policy> for Undefined {
-    fn from(policy: Policy) -> Self {
+impl From<UndefinedPolicy> for Undefined {
+    fn from(policy: UndefinedPolicy) -> Self {
         match policy {
-            Policy::Error => Self::Error,
-            Policy::Keep => Self::Keep,
-            Policy::Empty => Self::Empty,
+            UndefinedPolicy::Error => Self::Error,
+            UndefinedPolicy::Keep => Self::Keep,
+            UndefinedPolicy::Empty => Self::Empty,
         }
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum OutputFormat {
     /// Indented JSON
     Json,
     /// YAML
@@ -851,7 +851,7 @@ pub(crate) enum Format {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Trace {
+pub(crate) enum TraceFormat {
     /// One line of text
     Text,
     /// One JSON object per line

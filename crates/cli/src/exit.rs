@@ -1,26 +1,26 @@
-//! Exit codes, and the failures behind them.
+//! The exit codes, and the failures that lead to them.
 
 use std::process::ExitCode;
 
 use crate::report::Report;
 
-/// Why a command did not end well. The reports are already what people read.
-pub(crate) enum Failure {
+/// Why a command failed. The reports are ready to be printed.
+pub(crate) enum CommandFailure {
     /// A reference or expression failed.
     Failed(Vec<Report>),
-    /// The call itself is wrong.
+    /// The command line is wrong.
     Usage(String),
-    /// Values that the caller gave are wrong, or some are missing.
+    /// Values that the user gave are wrong, or some are missing.
     Inputs(Vec<Report>),
     /// A file could not be read or parsed.
     NotStarted(Vec<Report>),
-    /// Whoever read stdout went away; there is nobody to tell.
+    /// The reader of stdout is gone, so nothing can be printed.
     Closed,
-    /// It was printed already; only the code is left.
+    /// Everything was printed already; only the exit code is left.
     Shown(u8),
 }
 
-impl Failure {
+impl CommandFailure {
     /// Prints what happened and gives the exit code.
     pub(crate) fn report(self) -> ExitCode {
         ExitCode::from(self.show())
@@ -41,9 +41,9 @@ impl Failure {
     }
 }
 
-/// Help and version are no failures; everything else that clap finds is a wrong call.
+/// The exit code for an error of the argument parser. Help and version are no failures.
 pub(crate) fn of_usage(error: &clap::Error) -> ExitCode {
-    // Printing fails only when nobody reads, and then there is nothing better to do.
+    // Printing fails only if there is no reader, and then nothing can be done.
     let _ = error.print();
     ExitCode::from(if error.use_stderr() { 2 } else { 0 })
 }

@@ -1,4 +1,4 @@
-//! Files, stdin and `--set` into names.
+//! Reads files, stdin and `--set` into the names that templates see.
 
 use std::io::Read;
 use std::path::Path;
@@ -14,23 +14,23 @@ use threadline_lang::{
 };
 use threadline_runner::project::plain;
 
-use crate::arguments::{Names, SetFlag, Settings};
-use crate::exit::Failure;
-use crate::report::{Report, Source};
+use crate::arguments::{ScopeArguments, SetFlag, SettingArguments};
+use crate::exit::CommandFailure;
+use crate::report::{Report, ReportSource};
 
-/// Files are read up to this size; the language refuses more.
+/// The maximum size of a file, in bytes. The language refuses more.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// A `--set` or `--set-json`: where, and what.
-pub(crate) struct Setting {
+/// A value that is set by `--set` or `--set-json`, and its path.
+pub(crate) struct PathSetting {
     /// The flag and its argument, as they were given.
     given: String,
     path: Vec<PathStep>,
     value: Value,
 }
 
-impl Setting {
-    /// Whether it is about a root.
+impl PathSetting {
+    /// Whether the path begins with a root.
     pub(crate) fn is_about(&self, root: &str) -> bool {
         self.path.first().and_then(PathStep::name).is_some_and(|name| name == root)
     }
@@ -40,26 +40,26 @@ impl Setting {
         &self.given
     }
 
-    /// Where.
+    /// The path of the value.
     pub(crate) fn path(&self) -> &[PathStep] {
         &self.path
     }
 
-    /// Where, as it was written.
+    /// The path as the user wrote it.
     pub(crate) fn path_text(&self) -> &str {
         let argument = self.given.split_once(' ').map_or("", |(_, argument)| argument);
         split_setting(argument).map_or(argument, |(path, _)| path)
     }
 
-    /// What.
+    /// The value to set.
     pub(crate) fn value(&self) -> &Value {
         &self.value
     }
 
-    /// Puts the value in its place.
-    pub(crate) fn apply(&self, document: &mut Document) -> Result<(), Failure> {
+    /// Sets the value in a document.
+    pub(crate) fn apply(&self, document: &mut Document) -> Result<(), CommandFailure> {
         document.set(&self.path, self.value.clone()).map_err(|error| {
-            Failure::Usage(match error {
+            CommandFailure::Usage(match error {
                 SetError::NoSuchPlace { taken } => {
                     format!("`{}`: step {} of the path leads nowhere", self.given, taken + 1)
                 }
@@ -70,25 +70,25 @@ impl Setting {
 }
 
 /// Every `--set` and `--set-json`, in the order they were given.
-pub(crate) fn settings(settings: &Settings) -> Result<Vec<Setting>, Failure> {
+pub(crate) fn settings(settings: &SettingArguments) -> Result<Vec<PathSetting>, CommandFailure> {
     settings.given.iter().map(|(flag, argument)| setting(*flag, argument)).collect()
 }
 
-fn setting(flag: SetFlag, argument: &str) -> Result<Setting, Failure> {
+fn setting(flag: SetFlag, argument: &str) -> Result<PathSetting, CommandFailure> {
     let given = format!("{} {argument}", flag.name());
     let Some((path, text)) = split_setting(argument) else {
-        return Err(Failure::Usage(format!("`{given}`: write a path, `=` and a value")));
+        return Err(CommandFailure::Usage(format!("`{given}`: write a path, `=` and a value")));
     };
-    let path = parse_path(path).map_err(|why| Failure::Usage(format!("`{given}`: {why}")))?;
+    let path = parse_path(path).map_err(|why| CommandFailure::Usage(format!("`{given}`: {why}")))?;
     let value = match flag {
         SetFlag::Text => Value::from(text),
         SetFlag::Json => data::json::read_value(text, &Limits::DEFAULT)
-            .map_err(|error| Failure::Usage(format!("`{given}`: {error}")))?,
+            .map_err(|error| CommandFailure::Usage(format!("`{given}`: {error}")))?,
     };
-    Ok(Setting { given, path, value })
+    Ok(PathSetting { given, path, value })
 }
 
-/// At the first `=` that does not stand in a quoted key.
+/// Splits at the first `=` that is not part of a quoted key.
 fn split_setting(argument: &str) -> Option<(&str, &str)> {
     let mut quote = None;
     for (at, char) in argument.char_indices() {
@@ -104,9 +104,9 @@ fn split_setting(argument: &str) -> Option<(&str, &str)> {
 
 /// The names of `--data`, `--outputs` and the settings.
 pub(crate) fn scope<'s>(
-    names: &Names,
-    settings: impl Iterator<Item = &'s Setting>,
-) -> Result<Scope, Failure> {
+    names: &ScopeArguments,
+    settings: impl Iterator<Item = &'s PathSetting>,
+) -> Result<Scope, CommandFailure> {
     let (mut document, label) = match &names.data {
         Some(path) => (Document::fixed(read_object(path, "--data")?), "data"),
         None => (Document::fixed(Value::NULL), "set"),
@@ -120,7 +120,9 @@ pub(crate) fn scope<'s>(
     if let Some(values) = values {
         let clash = BUILT_IN_ROOTS.into_iter().find(|root| values.get_str(root).is_some());
         if let Some(root) = clash {
-            return Err(Failure::Usage(format!("`{root}` is a built-in name, data cannot take its place")));
+            return Err(CommandFailure::Usage(format!(
+                "`{root}` is a built-in name, data cannot take its place"
+            )));
         }
         scope = scope.with_values(label, values.clone());
     }
@@ -132,16 +134,16 @@ pub(crate) fn scope<'s>(
     if let Some((id, _)) =
         outputs.iter().find(|(id, _)| values.is_some_and(|values| values.get_str(id).is_some()))
     {
-        return Err(Failure::Usage(format!("`{id}` is a name of the data and the id of an output")));
+        return Err(CommandFailure::Usage(format!("`{id}` is a name of the data and the id of an output")));
     }
     let entries = outputs.into_iter().map(|(id, envelope)| (id, ScopeEntry::Output(envelope)));
-    // The ids are the keys of one object, so none stands twice.
+    // The ids are the keys of one object, so none occurs twice.
     Ok(scope.with_entries("outputs", entries).unwrap_or(scope))
 }
 
-fn oversized_file(path: &Path, Oversized(limit): Oversized) -> Failure {
+fn oversized_file(path: &Path, Oversized(limit): Oversized) -> CommandFailure {
     let message = format!("{}: over the limit: {}", path.display(), limit.name());
-    Failure::NotStarted(vec![Report::plain(message)])
+    CommandFailure::NotStarted(vec![Report::plain(message)])
 }
 
 /// The value of a document without references.
@@ -150,17 +152,17 @@ fn fixed(document: &Document) -> Value {
     document.resolve(&Scope::new(), &mut Session::new(&mut NoWorld)).unwrap_or_default()
 }
 
-/// Refuses a call that reads stdin twice.
-pub(crate) fn check_stdin(names: &Names, file: Option<&Path>) -> Result<(), Failure> {
+/// Refuses a command line that reads stdin twice.
+pub(crate) fn check_stdin(names: &ScopeArguments, file: Option<&Path>) -> Result<(), CommandFailure> {
     let paths = [names.data.as_deref(), names.outputs.as_deref(), file];
     let count = paths.iter().flatten().filter(|path| path.as_os_str() == "-").count();
     if count > 1 {
-        return Err(Failure::Usage("only one of them can be read from stdin".to_owned()));
+        return Err(CommandFailure::Usage("only one of them can be read from stdin".to_owned()));
     }
     Ok(())
 }
 
-pub(crate) fn read_object(path: &Path, flag: &str) -> Result<Value, Failure> {
+pub(crate) fn read_object(path: &Path, flag: &str) -> Result<Value, CommandFailure> {
     let file = read_source(path)?;
     let value = file.read_value(&Limits::DEFAULT).map_err(|error| unreadable(&file, &error))?;
     if value.as_object().is_some() {
@@ -171,33 +173,33 @@ pub(crate) fn read_object(path: &Path, flag: &str) -> Result<Value, Failure> {
         file.name(),
         value.kind().with_article()
     );
-    Err(Failure::NotStarted(vec![Report::plain(message)]))
+    Err(CommandFailure::NotStarted(vec![Report::plain(message)]))
 }
 
-/// The report of a file that is not the data it should be.
-pub(crate) fn unreadable(file: &SourceFile, error: &ReadError) -> Failure {
-    let source = Source::of(file);
+/// The failure for a file that cannot be read as data.
+pub(crate) fn unreadable(file: &SourceFile, error: &ReadError) -> CommandFailure {
+    let source = ReportSource::of(file);
     let hints: Vec<String> = error.hint.iter().map(|hint| (*hint).to_owned()).collect();
     let mut notes = Vec::new();
     if let ReadErrorKind::DuplicateKey { first, .. } = &error.kind {
         let (line, column) = file.line_column(first.range().start);
         notes.push(format!("it stands first at {}:{line}:{column}", file.name()));
     }
-    Failure::NotStarted(vec![Report::at(source, error.span, &error.to_string(), &notes, &hints)])
+    CommandFailure::NotStarted(vec![Report::at(source, error.span, &error.to_string(), &notes, &hints)])
 }
 
-/// A file or stdin as data.
-pub(crate) fn read_source(path: &Path) -> Result<SourceFile, Failure> {
+/// Reads a file or stdin as data.
+pub(crate) fn read_source(path: &Path) -> Result<SourceFile, CommandFailure> {
     let name = name_of(path);
     SourceFile::new(&name, read_bytes(path)?).map_err(|error| bad_source(&error))
 }
 
-/// The file of a workflow, with all that it is put together with.
-pub(crate) fn read_workflow(path: &Path) -> Result<SourceFile, Failure> {
+/// Reads the file of a workflow, with all files that it imports.
+pub(crate) fn read_workflow(path: &Path) -> Result<SourceFile, CommandFailure> {
     Ok(files::assemble(read_source(path)?, &read_called))
 }
 
-/// The file of a workflow that another calls.
+/// Reads the file of a called workflow.
 pub(crate) fn read_called(name: &str) -> Result<SourceFile, Unread> {
     let path = Path::new(name);
     let unread = |error: std::io::Error| {
@@ -205,7 +207,7 @@ pub(crate) fn read_called(name: &str) -> Result<SourceFile, Unread> {
         let nearest = if missing { nearest_file(path) } else { None };
         Unread { message: format!("cannot read `{name}`: {}", plain(&error)), hint: None, nearest }
     };
-    // A pipe would be waited for.
+    // Reading a pipe would block.
     let regular = |found: std::fs::Metadata| {
         if found.is_file() { Ok(()) } else { Err(std::io::Error::other("is not a regular file")) }
     };
@@ -222,7 +224,7 @@ pub(crate) fn read_called(name: &str) -> Result<SourceFile, Unread> {
     })
 }
 
-/// The name in the same folder that is nearest to one that is not there.
+/// The name in the same folder that is nearest to one that does not exist.
 fn nearest_file(path: &Path) -> Option<String> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let entries = std::fs::read_dir(folder).ok()?.flatten().take(1_000);
@@ -231,15 +233,15 @@ fn nearest_file(path: &Path) -> Option<String> {
     nearest(&name, names.iter().map(String::as_str)).map(str::to_owned)
 }
 
-/// A file or stdin as text.
-pub(crate) fn read_text(path: &Path) -> Result<(String, String), Failure> {
+/// Reads a file or stdin as text.
+pub(crate) fn read_text(path: &Path) -> Result<(String, String), CommandFailure> {
     let name = name_of(path);
     let text = source::text(&name, read_bytes(path)?).map_err(|error| bad_source(&error))?;
     Ok((name, text))
 }
 
-fn bad_source(error: &EncodingError) -> Failure {
-    Failure::NotStarted(vec![match error.hint() {
+fn bad_source(error: &EncodingError) -> CommandFailure {
+    CommandFailure::NotStarted(vec![match error.hint() {
         Some(hint) => Report::with_hint(error, hint),
         None => Report::plain(error),
     }])
@@ -249,7 +251,7 @@ fn name_of(path: &Path) -> String {
     if path.as_os_str() == "-" { "<stdin>".to_owned() } else { path.display().to_string() }
 }
 
-fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+fn read_bytes(path: &Path) -> Result<Vec<u8>, CommandFailure> {
     let mut bytes = Vec::new();
     let read = if path.as_os_str() == "-" {
         std::io::stdin().take(MAX_BYTES + 1).read_to_end(&mut bytes)
@@ -257,7 +259,7 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
         std::fs::File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes))
     };
     let name = name_of(path);
-    let report = |message: String| Failure::NotStarted(vec![Report::plain(message)]);
+    let report = |message: String| CommandFailure::NotStarted(vec![Report::plain(message)]);
     read.map_err(|error| report(format!("cannot read `{name}`: {}", plain(&error))))?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(report(format!("`{name}` is over the limit: template or document size, at most 64 MiB")));

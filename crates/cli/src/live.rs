@@ -1,6 +1,6 @@
-//! A run as a terminal shows it: how far its lists are, and what is under way, in a block of constant height.
+//! A run on a terminal: the progress of its lists and the work that runs now, in a block of constant height.
 //!
-//! It is drawn a few times a second, from what is known then; an event draws nothing.
+//! The block is drawn a few times per second from the progress at that time; events never draw anything.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
@@ -8,18 +8,17 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use threadline_engine::event::{Address, ERROR, LoopLimits, Millis};
-use threadline_engine::execute::result::format_duration;
 use threadline_engine::view::{ItemRef, Load as _};
 use threadline_flow::plan::Plan;
-use threadline_lang::diag::excerpt;
+use threadline_lang::diag::{excerpt, words};
 use threadline_runner::values::Values;
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::progress::{List, Progress, Running};
+use crate::loop_progress::{LoopProgress, PastState, REMEMBERED};
+use crate::progress::{ListProgress, Progress, RunningWork};
 use crate::report::{first_line, visible};
-use crate::reporter::{about, step_label};
-use crate::screen::{Line, Screen, Size, cut};
-use crate::turns::{REMEMBERED, Turn, Turns};
+use crate::reporter::{step_label, whole_seconds};
+use crate::screen::{Screen, ScreenLine, ScreenSize, cut};
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -27,44 +26,44 @@ const DIM: Style = Style::new().dimmed();
 const BOLD: Style = Style::new().bold();
 const PLAIN: Style = Style::new();
 
-/// So many lines about what is under way are drawn, and so many lists.
-const MOST_RUNNING: usize = 8;
-const MOST_LISTS: usize = 4;
+/// The maximum number of lines about running work, and of lists.
+const MAX_RUNNING: usize = 8;
+const MAX_LISTS: usize = 4;
 
-/// So wide is a bar at most, and the value of an item.
+/// The maximum width of a bar, and of the value of an item.
 const BAR_WIDTH: usize = 30;
 const ITEM_WIDTH: usize = 40;
 
-/// A step outside of lists is drawn when it takes longer than this, in milliseconds.
+/// The time after which a step outside of lists is drawn, in milliseconds.
 const LONG: Millis = 500;
 
 /// A terminal on which a run is drawn.
-pub(crate) struct Live<'a> {
+pub(crate) struct LiveView<'a> {
     screen: Screen,
     values: Values<'a>,
-    /// The items that are drawn, as text.
+    /// The values of the items that are drawn, as text.
     items: BTreeMap<Address, String>,
-    /// The last lines of a loop, which do not scroll by, and how many did not have room.
+    /// The last lines of a loop, which are held back, and the number of lines before them.
     kept: VecDeque<String>,
     more: u64,
-    /// How many lines of a loop there are: not fewer than there were.
+    /// The number of lines about a loop, which never shrinks.
     rows: usize,
-    /// How many lines there are for what is under way: as long as a list goes on, not fewer than there were.
+    /// The number of lines about running work, which does not shrink while a list is active.
     height: usize,
 }
 
-impl<'a> Live<'a> {
+impl<'a> LiveView<'a> {
     pub(crate) fn new(screen: Screen, values: Values<'a>) -> Self {
         Self { screen, values, items: BTreeMap::new(), kept: VecDeque::new(), more: 0, rows: 0, height: 0 }
     }
 
-    /// A line scrolls by.
-    pub(crate) fn say(&mut self, line: &str) {
-        self.screen.say(line);
+    /// Prints a line, which scrolls by.
+    pub(crate) fn print(&mut self, line: &str) {
+        self.screen.print(line);
     }
 
-    /// A line of a loop: only the last of them are there at the end.
-    pub(crate) fn keep(&mut self, line: &str) {
+    /// Holds a line of a loop back: only the last of them are printed in the end.
+    pub(crate) fn hold_back(&mut self, line: &str) {
         if self.kept.len() == REMEMBERED {
             self.kept.pop_front();
             self.more += 1;
@@ -72,50 +71,49 @@ impl<'a> Live<'a> {
         self.kept.push_back(line.to_owned());
     }
 
-    /// The lines that were kept scroll by.
+    /// Prints the lines that were held back.
     pub(crate) fn release(&mut self, run: &str) {
         let more = std::mem::take(&mut self.more);
         if more > 0 {
-            self.screen.say(&format!("{DIM}… {more} lines before: threadline show {run}{DIM:#}"));
+            self.screen.print(&format!("{DIM}… {more} lines before: threadline show {run}{DIM:#}"));
         }
         for line in std::mem::take(&mut self.kept) {
-            self.screen.say(&line);
+            self.screen.print(&line);
         }
     }
 
-    /// Nothing is drawn until the next drawing.
+    /// Removes the block until the next drawing.
     pub(crate) fn clear(&mut self) {
         self.screen.clear();
     }
 
-    /// Draws how far the run is.
+    /// Draws the progress of the run.
     pub(crate) fn draw(&mut self, plan: &Plan, progress: &Progress) {
         let (size, now) = (Screen::size(), jiff::Timestamp::now().as_millisecond());
         let lines = self.lines(plan, progress, size, now);
         self.screen.draw(size, &lines);
     }
 
-    fn lines(&mut self, plan: &Plan, progress: &Progress, size: Size, now: Millis) -> Vec<Line> {
-        let lists: Vec<&List> = progress.going().collect();
-        let mut lines = self.turns(plan, &progress.turns, size, now);
-        lines.extend(lists.iter().take(MOST_LISTS).map(|list| list_line(plan, list, size, now)));
-        if lists.len() > MOST_LISTS {
-            let mut line = Line::new(size);
-            line.push(DIM, &format!("… and {} more lists", lists.len() - MOST_LISTS));
+    fn lines(&mut self, plan: &Plan, progress: &Progress, size: ScreenSize, now: Millis) -> Vec<ScreenLine> {
+        let lists: Vec<&ListProgress> = progress.active_lists().collect();
+        let mut lines = self.loop_lines(plan, &progress.turns, size, now);
+        lines.extend(lists.iter().take(MAX_LISTS).map(|list| list_line(plan, list, size, now)));
+        if lists.len() > MAX_LISTS {
+            let mut line = ScreenLine::new(size);
+            line.push(DIM, &format!("… and {} more lists", lists.len() - MAX_LISTS));
             lines.push(line);
         }
-        // The longest first: what is slow stays where it is.
-        // The state of a loop is drawn already.
-        let under_way = |(at, running): &(&Address, &Running)| {
+        // The state of a loop is drawn already. The oldest work comes first, so that slow work keeps its line.
+        let under_way = |(at, running): &(&Address, &RunningWork)| {
             at.is_in_items() || now - running.since > LONG && !at.is_visit()
         };
-        let mut running: Vec<(&Address, &Running)> = progress.running().filter(under_way).collect();
+        let mut running: Vec<(&Address, &RunningWork)> = progress.running().filter(under_way).collect();
         running.sort_by_key(|(_, running)| running.since);
-        let room = size.rows.saturating_sub(lines.len() + 3).clamp(1, MOST_RUNNING);
+        let room = size.rows.saturating_sub(lines.len() + 3).clamp(1, MAX_RUNNING);
         let at_once =
             lists.iter().fold(0, |sum: u64, list| sum.saturating_add(list.parallel.min(list.total)));
         let at_once = usize::try_from(at_once).unwrap_or(usize::MAX);
-        let drawn: Vec<Line> = running
+        let drawn: Vec<ScreenLine> = running
             .iter()
             .take(room)
             .map(|(name, running)| self.running_line(plan, &lists, name, running, size, now))
@@ -127,9 +125,9 @@ impl<'a> Live<'a> {
             if lists.is_empty() { drawn.len() } else { self.height.max(at_once).min(room).max(drawn.len()) };
         let empty = self.height - drawn.len();
         lines.extend(drawn);
-        lines.extend((0..empty).map(|_| Line::new(size)));
+        lines.extend((0..empty).map(|_| ScreenLine::new(size)));
         if has_more {
-            let mut line = Line::new(size);
+            let mut line = ScreenLine::new(size);
             if more > 0 {
                 line.push(DIM, &format!("  … and {more} more"));
             }
@@ -138,8 +136,14 @@ impl<'a> Live<'a> {
         lines
     }
 
-    /// A loop: the last states with their verdicts, the one it is in, and how much of its limits is used up.
-    fn turns(&mut self, plan: &Plan, turns: &Turns, size: Size, now: Millis) -> Vec<Line> {
+    /// The lines about a loop: the last states with their verdicts, the current one, and the use of its limits.
+    fn loop_lines(
+        &mut self,
+        plan: &Plan,
+        turns: &LoopProgress,
+        size: ScreenSize,
+        now: Millis,
+    ) -> Vec<ScreenLine> {
         let Some(limits) = turns.limits else { return Vec::new() };
         let room = size.rows.saturating_sub(6).clamp(1, REMEMBERED);
         let recent = turns.recent.iter().skip(turns.recent.len().saturating_sub(room));
@@ -147,9 +151,9 @@ impl<'a> Live<'a> {
         let wide =
             names.chain(turns.current.iter().filter_map(|now| Some(now.at.as_ref()?.as_str().width()))).max();
         let wide = wide.unwrap_or(0);
-        let mut lines: Vec<Line> = recent.map(|turn| turn_line(plan, turn, wide, size)).collect();
+        let mut lines: Vec<ScreenLine> = recent.map(|turn| turn_line(plan, turn, wide, size)).collect();
         self.rows = self.rows.max(lines.len()).min(room);
-        lines.extend((lines.len()..self.rows).map(|_| Line::new(size)));
+        lines.extend((lines.len()..self.rows).map(|_| ScreenLine::new(size)));
         lines.push(current_line(turns, wide, size, now));
         lines.push(limits_line(turns, &limits, size, now));
         lines
@@ -159,18 +163,18 @@ impl<'a> Live<'a> {
     fn running_line(
         &mut self,
         plan: &Plan,
-        lists: &[&List],
+        lists: &[&ListProgress],
         name: &Address,
-        running: &Running,
-        size: Size,
+        running: &RunningWork,
+        size: ScreenSize,
         now: Millis,
-    ) -> Line {
-        let mut line = Line::new(size);
+    ) -> ScreenLine {
+        let mut line = ScreenLine::new(size);
         let seconds = u64::try_from(now - running.since).unwrap_or(0) / 1_000;
         let elapsed = if seconds == 0 {
             String::new()
         } else {
-            format!("  {}", format_duration(Duration::from_secs(seconds)))
+            format!("  {}", words::duration(Duration::from_secs(seconds)))
         };
         let step = running.step.as_ref().map(|step| step_label(plan, step));
         let Some((owner, index)) = name.as_item() else {
@@ -184,7 +188,7 @@ impl<'a> Live<'a> {
         let rest = format!("  {}{elapsed}", visible(step));
         let list = lists.iter().find(|list| list.at == owner).map(|list| list.seq);
         if let Some(list) = list {
-            // Its value makes place for what it is at.
+            // The value of the item is cut so that its step has room.
             let room = line.room().saturating_sub(rest.width() + 1).min(ITEM_WIDTH);
             let item = self.item(name, ItemRef { list, index });
             let shown = if item.width() > room {
@@ -210,13 +214,13 @@ impl<'a> Live<'a> {
 }
 
 /// `  • check#3   120ms  no → fix  exit code 1`
-fn turn_line(plan: &Plan, turn: &Turn, wide: usize, size: Size) -> Line {
-    let mut line = Line::new(size);
+fn turn_line(plan: &Plan, turn: &PastState, wide: usize, size: ScreenSize) -> ScreenLine {
+    let mut line = ScreenLine::new(size);
     let step = turn.at.outermost_position(plan).map(|at| plan.lists[0].steps[at]);
     let step = step.map(|step| &plan.steps[step as usize].step);
     let is_judged = step.is_some_and(|step| step.is_judged()) || turn.verdict == ERROR;
     let pad = wide.saturating_sub(turn.at.as_str().width());
-    let took = format_duration(Duration::from_millis(u64::try_from(turn.took).unwrap_or(0)));
+    let took = words::duration(Duration::from_millis(u64::try_from(turn.took).unwrap_or(0)));
     line.push(DIM, "• ")
         .push(PLAIN, &visible(turn.at.as_str()))
         .push(DIM, &format!("{:pad$} {took:>7}  ", ""));
@@ -234,21 +238,21 @@ fn turn_line(plan: &Plan, turn: &Turn, wide: usize, size: Size) -> Line {
 }
 
 /// `▸ fix#3   12s`, or how long it waits.
-fn current_line(turns: &Turns, wide: usize, size: Size, now: Millis) -> Line {
-    let mut line = Line::new(size);
+fn current_line(turns: &LoopProgress, wide: usize, size: ScreenSize, now: Millis) -> ScreenLine {
+    let mut line = ScreenLine::new(size);
     let Some(current) = &turns.current else { return line };
     let seconds = |millis: Millis| u64::try_from(millis).unwrap_or(0).div_ceil(1_000);
     match (&current.at, current.until) {
         (Some(at), _) => {
             let pad = wide.saturating_sub(at.as_str().width());
             let elapsed =
-                format_duration(Duration::from_secs(seconds(now - current.since).saturating_sub(1)));
+                words::duration(Duration::from_secs(seconds(now - current.since).saturating_sub(1)));
             line.push(GOOD, "▸ ")
                 .push(BOLD, &visible(at.as_str()))
                 .push(DIM, &format!("{:pad$} {elapsed:>7}", ""));
         }
         (None, until) => {
-            let left = format_duration(Duration::from_secs(seconds(until.map_or(0, |until| until - now))));
+            let left = words::duration(Duration::from_secs(seconds(until.map_or(0, |until| until - now))));
             line.push(DIM, &format!("▸ next iteration in {left}"));
         }
     }
@@ -256,21 +260,21 @@ fn current_line(turns: &Turns, wide: usize, size: Size, now: Millis) -> Line {
 }
 
 /// `iteration 3/10, step 7/20, 2m05s of 10m`
-fn limits_line(turns: &Turns, limits: &LoopLimits, size: Size, now: Millis) -> Line {
-    let mut line = Line::new(size);
+fn limits_line(turns: &LoopProgress, limits: &LoopLimits, size: ScreenSize, now: Millis) -> ScreenLine {
+    let mut line = ScreenLine::new(size);
     let (iteration, step) = turns.spent();
     let of = |most: Option<u64>| most.map_or(String::new(), |most| format!("/{most}"));
     let elapsed = Duration::from_secs(u64::try_from(now - turns.began).unwrap_or(0) / 1_000);
-    let limit = limits.timeout.map_or(String::new(), |limit| format!(" of {}", format_duration(limit)));
+    let limit = limits.timeout.map_or(String::new(), |limit| format!(" of {}", words::duration(limit)));
     line.push(BOLD, &format!("iteration {iteration}{}", of(limits.max_iterations)));
     line.push(PLAIN, &format!(", step {step}/{}", limits.max_steps));
-    line.push(DIM, &format!(", {}{limit}", format_duration(elapsed)));
+    line.push(DIM, &format!(", {}{limit}", words::duration(elapsed)));
     line
 }
 
 /// `map  ━━━━━━━━╌╌╌╌╌╌╌╌  4312 of 100000  3 failed  812/s  2m05s left`
-fn list_line(plan: &Plan, list: &List, size: Size, now: Millis) -> Line {
-    let mut line = Line::new(size);
+fn list_line(plan: &Plan, list: &ListProgress, size: ScreenSize, now: Millis) -> ScreenLine {
+    let mut line = ScreenLine::new(size);
     let (done, total) = (list.done(), list.total);
     let count = format!("  {done} of {total}");
     let mut rest = String::new();
@@ -279,7 +283,7 @@ fn list_line(plan: &Plan, list: &List, size: Size, now: Millis) -> Line {
     }
     if let Some(left) = list.left(now).filter(|_| done < total) {
         // Writing into a text cannot fail.
-        let _ = write!(rest, "  {} left", about(left));
+        let _ = write!(rest, "  {} left", whole_seconds(left));
     }
     let failed = if list.failed > 0 { format!("  {} failed", list.failed) } else { String::new() };
     let name = visible(&step_label(plan, &list.at));
@@ -294,14 +298,14 @@ fn list_line(plan: &Plan, list: &List, size: Size, now: Millis) -> Line {
     line
 }
 
-/// How much of a bar is full: all of it only when all is done.
+/// The number of full columns of a bar; the whole bar only if all items have ended.
 fn filled(done: u64, total: u64, width: usize) -> usize {
     let wide = u128::from(done) * width as u128;
     let full = wide.checked_div(u128::from(total)).unwrap_or(width as u128);
     usize::try_from(full).unwrap_or(width).min(width)
 }
 
-/// Items in a thousand seconds, as people say it.
+/// A speed in items per thousand seconds, in the unit that suits it.
 fn rate_text(rate: u64) -> String {
     match rate {
         10_000.. => format!("{}/s", rate / 1_000),

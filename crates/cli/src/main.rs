@@ -1,13 +1,16 @@
-//! The binary: arguments in, results to stdout, everything else to stderr, an exit code from a closed set.
+//! The binary: it reads the arguments, runs one command, prints results to stdout and everything else to stderr, and
+//! exits with a code from a closed set.
 //!
-//! It is the only crate that prints.
+//! This is the only crate that prints.
 
 mod arguments;
 mod commands;
 mod exit;
-mod failed;
+mod failed_items;
 mod inputs;
 mod live;
+mod loop_progress;
+mod prepare;
 mod progress;
 mod remarks;
 mod report;
@@ -16,7 +19,6 @@ mod screen;
 mod stats;
 mod stream;
 mod table;
-mod turns;
 
 use std::process::ExitCode;
 
@@ -28,24 +30,24 @@ fn main() -> ExitCode {
         Err(error) => return exit::of_usage(&error),
     };
     let result = match &arguments.command {
-        arguments::Command::Run(run) => commands::run::run(run),
-        arguments::Command::Resume(resume) => commands::run::resume(resume),
-        arguments::Command::Runs(runs) => commands::runs::runs(runs),
-        arguments::Command::Show(show) => commands::show::show(show),
-        arguments::Command::Explain(explain) => commands::explain::explain(explain),
-        arguments::Command::Vars(vars) => commands::vars::vars(vars),
-        arguments::Command::Preview(preview) => commands::preview::preview(preview),
-        arguments::Command::Simulate(simulate) => commands::simulate::simulate(simulate),
-        arguments::Command::Tools(tools) => commands::tools::tools(tools),
-        arguments::Command::Render(render) => commands::render(render),
-        arguments::Command::Resolve(resolve) => commands::resolve(resolve),
-        arguments::Command::Eval(eval) => commands::eval(eval),
-        arguments::Command::Check(check) => commands::check::check(check),
-        arguments::Command::Expect(expect) => commands::expect::expect(expect),
-        arguments::Command::Graph(graph) => commands::graph::graph(graph),
-        arguments::Command::Init(init) => commands::init::init(init),
-        arguments::Command::Migrate(migrate) => commands::migrate::migrate(migrate),
-        arguments::Command::Schema(schema) => commands::schema::schema(schema),
+        arguments::CliCommand::Run(run) => commands::run::run(run),
+        arguments::CliCommand::Resume(resume) => commands::run::resume(resume),
+        arguments::CliCommand::Runs(runs) => commands::runs::runs(runs),
+        arguments::CliCommand::Show(show) => commands::show::show(show),
+        arguments::CliCommand::Explain(explain) => commands::explain::explain(explain),
+        arguments::CliCommand::Vars(vars) => commands::vars::vars(vars),
+        arguments::CliCommand::Preview(preview) => commands::preview::preview(preview),
+        arguments::CliCommand::Simulate(simulate) => commands::simulate::simulate(simulate),
+        arguments::CliCommand::Tools(tools) => commands::tools::tools(tools),
+        arguments::CliCommand::Render(render) => commands::render(render),
+        arguments::CliCommand::Resolve(resolve) => commands::resolve(resolve),
+        arguments::CliCommand::Eval(eval) => commands::eval(eval),
+        arguments::CliCommand::Check(check) => commands::check::check(check),
+        arguments::CliCommand::Expect(expect) => commands::expect::expect(expect),
+        arguments::CliCommand::Graph(graph) => commands::graph::graph(graph),
+        arguments::CliCommand::Init(init) => commands::init::init(init),
+        arguments::CliCommand::Migrate(migrate) => commands::migrate::migrate(migrate),
+        arguments::CliCommand::Schema(schema) => commands::schema::schema(schema),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,38 +1,42 @@
-//! How far a run is: the lists whose items are under way, the steps that run now, the items that failed.
+//! The progress of a run: its lists, the steps and items that run now, and those that failed.
 //!
-//! It is made of events alone, so that a run that goes on begins with what it had done before. It prints nothing.
+//! Progress is made of events alone, so a resumed run starts with the progress of its past. Nothing is printed here.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use threadline_engine::event::{Address, Event, EventKind, Millis, Output, Seq, Status};
+use threadline_engine::replay::Failed;
+use threadline_flow::plan::Plan;
 
-use crate::failed::FailedItems;
-use crate::turns::Turns;
+use crate::failed_items::FailedItems;
+use crate::loop_progress::LoopProgress;
 
-/// How fast items are done is measured over about so long, in milliseconds.
+/// The time over which the speed of a list is measured, in milliseconds.
 const WINDOW: Millis = 10_000;
 
-/// Between two marks of how far a list was lies at least so long.
-const BETWEEN_MARKS: Millis = 1_000;
+/// The minimum time between two measurements of a list, in milliseconds.
+const MARK_INTERVAL: Millis = 1_000;
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Default)]
 pub(crate) struct Progress {
+    /// The executions that failed and were neither made good nor tolerated.
+    pub(crate) failed_steps: Failed,
     /// The items that failed.
     pub(crate) failed: FailedItems,
-    /// The outermost lists, by the step whose they are.
-    lists: BTreeMap<Address, List>,
-    /// What is under way: items of these lists, and steps outside of them.
-    running: BTreeMap<Address, Running>,
-    /// How far it is, of a loop.
-    pub(crate) turns: Turns,
+    /// The outermost lists, by the step whose items they hold.
+    lists: BTreeMap<Address, ListProgress>,
+    /// The work that runs now: items of these lists, and steps outside of them.
+    running: BTreeMap<Address, RunningWork>,
+    /// The progress of a loop.
+    pub(crate) turns: LoopProgress,
     /// Whether the run is over.
     ended: bool,
 }
 
-/// A list, and how far it is.
-pub(crate) struct List {
-    /// The step whose items they are.
+/// The progress of a list of items.
+pub(crate) struct ListProgress {
+    /// The step whose items the list holds.
     pub(crate) at: Address,
     /// The event with the list.
     pub(crate) seq: Seq,
@@ -42,9 +46,9 @@ pub(crate) struct List {
     pub(crate) failed: u64,
     pub(crate) skipped: u64,
     pub(crate) stage: ListStage,
-    /// When the last line about it was printed, and how many items were done then.
-    pub(crate) told: (Millis, u64),
-    /// When how many were done; the first is the last that is older than the window.
+    /// When the last line about the list was printed, and the number of items that had ended then.
+    pub(crate) last_line: (Millis, u64),
+    /// The number of items that had ended at some times; the first is the last that is older than the window.
     marks: VecDeque<(Millis, u64)>,
 }
 
@@ -55,21 +59,21 @@ pub(crate) enum ListStage {
     Failed,
 }
 
-/// Something that is under way.
-pub(crate) struct Running {
-    /// When it began.
+/// An item or a step that runs now.
+pub(crate) struct RunningWork {
+    /// The time of its start.
     pub(crate) since: Millis,
-    /// The execution that began last in it; none while it waits for another attempt.
+    /// The execution that started last; `None` while another attempt is waited for.
     pub(crate) step: Option<Address>,
 }
 
-impl List {
-    /// How many are over, well or not.
+impl ListProgress {
+    /// The number of items that have ended, in whatever way.
     pub(crate) fn done(&self) -> u64 {
         self.completed + self.failed + self.skipped
     }
 
-    /// Items in a thousand seconds.
+    /// The number of items per thousand seconds.
     pub(crate) fn rate(&self, now: Millis) -> Option<u64> {
         let (then, before) = *self.marks.front()?;
         let elapsed = u64::try_from(now - then).ok().filter(|elapsed| *elapsed > 0)?;
@@ -77,7 +81,7 @@ impl List {
         (done > 0).then(|| done.saturating_mul(1_000_000) / elapsed)
     }
 
-    /// How long the rest takes, in milliseconds.
+    /// The estimated time for the remaining items, in milliseconds.
     pub(crate) fn left(&self, now: Millis) -> Option<u64> {
         let rate = self.rate(now).filter(|rate| *rate > 0)?;
         Some(self.total.saturating_sub(self.done()).saturating_mul(1_000_000) / rate)
@@ -85,7 +89,7 @@ impl List {
 
     fn mark(&mut self, now: Millis) {
         let done = self.done();
-        if self.marks.back().is_none_or(|(then, _)| now - then >= BETWEEN_MARKS) {
+        if self.marks.back().is_none_or(|(then, _)| now - then >= MARK_INTERVAL) {
             self.marks.push_back((now, done));
         }
         while self.marks.get(1).is_some_and(|(then, _)| now - then > WINDOW) {
@@ -93,8 +97,8 @@ impl List {
         }
     }
 
-    /// Items that failed are done again.
-    fn again(&mut self, now: Millis) {
+    /// Failed items are executed again.
+    fn restart_failed(&mut self, now: Millis) {
         self.failed = 0;
         self.stage = ListStage::Going;
         self.marks.clear();
@@ -104,7 +108,8 @@ impl List {
 
 impl Progress {
     /// Takes the next event of the run.
-    pub(crate) fn take(&mut self, event: &Event) {
+    pub(crate) fn take(&mut self, plan: &Plan, event: &Event) {
+        self.failed_steps.take(plan, event);
         self.failed.take(event);
         self.turns.take(event);
         let at = &event.at;
@@ -114,7 +119,7 @@ impl Progress {
                 self.running.remove(at);
                 self.lists.insert(
                     at.clone(),
-                    List {
+                    ListProgress {
                         at: event.at.clone(),
                         seq: event.seq,
                         total: *count,
@@ -123,7 +128,7 @@ impl Progress {
                         failed: 0,
                         skipped: 0,
                         stage: ListStage::Going,
-                        told: (event.time, 0),
+                        last_line: (event.time, 0),
                         marks: VecDeque::from([(event.time, 0)]),
                     },
                 );
@@ -146,33 +151,32 @@ impl Progress {
         }
     }
 
-    /// The lists that are not over.
-    pub(crate) fn going(&self) -> impl Iterator<Item = &List> {
+    /// The lists that have not ended.
+    pub(crate) fn active_lists(&self) -> impl Iterator<Item = &ListProgress> {
         self.lists.values().filter(|list| list.stage == ListStage::Going)
     }
 
-    /// Every outermost list that is known.
-    pub(crate) fn lists(&self) -> impl Iterator<Item = &List> {
+    /// Every outermost list.
+    pub(crate) fn lists(&self) -> impl Iterator<Item = &ListProgress> {
         self.lists.values()
     }
 
-    /// The list that an item is of, when it is an outermost one.
-    pub(crate) fn list_of_item(&mut self, at: &Address) -> Option<&mut List> {
+    /// The list of an item, if it is an outermost one.
+    pub(crate) fn list_of_item(&mut self, at: &Address) -> Option<&mut ListProgress> {
         let (owner, _) = at.as_item()?;
         self.lists.get_mut(&owner)
     }
 
-    /// What is under way, with its name.
-    pub(crate) fn running(&self) -> impl Iterator<Item = (&Address, &Running)> {
+    /// The work that runs now, with its name.
+    pub(crate) fn running(&self) -> impl Iterator<Item = (&Address, &RunningWork)> {
         self.running.iter()
     }
 
     fn started(&mut self, event: &Event) {
         let step = Some(event.at.clone());
-        // Its outermost item, or itself.
-        let outer = event.at.items_around().next().unwrap_or_else(|| event.at.clone());
-        let running = self.running.entry(outer);
-        running.or_insert(Running { since: event.time, step: None }).step = step;
+        let item = event.at.items_around().next().unwrap_or_else(|| event.at.clone());
+        let running = self.running.entry(item);
+        running.or_insert(RunningWork { since: event.time, step: None }).step = step;
     }
 
     fn finished(&mut self, at: &Address, output: &Output) {
@@ -197,20 +201,20 @@ impl Progress {
         self.running.remove(&event.at);
     }
 
-    /// What was running when Threadline ended is not; what failed is done again.
+    /// The run was resumed: nothing runs yet, and failed items may be executed again.
     fn resumed(&mut self, now: Millis, failed: bool) {
         let failed = failed && std::mem::take(&mut self.ended);
         self.running.clear();
         for list in self.lists.values_mut() {
             let again = list.stage == ListStage::Failed || failed && list.stage == ListStage::Over;
             if again && list.failed > 0 {
-                list.again(now);
+                list.restart_failed(now);
             } else {
-                // The time it lay still is nobody's.
+                // The time while the run was stopped does not count.
                 list.marks.clear();
                 list.mark(now);
             }
-            list.told = (now, list.done());
+            list.last_line = (now, list.done());
         }
     }
 }

@@ -1,58 +1,111 @@
-//! What is said to people about the text of a workflow while it runs, whatever form the run itself is shown in.
+//! Diagnostics, warnings and traces about the text of a workflow that runs, in whatever form the run itself is shown.
 //!
-//! What is wrong at one place of a file is said once, however many items meet it: each of them says in its own line that
-//! it failed.
+//! A problem at one place of a file is printed once, however many items meet it: the line of each item says that it
+//! failed.
 
 use std::collections::BTreeSet;
 
+use threadline_engine::event::Address;
 use threadline_flow::plan::Plan;
+use threadline_flow::problem::Problem;
+use threadline_lang::Warning;
 use threadline_runner::driver::Notice;
 
-use crate::arguments::Trace;
-use crate::report::{self, Report, Source};
+use crate::arguments::TraceFormat;
+use crate::report::{self, Report, ReportSource};
 
-/// Says what is to be said, each thing once.
+/// The number of problems that a [`Diagnosis`] points to by name.
+const MAX_POINTERS: usize = 3;
+
+/// Prints remarks to stderr, each once.
 #[derive(Default)]
 pub(crate) struct Remarks {
-    trace: Option<Trace>,
-    /// What was said: of which file, what sort of problem, where it begins.
-    said: BTreeSet<(String, &'static str, u32, u32)>,
+    trace: Option<TraceFormat>,
+    printed: BTreeSet<RemarkKey>,
+}
+
+/// What makes two remarks the same.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct RemarkKey {
+    file: String,
+    id: &'static str,
+    /// Where the text with the remark begins, if it is one of several in the file.
+    within: u32,
+    start: u32,
+}
+
+/// The errors of an execution, as far as they are printed.
+pub(crate) struct Diagnosis {
+    pub(crate) at: Address,
+    /// A short text that points to the errors: `error[index-not-found] at work.yaml:6:38`.
+    pub(crate) pointer: String,
+    /// Whether all of them were printed now. Otherwise another execution, or another attempt, has met them before.
+    pub(crate) is_new: bool,
 }
 
 impl Remarks {
-    pub(crate) fn new(trace: Option<Trace>) -> Self {
-        Self { trace, said: BTreeSet::new() }
+    pub(crate) fn new(trace: Option<TraceFormat>) -> Self {
+        Self { trace, printed: BTreeSet::new() }
     }
 
-    pub(crate) fn notice(&mut self, plan: &Plan, notice: &Notice) {
-        let file = &plan.workflow.file;
-        let source = Source::of(file);
-        let mut is_new = |of: &str, id, within, at| self.said.insert((of.to_owned(), id, within, at));
-        let reports: Vec<Report> = match notice {
+    /// Prints a remark. Returns what was printed about an execution that fails because of it.
+    pub(crate) fn notice(&mut self, plan: &Plan, notice: &Notice) -> Option<Diagnosis> {
+        let source = ReportSource::of(&plan.workflow.file);
+        match notice {
             Notice::Resolved(_, resolutions) => {
                 if let Some(format) = self.trace {
                     report::print_trace(source, format, resolutions);
                 }
-                return;
+                None
             }
-            Notice::Warned(_, warnings) => warnings
-                .iter()
-                .filter(|warning| {
-                    let within = warning.origin.as_ref().map_or(0, |origin| origin.span.start);
-                    is_new(source.name, warning.id, within, warning.span.start)
-                })
-                .map(|warning| Report::warning(source, warning))
-                .collect(),
-            Notice::Problems(_, problems) => problems
-                .iter()
-                .filter(|problem| {
-                    let of = problem.file.as_ref().map_or(source.name, |file| file.name());
-                    is_new(of, problem.id, 0, problem.span.start)
-                })
-                .map(|problem| Report::problem(source, problem))
-                .collect(),
-            Notice::Event(_) | Notice::Printed(..) | Notice::Called(_) => return,
-        };
+            Notice::Warned(_, warnings) => {
+                self.warn(source, warnings);
+                None
+            }
+            Notice::Problems(at, problems) => self.diagnose(source, at, problems),
+            Notice::Event(_) | Notice::Printed(..) | Notice::Called(_) => None,
+        }
+    }
+
+    fn warn(&mut self, source: ReportSource<'_>, warnings: &[Warning]) {
+        let new = warnings.iter().filter(|warning| {
+            let within = warning.origin.as_ref().map_or(0, |origin| origin.span.start);
+            let (file, id, start) = (source.name.to_owned(), warning.id, warning.span.start);
+            self.printed.insert(RemarkKey { file, id, within, start })
+        });
+        let reports: Vec<Report> = new.map(|warning| Report::warning(source, warning)).collect();
         report::print_all(&reports);
+    }
+
+    fn diagnose(
+        &mut self,
+        source: ReportSource<'_>,
+        at: &Address,
+        problems: &[Problem],
+    ) -> Option<Diagnosis> {
+        let (mut reports, mut pointers) = (Vec::new(), Vec::new());
+        let mut all_new = true;
+        for problem in problems {
+            let source = problem.file.as_ref().map_or(source, ReportSource::of);
+            let (file, id, start) = (source.name.to_owned(), problem.id, problem.span.start);
+            let is_new = self.printed.insert(RemarkKey { file, id, within: 0, start });
+            if is_new {
+                reports.push(Report::problem(source, problem));
+            }
+            if problem.is_error() {
+                all_new &= is_new;
+                let (name, line, column) = source.place(start as usize);
+                pointers.push(format!("error[{id}] at {name}:{line}:{column}"));
+            }
+        }
+        report::print_all(&reports);
+        if pointers.is_empty() {
+            return None;
+        }
+        let more = pointers.len().saturating_sub(MAX_POINTERS);
+        pointers.truncate(MAX_POINTERS);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let pointer = format!("{}{more}", pointers.join(", "));
+        Some(Diagnosis { at: at.clone(), pointer, is_new: all_new })
     }
 }

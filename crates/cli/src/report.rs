@@ -1,23 +1,26 @@
-//! What people read: the message, the place with an excerpt, the values read, and what to do.
+//! Reports for people: the message, the location with an excerpt, the values read, and the hints.
 
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use threadline_flow::problem::Problem;
 use threadline_lang::data::locate::locate;
-use threadline_lang::diag::{Diagnostic, Severity, Span, excerpt, preview};
+use threadline_lang::diag::{Diagnostic, Severity, Span, excerpt, preview, words};
 use threadline_lang::source::{SourceFile, line_column};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Error, ErrorKind, Explanation, Origin, Resolution, Value, Warning};
 use unicode_width::UnicodeWidthStr;
 
-use crate::arguments::Trace;
+use crate::arguments::TraceFormat;
 
-/// An excerpt shows at most this many columns of a line.
+/// The maximum number of columns of an excerpt.
 const EXCERPT_WIDTH: usize = 100;
 
-/// A message, note or hint is cut at this many bytes.
+/// The maximum number of bytes of a message, note or hint.
 const MAX_PRINTED: usize = 2_000;
+
+/// The maximum number of characters of a path in a document.
+const MAX_PATH: usize = 60;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
@@ -25,40 +28,40 @@ const HINT: Style = AnsiColor::Cyan.on_default().bold();
 const FRAME: Style = AnsiColor::Blue.on_default();
 const BOLD: Style = Style::new().bold();
 
-/// The text that positions are about, and its name.
+/// The text that positions refer to, and its name.
 #[derive(Clone, Copy)]
-pub(crate) struct Source<'a> {
+pub(crate) struct ReportSource<'a> {
     pub(crate) name: &'a str,
     pub(crate) text: &'a str,
-    /// The file, where it may be put together of several.
+    /// The file of the text, which may be assembled from several.
     file: Option<&'a SourceFile>,
 }
 
-impl<'a> Source<'a> {
-    /// A file.
+impl<'a> ReportSource<'a> {
+    /// The text of a file.
     pub(crate) fn of(file: &'a SourceFile) -> Self {
         Self { name: file.name(), text: file.text(), file: Some(file) }
     }
 
-    /// A text that is no file of data.
+    /// A text that is not a file.
     pub(crate) fn text(name: &'a str, text: &'a str) -> Self {
         Self { name, text, file: None }
     }
 
-    /// The file that a byte stands in, and where it stands there.
+    /// The file that contains a byte, and the position of the byte in it.
     pub(crate) fn part(self, offset: usize) -> (Self, usize) {
         let Some(placed) = self.file.map(|file| file.placed(offset)) else { return (self, offset) };
         (Self::text(placed.name, placed.text), offset.saturating_sub(placed.start))
     }
 
-    /// The name of the file that a byte stands in, its line and its column.
+    /// The name of the file that contains a byte, and the line and column of the byte.
     pub(crate) fn place(self, offset: usize) -> (&'a str, usize, usize) {
         let (part, offset) = self.part(offset);
         let (line, column) = line_column(part.text, offset);
         (part.name, line, column)
     }
 
-    /// Where a span of a template stands in this text; the template may be a scalar of a document.
+    /// The position of a span of a template in this text; the template may be a scalar of a document.
     fn span(&self, span: Span, origin: Option<&Origin>) -> Span {
         let Some(origin) = origin.filter(|origin| origin.span != Span::default()) else { return span };
         let map = |offset: u32| locate(self.text, origin.span, origin.style, offset as usize);
@@ -71,27 +74,27 @@ impl<'a> Source<'a> {
 pub(crate) struct Report(String);
 
 impl Report {
-    /// What is printed.
+    /// The text to print.
     pub(crate) fn text(&self) -> &str {
         &self.0
     }
 
-    /// A problem without a place.
+    /// A problem without a location.
     pub(crate) fn plain(message: impl std::fmt::Display) -> Self {
         let message = printable(&message.to_string());
         Self(format!("{ERROR}error{ERROR:#}{BOLD}: {message}{BOLD:#}\n"))
     }
 
-    /// A problem without a place, and what to do about it.
+    /// A problem without a location, with a hint.
     pub(crate) fn with_hint(message: impl std::fmt::Display, hint: &str) -> Self {
         let mut report = Self::plain(message);
         report.hints(&[hint.to_owned()]);
         report
     }
 
-    /// A problem at a place of a file.
+    /// A problem at a location of a file.
     pub(crate) fn at(
-        source: Source<'_>,
+        source: ReportSource<'_>,
         span: Span,
         message: &str,
         notes: &[String],
@@ -105,7 +108,7 @@ impl Report {
     }
 
     /// An error of the language.
-    pub(crate) fn error(source: Source<'_>, error: &Error) -> Self {
+    pub(crate) fn error(source: ReportSource<'_>, error: &Error) -> Self {
         let mut diagnostic = error.diagnostic();
         if reads_without_names(error) {
             diagnostic.hints.push("give names with `--data`, `--outputs` or `--set`".to_owned());
@@ -114,7 +117,7 @@ impl Report {
     }
 
     /// A warning of the language.
-    pub(crate) fn warning(source: Source<'_>, warning: &Warning) -> Self {
+    pub(crate) fn warning(source: ReportSource<'_>, warning: &Warning) -> Self {
         let diagnostic = Diagnostic {
             id: warning.id,
             severity: Severity::Warning,
@@ -128,12 +131,12 @@ impl Report {
     }
 
     /// A problem of a workflow file.
-    pub(crate) fn problem(source: Source<'_>, problem: &Problem) -> Self {
-        let other = problem.file.as_ref().map(Source::of);
+    pub(crate) fn problem(source: ReportSource<'_>, problem: &Problem) -> Self {
+        let other = problem.file.as_ref().map(ReportSource::of);
         Self::diagnostic(other.unwrap_or(source), problem, None)
     }
 
-    fn diagnostic(source: Source<'_>, diagnostic: &Diagnostic, origin: Option<&Origin>) -> Self {
+    fn diagnostic(source: ReportSource<'_>, diagnostic: &Diagnostic, origin: Option<&Origin>) -> Self {
         let (style, word) = match diagnostic.severity {
             Severity::Error => (ERROR, "error"),
             Severity::Warning => (WARNING, "warning"),
@@ -146,18 +149,22 @@ impl Report {
         report
     }
 
-    /// The line with a caret below the span.
-    fn excerpt(&mut self, source: Source<'_>, span: Span, origin: Option<&Origin>) {
+    /// Adds the line of a span, with carets below the span.
+    fn excerpt(&mut self, source: ReportSource<'_>, span: Span, origin: Option<&Origin>) {
         let (source, start) = source.part(span.range().start.min(source.text.len()));
         let (line, column) = line_column(source.text, start);
         let place = origin.filter(|origin| !origin.path.is_empty());
-        let place = place.map_or(String::new(), |origin| format!(" in `{}`", shortened(&origin.path)));
-        let line_start = source.text[..floor(source.text, start)].rfind('\n').map_or(0, |at| at + 1);
+        let place = place.map_or(String::new(), |origin| {
+            format!(" in `{}`", words::shorten_middle(&origin.path, MAX_PATH))
+        });
+        let line_start =
+            source.text[..source.text.floor_char_boundary(start)].rfind('\n').map_or(0, |at| at + 1);
         let line_end = source.text[line_start..].find('\n').map_or(source.text.len(), |at| line_start + at);
-        // Of a line of many megabytes only the surroundings are looked at.
+        // Only the surroundings of the span are looked at: a line may have many megabytes.
         let from = source.text.floor_char_boundary(line_start.max(start.saturating_sub(4 * EXCERPT_WIDTH)));
         let to = source.text.ceil_char_boundary(line_end.min(start + 4 * EXCERPT_WIDTH));
-        let window = Window::new(&source.text[from..to], start - from, span.range().len(), from > line_start);
+        let window =
+            ExcerptWindow::new(&source.text[from..to], start - from, span.range().len(), from > line_start);
         let margin = line.to_string().len();
         // Writing into a text cannot fail.
         let _ = writeln!(self.0, "{:margin$}{FRAME}-->{FRAME:#} {}:{line}:{column}{place}", "", source.name);
@@ -190,21 +197,21 @@ impl Report {
 }
 
 /// The part of a line around a span that fits on a screen.
-struct Window {
+struct ExcerptWindow {
     text: String,
     indent: usize,
     width: usize,
 }
 
-impl Window {
-    /// The window on a line, or on the part of one that is `cut` off in front.
+impl ExcerptWindow {
+    /// The window on a line, or on a part of it whose beginning was `cut` off.
     fn new(line: &str, start: usize, len: usize, cut: bool) -> Self {
-        let start = floor(line, start);
-        let end = floor(line, (start + len).min(line.len())).max(start);
+        let start = line.floor_char_boundary(start);
+        let end = line.floor_char_boundary(start + len).max(start);
         let (mut from, mut to) = (0, line.len());
         if line.width() > EXCERPT_WIDTH {
-            from = ceil(line, start.saturating_sub(EXCERPT_WIDTH / 3));
-            to = ceil(line, (from + EXCERPT_WIDTH).min(line.len()));
+            from = line.ceil_char_boundary(start.saturating_sub(EXCERPT_WIDTH / 3));
+            to = line.ceil_char_boundary((from + EXCERPT_WIDTH).min(line.len()));
         }
         let shown_end = end.min(to);
         let cut_front = if from > 0 || cut { "…" } else { "" };
@@ -227,17 +234,6 @@ fn reads_without_names(error: &Error) -> bool {
     }
 }
 
-/// A long path without its middle.
-fn shortened(path: &str) -> String {
-    let count = path.chars().count();
-    if count <= 60 {
-        return path.to_owned();
-    }
-    let first: String = path.chars().take(30).collect();
-    let last: String = path.chars().skip(count - 25).collect();
-    format!("{first}…{last}")
-}
-
 /// Control characters written out, so that no value can steer a terminal. Line breaks stay.
 fn printable(text: &str) -> String {
     let end = text.floor_char_boundary(MAX_PRINTED);
@@ -255,7 +251,7 @@ fn printable(text: &str) -> String {
     shown
 }
 
-/// Tabs and control characters as something that has a width and does nothing to a terminal.
+/// Replaces tabs and control characters by characters that have a width and do nothing to a terminal.
 pub(crate) fn visible(text: &str) -> String {
     text.chars()
         .map(|char| match char {
@@ -266,12 +262,12 @@ pub(crate) fn visible(text: &str) -> String {
         .collect()
 }
 
-/// The first line of what is said, which is the message; more of it stands below.
+/// The first line of a text, which is its message.
 pub(crate) fn first_line(text: &str) -> &str {
     text.split('\n').next().unwrap_or_default()
 }
 
-/// The lines below the first, each behind an indent.
+/// The lines after the first, each with an indent.
 pub(crate) fn further_lines(text: &str, indent: &str) -> String {
     text.split('\n').skip(1).fold(String::new(), |mut lines, line| {
         // Writing into a text cannot fail.
@@ -280,20 +276,12 @@ pub(crate) fn further_lines(text: &str, indent: &str) -> String {
     })
 }
 
-fn floor(text: &str, at: usize) -> usize {
-    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
-}
-
-fn ceil(text: &str, at: usize) -> usize {
-    (at..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
-}
-
-/// Prints something to know to stderr.
+/// Prints a note to stderr.
 pub(crate) fn print_note(message: &str) {
     print(&format!("{HINT}note{HINT:#}: {}\n", printable(message)));
 }
 
-/// Prints reports to stderr, a blank line between them.
+/// Prints reports to stderr, separated by blank lines.
 pub(crate) fn print_all(reports: &[Report]) {
     for (at, report) in reports.iter().enumerate() {
         print(&format!("{}{}", if at > 0 { "\n" } else { "" }, report.0));
@@ -305,23 +293,20 @@ fn print(text: &str) {
 }
 
 /// Prints the trace to stderr.
-pub(crate) fn print_trace(source: Source<'_>, format: Trace, trace: &[Resolution]) {
+pub(crate) fn print_trace(source: ReportSource<'_>, format: TraceFormat, trace: &[Resolution]) {
     for resolution in trace {
         let line = match format {
-            Trace::Text => trace_line(source, resolution),
-            Trace::Json => trace_json(source, resolution),
+            TraceFormat::Text => trace_line(source, resolution),
+            TraceFormat::Json => trace_json(source, resolution),
         };
         print(&format!("{line}\n"));
     }
 }
 
-fn trace_line(source: Source<'_>, resolution: &Resolution) -> String {
+fn trace_line(source: ReportSource<'_>, resolution: &Resolution) -> String {
     let (name, line, column) = trace_place(source, resolution);
     let value = match &resolution.value {
-        Some(value) => match resolution.size() {
-            1 => format!("{}, 1 byte", preview(value)),
-            size => format!("{}, {size} bytes", preview(value)),
-        },
+        Some(value) => format!("{}, {}", preview(value), words::count(resolution.size(), "byte")),
         None => "nothing".to_owned(),
     };
     let (reference, path, scope) = (&resolution.reference, &resolution.path, &resolution.scope);
@@ -334,13 +319,13 @@ fn trace_line(source: Source<'_>, resolution: &Resolution) -> String {
     format!("{FRAME}trace{FRAME:#} {name}:{line}:{column} {reference}{alias} = {value}, {scope}")
 }
 
-/// Where a reference stands: file, line and column.
-pub(crate) fn trace_place<'a>(source: Source<'a>, resolution: &Resolution) -> (&'a str, usize, usize) {
+/// The location of a reference: file, line and column.
+pub(crate) fn trace_place<'a>(source: ReportSource<'a>, resolution: &Resolution) -> (&'a str, usize, usize) {
     let span = source.span(resolution.span, resolution.origin.as_ref());
     source.place(span.range().start)
 }
 
-fn trace_json(source: Source<'_>, resolution: &Resolution) -> String {
+fn trace_json(source: ReportSource<'_>, resolution: &Resolution) -> String {
     let (name, line, column) = trace_place(source, resolution);
     let text = |text: &str| Value::from(text);
     let kind = resolution.kind().map_or(Value::NULL, |kind| text(kind.name()));
@@ -361,12 +346,12 @@ fn trace_json(source: Source<'_>, resolution: &Resolution) -> String {
     object.map_or(String::new(), |object| object.to_json(JsonStyle::Compact))
 }
 
-/// Prints what every part of an expression came to.
+/// Prints the value of every part of an expression.
 pub(crate) fn print_explanation(explanation: &Explanation) {
     print(&explanation_text(explanation));
 }
 
-/// What every part of an expression came to, a line each.
+/// The value of every part of an expression, one line each.
 pub(crate) fn explanation_text(explanation: &Explanation) -> String {
     let mut out = String::new();
     explain(explanation, "", "", &mut out);

@@ -1,8 +1,7 @@
-//! The lower end of a terminal while a run goes on: lines scroll by, and below them stands a block that is drawn again
-//! and again.
+//! The lower end of a terminal during a run: lines scroll by, and below them a block is drawn again and again.
 //!
-//! What is said is kept until the next drawing, so that a drawing is one write, however much happens between two. The
-//! terminal is left in no other state: a cursor, a mode or a colour that was changed is as it was after each write.
+//! Lines are kept until the next drawing, so that a drawing is one write, however much happens between two. After each
+//! write the cursor, the modes and the colours of the terminal are as they were before.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -11,17 +10,17 @@ use std::time::Duration;
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// Between two drawings lies so long.
-pub(crate) const BETWEEN_DRAWINGS: Duration = Duration::from_millis(100);
+/// The time between two drawings.
+pub(crate) const DRAWING_INTERVAL: Duration = Duration::from_millis(100);
 
-/// So many bytes are kept at most.
+/// The maximum number of bytes that are kept until the next drawing.
 const MAX_KEPT: usize = 64 << 10;
 
-/// So large is a terminal that does not say it.
-const UNKNOWN: Size = Size { columns: 80, rows: 24 };
+/// The size of a terminal that does not report its size.
+const DEFAULT_SIZE: ScreenSize = ScreenSize { columns: 80, rows: 24 };
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Size {
+pub(crate) struct ScreenSize {
     pub(crate) columns: usize,
     pub(crate) rows: usize,
 }
@@ -29,47 +28,47 @@ pub(crate) struct Size {
 /// A terminal with a block at its lower end.
 #[derive(Default)]
 pub(crate) struct Screen {
-    /// Lines that are to scroll by.
-    said: String,
-    /// How wide each line of the block is that stands there.
+    /// Lines that scroll by with the next drawing.
+    pending: String,
+    /// The width of each line of the block on the screen.
     drawn: Vec<usize>,
 }
 
 impl Screen {
-    /// The screen, when stdout is a terminal that can be drawn on and nobody asked for plain lines.
+    /// The screen, if stdout is a terminal that can be drawn on and the user has not asked for plain lines.
     pub(crate) fn of_stdout() -> Option<Self> {
         let stdout = std::io::stdout();
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
-        // `NO_COLOR` and its kin: whoever wants no colours wants no other codes.
+        // `NO_COLOR` and the like: a user who wants no colours wants no other codes either.
         let is_plain = anstream::AutoStream::choice(&stdout) == anstream::ColorChoice::Never;
         (std::io::IsTerminal::is_terminal(&stdout) && !is_dumb && !is_plain).then(Self::default)
     }
 
-    /// How large the terminal is now.
-    pub(crate) fn size() -> Size {
+    /// The current size of the terminal.
+    pub(crate) fn size() -> ScreenSize {
         let size = terminal_size::terminal_size_of(std::io::stdout());
-        let size = size.map(|(columns, rows)| Size { columns: columns.0.into(), rows: rows.0.into() });
-        size.filter(|size| size.columns > 0 && size.rows > 0).unwrap_or(UNKNOWN)
+        let size = size.map(|(columns, rows)| ScreenSize { columns: columns.0.into(), rows: rows.0.into() });
+        size.filter(|size| size.columns > 0 && size.rows > 0).unwrap_or(DEFAULT_SIZE)
     }
 
-    /// A line scrolls by, with the next drawing.
-    pub(crate) fn say(&mut self, line: &str) {
-        self.said.push_str(line);
-        self.said.push('\n');
-        if self.said.len() > MAX_KEPT {
+    /// Prints a line with the next drawing.
+    pub(crate) fn print(&mut self, line: &str) {
+        self.pending.push_str(line);
+        self.pending.push('\n');
+        if self.pending.len() > MAX_KEPT {
             self.clear();
         }
     }
 
-    /// Draws the block anew, below what was said.
-    pub(crate) fn draw(&mut self, size: Size, lines: &[Line]) {
-        if self.said.is_empty() && self.drawn.is_empty() && lines.is_empty() {
+    /// Prints the pending lines and draws the block below them.
+    pub(crate) fn draw(&mut self, size: ScreenSize, lines: &[ScreenLine]) {
+        if self.pending.is_empty() && self.drawn.is_empty() && lines.is_empty() {
             return;
         }
         let mut out = self.back(size);
-        if !self.said.is_empty() {
+        if !self.pending.is_empty() {
             out.push_str("\x1b[J");
-            out.push_str(&std::mem::take(&mut self.said));
+            out.push_str(&std::mem::take(&mut self.pending));
         }
         for line in lines {
             out.push_str(&line.text);
@@ -80,13 +79,14 @@ impl Screen {
         write(&out);
     }
 
-    /// Only what was said stands there.
+    /// Prints the pending lines and removes the block.
     pub(crate) fn clear(&mut self) {
         self.draw(Self::size(), &[]);
     }
 
-    /// To the beginning of the block. A terminal that has become narrower has broken its lines.
-    fn back(&self, size: Size) -> String {
+    /// The code that moves the cursor to the beginning of the block. A terminal that has become narrower has wrapped its
+    /// lines.
+    fn back(&self, size: ScreenSize) -> String {
         let rows: usize = self.drawn.iter().map(|width| width.div_ceil(size.columns).max(1)).sum();
         if rows == 0 { String::new() } else { format!("\x1b[{rows}A\r") }
     }
@@ -100,19 +100,19 @@ impl Drop for Screen {
 
 /// A line that is never wider than the terminal.
 #[derive(Default)]
-pub(crate) struct Line {
+pub(crate) struct ScreenLine {
     text: String,
     width: usize,
     most: usize,
 }
 
-impl Line {
-    /// An empty line for a terminal of that size. The last column stays free: some terminals break a line there.
-    pub(crate) fn new(size: Size) -> Self {
+impl ScreenLine {
+    /// An empty line for a terminal of this size. The last column stays free, because some terminals wrap a line there.
+    pub(crate) fn new(size: ScreenSize) -> Self {
         Self { most: size.columns.saturating_sub(1), ..Self::default() }
     }
 
-    /// How many columns are left.
+    /// The number of columns that are left.
     pub(crate) fn room(&self) -> usize {
         self.most - self.width
     }
@@ -134,18 +134,18 @@ impl Line {
     }
 }
 
-/// The beginning of a text that is at most so wide.
-pub(crate) fn cut(text: &str, most: usize) -> &str {
+/// The beginning of a text, at most `max_width` columns wide.
+pub(crate) fn cut(text: &str, max_width: usize) -> &str {
     let mut width = 0;
     let end = text.char_indices().find(|(_, char)| {
         width += char.width().unwrap_or(0);
-        width > most
+        width > max_width
     });
     end.map_or(text, |(end, _)| &text[..end])
 }
 
 fn write(text: &str) {
     let mut stdout = std::io::stdout().lock();
-    // Whoever read it may be gone; the run goes on.
+    // If the terminal is gone, the run still goes on.
     let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
 }

@@ -1,16 +1,16 @@
-//! What a run cost: the journal it wrote, and the processor time of Threadline beside that of the programs it ran.
+//! The cost of a run: the journal it wrote, and the processor time of Threadline and of the programs it ran.
 
 use threadline_lang::Value;
 use threadline_lang::value::JsonStyle;
 use threadline_store::Store;
 
 /// Processor time in milliseconds.
-struct Processor {
+struct ProcessorTime {
     own: u64,
     children: u64,
 }
 
-/// Prints it to stderr as a line of JSON: it is made for programs that measure.
+/// Prints the cost to stderr as a line of JSON, for programs that measure.
 pub(crate) fn print(store: &Store) {
     let stats = store.stats();
     let mut entries = vec![
@@ -30,20 +30,20 @@ pub(crate) fn print(store: &Store) {
     anstream::eprintln!("{line}");
 }
 
-/// The most memory that this process held at once, in KiB.
+/// The peak memory of this process, in KiB.
 fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
-/// What Linux says of this process and of those it has waited for.
-fn processor() -> Option<Processor> {
+/// The processor time of this process and of those it has waited for, as Linux reports it.
+fn processor() -> Option<ProcessorTime> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name of the program stands in brackets and may hold anything.
+    // The name of the program stands in parentheses and may contain anything.
     let (_, rest) = stat.rsplit_once(") ")?;
     let fields: Vec<u64> = rest.split(' ').skip(11).take(4).filter_map(|field| field.parse().ok()).collect();
     let [user, system, children_user, children_system] = fields[..] else { return None };
     // Linux counts in hundredths of a second here, on every machine.
-    Some(Processor { own: (user + system) * 10, children: (children_user + children_system) * 10 })
+    Some(ProcessorTime { own: (user + system) * 10, children: (children_user + children_system) * 10 })
 }

@@ -1,4 +1,4 @@
-//! A run as JSON lines: every event, with its step's label and its values, for programs.
+//! A run as lines of JSON for programs: every event, with the label of its step and its values.
 
 use std::io::Write as _;
 
@@ -12,28 +12,30 @@ use threadline_store::wire;
 use crate::commands::history::time_text;
 use crate::remarks::Remarks;
 
-/// Prints an event as a line of JSON; what steps print is in their events. What people are told goes to stderr.
+/// Prints an event as a line of JSON; the output of steps is part of their events. Remarks go to stderr.
 pub(crate) fn notice(plan: &Plan, remarks: &mut Remarks, notice: &Notice) {
     notice_of(None, plan, remarks, notice);
 }
 
-/// The same; of a run that a step called its lines name it.
+/// Prints a notice; the lines about a called run name that run.
 fn notice_of(called: Option<&str>, plan: &Plan, remarks: &mut Remarks, notice: &Notice) {
     match notice {
         Notice::Event(event) => {
             let line = event_json(called, plan, event).to_json(JsonStyle::Compact);
-            // Whoever read it may be gone; the run goes on.
+            // If nobody reads the output any more, the run still goes on.
             let _ = writeln!(std::io::stdout(), "{line}");
         }
         Notice::Called(called) => notice_of(Some(&called.run), &called.plan, remarks, &called.notice),
-        remark => remarks.notice(plan, remark),
+        remark => {
+            remarks.notice(plan, remark);
+        }
     }
 }
 
-/// An event as the journal has it, with its number, time and step, and the run that was called.
+/// An event as the journal stores it, with its number, time and step, and its run if that was called.
 pub(crate) fn event_json(called: Option<&str>, plan: &Plan, event: &Event) -> Value {
     let (kind, payload) = wire::encode(&event.kind);
-    // It was written by the line above.
+    // The line above has just written it.
     let payload = data::json::read_value(&payload, &Limits::DEFAULT).unwrap_or_default();
     let run = called.map(|run| ("run".into(), run.into()));
     let mut entries: Vec<(ecow::EcoString, Value)> = run.into_iter().collect();

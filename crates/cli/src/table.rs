@@ -1,4 +1,4 @@
-//! Lines whose columns stand below each other.
+//! Tables for people: rows with aligned columns.
 
 use std::fmt::Write as _;
 
@@ -7,27 +7,27 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::report::visible;
 
-/// A column is made at most so wide for the sake of the others.
-const WIDEST: usize = 64;
+/// The width up to which a column is padded.
+const MAX_PADDED_WIDTH: usize = 64;
 
-/// Rows of columns; the last column is as long as it is.
+/// Rows of aligned columns; the last column is not padded.
 #[derive(Default)]
 pub(crate) struct Table {
     rows: Vec<Vec<(Style, String)>>,
 }
 
 impl Table {
-    /// Adds a row.
+    /// Adds a row of cells.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = (Style, String)>) {
         self.rows.push(cells.into_iter().map(|(style, text)| (style, visible(&text))).collect());
     }
 
-    /// The lines, each behind an indent.
+    /// The lines of the table, each with an indent.
     pub(crate) fn text(&self, indent: &str) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
-            cells.map(|(_, text)| text.width().min(WIDEST)).max().unwrap_or(0)
+            cells.map(|(_, text)| text.width().min(MAX_PADDED_WIDTH)).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..columns).map(width).collect();
         let mut out = String::new();

@@ -13,8 +13,9 @@ use threadline_expect::{
     Actual, DocumentKind, Evaluation, ExpectationAnswer, ExpectationOutcome, Expectations, NoJudge, Settled,
 };
 use threadline_flow::checks::Check;
+pub use threadline_flow::model::Backoff;
 use threadline_flow::model::{
-    self, Action, Backoff, FileFormat, Judge, Moment, Step, StepField, Trigger, loop_fields, server_fields,
+    self, Action, FileFormat, Judge, Moment, Step, StepField, Trigger, loop_fields, server_fields,
     step_fields,
 };
 use threadline_flow::plan::{PAYLOAD, Plan, PlannedStep, StepNumber};

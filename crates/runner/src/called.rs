@@ -19,7 +19,7 @@ use threadline_flow::fields::{Failure, FailureKind};
 use threadline_flow::model::Workflow;
 use threadline_flow::plan::Plan;
 use threadline_lang::Value;
-use threadline_store::{Holding, Journal, Lease, NewRun, RunId, RunInfo, Store, StoreError};
+use threadline_store::{Journal, Lease, NewRun, ProjectLocks, RunId, RunInfo, Store, StoreError};
 
 use crate::bell::Bell;
 use crate::driver::{
@@ -115,7 +115,7 @@ pub(crate) fn call(shared: &DrivenRun<'_>, attempted: &CallAttempt<'_>) -> Resul
 
 /// What came of what a called run wants for itself.
 enum LockOutcome {
-    Holds(Holding),
+    Holds(ProjectLocks),
     Failed(Failure),
     Stopped,
 }
@@ -131,7 +131,7 @@ fn claimed(
     let plan = attempted.plan;
     let workflow = &plan.workflow.name;
     if plan.workflow.locks.is_empty() || matches!(run, CalledRun::Over(..)) {
-        return Ok(LockOutcome::Holds(Holding::NOTHING));
+        return Ok(LockOutcome::Holds(ProjectLocks::NONE));
     }
     let store = shared.journal.store();
     let begun = match run {

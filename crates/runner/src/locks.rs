@@ -12,7 +12,7 @@ use threadline_engine::view::RunNames;
 use threadline_flow::plan::Plan;
 use threadline_flow::problem::Problem;
 use threadline_lang::{NoWorld, Session};
-use threadline_store::{Claim, Claimed, Holding, RunId, Store, StoreError, Taken};
+use threadline_store::{LockConflict, LockRequest, LockTarget, ProjectLocks, RunId, Store, StoreError};
 
 use crate::driver::now;
 use crate::process;
@@ -43,15 +43,15 @@ pub enum Patience {
 /// What came of taking what a run wants for itself.
 pub enum Locked {
     /// It has that.
-    Taken(Holding),
+    Taken(ProjectLocks),
     /// Another run has it.
-    Held(Box<Taken>),
+    Held(Box<LockConflict>),
     /// Threadline was asked to stop while it waited.
     Stopped,
 }
 
 /// What a run wants for itself, or everything that is wrong with it.
-pub fn wanted(plan: &Plan, names: &RunNames, project: &Project) -> Result<Vec<Claimed>, Vec<Problem>> {
+pub fn wanted(plan: &Plan, names: &RunNames, project: &Project) -> Result<Vec<LockTarget>, Vec<Problem>> {
     let workflow = &plan.workflow;
     if workflow.locks.is_empty() {
         return Ok(Vec::new());
@@ -78,16 +78,16 @@ pub fn wanted(plan: &Plan, names: &RunNames, project: &Project) -> Result<Vec<Cl
     if problems.is_empty() { Ok(all) } else { Err(problems) }
 }
 
-fn claimed(text: &str, project: &Project) -> Result<Claimed, (String, Option<String>)> {
+fn claimed(text: &str, project: &Project) -> Result<LockTarget, (String, Option<String>)> {
     let Some(name) = text.strip_prefix(NAME) else {
         let path = project.place(text).map_err(|error| (error.message, error.hint))?;
-        return Ok(Claimed::Path(path));
+        return Ok(LockTarget::Path(path));
     };
     if name.trim().is_empty() || name.chars().any(char::is_control) {
         let message = format!("a lock needs a name after `{NAME}`, without control characters");
         return Err((message, None));
     }
-    Ok(Claimed::Name(name.into()))
+    Ok(LockTarget::Name(name.into()))
 }
 
 /// Takes what a run wants for itself; waits for it, when that is asked. `told` hears once what is waited for.
@@ -95,22 +95,23 @@ pub fn take(
     store: &Store,
     run: &RunId,
     workflow: &EcoString,
-    of: Vec<Claimed>,
+    of: Vec<LockTarget>,
     patience: Patience,
     stop: &Stop,
-    told: impl FnOnce(&Taken),
+    told: impl FnOnce(&LockConflict),
 ) -> Result<Locked, StoreError> {
     let since = Instant::now();
     let mut told = Some(told);
-    let mut claim = Claim { run: run.clone(), workflow: workflow.clone(), since: EcoString::new(), of };
+    let mut request =
+        LockRequest { run: run.clone(), workflow: workflow.clone(), since: EcoString::new(), targets: of };
     loop {
         let rings = stop.bell().rings();
         if stop.asked() {
             return Ok(Locked::Stopped);
         }
-        claim.since = time_text(now()).into();
+        request.since = time_text(now()).into();
         // What a killed Threadline left behind must not work beside its successor.
-        let taken = store.claim(&claim, |died| {
+        let taken = store.lock(&request, |died| {
             process::end_left_over(died.as_str(), GRACE);
         })?;
         let taken = match taken {
@@ -133,16 +134,16 @@ pub fn take(
 }
 
 /// Who has what, in words.
-pub fn held(taken: &Taken, project: &Project) -> String {
-    let shown = |claimed: &Claimed| match claimed {
-        Claimed::Path(path) => {
+pub fn held(taken: &LockConflict, project: &Project) -> String {
+    let shown = |claimed: &LockTarget| match claimed {
+        LockTarget::Path(path) => {
             let path = path.strip_prefix(project.here()).unwrap_or(path);
             let path = if path.as_os_str().is_empty() { ".".into() } else { path.display().to_string() };
             format!("`{path}`")
         }
-        Claimed::Name(name) => format!("`{NAME}{name}`"),
+        LockTarget::Name(name) => format!("`{NAME}{name}`"),
     };
-    let Taken { wanted, has, by, .. } = taken;
+    let LockConflict { wanted, locked: has, by, .. } = taken;
     let through = if wanted == has { String::new() } else { format!(" by its lock on {}", shown(has)) };
     format!("run `{}` of `{}` has {}{through} since {}", by.run, by.workflow, shown(wanted), by.since)
 }

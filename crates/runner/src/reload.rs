@@ -11,12 +11,12 @@ use threadline_engine::view::RunNames;
 use threadline_flow::model::{Import, Workflow};
 use threadline_flow::plan::Plan;
 use threadline_lang::Value;
-use threadline_store::{JournalError, Reader, RunId, RunInfo};
+use threadline_store::{JournalError, JournalReader, RunId, RunInfo};
 
 use crate::driver::DriveError;
 
 /// What a run began with; none when it was stopped before that.
-pub fn started(reader: &Reader, info: &RunInfo) -> Result<Option<RunStarted>, JournalError> {
+pub fn started(reader: &JournalReader, info: &RunInfo) -> Result<Option<RunStarted>, JournalError> {
     if info.events == 0 {
         return Ok(None);
     }
@@ -27,7 +27,7 @@ pub fn started(reader: &Reader, info: &RunInfo) -> Result<Option<RunStarted>, Jo
 }
 
 /// The names of a run that no step makes.
-pub fn names(reader: &Reader, info: &RunInfo, started: &RunStarted) -> Result<RunNames, JournalError> {
+pub fn names(reader: &JournalReader, info: &RunInfo, started: &RunStarted) -> Result<RunNames, JournalError> {
     Ok(RunNames {
         inputs: reader.load(&started.inputs)?,
         imports: reader.load(&started.imports)?,
@@ -39,7 +39,7 @@ pub fn names(reader: &Reader, info: &RunInfo, started: &RunStarted) -> Result<Ru
 }
 
 /// The value of an entry of `context`, which an event recorded.
-pub fn defined(reader: &Reader, run: &RunId, seq: Seq) -> Result<Value, JournalError> {
+pub fn defined(reader: &JournalReader, run: &RunId, seq: Seq) -> Result<Value, JournalError> {
     match reader.event(run, seq)?.kind {
         EventKind::Defined { value, .. } => reader.load(&value),
         _ => Err(JournalError::Value(format!("event {seq} defines nothing"))),
@@ -47,7 +47,7 @@ pub fn defined(reader: &Reader, run: &RunId, seq: Seq) -> Result<Value, JournalE
 }
 
 /// What a completed run exported, which its last event says; null when it exports nothing.
-pub fn exports(reader: &Reader, run: &RunInfo) -> Result<Value, JournalError> {
+pub fn exports(reader: &JournalReader, run: &RunInfo) -> Result<Value, JournalError> {
     match reader.event(&run.id, run.events)?.kind {
         EventKind::RunEnded { exports, .. } => reader.load(&exports),
         _ => Ok(Value::NULL),
@@ -55,7 +55,7 @@ pub fn exports(reader: &Reader, run: &RunInfo) -> Result<Value, JournalError> {
 }
 
 /// Where a loop ended and why, which the last event of its run says.
-pub fn ended(reader: &Reader, run: &RunInfo) -> Result<Option<LoopEnd>, JournalError> {
+pub fn ended(reader: &JournalReader, run: &RunInfo) -> Result<Option<LoopEnd>, JournalError> {
     match reader.event(&run.id, run.events)?.kind {
         EventKind::RunEnded { ended, .. } => Ok(ended),
         _ => Ok(None),
@@ -90,7 +90,7 @@ impl<E: Into<JournalError>> From<E> for ImportError<'_> {
 pub fn imports<'w>(
     workflow: &'w Workflow,
     named: &BTreeMap<&str, &str>,
-    reader: &Reader,
+    reader: &JournalReader,
 ) -> Result<Value, ImportError<'w>> {
     let runs = if workflow.imports.is_empty() { Vec::new() } else { reader.runs()? };
     let (mut values, mut missing) = (Vec::new(), Vec::new());
@@ -124,7 +124,11 @@ pub(crate) struct ReloadedRun {
     pub(crate) finished: u64,
 }
 
-pub(crate) fn state(reader: &Reader, run: &RunId, plan: &Arc<Plan>) -> Result<ReloadedRun, DriveError> {
+pub(crate) fn state(
+    reader: &JournalReader,
+    run: &RunId,
+    plan: &Arc<Plan>,
+) -> Result<ReloadedRun, DriveError> {
     let mut fold = Fold::new(Arc::clone(plan));
     let mut finished = 0;
     for event in reader.events(run, 1)? {

@@ -11,7 +11,7 @@ use threadline_engine::execute::result::envelope;
 use threadline_engine::replay::output_of;
 use threadline_engine::view::{ItemRef, Load};
 use threadline_lang::{Envelope, ScopeEntry, Value};
-use threadline_store::{JournalError, Reader, RunId};
+use threadline_store::{JournalError, JournalReader, RunId};
 
 use crate::items::ChunkReader;
 
@@ -22,7 +22,7 @@ const MAX_KEPT: u64 = 8 << 20;
 const OUTPUT: u64 = 2 << 10;
 
 /// An envelope of the journal as it is read by name.
-pub fn load_envelope(reader: &Reader, output: &Output) -> Result<Envelope, JournalError> {
+pub fn load_envelope(reader: &JournalReader, output: &Output) -> Result<Envelope, JournalError> {
     let load = |datum: &Option<Datum>| datum.as_ref().map(|datum| reader.load(datum)).transpose();
     let (printed, stderr) = (load(&output.output)?, load(&output.stderr)?);
     Ok(envelope(reader.load(&output.value)?, printed, stderr, output.meta.clone()))
@@ -30,7 +30,7 @@ pub fn load_envelope(reader: &Reader, output: &Output) -> Result<Envelope, Journ
 
 /// Outputs and lists by the events that recorded them.
 pub struct Values<'s> {
-    reader: &'s Reader,
+    reader: &'s JournalReader,
     run: RunId,
     kept: Mutex<ValueCache>,
 }
@@ -51,7 +51,7 @@ enum Entry {
 
 impl<'s> Values<'s> {
     /// The values of a run.
-    pub fn new(reader: &'s Reader, run: RunId) -> Self {
+    pub fn new(reader: &'s JournalReader, run: RunId) -> Self {
         Self { reader, run, kept: Mutex::default() }
     }
 

@@ -6,7 +6,9 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use threadline_store::{Draft, Durability, Lease, MemoryDisk, NewRun, Options, RunId, Store, StoreError};
+use threadline_store::{
+    Durability, EventDraft, Lease, MemoryDisk, NewRun, RunId, Store, StoreError, StoreOptions,
+};
 
 fn main() -> Result<(), StoreError> {
     let folder = std::env::args_os().nth(1).map_or_else(|| PathBuf::from("target/rates"), PathBuf::from);
@@ -16,7 +18,7 @@ fn main() -> Result<(), StoreError> {
     report("one thread, nothing waits", &open(&folder, "later")?, 1, 200_000, free_step)?;
     report("two threads, nothing waits", &open(&folder, "later-double")?, 2, 100_000, free_step)?;
     report("one thread, with a value of 2 KiB", &open(&folder, "values")?, 1, 5_000, value_step)?;
-    let memory = Store::in_memory(&MemoryDisk::new()?, Options::default())?;
+    let memory = Store::in_memory(&MemoryDisk::new()?, StoreOptions::default())?;
     report("one thread, in memory", &memory, 1, 20_000, step)
 }
 
@@ -61,14 +63,16 @@ fn print_row(what: &str, time: Duration, steps: u64, store: &Store) {
     );
 }
 
-fn started(number: u64) -> Draft {
-    Draft::new("started", "2026-01-01T00:00:00.001Z").at(format!("item[{number}]")).with(r#"{"attempt":1}"#)
+fn started(number: u64) -> EventDraft {
+    EventDraft::new("started", "2026-01-01T00:00:00.001Z")
+        .at(format!("item[{number}]"))
+        .with(r#"{"attempt":1}"#)
 }
 
-fn finished(number: u64) -> Draft {
+fn finished(number: u64) -> EventDraft {
     let payload =
         format!(r#"{{"value":{{"output":"line {number}"}},"meta":{{"status":"completed","exit_code":0}}}}"#);
-    Draft::new("finished", "2026-01-01T00:00:00.002Z").at(format!("item[{number}]")).with(payload)
+    EventDraft::new("finished", "2026-01-01T00:00:00.002Z").at(format!("item[{number}]")).with(payload)
 }
 
 fn step(_: &Store, lease: &Lease, number: u64) -> Result<(), StoreError> {

@@ -1,4 +1,4 @@
-//! What can go wrong with a journal, as data, and the wording of each in one place.
+//! The errors of a journal, as data, and the wording of each of them.
 
 use std::fmt;
 use std::io;
@@ -6,24 +6,24 @@ use std::path::{Path, PathBuf};
 
 use crate::names::{Hash, LAST, RunId, Seq};
 
-/// Why the store could not do what was asked. A failed write is final: every later write of the same store answers
-/// the same error.
+/// Why an operation on the store failed. A failed write is final: every later write of the same store fails with the
+/// same error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are named after what the variants say")]
 pub enum StoreError {
     /// There is no journal in this folder.
     NoJournal { folder: PathBuf },
-    /// The file is something else.
+    /// The file is not a journal.
     NotAJournal { file: PathBuf },
     /// A newer program wrote the journal.
     Newer { found: i64, known: i64 },
     /// The journal cannot be trusted.
     Damaged { what: String },
-    /// An event is missing, was altered, or stands in the wrong place.
+    /// An event is missing, was altered, or is in the wrong place.
     DamagedEvent { run: RunId, seq: Seq, what: String },
     /// The bytes of a value are not those that were stored.
     DamagedValue { hash: Hash },
-    /// Another process drives the run. The number of that process is a help for people; nothing is decided by it.
+    /// Another process drives the run. The id of that process is shown to people; nothing is decided by it.
     Busy { run: RunId, pid: Option<u32> },
     /// The id of a new run is taken.
     RunExists { run: RunId },
@@ -54,7 +54,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// What to do about it, where something can be done.
+    /// What the user can do about the error, if anything.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::NoJournal { .. } => "`threadline run` creates it",
@@ -64,7 +64,7 @@ impl StoreError {
                 "restore the folder from a copy, or move it away and start again"
             }
             Self::Busy { .. } => "wait until it ends, or stop that process first",
-            Self::NoSuchRun { name } if name == LAST => "`threadline run FILE` begins one",
+            Self::NoSuchRun { name } if name == LAST => "`threadline run FILE` starts one",
             Self::NoSuchRun { .. } => "`threadline runs` lists them",
             Self::Ambiguous { .. } => "give more of the id",
             Self::BadRunId { .. } => {
@@ -72,7 +72,7 @@ impl StoreError {
             }
             Self::Full => "free some space, then `threadline resume`",
             Self::ReadOnly { .. } => "make the folder writable, then `threadline resume`",
-            Self::Io { .. } | Self::Locked => "see to the cause, then `threadline resume`",
+            Self::Io { .. } | Self::Locked => "remove the cause, then `threadline resume`",
             _ => return None,
         })
     }
@@ -125,11 +125,11 @@ impl fmt::Display for StoreError {
             Self::DamagedValue { hash } => write!(f, "the journal is damaged: value `{hash}` was altered"),
             Self::Busy { run, pid: Some(pid) } => write!(f, "process {pid} drives run `{run}`"),
             Self::Busy { run, pid: None } => write!(f, "another process drives run `{run}`"),
-            Self::RunExists { run } => write!(f, "there is a run `{run}` already"),
+            Self::RunExists { run } => write!(f, "a run `{run}` already exists"),
             Self::NoSuchRun { name } if name == LAST => f.write_str("the project has no run yet"),
             Self::NoSuchRun { name } => write!(f, "no run `{name}`"),
             Self::Ambiguous { name, runs } => {
-                write!(f, "`{name}` begins the ids of {} runs", runs.len())?;
+                write!(f, "`{name}` is a prefix of {} run ids", runs.len())?;
                 for (place, run) in runs.iter().take(4).enumerate() {
                     write!(f, "{} `{run}`", if place == 0 { ":" } else { "," })?;
                 }

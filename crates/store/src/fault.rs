@@ -1,33 +1,33 @@
-//! Faults that tests put into the writer. Only with the feature `testing`.
+//! Faults that tests inject into the writer. They exist only with the feature `testing`.
 
 use crate::error::StoreError;
 
-/// Where in its work the writer is when it asks for a [`Fault`]. Commits are counted from 1 since the store was
-/// opened; that of a new run is one of them.
+/// The point at which the writer asks for a [`Fault`]. Commits are counted from 1 since the store was opened; the commit
+/// of a new run is one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WritePoint {
     /// The commit of this number is about to be made: nothing of it is on disk.
     Before(u64),
-    /// The commit of this number is on disk, and nobody has been told.
+    /// The commit of this number is on disk, and no waiting thread has been woken.
     After(u64),
 }
 
-/// What a test makes of a [`WritePoint`].
+/// What a test makes happen at a [`WritePoint`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing.
+    /// The writer goes on.
     None,
-    /// The writer stops as if the process had been killed there: nothing more is written, whoever waits or appends
-    /// gets [`StoreError::Crashed`].
+    /// The writer stops as if the process had been killed there: nothing more is written, and every thread that waits or
+    /// appends gets [`StoreError::Crashed`].
     Crash,
-    /// The write fails with this error, which every later write answers too.
+    /// The write fails with this error, and so does every later write.
     Fail(StoreError),
 }
 
-/// Decides about each [`WritePoint`].
+/// Decides on a [`Fault`] for each [`WritePoint`].
 pub type FaultHook = Box<dyn FnMut(WritePoint) -> Fault + Send>;
 
-/// The faults of one store, and how many commits it has begun.
+/// The faults of one store, and the number of its commits.
 pub(crate) struct Faults {
     hook: Option<FaultHook>,
     commits: u64,

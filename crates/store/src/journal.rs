@@ -1,6 +1,6 @@
-//! The journal of one run as typed events: what the driver appends and what everybody reads.
+//! The journal of one run as typed events: the driver appends them, and every other part of the program reads them.
 //!
-//! Small values stand in their events, large ones are stored once by their hash.
+//! Small values are part of their events. Large ones are stored once, by their hash.
 
 use std::fmt;
 
@@ -10,19 +10,21 @@ use threadline_lang::Value;
 use threadline_lang::value::JsonStyle;
 
 use crate::wire::{self, WireError};
-use crate::{Draft, Durability, Lease, Reader, Record, RunId, Seq, Store, StoreError, Ticket};
+use crate::{
+    Durability, EventDraft, JournalReader, Lease, RunId, Seq, Store, StoreError, StoredEvent, Ticket,
+};
 
-/// A value of at most so many bytes stands in its event.
-const SMALL: usize = 2_048;
+/// The maximum size of a value that is part of its event, in bytes.
+const MAX_INLINE: usize = 2_048;
 
 /// Why the journal cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JournalError {
-    /// The store says so.
+    /// The store failed.
     Store(StoreError),
-    /// An event says what this program does not know.
+    /// An event cannot be decoded.
     Wire(WireError),
-    /// A value is not what its event says.
+    /// A value cannot be decoded.
     Value(String),
 }
 
@@ -62,31 +64,31 @@ impl<'s> Journal<'s> {
         Self { store, lease }
     }
 
-    /// The store behind it.
+    /// The store that holds the journal.
     pub fn store(&self) -> &'s Store {
         self.store
     }
 
-    /// The run.
+    /// The id of the run.
     pub fn run(&self) -> &RunId {
         self.lease.run()
     }
 
-    /// Appends events, which are numbered at once; the ticket says when they are on disk.
+    /// Appends events. They are numbered at once; the ticket tells when they are on disk.
     pub fn append(
         &self,
         time: Millis,
         happened: Vec<(Address, EventKind)>,
         durability: Durability,
     ) -> Result<(Vec<Event>, Ticket), StoreError> {
-        let drafts = happened.iter().map(|(at, what)| draft(time, at, what)).collect();
+        let drafts = happened.iter().map(|(at, kind)| draft(time, at, kind)).collect();
         let ticket = self.lease.append(drafts, durability)?;
         let numbered = (ticket.first()..).zip(happened);
-        let events = numbered.map(|(seq, (at, what))| Event { seq, time, at, kind: what }).collect();
+        let events = numbered.map(|(seq, (at, kind))| Event { seq, time, at, kind }).collect();
         Ok((events, ticket))
     }
 
-    /// Waits until an event is on disk, without making it be written sooner.
+    /// Waits until an event is on disk, without making it urgent.
     pub fn wait_patiently(&self, seq: Seq) -> Result<(), StoreError> {
         self.lease.wait_patiently(seq)
     }
@@ -101,7 +103,7 @@ impl Store {
     /// A value for an event: small ones as they are, large ones by their hash.
     pub fn datum(&self, value: &Value) -> Result<Datum, StoreError> {
         if let Some(text) = value.as_str() {
-            if text.len() <= SMALL {
+            if text.len() <= MAX_INLINE {
                 return Ok(Datum::Here(value.clone()));
             }
             let hash = self.put_text(text)?;
@@ -111,7 +113,7 @@ impl Store {
             (None, None) => return Ok(Datum::Here(value.clone())),
             _ => value.to_json(JsonStyle::Compact),
         };
-        if json.len() <= SMALL && value.depth() <= wire::SHALLOW / 2 {
+        if json.len() <= MAX_INLINE && value.depth() <= wire::SHALLOW / 2 {
             return Ok(Datum::Here(value.clone()));
         }
         let (form, json) = wire::container_text(value, json);
@@ -134,7 +136,7 @@ impl Store {
     }
 }
 
-impl Reader {
+impl JournalReader {
     /// The events of a run from a number on.
     pub fn events(
         &self,
@@ -151,15 +153,15 @@ impl Reader {
         from: Seq,
         kind: &'static str,
     ) -> Result<impl Iterator<Item = Result<Event, JournalError>>, StoreError> {
-        let of_kind = move |record: &Result<Record, StoreError>| {
+        let of_kind = move |record: &Result<StoredEvent, StoreError>| {
             record.as_ref().map_or(true, |record| record.kind == kind)
         };
         Ok(self.read(run, from)?.filter(of_kind).map(|record| event(&record?)))
     }
 
-    /// One event of a run.
+    /// The event of a run with this number.
     pub fn event(&self, run: &RunId, seq: Seq) -> Result<Event, JournalError> {
-        event(&self.record(run, seq)?)
+        event(&self.stored_event(run, seq)?)
     }
 
     /// The value of an event.
@@ -189,10 +191,10 @@ impl Reader {
     }
 }
 
-fn draft(time: Millis, at: &Address, what: &EventKind) -> Draft {
-    let (kind, payload) = wire::encode(what);
-    let draft = Draft::new(kind, time.to_string()).at(at.as_str()).with(payload);
-    match what {
+fn draft(time: Millis, at: &Address, event: &EventKind) -> EventDraft {
+    let (kind, payload) = wire::encode(event);
+    let draft = EventDraft::new(kind, time.to_string()).at(at.as_str()).with(payload);
+    match event {
         EventKind::RunStarted(_) | EventKind::Resumed { .. } => draft.status("running"),
         EventKind::Paused { .. } => draft.status("paused"),
         EventKind::RunEnded { outcome, .. } => draft.status(outcome.name()),
@@ -200,10 +202,10 @@ fn draft(time: Millis, at: &Address, what: &EventKind) -> Draft {
     }
 }
 
-fn event(record: &Record) -> Result<Event, JournalError> {
-    let unreadable = |why: String| WireError { kind: record.kind.clone(), why };
-    let time = record.time.parse().map_err(|_| unreadable("its time is not a number".to_owned()))?;
-    let at = Address::parse(&record.place).map_err(|error| unreadable(error.to_string()))?;
-    let what = wire::decode(&record.kind, &record.payload)?;
-    Ok(Event { seq: record.seq, time, at, kind: what })
+fn event(stored: &StoredEvent) -> Result<Event, JournalError> {
+    let unreadable = |why: String| WireError { kind: stored.kind.clone(), why };
+    let time = stored.time.parse().map_err(|_| unreadable("its time is not a number".to_owned()))?;
+    let at = Address::parse(&stored.address).map_err(|error| unreadable(error.to_string()))?;
+    let kind = wire::decode(&stored.kind, &stored.payload)?;
+    Ok(Event { seq: stored.seq, time, at, kind })
 }

@@ -1,14 +1,14 @@
 //! The journal: ordered events of runs, and the values in them, in one SQLite file. It never decides anything.
 //!
-//! A [`Store`] is a journal that this process may write; a [`Reader`] shows what is in one. A process drives a run
-//! while it has its [`Lease`]. Events are opaque here: a kind, a place, a time and a payload, numbered and chained
-//! by hash, so that one that was altered, lost or moved is noticed when it is read.
+//! A [`Store`] is a journal that this process may write; a [`JournalReader`] reads one. A process drives a run while it
+//! has its [`Lease`]. Events are opaque here: a kind, an address, a time and a payload, numbered and chained by hash, so
+//! that one that was altered, lost or moved is noticed when it is read.
 //!
 //! ```
-//! use threadline_store::{Draft, MemoryDisk, NewRun, Options, RunId, Store, Durability};
+//! use threadline_store::{EventDraft, MemoryDisk, NewRun, StoreOptions, RunId, Store, Durability};
 //!
 //! # fn main() -> Result<(), threadline_store::StoreError> {
-//! let store = Store::in_memory(&MemoryDisk::new()?, Options::default())?;
+//! let store = Store::in_memory(&MemoryDisk::new()?, StoreOptions::default())?;
 //! let run = RunId::new("k3x9-0001")?;
 //! let lease = store.create_run(NewRun {
 //!     id: run.clone(),
@@ -18,8 +18,8 @@
 //! })?;
 //!
 //! // A result is on disk before anything uses it; that a step started may be written with it.
-//! lease.append(vec![Draft::new("started", "2026-01-01T00:00:00.001Z").at("build")], Durability::Later)?;
-//! let finished = Draft::new("finished", "2026-01-01T00:00:00.002Z").at("build").with(r#"{"value": 85}"#);
+//! lease.append(vec![EventDraft::new("started", "2026-01-01T00:00:00.001Z").at("build")], Durability::Later)?;
+//! let finished = EventDraft::new("finished", "2026-01-01T00:00:00.002Z").at("build").with(r#"{"value": 85}"#);
 //! let ticket = lease.append(vec![finished], Durability::Now)?;
 //! assert_eq!((ticket.first(), ticket.last()), (2, 2));
 //! ticket.wait()?;
@@ -35,34 +35,34 @@
 //! upon. Opening the journal again finds everything that was ever acknowledged. Several processes may have one journal
 //! open, each driving runs of its own.
 
-mod claims;
 mod error;
 #[cfg(feature = "testing")]
 mod fault;
 mod journal;
-mod lock;
-mod log;
+mod location;
+mod locked_file;
+mod log_check;
 mod names;
-mod place;
+mod project_locks;
 mod queue;
-mod read;
-mod record;
+mod reader;
 mod schema;
 mod store;
+mod stored_event;
 mod value;
 pub mod wire;
 mod writer;
 
-pub use claims::{Claim, Claimed, Holding, Taken};
 pub use error::StoreError;
 #[cfg(feature = "testing")]
 pub use fault::{Fault, FaultHook, WritePoint};
 pub use journal::{Journal, JournalError};
+pub use location::{FOLDER, MemoryDisk};
 pub use names::{BadHash, Hash, RunId, Seq};
-pub use place::{FOLDER, MemoryDisk};
-pub use queue::Stats;
-pub use read::{Reader, Records};
-pub use record::{Draft, NewRun, Record, RunInfo};
-pub use store::{Lease, Options, Store, Ticket};
+pub use project_locks::{LockConflict, LockRequest, LockTarget, ProjectLocks};
+pub use queue::StoreStats;
+pub use reader::{JournalReader, StoredEvents};
+pub use store::{Lease, Store, StoreOptions, Ticket};
+pub use stored_event::{EventDraft, NewRun, RunInfo, StoredEvent};
 pub use threadline_engine::execute::Durability;
 pub use value::Spool;

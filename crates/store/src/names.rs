@@ -1,4 +1,4 @@
-//! Names of runs, events and values. A name that reaches a path was checked here.
+//! The names of runs, events and values. Every name that becomes part of a path is checked here.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,13 +8,14 @@ use crate::error::StoreError;
 pub use threadline_engine::event::Seq;
 pub use threadline_engine::{BadHash, Hash};
 
-/// The longest id of a run, in bytes.
-const LONGEST: usize = 64;
+/// The maximum length of the id of a run, in bytes.
+const MAX_LENGTH: usize = 64;
 
-/// So many letters and digits tell the runs apart that are called in one run: a million of them are too few to meet.
-const CALLED: usize = 12;
+/// The number of letters and digits that distinguish the runs called within one run: enough that a million of them do
+/// not collide.
+const CALLED_LENGTH: usize = 12;
 
-/// The word that stands for the newest run, and so cannot be an id.
+/// The word for the newest run, which therefore cannot be an id.
 pub(crate) const LAST: &str = "last";
 
 /// The id of a run: 1 to 64 of `a-z`, `0-9` and `-`, beginning with a letter or digit. It is safe as the name of a
@@ -28,26 +29,29 @@ impl RunId {
         if is_prefix(text) && text != LAST {
             return Ok(Self(text.into()));
         }
-        Err(StoreError::BadRunId { text: text.chars().take(LONGEST).collect() })
+        Err(StoreError::BadRunId { text: text.chars().take(MAX_LENGTH).collect() })
     }
 
-    /// The id of a run that a step of another calls. What stands before its `-` is the run that somebody started; the
-    /// rest follows from the run that calls it, the execution, and the event that made that ready, so that it is found
-    /// again.
+    /// The id of a run that a step of another run calls. The part before its `-` is the run that was started by a user. The
+    /// rest follows from the calling run, the execution, and the event that made the execution ready, so that the called
+    /// run is found again.
     pub fn called(started: &Self, caller: &Self, at: &str, as_of: Seq) -> Result<Self, StoreError> {
         const LETTERS: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
         let hash = Hash::of(format!("{caller} {as_of} {at}").as_bytes());
-        let letters =
-            hash.as_bytes().iter().take(CALLED).map(|byte| char::from(LETTERS[usize::from(byte % 32)]));
+        let letters = hash
+            .as_bytes()
+            .iter()
+            .take(CALLED_LENGTH)
+            .map(|byte| char::from(LETTERS[usize::from(byte % 32)]));
         Self::new(&format!("{}-{}", started.started(), letters.collect::<String>()))
     }
 
-    /// The id of the run that somebody started and that this one is a part of; of such a run its own.
+    /// The id of the run that was started by a user and that this run is a part of, which may be this run.
     pub fn started(&self) -> &str {
         self.0.split_once('-').map_or(&*self.0, |(started, _)| started)
     }
 
-    /// Whether a step of another run called it.
+    /// Whether a step of another run called this run.
     pub fn is_called(&self) -> bool {
         self.0.contains('-')
     }
@@ -61,7 +65,7 @@ impl RunId {
 /// Whether an id may begin with this text.
 pub(crate) fn is_prefix(text: &str) -> bool {
     let plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
-    !text.is_empty() && text.len() <= LONGEST && !text.starts_with('-') && text.bytes().all(plain)
+    !text.is_empty() && text.len() <= MAX_LENGTH && !text.starts_with('-') && text.bytes().all(plain)
 }
 
 impl fmt::Display for RunId {

@@ -1,43 +1,43 @@
-//! Between those who append and the one who writes: an ordered, bounded queue. It knows no database.
+//! The ordered, bounded queue between the threads that append and the one that writes. It knows no database.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::error::StoreError;
-use crate::names::{Hash, RunId, Seq};
 use threadline_engine::execute::Durability;
 
-use crate::place::locked;
-use crate::record::{Draft, Head, NewRun};
+use crate::error::StoreError;
+use crate::location::locked;
+use crate::names::{Hash, RunId, Seq};
+use crate::stored_event::{EventDraft, NewRun, RunHead};
 
 /// What a store has written so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
+pub struct StoreStats {
     /// Transactions; each is one sync of the disk.
     pub commits: u64,
-    /// How often the log was moved into the main file; each is two more syncs.
+    /// Moves of the log into the main file; each is two more syncs.
     pub checkpoints: u64,
-    /// Events.
+    /// Events that were written.
     pub events: u64,
-    /// Values that were given, stored before or not; large ones, which are files, are not counted.
+    /// Values, whether or not they were stored before. Large ones, which are files, are not counted.
     pub values: u64,
     /// Bytes of the events and values.
     pub bytes: u64,
-    /// The most appends that shared one commit.
+    /// The maximum number of appends that shared one commit.
     pub largest_group: usize,
 }
 
 /// One thing to write.
-pub(crate) enum Job {
+pub(crate) enum WriteJob {
     Run { run: NewRun, number: Arc<OnceLock<i64>> },
-    Events { run: Arc<Driven>, events: Vec<(Draft, Hash)>, head: Head },
+    Events { run: Arc<LeasedRun>, events: Vec<(EventDraft, Hash)>, head: RunHead },
     Value { hash: Hash, data: Vec<u8> },
 }
 
 /// A run that this process drives.
-pub(crate) struct Driven {
+pub(crate) struct LeasedRun {
     pub(crate) id: RunId,
     pub(crate) number: i64,
     pub(crate) root: Hash,
@@ -45,7 +45,7 @@ pub(crate) struct Driven {
     pub(crate) synced: AtomicU64,
 }
 
-impl Job {
+impl WriteJob {
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Run { run, .. } => run.name.len() + run.file.len(),
@@ -59,12 +59,12 @@ impl Job {
 const GROUP_BYTES: usize = 8 << 20;
 
 pub(crate) struct Queue {
-    state: Mutex<State>,
-    /// For the writer: there is something to do.
+    state: Mutex<QueueState>,
+    /// Wakes the writer: there is a job.
     work: Condvar,
-    /// For producers: there is room again.
+    /// Wakes producers: there is room again.
     room: Condvar,
-    /// For whoever waits for the disk.
+    /// Wakes threads that wait for the disk.
     done: Condvar,
     group: usize,
     later: Duration,
@@ -72,23 +72,23 @@ pub(crate) struct Queue {
 
 /// Positions count jobs from the first that was ever pushed.
 #[derive(Default)]
-struct State {
-    jobs: VecDeque<Job>,
+struct QueueState {
+    jobs: VecDeque<WriteJob>,
     bytes: usize,
     pushed: u64,
     taken: u64,
     done: u64,
-    /// Somebody waits for the jobs up to this position.
+    /// A thread waits for the jobs up to this position.
     urgent: u64,
-    /// The writer looks again by itself in a moment.
+    /// The writer wakes up by itself in a moment.
     watching: bool,
     closed: bool,
     failure: Option<StoreError>,
-    stats: Stats,
+    stats: StoreStats,
 }
 
 impl Queue {
-    /// At most `group` jobs share a commit; what is not urgent lies for at most `later`.
+    /// A queue in which at most `group` jobs share a commit, and a job that is not urgent waits for at most `later`.
     pub(crate) fn new(group: usize, later: Duration) -> Self {
         Self {
             state: Mutex::default(),
@@ -101,11 +101,11 @@ impl Queue {
     }
 
     /// Adds a job at the end and returns its position. Waits while the queue is full.
-    pub(crate) fn push(&self, job: Job, durability: Durability) -> Result<u64, StoreError> {
+    pub(crate) fn push(&self, job: WriteJob, durability: Durability) -> Result<u64, StoreError> {
         let bytes = job.bytes();
         let mut state = locked(&self.state);
         loop {
-            state.usable()?;
+            state.check_usable()?;
             if state.jobs.len() < 2 * self.group && state.bytes < 2 * GROUP_BYTES {
                 break;
             }
@@ -134,17 +134,17 @@ impl Queue {
         self.wait(pushed)
     }
 
-    /// Waits until the event is on disk, which an appended job up to `position` has.
-    pub(crate) fn wait_synced(&self, run: &Driven, seq: Seq, position: u64) -> Result<(), StoreError> {
+    /// Waits until an event is on disk that a job up to `position` holds.
+    pub(crate) fn wait_synced(&self, run: &LeasedRun, seq: Seq, position: u64) -> Result<(), StoreError> {
         self.wait_until(position, |_| run.synced.load(Ordering::Acquire) >= seq)
     }
 
-    /// The same, without making anybody hurry: what has time is written in its time.
-    pub(crate) fn wait_patiently(&self, run: &Driven, seq: Seq) -> Result<(), StoreError> {
+    /// Waits until an event is on disk, without making it urgent.
+    pub(crate) fn wait_patiently(&self, run: &LeasedRun, seq: Seq) -> Result<(), StoreError> {
         self.wait_until(0, |_| run.synced.load(Ordering::Acquire) >= seq)
     }
 
-    fn wait_until(&self, position: u64, reached: impl Fn(&State) -> bool) -> Result<(), StoreError> {
+    fn wait_until(&self, position: u64, reached: impl Fn(&QueueState) -> bool) -> Result<(), StoreError> {
         let mut state = locked(&self.state);
         while !reached(&state) {
             if let Some(failure) = &state.failure {
@@ -164,19 +164,19 @@ impl Queue {
         locked(&self.state).done >= position
     }
 
-    /// Why nothing can be written any more, if so.
-    pub(crate) fn usable(&self) -> Result<(), StoreError> {
-        locked(&self.state).usable()
+    /// Fails if nothing can be written any more.
+    pub(crate) fn check_usable(&self) -> Result<(), StoreError> {
+        locked(&self.state).check_usable()
     }
 
-    /// Takes no more jobs; what is there is still written.
+    /// Accepts no more jobs. Those in the queue are still written.
     pub(crate) fn close(&self) {
         locked(&self.state).closed = true;
         self.work.notify_one();
         self.room.notify_all();
     }
 
-    /// Nothing is written from here on. Everybody is told why.
+    /// Stops writing: every thread that waits or appends gets the failure.
     pub(crate) fn fail(&self, failure: StoreError) {
         let mut state = locked(&self.state);
         state.failure.get_or_insert(failure);
@@ -185,18 +185,18 @@ impl Queue {
         self.done.notify_all();
     }
 
-    /// What failed, if anything did.
+    /// The failure that stopped the writer, if any.
     pub(crate) fn failure(&self) -> Option<StoreError> {
         locked(&self.state).failure.clone()
     }
 
-    pub(crate) fn stats(&self) -> Stats {
+    pub(crate) fn stats(&self) -> StoreStats {
         locked(&self.state).stats
     }
 
-    /// For the writer: the next group, as soon as somebody waits for it, it is full, or its time has come. `None`
-    /// when there will be no more.
-    pub(crate) fn take(&self) -> Option<Vec<Job>> {
+    /// Takes the next group to write, as soon as a thread waits for it, it is full, or its time has come. Returns `None`
+    /// if there will be no more.
+    pub(crate) fn take(&self) -> Option<Vec<WriteJob>> {
         let mut state = locked(&self.state);
         let mut deadline = Instant::now() + self.later;
         loop {
@@ -212,7 +212,7 @@ impl Queue {
                 state = wait(&self.work, state);
                 deadline = Instant::now() + self.later;
             } else {
-                // While the writer looks again by itself, a job that has time need not wake it.
+                // While the writer wakes up by itself, a job that is not urgent need not wake it.
                 state.watching = true;
                 state = self.work.wait_timeout(state, rest).unwrap_or_else(PoisonError::into_inner).0;
                 state.watching = false;
@@ -220,11 +220,11 @@ impl Queue {
         }
     }
 
-    fn full(&self, state: &State) -> bool {
+    fn full(&self, state: &QueueState) -> bool {
         state.jobs.len() >= self.group || state.bytes >= GROUP_BYTES
     }
 
-    fn take_group(&self, state: &mut State) -> Vec<Job> {
+    fn take_group(&self, state: &mut QueueState) -> Vec<WriteJob> {
         let mut group = Vec::with_capacity(self.group.min(state.jobs.len()));
         let mut bytes = 0;
         while group.len() < self.group && bytes < GROUP_BYTES {
@@ -238,18 +238,18 @@ impl Queue {
         group
     }
 
-    /// For the writer: this group is on disk.
-    pub(crate) fn finish(&self, group: &[Job]) {
+    /// Marks a group as written.
+    pub(crate) fn finish(&self, group: &[WriteJob]) {
         let mut state = locked(&self.state);
         for job in group {
             state.stats.bytes += job.bytes() as u64;
             match job {
-                Job::Run { .. } => {}
-                Job::Events { run, events, head } => {
+                WriteJob::Run { .. } => {}
+                WriteJob::Events { run, events, head } => {
                     state.stats.events += events.len() as u64;
                     run.synced.store(head.events, Ordering::Release);
                 }
-                Job::Value { .. } => state.stats.values += 1,
+                WriteJob::Value { .. } => state.stats.values += 1,
             }
         }
         state.done += group.len() as u64;
@@ -258,14 +258,14 @@ impl Queue {
         self.done.notify_all();
     }
 
-    /// For the writer: the log was moved into the main file.
-    pub(crate) fn checkpointed(&self) {
+    /// Counts a move of the log into the main file.
+    pub(crate) fn count_checkpoint(&self) {
         locked(&self.state).stats.checkpoints += 1;
     }
 }
 
-impl State {
-    fn usable(&self) -> Result<(), StoreError> {
+impl QueueState {
+    fn check_usable(&self) -> Result<(), StoreError> {
         match &self.failure {
             Some(failure) => Err(failure.clone()),
             None if self.closed => Err(StoreError::Closed),
@@ -274,6 +274,6 @@ impl State {
     }
 }
 
-fn wait<'a>(condition: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+fn wait<'a>(condition: &Condvar, state: MutexGuard<'a, QueueState>) -> MutexGuard<'a, QueueState> {
     condition.wait(state).unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,6 @@
 //! The tables of a journal, its version, and the settings of a connection.
 //!
-//! A change of anything here that an older program could misread raises [`VERSION`].
+//! A change that an older program could misread must raise [`VERSION`].
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use crate::names::Seq;
 /// The version of the format that this program writes, and the newest that it reads.
 const VERSION: i64 = 1;
 
-/// Marks a SQLite file as one of ours: `Thrl` in ASCII.
+/// The application id of a journal in the header of its SQLite file: `Thrl` in ASCII.
 const APPLICATION: i64 = 0x5468_726C;
 
-/// How long to wait for another process that writes.
+/// The time to wait for another process that writes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Every table, as SQLite keeps its text. An event's id is its run's number and its own in one, so that appending
-/// always goes to the end of a run. `number` counts runs without a gap, so that a lost one is seen.
+/// Every table, as SQLite stores its text. The id of an event combines the number of its run and its own number, so that
+/// events are always appended at the end of a run. `number` counts runs without a gap, so that a lost one is noticed.
 const TABLES: [(&str, &str); 4] = [
     (
         "event",
@@ -40,7 +40,7 @@ const TABLES: [(&str, &str); 4] = [
     ),
 ];
 
-/// How many bits of an event's id are its number in the run.
+/// The number of bits of an event's id that hold its number in the run.
 const SEQ_BITS: u32 = 40;
 
 /// The key of an event in its table.
@@ -68,7 +68,7 @@ pub(crate) fn create(connection: &Connection) -> Result<(), StoreError> {
     Ok(transaction.commit()?)
 }
 
-/// Whether this is a journal that this program may use.
+/// Checks that a database is a journal that this program may use.
 pub(crate) fn check(connection: &Connection, file: &Path) -> Result<(), StoreError> {
     connection.busy_timeout(PATIENCE)?;
     let not_ours = || StoreError::NotAJournal { file: file.to_owned() };
@@ -114,8 +114,8 @@ pub(crate) fn prepare_writer(connection: &Connection) -> Result<(), StoreError> 
     prepare_any(connection)
 }
 
-/// Begins a new log where one was left by a process that was killed, so that nothing is ever written behind frames
-/// that were torn. While other processes use the log it stays.
+/// Moves a log that a killed process left into the main file, so that nothing is ever written behind torn frames. A log
+/// that other processes use stays.
 fn take_in_log(connection: &Connection) -> Result<(), StoreError> {
     connection.busy_timeout(Duration::ZERO)?;
     let taken = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));

@@ -1,4 +1,4 @@
-//! The store: who may append to which run, and what has to be on disk when.
+//! The store: which process may append to which run, and what must be on disk at which time.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,36 +8,37 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::claims::{Claim, Holding, Taken};
+use threadline_engine::execute::Durability;
+
 use crate::error::StoreError;
 #[cfg(feature = "testing")]
 use crate::fault::{FaultHook, Faults};
+use crate::location::{JournalLocation, LeaseHold, MemoryDisk, locked};
 use crate::names::{Hash, RunId, Seq};
-use crate::place::{Hold, MemoryDisk, Place, locked};
-use crate::queue::{Driven, Job, Queue, Stats};
-use crate::read::Reader;
-use crate::record::{Draft, Head, NewRun};
+use crate::project_locks::{LockConflict, LockRequest, ProjectLocks};
+use crate::queue::{LeasedRun, Queue, StoreStats, WriteJob};
+use crate::reader::JournalReader;
+use crate::stored_event::{EventDraft, NewRun, RunHead};
 use crate::value::{self, Spool};
-use crate::writer::Writer;
-use threadline_engine::execute::Durability;
+use crate::writer::JournalWriter;
 
-/// The largest append, in bytes; what is larger is stored by hash.
-const LARGEST_APPEND: usize = 64 << 20;
+/// The maximum size of an append, in bytes. Larger values are stored by hash.
+const MAX_APPEND: usize = 64 << 20;
 
-/// How a store writes. Programs take the default; tests make faults.
-pub struct Options {
-    /// How many appends may share one commit. With 1 the commits are the same whenever the appends are.
+/// How a store writes. Programs use the default; tests inject faults.
+pub struct StoreOptions {
+    /// The maximum number of appends in one commit. With 1, the same appends make the same commits.
     pub group: usize,
-    /// How long an append that has time may lie before it is written.
+    /// The maximum time before an append that is not urgent is written.
     pub later: Duration,
-    /// Is asked before and after every commit.
+    /// Called before and after every commit.
     #[cfg(feature = "testing")]
     pub fault: Option<FaultHook>,
-    /// The size in pages beyond which the journal cannot grow, as on a full disk.
+    /// The maximum size of the journal in pages, to simulate a full disk.
     pub max_pages: Option<u32>,
 }
 
-impl Default for Options {
+impl Default for StoreOptions {
     fn default() -> Self {
         Self {
             group: 256,
@@ -49,38 +50,38 @@ impl Default for Options {
     }
 }
 
-/// A journal that this process may write. Dropping it writes what is still to be written.
+/// A journal that this process may write. Dropping it writes everything that is still in the queue.
 pub struct Store {
-    place: Place,
-    reader: Reader,
+    location: JournalLocation,
+    reader: JournalReader,
     queue: Arc<Queue>,
     writer: Option<JoinHandle<()>>,
 }
 
 impl Store {
-    /// The journal in this folder, which is created when it is not there. Several processes may have it open.
+    /// Opens the journal in a folder, which is created if it does not exist. Several processes may have it open.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
-        Self::open_with(folder, Options::default())
+        Self::open_with(folder, StoreOptions::default())
     }
 
-    /// The same, with options.
-    pub fn open_with(folder: &Path, options: Options) -> Result<Self, StoreError> {
-        Self::at(Place::create(folder)?, options)
+    /// Opens the journal in a folder with options.
+    pub fn open_with(folder: &Path, options: StoreOptions) -> Result<Self, StoreError> {
+        Self::at(JournalLocation::create(folder)?, options)
     }
 
-    /// A journal in memory. What was written is there when the same disk is opened again.
-    pub fn in_memory(disk: &MemoryDisk, options: Options) -> Result<Self, StoreError> {
-        Self::at(Place::Memory(disk.clone()), options)
+    /// Opens a journal in memory. Everything that was written is there when the same disk is opened again.
+    pub fn in_memory(disk: &MemoryDisk, options: StoreOptions) -> Result<Self, StoreError> {
+        Self::at(JournalLocation::Memory(disk.clone()), options)
     }
 
-    fn at(place: Place, options: Options) -> Result<Self, StoreError> {
-        let connection = place.writing()?;
+    fn at(location: JournalLocation, options: StoreOptions) -> Result<Self, StoreError> {
+        let connection = location.open_for_writing()?;
         if let Some(pages) = options.max_pages {
             locked(&connection).pragma_update(None, "max_page_count", pages)?;
         }
         let queue = Arc::new(Queue::new(options.group, options.later));
-        let reader = Reader::at(place.clone())?;
-        let writer = Writer {
+        let reader = JournalReader::at(location.clone())?;
+        let writer = JournalWriter {
             connection,
             queue: queue.clone(),
             #[cfg(feature = "testing")]
@@ -88,47 +89,47 @@ impl Store {
         };
         let writer = thread::Builder::new().name("journal".to_owned()).spawn(move || writer.run());
         let writer = writer.map_err(|error| StoreError::Io { what: error.to_string() })?;
-        Ok(Self { place, reader, queue, writer: Some(writer) })
+        Ok(Self { location, reader, queue, writer: Some(writer) })
     }
 
-    /// For reading what was written.
-    pub fn reader(&self) -> &Reader {
+    /// The reader of this journal.
+    pub fn reader(&self) -> &JournalReader {
         &self.reader
     }
 
-    /// Adds a run and takes the right to drive it. It is on disk when this returns.
+    /// Adds a run and takes the right to drive it. The run is on disk when this returns.
     pub fn create_run(&self, run: NewRun) -> Result<Lease, StoreError> {
-        let hold = self.place.hold(&run.id)?;
-        let (id, root, head) = (run.id.clone(), run.root(), Head::of(&run));
+        let hold = self.location.hold(&run.id)?;
+        let (id, root, head) = (run.id.clone(), run.root(), RunHead::of(&run));
         let cell = Arc::new(OnceLock::new());
-        let position = self.queue.push(Job::Run { run, number: cell.clone() }, Durability::Now)?;
+        let position = self.queue.push(WriteJob::Run { run, number: cell.clone() }, Durability::Now)?;
         self.queue.wait(position)?;
         match cell.get() {
-            Some(&number) => Ok(self.driven(hold, id, number, root, head)),
+            Some(&number) => Ok(self.lease_run(hold, id, number, root, head)),
             None => Err(StoreError::RunExists { run: id }),
         }
     }
 
-    /// Takes the right to drive a run that is there.
+    /// Takes the right to drive a run of the journal.
     pub fn lease(&self, run: &RunId) -> Result<Lease, StoreError> {
-        // The row is read under the lock, so that nobody appends between.
-        let hold = self.place.hold(run)?;
+        // The row is read under the lock, so that no process appends in between.
+        let hold = self.location.hold(run)?;
         let row = self.reader.row(run)?;
-        Ok(self.driven(hold, run.clone(), row.number, row.run.root(), row.head))
+        Ok(self.lease_run(hold, run.clone(), row.number, row.run.root(), row.head))
     }
 
-    /// Takes what a run is to have for itself, all of it or nothing. Of a run whose process died with a claim, `died`
-    /// is told, before that is taken over and while nobody can go on with that run.
-    pub fn claim(
+    /// Takes all locks that a run wants, or none. If the process of another run died with its locks, `died` is called with
+    /// that run before its locks are released, while no process can resume it.
+    pub fn lock(
         &self,
-        claim: &Claim,
+        request: &LockRequest,
         died: impl FnMut(&RunId),
-    ) -> Result<Result<Holding, Box<Taken>>, StoreError> {
-        self.place.claim(claim, died)
+    ) -> Result<Result<ProjectLocks, Box<LockConflict>>, StoreError> {
+        self.location.lock(request, died)
     }
 
-    fn driven(&self, hold: Hold, id: RunId, number: i64, root: Hash, head: Head) -> Lease {
-        let run = Driven { id, number, root, synced: AtomicU64::new(head.events) };
+    fn lease_run(&self, hold: LeaseHold, id: RunId, number: i64, root: Hash, head: RunHead) -> Lease {
+        let run = LeasedRun { id, number, root, synced: AtomicU64::new(head.events) };
         Lease {
             queue: self.queue.clone(),
             run: Arc::new(run),
@@ -139,7 +140,7 @@ impl Store {
 
     /// Stores a value once and returns its hash, which events that are appended afterwards may name.
     pub fn put_value(&self, bytes: Vec<u8>) -> Result<Hash, StoreError> {
-        value::put(&self.place, &self.queue, bytes)
+        value::put(&self.location, &self.queue, bytes)
     }
 
     /// Stores a text, such as that of a workflow file, as a value.
@@ -152,17 +153,17 @@ impl Store {
         self.queue.wait_all()
     }
 
-    /// A value that is to arrive bit by bit.
+    /// A value that will be written piece by piece.
     pub fn spool(&self) -> Spool {
-        Spool::new(self.place.clone(), self.queue.clone())
+        Spool::new(self.location.clone(), self.queue.clone())
     }
 
     /// What this store has written so far.
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> StoreStats {
         self.queue.stats()
     }
 
-    /// Writes what is still to be written, and says whether everything was.
+    /// Writes everything that is still in the queue. Fails if anything could not be written.
     pub fn close(mut self) -> Result<(), StoreError> {
         self.stop();
         self.queue.failure().map_or(Ok(()), Err)
@@ -171,7 +172,7 @@ impl Store {
     fn stop(&mut self) {
         self.queue.close();
         if let Some(writer) = self.writer.take() {
-            // A writer that panicked has told everybody who waits.
+            // A writer that panicked has woken every thread that waits.
             let _ = writer.join();
         }
     }
@@ -183,37 +184,38 @@ impl Drop for Store {
     }
 }
 
-/// The right to append to one run. Dropping it waits until what was appended is on disk, then gives the right back.
+/// The right to append to one run. Dropping it waits until everything that was appended is on disk, then gives the right
+/// back.
 pub struct Lease {
     queue: Arc<Queue>,
-    run: Arc<Driven>,
+    run: Arc<LeasedRun>,
     state: Mutex<LeaseState>,
-    _hold: Hold,
+    _hold: LeaseHold,
 }
 
 /// The end of the run as it will be when everything appended is on disk.
 struct LeaseState {
-    head: Head,
-    /// Of the last job in the queue.
+    head: RunHead,
+    /// The position of the last job in the queue.
     position: u64,
 }
 
 impl Lease {
-    /// The run.
+    /// The id of the run.
     pub fn run(&self) -> &RunId {
         &self.run.id
     }
 
-    /// The number that the next event will have.
+    /// The number of the next event.
     pub fn next_seq(&self) -> Seq {
         locked(&self.state).head.events + 1
     }
 
     /// Appends events. They are numbered at once, and written together, after everything that was appended before.
-    pub fn append(&self, drafts: Vec<Draft>, durability: Durability) -> Result<Ticket, StoreError> {
-        let bytes = drafts.iter().map(Draft::bytes).sum();
-        if bytes > LARGEST_APPEND {
-            return Err(StoreError::TooLarge { bytes, limit: LARGEST_APPEND });
+    pub fn append(&self, drafts: Vec<EventDraft>, durability: Durability) -> Result<Ticket, StoreError> {
+        let bytes = drafts.iter().map(EventDraft::bytes).sum();
+        if bytes > MAX_APPEND {
+            return Err(StoreError::TooLarge { bytes, limit: MAX_APPEND });
         }
         // Held until the job is in the queue: the order of numbers is the order of writing.
         let mut state = locked(&self.state);
@@ -221,7 +223,7 @@ impl Lease {
         let (head, events) = chain(&state.head, drafts);
         let last = head.events;
         if !events.is_empty() {
-            let job = Job::Events { run: self.run.clone(), events, head: head.clone() };
+            let job = WriteJob::Events { run: self.run.clone(), events, head: head.clone() };
             state.position = self.queue.push(job, durability)?;
             state.head = head;
         }
@@ -234,13 +236,13 @@ impl Lease {
         self.queue.wait_synced(&self.run, seq, position)
     }
 
-    /// Waits until an event is on disk, without making it be written sooner: for those who only watch.
+    /// Waits until an event is on disk, without making it urgent: for observers.
     pub fn wait_patiently(&self, seq: Seq) -> Result<(), StoreError> {
         self.position_of(seq)?;
         self.queue.wait_patiently(&self.run, seq)
     }
 
-    /// A position in the queue that an event was appended before.
+    /// A position in the queue up to which an event is written.
     fn position_of(&self, seq: Seq) -> Result<u64, StoreError> {
         let state = locked(&self.state);
         if seq > state.head.events {
@@ -250,8 +252,8 @@ impl Lease {
     }
 }
 
-/// Gives each draft its hash, and the run its new end.
-fn chain(end: &Head, drafts: Vec<Draft>) -> (Head, Vec<(Draft, Hash)>) {
+/// Chains drafts to the end of a run, and returns the new end.
+fn chain(end: &RunHead, drafts: Vec<EventDraft>) -> (RunHead, Vec<(EventDraft, Hash)>) {
     let mut head = end.clone();
     let chained = drafts.into_iter().map(|draft| {
         head.events += 1;
@@ -269,7 +271,7 @@ fn chain(end: &Head, drafts: Vec<Draft>) -> (Head, Vec<(Draft, Hash)>) {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // Whoever drives the run next must find all of it. If it could not be written, they find what could.
+        // The process that drives the run next must find all of it, as far as it could be written.
         let position = locked(&self.state).position;
         let _ = self.queue.wait(position);
     }
@@ -301,7 +303,7 @@ impl Ticket {
         self.last
     }
 
-    /// Waits until the events are on disk. Nothing may be acted upon before this is well.
+    /// Waits until the events are on disk. Nothing may act upon them before this succeeds.
     pub fn wait(&self) -> Result<(), StoreError> {
         self.queue.wait(self.position)
     }

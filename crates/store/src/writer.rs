@@ -1,4 +1,4 @@
-//! The one thread that writes: a group of jobs, one transaction, then everybody who waits is told.
+//! The one thread that writes: it takes a group of jobs, writes them in one transaction, and wakes those who wait.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,32 +9,32 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use crate::error::StoreError;
 #[cfg(feature = "testing")]
 use crate::fault::Faults;
+use crate::location::{SharedConnection, locked};
 use crate::names::{Hash, Seq};
-use crate::place::{Shared, locked};
-use crate::queue::{Driven, Job, Queue};
-use crate::record::{Draft, Head, NewRun};
+use crate::queue::{LeasedRun, Queue, WriteJob};
 use crate::schema;
+use crate::stored_event::{EventDraft, NewRun, RunHead};
 
-/// Commits after which the log is moved into the main file.
+/// The number of commits after which the log is moved into the main file.
 const CHECKPOINT_COMMITS: u64 = 500;
 
-/// Bytes after which it is.
+/// The number of bytes after which the log is moved into the main file.
 const CHECKPOINT_BYTES: usize = 8 << 20;
 
-/// Pages of a log that readers have kept from being used again for too long.
+/// The number of pages from which on a log that readers keep from being reused is too long.
 const LONG_LOG: i64 = 16 << 10;
 
-/// How long the writer waits for the readers of a long log.
+/// The time that the writer waits for the readers of a long log.
 const PATIENCE_WITH_READERS: Duration = Duration::from_millis(100);
 
-pub(crate) struct Writer {
-    pub(crate) connection: Shared,
+pub(crate) struct JournalWriter {
+    pub(crate) connection: SharedConnection,
     pub(crate) queue: Arc<Queue>,
     #[cfg(feature = "testing")]
     pub(crate) faults: Faults,
 }
 
-impl Writer {
+impl JournalWriter {
     /// Writes until the queue is closed or a write fails.
     pub(crate) fn run(mut self) {
         let _guard = StopGuard(self.queue.clone());
@@ -46,7 +46,7 @@ impl Writer {
             }
             self.queue.finish(&group);
             since += 1;
-            bytes += group.iter().map(Job::bytes).sum::<usize>();
+            bytes += group.iter().map(WriteJob::bytes).sum::<usize>();
             if since >= CHECKPOINT_COMMITS || bytes >= CHECKPOINT_BYTES {
                 (since, bytes) = (0, 0);
                 self.checkpoint();
@@ -54,7 +54,7 @@ impl Writer {
         }
     }
 
-    fn commit(&mut self, group: &[Job]) -> Result<(), StoreError> {
+    fn commit(&mut self, group: &[WriteJob]) -> Result<(), StoreError> {
         #[cfg(feature = "testing")]
         self.faults.before_commit()?;
         write_group(&locked(&self.connection), group)?;
@@ -80,12 +80,12 @@ impl Writer {
         }
         // A journal in memory has no log.
         if pages >= 0 {
-            self.queue.checkpointed();
+            self.queue.count_checkpoint();
         }
     }
 }
 
-/// However the writer ends, nobody waits for it for ever.
+/// Makes sure that no thread waits for ever, however the writer ends.
 struct StopGuard(Arc<Queue>);
 
 impl Drop for StopGuard {
@@ -96,23 +96,23 @@ impl Drop for StopGuard {
     }
 }
 
-fn write_group(connection: &Connection, group: &[Job]) -> Result<(), StoreError> {
+fn write_group(connection: &Connection, group: &[WriteJob]) -> Result<(), StoreError> {
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
     let mut heads = BTreeMap::new();
     for job in group {
         match job {
-            Job::Run { run, number } => {
+            WriteJob::Run { run, number } => {
                 if let Some(new) = insert_run(&transaction, run)? {
                     // Nobody looks before the commit, and each job has a cell of its own.
                     let _ = number.set(new);
                 }
             }
-            Job::Events { run, events, head } => {
+            WriteJob::Events { run, events, head } => {
                 let first = head.events + 1 - events.len() as u64;
                 insert_events(&transaction, run, first, events)?;
                 heads.entry(run.number).or_insert((run, first - 1, head)).2 = head;
             }
-            Job::Value { hash, data } => insert_value(&transaction, hash, data)?,
+            WriteJob::Value { hash, data } => insert_value(&transaction, hash, data)?,
         }
     }
     for (run, before, head) in heads.into_values() {
@@ -125,7 +125,7 @@ fn write_group(connection: &Connection, group: &[Job]) -> Result<(), StoreError>
 fn insert_run(connection: &Connection, run: &NewRun) -> Result<Option<i64>, StoreError> {
     let count = "SELECT value FROM meta WHERE name = 'runs'";
     let number = 1 + connection.prepare_cached(count)?.query_row([], |row| row.get::<_, i64>(0))?;
-    let head = Head::of(run);
+    let head = RunHead::of(run);
     let insert = "INSERT INTO run (number, id, name, file, started_at, events, last_kind, status, head, seal) \
                   VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?7, ?8, ?9) ON CONFLICT (id) DO NOTHING";
     let seal = head.seal(&run.root(), number);
@@ -149,15 +149,15 @@ fn insert_run(connection: &Connection, run: &NewRun) -> Result<Option<i64>, Stor
 
 fn insert_events(
     connection: &Connection,
-    run: &Driven,
+    run: &LeasedRun,
     first: Seq,
-    events: &[(Draft, Hash)],
+    events: &[(EventDraft, Hash)],
 ) -> Result<(), StoreError> {
     let insert = "INSERT INTO event (id, kind, place, time, payload, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     let mut insert = connection.prepare_cached(insert)?;
     let first = schema::event_id(run.number, first)?;
     for (id, (draft, hash)) in (first..).zip(events) {
-        insert.execute(params![id, draft.kind, draft.place, draft.time, draft.payload, hash.as_bytes()])?;
+        insert.execute(params![id, draft.kind, draft.address, draft.time, draft.payload, hash.as_bytes()])?;
     }
     Ok(())
 }
@@ -168,7 +168,12 @@ fn insert_value(connection: &Connection, hash: &Hash, data: &[u8]) -> Result<(),
     Ok(())
 }
 
-fn update_run(connection: &Connection, run: &Driven, before: Seq, head: &Head) -> Result<(), StoreError> {
+fn update_run(
+    connection: &Connection,
+    run: &LeasedRun,
+    before: Seq,
+    head: &RunHead,
+) -> Result<(), StoreError> {
     let update = "UPDATE run SET events = ?1, last_kind = ?2, status = ?3, head = ?4, seal = ?5 \
                   WHERE number = ?6 AND events = ?7";
     let seal = head.seal(&run.root, run.number);

@@ -9,7 +9,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("threadline-expect", &["threadline-lang"]),
     ("threadline-flow", &["threadline-lang", "threadline-expect"]),
     ("threadline-engine", &["threadline-lang", "threadline-expect", "threadline-flow"]),
-    ("threadline-store", &["threadline-lang", "threadline-flow", "threadline-engine"]),
+    ("threadline-store", &["threadline-lang", "threadline-engine"]),
     (
         "threadline-runner",
         &["threadline-lang", "threadline-expect", "threadline-flow", "threadline-engine", "threadline-store"],

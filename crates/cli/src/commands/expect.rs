@@ -1,4 +1,4 @@
-//! `threadline expect`: expectations against a document, or what is wrong with them.
+//! `threadline expect`: evaluates expectations against a document, or checks the expectations themselves.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,14 +13,15 @@ use threadline_lang::value::JsonStyle;
 use threadline_lang::{Limits, Scope, Session, Value};
 use threadline_runner::world::Commands;
 
-use super::check::{What, check_files, reports};
+use super::file_check::{FileKind, check_files};
 use super::{history, print, print_styled, real_world};
-use crate::arguments::{Expect, OutcomeFormat};
-use crate::exit::Failure;
+use crate::arguments::{ExpectArguments, OutcomeFormat};
+use crate::exit::CommandFailure;
 use crate::inputs;
+use crate::prepare::problem_reports;
 use crate::report::{self, Report, visible};
 
-/// So many reasons of one expectation are printed: nobody reads more.
+/// The maximum number of reasons that are printed for one expectation.
 const MAX_CAUSES: usize = 10;
 
 const MET: Style = AnsiColor::Green.on_default();
@@ -28,28 +29,28 @@ const UNMET: Style = AnsiColor::Red.on_default();
 const NOT_EVALUABLE: Style = AnsiColor::Yellow.on_default();
 
 /// `threadline expect`
-pub(crate) fn expect(call: &Expect) -> Result<(), Failure> {
+pub(crate) fn expect(call: &ExpectArguments) -> Result<(), CommandFailure> {
     let Some(actual) = call.actual.as_deref() else {
         let checked = |file: &SourceFile| checked(file, &context(call));
-        let what = What { checked: &checked, unit: "expectation", units: "expectations" };
+        let what = FileKind { check: &checked, unit: "expectation", units: "expectations" };
         return check_files(&call.files, call.json, &what);
     };
     let [path] = &call.files[..] else {
-        return Err(Failure::Usage("one file of expectations is checked at a time".to_owned()));
+        return Err(CommandFailure::Usage("one file of expectations is checked at a time".to_owned()));
     };
     let stdin = [Some(path.as_path()), Some(actual), call.facts.as_deref(), call.rulings.as_deref()];
     if stdin.iter().flatten().filter(|path| path.as_os_str() == "-").count() > 1 {
-        return Err(Failure::Usage("only one of them can be read from stdin".to_owned()));
+        return Err(CommandFailure::Usage("only one of them can be read from stdin".to_owned()));
     }
     let file = inputs::read_source(path)?;
     let (expectations, problems) = load(&file, &context(call));
-    let reports = reports(&file, &problems);
-    let Some(expectations) = expectations else { return Err(Failure::NotStarted(reports)) };
+    let reports = problem_reports(&file, &problems);
+    let Some(expectations) = expectations else { return Err(CommandFailure::NotStarted(reports)) };
     report::print_all(&reports);
     let actual = read_actual(call, actual)?;
     let wrong = expectations.wrong_facts(&actual);
     if !wrong.is_empty() {
-        return Err(Failure::NotStarted(wrong.into_iter().map(Report::plain).collect()));
+        return Err(CommandFailure::NotStarted(wrong.into_iter().map(Report::plain).collect()));
     }
     let outcomes = evaluate(call, &expectations, &actual)?;
     match call.format {
@@ -58,10 +59,10 @@ pub(crate) fn expect(call: &Expect) -> Result<(), Failure> {
         OutcomeFormat::Junit => print(&junit(file.name(), &outcomes))?,
     }
     let met = outcomes.iter().all(|outcome| outcome.answer == ExpectationAnswer::Met);
-    if met { Ok(()) } else { Err(Failure::Shown(1)) }
+    if met { Ok(()) } else { Err(CommandFailure::Shown(1)) }
 }
 
-fn context(call: &Expect) -> LoadContext<'static> {
+fn context(call: &ExpectArguments) -> LoadContext<'static> {
     LoadContext { kind: call.kind.map(Into::into), ..LoadContext::DEFAULT }
 }
 
@@ -73,10 +74,10 @@ fn checked(
     (expectations.map(|expectations| expectations.members().len()), problems)
 }
 
-fn read_actual(call: &Expect, path: &Path) -> Result<Actual, Failure> {
+fn read_actual(call: &ExpectArguments, path: &Path) -> Result<Actual, CommandFailure> {
     let file = inputs::read_source(path)?;
     let document = file.read_value(&Limits::DEFAULT).map_err(|error| inputs::unreadable(&file, &error))?;
-    let refused = |message: String| Failure::NotStarted(vec![Report::plain(message)]);
+    let refused = |message: String| CommandFailure::NotStarted(vec![Report::plain(message)]);
     let actual = match call.kind {
         Some(kind) => Actual::new(kind.into(), document),
         None => Actual::detect(document),
@@ -88,22 +89,22 @@ fn read_actual(call: &Expect, path: &Path) -> Result<Actual, Failure> {
         FactsError::Differs(name) => {
             let message =
                 format!("the fact `{name}` is in {} and in `--facts`, with another value", file.name());
-            Failure::Usage(message)
+            CommandFailure::Usage(message)
         }
         FactsError::NotAnObject | FactsError::TooLarge => refused("the facts are too large".to_owned()),
     })
 }
 
 fn evaluate(
-    call: &Expect,
+    call: &ExpectArguments,
     expectations: &Expectations,
     actual: &Actual,
-) -> Result<Vec<ExpectationOutcome>, Failure> {
+) -> Result<Vec<ExpectationOutcome>, CommandFailure> {
     let mut judge: Box<dyn Judge> = match &call.rulings {
         Some(path) => {
             let rulings = inputs::read_object(path, "--rulings")?;
             let rulings = Rulings::read(&rulings).map_err(|why| {
-                Failure::NotStarted(vec![Report::plain(format!("{}: {why}", path.display()))])
+                CommandFailure::NotStarted(vec![Report::plain(format!("{}: {why}", path.display()))])
             })?;
             Box::new(rulings)
         }
@@ -142,7 +143,7 @@ fn text(outcomes: &[ExpectationOutcome], actual: &Actual, explain: bool) -> Stri
     out
 }
 
-/// How many of each, and how many were met only because nothing was asked.
+/// The number of each answer, and of expectations that were met only because nothing was asked.
 fn summary(outcomes: &[ExpectationOutcome]) -> String {
     let count =
         |answer: ExpectationAnswer| outcomes.iter().filter(|outcome| outcome.answer == answer).count();
@@ -163,7 +164,7 @@ fn summary(outcomes: &[ExpectationOutcome]) -> String {
     format!("{all} expectation{}: {}", if all == 1 { "" } else { "s" }, parts.join(", "))
 }
 
-/// A document that is no answer, where one was expected: why it was taken for something else.
+/// Why a document was not taken for an answer where one was expected.
 fn taken_for(outcomes: &[ExpectationOutcome], actual: &Actual) -> Option<String> {
     let roots: Vec<&str> = actual.kind().roots().collect();
     let foreign = |tree: &Tree| {
@@ -207,7 +208,7 @@ fn tree_text(tree: &Tree) -> String {
 
 // ---- for programs ---------------------------------------------------------------------------------------
 
-/// Written out piece by piece: a tree of values may be deeper than a value can be.
+/// Writes JSON piece by piece: a tree may be deeper than a value can be.
 fn json(outcomes: &[ExpectationOutcome]) -> String {
     let mut out = String::from("[");
     for (at, outcome) in outcomes.iter().enumerate() {
@@ -288,7 +289,7 @@ fn junit(file: &str, outcomes: &[ExpectationOutcome]) -> String {
     out
 }
 
-/// Text inside XML. What XML cannot hold is shown as missing.
+/// Escapes text for XML. Characters that XML cannot contain are replaced.
 pub(super) fn xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {

@@ -1,4 +1,4 @@
-//! A run of the store, read again: which text it ran, with which values, and everything that happened.
+//! A stored run: its workflow, its values, and everything that happened. A run is only read here, never changed.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -20,13 +20,13 @@ use threadline_lang::{Envelope, Scope, Value, parse_path};
 use threadline_runner::project::Project;
 use threadline_runner::values::Values;
 use threadline_runner::{WORKTREE, reload};
-use threadline_store::{JournalError, Reader, RunInfo, StoreError, wire};
+use threadline_store::{JournalError, JournalReader, RunInfo, StoreError, wire};
 
-use crate::exit::Failure;
-use crate::report::{Report, Source};
+use crate::exit::CommandFailure;
+use crate::report::{Report, ReportSource};
 
 /// The project of a folder.
-pub(crate) fn project(folder: Option<&Path>) -> Result<Project, Failure> {
+pub(crate) fn project(folder: Option<&Path>) -> Result<Project, CommandFailure> {
     let here = match folder {
         Some(folder) => folder.to_owned(),
         None => {
@@ -36,48 +36,48 @@ pub(crate) fn project(folder: Option<&Path>) -> Result<Project, Failure> {
     Project::of(&here).map_err(|error| cannot_start(&format!("`{}`: {error}", here.display())))
 }
 
-pub(crate) fn cannot_start(message: &str) -> Failure {
-    Failure::NotStarted(vec![Report::plain(message)])
+pub(crate) fn cannot_start(message: &str) -> CommandFailure {
+    CommandFailure::NotStarted(vec![Report::plain(message)])
 }
 
-/// What the store says, for people.
-pub(crate) fn of_store(error: &StoreError) -> Failure {
-    Failure::NotStarted(vec![match error.hint() {
+/// The failure of a command because of an error of the store.
+pub(crate) fn of_store(error: &StoreError) -> CommandFailure {
+    CommandFailure::NotStarted(vec![match error.hint() {
         Some(hint) => Report::with_hint(error, hint),
         None => Report::plain(error),
     }])
 }
 
-/// What the journal says, for people.
-pub(crate) fn of_journal(error: &JournalError) -> Failure {
+/// The failure of a command because of an error of the journal.
+pub(crate) fn of_journal(error: &JournalError) -> CommandFailure {
     match error {
         JournalError::Store(error) => of_store(error),
         error => cannot_start(&error.to_string()),
     }
 }
 
-/// A run that is read.
+/// A run of the journal, for reading.
 pub(crate) struct History<'r> {
-    pub(crate) reader: &'r Reader,
+    pub(crate) reader: &'r JournalReader,
     pub(crate) info: RunInfo,
     pub(crate) started: RunStarted,
     pub(crate) plan: Arc<Plan>,
     pub(crate) names: RunNames,
-    /// The names of the run that no step makes.
+    /// The names of the run that do not come from steps.
     scope: Scope,
     values: Values<'r>,
-    /// Entries of `context` that were loaded.
+    /// The entries of `context` that were loaded.
     context: RefCell<BTreeMap<Seq, Value>>,
 }
 
 impl<'r> History<'r> {
-    /// The run of an id, a prefix of one, or `last`.
-    pub(crate) fn open(reader: &'r Reader, name: &str) -> Result<Self, Failure> {
+    /// Opens a run by its id, by a prefix of it, or by `last`.
+    pub(crate) fn open(reader: &'r JournalReader, name: &str) -> Result<Self, CommandFailure> {
         let info = reader.find(name).map_err(|error| of_store(&error))?;
         let Some(started) = reload::started(reader, &info).map_err(|error| of_journal(&error))? else {
             let message = format!("run `{}` was stopped before it began, nothing of it was done", info.id);
             let hint = format!("start it again: `threadline run {}`", info.file);
-            return Err(Failure::NotStarted(vec![Report::with_hint(&message, &hint)]));
+            return Err(CommandFailure::NotStarted(vec![Report::with_hint(&message, &hint)]));
         };
         let plan = Arc::new(plan_of(reader, &started)?);
         let names = reload::names(reader, &info, &started).map_err(|error| of_journal(&error))?;
@@ -85,11 +85,11 @@ impl<'r> History<'r> {
         Ok(Self { reader, info, started, plan, names, scope, values, context: RefCell::default() })
     }
 
-    /// Every event, with the fold of those before it.
+    /// Visits every event, with the fold of the events before it.
     pub(crate) fn each(
         &self,
-        mut visit: impl FnMut(&mut Fold, &Event) -> Result<(), Failure>,
-    ) -> Result<Fold, Failure> {
+        mut visit: impl FnMut(&mut Fold, &Event) -> Result<(), CommandFailure>,
+    ) -> Result<Fold, CommandFailure> {
         let mut fold = Fold::new(Arc::clone(&self.plan));
         for event in self.reader.events(&self.info.id, 1).map_err(|error| of_store(&error))? {
             let event = event.map_err(|error| of_journal(&error))?;
@@ -99,8 +99,8 @@ impl<'r> History<'r> {
         Ok(fold)
     }
 
-    /// An event that this program would not have written.
-    fn misfit(&self, event: &Event, why: &str) -> Failure {
+    /// The failure for an event that this program would not have written.
+    fn misfit(&self, event: &Event, why: &str) -> CommandFailure {
         let Event { seq, at, kind: what, .. } = event;
         let kind = wire::encode(what).0;
         let of = if at.is_root() { String::new() } else { format!(" of `{at}`") };
@@ -112,14 +112,14 @@ impl<'r> History<'r> {
             env!("CARGO_PKG_VERSION"),
             self.started.file
         );
-        Failure::NotStarted(vec![Report::with_hint(message, &hint)])
+        CommandFailure::NotStarted(vec![Report::with_hint(message, &hint)])
     }
 
     /// The values of entries of `context`.
     pub(crate) fn context(
         &self,
         defined: &BTreeMap<EcoString, Seq>,
-    ) -> Result<BTreeMap<EcoString, Value>, Failure> {
+    ) -> Result<BTreeMap<EcoString, Value>, CommandFailure> {
         let load = |seq: Seq| -> Result<Value, JournalError> {
             if let Some(known) = self.context.borrow().get(&seq) {
                 return Ok(known.clone());
@@ -134,8 +134,8 @@ impl<'r> History<'r> {
 }
 
 impl History<'_> {
-    /// Evaluates again what an event says was evaluated, with the values of then.
-    pub(crate) fn look(&self, seen: &Seen) -> Result<Look, Failure> {
+    /// Evaluates a step again with the values that it had at the time of an event.
+    pub(crate) fn look(&self, seen: &Seen) -> Result<Look, CommandFailure> {
         let worktree = seen.computed.iter().find(|computed| computed.name == WORKTREE);
         let worktree = match worktree.map(|computed| &computed.answer) {
             Some(Ok(folder)) => Some(self.reader.load(folder).map_err(|error| of_journal(&error))?),
@@ -153,48 +153,48 @@ impl History<'_> {
         Ok(replay::look(&self.plan, seen, (&scope, acting.as_ref()), result.as_deref(), &mut world))
     }
 
-    /// One event of the run.
-    pub(crate) fn event(&self, seq: Seq) -> Result<Event, Failure> {
+    /// The event with this number.
+    pub(crate) fn event(&self, seq: Seq) -> Result<Event, CommandFailure> {
         self.reader.event(&self.info.id, seq).map_err(|error| of_journal(&error))
     }
 
-    /// What an event says that a step left.
-    pub(crate) fn output(&self, seq: Seq) -> Result<Arc<Envelope>, Failure> {
+    /// The envelope that a step left, by its event.
+    pub(crate) fn output(&self, seq: Seq) -> Result<Arc<Envelope>, CommandFailure> {
         self.values.output(seq).map_err(|error| of_journal(&error))
     }
 
-    /// An item of a list.
-    pub(crate) fn item(&self, item: ItemRef) -> Result<Value, Failure> {
+    /// The value of an item.
+    pub(crate) fn item(&self, item: ItemRef) -> Result<Value, CommandFailure> {
         (&self.values).item(item).map_err(|error| of_journal(&error))
     }
 
     /// A value of the journal.
-    pub(crate) fn load(&self, datum: &Datum) -> Result<Value, Failure> {
+    pub(crate) fn load(&self, datum: &Datum) -> Result<Value, CommandFailure> {
         self.reader.load(datum).map_err(|error| of_journal(&error))
     }
 
-    /// The text of the workflow, for places in it.
-    pub(crate) fn source(&self) -> Source<'_> {
+    /// The text of the workflow, for locations in it.
+    pub(crate) fn source(&self) -> ReportSource<'_> {
         let file = &self.plan.workflow.file;
-        Source::of(file)
+        ReportSource::of(file)
     }
 }
 
-/// The store of a project, for reading.
-pub(crate) fn reader(folder: Option<&Path>) -> Result<Reader, Failure> {
+/// Opens the journal of a project for reading.
+pub(crate) fn reader(folder: Option<&Path>) -> Result<JournalReader, CommandFailure> {
     let project = project(folder)?;
-    Reader::open(&project.store()).map_err(|error| of_store(&error))
+    JournalReader::open(&project.store()).map_err(|error| of_store(&error))
 }
 
-/// The plan of the text that a run began with.
-fn plan_of(reader: &Reader, started: &RunStarted) -> Result<Plan, Failure> {
+/// Plans the workflow text that a run was started with.
+fn plan_of(reader: &JournalReader, started: &RunStarted) -> Result<Plan, CommandFailure> {
     let read = |name: &str, text: &Hash| {
         let bytes = reader.value(text).map_err(|error| of_store(&error))?;
         SourceFile::new(name, bytes).map_err(|error| cannot_start(&error.to_string()))
     };
     let file = read(&started.file, &started.text)?;
     let called = started.files.iter().map(|(name, text)| Ok((name.clone(), read(name, text)?)));
-    let called = called.collect::<Result<BTreeMap<_, _>, Failure>>()?;
+    let called = called.collect::<Result<BTreeMap<_, _>, CommandFailure>>()?;
     let unusable =
         || cannot_start("the workflow of this run is not one that this version of `threadline` runs");
     let file = files::assemble(file, &files::known(&called));
@@ -202,13 +202,13 @@ fn plan_of(reader: &Reader, started: &RunStarted) -> Result<Plan, Failure> {
     for (path, value) in &started.set {
         let value = reader.load(value).map_err(|error| of_journal(&error))?;
         let path = parse_path(path).map_err(|why| cannot_start(&why))?;
-        // It was set when the run began.
+        // The setting was accepted when the run was started.
         let _ = workflow.set_context(path.get(1..).unwrap_or_default(), &value, started.trust_set);
     }
     files::plan(Arc::new(workflow), &files::known(&called)).0.ok_or_else(unusable)
 }
 
-/// The time of the day, UTC, milliseconds.
+/// A time of day in UTC, with milliseconds.
 pub(crate) fn clock_text(millis: i64) -> String {
     let text = time_text(millis);
     text.split_once('T').map_or(text.clone(), |(_, clock)| clock.trim_end_matches('Z').to_owned())

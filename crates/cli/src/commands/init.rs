@@ -1,4 +1,4 @@
-//! `threadline init`: files to begin with. Nothing that is there is written over.
+//! `threadline init`: writes starter files. An existing file is never overwritten.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -8,20 +8,20 @@ use threadline_lang::diag::nearest;
 use threadline_runner::project::plain;
 
 use super::print;
-use crate::arguments::Init;
-use crate::exit::Failure;
+use crate::arguments::InitArguments;
+use crate::exit::CommandFailure;
 use crate::report::Report;
 use crate::table::Table;
 
-/// A file to begin with.
-struct Template {
+/// A file that `init` can write.
+struct StarterFile {
     name: &'static str,
     text: &'static str,
 }
 
 macro_rules! templates {
     ($($kind:literal: $($name:literal)*;)*) => {
-        &[$($(Template {
+        &[$($(StarterFile {
             name: $name,
             text: include_str!(concat!("../../templates/", $kind, "/", $name, ".yaml")),
         },)*)*]
@@ -29,21 +29,21 @@ macro_rules! templates {
 }
 
 /// Every template, in the order they are listed.
-static TEMPLATES: &[Template] = templates! {
+static TEMPLATES: &[StarterFile] = templates! {
     "workflows": "steps" "map" "loop";
     "expectations": "transfer" "refusal" "clarification" "injection" "insufficient-balance" "multi-step" "knowledge"
         "conditional" "step";
 };
 
-impl Template {
-    /// The first line says what it is.
+impl StarterFile {
+    /// The description of the file, which is its first line.
     fn about(&self) -> &'static str {
         self.text.lines().next().unwrap_or_default().trim_start_matches(['#', ' '])
     }
 }
 
 /// `threadline init`
-pub(crate) fn init(call: &Init) -> Result<(), Failure> {
+pub(crate) fn init(call: &InitArguments) -> Result<(), CommandFailure> {
     if call.names.is_empty() {
         let mut table = Table::default();
         for template in TEMPLATES {
@@ -52,7 +52,7 @@ pub(crate) fn init(call: &Init) -> Result<(), Failure> {
         }
         return print(&format!("{}\n`threadline init NAME` writes one as NAME.yaml\n", table.text("  ")));
     }
-    let found: Result<Vec<&Template>, Failure> = call.names.iter().map(|name| find(name)).collect();
+    let found: Result<Vec<&StarterFile>, CommandFailure> = call.names.iter().map(|name| find(name)).collect();
     for template in found? {
         let path = call.into.join(format!("{}.yaml", template.name));
         write(&path, template.text)?;
@@ -61,7 +61,7 @@ pub(crate) fn init(call: &Init) -> Result<(), Failure> {
     Ok(())
 }
 
-fn find(name: &str) -> Result<&'static Template, Failure> {
+fn find(name: &str) -> Result<&'static StarterFile, CommandFailure> {
     TEMPLATES.iter().find(|template| template.name == name).ok_or_else(|| {
         let message = format!("there is no template `{name}`");
         let near = nearest(name, TEMPLATES.iter().map(|template| template.name));
@@ -69,19 +69,19 @@ fn find(name: &str) -> Result<&'static Template, Failure> {
             Some(near) => format!("did you mean `{near}`"),
             None => "`threadline init` lists them".to_owned(),
         };
-        Failure::Inputs(vec![Report::with_hint(message, &hint)])
+        CommandFailure::Inputs(vec![Report::with_hint(message, &hint)])
     })
 }
 
-/// Writes a file that is not there yet.
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
+/// Writes a file that does not exist yet.
+fn write(path: &Path, text: &str) -> Result<(), CommandFailure> {
     let refused = |error: std::io::Error| {
         let message = if error.kind() == std::io::ErrorKind::AlreadyExists {
             format!("`{}` is there already", path.display())
         } else {
             format!("cannot write `{}`: {}", path.display(), plain(&error))
         };
-        Failure::NotStarted(vec![Report::plain(message)])
+        CommandFailure::NotStarted(vec![Report::plain(message)])
     };
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(refused)?;

@@ -1,6 +1,6 @@
-//! `threadline migrate`: files of older systems in today's spelling. What changes is shown first.
+//! `threadline migrate`: rewrites files of older systems in the current spelling. The changes are shown first.
 //!
-//! A file is changed at the places that are old and nowhere else, so comments and layout stay.
+//! A file is changed only where its spelling is old, so comments and layout stay.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,25 +13,25 @@ use threadline_lang::value::JsonStyle;
 use threadline_lang::{Envelope, Limits, Value};
 use threadline_runner::project::plain;
 
-use super::check::{planned, reports};
 use super::{print, print_styled};
-use crate::arguments::Migrate;
-use crate::exit::Failure;
+use crate::arguments::MigrateArguments;
+use crate::exit::CommandFailure;
 use crate::inputs;
+use crate::prepare::{plan_file, problem_reports};
 use crate::report::{Report, visible};
 
 const OLD: Style = AnsiColor::Red.on_default();
 const NEW: Style = AnsiColor::Green.on_default();
 
-/// A place of a file, and what stands there then.
-struct Change {
+/// A replacement of a part of a file.
+struct FileChange {
     start: usize,
     end: usize,
     text: String,
 }
 
 /// `threadline migrate`
-pub(crate) fn migrate(call: &Migrate) -> Result<(), Failure> {
+pub(crate) fn migrate(call: &MigrateArguments) -> Result<(), CommandFailure> {
     for path in &call.files {
         let file = inputs::read_source(path)?;
         let tree = file.read_tree(&Limits::DEFAULT).map_err(|error| inputs::unreadable(&file, &error))?;
@@ -49,7 +49,7 @@ pub(crate) fn migrate(call: &Migrate) -> Result<(), Failure> {
         if !is_done(&tree, &new, is_workflow) {
             let message =
                 format!("{} cannot be changed where it is old: a comment may be in the way", file.name());
-            return Err(Failure::NotStarted(vec![Report::plain(message)]));
+            return Err(CommandFailure::NotStarted(vec![Report::plain(message)]));
         }
         print_styled(&difference(&file, &changes, &text))?;
         if call.write {
@@ -63,7 +63,7 @@ pub(crate) fn migrate(call: &Migrate) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether a changed file says what the old one did, and has nothing old in it.
+/// Checks that a changed file means the same as before, and that no old spelling is left.
 fn is_done(old: &TreeNode, new: &SourceFile, is_workflow: bool) -> bool {
     let Ok(tree) = new.read_tree(&Limits::DEFAULT) else { return false };
     if is_workflow {
@@ -75,38 +75,39 @@ fn is_done(old: &TreeNode, new: &SourceFile, is_workflow: bool) -> bool {
         && old.entries().zip(wanted).all(|((name, _), wanted)| tree.value.get(name) == Some(&wanted))
 }
 
-/// Old spellings of a workflow, which must be sound otherwise: only then it is known what its names mean.
-fn spellings(file: &SourceFile) -> Result<Vec<Change>, Failure> {
+/// The old spellings of a workflow. It must have no other error, because only then the meaning of its names is known.
+fn spellings(file: &SourceFile) -> Result<Vec<FileChange>, CommandFailure> {
     let own = file.own_text().len();
     let file = &files::assemble(file.clone(), &inputs::read_called);
-    let (planned, mut problems) = planned(file);
+    let (planned, mut problems) = plan_file(file);
     problems.retain(Problem::is_error);
-    let planned = planned.ok_or_else(|| Failure::NotStarted(reports(file, &problems)))?;
-    let change = |at: usize| Change { start: at, end: at, text: "meta.".to_owned() };
-    // What stands in a file that this one imports is changed there.
+    let planned = planned.ok_or_else(|| CommandFailure::NotStarted(problem_reports(file, &problems)))?;
+    let change = |at: usize| FileChange { start: at, end: at, text: "meta.".to_owned() };
+    // Old spellings in an imported file are changed in that file.
     let places = planned.old_spellings.iter().map(|span| span.range().start).filter(|at| *at < own);
     Ok(places.map(change).collect())
 }
 
 /// Outputs of nodes by their id, in the shapes of older systems: each becomes an envelope.
-fn outputs(file: &SourceFile, tree: &TreeNode) -> Result<Vec<Change>, Failure> {
+fn outputs(file: &SourceFile, tree: &TreeNode) -> Result<Vec<FileChange>, CommandFailure> {
     if tree.value.as_object().is_none() {
         let message = format!("{} is neither a workflow nor outputs by the id of their node", file.name());
-        return Err(Failure::NotStarted(vec![Report::plain(message)]));
+        return Err(CommandFailure::NotStarted(vec![Report::plain(message)]));
     }
     let old = tree.entries().filter_map(|(_, entry)| Some((&entry.node, envelope(&entry.node.value)?)));
     let changes = old.map(|(node, new)| {
         let (range, text) = (node.span.range(), new.to_json(JsonStyle::Compact));
-        // A block of YAML begins on the line below its key; what takes its place stands behind the key.
+        // A block of YAML begins on the line below its key; its replacement stands behind the key.
         let before = file.text()[..range.start].trim_end();
         let below = file.text()[before.len()..range.start].contains('\n');
         let (start, text) = if below { (before.len(), format!(" {text}")) } else { (range.start, text) };
-        Change { start, end: range.end, text }
+        FileChange { start, end: range.end, text }
     });
     Ok(changes.collect())
 }
 
-/// An output of an older shape as an envelope. What is a plain value stays one, and what is too deep to be wrapped.
+/// An output of an older shape as an envelope. A plain value stays one, and so does a value that is too deep to be
+/// wrapped.
 fn envelope(output: &Value) -> Option<Value> {
     let read = Envelope::from_outside(output).ok()?;
     let known = read.meta.as_object().is_some_and(|meta| !meta.is_empty());
@@ -114,7 +115,7 @@ fn envelope(output: &Value) -> Option<Value> {
     (read.legacy.is_some() && known).then_some(new)
 }
 
-fn changed(text: &str, changes: &[Change]) -> String {
+fn changed(text: &str, changes: &[FileChange]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut from = 0;
     for change in changes {
@@ -126,8 +127,8 @@ fn changed(text: &str, changes: &[Change]) -> String {
     out
 }
 
-/// The lines that change, as they are and as they will be.
-fn difference(file: &SourceFile, changes: &[Change], text: &str) -> String {
+/// The lines that change, before and after.
+fn difference(file: &SourceFile, changes: &[FileChange], text: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (file.text().lines().collect(), text.lines().collect());
     let mut out = format!("--- {0}\n+++ {0}\n", file.name());
     let (mut at, mut behind) = (0, 0_isize);
@@ -156,15 +157,15 @@ fn difference(file: &SourceFile, changes: &[Change], text: &str) -> String {
     out
 }
 
-/// How many lines a change adds.
-fn growth(file: &SourceFile, change: &Change) -> isize {
+/// The number of lines that a change adds.
+fn growth(file: &SourceFile, change: &FileChange) -> isize {
     let lines = |text: &str| isize::try_from(text.matches('\n').count()).unwrap_or(isize::MAX);
     lines(&change.text) - lines(&file.text()[change.start..change.end])
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
+fn write(path: &Path, text: &str) -> Result<(), CommandFailure> {
     std::fs::write(path, text).map_err(|error| {
         let message = format!("cannot write `{}`: {}", path.display(), plain(&error));
-        Failure::NotStarted(vec![Report::plain(message)])
+        CommandFailure::NotStarted(vec![Report::plain(message)])
     })
 }

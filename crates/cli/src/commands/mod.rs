@@ -1,19 +1,20 @@
-//! The commands, one function each: read, evaluate, print.
+//! The commands, one function each: it reads its input, evaluates it and prints the result.
 
 pub(crate) mod check;
 pub(crate) mod expect;
 pub(crate) mod explain;
-pub(crate) mod failed;
+mod file_check;
 pub(crate) mod graph;
 pub(crate) mod history;
 pub(crate) mod init;
-mod locked;
+mod launch;
 pub(crate) mod migrate;
 pub(crate) mod preview;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod schema;
 pub(crate) mod show;
+pub(crate) mod show_failed;
 pub(crate) mod simulate;
 pub(crate) mod tools;
 pub(crate) mod vars;
@@ -28,21 +29,23 @@ use threadline_runner::process::{Control, Environment};
 use threadline_runner::project::{Project, plain};
 use threadline_runner::world::{Commands, Folder, RealWorld};
 
-use crate::arguments::{Eval, Format, Names, Policy, Render, Resolve};
-use crate::exit::Failure;
-use crate::inputs::{self, Setting};
-use crate::report::{self, Report, Source};
+use crate::arguments::{
+    EvalArguments, OutputFormat, RenderArguments, ResolveArguments, ScopeArguments, UndefinedPolicy,
+};
+use crate::exit::CommandFailure;
+use crate::inputs::{self, PathSetting};
+use crate::report::{self, Report, ReportSource};
 
-/// So many problems are shown in full, then a count: nobody reads more, and each takes its time to point at.
-const MAX_REPORTS: usize = 50;
+/// The maximum number of problems that are printed in full; the others are counted.
+pub(crate) const MAX_REPORTS: usize = 50;
 
 /// The top-level key of a document whose entries are definitions.
 const CONTEXT: &str = "context";
 
 /// `threadline render`
-pub(crate) fn render(call: &Render) -> Result<(), Failure> {
+pub(crate) fn render(call: &RenderArguments) -> Result<(), CommandFailure> {
     let (name, text) = text_of(&call.names, call.file.as_deref(), call.template.as_deref(), "<template>")?;
-    let source = Source::text(&name, &text);
+    let source = ReportSource::text(&name, &text);
     let scope = inputs::scope(&call.names, inputs::settings(&call.names.settings)?.iter())?;
     let (template, mut errors) = Template::parse_all(text.as_str(), &Syntax::DEFAULT);
     if !errors.is_empty() {
@@ -63,10 +66,10 @@ pub(crate) fn render(call: &Render) -> Result<(), Failure> {
 }
 
 /// `threadline resolve`
-pub(crate) fn resolve(call: &Resolve) -> Result<(), Failure> {
+pub(crate) fn resolve(call: &ResolveArguments) -> Result<(), CommandFailure> {
     inputs::check_stdin(&call.names, Some(&call.file))?;
     let file = inputs::read_source(&call.file)?;
-    let source = Source::of(&file);
+    let source = ReportSource::of(&file);
     let (mut document, mut errors) = match file.read_document(&Syntax::DEFAULT) {
         Ok(document) => (document, Vec::new()),
         Err(DocumentError::Read(error)) => return Err(inputs::unreadable(&file, &error)),
@@ -84,20 +87,25 @@ pub(crate) fn resolve(call: &Resolve) -> Result<(), Failure> {
         evaluate(&call.names, source, call.undefined.into(), |session| document.resolve(&scope, session))?;
     let mut out = String::new();
     match call.format {
-        Format::Json => {
+        OutputFormat::Json => {
             value.write_json(&mut out, JsonStyle::Pretty);
             out.push('\n');
         }
-        Format::Yaml => data::yaml::write(&value, &mut out),
+        OutputFormat::Yaml => data::yaml::write(&value, &mut out),
     }
     print(&out)
 }
 
-/// The names that a document sees: those given, and its own definitions. Settings about these go into it.
-fn document_scope(names: &Names, document: &mut Document, file: &str) -> Result<Scope, Failure> {
+/// The names that a document sees: those of the user, and its own definitions. Settings of definitions are applied to the
+/// document.
+fn document_scope(
+    names: &ScopeArguments,
+    document: &mut Document,
+    file: &str,
+) -> Result<Scope, CommandFailure> {
     let settings = inputs::settings(&names.settings)?;
     let own = document.has(CONTEXT);
-    let (for_file, for_data): (Vec<&Setting>, Vec<&Setting>) =
+    let (for_file, for_data): (Vec<&PathSetting>, Vec<&PathSetting>) =
         settings.iter().partition(|setting| own && setting.is_about(CONTEXT));
     for setting in for_file {
         setting.apply(document)?;
@@ -108,30 +116,32 @@ fn document_scope(names: &Names, document: &mut Document, file: &str) -> Result<
         Ok(None) => Ok(scope),
         Err(found) => {
             let message = format!("{file}: `{CONTEXT}` is an object of definitions, this is {found}");
-            Err(Failure::Failed(vec![Report::plain(message)]))
+            Err(CommandFailure::Failed(vec![Report::plain(message)]))
         }
     }
 }
 
-/// The document's own definitions; data may not define the same root.
-fn with_context(scope: &Scope, definitions: ScopeEntry, file: &str) -> Result<Scope, Failure> {
+/// Adds the definitions of a document; the data must not define the same root.
+fn with_context(scope: &Scope, definitions: ScopeEntry, file: &str) -> Result<Scope, CommandFailure> {
     if scope.names().iter().any(|name| name == CONTEXT) {
-        return Err(Failure::Usage(format!("`{CONTEXT}` is a name of the data and defined by {file}")));
+        return Err(CommandFailure::Usage(format!(
+            "`{CONTEXT}` is a name of the data and defined by {file}"
+        )));
     }
     // One entry cannot repeat a name.
     Ok(scope.with_entries(CONTEXT, [(CONTEXT.into(), definitions)]).unwrap_or_else(|_| scope.clone()))
 }
 
 /// `threadline eval`
-pub(crate) fn eval(call: &Eval) -> Result<(), Failure> {
-    if !matches!(call.undefined, Policy::Error) {
+pub(crate) fn eval(call: &EvalArguments) -> Result<(), CommandFailure> {
+    if !matches!(call.undefined, UndefinedPolicy::Error) {
         let message =
             "`--undefined` is about texts and documents: an expression without one of its values has none";
-        return Err(Failure::Usage(message.to_owned()));
+        return Err(CommandFailure::Usage(message.to_owned()));
     }
     let (name, text) =
         text_of(&call.names, call.file.as_deref(), call.expression.as_deref(), "<expression>")?;
-    let source = Source::text(&name, &text);
+    let source = ReportSource::text(&name, &text);
     let scope = inputs::scope(&call.names, inputs::settings(&call.names.settings)?.iter())?;
     let parsed = Expression::parse(text.as_str(), &Syntax::DEFAULT);
     let expression = parsed.map_err(|error| failed(source, &[error]))?;
@@ -147,20 +157,20 @@ pub(crate) fn eval(call: &Eval) -> Result<(), Failure> {
         match explanation.outcome {
             Some(Ok(value)) => Ok(value),
             Some(Err(error)) => Err(expression.all_errors(error, &scope, session)),
-            // The whole is always evaluated.
+            // The whole expression is always evaluated.
             None => Err(Vec::new()),
         }
     })?;
     print(&format!("{}\n", value.to_json(JsonStyle::Compact)))
 }
 
-/// The text of an argument or a file, and what to call it.
+/// The name and the text of an argument or a file.
 fn text_of(
-    names: &Names,
+    names: &ScopeArguments,
     file: Option<&std::path::Path>,
     argument: Option<&str>,
     label: &str,
-) -> Result<(String, String), Failure> {
+) -> Result<(String, String), CommandFailure> {
     inputs::check_stdin(names, file)?;
     match file {
         Some(path) => inputs::read_text(path),
@@ -168,20 +178,24 @@ fn text_of(
     }
 }
 
-/// Names are checked before anything is evaluated: one that does not exist is an error also where evaluation would not
-/// come to it, and then no command has run.
-fn check_names(source: Source<'_>, undefined: Undefined, mut errors: Vec<Error>) -> Result<(), Failure> {
+/// Checks names before anything is evaluated. A name that does not exist is an error even if evaluation would not reach
+/// it, and no command has run by then.
+fn check_names(
+    source: ReportSource<'_>,
+    undefined: Undefined,
+    mut errors: Vec<Error>,
+) -> Result<(), CommandFailure> {
     errors.retain(|error| !undefined.tolerates(error));
     if errors.iter().any(Error::is_unknown_name) { Err(failed(source, &errors)) } else { Ok(()) }
 }
 
 /// Evaluates in the real world, then prints the trace and the warnings.
 fn evaluate<T>(
-    names: &Names,
-    source: Source<'_>,
+    names: &ScopeArguments,
+    source: ReportSource<'_>,
     undefined: Undefined,
     evaluation: impl FnOnce(&mut Session<'_>) -> Result<T, Vec<Error>>,
-) -> Result<T, Failure> {
+) -> Result<T, CommandFailure> {
     let project = history::project(None)?;
     let commands = if names.allow_commands {
         Commands::Allowed
@@ -216,30 +230,30 @@ fn real_world(project: &Project, commands: Commands) -> RealWorld<'_> {
     }
 }
 
-fn failed(source: Source<'_>, errors: &[Error]) -> Failure {
+fn failed(source: ReportSource<'_>, errors: &[Error]) -> CommandFailure {
     let mut reports: Vec<Report> =
         errors.iter().take(MAX_REPORTS).map(|error| Report::error(source, error)).collect();
     if let Some(more) = errors.len().checked_sub(MAX_REPORTS).filter(|more| *more > 0) {
         reports.push(Report::plain(format!("{more} more, of {} in all", errors.len())));
     }
-    Failure::Failed(reports)
+    CommandFailure::Failed(reports)
 }
 
-/// Text with styles goes to stdout; where that is no terminal, the styles are left out.
-fn print_styled(text: &str) -> Result<(), Failure> {
+/// Prints text to stdout; without its styles if stdout is not a terminal.
+fn print_styled(text: &str) -> Result<(), CommandFailure> {
     let mut stdout = anstream::stdout().lock();
     printed(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
 }
 
-/// Results go to stdout. When nobody reads them any more there is nothing left to do.
-fn print(text: &str) -> Result<(), Failure> {
+/// Prints a result to stdout. If nobody reads it any more, the command ends.
+fn print(text: &str) -> Result<(), CommandFailure> {
     let mut stdout = std::io::stdout().lock();
     printed(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
 }
 
-fn printed(result: std::io::Result<()>) -> Result<(), Failure> {
+fn printed(result: std::io::Result<()>) -> Result<(), CommandFailure> {
     result.map_err(|error| match error.kind() {
-        std::io::ErrorKind::BrokenPipe => Failure::Closed,
-        _ => Failure::NotStarted(vec![Report::plain(format!("cannot print: {}", plain(&error)))]),
+        std::io::ErrorKind::BrokenPipe => CommandFailure::Closed,
+        _ => CommandFailure::NotStarted(vec![Report::plain(format!("cannot print: {}", plain(&error)))]),
     })
 }

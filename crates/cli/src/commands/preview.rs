@@ -31,12 +31,12 @@ use threadline_runner::world::{Commands, Folder, RealWorld};
 use self::items::{Items, List};
 use super::explain::json::tree;
 use super::history::project;
-use super::run::{Prepared, payload, prepare};
 use super::{print, print_styled};
-use crate::arguments::Preview;
-use crate::exit::Failure;
+use crate::arguments::PreviewArguments;
+use crate::exit::CommandFailure;
 use crate::inputs;
-use crate::report::{self, Source, explanation_text, visible};
+use crate::prepare::{PreparedWorkflow, prepare, read_payload};
+use crate::report::{self, ReportSource, explanation_text, visible};
 use crate::table::Table;
 
 const BOLD: Style = Style::new().bold();
@@ -47,9 +47,9 @@ const PLAIN: Style = Style::new();
 const WHEN_IT_STARTS: &str = "known when the step starts";
 
 /// `threadline preview`
-pub(crate) fn preview(call: &Preview) -> Result<(), Failure> {
+pub(crate) fn preview(call: &PreviewArguments) -> Result<(), CommandFailure> {
     let file = inputs::read_workflow(&call.what.file)?;
-    let Prepared { plan, inputs, .. } = prepare(&file, &call.what)?;
+    let PreparedWorkflow { plan, inputs, .. } = prepare(&file, &call.what)?;
     let project =
         project(call.dir.as_deref())?.allow(plan.workflow.allow.files.iter().map(EcoString::as_str));
     let mut world = PreviewWorld(RealWorld {
@@ -61,7 +61,7 @@ pub(crate) fn preview(call: &Preview) -> Result<(), Failure> {
         control: Control::new(),
         spool: std::env::temp_dir(),
     });
-    let run = run_scope(&plan, inputs, payload(&call.what, &plan.workflow)?);
+    let run = run_scope(&plan, inputs, read_payload(&call.what, &plan.workflow)?);
     let here = project.here();
     let mut lists: BTreeMap<StepNumber, Items> = BTreeMap::new();
     let mut look = |number: StepNumber, what: PreviewPart| {
@@ -435,9 +435,9 @@ impl<'p> StepPreview<'p, '_> {
         }
     }
 
-    fn source(&self) -> Source<'p> {
+    fn source(&self) -> ReportSource<'p> {
         let file = &self.plan.workflow.file;
-        Source::of(file)
+        ReportSource::of(file)
     }
 }
 
@@ -633,7 +633,7 @@ impl WorkflowPreview {
                 out.push('\n');
             }
             let start = step.step.origin.span.range().start.min(file.text().len());
-            let (name, line, column) = Source::of(file).place(start);
+            let (name, line, column) = ReportSource::of(file).place(start);
             let _ = writeln!(
                 out,
                 "{BOLD}{}{BOLD:#}  {DIM}{}:{line}:{column}, step {}{}{DIM:#}",

@@ -1,48 +1,46 @@
-//! `threadline run` and `threadline resume`: a workflow from its file to its end.
+//! `threadline run` and `threadline resume`: drive a run of a workflow to its end.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use ecow::EcoString;
 use threadline_engine::Hash;
-use threadline_engine::event::{EventKind, LoopReason, RunStarted};
+use threadline_engine::event::{Address, EventKind, LoopReason, RunStarted};
 use threadline_engine::machine::{Outcome, Stage};
 use threadline_engine::view::RunNames;
-use threadline_flow::model::{Import, Input, InputError, OnCrash, Shape, Workflow};
+use threadline_flow::model::OnCrash;
 use threadline_flow::plan::Plan;
-use threadline_lang::diag::nearest;
-use threadline_lang::source::SourceFile;
-use threadline_lang::{Limits, Number, PathStep, Type, Value, data};
+use threadline_lang::diag::words;
 use threadline_runner::driver::{self, DriveError, Ending, Notice, PendingDecision, Setup};
 use threadline_runner::process;
 use threadline_runner::project::Project;
-use threadline_runner::reload::{self, ImportError};
+use threadline_runner::reload;
 use threadline_runner::values::Values;
-use threadline_store::{Journal, Lease, NewRun, Reader, RunId, Store, StoreError};
+use threadline_store::{Journal, Lease, NewRun, RunId, Store, StoreError};
 
-use super::check::planned_with;
+use super::explain::failures::FailureSummary;
 use super::history::{History, cannot_start, of_journal, of_store, project, time_text};
-use super::locked::Signals;
-use super::{MAX_REPORTS, print};
-use crate::arguments::{InFlight, Resume, Run, Watch};
-use crate::exit::Failure;
-use crate::inputs::{self, Setting};
+use super::launch::Signals;
+use super::print;
+use crate::arguments::{InFlightDecision, ResumeArguments, RunArguments, WatchArguments};
+use crate::exit::CommandFailure;
+use crate::inputs;
+use crate::prepare::{prepare, read_imports, read_payload};
 use crate::progress::Progress;
 use crate::remarks::Remarks;
-use crate::report::{self, Report, Source};
-use crate::reporter::{How, Reporter};
-use crate::screen::BETWEEN_DRAWINGS;
+use crate::report::{self, Report};
+use crate::reporter::{FailureLog, ReportOptions, Reporter};
+use crate::screen::DRAWING_INTERVAL;
 use crate::{stats, stream};
 
 /// The time that processes of a killed run have to end.
 const GRACE: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// So often the right to drive a run is asked for again.
-const PATIENCE: u32 = 25;
+/// The maximum number of further attempts to take the lease of a run.
+const MAX_LEASE_RETRIES: u32 = 25;
 
 /// `threadline run`
-pub(crate) fn run(call: &Run) -> Result<(), Failure> {
+pub(crate) fn run(call: &RunArguments) -> Result<(), CommandFailure> {
     let file = inputs::read_workflow(&call.what.file)?;
     let text = file.own_text().to_owned();
     let name = file.name().to_owned();
@@ -51,8 +49,8 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
         project(call.dir.as_deref())?.allow(prepared.plan.workflow.allow.files.iter().map(EcoString::as_str));
     let store = Store::open(&project.store()).map_err(|error| of_store(&error))?;
     project.ignore_store();
-    let imports = imports_of(&prepared.plan.workflow, &call.import, store.reader())?;
-    let payload = payload(&call.what, &prepared.plan.workflow)?.unwrap_or_default();
+    let imports = read_imports(&prepared.plan.workflow, &call.import, store.reader())?;
+    let payload = read_payload(&call.what, &prepared.plan.workflow)?.unwrap_or_default();
     let started_at = time_text(jiff::Timestamp::now().as_millisecond());
     let id = new_id();
     let run = RunId::new(&id).map_err(|error| of_store(&error))?;
@@ -96,20 +94,25 @@ pub(crate) fn run(call: &Run) -> Result<(), Failure> {
         caller: None,
     };
     let started = EventKind::RunStarted(started);
-    let progress = Progress::default();
-    let journal = Journal::new(&store, lease);
-    let (driven, failed) =
-        drive(journal, &project, prepared.plan, names, signals, &call.watch, None, progress, |setup| {
-            driver::begin(setup, started)
-        });
+    let launch = RunLaunch {
+        journal: Journal::new(&store, lease),
+        project: &project,
+        plan: prepared.plan,
+        names,
+        signals,
+        watch: &call.watch,
+        in_flight: None,
+        progress: Progress::default(),
+    };
+    let driven = launch.drive(|setup| driver::begin(setup, started));
     if call.watch.stats {
         stats::print(&store);
     }
-    ended(&store, &id, driven, failed, &call.watch)
+    driven.conclude(&store, &id, call.watch.json)
 }
 
 /// `threadline resume`
-pub(crate) fn resume(call: &Resume) -> Result<(), Failure> {
+pub(crate) fn resume(call: &ResumeArguments) -> Result<(), CommandFailure> {
     let found = project(call.dir.as_deref())?;
     let store = Store::open(&found.store()).map_err(|error| of_store(&error))?;
     let history = History::open(store.reader(), &call.run)?;
@@ -117,19 +120,19 @@ pub(crate) fn resume(call: &Resume) -> Result<(), Failure> {
     if let Some(caller) = &history.started.caller {
         let message = format!("run `{id}` belongs to the step `{}` of run `{}`", caller.at, caller.run);
         let hint = format!("`threadline resume {}` goes on with both", history.info.id.started());
-        return Err(Failure::NotStarted(vec![Report::with_hint(message, &hint)]));
+        return Err(CommandFailure::NotStarted(vec![Report::with_hint(message, &hint)]));
     }
     let project = Project::of(Path::new(history.started.folder.as_str()))
         .map_err(|error| {
             cannot_start(&format!("the folder of the run, `{}`: {error}", history.started.folder))
         })?
         .allow(history.plan.workflow.allow.files.iter().map(EcoString::as_str));
-    let lease = lease(&store, &history.info.id)?;
-    // What a killed Threadline left behind must not work beside its successor.
+    let lease = take_lease(&store, &history.info.id)?;
+    // Programs that a killed Threadline left behind must not run beside those of this run.
     process::end_left_over(&id, GRACE);
     let mut progress = Progress::default();
     let fold = history.each(|_, event| {
-        progress.take(event);
+        progress.take(&history.plan, event);
         Ok(())
     })?;
     let (stage, let_fail) = (fold.machine.stage(), fold.machine.has_tolerated_failures());
@@ -142,7 +145,7 @@ pub(crate) fn resume(call: &Resume) -> Result<(), Failure> {
             if let_fail {
                 report::print_note(&format!(
                     "{} failed; `threadline resume {id} --failed` does {} again",
-                    count_of(failed),
+                    words::count(failed, "item"),
                     if failed == 1 { "it" } else { "them" }
                 ));
             }
@@ -151,8 +154,8 @@ pub(crate) fn resume(call: &Resume) -> Result<(), Failure> {
         Stage::Ended(Outcome::Failed) if let Some(state) = fold.machine.failed_terminal() => {
             print(&format!("run {id} has ended in `{state}`, a failure: there is nothing to resume\n"))?;
             let file = &history.started.file;
-            report::print_note(&format!("`threadline run {file}` begins anew"));
-            return Err(Failure::Shown(1));
+            report::print_note(&format!("`threadline run {file}` starts a new run"));
+            return Err(CommandFailure::Shown(1));
         }
         Stage::Ended(Outcome::Failed) if call.failed && progress.failed.is_empty() => {
             return print(&format!(
@@ -166,30 +169,36 @@ pub(crate) fn resume(call: &Resume) -> Result<(), Failure> {
     let mut watch = call.watch.clone();
     watch.jobs = watch.jobs.or(history.started.jobs.and_then(|jobs| usize::try_from(jobs).ok()));
     let in_flight = call.in_flight.map(|in_flight| match in_flight {
-        InFlight::Rerun => OnCrash::Rerun,
-        InFlight::Fail => OnCrash::Fail,
+        InFlightDecision::Rerun => OnCrash::Rerun,
+        InFlightDecision::Fail => OnCrash::Fail,
     });
     let History { plan, names, .. } = history;
     let signals = Signals::listen(&watch);
     let _holding = signals.take(&store, lease.run(), &plan, &names, &project, &watch)?;
-    let journal = Journal::new(&store, lease);
-    let (driven, failed) =
-        drive(journal, &project, plan, names, signals, &watch, in_flight, progress, |setup| {
-            driver::resume(setup, fold.machine, context, call.failed)
-        });
+    let launch = RunLaunch {
+        journal: Journal::new(&store, lease),
+        project: &project,
+        plan,
+        names,
+        signals,
+        watch: &watch,
+        in_flight,
+        progress,
+    };
+    let driven = launch.drive(|setup| driver::resume(setup, fold.machine, context, call.failed));
     if watch.stats {
         stats::print(&store);
     }
-    ended(&store, &id, driven, failed, &watch)
+    driven.conclude(&store, &id, watch.json)
 }
 
-/// The right to drive a run. Of a process that was killed while it started a program, the child that is not yet that
-/// program has it for a moment more.
-fn lease(store: &Store, run: &RunId) -> Result<Lease, Failure> {
+/// Takes the right to drive a run. If Threadline was killed while it started a program, its child holds the lease until
+/// it has become that program.
+fn take_lease(store: &Store, run: &RunId) -> Result<Lease, CommandFailure> {
     let mut asked = 0;
     loop {
         match store.lease(run) {
-            Err(StoreError::Busy { .. }) if asked < PATIENCE => {
+            Err(StoreError::Busy { .. }) if asked < MAX_LEASE_RETRIES => {
                 asked += 1;
                 std::thread::sleep(std::time::Duration::from_millis(10));
             }
@@ -198,11 +207,11 @@ fn lease(store: &Store, run: &RunId) -> Result<Lease, Failure> {
     }
 }
 
-/// A run goes on with the text that it began with, whatever has become of the file.
+/// Notes files that have changed since the run was started, because the run goes on with the old text.
 fn note_changed_file(history: &History<'_>) {
     let RunStarted { file, text, files, folder, .. } = &history.started;
     for (file, text) in std::iter::once((file, text)).chain(files.iter().map(|(file, text)| (file, text))) {
-        // It was named from where Threadline was started, which may be this folder or the one that steps run in.
+        // The path is relative to the folder that Threadline was started in: this one, or the one that steps run in.
         let file = Path::new(file.as_str());
         let path = if file.exists() { file.to_owned() } else { Path::new(folder.as_str()).join(file) };
         if let Ok(now) = std::fs::read(&path)
@@ -216,354 +225,207 @@ fn note_changed_file(history: &History<'_>) {
     }
 }
 
-/// Opens everything that a run needs, and drives it. How it ended, and how many items are failed then.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "each is a thing of its own, and two callers have them at hand"
-)]
-fn drive<'a>(
+/// A run that is about to begin or to go on.
+struct RunLaunch<'a> {
     journal: Journal<'a>,
     project: &'a Project,
     plan: Arc<Plan>,
     names: RunNames,
     signals: Signals,
-    watch: &Watch,
+    watch: &'a WatchArguments,
+    /// What becomes of steps that were running when Threadline was killed, if the caller says so.
     in_flight: Option<OnCrash>,
     progress: Progress,
-    go: impl FnOnce(Setup<'a>) -> Result<Ending, DriveError>,
-) -> (Result<Ending, DriveError>, usize) {
-    // Where orphans cannot be adopted they are still found by their mark.
-    let _ = process::adopt_orphans();
-    signals.begin();
-    let Signals { control, stop, screen, notes, to_print, listener: _listening, .. } = signals;
-    let trace = watch.trace_variables;
-    let how = How { verbose: watch.verbose, trace };
-    let mut reporter = Reporter::new(Arc::clone(&plan), journal.run().as_str(), how, progress);
-    let is_drawn = screen.is_some();
-    if let Some(screen) = screen {
-        let values = Values::new(journal.store().reader(), journal.run().clone());
-        reporter = reporter.live(screen, values);
-    }
-    let reporter = Arc::new(Mutex::new(reporter));
-    let watcher = Arc::clone(&reporter);
-    let observer: driver::Observer<'a> = if watch.json {
-        let plan = Arc::clone(&plan);
-        let mut remarks = Remarks::new(trace);
-        Box::new(move |notice: Notice| {
-            if let Notice::Event(event) = &notice {
-                locked(&watcher).recall(event);
-            }
-            stream::notice(&plan, &mut remarks, &notice);
-        })
-    } else {
-        Box::new(move |notice: Notice| locked(&watcher).notice(&notice))
-    };
-    let setup = Setup {
-        plan,
-        journal,
-        project,
-        names,
-        jobs: watch.jobs,
-        control,
-        stop,
-        trace: trace.is_some(),
-        verbose: watch.verbose,
-        in_flight,
-        patience: watch.wait.unwrap_or_default(),
-        within: None,
-        observer,
-    };
-    let driven = std::thread::scope(|threads| {
-        if is_drawn {
-            let reporter = &reporter;
-            threads.spawn(move || paint(reporter, &to_print));
+}
+
+/// A run that is not driven any more, and what the screen has said about it.
+struct DrivenRun {
+    ending: Result<Ending, DriveError>,
+    plan: Arc<Plan>,
+    failed_items: usize,
+    failed_steps: Vec<Address>,
+    failures: FailureLog,
+}
+
+impl<'a> RunLaunch<'a> {
+    /// Drives the run to its end, or until it is stopped, and reports it.
+    fn drive(self, go: impl FnOnce(Setup<'a>) -> Result<Ending, DriveError>) -> DrivenRun {
+        let Self { journal, project, plan, names, signals, watch, in_flight, progress } = self;
+        // If orphans cannot be adopted, they are still found by their mark.
+        let _ = process::adopt_orphans();
+        signals.begin();
+        let Signals { control, stop, screen, notes, to_print, listener: _listening, .. } = signals;
+        let trace = watch.trace_variables;
+        let options = ReportOptions { verbose: watch.verbose, trace };
+        let mut reporter = Reporter::new(Arc::clone(&plan), journal.run().as_str(), options, progress);
+        let is_drawn = screen.is_some();
+        if let Some(screen) = screen {
+            let values = Values::new(journal.store().reader(), journal.run().clone());
+            reporter = reporter.live(screen, values);
         }
-        let driven = go(setup);
-        // Nobody listens where nothing is drawn.
-        let _ = notes.send(None);
-        driven
-    });
-    let mut reporter = locked(&reporter);
-    reporter.aside();
-    let failed = reporter.failed_items();
-    (driven, failed)
+        let reporter = Arc::new(Mutex::new(reporter));
+        let observer = observer(Arc::clone(&reporter), &plan, watch);
+        let setup = Setup {
+            plan: Arc::clone(&plan),
+            journal,
+            project,
+            names,
+            jobs: watch.jobs,
+            control,
+            stop,
+            trace: trace.is_some(),
+            verbose: watch.verbose,
+            in_flight,
+            patience: watch.wait.unwrap_or_default(),
+            within: None,
+            observer,
+        };
+        let ending = std::thread::scope(|threads| {
+            if is_drawn {
+                let reporter = &reporter;
+                threads.spawn(move || paint(reporter, &to_print));
+            }
+            let ending = go(setup);
+            // Nobody listens if nothing is drawn.
+            let _ = notes.send(None);
+            ending
+        });
+        let mut reporter = locked(&reporter);
+        reporter.clear_block();
+        DrivenRun {
+            ending,
+            plan,
+            failed_items: reporter.failed_items(),
+            failed_steps: reporter.failed_steps(),
+            failures: reporter.take_failures(),
+        }
+    }
+}
+
+/// Reports what the runner has to say: as lines for people, or as lines of JSON.
+fn observer<'a>(
+    reporter: Arc<Mutex<Reporter<'a>>>,
+    plan: &Arc<Plan>,
+    watch: &WatchArguments,
+) -> driver::Observer<'a> {
+    if !watch.json {
+        return Box::new(move |notice: Notice| locked(&reporter).notice(&notice));
+    }
+    let plan = Arc::clone(plan);
+    let mut remarks = Remarks::new(watch.trace_variables);
+    Box::new(move |notice: Notice| {
+        if let Notice::Event(event) = &notice {
+            locked(&reporter).track(event);
+        }
+        stream::notice(&plan, &mut remarks, &notice);
+    })
 }
 
 fn locked<'r, 'a>(reporter: &'r Mutex<Reporter<'a>>) -> MutexGuard<'r, Reporter<'a>> {
     reporter.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Draws how far a run is, a few times a second, and makes place for notes, until the end is noted.
+/// Draws the progress of a run a few times per second and prints notes, until the end of the run.
 fn paint(reporter: &Mutex<Reporter<'_>>, notes: &mpsc::Receiver<Option<&str>>) {
     loop {
-        match notes.recv_timeout(BETWEEN_DRAWINGS) {
+        match notes.recv_timeout(DRAWING_INTERVAL) {
             Ok(Some(note)) => {
                 let mut reporter = locked(reporter);
-                reporter.aside();
+                reporter.clear_block();
                 report::print_note(note);
             }
-            Err(mpsc::RecvTimeoutError::Timeout) => locked(reporter).tick(),
+            Err(mpsc::RecvTimeoutError::Timeout) => locked(reporter).redraw(),
             Ok(None) | Err(mpsc::RecvTimeoutError::Disconnected) => return,
         }
     }
 }
 
-/// What a run came to, as an exit code and as words.
-fn ended(
-    store: &Store,
-    id: &str,
-    driven: Result<Ending, DriveError>,
-    failed: usize,
-    watch: &Watch,
-) -> Result<(), Failure> {
-    process::end_left_over(id, GRACE);
-    let note = |message: &str| {
-        if !watch.json {
-            report::print_note(message);
-        }
-    };
-    match driven {
-        Ok(Ending::Ended(Outcome::Completed)) => {
-            if failed > 0 {
-                note(&format!(
-                    "{} failed: `threadline show {id} --failed`; `threadline resume {id} --failed` does {} again",
-                    count_of(failed),
-                    if failed == 1 { "it" } else { "them" }
-                ));
+impl DrivenRun {
+    /// Prints how to go on after the run, and gives the exit code.
+    fn conclude(self, store: &Store, id: &str, json: bool) -> Result<(), CommandFailure> {
+        process::end_left_over(id, GRACE);
+        let note = |message: &str| {
+            if !json {
+                report::print_note(message);
             }
-            Ok(())
-        }
-        Ok(Ending::Ended(Outcome::Failed)) => {
-            if !watch.json {
-                let history = History::open(store.reader(), id)?;
-                super::print_styled(&super::explain::failures::failures(&history)?)?;
-            }
-            let run =
-                RunId::new(id).and_then(|run| store.reader().run(&run)).map_err(|error| of_store(&error))?;
-            let ended = reload::ended(store.reader(), &run).map_err(|error| of_journal(&error))?;
-            // A loop that came to a bad end has come to its end.
-            if ended.is_none_or(|ended| ended.reason != LoopReason::Terminal) {
-                note(&format!("`threadline resume {id}` tries again from there"));
-            }
-            Err(Failure::Shown(1))
-        }
-        Ok(Ending::Ended(Outcome::Stopped)) => {
-            note(&format!("`threadline resume {id}` goes on, with the same limits again"));
-            Err(Failure::Shown(4))
-        }
-        Ok(Ending::Stopped) => {
-            note(&format!("`threadline resume {id}` goes on"));
-            Err(Failure::Shown(130))
-        }
-        Ok(Ending::Waiting(waits)) => {
-            let step = |PendingDecision { run, at }: &PendingDecision| {
-                if run == id { format!("`{at}`") } else { format!("`{at}` of run {run}") }
-            };
-            let steps: Vec<String> = waits.iter().map(step).collect();
-            note(&format!(
-                "{} was running when Threadline was killed and has `on_crash: ask`; \
-                 `threadline resume {id} --in-flight rerun` or `--in-flight fail`",
-                steps.join(", ")
-            ));
-            Err(Failure::Shown(4))
-        }
-        Err(DriveError::Journal(error)) => {
-            let mut failure = of_journal(&error);
-            if let Failure::NotStarted(reports) = &mut failure {
-                reports.push(Report::plain(format!(
-                    "run {id} stopped; everything it acted upon is in its journal"
-                )));
-            }
-            failure.show();
-            Err(Failure::Shown(4))
-        }
-        Err(DriveError::InvalidEvent(misfit)) => {
-            Err(cannot_start(&format!("event {} of run `{id}` does not fit: {}", misfit.seq, misfit.why)))
-        }
-    }
-}
-
-fn count_of(items: usize) -> String {
-    if items == 1 { "1 item".to_owned() } else { format!("{items} items") }
-}
-
-/// A workflow that can run, with the caller's values.
-pub(crate) struct Prepared {
-    pub(crate) plan: Arc<Plan>,
-    pub(crate) inputs: Value,
-    pub(crate) set: Vec<(EcoString, Value)>,
-}
-
-/// Loads and checks a file. Nothing runs when anything in it is wrong.
-pub(crate) fn prepare(file: &SourceFile, what: &crate::arguments::What) -> Result<Prepared, Failure> {
-    let mut set = Vec::new();
-    let (planned, problems) = planned_with(file, |workflow| {
-        for setting in inputs::settings(&what.settings)? {
-            set.push(set_context(workflow, &setting, what.trust_set)?);
-        }
-        Ok(())
-    })?;
-    let source = Source::of(file);
-    let reports: Vec<Report> =
-        problems.iter().take(MAX_REPORTS).map(|problem| Report::problem(source, problem)).collect();
-    let Some(planned) = planned else { return Err(Failure::NotStarted(reports)) };
-    report::print_all(&reports);
-    let inputs = inputs_of(&planned.workflow, what)?;
-    Ok(Prepared { plan: Arc::new(planned), inputs, set })
-}
-
-fn set_context(
-    workflow: &mut Workflow,
-    setting: &Setting,
-    trusted: bool,
-) -> Result<(EcoString, Value), Failure> {
-    if !setting.is_about("context") {
-        return Err(Failure::Usage(format!(
-            "`{}`: only values of `context` can be set; inputs are given with `--input`",
-            setting.given()
-        )));
-    }
-    let path = setting.path().get(1..).unwrap_or_default();
-    workflow.set_context(path, setting.value(), trusted).map_err(|_| {
-        let names: Vec<EcoString> =
-            workflow.context.as_ref().map(|context| context.definitions.names()).unwrap_or_default();
-        let name = path.first().and_then(PathStep::name);
-        let near = name.and_then(|name| nearest(name, names.iter().map(EcoString::as_str)));
-        let hint = near.map_or(String::new(), |near| format!("; did you mean `context.{near}`"));
-        Failure::Usage(format!("`{}`: the workflow's `context` has no such place{hint}", setting.given()))
-    })?;
-    Ok((setting.path_text().into(), setting.value().clone()))
-}
-
-/// What a graph is started with: JSON, or a file after `@`.
-pub(super) fn payload(what: &crate::arguments::What, workflow: &Workflow) -> Result<Option<Value>, Failure> {
-    let Some(given) = &what.payload else { return Ok(None) };
-    if !matches!(workflow.shape, Shape::Graph { .. }) {
-        return Err(Failure::Usage("`--payload` starts a graph, and this is a list of steps".to_owned()));
-    }
-    if let Some(path) = given.strip_prefix('@') {
-        let file = inputs::read_source(Path::new(path))?;
-        let value = file.read_value(&Limits::DEFAULT);
-        return value.map(Some).map_err(|error| inputs::unreadable(&file, &error));
-    }
-    data::json::read_value(given, &Limits::DEFAULT).map(Some).map_err(|error| {
-        let hint = "quote it as JSON, or give a file: `--payload @FILE`";
-        Failure::Inputs(vec![Report::with_hint(format!("`--payload`: {error}"), hint)])
-    })
-}
-
-/// The runs that the caller names for imports.
-fn given_imports<'g>(
-    workflow: &Workflow,
-    given: &'g [String],
-) -> Result<BTreeMap<&'g str, &'g str>, Failure> {
-    let mut runs = BTreeMap::new();
-    for argument in given {
-        let Some((name, run)) = argument.split_once('=') else {
-            return Err(Failure::Usage(format!("`--import {argument}`: write a name, `=` and a run")));
         };
-        let names = workflow.imports.iter().map(|import| import.name.as_str());
-        if !names.clone().any(|known| known == name) {
-            let hint = nearest(name, names).map_or(String::new(), |near| format!("; did you mean `{near}`"));
-            return Err(Failure::Usage(format!("the workflow imports nothing as `{name}`{hint}")));
+        match &self.ending {
+            Ok(Ending::Ended(Outcome::Completed)) => {
+                let failed = self.failed_items;
+                if failed > 0 {
+                    let them = if failed == 1 { "it" } else { "them" };
+                    note(&format!(
+                        "{} failed: `threadline show {id} --failed`; `threadline resume {id} --failed` does {them} again",
+                        words::count(failed, "item")
+                    ));
+                }
+                Ok(())
+            }
+            Ok(Ending::Ended(Outcome::Failed)) => {
+                if !json {
+                    self.summarize_failures(store, id)?;
+                }
+                let run = RunId::new(id).and_then(|run| store.reader().run(&run));
+                let run = run.map_err(|error| of_store(&error))?;
+                let ended = reload::ended(store.reader(), &run).map_err(|error| of_journal(&error))?;
+                // A loop that ended in a failure has nothing left to do.
+                if ended.is_none_or(|ended| ended.reason != LoopReason::Terminal) {
+                    note(&format!("`threadline resume {id}` tries again from there"));
+                }
+                Err(CommandFailure::Shown(1))
+            }
+            Ok(Ending::Ended(Outcome::Stopped)) => {
+                note(&format!("`threadline resume {id}` goes on, with the same limits again"));
+                Err(CommandFailure::Shown(4))
+            }
+            Ok(Ending::Stopped) => {
+                note(&format!("`threadline resume {id}` goes on"));
+                Err(CommandFailure::Shown(130))
+            }
+            Ok(Ending::Waiting(waits)) => {
+                note(&ask_for_decision(id, waits));
+                Err(CommandFailure::Shown(4))
+            }
+            Err(DriveError::Journal(error)) => {
+                let mut failure = of_journal(error);
+                if let CommandFailure::NotStarted(reports) = &mut failure {
+                    reports.push(Report::plain(format!(
+                        "run {id} stopped; everything it acted upon is in its journal"
+                    )));
+                }
+                failure.show();
+                Err(CommandFailure::Shown(4))
+            }
+            Err(DriveError::InvalidEvent(invalid)) => Err(cannot_start(&format!(
+                "event {} of run `{id}` does not fit: {}",
+                invalid.seq, invalid.why
+            ))),
         }
-        runs.insert(name, run);
     }
-    Ok(runs)
+
+    /// Prints the failed steps. The journal is read only for what the screen has not shown.
+    fn summarize_failures(&self, store: &Store, id: &str) -> Result<(), CommandFailure> {
+        let Self { plan, failed_steps, failures, .. } = self;
+        let summary = FailureSummary { plan, run: id, failed: failed_steps, log: failures };
+        let history = summary.needs_journal().then(|| History::open(store.reader(), id)).transpose()?;
+        super::print_styled(&summary.text(history.as_ref())?)
+    }
 }
 
-/// What the last completed runs of other workflows exported, an object by the names of `imports`.
-fn imports_of(workflow: &Workflow, given: &[String], reader: &Reader) -> Result<Value, Failure> {
-    let given = given_imports(workflow, given)?;
-    reload::imports(workflow, &given, reader).map_err(|error| match error {
-        ImportError::Journal(error) => of_journal(&error),
-        ImportError::NotCompleted { import, status } => {
-            let run = given.get(import.name.as_str()).copied().unwrap_or_default();
-            cannot_start(&format!("`--import {}={run}`: the run is {status}", import.name))
-        }
-        ImportError::NeverRan(missing) => {
-            let source = Source::of(&workflow.file);
-            let report = |import: &&Import| {
-                let message = format!("no run of the workflow `{}` has completed", import.workflow);
-                let hints = ["run it first, in this project".to_owned()];
-                Report::at(source, import.span, &message, &[], &hints)
-            };
-            Failure::NotStarted(missing.iter().map(report).collect())
-        }
-        ImportError::TooLarge => cannot_start("the imports are too large"),
-    })
-}
-
-/// The caller's values, of the declared types.
-fn inputs_of(workflow: &Workflow, what: &crate::arguments::What) -> Result<Value, Failure> {
-    let mut given: Vec<(EcoString, Value)> = match &what.inputs {
-        Some(path) => {
-            let object = inputs::read_object(path, "--inputs")?;
-            let entries = object.as_object().into_iter().flat_map(|object| object.iter());
-            entries.map(|(key, value)| (key.name().clone(), value.clone())).collect()
-        }
-        None => Vec::new(),
+/// What to decide about steps that were running when Threadline was killed.
+fn ask_for_decision(id: &str, waits: &[PendingDecision]) -> String {
+    let step = |PendingDecision { run, at }: &PendingDecision| {
+        if run == id { format!("`{at}`") } else { format!("`{at}` of run {run}") }
     };
-    let mut problems = Vec::new();
-    let declared = |name: &str| workflow.inputs.iter().find(|input| input.name == name);
-    for argument in &what.input {
-        let Some((name, text)) = argument.split_once('=') else {
-            return Err(Failure::Usage(format!("`--input {argument}`: write a name, `=` and a value")));
-        };
-        match input_value(declared(name).and_then(|input| input.kind), text) {
-            Ok(value) => {
-                given.retain(|(known, _)| known != name);
-                given.push((name.into(), value));
-            }
-            Err(expected) => problems.push(format!("`--input {argument}`: expected {expected}")),
-        }
-    }
-    let inputs = workflow.inputs_of(&given);
-    for error in inputs.as_ref().err().into_iter().flatten() {
-        problems.push(match error {
-            InputError::Unknown { name, nearest } => {
-                let hint = nearest.as_ref().map_or(String::new(), |near| format!(", did you mean `{near}`"));
-                format!("the workflow has no input `{name}`{hint}")
-            }
-            InputError::WrongType { name, kind, given } => {
-                let (kind, given) = (kind.with_article(), given.with_article());
-                format!("input `{name}` is {kind}, and {given} was given")
-            }
-            InputError::Missing { name, description } => {
-                let about = description.as_ref().map_or(String::new(), |about| format!(" ({about})"));
-                format!("input `{name}`{about} is required: `--input {name}=...`")
-            }
-            InputError::TooLarge => "the inputs are too large".to_owned(),
-        });
-    }
-    match inputs {
-        Ok(inputs) if problems.is_empty() => Ok(inputs),
-        _ => Err(Failure::Inputs(problems.iter().map(Report::plain).collect())),
-    }
+    let steps: Vec<String> = waits.iter().map(step).collect();
+    format!(
+        "{} was running when Threadline was killed and has `on_crash: ask`; \
+         `threadline resume {id} --in-flight rerun` or `--in-flight fail`",
+        steps.join(", ")
+    )
 }
 
-/// A text of the command line as a value of a type; the error says what is expected.
-fn input_value(kind: Option<Type>, text: &str) -> Result<Value, &'static str> {
-    let json = || data::json::read_value(text, &Limits::DEFAULT).ok();
-    match kind {
-        None | Some(Type::Text) => Ok(Value::from(text)),
-        Some(Type::Bool) => match text {
-            "true" => Ok(true.into()),
-            "false" => Ok(false.into()),
-            _ => Err("`true` or `false`"),
-        },
-        Some(kind @ (Type::Int | Type::Float)) => match Number::parse(text).map(Value::from) {
-            Ok(value) if Input::accepts(kind, &value) => Ok(value),
-            _ if kind == Type::Int => Err("a whole number"),
-            _ => Err("a number"),
-        },
-        Some(Type::List) => json().filter(|value| value.as_list().is_some()).ok_or("a list as JSON"),
-        Some(Type::Object) => json().filter(|value| value.as_object().is_some()).ok_or("an object as JSON"),
-        Some(Type::Null) => json().filter(Value::is_null).ok_or("`null`"),
-    }
-}
-
-/// An id that nobody has used: eight letters and digits that are hard to mistake for each other.
+/// A new id: eight letters and digits that are hard to confuse with each other.
 fn new_id() -> String {
     const LETTERS: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
     let bytes = *uuid::Uuid::new_v4().as_bytes();

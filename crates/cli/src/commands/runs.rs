@@ -8,13 +8,13 @@ use threadline_engine::event::{EventKind, LoopEnd};
 use threadline_engine::machine::Outcome;
 use threadline_lang::Value;
 use threadline_lang::value::JsonStyle;
-use threadline_store::{Reader, RunInfo, StoreError};
+use threadline_store::{JournalReader, RunInfo, StoreError};
 
 use super::history::{of_store, project};
 use super::{print, print_styled};
-use crate::arguments::Runs;
-use crate::exit::Failure;
-use crate::reporter::loop_end;
+use crate::arguments::RunsArguments;
+use crate::exit::CommandFailure;
+use crate::reporter::describe_loop_end;
 use crate::table::Table;
 
 const BOLD: Style = Style::new().bold();
@@ -25,10 +25,10 @@ const BAD: Style = AnsiColor::Red.on_default().bold();
 const OPEN: Style = AnsiColor::Yellow.on_default();
 
 /// `threadline runs`
-pub(crate) fn runs(call: &Runs) -> Result<(), Failure> {
-    let runs = match Reader::open(&project(call.dir.as_deref())?.store()) {
+pub(crate) fn runs(call: &RunsArguments) -> Result<(), CommandFailure> {
+    let runs = match JournalReader::open(&project(call.dir.as_deref())?.store()) {
         Ok(reader) => all(&reader, call.all)?,
-        // A project in which nothing ran has no journal.
+        // A project without a run has no journal.
         Err(StoreError::NoJournal { .. }) => Vec::new(),
         Err(error) => return Err(of_store(&error)),
     };
@@ -41,7 +41,7 @@ pub(crate) fn runs(call: &Runs) -> Result<(), Failure> {
         return print("no runs yet: `threadline run FILE` begins one\n");
     }
     let mut table = Table::default();
-    for Listed { run, status, ended } in &runs {
+    for ListedRun { run, status, ended } in &runs {
         let style = match *status {
             "completed" => GOOD,
             "failed" => BAD,
@@ -60,43 +60,43 @@ pub(crate) fn runs(call: &Runs) -> Result<(), Failure> {
     print_styled(&table.text(""))
 }
 
-/// A run, and what has become of it.
-struct Listed {
+/// A run and its status.
+struct ListedRun {
     run: RunInfo,
     status: &'static str,
-    /// Where a loop ended, and why.
+    /// Where and why a loop ended.
     ended: Option<(Outcome, LoopEnd)>,
 }
 
 /// Where a loop ended, and why: `in done`, `before fix: max_steps 20 reached`.
 fn how((outcome, end): &(Outcome, LoopEnd)) -> String {
-    loop_end(*outcome, end).trim_start().to_owned()
+    describe_loop_end(*outcome, end).trim_start().to_owned()
 }
 
-/// Every run and its status, the newest first; those that others called only where they are asked for.
-fn all(reader: &Reader, called: bool) -> Result<Vec<Listed>, Failure> {
+/// Every run and its status, the newest first. Called runs are listed only if the user asks for them.
+fn all(reader: &JournalReader, called: bool) -> Result<Vec<ListedRun>, CommandFailure> {
     let mut runs = reader.runs().map_err(|error| of_store(&error))?;
     runs.retain(|run| called || !run.id.is_called());
-    // Those that were called stand below the run that somebody started.
+    // Called runs are listed below the run that was started by the user.
     let begun: BTreeMap<String, usize> =
         runs.iter().enumerate().map(|(at, run)| (run.id.to_string(), at)).collect();
     runs.sort_by_key(|run| Reverse(begun.get(run.id.started()).copied()));
     let listed = |run: RunInfo| {
         let status = status(reader, &run)?;
-        // An event that cannot be read is a matter of whoever opens the run.
+        // An event that cannot be read is reported when the run is opened.
         let last =
             matches!(status, "completed" | "failed" | "stopped").then(|| reader.event(&run.id, run.events));
         let ended = match last.and_then(Result::ok).map(|event| event.kind) {
             Some(EventKind::RunEnded { outcome, ended: Some(end), .. }) => Some((outcome, end)),
             _ => None,
         };
-        Ok(Listed { run, status, ended })
+        Ok(ListedRun { run, status, ended })
     };
     runs.into_iter().map(listed).collect()
 }
 
-/// What has become of a run. One that nobody drives any more, and that did not end, was interrupted.
-fn status(reader: &Reader, run: &RunInfo) -> Result<&'static str, Failure> {
+/// The status of a run. A run that has not ended and that no process drives was interrupted.
+fn status(reader: &JournalReader, run: &RunInfo) -> Result<&'static str, CommandFailure> {
     Ok(match run.status.as_str() {
         "completed" => "completed",
         "failed" => "failed",
@@ -107,13 +107,13 @@ fn status(reader: &Reader, run: &RunInfo) -> Result<&'static str, Failure> {
     })
 }
 
-/// To the second, as people read it.
+/// A time for people, without fractions of a second.
 fn started(time: &str) -> String {
     time.split('.').next().unwrap_or(time).replace('T', " ")
 }
 
-fn run_json(listed: &Listed) -> Value {
-    let Listed { run, status, ended } = listed;
+fn run_json(listed: &ListedRun) -> Value {
+    let ListedRun { run, status, ended } = listed;
     let mut entries: Vec<(&str, Value)> = vec![
         ("run", run.id.as_str().into()),
         ("workflow", run.name.as_str().into()),

@@ -8,11 +8,11 @@ use threadline_lang::{Type, Value};
 use threadline_store::wire;
 
 use super::print;
-use crate::arguments::{Schema, SchemaKind};
-use crate::exit::Failure;
+use crate::arguments::{SchemaArguments, SchemaKind};
+use crate::exit::CommandFailure;
 
 /// `threadline schema`
-pub(crate) fn schema(call: &Schema) -> Result<(), Failure> {
+pub(crate) fn schema(call: &SchemaArguments) -> Result<(), CommandFailure> {
     let schema = match call.kind {
         SchemaKind::Workflow => threadline_flow::fields::schema(),
         SchemaKind::Envelope => envelope(),

@@ -1,4 +1,4 @@
-//! `threadline show`: a run again as it was seen, then what its steps left; or what a file is short for.
+//! `threadline show`: prints the lines of a run again and the outputs of its steps, or the long form of a file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,16 +13,16 @@ use threadline_lang::data::yaml;
 use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
 
-use super::check::reports;
-use super::explain::failures::failures;
+use super::explain::failures::FailureSummary;
 use super::history::{History, reader};
 use super::{print, print_styled};
-use crate::arguments::Show;
-use crate::exit::Failure;
+use crate::arguments::ShowArguments;
+use crate::exit::CommandFailure;
 use crate::inputs;
+use crate::prepare::problem_reports;
 use crate::progress::Progress;
 use crate::report::{self, first_line};
-use crate::reporter::{How, Reporter};
+use crate::reporter::{ReportOptions, Reporter};
 use crate::stream;
 use crate::table::Table;
 
@@ -30,14 +30,14 @@ const DIM: Style = Style::new().dimmed();
 const PLAIN: Style = Style::new();
 
 /// `threadline show`
-pub(crate) fn show(call: &Show) -> Result<(), Failure> {
+pub(crate) fn show(call: &ShowArguments) -> Result<(), CommandFailure> {
     if call.expanded {
         return expanded(Path::new(&call.which.run), call.json);
     }
     let reader = reader(call.which.dir.as_deref())?;
     let history = History::open(&reader, &call.which.run)?;
     if call.failed {
-        return super::failed::show(&history, call.json);
+        return super::show_failed::show(&history, call.json);
     }
     if call.json {
         history.each(|_, event| {
@@ -49,10 +49,10 @@ pub(crate) fn show(call: &Show) -> Result<(), Failure> {
     let mut reporter = Reporter::new(
         Arc::clone(&history.plan),
         history.info.id.as_str(),
-        How::default(),
+        ReportOptions::default(),
         Progress::default(),
     );
-    let mut left: BTreeMap<u32, Left> = BTreeMap::new();
+    let mut left: BTreeMap<u32, StepOutputs> = BTreeMap::new();
     history.each(|fold, event| {
         reporter.event(event);
         if let (Some(output), Some(step)) = (output_of(event), fold.machine.step_of(&event.at)) {
@@ -60,19 +60,21 @@ pub(crate) fn show(call: &Show) -> Result<(), Failure> {
         }
         Ok(())
     })?;
-    let failures = failures(&history)?;
-    let ways = super::graph::ways(&history)?;
+    let (failed, log) = (reporter.failed_steps(), reporter.take_failures());
+    let (plan, run) = (&history.plan, history.info.id.as_str());
+    let failures = FailureSummary { plan, run, failed: &failed, log: &log }.text(Some(&history))?;
+    let ways = super::graph::loop_text(&history)?;
     let ways = ways.map_or(String::new(), |ways| format!("{ways}\n"));
     print_styled(&format!("{failures}\n{ways}{}", envelopes(&history, &left)))
 }
 
-/// What a file is short for.
-fn expanded(path: &Path, json: bool) -> Result<(), Failure> {
+/// Prints the long form of a file.
+fn expanded(path: &Path, json: bool) -> Result<(), CommandFailure> {
     let file = inputs::read_workflow(path)?;
     let (tree, problems) = load::expanded(&file);
     let sound = !problems.iter().any(Problem::is_error);
-    let reports = reports(&file, &problems);
-    let Some(tree) = tree.filter(|_| sound) else { return Err(Failure::Failed(reports)) };
+    let reports = problem_reports(&file, &problems);
+    let Some(tree) = tree.filter(|_| sound) else { return Err(CommandFailure::Failed(reports)) };
     report::print_all(&reports);
     let mut out = String::new();
     if json {
@@ -84,17 +86,17 @@ fn expanded(path: &Path, json: bool) -> Result<(), Failure> {
     print(&out)
 }
 
-/// What the executions of one step left.
+/// The outputs of the executions of one step.
 #[derive(Default)]
-struct Left {
+struct StepOutputs {
     last: BTreeMap<Address, Status>,
     shown: String,
     kind: String,
-    /// The run that it called.
+    /// The run that the last execution called.
     called: Option<String>,
 }
 
-impl Left {
+impl StepOutputs {
     fn add(&mut self, at: &Address, output: &Output) {
         self.last.insert(at.clone(), output.status);
         let meta = |name: &str| output.meta.get(name).map(ToString::to_string);
@@ -119,7 +121,7 @@ impl Left {
     }
 }
 
-fn envelopes(history: &History<'_>, left: &BTreeMap<u32, Left>) -> String {
+fn envelopes(history: &History<'_>, left: &BTreeMap<u32, StepOutputs>) -> String {
     let mut table = Table::default();
     let head = ["step", "type", "status", "value"].map(|word| (DIM, word.to_owned()));
     table.row(head);

@@ -1,6 +1,6 @@
-//! `threadline tools`: the servers of a workflow, their tools, and what each takes.
+//! `threadline tools`: lists the servers of a workflow, their tools, and the parameters of each.
 //!
-//! Servers are started for it and ended at once; no tool is called.
+//! The servers are started for that and stopped at once; no tool is called.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use threadline_flow::checks::Check;
 use threadline_flow::model::{Action, Server};
 use threadline_flow::plan::Plan;
 use threadline_flow::problem::Problem;
-use threadline_lang::diag::nearest;
+use threadline_lang::diag::{nearest, words};
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Scope, Session, Value};
 use threadline_runner::process::{self, Control, Environment};
@@ -22,68 +22,68 @@ use threadline_runner::world::{Commands, Folder, RealWorld};
 
 use super::history::project;
 use super::preview::run_scope;
-use super::run::{Prepared, payload, prepare};
 use super::{print, print_styled};
-use crate::arguments::Tools;
-use crate::exit::Failure;
+use crate::arguments::ToolsArguments;
+use crate::exit::CommandFailure;
 use crate::inputs;
-use crate::report::{Report, Source, visible};
+use crate::prepare::{PreparedWorkflow, prepare, read_payload};
+use crate::report::{Report, ReportSource, visible};
 use crate::table::Table;
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 const PLAIN: Style = Style::new();
 
-/// A server of the workflow, and what it says of itself.
-struct Found<'p> {
+/// A server of the workflow, and its description of itself.
+struct ListedServer<'p> {
     name: &'p EcoString,
     listing: Listing,
 }
 
 /// `threadline tools`
-pub(crate) fn tools(call: &Tools) -> Result<(), Failure> {
+pub(crate) fn tools(call: &ToolsArguments) -> Result<(), CommandFailure> {
     let file = inputs::read_workflow(&call.what.file)?;
-    let Prepared { plan, inputs, .. } = prepare(&file, &call.what)?;
+    let PreparedWorkflow { plan, inputs, .. } = prepare(&file, &call.what)?;
     let (server, tool) = match call.name.as_deref().map(|name| name.split_once('.').ok_or(name)) {
         None => (None, None),
         Some(Err(server)) => (Some(server), None),
         Some(Ok((server, tool))) => (Some(server), Some(tool)),
     };
     let wanted = wanted(&plan, server)?;
-    let source = Source::of(&file);
+    let source = ReportSource::of(&file);
     let project = project(call.dir.as_deref())?;
-    let scope = run_scope(&plan, inputs, payload(&call.what, &plan.workflow)?);
-    let (found, mut problems) = listings(&plan, &wanted, &project, &scope);
+    let scope = run_scope(&plan, inputs, read_payload(&call.what, &plan.workflow)?);
+    let (found, mut problems) = list_servers(&plan, &wanted, &project, &scope);
     if call.name.is_none() {
-        problems.extend(unfit(&plan, &found));
+        problems.extend(check_parameters(&plan, &found));
     }
     show(&found, tool, call.json)?;
     if problems.is_empty() {
         return Ok(());
     }
-    Err(Failure::Failed(problems.iter().map(|problem| Report::problem(source, problem)).collect()))
+    Err(CommandFailure::Failed(problems.iter().map(|problem| Report::problem(source, problem)).collect()))
 }
 
-/// What the servers of a plan say of the tools that its steps call. Servers are started for it and ended at once.
+/// Checks the tools that the steps of a plan call against the servers, which are started for that and stopped at once.
 pub(super) fn problems(plan: &Plan, project: &Project) -> Vec<Problem> {
     let servers: Vec<&Server> = plan.workflow.servers.iter().collect();
     let given = plan.workflow.inputs.iter();
     let given = given.filter_map(|input| Some((input.name.clone(), input.default.clone()?)));
     let inputs = Value::record(given);
-    let (found, mut problems) = listings(plan, &servers, project, &run_scope(plan, inputs, None));
-    problems.extend(unfit(plan, &found));
+    let (found, mut problems) = list_servers(plan, &servers, project, &run_scope(plan, inputs, None));
+    problems.extend(check_parameters(plan, &found));
     problems
 }
 
 /// Asks servers for their tools.
-fn listings<'p>(
+fn list_servers<'p>(
     plan: &'p Plan,
     wanted: &[&'p Server],
     project: &Project,
     scope: &Scope,
-) -> (Vec<Found<'p>>, Vec<Problem>) {
+) -> (Vec<ListedServer<'p>>, Vec<Problem>) {
     let (mut found, mut problems) = (Vec::new(), Vec::new());
-    // Where orphans cannot be adopted they are still found by their mark.
+    // If orphans cannot be adopted, they are still found by their mark.
     let _ = process::adopt_orphans();
     let run = uuid::Uuid::new_v4().to_string();
     let servers = Servers::new(ServerSurroundings {
@@ -113,7 +113,7 @@ fn listings<'p>(
             }
         };
         match servers.listing(&resolved) {
-            Ok(listing) => found.push(Found { name: &server.name, listing }),
+            Ok(listing) => found.push(ListedServer { name: &server.name, listing }),
             Err(failure) => problems.push(Check::UnknownTool.at(server.span, failure.message)),
         }
     }
@@ -122,21 +122,21 @@ fn listings<'p>(
     (found, problems)
 }
 
-/// The servers that are asked for: one, or all.
-fn wanted<'p>(plan: &'p Plan, name: Option<&str>) -> Result<Vec<&'p Server>, Failure> {
+/// The servers that the user asked for: one, or all.
+fn wanted<'p>(plan: &'p Plan, name: Option<&str>) -> Result<Vec<&'p Server>, CommandFailure> {
     let all = plan.workflow.servers.iter();
     let wanted: Vec<&Server> =
         all.clone().filter(|server| name.is_none_or(|name| server.name == name)).collect();
     if let Some(name) = name.filter(|_| wanted.is_empty()) {
-        let near = nearest(name, all.map(|server| server.name.as_str()));
-        let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`"));
-        return Err(Failure::Usage(format!("the workflow has no server `{name}`{hint}")));
+        let hint = words::suggest(name, all.map(|server| server.name.as_str()));
+        let hint = hint.map_or(String::new(), |hint| format!("; {hint}"));
+        return Err(CommandFailure::Usage(format!("the workflow has no server `{name}`{hint}")));
     }
     Ok(wanted)
 }
 
-/// The steps whose parameters are written out, and are not what their tools take.
-fn unfit(plan: &Plan, found: &[Found<'_>]) -> Vec<Problem> {
+/// Checks literal parameters of steps against the schemas of their tools.
+fn check_parameters(plan: &Plan, found: &[ListedServer<'_>]) -> Vec<Problem> {
     let mut problems = Vec::new();
     for step in &plan.steps {
         let Action::Tool(call) = &step.step.action else { continue };
@@ -146,7 +146,7 @@ fn unfit(plan: &Plan, found: &[Found<'_>]) -> Vec<Problem> {
             let message = format!("the server `{}` has no tool `{}`", call.server, call.tool);
             let problem = Check::UnknownTool.at(call.name.origin.span, message);
             problems.push(match near {
-                Some(near) => problem.hint(format!("did you mean `{}.{near}`", call.server)),
+                Some(near) => problem.hint(words::did_you_mean(format!("{}.{near}", call.server))),
                 None => problem,
             });
             continue;
@@ -170,14 +170,16 @@ fn unfit(plan: &Plan, found: &[Found<'_>]) -> Vec<Problem> {
     problems
 }
 
-fn show(found: &[Found<'_>], only: Option<&str>, json: bool) -> Result<(), Failure> {
+fn show(found: &[ListedServer<'_>], only: Option<&str>, json: bool) -> Result<(), CommandFailure> {
     let is_wanted = |tool: &&Tool| only.is_none_or(|only| tool.name == only);
     if let (Some(only), [one]) = (only, found)
         && !one.listing.tools.iter().any(|tool| tool.name == only)
     {
         let near = nearest(only, one.listing.tools.iter().map(|tool| tool.name.as_str()));
-        let hint = near.map_or(String::new(), |near| format!("; did you mean `{}.{near}`", one.name));
-        return Err(Failure::Usage(format!("the server `{}` has no tool `{only}`{hint}", one.name)));
+        let hint = near.map_or(String::new(), |near| {
+            format!("; {}", words::did_you_mean(format!("{}.{near}", one.name)))
+        });
+        return Err(CommandFailure::Usage(format!("the server `{}` has no tool `{only}`{hint}", one.name)));
     }
     if json {
         let servers = found.iter().map(|server| {
@@ -197,7 +199,7 @@ fn show(found: &[Found<'_>], only: Option<&str>, json: bool) -> Result<(), Failu
     for server in found {
         let Listing { title, version, tools } = &server.listing;
         let about: Vec<&str> = title.iter().chain(version).map(String::as_str).collect();
-        let count = if tools.len() == 1 { "1 tool".to_owned() } else { format!("{} tools", tools.len()) };
+        let count = words::count(tools.len(), "tool");
         // Writing into a text cannot fail.
         let _ = writeln!(
             out,
@@ -223,14 +225,10 @@ fn show(found: &[Found<'_>], only: Option<&str>, json: bool) -> Result<(), Failu
     print_styled(&out)
 }
 
-/// What a description begins with.
+/// The first line of a description, shortened.
 fn beginning(description: &str) -> String {
-    const SHOWN: usize = 80;
-    let line = description.trim().lines().next().unwrap_or_default();
-    match line.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
-    }
+    const MAX_CHARS: usize = 80;
+    words::shorten(description.trim().lines().next().unwrap_or_default(), MAX_CHARS).into_owned()
 }
 
 fn tool_json(server: &str, tool: &Tool) -> Value {
@@ -278,7 +276,7 @@ fn details(tool: &Tool) -> String {
     }
     let mut table = Table::default();
     for (name, kind, is_required, about) in parameters(tool) {
-        let must = if is_required { "must be there" } else { "" };
+        let must = if is_required { "required" } else { "" };
         table.row([(PLAIN, name), (PLAIN, kind), (DIM, must.to_owned()), (DIM, about)]);
     }
     out.push_str(&table.text("    "));

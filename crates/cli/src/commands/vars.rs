@@ -1,4 +1,4 @@
-//! `threadline vars`: the names of a run, who set them, and how one changed.
+//! `threadline vars`: lists the names of a run with the steps that set them, or the history of one name.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -16,8 +16,8 @@ use super::explain::json::{label, reader_json};
 use super::explain::text::{readers_named, title};
 use super::history::{History, clock_text, reader, time_text};
 use super::{print, print_styled};
-use crate::arguments::Vars;
-use crate::exit::Failure;
+use crate::arguments::VarsArguments;
+use crate::exit::CommandFailure;
 use crate::report::Report;
 use crate::table::Table;
 
@@ -25,36 +25,36 @@ const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 const PLAIN: Style = Style::new();
 
-/// Of a name that many items have, so many are shown beside the others.
+/// The maximum number of items that are shown for one name.
 const MAX_ITEMS: usize = 5;
 
-/// A name that was set, with what it was set to.
-struct Setting {
-    /// As it is referred to.
+/// A value that a name was set to.
+struct AssignedValue {
+    /// The name as references use it.
     name: String,
     sort: NameSort,
-    /// By whom; empty for the run.
+    /// The execution that set it; empty for the run.
     at: Address,
-    /// The event; none for what the file says.
+    /// The event that set it; `None` for a value of the file.
     seq: Option<u64>,
     time: Option<i64>,
-    /// What it had before, in the same scope.
+    /// The value before, in the same scope.
     before: Option<Value>,
     value: Value,
     maker: Maker,
-    /// The iteration of a loop in which it was set, and whether that is over: then it reads as missing.
+    /// The iteration of a loop in which it was set, and whether that has ended: then a reference to it is missing.
     iteration: Option<(u64, bool)>,
 }
 
-impl Setting {
-    /// The name, and the item it belongs to.
+impl AssignedValue {
+    /// The name with the item it belongs to.
     fn shown_name(&self) -> String {
         format!("{}{}", self.name, self.at.item_suffix())
     }
 }
 
 /// `threadline vars`
-pub(crate) fn vars(call: &Vars) -> Result<(), Failure> {
+pub(crate) fn vars(call: &VarsArguments) -> Result<(), CommandFailure> {
     let reader = reader(call.which.dir.as_deref())?;
     let history = History::open(&reader, &call.which.run)?;
     let mut settings = settings(&history)?;
@@ -106,8 +106,8 @@ pub(crate) fn vars(call: &Vars) -> Result<(), Failure> {
     print_styled(&(table.text("") + &more))
 }
 
-/// Everything that was set, in the order of the journal.
-fn settings(history: &History<'_>) -> Result<Vec<Setting>, Failure> {
+/// Every value that was set, in the order of the journal.
+fn settings(history: &History<'_>) -> Result<Vec<AssignedValue>, CommandFailure> {
     let mut settings = Vec::new();
     let mut began = 0;
     let fold = history.each(|fold, event| {
@@ -118,18 +118,18 @@ fn settings(history: &History<'_>) -> Result<Vec<Setting>, Failure> {
         for change in fold.changes(event) {
             let captured = change.sort == NameSort::Capture;
             let iteration = iteration.filter(|_| captured).map(|iteration| (iteration, false));
-            settings.push(Setting { iteration, ..of_change(history, &change)? });
+            settings.push(AssignedValue { iteration, ..of_change(history, &change)? });
         }
         Ok(())
     })?;
     let last = fold.machine.iteration();
     for (iteration, lapsed) in
-        settings.iter_mut().filter_map(|setting: &mut Setting| setting.iteration.as_mut())
+        settings.iter_mut().filter_map(|setting: &mut AssignedValue| setting.iteration.as_mut())
     {
         *lapsed = last.is_some_and(|last| last > *iteration);
     }
     let inputs = history.names.inputs.as_object().into_iter().flat_map(|inputs| inputs.iter());
-    let inputs = inputs.map(|(name, value)| Setting {
+    let inputs = inputs.map(|(name, value)| AssignedValue {
         name: format!("inputs.{}", name.as_str()),
         sort: NameSort::Input,
         at: Address::default(),
@@ -140,17 +140,17 @@ fn settings(history: &History<'_>) -> Result<Vec<Setting>, Failure> {
         maker: Maker::Input(Some(name.name().clone())),
         iteration: None,
     });
-    let mut all: Vec<Setting> = inputs.collect();
+    let mut all: Vec<AssignedValue> = inputs.collect();
     all.extend(literals(history, &settings));
     all.extend(settings);
     Ok(all)
 }
 
-/// Entries of `context` without a reference: nothing of them is evaluated, so no event speaks of them.
-fn literals(history: &History<'_>, settings: &[Setting]) -> Vec<Setting> {
+/// Entries of `context` without a reference: they are never evaluated, so no event records them.
+fn literals(history: &History<'_>, settings: &[AssignedValue]) -> Vec<AssignedValue> {
     let entries = history.plan.workflow.context.iter().flat_map(|context| &context.entries);
     let fixed = entries.filter_map(|entry| Some((&entry.name, entry.written.value.as_fixed()?)));
-    let literal = |(name, value): (&EcoString, &Value)| Setting {
+    let literal = |(name, value): (&EcoString, &Value)| AssignedValue {
         name: format!("context.{name}"),
         sort: NameSort::Context,
         at: Address::default(),
@@ -165,8 +165,8 @@ fn literals(history: &History<'_>, settings: &[Setting]) -> Vec<Setting> {
     all.filter(|literal| !settings.iter().any(|setting| setting.name == literal.name)).collect()
 }
 
-fn of_change(history: &History<'_>, change: &Change) -> Result<Setting, Failure> {
-    let value = |seq: u64| -> Result<Value, Failure> {
+fn of_change(history: &History<'_>, change: &Change) -> Result<AssignedValue, CommandFailure> {
+    let value = |seq: u64| -> Result<Value, CommandFailure> {
         match history.event(seq)?.kind {
             EventKind::Defined { value, .. } => history.load(&value),
             _ => Ok(history.output(seq)?.value.clone()),
@@ -176,7 +176,7 @@ fn of_change(history: &History<'_>, change: &Change) -> Result<Setting, Failure>
         NameSort::Context => (format!("context.{}", change.name), Maker::Context(Some(change.name.clone()))),
         _ => (change.name.to_string(), Maker::Event(change.seq)),
     };
-    Ok(Setting {
+    Ok(AssignedValue {
         name,
         sort: change.sort,
         at: change.at.clone(),
@@ -189,9 +189,9 @@ fn of_change(history: &History<'_>, change: &Change) -> Result<Setting, Failure>
     })
 }
 
-/// The last setting of each name of the run, and of each item.
-fn latest(settings: Vec<Setting>) -> Vec<Setting> {
-    let mut last: Vec<Setting> = Vec::new();
+/// The last value of each name of the run, and of each item.
+fn latest(settings: Vec<AssignedValue>) -> Vec<AssignedValue> {
+    let mut last: Vec<AssignedValue> = Vec::new();
     let mut places: BTreeMap<(String, Vec<u64>), usize> = BTreeMap::new();
     for setting in settings {
         let items = setting.at.items().collect();
@@ -206,27 +206,31 @@ fn latest(settings: Vec<Setting>) -> Vec<Setting> {
     last
 }
 
-/// The history of a name, which may stand without `inputs`, `context` or `captured` before it.
-fn of_name(history: &History<'_>, settings: Vec<Setting>, name: &str) -> Result<Vec<Setting>, Failure> {
+/// The history of a name, which may be written without `inputs`, `context` or `captured` before it.
+fn of_name(
+    history: &History<'_>,
+    settings: Vec<AssignedValue>,
+    name: &str,
+) -> Result<Vec<AssignedValue>, CommandFailure> {
     let bare = name.strip_prefix("captured.").unwrap_or(name);
     let names: Vec<String> = settings.iter().map(|setting| setting.name.clone()).collect();
-    let (exact, others): (Vec<Setting>, Vec<Setting>) =
+    let (exact, others): (Vec<AssignedValue>, Vec<AssignedValue>) =
         settings.into_iter().partition(|setting| setting.name == bare);
     if !exact.is_empty() {
         return Ok(exact);
     }
-    let under = |setting: &Setting| setting.name.split_once('.').is_some_and(|(_, rest)| rest == bare);
-    let found: Vec<Setting> = others.into_iter().filter(under).collect();
+    let under = |setting: &AssignedValue| setting.name.split_once('.').is_some_and(|(_, rest)| rest == bare);
+    let found: Vec<AssignedValue> = others.into_iter().filter(under).collect();
     if !found.is_empty() {
         return Ok(found);
     }
     let message = format!("nothing set a name `{name}` in run `{}`", history.info.id);
     let near = nearest(name, names.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`"));
     let hint = near.unwrap_or_else(|| format!("`threadline vars {}` lists them", history.info.id));
-    Err(Failure::NotStarted(vec![Report::with_hint(message, &hint)]))
+    Err(CommandFailure::NotStarted(vec![Report::with_hint(message, &hint)]))
 }
 
-fn set_by(history: &History<'_>, setting: &Setting) -> String {
+fn set_by(history: &History<'_>, setting: &AssignedValue) -> String {
     let when = match (setting.seq, setting.time) {
         (Some(seq), Some(time)) => format!(", event {seq}, {}", clock_text(time)),
         _ => String::new(),
@@ -245,12 +249,12 @@ fn set_by(history: &History<'_>, setting: &Setting) -> String {
     format!("{who}{when}{iteration}")
 }
 
-fn read_by(history: &History<'_>, setting: &Setting, readers: &Readers) -> String {
+fn read_by(history: &History<'_>, setting: &AssignedValue, readers: &Readers) -> String {
     let readers = readers.get(&setting.maker).into_iter().flatten();
     readers_named(history, readers).map_or(String::new(), |names| format!("; read by {names}"))
 }
 
-fn setting_json(history: &History<'_>, setting: &Setting, readers: &Readers) -> Value {
+fn setting_json(history: &History<'_>, setting: &AssignedValue, readers: &Readers) -> Value {
     let sort = match setting.sort {
         NameSort::Input => "input",
         NameSort::Context => "context",

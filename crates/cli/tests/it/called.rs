@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use crate::support::{Outcome, Project, is_long, seed};
 use threadline_engine::event::{Datum, EventKind};
 use threadline_engine::random::Random;
-use threadline_store::{Reader, RunInfo};
+use threadline_store::{JournalReader, RunInfo};
 
 /// The program at work, and what it tells.
 struct Running {
@@ -73,8 +73,8 @@ impl Running {
     }
 }
 
-fn reader(project: &Project) -> Reader {
-    Reader::open(&project.path().join(".threadline")).unwrap()
+fn reader(project: &Project) -> JournalReader {
+    JournalReader::open(&project.path().join(".threadline")).unwrap()
 }
 
 fn runs(project: &Project) -> Vec<RunInfo> {

@@ -27,7 +27,7 @@ fn an_id_that_several_runs_begin_with_names_them() {
     for command in [&["show", "aaaa"][..], &["explain", "aaaa"], &["vars", "aaaa"], &["resume", "aaaa"]] {
         let outcome = project.run(command, b"");
         let expected =
-            "error: `aaaa` begins the ids of 2 runs: `aaaa0001`, `aaaa0002`\n\nhint: give more of the id\n";
+            "error: `aaaa` is a prefix of 2 run ids: `aaaa0001`, `aaaa0002`\n\nhint: give more of the id\n";
         assert_eq!((outcome.stderr.as_str(), outcome.exit), (expected, 3), "{command:?}");
     }
 }

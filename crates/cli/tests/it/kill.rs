@@ -23,7 +23,7 @@ use threadline_engine::event::{Event, EventKind};
 use threadline_engine::random::Random;
 use threadline_lang::{Limits, Value, data};
 use threadline_runner::process::find_left_over;
-use threadline_store::{FOLDER, Reader, RunId, StoreError, wire};
+use threadline_store::{FOLDER, JournalReader, RunId, StoreError, wire};
 
 /// A folder of its own with a workflow, gone at the end.
 struct Place {
@@ -76,7 +76,7 @@ impl Place {
         for line in lines.lines() {
             *effects.entry(line.to_owned()).or_default() += 1;
         }
-        let (run, events) = match Reader::open(&self.folder.join(FOLDER)) {
+        let (run, events) = match JournalReader::open(&self.folder.join(FOLDER)) {
             Err(StoreError::NoJournal { .. }) => (None, Vec::new()),
             reader => {
                 let reader = reader.unwrap();

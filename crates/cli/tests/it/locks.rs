@@ -72,7 +72,7 @@ fn a_second_run_is_told_who_has_it() {
         assert_eq!(exit, 3, "{locks}: {said}");
         assert!(said.contains("of `holder` has `"), "{locks}: {said}");
         assert!(said.contains(&format!("(process {})", child.id())), "{locks}: {said}");
-        assert!(said.contains("hint: `--wait` waits until it is there"), "{locks}: {said}");
+        assert!(said.contains("hint: `--wait` waits until it is free"), "{locks}: {said}");
         assert!(project.read("ran").is_none(), "{locks}");
     }
     for locks in ["[docs]", "[src/parser-old]", "['name:other']", "['name:src/parser']", "[]"] {
@@ -147,7 +147,7 @@ fn a_run_waits_when_that_is_asked() {
     project.write("other.yaml", b"locks: [src]\nsteps:\n  - shell: test -e go && touch ran\n");
     let short = project.run(&["run", "other.yaml", "--wait=100ms"], b"");
     assert_eq!(short.exit, 3, "{}", short.stderr);
-    assert!(short.stderr.contains("it was waited for 100ms"), "{}", short.stderr);
+    assert!(short.stderr.contains("waited for 100ms"), "{}", short.stderr);
     let waiting = start(project.path(), &["run", "other.yaml", "--wait"]);
     let mut stopped = start(project.path(), &["run", "other.yaml", "--wait=10m"]);
     let mut stderr = BufReader::new(stopped.stderr.take().unwrap());
@@ -158,7 +158,7 @@ fn a_run_waits_when_that_is_asked() {
     stderr.read_to_string(&mut said).unwrap();
     assert_eq!(stopped.wait().unwrap().code(), Some(130), "{said}");
     assert_eq!(said.matches("waiting for it").count(), 1, "{said}");
-    assert!(said.contains("nothing was begun"), "{said}");
+    assert!(said.contains("stopped before the run started"), "{said}");
     assert!(project.read("ran").is_none());
     project.write("go", b"");
     assert_eq!(ended(child).0, Some(0));

@@ -91,7 +91,7 @@ fn an_interrupt_leaves_the_terminal_as_it_was() {
     let mut terminal = Terminal::start(WAITING, &[], 100, 30);
     terminal.wait_for("… and 4 more");
     terminal.interrupt();
-    terminal.wait_for("stopping: what runs comes to its end");
+    terminal.wait_for("stopping: running steps finish");
     terminal.project.write("go", b"");
     assert_eq!(terminal.end(), Some(130));
     let screen = terminal.screen.text();

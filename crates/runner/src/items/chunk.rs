@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use threadline_engine::event::Datum;
 use threadline_lang::value::Oversized;
 use threadline_lang::{ComputeError, PagedList, Value};
-use threadline_store::{JournalError, Reader, Store, StoreError, wire};
+use threadline_store::{JournalError, JournalReader, Store, StoreError, wire};
 
 /// Why items cannot be stored or found again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,7 +94,7 @@ impl Chunks {
     }
 
     /// The index that [`Chunks::store`] stored.
-    pub fn load(reader: &Reader, datum: &Datum) -> Result<Self, ChunkError> {
+    pub fn load(reader: &JournalReader, datum: &Datum) -> Result<Self, ChunkError> {
         let index = reader.load(datum).map_err(ChunkError::Journal)?;
         let not_one = || ChunkError::Index("it has another form".to_owned());
         let Some([len, chunks]) = index.as_list() else { return Err(not_one()) };
@@ -178,19 +178,19 @@ const KEPT: usize = 4;
 
 /// Finds items in chunks; those used last are kept.
 pub struct ChunkReader {
-    reader: Reader,
+    reader: JournalReader,
     chunks: Arc<Chunks>,
     kept: Mutex<VecDeque<(usize, Value)>>,
 }
 
 impl ChunkReader {
     /// The items of an index. They can be read as soon as an event that was appended after them is on disk.
-    pub fn new(reader: &Reader, chunks: Arc<Chunks>) -> Self {
+    pub fn new(reader: &JournalReader, chunks: Arc<Chunks>) -> Self {
         Self { reader: reader.clone(), chunks, kept: Mutex::default() }
     }
 
     /// The items of an index that was stored.
-    pub fn open(reader: &Reader, index: &Datum) -> Result<Self, ChunkError> {
+    pub fn open(reader: &JournalReader, index: &Datum) -> Result<Self, ChunkError> {
         Ok(Self::new(reader, Arc::new(Chunks::load(reader, index)?)))
     }
 

@@ -23,7 +23,7 @@ use threadline_runner::locks::Patience;
 use threadline_runner::process::Control;
 use threadline_runner::project::Project;
 use threadline_runner::values::Values;
-use threadline_store::{Fault, Journal, NewRun, Options, RunId, Store, StoreError, WritePoint};
+use threadline_store::{Fault, Journal, NewRun, RunId, Store, StoreError, StoreOptions, WritePoint};
 
 const RUN: &str = "crash-0001";
 
@@ -60,7 +60,7 @@ impl Place {
         ends: impl Fn(&EventKind) -> bool + Sync,
     ) -> Driven {
         let project = Project::of(&self.folder).unwrap();
-        let options = Options {
+        let options = StoreOptions {
             group: 1,
             later: Duration::ZERO,
             fault: crash.map(|crash| -> threadline_store::FaultHook {

@@ -21,7 +21,7 @@ use threadline_runner::items::{
     ChunkError, ChunkReader, ChunkWriter, Chunks, ItemSource, KeyOrder, SelectError, SelectLimits, Selection,
     SelectionCounts, select,
 };
-use threadline_store::{Draft, Durability, MemoryDisk, NewRun, Options, RunId, Store};
+use threadline_store::{Durability, EventDraft, MemoryDisk, NewRun, RunId, Store, StoreOptions};
 
 // ---- the ground --------------------------------------------------------------------------------------------
 
@@ -658,7 +658,7 @@ fn many_lines_are_sorted_and_distinct_in_little_memory() {
 // ---- chunks ------------------------------------------------------------------------------------------------
 
 fn store() -> Store {
-    Store::in_memory(&MemoryDisk::new().unwrap(), Options::default()).unwrap()
+    Store::in_memory(&MemoryDisk::new().unwrap(), StoreOptions::default()).unwrap()
 }
 
 /// Values are on disk when an event that came after them is.
@@ -666,7 +666,7 @@ fn on_disk(store: &Store) {
     let id = RunId::new("k3x9-0001").unwrap();
     let run = NewRun { id, name: "many".into(), file: "many.yaml".into(), started_at: "0".into() };
     let lease = store.create_run(run).unwrap();
-    lease.append(vec![Draft::new("expanded", "0")], Durability::Now).unwrap().wait().unwrap();
+    lease.append(vec![EventDraft::new("expanded", "0")], Durability::Now).unwrap().wait().unwrap();
 }
 
 #[test]

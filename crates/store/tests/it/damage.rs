@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::fixture::{Folder, draft, events, id, is_draft, new_run};
 use crate::random::Random;
-use threadline_store::{Durability, Hash, Reader, Record, RunInfo, Store, StoreError};
+use threadline_store::{Durability, Hash, JournalReader, RunInfo, Store, StoreError, StoredEvent};
 
 const RUNS: [&str; 3] = ["a1", "a2", "b1"];
 const VALUES: [&str; 3] = ["a short text", "{\"k\": [1, 2, 3]}", "another"];
@@ -16,7 +16,7 @@ const VALUES: [&str; 3] = ["a short text", "{\"k\": [1, 2, 3]}", "another"];
 #[derive(Debug, PartialEq)]
 struct Content {
     runs: Vec<RunInfo>,
-    events: Vec<Vec<Record>>,
+    events: Vec<Vec<StoredEvent>>,
     values: Vec<Vec<u8>>,
 }
 
@@ -34,12 +34,12 @@ fn write(store: &Store) {
 /// Reads everything, each part by itself.
 struct Parts {
     runs: Result<Vec<RunInfo>, StoreError>,
-    events: Vec<Result<Vec<Record>, StoreError>>,
+    events: Vec<Result<Vec<StoredEvent>, StoreError>>,
     values: Vec<Result<Vec<u8>, StoreError>>,
     found: Vec<Result<RunInfo, StoreError>>,
 }
 
-fn read(reader: &Reader) -> Parts {
+fn read(reader: &JournalReader) -> Parts {
     Parts {
         runs: reader.runs(),
         events: RUNS.iter().map(|run| events(reader, run)).collect(),
@@ -48,9 +48,9 @@ fn read(reader: &Reader) -> Parts {
     }
 }
 
-fn content(reader: &Reader) -> Content {
+fn content(reader: &JournalReader) -> Content {
     let parts = read(reader);
-    let events: Vec<Vec<Record>> = parts.events.into_iter().map(Result::unwrap).collect();
+    let events: Vec<Vec<StoredEvent>> = parts.events.into_iter().map(Result::unwrap).collect();
     assert!(events.iter().flatten().all(|record| is_draft(record, record.seq)));
     Content {
         runs: parts.runs.unwrap(),
@@ -136,7 +136,7 @@ fn an_altered_file_is_refused_or_read_right() {
     let store = Store::open(&journal).unwrap();
     write(&store);
     drop(store);
-    let right = content(&Reader::open(&journal).unwrap());
+    let right = content(&JournalReader::open(&journal).unwrap());
     let file = journal.join("journal.db");
     let whole = fs::read(&file).unwrap();
     let mut refused = 0;
@@ -154,12 +154,12 @@ fn an_altered_file_is_refused_or_read_right() {
     // Much of the file is free space, and a change there is none.
     assert!(refused > 1_000, "{refused} of 5,800 refused");
     fs::write(&file, &whole).unwrap();
-    assert_eq!(content(&Reader::open(&journal).unwrap()), right);
+    assert_eq!(content(&JournalReader::open(&journal).unwrap()), right);
 }
 
 fn try_altered(journal: &Path, bytes: &[u8], right: &Content, what: &str, append: bool) -> bool {
     put(journal, bytes, None);
-    let refused = Reader::open(journal).map_or(true, |reader| compare(&read(&reader), right, what));
+    let refused = JournalReader::open(journal).map_or(true, |reader| compare(&read(&reader), right, what));
     if append {
         append_to(journal, right, what);
     }
@@ -200,7 +200,7 @@ fn an_altered_log_is_refused_or_read_right_up_to_its_last_transactions() {
         let opened = if number % 2 == 0 {
             Store::open(&journal).map(|store| store.reader().clone())
         } else {
-            Reader::open(&journal)
+            JournalReader::open(&journal)
         };
         let Ok(reader) = opened else {
             refused += 1;
@@ -232,7 +232,7 @@ fn a_log_that_is_cut_is_an_earlier_state() {
     for _ in 0..200 {
         let length = usize::try_from(random.below(log.len() as u64)).unwrap();
         put(&journal, &file, Some(&log[..length]));
-        let reader = Reader::open(&journal).unwrap();
+        let reader = JournalReader::open(&journal).unwrap();
         for info in reader.runs().unwrap() {
             let run = RUNS.iter().position(|run| *run == info.id.as_str()).unwrap();
             assert!(right.events[run].starts_with(&events(&reader, RUNS[run]).unwrap()));
@@ -288,7 +288,7 @@ fn events_that_were_altered_removed_or_moved_are_named() {
         write(&store);
         drop(store);
         tamper(&folder.journal(), &statement);
-        let reader = Reader::open(&folder.journal()).unwrap();
+        let reader = JournalReader::open(&folder.journal()).unwrap();
         let error = events(&reader, "a2").unwrap_err();
         let expected = format!("the journal is damaged: event {seq} of run `a2` {what}");
         assert_eq!(error.to_string(), expected, "{statement}");
@@ -314,7 +314,7 @@ fn rows_of_runs_that_were_altered_or_removed_are_noticed() {
         write(&store);
         drop(store);
         tamper(&folder.journal(), statement);
-        let reader = Reader::open(&folder.journal()).unwrap();
+        let reader = JournalReader::open(&folder.journal()).unwrap();
         assert_eq!(reader.runs().unwrap_err().to_string(), expected, "{statement}");
         assert_eq!(reader.find("b").unwrap_err().to_string(), expected, "{statement}");
         assert_eq!(reader.run(&id("none")).unwrap_err().to_string(), expected, "{statement}");
@@ -334,7 +334,7 @@ fn a_value_that_was_altered_is_noticed() {
     let mut bytes = fs::read(&file).unwrap();
     bytes[1 << 20] = 0;
     fs::write(&file, bytes).unwrap();
-    let reader = Reader::open(&folder.journal()).unwrap();
+    let reader = JournalReader::open(&folder.journal()).unwrap();
     for hash in [small, large] {
         assert_eq!(reader.value(&hash).unwrap_err(), StoreError::DamagedValue { hash });
     }
@@ -358,7 +358,11 @@ fn what_is_no_journal_of_ours_is_refused() {
         let file = folder.journal().join("journal.db");
         let expected = expected.replace("FILE", file.to_str().unwrap());
         assert_eq!(Store::open(&folder.journal()).err().unwrap().to_string(), expected, "{statement}");
-        assert_eq!(Reader::open(&folder.journal()).err().unwrap().to_string(), expected, "{statement}");
+        assert_eq!(
+            JournalReader::open(&folder.journal()).err().unwrap().to_string(),
+            expected,
+            "{statement}"
+        );
     }
 
     for text in
@@ -370,7 +374,7 @@ fn what_is_no_journal_of_ours_is_refused() {
         fs::write(&file, text).unwrap();
         let expected = StoreError::NotAJournal { file: file.clone() };
         assert_eq!(Store::open(&folder.journal()).err().as_ref(), Some(&expected), "{text:?}");
-        assert_eq!(Reader::open(&folder.journal()).err().as_ref(), Some(&expected), "{text:?}");
+        assert_eq!(JournalReader::open(&folder.journal()).err().as_ref(), Some(&expected), "{text:?}");
         assert_eq!(fs::read_to_string(file).unwrap(), text);
     }
 }
@@ -379,10 +383,10 @@ fn what_is_no_journal_of_ours_is_refused() {
 fn reading_creates_nothing() {
     let folder = Folder::new("nothing");
     let missing = StoreError::NoJournal { folder: folder.journal() };
-    assert_eq!(Reader::open(&folder.journal()).err(), Some(missing.clone()));
+    assert_eq!(JournalReader::open(&folder.journal()).err(), Some(missing.clone()));
     assert!(!folder.journal().exists());
     fs::create_dir(folder.journal()).unwrap();
-    assert_eq!(Reader::open(&folder.journal()).err(), Some(missing));
+    assert_eq!(JournalReader::open(&folder.journal()).err(), Some(missing));
     assert_eq!(fs::read_dir(folder.journal()).unwrap().count(), 0);
 }
 
@@ -396,5 +400,5 @@ fn a_log_without_its_journal_is_not_taken_into_a_new_one() {
     fs::remove_file(folder.journal().join("journal.db")).unwrap();
     fs::write(folder.journal().join("journal.db-wal"), log).unwrap();
     assert!(matches!(Store::open(&folder.journal()), Err(StoreError::Damaged { .. })));
-    assert!(matches!(Reader::open(&folder.journal()), Err(StoreError::NoJournal { .. })));
+    assert!(matches!(JournalReader::open(&folder.journal()), Err(StoreError::NoJournal { .. })));
 }

@@ -7,7 +7,8 @@ use std::sync::mpsc;
 
 use crate::fixture::{Folder, draft, events, id, is_draft, new_run};
 use threadline_store::{
-    Draft, Durability, Fault, Hash, MemoryDisk, Options, Reader, RunId, Store, StoreError, WritePoint,
+    Durability, EventDraft, Fault, Hash, JournalReader, MemoryDisk, RunId, Store, StoreError, StoreOptions,
+    WritePoint,
 };
 
 #[test]
@@ -27,7 +28,7 @@ fn events_come_back_in_order_with_numbers_from_one() {
         lease.wait_synced(n).unwrap();
         assert_eq!(lease.next_seq(), 707);
     }
-    let reader = Reader::open(&folder.journal()).unwrap();
+    let reader = JournalReader::open(&folder.journal()).unwrap();
     let all = events(&reader, "r1").unwrap();
     assert!(all.iter().zip(1..).all(|(record, n)| record.seq == n && is_draft(record, n)));
     assert_eq!(all.len(), 706);
@@ -36,10 +37,10 @@ fn events_come_back_in_order_with_numbers_from_one() {
         assert_eq!(part, all[usize::try_from(from.max(1)).unwrap() - 1..]);
     }
     assert_eq!(reader.read(&id("r1"), 707).unwrap().count(), 0);
-    assert_eq!(reader.record(&id("r1"), 300).unwrap(), all[299]);
+    assert_eq!(reader.stored_event(&id("r1"), 300).unwrap(), all[299]);
     for seq in [0, 707] {
         let missing = StoreError::NoSuchEvent { run: id("r1"), seq };
-        assert_eq!(reader.record(&id("r1"), seq).unwrap_err(), missing);
+        assert_eq!(reader.stored_event(&id("r1"), seq).unwrap_err(), missing);
     }
 }
 
@@ -56,7 +57,7 @@ fn a_run_goes_on_where_it_was_left() {
         assert_eq!(lease.next_seq(), 2 * round + 1);
         lease.append(vec![draft(2 * round + 1), draft(2 * round + 2)], Durability::Later).unwrap();
     }
-    let all = events(&Reader::open(&folder.journal()).unwrap(), "r1").unwrap();
+    let all = events(&JournalReader::open(&folder.journal()).unwrap(), "r1").unwrap();
     assert!(all.iter().zip(1..=10).all(|(record, n)| is_draft(record, n)));
     assert_eq!(all.len(), 10);
 }
@@ -74,7 +75,7 @@ fn appends_that_wait_together_share_a_commit() {
         Fault::None
     };
     let folder = Folder::new("group");
-    let options = Options { fault: Some(Box::new(fault)), ..Options::default() };
+    let options = StoreOptions { fault: Some(Box::new(fault)), ..StoreOptions::default() };
     let store = Store::open_with(&folder.journal(), options).unwrap();
     let lease = store.create_run(new_run("r1")).unwrap();
     let mut tickets = vec![lease.append(vec![draft(1)], Durability::Now).unwrap()];
@@ -94,7 +95,7 @@ fn appends_that_wait_together_share_a_commit() {
 fn what_has_time_rides_along_and_is_never_forgotten() {
     let disk = MemoryDisk::new().unwrap();
     let hour = std::time::Duration::from_hours(1);
-    let store = Store::in_memory(&disk, Options { later: hour, ..Options::default() }).unwrap();
+    let store = Store::in_memory(&disk, StoreOptions { later: hour, ..StoreOptions::default() }).unwrap();
     let lease = store.create_run(new_run("r1")).unwrap();
     let later = lease.append(vec![draft(1)], Durability::Later).unwrap();
     let now = lease.append(vec![draft(2)], Durability::Now).unwrap();
@@ -110,7 +111,10 @@ fn what_has_time_rides_along_and_is_never_forgotten() {
     drop(lease);
     store.lease(&id("r1")).unwrap().append(vec![draft(6)], Durability::Later).unwrap();
     store.close().unwrap();
-    assert_eq!(events(Store::in_memory(&disk, Options::default()).unwrap().reader(), "r1").unwrap().len(), 6);
+    assert_eq!(
+        events(Store::in_memory(&disk, StoreOptions::default()).unwrap().reader(), "r1").unwrap().len(),
+        6
+    );
 }
 
 #[test]
@@ -172,10 +176,10 @@ fn threads_that_share_a_lease_share_one_order() {
     lease.wait_synced(800).unwrap();
     let all = events(store.reader(), "r1").unwrap();
     for name in names {
-        let own = all.iter().filter(|record| record.place == name).map(|record| record.payload.clone());
+        let own = all.iter().filter(|record| record.address == name).map(|record| record.payload.clone());
         assert!(own.eq((0..200).flat_map(|n| [draft(n).payload, draft(n + 1).payload])));
     }
-    assert!(all.chunks(2).all(|pair| pair[0].place == pair[1].place));
+    assert!(all.chunks(2).all(|pair| pair[0].address == pair[1].address));
 }
 
 #[test]
@@ -187,11 +191,11 @@ fn the_row_of_a_run_follows_its_events() {
     let info = store.reader().run(&id("r1")).unwrap();
     assert_eq!((info.events, &*info.last_kind, &*info.status), (0, "", ""));
     assert_eq!((&*info.name, &*info.file), ("deploy", "flows/deploy.yaml"));
-    let drafts = vec![Draft::new("run-started", "t").status("running"), Draft::new("ready", "t")];
+    let drafts = vec![EventDraft::new("run-started", "t").status("running"), EventDraft::new("ready", "t")];
     lease.append(drafts, Durability::Now).unwrap().wait().unwrap();
     let info = store.reader().run(&id("r1")).unwrap();
     assert_eq!((info.events, &*info.last_kind, &*info.status), (2, "ready", "running"));
-    lease.append(vec![Draft::new("ended", "t").status("failed")], Durability::Later).unwrap();
+    lease.append(vec![EventDraft::new("ended", "t").status("failed")], Durability::Later).unwrap();
     drop(lease);
     assert_eq!(store.create_run(new_run("r1")).unwrap_err(), StoreError::RunExists { run: id("r1") });
     let info = store.reader().run(&id("r1")).unwrap();
@@ -216,7 +220,7 @@ fn runs_are_found_by_id_prefix_and_last() {
     for (name, found) in [("ab", "ab"), ("abc-1", "abc-1"), ("z", "z9"), ("last", "z9"), ("abc-2", "abc-2")] {
         assert_eq!(find(name).unwrap(), found);
     }
-    let both = "`abc` begins the ids of 2 runs: `abc-1`, `abc-2`";
+    let both = "`abc` is a prefix of 2 run ids: `abc-1`, `abc-2`";
     assert_eq!(find("abc").unwrap_err().to_string(), both);
     for name in ["x", "", "../ab", "AB", "%", "a%", "ab\0", "-"] {
         assert_eq!(find(name).unwrap_err(), StoreError::NoSuchRun { name: name.into() });
@@ -289,7 +293,7 @@ fn values_are_stored_once_by_their_hash() {
         assert_eq!(hash.to_string().parse(), Ok(hash));
         lease.append(vec![draft(1).with(hash.to_string())], Durability::Now).unwrap().wait().unwrap();
         // The event is on disk, so the value is.
-        assert_eq!(Reader::open(&folder.journal()).unwrap().value(&hash).unwrap(), bytes(size));
+        assert_eq!(JournalReader::open(&folder.journal()).unwrap().value(&hash).unwrap(), bytes(size));
     }
     let text = store.put_text("name: deploy\n").unwrap();
     lease.append(vec![draft(1)], Durability::Now).unwrap().wait().unwrap();
@@ -334,7 +338,7 @@ fn a_failed_write_is_final_until_the_journal_is_opened_again() {
                 StoreError::Crashed => Fault::Crash,
                 other => Fault::Fail(other.clone()),
             };
-            let options = Options { group: 1, fault: Some(Box::new(fault)), ..Options::default() };
+            let options = StoreOptions { group: 1, fault: Some(Box::new(fault)), ..StoreOptions::default() };
             let store = Store::in_memory(&disk, options).unwrap();
             let lease = store.create_run(new_run("r1")).unwrap();
             // The first commit was the run.
@@ -351,7 +355,7 @@ fn a_failed_write_is_final_until_the_journal_is_opened_again() {
             assert_eq!(store.close(), failed());
 
             let written = if point == WritePoint::Before(4) { 2 } else { 3 };
-            let store = Store::in_memory(&disk, Options::default()).unwrap();
+            let store = Store::in_memory(&disk, StoreOptions::default()).unwrap();
             let lease = store.lease(&id("r1")).unwrap();
             assert_eq!(lease.next_seq(), written + 1);
             lease.append(vec![draft(written + 1)], Durability::Now).unwrap().wait().unwrap();
@@ -367,7 +371,7 @@ fn a_writer_that_panics_leaves_nobody_waiting() {
     let disk = MemoryDisk::new().unwrap();
     let fault =
         |point| if point == WritePoint::Before(2) { panic!("a fault of a test") } else { Fault::None };
-    let options = Options { fault: Some(Box::new(fault)), ..Options::default() };
+    let options = StoreOptions { fault: Some(Box::new(fault)), ..StoreOptions::default() };
     let store = Store::in_memory(&disk, options).unwrap();
     let lease = store.create_run(new_run("r1")).unwrap();
     let ticket = lease.append(vec![draft(1)], Durability::Now).unwrap();
@@ -376,7 +380,7 @@ fn a_writer_that_panics_leaves_nobody_waiting() {
 
 #[test]
 fn a_store_that_was_closed_takes_nothing_more() {
-    let store = Store::in_memory(&MemoryDisk::new().unwrap(), Options::default()).unwrap();
+    let store = Store::in_memory(&MemoryDisk::new().unwrap(), StoreOptions::default()).unwrap();
     let lease = store.create_run(new_run("r1")).unwrap();
     store.close().unwrap();
     assert_eq!(lease.append(vec![draft(1)], Durability::Now).map(|_| ()), Err(StoreError::Closed));
@@ -384,7 +388,7 @@ fn a_store_that_was_closed_takes_nothing_more() {
 
 #[test]
 fn an_event_that_is_too_large_is_refused_and_nothing_else() {
-    let store = Store::in_memory(&MemoryDisk::new().unwrap(), Options::default()).unwrap();
+    let store = Store::in_memory(&MemoryDisk::new().unwrap(), StoreOptions::default()).unwrap();
     let lease = store.create_run(new_run("r1")).unwrap();
     let large = draft(1).with("x".repeat(65 << 20));
     assert!(matches!(lease.append(vec![large], Durability::Now), Err(StoreError::TooLarge { .. })));
@@ -414,23 +418,24 @@ fn drive(store: &Store) -> Result<Vec<String>, StoreError> {
         created => created?,
     };
     let before = events(store.reader(), "r1")?;
-    let has = |kind: &str, place: &str| before.iter().any(|event| event.kind == kind && event.place == place);
+    let has =
+        |kind: &str, place: &str| before.iter().any(|event| event.kind == kind && event.address == place);
     let mut ran = Vec::new();
     for step in (1..=6).map(|n| format!("step-{n}")).filter(|step| !has("finished", step)) {
-        lease.append(vec![Draft::new("started", "t").at(&step)], Durability::Later)?;
+        lease.append(vec![EventDraft::new("started", "t").at(&step)], Durability::Later)?;
         ran.push(step.clone());
-        lease.append(vec![Draft::new("finished", "t").at(&step)], Durability::Now)?.wait()?;
+        lease.append(vec![EventDraft::new("finished", "t").at(&step)], Durability::Now)?.wait()?;
     }
     if !has("ended", "") {
-        lease.append(vec![Draft::new("ended", "t").status("completed")], Durability::Now)?.wait()?;
+        lease.append(vec![EventDraft::new("ended", "t").status("completed")], Durability::Now)?.wait()?;
     }
     Ok(ran)
 }
 
 /// Options under which each append is a commit, with a crash at one point.
-fn crash_at(crash: WritePoint) -> Options {
+fn crash_at(crash: WritePoint) -> StoreOptions {
     let fault = move |point| if point == crash { Fault::Crash } else { Fault::None };
-    Options { group: 1, fault: Some(Box::new(fault)), ..Options::default() }
+    StoreOptions { group: 1, fault: Some(Box::new(fault)), ..StoreOptions::default() }
 }
 
 #[test]
@@ -445,18 +450,18 @@ fn a_crash_at_any_write_runs_no_finished_step_again() {
     }
 }
 
-fn check_crash(point: WritePoint, open: impl Fn(Options) -> Store) {
+fn check_crash(point: WritePoint, open: impl Fn(StoreOptions) -> Store) {
     let store = open(crash_at(point));
     assert_eq!(drive(&store), Err(StoreError::Crashed), "{point:?}");
     drop(store);
-    let store = open(Options::default());
+    let store = open(StoreOptions::default());
     let left = store.reader().runs().unwrap();
     let finished = if left.is_empty() { Vec::new() } else { events(store.reader(), "r1").unwrap() };
     let finished = finished.iter().filter(|event| event.kind == "finished").count();
     assert_eq!(drive(&store).unwrap().len(), 6 - finished, "{point:?}");
     let all = events(store.reader(), "r1").unwrap();
     for step in (1..=6).map(|n| format!("step-{n}")) {
-        let times = all.iter().filter(|event| event.kind == "finished" && event.place == step).count();
+        let times = all.iter().filter(|event| event.kind == "finished" && event.address == step).count();
         assert_eq!(times, 1, "{point:?} {step}");
     }
     assert_eq!(store.reader().find("last").unwrap().status, "completed");

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::fixture::{Folder, draft, events, id, is_draft, new_run};
 use crate::random::Random;
-use threadline_store::{Durability, Hash, Options, Reader, Store, StoreError};
+use threadline_store::{Durability, Hash, JournalReader, Store, StoreError, StoreOptions};
 
 /// What a test gives to itself when it runs again as another process.
 const ROLE: &str = "THREADLINE_STORE_TEST_ROLE";
@@ -183,7 +183,7 @@ fn a_journal_is_opened_and_closed_while_others_write() {
                     }
                     drop(lease);
                     drop(store);
-                    let found = events(&Reader::open(&journal).unwrap(), run).unwrap();
+                    let found = events(&JournalReader::open(&journal).unwrap(), run).unwrap();
                     assert!(found.iter().zip(1..).all(|(record, n)| is_draft(record, n)));
                     assert_eq!(found.len() as u64, 4 * round + 4);
                 }
@@ -213,7 +213,7 @@ fn several_processes_share_a_journal_and_readers_see_whole_runs() {
         assert_eq!(answers.next().unwrap(), "ready");
     }
     children.iter_mut().for_each(start);
-    let reader = Reader::open(&journal).unwrap();
+    let reader = JournalReader::open(&journal).unwrap();
     let mut looks = 0;
     loop {
         let known = reader.runs().unwrap();
@@ -289,7 +289,7 @@ fn kill_a_writer(journal: &Path, known: u64, random: &mut Random) -> u64 {
     kill(&mut child);
     let acknowledged = heard.last().or(acknowledged).map_or(known, |answer| answer.parse().unwrap());
 
-    let reader = match Reader::open(journal) {
+    let reader = match JournalReader::open(journal) {
         Err(StoreError::NoJournal { .. }) if acknowledged == 0 => return 0,
         reader => reader.unwrap(),
     };
@@ -317,7 +317,7 @@ fn value(n: u64) -> Vec<u8> {
 }
 
 fn write_for_ever(folder: &Path) {
-    let store = Store::open_with(folder, Options { group: 8, ..Options::default() }).unwrap();
+    let store = Store::open_with(folder, StoreOptions { group: 8, ..StoreOptions::default() }).unwrap();
     let lease = match store.create_run(new_run("r1")) {
         Err(StoreError::RunExists { .. }) => store.lease(&id("r1")).unwrap(),
         created => created.unwrap(),
@@ -334,7 +334,7 @@ fn write_for_ever(folder: &Path) {
     }
 }
 
-fn draft_or_value(store: &Store, n: u64) -> threadline_store::Draft {
+fn draft_or_value(store: &Store, n: u64) -> threadline_store::EventDraft {
     if n.is_multiple_of(5) {
         return draft(n).with(store.put_value(value(n)).unwrap().to_string());
     }
@@ -385,7 +385,7 @@ fn write_until_it_fails(folder: &Path) {
 #[test]
 fn a_full_disk_is_a_named_error_and_opening_again_works() {
     let folder = Folder::new("full");
-    let options = Options { max_pages: Some(30), ..Options::default() };
+    let options = StoreOptions { max_pages: Some(30), ..StoreOptions::default() };
     let store = Store::open_with(&folder.journal(), options).unwrap();
     let lease = store.create_run(new_run("r1")).unwrap();
     let append = |n| lease.append(vec![draft(n)], Durability::Now).and_then(|ticket| ticket.wait());

@@ -1,4 +1,4 @@
-//! Where a value came from, step by step, and who read what came of it.
+//! Chains of values: what a value was made of, step by step, or which steps read it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -11,54 +11,60 @@ use threadline_lang::value::JsonStyle;
 
 use super::super::history::History;
 use super::explanation::{ExplainedReference, StepExplanation, explain_steps, last_of_each};
-use super::target::Target;
+use super::target::ExplainTarget;
 use super::text::title;
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use crate::report::visible;
 
-/// A chain is followed so far.
-const DEEPEST: usize = 100;
-/// So many lines are shown: a value that a thousand steps read is read by many.
-const MOST: usize = 1_000;
+/// The maximum depth of a chain.
+const MAX_DEPTH: usize = 100;
 
-/// Which way a chain is followed.
+/// The maximum number of links: a value may be read by thousands of steps.
+const MAX_LINKS: usize = 1_000;
+
+/// The direction in which a chain is followed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// To what a value was made of.
+pub(crate) enum ChainDirection {
+    /// To the values that a value was made of.
     Back,
-    /// To who read it.
+    /// To the steps that read a value.
     Forward,
 }
 
-/// One reading of a value.
-struct Link {
+/// One read of a value.
+struct ChainLink {
     depth: usize,
     reader: String,
     field: String,
     reference: String,
     value: Option<Value>,
-    /// Who made the value.
+    /// The step or source that made the value.
     maker: String,
-    /// Whether what comes behind it is shown above.
+    /// Whether the rest of the chain is shown above.
     shown: bool,
 }
 
-/// The chains that begin at the steps asked for.
+/// The chains that start at the steps the user asked for.
 pub(crate) struct Chains<'h> {
     history: &'h History<'h>,
     /// The last evaluations of each execution.
     told: BTreeMap<Address, Vec<StepExplanation>>,
-    /// Who read what an event recorded: the execution, which of its fields and references.
+    /// The reads of the value that an event recorded: the execution, and the positions of its evaluation, field and
+    /// reference.
     readers: BTreeMap<Seq, Vec<(Address, usize, usize, usize)>>,
-    links: Vec<Link>,
+    links: Vec<ChainLink>,
     seen: BTreeSet<Address>,
     cut: bool,
 }
 
 impl<'h> Chains<'h> {
-    /// Follows the references of these steps.
-    pub(crate) fn follow(history: &'h History<'h>, target: &Target, way: Way) -> Result<Self, Failure> {
-        let everything = Target::of((0..).take(history.plan.steps.len()).collect());
+    /// Follows the references of steps.
+    pub(crate) fn follow(
+        history: &'h History<'h>,
+        target: &ExplainTarget,
+        way: ChainDirection,
+    ) -> Result<Self, CommandFailure> {
+        let everything = ExplainTarget::of((0..).take(history.plan.steps.len()).collect());
         let all = explain_steps(history, &everything)?;
         let last: BTreeSet<Seq> = last_of_each(&all).iter().map(|told| told.seen.seq).collect();
         let mut told: BTreeMap<Address, Vec<StepExplanation>> = BTreeMap::new();
@@ -79,20 +85,25 @@ impl<'h> Chains<'h> {
             .collect();
         for at in starts {
             match way {
-                Way::Back => chains.back(&at, Some(target), 0)?,
-                Way::Forward => chains.forward(&at, 0)?,
+                ChainDirection::Back => chains.back(&at, Some(target), 0)?,
+                ChainDirection::Forward => chains.forward(&at, 0)?,
             }
         }
         Ok(chains)
     }
 
     fn is_full(&mut self, depth: usize) -> bool {
-        self.cut |= depth >= DEEPEST || self.links.len() >= MOST;
-        depth >= DEEPEST || self.links.len() >= MOST
+        self.cut |= depth >= MAX_DEPTH || self.links.len() >= MAX_LINKS;
+        depth >= MAX_DEPTH || self.links.len() >= MAX_LINKS
     }
 
-    /// What an execution read, and what that was made of.
-    fn back(&mut self, at: &Address, target: Option<&Target>, depth: usize) -> Result<(), Failure> {
+    /// Adds what an execution read, and what that was made of.
+    fn back(
+        &mut self,
+        at: &Address,
+        target: Option<&ExplainTarget>,
+        depth: usize,
+    ) -> Result<(), CommandFailure> {
         if self.is_full(depth) || !self.seen.insert(at.clone()) {
             return Ok(());
         }
@@ -113,7 +124,7 @@ impl<'h> Chains<'h> {
                 _ => None,
             };
             let shown = from.as_ref().is_some_and(|from| self.seen.contains(from));
-            self.links.push(Link { shown, ..link });
+            self.links.push(ChainLink { shown, ..link });
             if let Some(from) = from.filter(|_| !shown) {
                 self.back(&from, None, depth + 1)?;
             }
@@ -121,8 +132,8 @@ impl<'h> Chains<'h> {
         Ok(())
     }
 
-    /// Who read what an execution left, and who read what came of that.
-    fn forward(&mut self, at: &Address, depth: usize) -> Result<(), Failure> {
+    /// Adds the steps that read the output of an execution, and those that read theirs.
+    fn forward(&mut self, at: &Address, depth: usize) -> Result<(), CommandFailure> {
         if self.is_full(depth) || !self.seen.insert(at.clone()) {
             return Ok(());
         }
@@ -138,7 +149,7 @@ impl<'h> Chains<'h> {
         }
         for (reader, link) in found {
             let shown = self.seen.contains(&reader);
-            self.links.push(Link { shown, ..link });
+            self.links.push(ChainLink { shown, ..link });
             if !shown {
                 self.forward(&reader, depth + 1)?;
             }
@@ -146,8 +157,8 @@ impl<'h> Chains<'h> {
         Ok(())
     }
 
-    /// Whose output an event recorded; of a step that called a workflow also the run to ask further.
-    fn maker(&self, seq: Seq) -> Result<String, Failure> {
+    /// The step whose output an event recorded, with the run that it called.
+    fn maker(&self, seq: Seq) -> Result<String, CommandFailure> {
         let event = self.history.event(seq)?;
         let title = title(self.history, &event.at);
         let called =
@@ -161,7 +172,7 @@ impl<'h> Chains<'h> {
         field: &str,
         reference: &ExplainedReference,
         depth: usize,
-    ) -> Result<Link, Failure> {
+    ) -> Result<ChainLink, CommandFailure> {
         let maker = match &reference.maker {
             Maker::Event(seq) => self.maker(*seq)?,
             Maker::Item { list, index } => {
@@ -175,7 +186,7 @@ impl<'h> Chains<'h> {
             Maker::World => "the machine".to_owned(),
             Maker::Nobody => "nobody".to_owned(),
         };
-        Ok(Link {
+        Ok(ChainLink {
             depth,
             reader: title(self.history, at),
             field: field.to_owned(),
@@ -186,7 +197,7 @@ impl<'h> Chains<'h> {
         })
     }
 
-    /// For people.
+    /// The chains as text.
     pub(crate) fn text(&self, full: bool) -> String {
         let mut out = String::new();
         for link in &self.links {
@@ -195,7 +206,7 @@ impl<'h> Chains<'h> {
                 format!("= {shown}")
             });
             let shown = if link.shown { ", which is above" } else { "" };
-            let Link { reader, field, reference, maker, .. } = link;
+            let ChainLink { reader, field, reference, maker, .. } = link;
             let indent = "  ".repeat(link.depth);
             let line = format!("{reader} {field}: {reference} {value}, from {maker}{shown}");
             // Writing into a text cannot fail.
@@ -207,7 +218,7 @@ impl<'h> Chains<'h> {
         if out.is_empty() { "nothing\n".to_owned() } else { out }
     }
 
-    /// For programs: the lines, each with its depth.
+    /// The chains as JSON: the links, each with its depth.
     pub(crate) fn json(&self) -> Value {
         let links = self.links.iter().map(|link| {
             Value::record([
@@ -224,7 +235,7 @@ impl<'h> Chains<'h> {
     }
 }
 
-/// Who read what each event recorded.
+/// The reads of the value that each event recorded.
 fn readers(
     told: &BTreeMap<Address, Vec<StepExplanation>>,
 ) -> BTreeMap<Seq, Vec<(Address, usize, usize, usize)>> {

@@ -17,8 +17,8 @@ use threadline_flow::shell::{Argument, BoundScript};
 use threadline_lang::{Explanation, Origin, Resolution, Value};
 
 use super::super::history::{History, of_journal};
-use super::target::Target;
-use crate::exit::Failure;
+use super::target::ExplainTarget;
+use crate::exit::CommandFailure;
 use crate::report;
 
 /// One evaluation of a step.
@@ -98,7 +98,10 @@ pub(crate) struct ExplainedReference {
 pub(crate) type Readers = BTreeMap<Maker, Vec<(Address, String)>>;
 
 /// Every evaluation that is asked for, in the order of the journal.
-pub(crate) fn explain_steps(history: &History<'_>, target: &Target) -> Result<Vec<StepExplanation>, Failure> {
+pub(crate) fn explain_steps(
+    history: &History<'_>,
+    target: &ExplainTarget,
+) -> Result<Vec<StepExplanation>, CommandFailure> {
     let mut told: Vec<StepExplanation> = Vec::new();
     let mut latest: BTreeMap<Address, usize> = BTreeMap::new();
     history.each(|fold, event| {
@@ -147,7 +150,7 @@ fn expectations(
     history: &History<'_>,
     fields: &mut [FieldExplanation],
     output: &Output,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     if output.status != Status::Completed {
         return Ok(());
     }
@@ -164,7 +167,11 @@ fn expectations(
     Ok(())
 }
 
-fn of_seen(history: &History<'_>, target: &Target, seen: Seen) -> Result<StepExplanation, Failure> {
+fn of_seen(
+    history: &History<'_>,
+    target: &ExplainTarget,
+    seen: Seen,
+) -> Result<StepExplanation, CommandFailure> {
     let look = history.look(&seen)?;
     let reproducible = match (&look.fields, seen.fields) {
         (Some(Ok(resolved)), Some(recorded)) => Some(resolved.fingerprint() == recorded),
@@ -186,7 +193,7 @@ fn of_seen(history: &History<'_>, target: &Target, seen: Seen) -> Result<StepExp
 }
 
 /// Everybody who read what was made for these evaluations, these themselves too.
-pub(crate) fn readers(history: &History<'_>, told: &[StepExplanation]) -> Result<Readers, Failure> {
+pub(crate) fn readers(history: &History<'_>, told: &[StepExplanation]) -> Result<Readers, CommandFailure> {
     let mut readers: Readers =
         told.iter().flat_map(StepExplanation::makers).map(|maker| (maker, Vec::new())).collect();
     readers_of(history, &mut readers)?;
@@ -194,7 +201,7 @@ pub(crate) fn readers(history: &History<'_>, told: &[StepExplanation]) -> Result
 }
 
 /// Adds who read what these made.
-pub(crate) fn readers_of(history: &History<'_>, readers: &mut Readers) -> Result<(), Failure> {
+pub(crate) fn readers_of(history: &History<'_>, readers: &mut Readers) -> Result<(), CommandFailure> {
     readers.retain(|maker, _| !matches!(maker, Maker::Payload | Maker::Run | Maker::World | Maker::Nobody));
     // Which steps read these is not known before they are looked at.
     let everywhere = |maker: &Maker| matches!(maker, Maker::Input(_) | Maker::Import(_) | Maker::Context(_));

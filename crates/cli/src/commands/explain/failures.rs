@@ -1,5 +1,9 @@
-//! The end of a failed run: each failed step with the values it read, and the command that tells more.
+//! The summary of a failed run: the name of each failed step, the values it read, and the command that tells more.
+//!
+//! It never repeats what the screen has said: a reason is given only if no line gave it, and values only if no
+//! diagnostic showed them.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
@@ -8,70 +12,111 @@ use threadline_flow::plan::Plan;
 
 use super::super::history::History;
 use super::explanation::{ExplainedReference, Readers, StepExplanation, explain_steps, last_of_each};
-use super::json::label;
-use super::target::Target;
-use super::text::Teller;
-use crate::exit::Failure;
+use super::target::ExplainTarget;
+use super::text::ExplanationPrinter;
+use crate::exit::CommandFailure;
 use crate::report::{first_line, further_lines, visible};
-use crate::reporter::no_route;
+use crate::reporter::{FailureLog, describe_missing_route, label};
 
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
-/// So many failed steps are shown, and so many of the references of each.
+/// The maximum number of failed steps in the summary, and of references of each of them.
 const MAX_STEPS: usize = 5;
 const MAX_REFERENCES: usize = 10;
 
-/// The steps that failed, as text; nothing when none did.
-pub(crate) fn failures(history: &History<'_>) -> Result<String, Failure> {
-    let mut failed = super::failed(history)?;
-    if failed.is_empty() {
-        return Ok(String::new());
-    }
-    let more = failed.len().saturating_sub(MAX_STEPS);
-    failed.truncate(MAX_STEPS);
-    let told = explain_steps(history, &Target::executions(&history.plan, failed))?;
-    let told = last_of_each(&told);
-    let readers = Readers::new();
-    let teller = Teller { history, readers: &readers, full: false, wide: false };
-    let mut out = String::new();
-    for one in &told {
-        out.push('\n');
-        out.push_str(&failure(&teller, one)?);
-    }
-    if more > 0 {
-        // Writing into a text cannot fail.
-        let _ = writeln!(out, "\n{more} more failed: `threadline explain {}`", history.info.id);
-    }
-    Ok(out)
+/// The failed steps of a run, and what the screen has said about them.
+pub(crate) struct FailureSummary<'s> {
+    pub(crate) plan: &'s Plan,
+    pub(crate) run: &'s str,
+    /// The executions that failed, in the order of their failures.
+    pub(crate) failed: &'s [Address],
+    pub(crate) log: &'s FailureLog,
 }
 
-fn failure(teller: &Teller<'_, '_>, told: &StepExplanation) -> Result<String, Failure> {
-    let history = teller.history;
-    let name = visible(&label(history, &told.seen.at));
-    let error = told.ended.as_ref().and_then(|ended| ended.output.meta.get("error"));
-    let error = match &told.judged {
-        Some(judged) => no_route(&history.plan, told.seen.step, &judged.recorded),
-        None => error.map(ToString::to_string).unwrap_or_default(),
-    };
-    let message = if error.is_empty() { String::new() } else { format!(": {}", visible(first_line(&error))) };
-    let mut out = format!("{BAD}✗{BAD:#} {BOLD}{name}{BOLD:#}{message}\n");
-    out.push_str(&further_lines(&error, "    "));
-    let references: Vec<&ExplainedReference> = told.references().take(MAX_REFERENCES).collect();
-    out.push_str(&teller.references(told, references, "  ")?);
-    let handle = handle(&history.plan, &told.seen.at);
-    let _ = writeln!(out, "  {DIM}threadline explain {} {handle}{DIM:#}", history.info.id);
-    if let Some(run) = told.called() {
-        let _ = writeln!(out, "  {DIM}threadline explain {run}{DIM:#}");
+impl FailureSummary<'_> {
+    /// Whether any step has to be read from the journal: no diagnostic on the screen shows its values.
+    pub(crate) fn needs_journal(&self) -> bool {
+        self.shown().any(|at| !self.log.is_diagnosed(at))
     }
-    Ok(out)
+
+    fn shown(&self) -> impl Iterator<Item = &Address> {
+        self.failed.iter().take(MAX_STEPS)
+    }
+
+    /// The summary as text; empty if no step failed. The journal is read only for steps without a diagnostic.
+    pub(crate) fn text(&self, history: Option<&History<'_>>) -> Result<String, CommandFailure> {
+        let mut read = BTreeMap::new();
+        if let Some(history) = history {
+            let steps: Vec<Address> = self.shown().filter(|at| !self.log.is_diagnosed(at)).cloned().collect();
+            let told = if steps.is_empty() {
+                Vec::new()
+            } else {
+                explain_steps(history, &ExplainTarget::executions(&history.plan, steps))?
+            };
+            let readers = Readers::new();
+            let teller = ExplanationPrinter { history, readers: &readers, full: false, wide: false };
+            for one in last_of_each(&told) {
+                let called = one.called().map(str::to_owned);
+                read.insert(one.seen.at.clone(), (self.details(&teller, one)?, called));
+            }
+        }
+        let mut out = String::new();
+        for at in self.shown() {
+            let name = visible(label(self.plan, at).trim_start());
+            let (details, called) = match read.get(at) {
+                Some((details, called)) => (details.as_str(), called.as_deref()),
+                None => ("\n", None),
+            };
+            let handle = handle(self.plan, at);
+            // Writing into a text cannot fail.
+            let _ = write!(out, "\n{BAD}✗{BAD:#} {BOLD}{name}{BOLD:#}{details}");
+            let _ = writeln!(out, "  {DIM}threadline explain {} {handle}{DIM:#}", self.run);
+            if let Some(run) = called {
+                let _ = writeln!(out, "  {DIM}threadline explain {run}{DIM:#}");
+            }
+        }
+        let more = self.failed.len().saturating_sub(MAX_STEPS);
+        if more > 0 {
+            let _ = writeln!(out, "\n{more} more failed: `threadline explain {}`", self.run);
+        }
+        Ok(out)
+    }
+
+    /// What stands behind the name of a step: its reason, unless a line gave it, and the values it read.
+    fn details(
+        &self,
+        teller: &ExplanationPrinter<'_, '_>,
+        told: &StepExplanation,
+    ) -> Result<String, CommandFailure> {
+        let mut out = String::from("\n");
+        if !self.log.is_reported(&told.seen.at) {
+            let error = match &told.judged {
+                Some(judged) => {
+                    let reason = first_line(&judged.recorded.reason);
+                    describe_missing_route(self.plan, told.seen.step, &judged.recorded, reason)
+                }
+                None => {
+                    let error = told.ended.as_ref().and_then(|ended| ended.output.meta.get("error"));
+                    error.map(ToString::to_string).unwrap_or_default()
+                }
+            };
+            if !error.is_empty() {
+                let (first, more) = (visible(first_line(&error)), further_lines(&error, "    "));
+                out = format!(": {first}\n{more}");
+            }
+        }
+        let references: Vec<&ExplainedReference> = told.references().take(MAX_REFERENCES).collect();
+        out.push_str(&teller.references(told, references, "  ")?);
+        Ok(out)
+    }
 }
 
-/// What to call an execution on a command line.
+/// The name of an execution on a command line.
 pub(crate) fn handle(plan: &Plan, at: &Address) -> String {
     let step = at.step(plan).map(|step| &plan.steps[step as usize].step);
-    // Of a state each visit is an execution of its own.
+    // Each visit of a state is an execution of its own.
     let step = step.filter(|step| step.state.is_none());
     let name = step.and_then(|step| step.id.as_ref().or(step.capture.as_ref()));
     let handle = name.map_or_else(|| at.to_string(), |name| format!("{}{}", name.value, at.item_suffix()));

@@ -11,15 +11,16 @@ use super::explanation::{
     AttemptEnd, ExplainedJudgement, ExplainedReference, ExplainedValue, FieldExplanation, Readers,
     StepExplanation,
 };
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 
-/// Every evaluation of the steps asked for.
+/// Every evaluation of the steps that the user asked for.
 pub(crate) fn explanation(
     history: &History<'_>,
     told: &[StepExplanation],
     readers: &Readers,
-) -> Result<Value, Failure> {
-    let steps: Result<Vec<Value>, Failure> = told.iter().map(|told| one(history, told, readers)).collect();
+) -> Result<Value, CommandFailure> {
+    let steps: Result<Vec<Value>, CommandFailure> =
+        told.iter().map(|told| one(history, told, readers)).collect();
     Ok(Value::record([
         ("run", history.info.id.as_str().into()),
         ("workflow", history.started.workflow.as_str().into()),
@@ -28,10 +29,10 @@ pub(crate) fn explanation(
     ]))
 }
 
-fn one(history: &History<'_>, told: &StepExplanation, readers: &Readers) -> Result<Value, Failure> {
+fn one(history: &History<'_>, told: &StepExplanation, readers: &Readers) -> Result<Value, CommandFailure> {
     let seen = &told.seen;
     let step = &history.plan.steps[seen.step as usize];
-    let fields: Result<Vec<Value>, Failure> =
+    let fields: Result<Vec<Value>, CommandFailure> =
         told.fields.iter().map(|shown| field(history, told, shown, readers)).collect();
     let problems = told.problems.iter().map(|problem| problem.message.as_str().into());
     let known = Value::record([
@@ -55,8 +56,8 @@ fn one(history: &History<'_>, told: &StepExplanation, readers: &Readers) -> Resu
     Ok(Value::record(known.chain([("judged".into(), judged)])))
 }
 
-/// The verdict on a state, and where it leads.
-fn of_state(history: &History<'_>, told: &ExplainedJudgement) -> Result<Value, Failure> {
+/// The verdict on a state, and its route.
+fn of_state(history: &History<'_>, told: &ExplainedJudgement) -> Result<Value, CommandFailure> {
     let judged = &told.recorded;
     Ok(Value::record([
         ("verdict", judged.verdict.as_str().into()),
@@ -86,8 +87,8 @@ fn field(
     told: &StepExplanation,
     field: &FieldExplanation,
     readers: &Readers,
-) -> Result<Value, Failure> {
-    let references: Result<Vec<Value>, Failure> =
+) -> Result<Value, CommandFailure> {
+    let references: Result<Vec<Value>, CommandFailure> =
         field.references.iter().map(|reference| referenced(history, told, reference, readers)).collect();
     let (line, column) = match field.place {
         Some((line, column)) => (Value::from(line), Value::from(column)),
@@ -160,7 +161,7 @@ fn referenced(
     told: &StepExplanation,
     reference: &ExplainedReference,
     readers: &Readers,
-) -> Result<Value, Failure> {
+) -> Result<Value, CommandFailure> {
     let resolution = &reference.resolution;
     let others = readers.get(&reference.maker).into_iter().flatten();
     let others = others.filter(|(at, _)| *at != told.seen.at).map(|reader| reader_json(history, reader));
@@ -184,7 +185,7 @@ fn maker(
     history: &History<'_>,
     told: &StepExplanation,
     reference: &ExplainedReference,
-) -> Result<Value, Failure> {
+) -> Result<Value, CommandFailure> {
     let name =
         |name: &Option<ecow::EcoString>| name.as_ref().map_or(Value::NULL, |name| name.as_str().into());
     Ok(match &reference.maker {
@@ -216,7 +217,7 @@ fn maker(
 }
 
 /// The step whose event it is.
-fn made_at(history: &History<'_>, kind: &str, seq: Seq) -> Result<Value, Failure> {
+fn made_at(history: &History<'_>, kind: &str, seq: Seq) -> Result<Value, CommandFailure> {
     let event = history.event(seq)?;
     let status = match &event.kind {
         EventKind::Expanded { .. } => Value::NULL,
@@ -233,7 +234,7 @@ fn made_at(history: &History<'_>, kind: &str, seq: Seq) -> Result<Value, Failure
     ]))
 }
 
-/// Who read a value: a step, or an entry of `context`.
+/// A reader of a value: a step, or an entry of `context`.
 pub(crate) fn reader_json(history: &History<'_>, (at, field): &(Address, String)) -> Value {
     let by_step = *at != Address::default();
     Value::record([
@@ -243,7 +244,7 @@ pub(crate) fn reader_json(history: &History<'_>, (at, field): &(Address, String)
     ])
 }
 
-/// What people call an execution.
+/// The name of an execution for people.
 pub(crate) fn label(history: &History<'_>, at: &Address) -> String {
     crate::reporter::label(&history.plan, at).trim_start().to_owned()
 }

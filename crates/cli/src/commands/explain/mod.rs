@@ -1,4 +1,4 @@
-//! `threadline explain`: every reference of a step, what it gave, and who made that. A run is read, never changed.
+//! `threadline explain`: shows every reference of a step, its value, and what made the value. A run is only read.
 
 pub(crate) mod chain;
 pub(crate) mod explanation;
@@ -15,23 +15,23 @@ use threadline_engine::replay::{Failed, output_of};
 use threadline_lang::diag::excerpt;
 use threadline_lang::value::JsonStyle;
 
-use self::chain::{Chains, Way};
+use self::chain::{ChainDirection, Chains};
 use self::explanation::{ExplainedJudgement, Readers, StepExplanation, explain_steps, last_of_each, readers};
-use self::target::Target;
-use self::text::Teller;
+use self::target::ExplainTarget;
+use self::text::ExplanationPrinter;
 use super::history::{History, reader};
 use super::print_styled as print;
-use crate::arguments::Explain;
-use crate::exit::Failure;
+use crate::arguments::ExplainArguments;
+use crate::exit::CommandFailure;
 use crate::report::{Report, first_line};
-use crate::reporter::way;
+use crate::reporter::describe_route;
 use crate::table::Table;
 
 const PLAIN: Style = Style::new();
 const DIM: Style = Style::new().dimmed();
 
 /// `threadline explain`
-pub(crate) fn explain(call: &Explain) -> Result<(), Failure> {
+pub(crate) fn explain(call: &ExplainArguments) -> Result<(), CommandFailure> {
     let reader = reader(call.which.dir.as_deref())?;
     let history = History::open(&reader, &call.which.run)?;
     let target = if let Some(step) = &call.step {
@@ -41,9 +41,10 @@ pub(crate) fn explain(call: &Explain) -> Result<(), Failure> {
         if failed.is_empty() {
             return choose(&history, call);
         }
-        Target::executions(&history.plan, failed)
+        ExplainTarget::executions(&history.plan, failed)
     };
-    let way = if call.back { Some(Way::Back) } else { call.forward.then_some(Way::Forward) };
+    let way =
+        if call.back { Some(ChainDirection::Back) } else { call.forward.then_some(ChainDirection::Forward) };
     if let Some(way) = way {
         let chains = Chains::follow(&history, &target, way)?;
         if call.json {
@@ -63,7 +64,7 @@ pub(crate) fn explain(call: &Explain) -> Result<(), Failure> {
     if let Some(table) = visits(&history, &told).filter(|_| !target.is_one() && call.step.is_some()) {
         return print(&table);
     }
-    let teller = Teller { history: &history, readers: &others, full: call.full, wide: true };
+    let teller = ExplanationPrinter { history: &history, readers: &others, full: call.full, wide: true };
     if many(&told) && !target.is_one() && call.step.is_some() {
         return print(&table(&history, &told));
     }
@@ -71,19 +72,19 @@ pub(crate) fn explain(call: &Explain) -> Result<(), Failure> {
 }
 
 /// The steps that a text names.
-fn named(history: &History<'_>, text: &str) -> Result<Target, Failure> {
-    Target::find(&history.plan, text).map_err(|missing| {
+fn named(history: &History<'_>, text: &str) -> Result<ExplainTarget, CommandFailure> {
+    ExplainTarget::find(&history.plan, text).map_err(|missing| {
         let message = format!("run `{}` has no step `{text}`", history.info.id);
         let hint = match missing.nearest {
             Some(near) => format!("did you mean `{near}`"),
             None => format!("`threadline explain {}` lists them", history.info.id),
         };
-        Failure::NotStarted(vec![Report::with_hint(message, &hint)])
+        CommandFailure::NotStarted(vec![Report::with_hint(message, &hint)])
     })
 }
 
 /// The executions that failed, were not made good, and were not forgiven by `continue_on_error`.
-pub(crate) fn failed(history: &History<'_>) -> Result<Vec<Address>, Failure> {
+pub(crate) fn failed(history: &History<'_>) -> Result<Vec<Address>, CommandFailure> {
     let mut failed = Failed::default();
     history.each(|_, event| {
         failed.take(&history.plan, event);
@@ -92,28 +93,32 @@ pub(crate) fn failed(history: &History<'_>) -> Result<Vec<Address>, Failure> {
     Ok(failed.executions().map(|(at, _)| at.clone()).collect())
 }
 
-/// There is a step, and nothing of it was evaluated.
-fn nothing(history: &History<'_>, call: &Explain, target: &Target) -> Result<Failure, Failure> {
+/// The failure for a step of which nothing was evaluated.
+fn nothing(
+    history: &History<'_>,
+    call: &ExplainArguments,
+    target: &ExplainTarget,
+) -> Result<CommandFailure, CommandFailure> {
     let name = call.step.as_deref().unwrap_or_default();
     let run = &history.info.id;
     let item = Address::parse(name).ok().filter(Address::is_item);
     if let Some(item) = item
         && had(history, &item)?
     {
-        let message = format!("`{name}` is an item, of which each step is explained by itself");
+        let message = format!("`{name}` is an item, and each of its steps is explained separately");
         let hint = format!("`threadline explain {run} '{name}/1'` explains its first");
-        return Ok(Failure::Failed(vec![Report::with_hint(message, &hint)]));
+        return Ok(CommandFailure::Failed(vec![Report::with_hint(message, &hint)]));
     }
     let message = match (&target.field, skipped(history, target)?) {
         (_, Some(reason)) => format!("`{name}` was skipped in run `{run}`: {reason}"),
         (Some(field), None) => format!("`{name}`: no field `{field}` was evaluated in run `{run}`"),
-        (None, None) => format!("`{name}` did not come to its turn in run `{run}`"),
+        (None, None) => format!("`{name}` was not reached in run `{run}`"),
     };
-    Ok(Failure::Failed(vec![Report::plain(message)]))
+    Ok(CommandFailure::Failed(vec![Report::plain(message)]))
 }
 
 /// Whether anything happened to an item.
-fn had(history: &History<'_>, item: &Address) -> Result<bool, Failure> {
+fn had(history: &History<'_>, item: &Address) -> Result<bool, CommandFailure> {
     let mut found = false;
     history.each(|_, event| {
         found |= event.at == *item;
@@ -122,8 +127,8 @@ fn had(history: &History<'_>, item: &Address) -> Result<bool, Failure> {
     Ok(found)
 }
 
-/// Why a node could not begin.
-fn skipped(history: &History<'_>, target: &Target) -> Result<Option<String>, Failure> {
+/// Why a node was skipped.
+fn skipped(history: &History<'_>, target: &ExplainTarget) -> Result<Option<String>, CommandFailure> {
     let mut reason = None;
     history.each(|fold, event| {
         if let (EventKind::Skipped { output, .. }, Some(step)) =
@@ -137,7 +142,7 @@ fn skipped(history: &History<'_>, target: &Target) -> Result<Option<String>, Fai
     Ok(reason)
 }
 
-/// Whether several items of one step are told.
+/// Whether there are several items of one step.
 fn many(told: &[StepExplanation]) -> bool {
     let mut items = told.iter().filter(|one| one.seen.at.is_in_items()).map(|one| &one.seen.at);
     let Some(first) = items.next() else { return false };
@@ -170,7 +175,7 @@ fn table(history: &History<'_>, told: &[StepExplanation]) -> String {
     format!("{}\n`threadline explain {run} {one}` shows one of them\n", table.text(""))
 }
 
-/// One line for each visit of a state, when there are several.
+/// One line for each visit of a state, if there are several.
 fn visits(history: &History<'_>, told: &[StepExplanation]) -> Option<String> {
     let judged: Vec<(&StepExplanation, &ExplainedJudgement)> =
         told.iter().filter_map(|one| Some((one, one.judged.as_deref()?))).collect();
@@ -184,7 +189,7 @@ fn visits(history: &History<'_>, told: &[StepExplanation]) -> Option<String> {
         let reason = if step.is_judged() { first_line(&judged.recorded.reason) } else { "" };
         table.row([
             (PLAIN, one.seen.at.to_string()),
-            (PLAIN, way(step, &judged.recorded)),
+            (PLAIN, describe_route(step, &judged.recorded)),
             (DIM, time),
             (PLAIN, reason.to_owned()),
         ]);
@@ -194,8 +199,8 @@ fn visits(history: &History<'_>, told: &[StepExplanation]) -> Option<String> {
     Some(format!("{}\n`threadline explain {run} {last}` shows one of them\n", table.text("")))
 }
 
-/// Nothing failed and nothing was asked for: what can be asked for.
-fn choose(history: &History<'_>, call: &Explain) -> Result<(), Failure> {
+/// Lists the steps that can be explained: no step failed, and the user asked for none.
+fn choose(history: &History<'_>, call: &ExplainArguments) -> Result<(), CommandFailure> {
     let mut turns: BTreeMap<u32, (u64, &'static str)> = BTreeMap::new();
     history.each(|fold, event| {
         let Some(step) = fold.machine.step_of(&event.at) else { return Ok(()) };
@@ -216,13 +221,13 @@ fn choose(history: &History<'_>, call: &Explain) -> Result<(), Failure> {
         return super::print(&format!("{}\n", value.to_json(JsonStyle::Compact)));
     }
     let mut table = Table::default();
-    // States have no other number than their names.
+    // The number of a state is its name.
     let numbered = history.plan.steps.iter().any(|step| step.number != step.label);
     for (number, step) in (0..).zip(&history.plan.steps) {
         let came = match turns.get(&number) {
             Some((1, status)) => (*status).to_owned(),
             Some((count, _)) => format!("{count} times"),
-            None => "did not come to its turn".to_owned(),
+            None => "was not reached".to_owned(),
         };
         let row = [
             (DIM, step.number.to_string()),

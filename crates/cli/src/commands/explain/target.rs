@@ -1,4 +1,4 @@
-//! What people call a step: an id, a capture, a number, a label, an execution, an item of it, and a field behind it.
+//! The names of steps on the command line: an id, a capture, a number, a label or an address, with an item and a field.
 
 use ecow::EcoString;
 use threadline_engine::event::{Address, split_item_suffix};
@@ -6,37 +6,37 @@ use threadline_flow::model::Action;
 use threadline_flow::plan::{Part, Plan, PlannedStep, StepNumber};
 use threadline_lang::diag::nearest;
 
-/// What is asked about.
-pub(crate) struct Target {
-    /// The steps of that name.
+/// The steps, executions and field that the user asks about.
+pub(crate) struct ExplainTarget {
+    /// The steps with the name.
     pub(crate) steps: Vec<StepNumber>,
-    /// These executions only, when there are some.
+    /// Only these executions, unless empty.
     at: Vec<Address>,
-    /// These items only, the outermost first.
+    /// Only these items, the outermost first.
     items: Vec<u64>,
-    /// One field only.
+    /// Only this field.
     pub(crate) field: Option<String>,
 }
 
-/// Nothing is called so.
+/// No step has the name.
 pub(crate) struct NoSuchStep {
-    /// What comes nearest.
+    /// The nearest name of a step.
     pub(crate) nearest: Option<String>,
 }
 
-impl Target {
-    /// Steps by their numbers, every execution and field of them.
+impl ExplainTarget {
+    /// Every execution and field of steps.
     pub(crate) fn of(steps: Vec<StepNumber>) -> Self {
         Self { steps, at: Vec::new(), items: Vec::new(), field: None }
     }
 
-    /// These executions.
+    /// Every field of executions.
     pub(crate) fn executions(plan: &Plan, at: Vec<Address>) -> Self {
         let steps = at.iter().filter_map(|at| at.step(plan)).collect();
         Self { at, ..Self::of(steps) }
     }
 
-    /// What a text names: the longest beginning of it that is a step, then a field.
+    /// Finds what a text names: its longest prefix that names a step, then a field.
     pub(crate) fn find(plan: &Plan, text: &str) -> Result<Self, NoSuchStep> {
         if let Some(found) = step(plan, text) {
             return Ok(found);
@@ -53,7 +53,7 @@ impl Target {
         Err(NoSuchStep { nearest: nearest(text, names).map(str::to_owned) })
     }
 
-    /// Whether an execution is meant.
+    /// Whether an execution belongs to the target.
     pub(crate) fn means(&self, at: &Address, step: StepNumber) -> bool {
         if !self.at.is_empty() {
             return self.at.contains(at);
@@ -62,7 +62,7 @@ impl Target {
         self.steps.contains(&step) && items.starts_with(&self.items)
     }
 
-    /// Whether a field is meant, by the path that leads to it in the step.
+    /// Whether a field belongs to the target, by its path in the step.
     pub(crate) fn means_field(&self, path: &str) -> bool {
         let Some(field) = &self.field else { return true };
         let below = |long: &str, short: &str| {
@@ -71,7 +71,7 @@ impl Target {
         below(path, field) || below(field, path)
     }
 
-    /// Whether single items were asked for.
+    /// Whether the target is a single execution or item.
     pub(crate) fn is_one(&self) -> bool {
         !self.at.is_empty() || !self.items.is_empty()
     }
@@ -83,14 +83,14 @@ fn names(step: &PlannedStep) -> impl Iterator<Item = &EcoString> {
     [id, capture, Some(&step.number), Some(&step.label), step.step.name.as_ref()].into_iter().flatten()
 }
 
-fn step(plan: &Plan, text: &str) -> Option<Target> {
+fn step(plan: &Plan, text: &str) -> Option<ExplainTarget> {
     let at = Address::parse(text).ok().filter(|at| at.is_nested() || at.visit().is_some());
     if let Some(at) = at {
         at.step(plan)?;
-        return Some(Target::executions(plan, vec![at]));
+        return Some(ExplainTarget::executions(plan, vec![at]));
     }
     let (name, items) = split_item_suffix(text)?;
-    // The first sort of name that fits: an id before a capture, a number before a label.
+    // The first kind of name that matches: an id before a capture, a number before a label.
     let sorts: [fn(&PlannedStep) -> Option<&EcoString>; 5] = [
         |step| step.step.id.as_ref().map(|id| &id.value),
         |step| step.step.capture.as_ref().map(|capture| &capture.value),
@@ -104,10 +104,10 @@ fn step(plan: &Plan, text: &str) -> Option<Target> {
         (!found.is_empty()).then_some(found)
     })?;
     let steps = of_items(plan, &steps, items.len());
-    Some(Target { items, ..Target::of(steps) })
+    Some(ExplainTarget { items, ..ExplainTarget::of(steps) })
 }
 
-/// An item of a list means the steps inside it, and so does a phase.
+/// The steps inside of items and phases, in place of the steps that contain them.
 fn of_items(plan: &Plan, steps: &[StepNumber], count: usize) -> Vec<StepNumber> {
     let mut found = Vec::new();
     for number in steps {
@@ -125,18 +125,18 @@ fn of_items(plan: &Plan, steps: &[StepNumber], count: usize) -> Vec<StepNumber> 
     found
 }
 
-/// The step whose part a step stands in, and the part.
+/// The step that contains a step, and the part that it is in.
 fn owner(plan: &Plan, number: StepNumber) -> Option<(StepNumber, Part)> {
     plan.lists[plan.steps[number as usize].list as usize].parent
 }
 
-/// Whether a step is part of another, also of a part of it.
+/// Whether a step is inside of another, at any depth.
 fn stands_in(plan: &Plan, inner: StepNumber, outer: StepNumber) -> bool {
     std::iter::successors(owner(plan, inner), |(number, _)| owner(plan, *number))
         .any(|(number, part)| number == outer && part == Part::Do)
 }
 
-/// In the items of how many lists a step stands.
+/// The number of lists of items around a step.
 pub(crate) fn lists_around(plan: &Plan, number: StepNumber) -> usize {
     let is_list = |number: StepNumber| matches!(plan.steps[number as usize].step.action, Action::ForEach(_));
     std::iter::successors(owner(plan, number), |(number, _)| owner(plan, *number))

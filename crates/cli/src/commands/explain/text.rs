@@ -1,4 +1,4 @@
-//! Explanations as people read them.
+//! Explanations as text.
 
 use std::fmt::Write as _;
 
@@ -14,9 +14,9 @@ use super::explanation::{
     ExplainedJudgement, ExplainedReference, ExplainedValue, FieldExplanation, Readers, StepExplanation,
 };
 use super::json::label;
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use crate::report::{Report, explanation_text, first_line, further_lines, visible};
-use crate::reporter::no_route;
+use crate::reporter::describe_missing_route;
 use crate::table::Table;
 
 const BOLD: Style = Style::new().bold();
@@ -25,22 +25,22 @@ const PLAIN: Style = Style::new();
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 
-/// So many others who read a value are named.
+/// The maximum number of other readers of a value that are named.
 const MAX_READERS: usize = 4;
 
-/// Prints evaluations.
-pub(crate) struct Teller<'h, 'r> {
+/// Formats evaluations as text.
+pub(crate) struct ExplanationPrinter<'h, 'r> {
     pub(crate) history: &'h History<'r>,
     pub(crate) readers: &'h Readers,
-    /// Whether values are shown whole.
+    /// Whether values are shown in full.
     pub(crate) full: bool,
-    /// Whether there is room for every place and for the times when values were made.
+    /// Whether there is room for every location and for the times of values.
     pub(crate) wide: bool,
 }
 
-impl Teller<'_, '_> {
-    /// Every evaluation, those of one execution below its name.
-    pub(crate) fn text(&self, told: &[StepExplanation]) -> Result<String, Failure> {
+impl ExplanationPrinter<'_, '_> {
+    /// Every evaluation, below the name of its execution.
+    pub(crate) fn text(&self, told: &[StepExplanation]) -> Result<String, CommandFailure> {
         let mut out = String::new();
         let mut before = None;
         for (at, one) in told.iter().enumerate() {
@@ -65,13 +65,13 @@ impl Teller<'_, '_> {
         format!("{BOLD}{name}{BOLD:#}  {DIM}{file}:{line}:{column}, step {}{DIM:#}\n", told.seen.at)
     }
 
-    /// One evaluation; of one that came to the same as one before, only that.
+    /// One evaluation, or the earlier one that had the same result.
     fn evaluation(
         &self,
         told: &StepExplanation,
         same: Option<&StepExplanation>,
         out: &mut String,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         out.push_str(&headline(told));
         if let Some(same) = same {
             // Writing into a text cannot fail.
@@ -101,7 +101,7 @@ impl Teller<'_, '_> {
         Ok(())
     }
 
-    /// Where a verdict leads, and what leads there.
+    /// The route of a verdict, and the rule that chose it.
     fn led(&self, told: &StepExplanation, judged: &ExplainedJudgement) -> String {
         let recorded = &judged.recorded;
         let mut out = further_lines(&recorded.reason, "      ");
@@ -117,7 +117,11 @@ impl Teller<'_, '_> {
             }
             None if is_failure(self.history, told) => {
                 let plan = &self.history.plan;
-                let _ = writeln!(out, "    {}", no_route(plan, told.seen.step, recorded));
+                let _ = writeln!(
+                    out,
+                    "    {}",
+                    describe_missing_route(plan, told.seen.step, recorded, first_line(&recorded.reason))
+                );
             }
             None => {
                 let _ = writeln!(out, "    {BOLD}the end{BOLD:#} of the loop, or of the iteration");
@@ -131,7 +135,7 @@ impl Teller<'_, '_> {
         told: &StepExplanation,
         field: &FieldExplanation,
         out: &mut String,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         let name = &field.name;
         let _ = match &field.shown {
             ExplainedValue::Nothing => writeln!(out, "    {BOLD}{name}{BOLD:#}"),
@@ -185,12 +189,12 @@ impl Teller<'_, '_> {
         told: &StepExplanation,
         references: impl IntoIterator<Item = &'t ExplainedReference>,
         indent: &str,
-    ) -> Result<String, Failure> {
+    ) -> Result<String, CommandFailure> {
         let mut table = Table::default();
         let mut seen = Vec::new();
         for reference in references {
             let resolution = &reference.resolution;
-            // What is read in several places is shown once where there is little room.
+            // Without room for locations, a value that is read in several places is shown once.
             let place = Some(reference.place).filter(|_| self.wide);
             let key = (place, resolution.reference.clone(), resolution.within.clone());
             if seen.contains(&key) {
@@ -236,8 +240,8 @@ impl Teller<'_, '_> {
         lines.join("\n")
     }
 
-    /// Who made a value, in words.
-    fn made(&self, told: &StepExplanation, reference: &ExplainedReference) -> Result<String, Failure> {
+    /// What made a value, in words.
+    fn made(&self, told: &StepExplanation, reference: &ExplainedReference) -> Result<String, CommandFailure> {
         let history = self.history;
         let scope = &reference.resolution.scope;
         Ok(match &reference.maker {
@@ -276,7 +280,7 @@ impl Teller<'_, '_> {
         })
     }
 
-    /// Who else read it, in words.
+    /// The other readers of a value, in words.
     fn others(&self, told: &StepExplanation, reference: &ExplainedReference) -> String {
         let readers = self.readers.get(&reference.maker).into_iter().flatten();
         let others = readers.filter(|(at, _)| *at != told.seen.at);
@@ -284,7 +288,7 @@ impl Teller<'_, '_> {
     }
 }
 
-/// Who read something, in words; nothing when nobody did.
+/// Readers of a value, in words; `None` if there are none.
 pub(crate) fn readers_named<'r>(
     history: &History<'_>,
     readers: impl Iterator<Item = &'r (Address, String)>,
@@ -302,7 +306,7 @@ pub(crate) fn readers_named<'r>(
     (!names.is_empty()).then(|| format!("{}{more}", names.join(", ")))
 }
 
-/// A step in a sentence: its label, and its number where another step has the same.
+/// A step in a sentence: its label, and its number if another step has the same label.
 pub(crate) fn title(history: &History<'_>, at: &Address) -> String {
     let label = label(history, at);
     let Some(step) = at.step(&history.plan) else { return format!("`{label}`") };
@@ -312,12 +316,12 @@ pub(crate) fn title(history: &History<'_>, at: &Address) -> String {
     if alone { format!("`{label}`") } else { format!("`{label}` (step {})", known.number) }
 }
 
-/// Who read a value, in a sentence: a step, or an entry of `context`.
+/// A reader of a value in a sentence: a step, or an entry of `context`.
 pub(crate) fn reader_title(history: &History<'_>, (at, field): &(Address, String)) -> String {
     if *at == Address::default() { format!("`{field}`") } else { title(history, at) }
 }
 
-/// Whether a state failed: no route takes its verdict.
+/// Whether a state failed, because its verdict has no route.
 pub(crate) fn is_failure(history: &History<'_>, told: &StepExplanation) -> bool {
     let state = history.plan.steps[told.seen.step as usize].step.state.as_ref();
     let ends = state.is_some_and(|state| state.terminal.is_some());
@@ -325,7 +329,7 @@ pub(crate) fn is_failure(history: &History<'_>, told: &StepExplanation) -> bool 
     of.is_some_and(|judged| judged.to.is_none() && (!ends || judged.verdict == ERROR))
 }
 
-/// What was evaluated, when, and what came of it.
+/// What was evaluated, when, and its result.
 fn headline(told: &StepExplanation) -> String {
     let seen = &told.seen;
     let what = match seen.evaluated {

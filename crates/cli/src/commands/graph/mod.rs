@@ -1,9 +1,9 @@
-//! `threadline graph`: a workflow or a run as a picture. No program beside this one is needed.
+//! `threadline graph`: draws a workflow or a run as text, Mermaid, Graphviz or SVG, without another program.
 
 mod states;
 mod states_svg;
 mod svg;
-mod written;
+mod text;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,58 +13,58 @@ use threadline_engine::replay::output_of;
 use threadline_flow::model::Action;
 use threadline_flow::plan::{Plan, Source};
 
-use super::check::{planned, reports};
 use super::history::{History, reader};
 use super::{print, print_styled};
-use crate::arguments::{Graph, GraphFormat};
-use crate::exit::Failure;
+use crate::arguments::{GraphArguments, GraphFormat};
+use crate::exit::CommandFailure;
 use crate::inputs;
+use crate::prepare::{plan_file, problem_reports};
 
-/// What is drawn: the steps of a workflow, and what each waits for.
-pub(super) struct Drawing {
+/// A drawing of the steps of a workflow and of what each waits for.
+pub(super) struct GraphDrawing {
     pub(super) name: String,
-    pub(super) nodes: Vec<Drawn>,
-    pub(super) edges: Vec<Arrow>,
+    pub(super) nodes: Vec<DrawnNode>,
+    pub(super) edges: Vec<DrawnEdge>,
 }
 
-/// A step.
-pub(super) struct Drawn {
+/// A step in a drawing.
+pub(super) struct DrawnNode {
     pub(super) label: String,
-    /// What it does.
+    /// The kind of its action.
     pub(super) kind: &'static str,
-    /// How it ended, in a run.
+    /// How it ended, if a run is drawn.
     pub(super) status: Option<Status>,
 }
 
-/// From one step to another.
-pub(super) struct Arrow {
+/// An arrow from one step to another.
+pub(super) struct DrawnEdge {
     pub(super) from: usize,
     pub(super) to: usize,
-    pub(super) sort: Sort,
-    /// The branch that it belongs to.
+    pub(super) sort: ArrowKind,
+    /// The branch of a condition that the arrow belongs to.
     pub(super) branch: Option<String>,
-    /// Whether it was taken, in a run in which both ends are over.
+    /// Whether it was taken, if a run is drawn in which both steps have ended.
     pub(super) taken: Option<bool>,
 }
 
-/// What an arrow means.
+/// The meaning of an arrow.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Sort {
-    /// The other must have completed.
+pub(super) enum ArrowKind {
+    /// The first step must have completed.
     Needs,
     /// One of several edges.
     Edge,
-    /// The other must be over.
+    /// The first step must have ended.
     Waits,
 }
 
 /// `threadline graph`
-pub(crate) fn graph(call: &Graph) -> Result<(), Failure> {
+pub(crate) fn graph(call: &GraphArguments) -> Result<(), CommandFailure> {
     let picture = picture(call)?;
     match (&picture, call.format) {
-        (Picture::Steps(drawing), GraphFormat::Text) => print(&written::text(drawing)),
-        (Picture::Steps(drawing), GraphFormat::Mermaid) => print(&written::mermaid(drawing)),
-        (Picture::Steps(drawing), GraphFormat::Dot) => print(&written::dot(drawing)),
+        (Picture::Steps(drawing), GraphFormat::Text) => print(&text::text(drawing)),
+        (Picture::Steps(drawing), GraphFormat::Mermaid) => print(&text::mermaid(drawing)),
+        (Picture::Steps(drawing), GraphFormat::Dot) => print(&text::dot(drawing)),
         (Picture::Steps(drawing), GraphFormat::Svg) => print(&svg::svg(drawing)),
         (Picture::Loop(drawing), GraphFormat::Text) => print_styled(&drawing.text()),
         (Picture::Loop(drawing), GraphFormat::Mermaid) => print(&drawing.mermaid()),
@@ -73,21 +73,21 @@ pub(crate) fn graph(call: &Graph) -> Result<(), Failure> {
     }
 }
 
-/// What is drawn.
+/// A drawing of a workflow.
 enum Picture {
-    /// Steps, and what each waits for.
-    Steps(Drawing),
-    /// States, and where each leads.
-    Loop(states::Drawing),
+    /// The steps, and what each waits for.
+    Steps(GraphDrawing),
+    /// The states, and where each leads.
+    Loop(states::LoopDrawing),
 }
 
-/// A file when there is one of this name, else a run.
-fn picture(call: &Graph) -> Result<Picture, Failure> {
+/// Draws a file if there is one of this name, otherwise a run.
+fn picture(call: &GraphArguments) -> Result<Picture, CommandFailure> {
     let path = Path::new(&call.what);
     if call.what == "-" || path.is_file() {
         let file = inputs::read_workflow(path)?;
-        let (planned, problems) = planned(&file);
-        let planned = planned.ok_or_else(|| Failure::NotStarted(reports(&file, &problems)))?;
+        let (planned, problems) = plan_file(&file);
+        let planned = planned.ok_or_else(|| CommandFailure::NotStarted(problem_reports(&file, &problems)))?;
         return Ok(match planned.states {
             Some(_) => Picture::Loop(states::drawing(&planned, None)),
             None => Picture::Steps(of_plan(&planned, &BTreeMap::new())),
@@ -95,7 +95,7 @@ fn picture(call: &Graph) -> Result<Picture, Failure> {
     }
     let reader = reader(call.dir.as_deref())?;
     let history = History::open(&reader, &call.what)?;
-    if let Some(drawing) = of_loop(&history)? {
+    if let Some(drawing) = draw_loop(&history)? {
         return Ok(Picture::Loop(drawing));
     }
     let mut statuses: BTreeMap<usize, Status> = BTreeMap::new();
@@ -110,12 +110,12 @@ fn picture(call: &Graph) -> Result<Picture, Failure> {
     Ok(Picture::Steps(of_plan(&history.plan, &statuses)))
 }
 
-/// The states of a run, when it is that of a loop, and where it went.
-fn of_loop(history: &History<'_>) -> Result<Option<states::Drawing>, Failure> {
+/// Draws the states of a run and the routes it took, if it is the run of a loop.
+fn draw_loop(history: &History<'_>) -> Result<Option<states::LoopDrawing>, CommandFailure> {
     if history.plan.states.is_none() {
         return Ok(None);
     }
-    let mut path = states::Path::default();
+    let mut path = states::TakenRoutes::default();
     history.each(|_, event| {
         path.take(&history.plan, event);
         Ok(())
@@ -123,12 +123,12 @@ fn of_loop(history: &History<'_>) -> Result<Option<states::Drawing>, Failure> {
     Ok(Some(states::drawing(&history.plan, Some(&path))))
 }
 
-/// The states of a run as text, when it is that of a loop.
-pub(super) fn ways(history: &History<'_>) -> Result<Option<String>, Failure> {
-    Ok(of_loop(history)?.map(|drawing| drawing.text()))
+/// The states of a run as text, if it is the run of a loop.
+pub(super) fn loop_text(history: &History<'_>) -> Result<Option<String>, CommandFailure> {
+    Ok(draw_loop(history)?.map(|drawing| drawing.text()))
 }
 
-fn of_plan(plan: &Plan, statuses: &BTreeMap<usize, Status>) -> Drawing {
+fn of_plan(plan: &Plan, statuses: &BTreeMap<usize, Status>) -> GraphDrawing {
     let list = &plan.lists[0];
     let nodes = list.steps.iter().enumerate().map(|(at, number)| {
         let planned = &plan.steps[*number as usize];
@@ -137,23 +137,23 @@ fn of_plan(plan: &Plan, statuses: &BTreeMap<usize, Status>) -> Drawing {
             Action::ForEach(each) if each.is_map => "map",
             action => action.name().key(),
         };
-        Drawn { label: planned.label.to_string(), kind, status }
+        DrawnNode { label: planned.label.to_string(), kind, status }
     });
-    let nodes: Vec<Drawn> = nodes.collect();
+    let nodes: Vec<DrawnNode> = nodes.collect();
     let mut edges = Vec::new();
     for (to, node) in list.graph.iter().flat_map(|graph| &graph.nodes).enumerate() {
-        let arrow = |sort: Sort, source: &Source| {
+        let arrow = |sort: ArrowKind, source: &Source| {
             let branch = source.branch.as_ref().map(ToString::to_string);
-            Arrow { from: source.node, to, sort, branch, taken: None }
+            DrawnEdge { from: source.node, to, sort, branch, taken: None }
         };
-        edges.extend(node.edges.iter().map(|source| arrow(Sort::Edge, source)));
-        edges.extend(node.needs.iter().map(|source| arrow(Sort::Needs, source)));
+        edges.extend(node.edges.iter().map(|source| arrow(ArrowKind::Edge, source)));
+        edges.extend(node.needs.iter().map(|source| arrow(ArrowKind::Needs, source)));
         let waits = node.waits.iter();
-        edges.extend(waits.map(|from| arrow(Sort::Waits, &Source { node: *from, branch: None })));
+        edges.extend(waits.map(|from| arrow(ArrowKind::Waits, &Source { node: *from, branch: None })));
     }
     if list.graph.is_none() {
         let pairs = (1..nodes.len()).map(|to| (to - 1, to));
-        let arrow = |(from, to)| Arrow { from, to, sort: Sort::Needs, branch: None, taken: None };
+        let arrow = |(from, to)| DrawnEdge { from, to, sort: ArrowKind::Needs, branch: None, taken: None };
         edges.extend(pairs.map(arrow));
     }
     for edge in &mut edges {
@@ -162,11 +162,11 @@ fn of_plan(plan: &Plan, statuses: &BTreeMap<usize, Status>) -> Drawing {
             .zip(over(edge.to))
             .map(|(from, to)| from == Status::Completed && to != Status::Skipped);
     }
-    Drawing { name: plan.workflow.name.to_string(), nodes, edges: distinct(edges) }
+    GraphDrawing { name: plan.workflow.name.to_string(), nodes, edges: distinct(edges) }
 }
 
-/// Of several arrows between two nodes that say the same, one: what is needed says more than what is waited for.
-fn distinct(mut edges: Vec<Arrow>) -> Vec<Arrow> {
+/// Removes duplicate arrows between two nodes: a `needs` says more than a wait.
+fn distinct(mut edges: Vec<DrawnEdge>) -> Vec<DrawnEdge> {
     edges.sort_by(|a, b| (a.to, a.from, &b.branch, a.sort).cmp(&(b.to, b.from, &a.branch, b.sort)));
     edges.dedup_by(|later, first| later.to == first.to && later.from == first.from && later.branch.is_none());
     edges

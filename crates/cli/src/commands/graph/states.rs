@@ -1,4 +1,4 @@
-//! A loop as a graph: its states, the ways between them with their verdicts, and how often a run went which way.
+//! A loop as a graph: its states, the routes between them with their verdicts, and how often a run took each.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use threadline_engine::rehearsal::{Edge, edges};
 use threadline_flow::model::{Action, Terminal};
 use threadline_flow::plan::Plan;
 
-use super::written::{mermaid_text, quoted};
+use super::text::{mermaid_text, quoted};
 use crate::table::Table;
 
 const PLAIN: Style = Style::new();
@@ -20,68 +20,68 @@ const DIM: Style = Style::new().dimmed();
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 
-/// What is drawn of a loop.
-pub(super) struct Drawing {
+/// A drawing of a loop.
+pub(super) struct LoopDrawing {
     pub(super) name: String,
-    pub(super) states: Vec<State>,
-    pub(super) ways: Vec<Way>,
-    /// Whether it is that of a run.
+    pub(super) states: Vec<DrawnState>,
+    pub(super) ways: Vec<DrawnRoute>,
+    /// Whether a run is drawn.
     pub(super) of_run: bool,
 }
 
-/// A state.
-pub(super) struct State {
+/// A state in a drawing.
+pub(super) struct DrawnState {
     pub(super) name: String,
-    /// What it does.
+    /// The kind of its action.
     pub(super) kind: &'static str,
     pub(super) is_initial: bool,
     pub(super) terminal: Option<Terminal>,
-    /// How often it was entered.
+    /// The number of visits.
     pub(super) visits: u64,
-    pub(super) standing: Standing,
+    pub(super) standing: StatePosition,
 }
 
-/// What a run has to do with a state at its end, or now.
+/// Where a run is, now or at its end, seen from a state.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// It is somewhere else.
+pub(super) enum StatePosition {
+    /// The run is in another state.
     Elsewhere,
-    /// It is in the state, or was there when it was interrupted.
+    /// The run is in the state, or was there when it was interrupted.
     Here,
-    /// It ended with it.
+    /// The run ended in the state.
     Ended,
-    /// It failed in it.
+    /// The run failed in the state.
     Failed,
-    /// A limit kept it from going on behind it.
+    /// A limit stopped the run after the state.
     Stopped,
 }
 
-/// From one state to another.
-pub(super) struct Way {
+/// A route from one state to another.
+pub(super) struct DrawnRoute {
     pub(super) edge: Edge,
-    /// How often it was taken.
+    /// The number of times it was taken.
     pub(super) count: u64,
 }
 
-/// Where a run went, event by event.
+/// The routes that a run took, collected from its events.
 #[derive(Default)]
-pub(super) struct Path {
+pub(super) struct TakenRoutes {
     visits: BTreeMap<usize, u64>,
     taken: BTreeMap<(usize, usize), u64>,
     last: Option<(usize, Address)>,
-    standing: Option<Standing>,
+    standing: Option<StatePosition>,
 }
 
-impl Path {
+impl TakenRoutes {
     /// Takes the next event of the run.
     pub(super) fn take(&mut self, plan: &Plan, event: &Event) {
         match &event.kind {
             EventKind::RunEnded { outcome, ended, .. } => {
                 self.standing = Some(match (outcome, ended) {
-                    (Outcome::Stopped, _) => Standing::Stopped,
-                    (Outcome::Failed, None) => Standing::Failed,
-                    (_, Some(end)) if end.reason == LoopReason::Terminal => Standing::Ended,
-                    _ => Standing::Ended,
+                    (Outcome::Stopped, _) => StatePosition::Stopped,
+                    (Outcome::Failed, None) => StatePosition::Failed,
+                    (_, Some(end)) if end.reason == LoopReason::Terminal => StatePosition::Ended,
+                    _ => StatePosition::Ended,
                 });
                 return;
             }
@@ -101,15 +101,15 @@ impl Path {
     }
 }
 
-/// A loop, and where a run of it went.
-pub(super) fn drawing(plan: &Plan, path: Option<&Path>) -> Drawing {
+/// Draws a loop, and the routes that a run of it took.
+pub(super) fn drawing(plan: &Plan, path: Option<&TakenRoutes>) -> LoopDrawing {
     let list = &plan.lists[0];
     let initial = plan.states.as_ref().map_or(0, |states| states.initial);
     let states = list.steps.iter().enumerate().map(|(at, number)| {
         let planned = &plan.steps[*number as usize];
         let here = path.and_then(|path| path.last.as_ref()).is_some_and(|(state, _)| *state == at);
-        let standing = path.and_then(|path| path.standing).unwrap_or(Standing::Here);
-        State {
+        let standing = path.and_then(|path| path.standing).unwrap_or(StatePosition::Here);
+        DrawnState {
             name: list.word(at).to_string(),
             kind: match &planned.step.action {
                 Action::Nothing => "",
@@ -118,27 +118,33 @@ pub(super) fn drawing(plan: &Plan, path: Option<&Path>) -> Drawing {
             is_initial: at == initial,
             terminal: planned.step.state.as_ref().and_then(|state| state.terminal),
             visits: path.and_then(|path| path.visits.get(&at)).copied().unwrap_or(0),
-            standing: if here { standing } else { Standing::Elsewhere },
+            standing: if here { standing } else { StatePosition::Elsewhere },
         }
     });
     let count =
         |edge: &Edge| path.and_then(|path| path.taken.get(&(edge.from, edge.to))).copied().unwrap_or(0);
-    let mut ways: Vec<Way> = edges(plan).into_iter().map(|edge| Way { count: count(&edge), edge }).collect();
-    // A loop that is kept going begins again behind its end: no route says so.
+    let mut ways: Vec<DrawnRoute> =
+        edges(plan).into_iter().map(|edge| DrawnRoute { count: count(&edge), edge }).collect();
+    // A loop that is kept going starts again after its end, without a route.
     let routed = |pair: &(usize, usize)| ways.iter().any(|way| (way.edge.from, way.edge.to) == *pair);
     let again = path.into_iter().flat_map(|path| &path.taken).filter(|(pair, _)| !routed(pair));
-    let again: Vec<Way> = again
+    let again: Vec<DrawnRoute> = again
         .map(|((from, to), count)| {
             let labels = vec!["again".into()];
-            Way { edge: Edge { from: *from, to: *to, labels }, count: *count }
+            DrawnRoute { edge: Edge { from: *from, to: *to, labels }, count: *count }
         })
         .collect();
     ways.extend(again);
-    Drawing { name: plan.workflow.name.to_string(), states: states.collect(), ways, of_run: path.is_some() }
+    LoopDrawing {
+        name: plan.workflow.name.to_string(),
+        states: states.collect(),
+        ways,
+        of_run: path.is_some(),
+    }
 }
 
-impl State {
-    /// What it does, and how the loop ends with it.
+impl DrawnState {
+    /// The kind of its action, and how the loop ends in it.
     pub(super) fn about(&self) -> String {
         let end = match self.terminal {
             Some(Terminal::Success) => "ends well",
@@ -150,15 +156,15 @@ impl State {
     }
 }
 
-/// Where a state leads, and what a run has to do with it.
-fn with_standing(state: &State, ways: &[String]) -> String {
+/// The routes of a state, and where the run is.
+fn with_standing(state: &DrawnState, ways: &[String]) -> String {
     let standing = state.standing.text();
     let standing = if standing.is_empty() { String::new() } else { format!("; {standing}") };
     format!("{}{standing}", ways.join(", "))
 }
 
-impl Standing {
-    /// In words; nothing where there is nothing to say.
+impl StatePosition {
+    /// The position in words; empty for another state.
     pub(super) fn text(self) -> &'static str {
         match self {
             Self::Elsewhere => "",
@@ -170,14 +176,14 @@ impl Standing {
     }
 }
 
-impl Drawing {
-    /// A run has come to this state, or there is no run.
-    pub(super) fn is_live(&self, state: &State) -> bool {
+impl LoopDrawing {
+    /// Whether a run has visited this state, or no run is drawn.
+    pub(super) fn is_live(&self, state: &DrawnState) -> bool {
         !self.of_run || state.visits > 0
     }
 
-    /// `no, error`, and in a run how often.
-    pub(super) fn label(&self, way: &Way) -> String {
+    /// The verdicts of a route, `no, error`, and in a run how often it was taken.
+    pub(super) fn label(&self, way: &DrawnRoute) -> String {
         let labels: Vec<&str> =
             way.edge.labels.iter().map(EcoString::as_str).filter(|label| !label.is_empty()).collect();
         let labels = labels.join(", ");
@@ -187,7 +193,7 @@ impl Drawing {
         format!("{labels} ×{}", way.count).trim_start().to_owned()
     }
 
-    /// A line for each state.
+    /// The drawing as text, one line for each state.
     pub(super) fn text(&self) -> String {
         let mut table = Table::default();
         for (at, state) in self.states.iter().enumerate() {
@@ -218,7 +224,7 @@ impl Drawing {
     }
 
     /// `no → fix ×2`
-    fn way_text(&self, way: &Way) -> String {
+    fn way_text(&self, way: &DrawnRoute) -> String {
         let labels: Vec<&str> =
             way.edge.labels.iter().map(EcoString::as_str).filter(|label| !label.is_empty()).collect();
         let to = &self.states[way.edge.to].name;
@@ -230,7 +236,7 @@ impl Drawing {
         format!("{} → {to}{count}", labels.join(" or ")).trim_start().to_owned()
     }
 
-    /// For Mermaid.
+    /// The drawing for Mermaid.
     pub(super) fn mermaid(&self) -> String {
         let mut out = String::from("flowchart TD\n");
         for (at, state) in self.states.iter().enumerate() {
@@ -258,11 +264,11 @@ impl Drawing {
             ("here", "stroke-width:3px"),
         ];
         for (name, style) in classes {
-            let is = |state: &State| match name {
+            let is = |state: &DrawnState| match name {
                 "good" => state.terminal == Some(Terminal::Success),
-                "bad" => state.terminal == Some(Terminal::Failure) || state.standing == Standing::Failed,
+                "bad" => state.terminal == Some(Terminal::Failure) || state.standing == StatePosition::Failed,
                 "never" => !self.is_live(state),
-                _ => state.standing != Standing::Elsewhere,
+                _ => state.standing != StatePosition::Elsewhere,
             };
             let of: Vec<String> = (0..self.states.len())
                 .filter(|at| is(&self.states[*at]))
@@ -275,7 +281,7 @@ impl Drawing {
         out
     }
 
-    /// For Graphviz.
+    /// The drawing for Graphviz.
     pub(super) fn dot(&self) -> String {
         let mut out = format!("digraph {} {{\n", quoted(&self.name));
         out.push_str(
@@ -291,13 +297,13 @@ impl Drawing {
                 _ if !self.is_live(state) => {
                     ", color=\"#9e9e9e\", fontcolor=\"#757575\", style=\"rounded,dashed\""
                 }
-                _ if state.standing == Standing::Failed => ", color=\"#c62828\", fillcolor=\"#fdecea\"",
+                _ if state.standing == StatePosition::Failed => ", color=\"#c62828\", fillcolor=\"#fdecea\"",
                 Some(Terminal::Success) => ", color=\"#2e7d32\", fillcolor=\"#e6f4ea\"",
                 Some(Terminal::Failure) => ", color=\"#c62828\", fillcolor=\"#fdecea\"",
                 None => "",
             };
             let ends = if state.terminal.is_some() { ", peripheries=2" } else { "" };
-            let here = if state.standing == Standing::Elsewhere { "" } else { ", penwidth=3" };
+            let here = if state.standing == StatePosition::Elsewhere { "" } else { ", penwidth=3" };
             let _ = writeln!(out, "  n{at} [label={label}{colours}{ends}{here}]");
             if state.is_initial {
                 let _ = writeln!(out, "  begin [shape=point, width=0.15]\n  begin -> n{at}");

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use threadline_flow::model::Terminal;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::states::{Drawing, Standing, State, Way};
-use super::svg::{ARROW, CHARACTER, HEIGHT, IDLE, Layout, MARGIN, Placing, head, layout, shortened};
+use super::states::{DrawnRoute, DrawnState, LoopDrawing, StatePosition};
+use super::svg::{ARROW, CHARACTER, HEIGHT, IDLE, LayoutRequest, MARGIN, SvgLayout, head, layout, shortened};
 use crate::commands::expect::xml;
 
 /// Between two layers is room for the words of ways.
@@ -16,7 +16,7 @@ const GAP: f64 = 64.0;
 /// How far a bow goes out of its state.
 const BOW: f64 = 34.0;
 
-pub(super) fn svg(drawing: &Drawing) -> String {
+pub(super) fn svg(drawing: &LoopDrawing) -> String {
     let backward = backward(drawing);
     let layers = layers(drawing, &backward);
     let (straight, bows): (Vec<usize>, Vec<usize>) =
@@ -29,7 +29,7 @@ pub(super) fn svg(drawing: &Drawing) -> String {
         })
         .collect();
     let widths: Vec<f64> = drawing.states.iter().map(|state| width(drawing, state)).collect();
-    let mut placed = layout(&Placing { widths: &widths, layers: &layers, edges: &pairs, gap: GAP });
+    let mut placed = layout(&LayoutRequest { widths: &widths, layers: &layers, edges: &pairs, gap: GAP });
     // The mark of the beginning stands above, a bow to the right.
     for point in &mut placed.points {
         point.1 += 14.0;
@@ -42,8 +42,8 @@ pub(super) fn svg(drawing: &Drawing) -> String {
     });
     placed.width = bow.fold(placed.width, f64::max);
     let mut out = String::new();
-    let ports = Ports::new(drawing, &straight, &backward, &placed, &widths);
-    let mut words = Words::default();
+    let ports = RoutePorts::new(drawing, &straight, &backward, &placed, &widths);
+    let mut words = StateTexts::default();
     for (number, at) in straight.iter().enumerate() {
         let mut way: Vec<usize> = placed.ways[number].clone();
         if backward[*at] {
@@ -67,7 +67,7 @@ pub(super) fn svg(drawing: &Drawing) -> String {
 
 /// The words of ways, above everything else, and how far they reach.
 #[derive(Default)]
-struct Words {
+struct StateTexts {
     text: String,
     left: f64,
     right: f64,
@@ -78,7 +78,7 @@ struct Words {
 /// Words stand so far below others that have no room beside them.
 const LINE: f64 = 13.0;
 
-impl Words {
+impl StateTexts {
     /// How far down words have room between these ends.
     fn room(&mut self, left: f64, right: f64, mut y: f64) -> f64 {
         let taken = |(from, to, at): &(f64, f64, f64), y: f64| {
@@ -96,13 +96,13 @@ fn text_width(text: &str) -> f64 {
     f64::from(u32::try_from(text.width()).unwrap_or(u32::MAX)) * 6.0
 }
 
-fn width(drawing: &Drawing, state: &State) -> f64 {
+fn width(drawing: &LoopDrawing, state: &DrawnState) -> f64 {
     let characters = shortened(&state.name).width().max(below(drawing, state).width() * 4 / 5).max(8);
     f64::from(u32::try_from(characters).unwrap_or(u32::MAX)) * CHARACTER + 24.0
 }
 
 /// What stands below the name of a state.
-fn below(drawing: &Drawing, state: &State) -> String {
+fn below(drawing: &LoopDrawing, state: &DrawnState) -> String {
     let visits = match state.visits {
         _ if !drawing.of_run => String::new(),
         0 => "never".to_owned(),
@@ -114,7 +114,7 @@ fn below(drawing: &Drawing, state: &State) -> String {
 }
 
 /// The ways that lead back to where a walk from the initial state came from.
-fn backward(drawing: &Drawing) -> Vec<bool> {
+fn backward(drawing: &LoopDrawing) -> Vec<bool> {
     let count = drawing.states.len();
     let mut out: Vec<Vec<(usize, usize)>> = vec![Vec::new(); count];
     for (at, way) in drawing.ways.iter().enumerate() {
@@ -149,7 +149,7 @@ fn backward(drawing: &Drawing) -> Vec<bool> {
 }
 
 /// The layer of each state: below all that lead down to it.
-fn layers(drawing: &Drawing, backward: &[bool]) -> Vec<usize> {
+fn layers(drawing: &LoopDrawing, backward: &[bool]) -> Vec<usize> {
     let mut layers = vec![0; drawing.states.len()];
     let forward: Vec<(usize, usize)> = drawing
         .ways
@@ -175,17 +175,17 @@ fn layers(drawing: &Drawing, backward: &[bool]) -> Vec<usize> {
 }
 
 /// Where ways begin and end at the upper and the lower edge of their states.
-struct Ports {
+struct RoutePorts {
     /// For each way: where it leaves its first state, and where it comes to its last.
     ends: Vec<(f64, f64)>,
 }
 
-impl Ports {
+impl RoutePorts {
     fn new(
-        drawing: &Drawing,
+        drawing: &LoopDrawing,
         straight: &[usize],
         backward: &[bool],
-        placed: &Layout,
+        placed: &SvgLayout,
         widths: &[f64],
     ) -> Self {
         // Each side of a state, with the ways there and where they come from.
@@ -219,7 +219,7 @@ impl Ports {
 }
 
 /// The looks of a way: colour, arrow head, width, dashes.
-fn looks(drawing: &Drawing, way: &Way) -> (&'static str, &'static str, f64, &'static str) {
+fn looks(drawing: &LoopDrawing, way: &DrawnRoute) -> (&'static str, &'static str, f64, &'static str) {
     if !drawing.of_run {
         return (ARROW, "arrow", 1.3, "");
     }
@@ -233,14 +233,14 @@ fn looks(drawing: &Drawing, way: &Way) -> (&'static str, &'static str, f64, &'st
 
 #[expect(clippy::too_many_arguments, reason = "each is a thing of its own, and there is one caller")]
 fn line(
-    drawing: &Drawing,
+    drawing: &LoopDrawing,
     at: usize,
     back: bool,
     way: &[usize],
-    placed: &Layout,
-    ports: &Ports,
+    placed: &SvgLayout,
+    ports: &RoutePorts,
     out: &mut String,
-    words: &mut Words,
+    words: &mut StateTexts,
 ) {
     let edge = &drawing.ways[at];
     let (colour, head, wide, dash) = looks(drawing, edge);
@@ -277,12 +277,12 @@ fn line(
 
 /// A way from a state to itself, at its right side.
 fn bow_of(
-    drawing: &Drawing,
+    drawing: &LoopDrawing,
     at: usize,
-    placed: &Layout,
+    placed: &SvgLayout,
     widths: &[f64],
     out: &mut String,
-    words: &mut Words,
+    words: &mut StateTexts,
 ) {
     let edge = &drawing.ways[at];
     let (colour, head, wide, dash) = looks(drawing, edge);
@@ -303,7 +303,7 @@ fn bow_of(
     label(drawing, edge, (right + BOW - 4.0, y + 4.0), "start", words);
 }
 
-fn label(drawing: &Drawing, way: &Way, (x, y): (f64, f64), anchor: &str, words: &mut Words) {
+fn label(drawing: &LoopDrawing, way: &DrawnRoute, (x, y): (f64, f64), anchor: &str, words: &mut StateTexts) {
     let text = drawing.label(way);
     if text.is_empty() {
         return;
@@ -327,19 +327,19 @@ fn label(drawing: &Drawing, way: &Way, (x, y): (f64, f64), anchor: &str, words: 
     }
 }
 
-fn node(drawing: &Drawing, state: &State, (x, y): (f64, f64), wide: f64, out: &mut String) {
+fn node(drawing: &LoopDrawing, state: &DrawnState, (x, y): (f64, f64), wide: f64, out: &mut String) {
     let live = drawing.is_live(state);
     let (fill, stroke, text) = match state.terminal {
         _ if !live => ("#fafafa", "#9e9e9e", "#757575"),
-        _ if state.standing == Standing::Failed => ("#fdecea", "#c62828", "#1b1b1b"),
+        _ if state.standing == StatePosition::Failed => ("#fdecea", "#c62828", "#1b1b1b"),
         Some(Terminal::Success) => ("#e6f4ea", "#2e7d32", "#1b1b1b"),
         Some(Terminal::Failure) => ("#fdecea", "#c62828", "#1b1b1b"),
-        None if state.standing == Standing::Stopped => ("#fff8e1", "#f9a825", "#1b1b1b"),
+        None if state.standing == StatePosition::Stopped => ("#fff8e1", "#f9a825", "#1b1b1b"),
         None if drawing.of_run => ("#e8f0fe", "#3367d6", "#1b1b1b"),
         None => ("white", "#455a64", "#1b1b1b"),
     };
     let dash = if live { "" } else { " stroke-dasharray=\"4 3\"" };
-    let border = if state.standing == Standing::Elsewhere { 1.5 } else { 3.0 };
+    let border = if state.standing == StatePosition::Elsewhere { 1.5 } else { 3.0 };
     let radius = if state.terminal.is_some() { HEIGHT / 2.0 } else { 6.0 };
     let about = below(drawing, state);
     let standing = state.standing.text();

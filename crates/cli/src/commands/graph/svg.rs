@@ -9,7 +9,7 @@ use rust_sugiyama::configure::Config;
 use threadline_engine::event::Status;
 use unicode_width::UnicodeWidthStr;
 
-use super::{Arrow, Drawing, Sort};
+use super::{ArrowKind, DrawnEdge, GraphDrawing};
 use crate::commands::expect::xml;
 
 pub(super) const HEIGHT: f64 = 40.0;
@@ -20,12 +20,12 @@ pub(super) const CHARACTER: f64 = 7.4;
 /// The colours of arrows, and of those that were not taken.
 pub(super) const ARROW: &str = "#546e7a";
 pub(super) const IDLE: &str = "#bdbdbd";
-/// A longer label is cut.
+/// The maximum number of characters of a label.
 const LONGEST: usize = 32;
 
-/// Where everything is.
-pub(super) struct Layout {
-    /// The middle of each node, then of each place that an arrow goes through.
+/// The positions of nodes and arrows.
+pub(super) struct SvgLayout {
+    /// The centre of each node, then of each point that an arrow goes through.
     pub(super) points: Vec<(f64, f64)>,
     /// The points of each arrow, from its first node to its last.
     pub(super) ways: Vec<Vec<usize>>,
@@ -33,19 +33,19 @@ pub(super) struct Layout {
     pub(super) height: f64,
 }
 
-/// What is to be placed.
-pub(super) struct Placing<'p> {
-    /// How wide the nodes are.
+/// The nodes and arrows that a layout is wanted for.
+pub(super) struct LayoutRequest<'p> {
+    /// The width of each node.
     pub(super) widths: &'p [f64],
-    /// The layer of each of them.
+    /// The layer of each node.
     pub(super) layers: &'p [usize],
-    /// From a node to one in a lower layer.
+    /// The arrows, each from a node to one in a lower layer.
     pub(super) edges: &'p [(usize, usize)],
-    /// How far layers are apart.
+    /// The distance between layers.
     pub(super) gap: f64,
 }
 
-/// The beginning of a picture of that size.
+/// The beginning of an SVG file of a size.
 pub(super) fn head(name: &str, width: f64, height: f64) -> String {
     let (width, height) = (width.max(1.0), height.max(1.0));
     let mut out = format!(
@@ -65,11 +65,11 @@ pub(super) fn head(name: &str, width: f64, height: f64) -> String {
     out
 }
 
-pub(super) fn svg(drawing: &Drawing) -> String {
+pub(super) fn svg(drawing: &GraphDrawing) -> String {
     let layers = layers(drawing);
     let widths: Vec<f64> = (0..drawing.nodes.len()).map(|at| node_width(drawing, at)).collect();
     let edges: Vec<(usize, usize)> = drawing.edges.iter().map(|edge| (edge.from, edge.to)).collect();
-    let layout = layout(&Placing { widths: &widths, layers: &layers, edges: &edges, gap: GAP });
+    let layout = layout(&LayoutRequest { widths: &widths, layers: &layers, edges: &edges, gap: GAP });
     let mut out = head(&drawing.name, layout.width, layout.height);
     for (edge, way) in drawing.edges.iter().zip(&layout.ways) {
         arrow(edge, &layout, way, &mut out);
@@ -113,7 +113,7 @@ pub(super) fn shortened(label: &str) -> String {
     }
 }
 
-fn node_width(drawing: &Drawing, at: usize) -> f64 {
+fn node_width(drawing: &GraphDrawing, at: usize) -> f64 {
     let node = &drawing.nodes[at];
     let below = node.kind.len() + node.status.map_or(0, |status| status.name().len() + 2);
     let characters = shortened(&node.label).width().max(below * 4 / 5).max(6);
@@ -121,9 +121,9 @@ fn node_width(drawing: &Drawing, at: usize) -> f64 {
     f64::from(u32::try_from(characters).unwrap_or(u32::MAX)) * CHARACTER + 20.0
 }
 
-fn arrow(edge: &Arrow, layout: &Layout, way: &[usize], out: &mut String) {
+fn arrow(edge: &DrawnEdge, layout: &SvgLayout, way: &[usize], out: &mut String) {
     let (colour, head) = if edge.taken == Some(false) { (IDLE, "idle") } else { (ARROW, "arrow") };
-    let dash = if edge.sort == Sort::Waits { " stroke-dasharray=\"5 4\"" } else { "" };
+    let dash = if edge.sort == ArrowKind::Waits { " stroke-dasharray=\"5 4\"" } else { "" };
     let mut path = String::new();
     let (mut x, mut y) = layout.points[way[0]];
     y += HEIGHT / 2.0;
@@ -160,14 +160,14 @@ fn arrow(edge: &Arrow, layout: &Layout, way: &[usize], out: &mut String) {
     }
 }
 
-/// The layer of each node: behind all that it waits for.
-fn layers(drawing: &Drawing) -> Vec<usize> {
+/// The layer of each node: below everything that it waits for.
+fn layers(drawing: &GraphDrawing) -> Vec<usize> {
     let mut layers = vec![0; drawing.nodes.len()];
     let mut out: Vec<Vec<usize>> = vec![Vec::new(); drawing.nodes.len()];
     for edge in &drawing.edges {
         out[edge.from].push(edge.to);
     }
-    for at in super::written::order(drawing) {
+    for at in super::text::order(drawing) {
         for next in &out[at] {
             layers[*next] = layers[*next].max(layers[at] + 1);
         }
@@ -175,8 +175,8 @@ fn layers(drawing: &Drawing) -> Vec<usize> {
     layers
 }
 
-pub(super) fn layout(placing: &Placing<'_>) -> Layout {
-    let Placing { widths, layers, edges, gap } = *placing;
+pub(super) fn layout(placing: &LayoutRequest<'_>) -> SvgLayout {
+    let LayoutRequest { widths, layers, edges, gap } = *placing;
     let mut sizes: Vec<(f64, f64)> = widths.iter().map(|width| (*width, HEIGHT)).collect();
     let mut layer_of: Vec<usize> = layers.to_vec();
     let mut ways = Vec::with_capacity(edges.len());
@@ -203,12 +203,12 @@ pub(super) fn layout(placing: &Placing<'_>) -> Layout {
         let least = places.iter().map(|place| edge_of(place, -1.0)).fold(f64::INFINITY, f64::min);
         let most = places.iter().map(|place| edge_of(place, 1.0)).fold(f64::NEG_INFINITY, f64::max);
         for (at, (x, _)) in &places {
-            // Layers are ours: a part of the graph that stands alone begins at the top, too.
+            // Our own layers are used, so a part of the graph without a connection also starts at the top.
             let layer = f64::from(number(layer_of[*at]));
             points[*at] = (x - least + left, MARGIN + HEIGHT / 2.0 + layer * (HEIGHT + gap));
         }
         left += most - least + 2.0 * MARGIN;
     }
     let last = f64::from(number(layers.iter().copied().max().unwrap_or(0)));
-    Layout { points, ways, width: left, height: 2.0 * MARGIN + HEIGHT + last * (HEIGHT + gap) }
+    SvgLayout { points, ways, width: left, height: 2.0 * MARGIN + HEIGHT + last * (HEIGHT + gap) }
 }

@@ -1,7 +1,7 @@
-//! `threadline simulate`: a loop walked with invented results. Nothing is run and nothing is written.
+//! `threadline simulate`: walks through a loop with invented results. No step runs and nothing is written.
 
+mod explanation;
 mod script;
-mod told;
 
 use std::path::Path;
 
@@ -17,34 +17,34 @@ use threadline_runner::world::{Commands, Folder, RealWorld};
 
 use super::history::project;
 use super::preview::PreviewWorld;
-use super::run::{Prepared, prepare};
 use super::{print, print_styled};
-use crate::arguments::{Simulate, Simulated};
-use crate::exit::Failure;
+use crate::arguments::{InventedResult, SimulateArguments};
+use crate::exit::CommandFailure;
 use crate::inputs;
-use crate::report::{Report, Source};
+use crate::prepare::{PreparedWorkflow, prepare};
+use crate::report::{Report, ReportSource};
 
-/// So many walks are made when nobody says how many, and with this seed.
+/// The default number of walks, and the default seed.
 const WALKS: u64 = 100;
 const SEED: u64 = 1;
 
-/// Walks of one loop, and how they came about.
-pub(super) struct Rehearsed<'p> {
+/// Simulated walks of one loop.
+pub(super) struct SimulatedLoop<'p> {
     plan: &'p Plan,
-    /// What was invented, in words.
+    /// A description of the invented results.
     how: String,
     seed: Option<u64>,
     walks: Vec<Walked>,
 }
 
 /// `threadline simulate`
-pub(crate) fn simulate(call: &Simulate) -> Result<(), Failure> {
+pub(crate) fn simulate(call: &SimulateArguments) -> Result<(), CommandFailure> {
     let file = inputs::read_workflow(&call.what.file)?;
-    let Prepared { plan, inputs, .. } = prepare(&file, &call.what)?;
+    let PreparedWorkflow { plan, inputs, .. } = prepare(&file, &call.what)?;
     if plan.states.is_none() {
         let message = format!("`{}` is no loop: it has no `states`", file.name());
         let hint = "`threadline preview` shows what its steps would do";
-        return Err(Failure::NotStarted(vec![Report::with_hint(message, hint)]));
+        return Err(CommandFailure::NotStarted(vec![Report::with_hint(message, hint)]));
     }
     let states = script::states(call, &plan)?;
     let scripted = !states.is_empty();
@@ -80,14 +80,14 @@ pub(crate) fn simulate(call: &Simulate) -> Result<(), Failure> {
         }
         let walked = rehearsal::walk(&plan, &names, &script, &mut world);
         walks.push(walked.map_err(|errors| {
-            let source = Source::of(&file);
+            let source = ReportSource::of(&file);
             let report = |error: &threadline_engine::evaluate::FieldError| {
                 Report::problem(source, &error.problem(source.text))
             };
-            Failure::Failed(errors.iter().map(report).collect())
+            CommandFailure::Failed(errors.iter().map(report).collect())
         })?);
     }
-    let rehearsed = Rehearsed { plan: &plan, how: how(call, others, scripted, count), seed, walks };
+    let rehearsed = SimulatedLoop { plan: &plan, how: how(call, others, scripted, count), seed, walks };
     if call.json {
         print(&format!("{}\n", rehearsed.json().to_json(JsonStyle::Compact)))?;
     } else {
@@ -95,25 +95,25 @@ pub(crate) fn simulate(call: &Simulate) -> Result<(), Failure> {
     }
     match rehearsed.code() {
         0 => Ok(()),
-        code => Err(Failure::Shown(code)),
+        code => Err(CommandFailure::Shown(code)),
     }
 }
 
-/// Walks of one seed share nothing.
+/// The walks of one seed are independent of each other.
 const WALK_APART: u64 = 0x9e37_79b9_7f4a_7c15 << 1 | 1;
 
-fn others(call: &Simulate, scripted: bool) -> Others {
+fn others(call: &SimulateArguments, scripted: bool) -> Others {
     let random = call.random || call.seed.is_some() || call.runs.is_some();
     match call.all {
-        Some(Simulated::No) => Others::No,
-        Some(Simulated::Error) => Others::Error,
+        Some(InventedResult::No) => Others::No,
+        Some(InventedResult::Error) => Others::Error,
         None if call.alternating => Others::Alternating,
         None if random || !scripted => Others::Random(call.seed.unwrap_or(SEED)),
-        Some(Simulated::Yes) | None => Others::Yes,
+        Some(InventedResult::Yes) | None => Others::Yes,
     }
 }
 
-fn how(call: &Simulate, others: Others, scripted: bool, count: u64) -> String {
+fn how(call: &SimulateArguments, others: Others, scripted: bool, count: u64) -> String {
     let seed = call.seed.unwrap_or(SEED);
     let words = match others {
         Others::Yes => "every state comes to `yes`".to_owned(),
@@ -128,8 +128,8 @@ fn how(call: &Simulate, others: Others, scripted: bool, count: u64) -> String {
     if scripted { format!("{words}, but for the script") } else { words }
 }
 
-impl Rehearsed<'_> {
-    /// 0 when every walk came to a state that ends the loop, 4 when a limit ended one, 1 when one failed.
+impl SimulatedLoop<'_> {
+    /// The exit code: 0 if every walk reached a terminal state, 4 if a limit ended one, 1 if one failed.
     fn code(&self) -> u8 {
         let code = |walk: &Walked| match &walk.end {
             End::Ended(Outcome::Failed, None) => 1,

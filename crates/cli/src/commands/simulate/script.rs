@@ -1,5 +1,5 @@
-//! What states are said to come to: `--verdicts`, `--numbers` and `--script`. A state that is not there, a verdict that it
-//! cannot come to and a key that is unknown are errors.
+//! The results that the user invents for states: `--verdicts`, `--numbers` and `--script`. An unknown state, a verdict
+//! that a state cannot have and an unknown key are errors.
 
 use std::collections::BTreeMap;
 
@@ -13,21 +13,21 @@ use threadline_lang::diag::{nearest, preview};
 use threadline_lang::value::Number;
 
 use super::shown;
-use crate::arguments::Simulate;
-use crate::exit::Failure;
+use crate::arguments::SimulateArguments;
+use crate::exit::CommandFailure;
 use crate::inputs;
 
-type States = BTreeMap<EcoString, Vec<Scripted>>;
+type ScriptedStates = BTreeMap<EcoString, Vec<Scripted>>;
 
-/// The keys of what a state is said to leave.
+/// The keys of an invented output.
 const KEYS: [&str; 3] = ["output", "exit_code", "error"];
 
-/// What the caller says that states come to.
-pub(super) fn states(call: &Simulate, plan: &Plan) -> Result<States, Failure> {
-    let mut states = States::new();
-    let mut add = |place: &str, name: &str, row: Vec<Scripted>| -> Result<(), Failure> {
+/// The results that the user invents for states.
+pub(super) fn states(call: &SimulateArguments, plan: &Plan) -> Result<ScriptedStates, CommandFailure> {
+    let mut states = ScriptedStates::new();
+    let mut add = |place: &str, name: &str, row: Vec<Scripted>| -> Result<(), CommandFailure> {
         if states.insert(name.into(), row).is_some() {
-            return Err(Failure::Usage(format!("{place}: `{name}` is said twice")));
+            return Err(CommandFailure::Usage(format!("{place}: `{name}` is said twice")));
         }
         Ok(())
     };
@@ -35,16 +35,16 @@ pub(super) fn states(call: &Simulate, plan: &Plan) -> Result<States, Failure> {
         for (name, words) in given.iter().flat_map(|text| text.split(';')).map(named) {
             let step = state(plan, flag, name)?;
             let words = words.ok_or_else(|| {
-                Failure::Usage(format!("{flag}: `{name}` takes a list: `{flag} {name}=A,B`"))
+                CommandFailure::Usage(format!("{flag}: `{name}` takes a list: `{flag} {name}=A,B`"))
             })?;
             let row = words.split(',').map(str::trim).map(|word| match flag {
                 "--verdicts" => verdict(step, flag, name, word),
                 _ if Number::parse(word).is_err() => {
-                    Err(Failure::Usage(format!("{flag}: `{name}` takes numbers, not `{word}`")))
+                    Err(CommandFailure::Usage(format!("{flag}: `{name}` takes numbers, not `{word}`")))
                 }
                 _ => left(step, flag, name, word, 0, None),
             });
-            let row = row.collect::<Result<Vec<_>, Failure>>()?;
+            let row = row.collect::<Result<Vec<_>, CommandFailure>>()?;
             add(flag, name, row)?;
         }
     }
@@ -57,15 +57,15 @@ pub(super) fn states(call: &Simulate, plan: &Plan) -> Result<States, Failure> {
         let one = [said.clone()];
         let row = said.as_list().map_or_else(|| one.to_vec(), <[Value]>::to_vec);
         if row.is_empty() {
-            return Err(Failure::Usage(format!("{place}: `{name}` has an empty list")));
+            return Err(CommandFailure::Usage(format!("{place}: `{name}` has an empty list")));
         }
         let row = row.iter().map(|said| one_of(step, &place, name, said));
-        add(&place, name, row.collect::<Result<Vec<_>, Failure>>()?)?;
+        add(&place, name, row.collect::<Result<Vec<_>, CommandFailure>>()?)?;
     }
     Ok(states)
 }
 
-/// `check=no,yes`: a state and the rest.
+/// Splits `check=no,yes` into a state and the rest.
 fn named(text: &str) -> (&str, Option<&str>) {
     match text.split_once('=') {
         Some((name, words)) => (name.trim(), Some(words)),
@@ -73,7 +73,7 @@ fn named(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-fn state<'p>(plan: &'p Plan, place: &str, name: &str) -> Result<&'p Step, Failure> {
+fn state<'p>(plan: &'p Plan, place: &str, name: &str) -> Result<&'p Step, CommandFailure> {
     let names = &plan.lists[0].names;
     if let Some(at) = names.iter().position(|known| known == name) {
         return Ok(&plan.steps[plan.lists[0].steps[at] as usize].step);
@@ -82,16 +82,16 @@ fn state<'p>(plan: &'p Plan, place: &str, name: &str) -> Result<&'p Step, Failur
         Some(near) => format!("; did you mean `{near}`"),
         None => format!("; states: {}", names.join(", ")),
     };
-    Err(Failure::Usage(format!("{place}: there is no state `{name}`{hint}")))
+    Err(CommandFailure::Usage(format!("{place}: there is no state `{name}`{hint}")))
 }
 
-/// A verdict, or what a state leaves.
-fn one_of(step: &Step, place: &str, name: &str, said: &Value) -> Result<Scripted, Failure> {
+/// A verdict, or the output of a state.
+fn one_of(step: &Step, place: &str, name: &str, said: &Value) -> Result<Scripted, CommandFailure> {
     if let Some(word) = said.as_str() {
         return verdict(step, place, name, word);
     }
     let Some(object) = said.as_object() else {
-        return Err(Failure::Usage(format!(
+        return Err(CommandFailure::Usage(format!(
             "{place}: `{name}` takes verdicts, and objects of `output`, `exit_code` and `error`, not {}",
             preview(said)
         )));
@@ -102,13 +102,13 @@ fn one_of(step: &Step, place: &str, name: &str, said: &Value) -> Result<Scripted
             Some(near) => format!("did you mean `{near}`"),
             None => format!("keys: {}", KEYS.join(", ")),
         };
-        return Err(Failure::Usage(format!("{place}: `{name}` has an unknown key `{key}`; {hint}")));
+        return Err(CommandFailure::Usage(format!("{place}: `{name}` has an unknown key `{key}`; {hint}")));
     }
     let output = said.get("output").map_or(String::new(), ToString::to_string);
     let exit_code = match said.get("exit_code") {
         None => 0,
         Some(code) => code.as_i64().and_then(|code| i32::try_from(code).ok()).ok_or_else(|| {
-            Failure::Usage(format!(
+            CommandFailure::Usage(format!(
                 "{place}: `exit_code` of `{name}` takes a whole number, not {}",
                 preview(code)
             ))
@@ -118,7 +118,7 @@ fn one_of(step: &Step, place: &str, name: &str, said: &Value) -> Result<Scripted
     left(step, place, name, &output, exit_code, error)
 }
 
-fn verdict(step: &Step, place: &str, name: &str, word: &str) -> Result<Scripted, Failure> {
+fn verdict(step: &Step, place: &str, name: &str, word: &str) -> Result<Scripted, CommandFailure> {
     let known = step.evaluator().map(Evaluator::verdicts);
     if let Some(Verdicts::Known(words)) = known
         && word != ERROR
@@ -126,10 +126,10 @@ fn verdict(step: &Step, place: &str, name: &str, word: &str) -> Result<Scripted,
     {
         let message =
             format!("{place}: `{name}` cannot come to `{word}`: it comes to {}, {ERROR}", words.join(", "));
-        return Err(Failure::Usage(message));
+        return Err(CommandFailure::Usage(message));
     }
     if word.is_empty() {
-        return Err(Failure::Usage(format!("{place}: a verdict of `{name}` is empty")));
+        return Err(CommandFailure::Usage(format!("{place}: a verdict of `{name}` is empty")));
     }
     Ok(Scripted::Verdict(word.into()))
 }
@@ -141,10 +141,10 @@ fn left(
     output: &str,
     exit_code: i32,
     error: Option<EcoString>,
-) -> Result<Scripted, Failure> {
+) -> Result<Scripted, CommandFailure> {
     if matches!(step.action, Action::Nothing) {
         let message = format!("{place}: `{name}` does nothing and prints nothing: give it a verdict");
-        return Err(Failure::Usage(message));
+        return Err(CommandFailure::Usage(message));
     }
     Ok(Scripted::Output(ScriptedOutput { output: output.into(), exit_code, error }))
 }

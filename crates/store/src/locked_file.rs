@@ -1,5 +1,5 @@
-//! Files that one process at a time may hold. The lock is the operating system's and ends with the process, however
-//! that ends; no process number is ever asked whether it lives.
+//! Files that one process at a time may hold. The operating system keeps the lock and releases it when the process ends,
+//! however it ends. Whether a process is alive is never guessed from its id.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -7,8 +7,8 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// So often a file that somebody holds is asked for again, a millisecond apart.
-const PATIENCE: u32 = 10;
+/// The maximum number of further attempts to lock a file, a millisecond apart.
+const MAX_RETRIES: u32 = 10;
 
 /// A file that this process holds. Dropping it removes the file, then gives the lock back.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct LockedFile {
 }
 
 impl LockedFile {
-    /// Holds the file, creating it when it is not there; `None` when somebody else holds it.
+    /// Locks a file, which is created if it does not exist. Returns `None` if another process holds it.
     pub(crate) fn acquire(path: &Path) -> io::Result<Option<Self>> {
         let mut asked = 0;
         loop {
@@ -32,8 +32,8 @@ impl LockedFile {
                 .open(path)?;
             match file.try_lock() {
                 Ok(()) => {}
-                // Whoever only asks whether it is held has it for an instant.
-                Err(TryLockError::WouldBlock) if asked < PATIENCE => {
+                // A process that only asks whether the file is held locks it for an instant.
+                Err(TryLockError::WouldBlock) if asked < MAX_RETRIES => {
                     asked += 1;
                     std::thread::sleep(Duration::from_millis(1));
                     continue;
@@ -49,25 +49,25 @@ impl LockedFile {
         }
     }
 
-    /// Writes the number of this process into the file, for people who meet the lock.
+    /// Writes the id of this process into the file, for people who meet the lock.
     pub(crate) fn sign(&mut self) -> io::Result<()> {
         self.file.set_len(0)?;
         write!(self.file, "{}", std::process::id())
     }
 
-    /// Gives the file another name, under which it stays.
+    /// Renames the file; under its new name it stays.
     pub(crate) fn keep_as(mut self, path: &Path) -> io::Result<()> {
         fs::rename(&self.path, path)?;
         self.kept = true;
         Ok(())
     }
 
-    /// The file itself.
+    /// The open file.
     pub(crate) fn file(&mut self) -> &mut File {
         &mut self.file
     }
 
-    /// Where the file is.
+    /// The path of the file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -76,20 +76,20 @@ impl LockedFile {
 impl Drop for LockedFile {
     fn drop(&mut self) {
         if !self.kept {
-            // Removed while locked, so that nobody else's file is meant. If it is gone, or stays, no harm is done.
+            // It is removed while it is locked, so it cannot be the file of another process. A failure does no harm.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Whether somebody holds a file.
+/// Whether a process holds a file.
 pub(crate) fn is_held(path: &Path) -> io::Result<bool> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(error),
     };
-    // Shared and given back at once: what it tells is over when it is told.
+    // SharedConnection and given back at once: what it tells is over when it is told.
     match file.try_lock_shared() {
         Ok(()) => Ok(false),
         Err(TryLockError::WouldBlock) => Ok(true),
@@ -97,7 +97,7 @@ pub(crate) fn is_held(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Who signed a file that somebody else holds.
+/// The process that signed a file.
 pub(crate) fn signature(path: &Path) -> Option<u32> {
     let mut text = String::new();
     File::open(path).ok()?.take(16).read_to_string(&mut text).ok()?;

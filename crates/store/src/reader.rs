@@ -1,5 +1,5 @@
-//! Reading a journal, also while another process writes it. Everything is checked against its hash before it is
-//! given out; nothing is changed.
+//! Reads a journal, also while another process writes it. Everything is checked against its hash before it is returned;
+//! nothing is ever changed.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -9,40 +9,40 @@ use std::path::Path;
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::error::StoreError;
+use crate::location::{JournalLocation, SharedConnection, locked};
 use crate::names::{Hash, LAST, RunId, Seq, is_prefix};
-use crate::place::{Place, Shared, locked};
-use crate::record::{Head, NewRun, Record, RunInfo};
 use crate::schema::{event_id, seq_of};
+use crate::stored_event::{NewRun, RunHead, RunInfo, StoredEvent};
 
-/// How many events are read at once, and how many bytes of them, before the journal is let go again.
+/// The maximum number of events, and of their bytes, that are read before the journal is released again.
 const PAGE_EVENTS: u64 = 256;
 const PAGE_BYTES: usize = 1 << 20;
 
 const RUN_COLUMNS: &str = "number, id, name, file, started_at, events, last_kind, status, head, seal";
 
-/// What is in a journal.
+/// Reads the runs, events and values of a journal.
 #[derive(Clone)]
-pub struct Reader {
-    place: Place,
-    connection: Shared,
+pub struct JournalReader {
+    location: JournalLocation,
+    connection: SharedConnection,
 }
 
 /// The row of a run.
 pub(crate) struct RunRow {
     pub(crate) number: i64,
     pub(crate) run: NewRun,
-    pub(crate) head: Head,
+    pub(crate) head: RunHead,
 }
 
-impl Reader {
-    /// The journal in this folder, for reading. Creates nothing.
+impl JournalReader {
+    /// Opens the journal in a folder for reading. Creates nothing.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
-        Self::at(Place::existing(folder)?)
+        Self::at(JournalLocation::existing(folder)?)
     }
 
-    pub(crate) fn at(place: Place) -> Result<Self, StoreError> {
-        let connection = place.reading()?;
-        Ok(Self { place, connection })
+    pub(crate) fn at(location: JournalLocation) -> Result<Self, StoreError> {
+        let connection = location.open_for_reading()?;
+        Ok(Self { location, connection })
     }
 
     /// All runs, the oldest first.
@@ -50,8 +50,8 @@ impl Reader {
         Ok(self.rows()?.into_iter().map(RunRow::info).collect())
     }
 
-    /// The run with this id, the only one whose id begins so, or the newest for `last`. Runs that steps of
-    /// others called are meant only where no other run is.
+    /// Finds a run by its id, by a prefix that no other id has, or the newest run by `last`. A called run is found only if
+    /// no other run matches.
     pub fn find(&self, name: &str) -> Result<RunInfo, StoreError> {
         let missing = || StoreError::NoSuchRun { name: name.chars().take(80).collect() };
         if name != LAST && !is_prefix(name) {
@@ -75,27 +75,34 @@ impl Reader {
         rows.pop().map(RunRow::info).ok_or_else(missing)
     }
 
-    /// What is known of one run.
+    /// The run with this id.
     pub fn run(&self, run: &RunId) -> Result<RunInfo, StoreError> {
         Ok(self.row(run)?.info())
     }
 
-    /// Whether a process drives the run now.
+    /// Whether a process drives a run now.
     pub fn is_driven(&self, run: &RunId) -> Result<bool, StoreError> {
-        self.place.is_held(run)
+        self.location.is_held(run)
     }
 
-    /// The events of a run from this number on, up to those that are there now. Holds neither the journal nor more
-    /// than a page of it.
-    pub fn read(&self, run: &RunId, from: Seq) -> Result<Records, StoreError> {
+    /// The events of a run from a number on, up to the last one at the time of the call. The iterator keeps one page of
+    /// events, and does not keep the journal locked.
+    pub fn read(&self, run: &RunId, from: Seq) -> Result<StoredEvents, StoreError> {
         let row = self.row(run)?;
         let from = from.max(1);
         let before = self.hash_before(&row, from)?;
-        Ok(Records { reader: self.clone(), row, next: from, before, page: VecDeque::new(), ended: false })
+        Ok(StoredEvents {
+            reader: self.clone(),
+            row,
+            next: from,
+            before,
+            page: VecDeque::new(),
+            ended: false,
+        })
     }
 
-    /// One event.
-    pub fn record(&self, run: &RunId, seq: Seq) -> Result<Record, StoreError> {
+    /// The event of a run with this number.
+    pub fn stored_event(&self, run: &RunId, seq: Seq) -> Result<StoredEvent, StoreError> {
         let missing = || StoreError::NoSuchEvent { run: run.clone(), seq };
         if seq == 0 {
             return Err(missing());
@@ -119,14 +126,14 @@ impl Reader {
     }
 
     fn value_in_file(&self, hash: &Hash) -> Result<Vec<u8>, StoreError> {
-        let path = self.place.value(hash).ok_or(StoreError::NoSuchValue { hash: *hash })?;
+        let path = self.location.value_file(hash).ok_or(StoreError::NoSuchValue { hash: *hash })?;
         fs::read(&path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => StoreError::NoSuchValue { hash: *hash },
             _ => StoreError::io(&path, &error),
         })
     }
 
-    /// The row of a run. That it is missing is believed only after all rows were counted.
+    /// The row of a run. All rows are counted before a run is reported as missing.
     pub(crate) fn row(&self, run: &RunId) -> Result<RunRow, StoreError> {
         let query = format!("SELECT {RUN_COLUMNS} FROM run WHERE id = ?1");
         let found = {
@@ -143,7 +150,7 @@ impl Reader {
         }
     }
 
-    /// All rows, the oldest first. They are counted without a gap, so that one that is missing is noticed.
+    /// All rows, the oldest first. Their numbers have no gap, so a lost row is noticed.
     fn rows(&self) -> Result<Vec<RunRow>, StoreError> {
         let connection = locked(&self.connection);
         let transaction = connection.unchecked_transaction()?;
@@ -175,8 +182,8 @@ impl Reader {
         hash.flatten().ok_or_else(|| row.damaged(last, "is missing"))
     }
 
-    /// The next events of a run: at most a page, and none beyond `last`.
-    fn page(&self, row: &RunRow, from: Seq) -> Result<VecDeque<Record>, StoreError> {
+    /// The next page of events of a run.
+    fn page(&self, row: &RunRow, from: Seq) -> Result<VecDeque<StoredEvent>, StoreError> {
         let last = row.head.events.min(from + (PAGE_EVENTS - 1));
         let connection = locked(&self.connection);
         let query = "SELECT id, kind, place, time, payload, hash FROM event \
@@ -186,7 +193,7 @@ impl Reader {
         let (mut page, mut bytes) = (VecDeque::new(), 0);
         while let Some(found) = rows.next()? {
             let seq = seq_of(found.get(0)?);
-            let record = read_record(found, seq)?.ok_or_else(|| row.damaged(seq, "cannot be read"))?;
+            let record = read_event(found, seq)?.ok_or_else(|| row.damaged(seq, "cannot be read"))?;
             bytes += record.bytes();
             page.push_back(record);
             if bytes >= PAGE_BYTES {
@@ -207,7 +214,7 @@ impl RunRow {
             file: row.get(3)?,
             started_at: row.get(4)?,
         };
-        let head = Head {
+        let head = RunHead {
             events: row.get(5)?,
             last_kind: row.get::<_, String>(6)?.into(),
             status: row.get::<_, String>(7)?.into(),
@@ -241,25 +248,25 @@ fn read_hash(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Hash>> {
     Ok(row.get_ref(column)?.as_blob().ok().and_then(|bytes| bytes.try_into().ok()).map(Hash::from_bytes))
 }
 
-fn read_record(row: &Row<'_>, seq: Seq) -> Result<Option<Record>, StoreError> {
+fn read_event(row: &Row<'_>, seq: Seq) -> Result<Option<StoredEvent>, StoreError> {
     let Some(hash) = read_hash(row, 5)? else { return Ok(None) };
     let texts = (row.get(1), row.get(2), row.get(3), row.get(4));
-    let (Ok(kind), Ok(place), Ok(time), Ok(payload)) = texts else { return Ok(None) };
-    Ok(Some(Record { seq, kind, place, time, payload, hash }))
+    let (Ok(kind), Ok(address), Ok(time), Ok(payload)) = texts else { return Ok(None) };
+    Ok(Some(StoredEvent { seq, kind, address, time, payload, hash }))
 }
 
-/// Events of a run in their order. Ends after the first error.
-pub struct Records {
-    reader: Reader,
+/// The events of a run in their order. The iterator ends after the first error.
+pub struct StoredEvents {
+    reader: JournalReader,
     row: RunRow,
     next: Seq,
     before: Hash,
-    page: VecDeque<Record>,
+    page: VecDeque<StoredEvent>,
     ended: bool,
 }
 
-impl Records {
-    fn step(&mut self) -> Result<Record, StoreError> {
+impl StoredEvents {
+    fn step(&mut self) -> Result<StoredEvent, StoreError> {
         if self.page.is_empty() {
             self.page = self.reader.page(&self.row, self.next)?;
         }
@@ -275,8 +282,8 @@ impl Records {
     }
 }
 
-impl Iterator for Records {
-    type Item = Result<Record, StoreError>;
+impl Iterator for StoredEvents {
+    type Item = Result<StoredEvent, StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.ended || self.next > self.row.head.events {

@@ -1,5 +1,5 @@
-//! Where a journal is: a folder on disk or the memory of this process. Here are all its paths, its leases and the
-//! opening of its database.
+//! The location of a journal: a folder on disk, or the memory of this process. All paths of a journal are made here,
+//! its leases are taken here, and its database is opened here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -10,37 +10,37 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, OpenFlags};
 
-use crate::claims::Claim;
 use crate::error::StoreError;
-use crate::lock::{self, LockedFile};
-use crate::log;
+use crate::locked_file::{self, LockedFile};
+use crate::log_check;
 use crate::names::{Hash, RunId};
+use crate::project_locks::LockRequest;
 use crate::schema;
 
-/// The folder of a project in which its journal is.
+/// The folder of a project that holds its journal.
 pub const FOLDER: &str = ".threadline";
 
 const JOURNAL: &str = "journal.db";
 const LOG: &str = "journal.db-wal";
 
-/// A connection that several threads use in turn.
-pub(crate) type Shared = Arc<Mutex<Connection>>;
+/// A connection to the database that several threads use in turn.
+pub(crate) type SharedConnection = Arc<Mutex<Connection>>;
 
-/// Locks a mutex whether or not a thread panicked with it: what is guarded here is never left half changed.
+/// Locks a mutex even if a thread panicked while it held it: the data guarded here is never left half changed.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What stands in for a disk in tests: it outlives the stores that are opened on it, as a disk outlives processes.
+/// A disk for tests: it outlives the stores that are opened on it, as a disk outlives processes.
 #[derive(Clone)]
 pub struct MemoryDisk {
-    connection: Shared,
+    connection: SharedConnection,
     leases: Arc<Mutex<BTreeSet<RunId>>>,
-    pub(crate) claims: MemoryClaims,
+    pub(crate) locks: MemoryLocks,
 }
 
-/// What runs have for themselves, in memory.
-pub(crate) type MemoryClaims = Arc<Mutex<BTreeMap<RunId, Claim>>>;
+/// The locks of runs, in memory.
+pub(crate) type MemoryLocks = Arc<Mutex<BTreeMap<RunId, LockRequest>>>;
 
 impl MemoryDisk {
     /// An empty disk.
@@ -50,24 +50,24 @@ impl MemoryDisk {
         Ok(Self {
             connection: Arc::new(Mutex::new(connection)),
             leases: Arc::default(),
-            claims: Arc::default(),
+            locks: Arc::default(),
         })
     }
 }
 
 #[derive(Clone)]
-pub(crate) enum Place {
+pub(crate) enum JournalLocation {
     Folder(PathBuf),
     Memory(MemoryDisk),
 }
 
-/// The right to drive a run, until it is dropped.
-pub(crate) enum Hold {
+/// The right to drive a run, given back when it is dropped.
+pub(crate) enum LeaseHold {
     File { _lock: LockedFile },
     Memory { disk: MemoryDisk, run: RunId },
 }
 
-impl Drop for Hold {
+impl Drop for LeaseHold {
     fn drop(&mut self) {
         if let Self::Memory { disk, run } = self {
             locked(&disk.leases).remove(run);
@@ -75,11 +75,11 @@ impl Drop for Hold {
     }
 }
 
-impl Place {
-    /// The place of a journal, which is created when it is not there.
+impl JournalLocation {
+    /// The location of a journal, which is created if it does not exist.
     pub(crate) fn create(folder: &Path) -> Result<Self, StoreError> {
-        folders(folder)?;
-        let place = Self::Folder(folder.to_owned());
+        create_folders(folder)?;
+        let location = Self::Folder(folder.to_owned());
         let guard = folder.join("open.lock");
         let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&guard);
         let lock = lock.map_err(|error| StoreError::io(&guard, &error))?;
@@ -88,30 +88,30 @@ impl Place {
         if !folder.join(JOURNAL).exists() {
             create_journal(folder)?;
         }
-        log::check(&folder.join(LOG))?;
+        log_check::check(&folder.join(LOG))?;
         remove_left_spools(folder)?;
-        Ok(place)
+        Ok(location)
     }
 
-    /// The place of a journal that must be there.
+    /// The location of a journal that must exist.
     pub(crate) fn existing(folder: &Path) -> Result<Self, StoreError> {
         if !folder.join(JOURNAL).exists() {
             return Err(StoreError::NoJournal { folder: folder.to_owned() });
         }
-        log::check(&folder.join(LOG))?;
+        log_check::check(&folder.join(LOG))?;
         Ok(Self::Folder(folder.to_owned()))
     }
 
-    /// A connection that may write.
-    pub(crate) fn writing(&self) -> Result<Shared, StoreError> {
+    /// Opens a connection that may write.
+    pub(crate) fn open_for_writing(&self) -> Result<SharedConnection, StoreError> {
         match self {
             Self::Folder(folder) => connect(&folder.join(JOURNAL), schema::prepare_writer),
             Self::Memory(disk) => Ok(disk.connection.clone()),
         }
     }
 
-    /// A connection that only reads, beside whoever writes.
-    pub(crate) fn reading(&self) -> Result<Shared, StoreError> {
+    /// Opens a connection that only reads, also while another process writes.
+    pub(crate) fn open_for_reading(&self) -> Result<SharedConnection, StoreError> {
         match self {
             Self::Folder(folder) => connect(&folder.join(JOURNAL), schema::prepare_reader),
             Self::Memory(disk) => Ok(disk.connection.clone()),
@@ -119,47 +119,47 @@ impl Place {
     }
 
     /// Takes the right to drive a run.
-    pub(crate) fn hold(&self, run: &RunId) -> Result<Hold, StoreError> {
+    pub(crate) fn hold(&self, run: &RunId) -> Result<LeaseHold, StoreError> {
         match self {
             Self::Folder(folder) => hold_file(&folder.join("leases"), run),
             Self::Memory(disk) => {
                 if locked(&disk.leases).insert(run.clone()) {
-                    return Ok(Hold::Memory { disk: disk.clone(), run: run.clone() });
+                    return Ok(LeaseHold::Memory { disk: disk.clone(), run: run.clone() });
                 }
                 Err(StoreError::Busy { run: run.clone(), pid: Some(std::process::id()) })
             }
         }
     }
 
-    /// Whether somebody has the right to drive a run.
+    /// Whether a process has the right to drive a run.
     pub(crate) fn is_held(&self, run: &RunId) -> Result<bool, StoreError> {
         match self {
             Self::Folder(folder) => {
                 let path = folder.join("leases").join(run.as_str());
-                lock::is_held(&path).map_err(|error| StoreError::io(&path, &error))
+                locked_file::is_held(&path).map_err(|error| StoreError::io(&path, &error))
             }
             Self::Memory(disk) => Ok(locked(&disk.leases).contains(run)),
         }
     }
 
-    /// The folder for values that arrive; there is none in memory.
-    pub(crate) fn spool(&self) -> Option<PathBuf> {
+    /// The folder for values that are still being written; `None` in memory.
+    pub(crate) fn spool_folder(&self) -> Option<PathBuf> {
         match self {
             Self::Folder(folder) => Some(folder.join("spool")),
             Self::Memory(_) => None,
         }
     }
 
-    /// The file of a large value, if it is a file.
-    pub(crate) fn value(&self, hash: &Hash) -> Option<PathBuf> {
+    /// The file of a large value; `None` in memory.
+    pub(crate) fn value_file(&self, hash: &Hash) -> Option<PathBuf> {
         let Self::Folder(folder) = self else { return None };
         let name = hash.to_string();
         Some(folder.join("values").join(&name[..2]).join(name))
     }
 }
 
-/// Creates a folder and those above it, for the owner only.
-pub(crate) fn folders(folder: &Path) -> Result<(), StoreError> {
+/// Creates a folder and those above it, accessible to the owner only.
+pub(crate) fn create_folders(folder: &Path) -> Result<(), StoreError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|error| StoreError::io(folder, &error))
 }
@@ -170,19 +170,19 @@ pub(crate) fn sync_folder(folder: &Path) -> Result<(), StoreError> {
     synced.map_err(|error| StoreError::io(folder, &error))
 }
 
-fn hold_file(leases: &Path, run: &RunId) -> Result<Hold, StoreError> {
-    folders(leases)?;
+fn hold_file(leases: &Path, run: &RunId) -> Result<LeaseHold, StoreError> {
+    create_folders(leases)?;
     let path = leases.join(run.as_str());
     let failed = |error| StoreError::io(&path, &error);
     let Some(mut lock) = LockedFile::acquire(&path).map_err(failed)? else {
-        return Err(StoreError::Busy { run: run.clone(), pid: lock::signature(&path) });
+        return Err(StoreError::Busy { run: run.clone(), pid: locked_file::signature(&path) });
     };
     lock.sign().map_err(failed)?;
-    Ok(Hold::File { _lock: lock })
+    Ok(LeaseHold::File { _lock: lock })
 }
 
-/// Makes an empty journal aside and puts it in place at once, so that a file that is empty or cut is never taken for
-/// a new one.
+/// Creates an empty journal under another name and renames it, so that an empty or truncated file is never taken for a
+/// new journal.
 fn create_journal(folder: &Path) -> Result<(), StoreError> {
     let journal = folder.join(JOURNAL);
     let log = folder.join(LOG);
@@ -213,7 +213,7 @@ fn remove_if_there(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Removes what processes that ended too early left in the spool. What is still written is locked, and stays.
+/// Removes the spool files of processes that were killed. A file that is still being written is locked, and stays.
 fn remove_left_spools(folder: &Path) -> Result<(), StoreError> {
     let spool = folder.join("spool");
     let entries = match fs::read_dir(&spool) {
@@ -227,7 +227,7 @@ fn remove_left_spools(folder: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// One connection is used by one thread at a time, and no name is read as an address.
+/// A connection is used by one thread at a time, and file names are not read as URIs.
 fn flags() -> OpenFlags {
     OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX
 }
@@ -235,7 +235,7 @@ fn flags() -> OpenFlags {
 fn connect(
     file: &Path,
     prepare: impl FnOnce(&Connection) -> Result<(), StoreError>,
-) -> Result<Shared, StoreError> {
+) -> Result<SharedConnection, StoreError> {
     let connection = Connection::open_with_flags(file, flags())?;
     schema::check(&connection, file)?;
     prepare(&connection)?;

@@ -1,4 +1,4 @@
-//! Events as the journal keeps them: opaque texts in a chain of hashes. What they mean is not known here.
+//! Events as the journal stores them: opaque texts in a chain of hashes. This module never interprets them.
 
 use std::borrow::Cow;
 
@@ -6,46 +6,46 @@ use crate::names::{Hash, RunId, Seq};
 
 /// An event that is to be appended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Draft {
-    /// What happened, in a word.
+pub struct EventDraft {
+    /// The kind of the event, in a word.
     pub kind: Cow<'static, str>,
-    /// Which step instance it is about; may be empty.
-    pub place: String,
-    /// When, as the caller's clock said.
+    /// The execution that the event is about; empty for the run itself.
+    pub address: String,
+    /// The time by the clock of the caller.
     pub time: String,
-    /// All else, as JSON.
+    /// Everything else, as JSON.
     pub payload: String,
-    /// What the run is from now on, in a word, if this event changes it. Kept with the run, not in the event.
+    /// The status of the run from this event on, if the event changes it. It is stored with the run, not in the event.
     pub status: Option<Cow<'static, str>>,
 }
 
-impl Draft {
-    /// An event without place and payload.
+impl EventDraft {
+    /// An event without address and payload.
     pub fn new(kind: impl Into<Cow<'static, str>>, time: impl Into<String>) -> Self {
         Self {
             kind: kind.into(),
-            place: String::new(),
+            address: String::new(),
             time: time.into(),
             payload: String::new(),
             status: None,
         }
     }
 
-    /// The same, about this step instance.
+    /// Sets the execution that the event is about.
     #[must_use]
-    pub fn at(mut self, place: impl Into<String>) -> Self {
-        self.place = place.into();
+    pub fn at(mut self, address: impl Into<String>) -> Self {
+        self.address = address.into();
         self
     }
 
-    /// The same, with this payload.
+    /// Sets the payload.
     #[must_use]
     pub fn with(mut self, payload: impl Into<String>) -> Self {
         self.payload = payload.into();
         self
     }
 
-    /// The same, and the run has this status from then on.
+    /// Sets the status that the run has from this event on.
     #[must_use]
     pub fn status(mut self, status: impl Into<Cow<'static, str>>) -> Self {
         self.status = Some(status.into());
@@ -53,40 +53,40 @@ impl Draft {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.kind.len() + self.place.len() + self.time.len() + self.payload.len()
+        self.kind.len() + self.address.len() + self.time.len() + self.payload.len()
     }
 
-    /// The hash of this event, were it to follow an event of hash `before`.
+    /// The hash of this event if it follows an event of hash `before`.
     pub(crate) fn chained(&self, before: &Hash, seq: Seq) -> Hash {
-        chained(before, seq, [&self.kind, &self.place, &self.time, &self.payload])
+        chained(before, seq, [&self.kind, &self.address, &self.time, &self.payload])
     }
 }
 
 /// An event of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
-    /// Its number in the run.
+pub struct StoredEvent {
+    /// The number of the event in its run.
     pub seq: Seq,
-    /// What happened, in a word.
+    /// The kind of the event, in a word.
     pub kind: String,
-    /// Which step instance it is about; may be empty.
-    pub place: String,
-    /// When, as the caller's clock said.
+    /// The execution that the event is about; empty for the run itself.
+    pub address: String,
+    /// The time by the clock of the caller.
     pub time: String,
-    /// All else, as JSON.
+    /// Everything else, as JSON.
     pub payload: String,
     /// The hash of this event and all before it.
     pub hash: Hash,
 }
 
-impl Record {
+impl StoredEvent {
     pub(crate) fn bytes(&self) -> usize {
-        self.kind.len() + self.place.len() + self.time.len() + self.payload.len()
+        self.kind.len() + self.address.len() + self.time.len() + self.payload.len()
     }
 
-    /// Whether this event is what followed an event of hash `before`.
+    /// Whether this event follows an event of hash `before`.
     pub(crate) fn follows(&self, before: &Hash) -> bool {
-        self.hash == chained(before, self.seq, [&self.kind, &self.place, &self.time, &self.payload])
+        self.hash == chained(before, self.seq, [&self.kind, &self.address, &self.time, &self.payload])
     }
 }
 
@@ -104,21 +104,21 @@ fn hash_texts(hasher: &mut blake3::Hasher, texts: &[&str]) {
     }
 }
 
-/// What is known of a run before its first event.
+/// A run before its first event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRun {
-    /// Its id, new in this journal.
+    /// The id, which no other run of the journal has.
     pub id: RunId,
     /// The name of the workflow.
     pub name: String,
     /// The file of the workflow.
     pub file: String,
-    /// When it started, as the caller's clock said.
+    /// The time of the start by the clock of the caller.
     pub started_at: String,
 }
 
 impl NewRun {
-    /// Where the chain of the run's events begins.
+    /// The hash that the first event of the run follows.
     pub(crate) fn root(&self) -> Hash {
         let mut hasher = blake3::Hasher::new();
         hash_texts(&mut hasher, &[self.id.as_str(), &self.name, &self.file, &self.started_at]);
@@ -129,37 +129,37 @@ impl NewRun {
 /// A run of the journal, as of its last event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunInfo {
-    /// Its id.
+    /// The id of the run.
     pub id: RunId,
     /// The name of the workflow.
     pub name: String,
     /// The file of the workflow.
     pub file: String,
-    /// When it started.
+    /// The time of the start.
     pub started_at: String,
-    /// How many events it has, which is the number of the last.
+    /// The number of events, which is the number of the last one.
     pub events: Seq,
-    /// The kind of its last event; empty when it has none.
+    /// The kind of the last event; empty if there is none.
     pub last_kind: String,
-    /// The status that an event gave it last; empty when none did.
+    /// The status that an event set last; empty if none did.
     pub status: String,
 }
 
-/// What changes in the row of a run as events are appended.
+/// The part of the row of a run that changes as events are appended.
 #[derive(Clone, Debug)]
-pub(crate) struct Head {
+pub(crate) struct RunHead {
     pub(crate) events: Seq,
     pub(crate) hash: Hash,
     pub(crate) last_kind: Cow<'static, str>,
     pub(crate) status: Cow<'static, str>,
 }
 
-impl Head {
+impl RunHead {
     pub(crate) fn of(run: &NewRun) -> Self {
         Self { events: 0, hash: run.root(), last_kind: "".into(), status: "".into() }
     }
 
-    /// A hash over the whole row of a run, so that damage to it is seen.
+    /// A hash over the whole row of a run, so that damage to it is noticed.
     pub(crate) fn seal(&self, root: &Hash, number: i64) -> Hash {
         let mut hasher = blake3::Hasher::new();
         hasher.update(root.as_bytes()).update(self.hash.as_bytes());
@@ -182,8 +182,9 @@ mod tests {
             file: "deploy.yaml".into(),
             started_at: "2026-01-01T00:00:00.000Z".into(),
         };
-        let mut head = Head::of(&run);
-        let draft = Draft::new("finished", "2026-01-01T00:00:01.000Z").at("build").with(r#"{"value":85}"#);
+        let mut head = RunHead::of(&run);
+        let draft =
+            EventDraft::new("finished", "2026-01-01T00:00:01.000Z").at("build").with(r#"{"value":85}"#);
         head.events = 1;
         head.hash = draft.chained(&run.root(), 1);
         head.last_kind = draft.kind;

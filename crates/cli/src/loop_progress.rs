@@ -1,68 +1,69 @@
-//! How far a loop is: the state it is in, what the last ones came to, how much of its limits is used up.
+//! The progress of a loop: the current state, the last verdicts, and how much of the limits is used.
 //!
-//! It is made of events alone, as everything that is shown of a run. It prints nothing.
+//! Like all progress it is made of events alone. Nothing is printed here.
 
 use std::collections::VecDeque;
 
 use ecow::EcoString;
 use threadline_engine::event::{Address, Event, EventKind, JudgedEvent, LoopLimits, Millis};
+use threadline_lang::diag::words;
 
-/// So many states are remembered.
+/// The number of past states that are remembered.
 pub(crate) const REMEMBERED: usize = 8;
 
-/// How far a loop is.
+/// The progress of a loop.
 #[derive(Default)]
-pub(crate) struct Turns {
-    /// What holds for it, when it is a loop and has begun.
+pub(crate) struct LoopProgress {
+    /// The limits of the loop, once it has started; `None` for a run that is not a loop.
     pub(crate) limits: Option<LoopLimits>,
-    /// When it began, moved by the time it was stopped.
+    /// The time of its start, moved by the time it was stopped.
     pub(crate) began: Millis,
-    /// How many iterations were begun.
+    /// The number of iterations that have started.
     pub(crate) iteration: u64,
     /// The last execution that was counted.
     counted: Address,
-    /// How many states were executed.
+    /// The number of states that were executed.
     pub(crate) steps: u64,
-    /// What of these limits do not count: what was before it went on.
-    before: Before,
+    /// The part that does not count for the limits, because it was before the loop was resumed.
+    before: SpentBefore,
     initial: Option<EcoString>,
-    /// The execution that it is in.
-    pub(crate) current: Option<Current>,
-    /// The states before, the last one at the end.
-    pub(crate) recent: VecDeque<Turn>,
-    /// When the last event happened.
+    /// The execution that runs now.
+    pub(crate) current: Option<CurrentState>,
+    /// The past states, the last one at the end.
+    pub(crate) recent: VecDeque<PastState>,
+    /// The time of the last event.
     last: Millis,
     ended: bool,
 }
 
 #[derive(Default)]
-struct Before {
+struct SpentBefore {
     iterations: u64,
     steps: u64,
 }
 
-/// A state that is being executed, or waited for.
-pub(crate) struct Current {
-    /// Which execution; none while the next iteration is waited for.
+/// A state that runs now, or that is waited for.
+pub(crate) struct CurrentState {
+    /// The execution; `None` while the next iteration is waited for.
     pub(crate) at: Option<Address>,
-    /// Since when.
+    /// The time of the start of the execution, or of the wait.
     pub(crate) since: Millis,
-    /// Until when it waits.
+    /// The end of the wait.
     pub(crate) until: Option<Millis>,
 }
 
 /// A state that was executed.
-pub(crate) struct Turn {
-    /// Which execution.
+pub(crate) struct PastState {
+    /// The address of the execution.
     pub(crate) at: Address,
-    /// How long it took, with its judgement.
+    /// The time it took, including its judgement.
     pub(crate) took: Millis,
     pub(crate) verdict: EcoString,
     pub(crate) reason: EcoString,
     pub(crate) to: Option<EcoString>,
 }
 
-impl Turns {
+impl LoopProgress {
     /// Takes the next event of the run.
     pub(crate) fn take(&mut self, event: &Event) {
         let stopped = event.time - self.last;
@@ -76,7 +77,7 @@ impl Turns {
                 self.began += stopped;
                 self.current = None;
                 if std::mem::take(&mut self.ended) {
-                    self.before = Before { iterations: self.iteration, steps: self.steps };
+                    self.before = SpentBefore { iterations: self.iteration, steps: self.steps };
                     self.began = event.time;
                 }
             }
@@ -90,14 +91,14 @@ impl Turns {
         }
     }
 
-    /// The first event of a state is its beginning.
+    /// Enters a state with its first event.
     fn entered(&mut self, at: &Address, time: Millis) {
         let Some((at, name)) = at.outermost().zip(at.state()) else { return };
         if self.current.as_ref().is_some_and(|current| current.at.as_ref() == Some(&at)) {
             return;
         }
-        self.current = Some(Current { at: Some(at.clone()), since: time, until: None });
-        // A state that goes on after a stop, or is done again, is the same execution.
+        self.current = Some(CurrentState { at: Some(at.clone()), since: time, until: None });
+        // A state that is resumed or executed again is the same execution.
         if self.counted == at {
             return;
         }
@@ -114,35 +115,31 @@ impl Turns {
         if self.recent.len() == REMEMBERED {
             self.recent.pop_front();
         }
-        self.recent.push_back(Turn {
+        self.recent.push_back(PastState {
             at: event.at.clone(),
             took: event.time - since,
             verdict: judged.verdict.clone(),
             reason: judged.reason.clone(),
             to: judged.to.clone(),
         });
-        // A loop that is kept going leads nowhere and begins again.
+        // A loop that is kept going has no next state and starts again.
         let begins = judged.to.is_none() || judged.to == self.initial;
         let pause = self.limits.and_then(|limits| limits.backoff).filter(|pause| begins && !pause.is_zero());
         let pause = pause.map(|pause| i64::try_from(pause.as_millis()).unwrap_or(i64::MAX / 4));
-        self.current = pause.map(|pause| Current {
+        self.current = pause.map(|pause| CurrentState {
             at: None,
             since: event.time,
             until: Some(event.time.saturating_add(pause)),
         });
     }
 
-    /// How many iterations and states count for the limits.
+    /// The number of iterations and states that count for the limits.
     pub(crate) fn spent(&self) -> (u64, u64) {
         (self.iteration - self.before.iterations, self.steps - self.before.steps)
     }
 
     /// `3 iterations, 7 steps`
     pub(crate) fn counts(&self) -> String {
-        let count = |count: u64, unit: &str| {
-            let plural = if count == 1 { "" } else { "s" };
-            format!("{count} {unit}{plural}")
-        };
-        format!("{}, {}", count(self.iteration, "iteration"), count(self.steps, "step"))
+        format!("{}, {}", words::count(self.iteration, "iteration"), words::count(self.steps, "step"))
     }
 }

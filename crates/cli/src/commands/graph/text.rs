@@ -1,4 +1,4 @@
-//! A graph as text: for people, for Mermaid, for Graphviz.
+//! A graph as text: for people, for Mermaid and for Graphviz.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,13 +6,13 @@ use std::fmt::Write as _;
 use anstyle::Style;
 use threadline_engine::event::Status;
 
-use super::{Arrow, Drawing, Sort};
+use super::{ArrowKind, DrawnEdge, GraphDrawing};
 use crate::table::Table;
 
-/// A line for each node, in an order in which every one stands behind what it waits for.
-pub(super) fn text(drawing: &Drawing) -> String {
+/// One line for each node, after the nodes that it waits for.
+pub(super) fn text(drawing: &GraphDrawing) -> String {
     let mut table = Table::default();
-    let mut into: BTreeMap<usize, Vec<&Arrow>> = BTreeMap::new();
+    let mut into: BTreeMap<usize, Vec<&DrawnEdge>> = BTreeMap::new();
     for edge in &drawing.edges {
         into.entry(edge.to).or_default().push(edge);
     }
@@ -36,19 +36,19 @@ pub(super) fn text(drawing: &Drawing) -> String {
     table.text("")
 }
 
-fn source(drawing: &Drawing, edge: &Arrow) -> String {
+fn source(drawing: &GraphDrawing, edge: &DrawnEdge) -> String {
     let from = &drawing.nodes[edge.from].label;
     let branch = edge.branch.as_ref().map_or(String::new(), |branch| format!(".{branch}"));
     let sort = match edge.sort {
-        Sort::Needs => "",
-        Sort::Edge => " (edge)",
-        Sort::Waits => " (waits)",
+        ArrowKind::Needs => "",
+        ArrowKind::Edge => " (edge)",
+        ArrowKind::Waits => " (waits)",
     };
     format!("{from}{branch}{sort}")
 }
 
-/// The nodes, each behind those that it waits for, otherwise as in the file.
-pub(super) fn order(drawing: &Drawing) -> Vec<usize> {
+/// The nodes, each after those that it waits for, otherwise in the order of the file.
+pub(super) fn order(drawing: &GraphDrawing) -> Vec<usize> {
     let mut pending = vec![0_usize; drawing.nodes.len()];
     let mut feeds: Vec<Vec<usize>> = vec![Vec::new(); drawing.nodes.len()];
     for edge in &drawing.edges {
@@ -70,13 +70,13 @@ pub(super) fn order(drawing: &Drawing) -> Vec<usize> {
     order
 }
 
-/// What a node is drawn as, by how it ended.
+/// The class of a node in a drawing, by how it ended.
 fn class(status: Option<Status>) -> &'static str {
     status.map_or("waiting", Status::name)
 }
 
-/// For Mermaid.
-pub(super) fn mermaid(drawing: &Drawing) -> String {
+/// The drawing for Mermaid.
+pub(super) fn mermaid(drawing: &GraphDrawing) -> String {
     let mut out = String::from("flowchart TD\n");
     for (at, node) in drawing.nodes.iter().enumerate() {
         let label = mermaid_text(&format!("{}<br/>{}", node.label, node.kind));
@@ -85,7 +85,7 @@ pub(super) fn mermaid(drawing: &Drawing) -> String {
         let _ = writeln!(out, "  n{at}{open}\"{label}\"{close}");
     }
     for edge in &drawing.edges {
-        let line = if edge.sort == Sort::Waits { "-.->" } else { "-->" };
+        let line = if edge.sort == ArrowKind::Waits { "-.->" } else { "-->" };
         let label =
             edge.branch.as_ref().map_or(String::new(), |branch| format!("|{}|", mermaid_text(branch)));
         let _ = writeln!(out, "  n{} {line}{label} n{}", edge.from, edge.to);
@@ -118,8 +118,8 @@ pub(super) fn mermaid_text(text: &str) -> String {
     text.replace('<', "#lt;").replace('>', "#gt;").replace('\n', "<br/>")
 }
 
-/// For Graphviz.
-pub(super) fn dot(drawing: &Drawing) -> String {
+/// The drawing for Graphviz.
+pub(super) fn dot(drawing: &GraphDrawing) -> String {
     let mut out = format!("digraph {} {{\n", quoted(&drawing.name));
     out.push_str("  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"sans-serif\"]\n");
     for (at, node) in drawing.nodes.iter().enumerate() {
@@ -138,7 +138,7 @@ pub(super) fn dot(drawing: &Drawing) -> String {
     for edge in &drawing.edges {
         let mut about = Vec::new();
         about.extend(edge.branch.as_ref().map(|branch| format!("label={}", quoted(branch))));
-        about.extend((edge.sort == Sort::Waits).then(|| "style=dashed".to_owned()));
+        about.extend((edge.sort == ArrowKind::Waits).then(|| "style=dashed".to_owned()));
         about.extend((edge.taken == Some(false)).then(|| "color=\"#bdbdbd\"".to_owned()));
         let about = if about.is_empty() { String::new() } else { format!(" [{}]", about.join(", ")) };
         let _ = writeln!(out, "  n{} -> n{}{about}", edge.from, edge.to);

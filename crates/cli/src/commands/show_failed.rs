@@ -1,4 +1,4 @@
-//! `threadline show RUN --failed`: the items that failed, and nothing else.
+//! `threadline show RUN --failed`: lists the items that failed.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,8 +12,8 @@ use threadline_lang::value::JsonStyle;
 use super::explain::failures::handle;
 use super::history::History;
 use super::{print, print_styled};
-use crate::exit::Failure;
-use crate::failed::{FailedItem, FailedItems};
+use crate::exit::CommandFailure;
+use crate::failed_items::{FailedItem, FailedItems};
 use crate::report::first_line;
 use crate::reporter::step_label;
 use crate::table::Table;
@@ -22,8 +22,8 @@ const BAD: Style = AnsiColor::Red.on_default().bold();
 const DIM: Style = Style::new().dimmed();
 const PLAIN: Style = Style::new();
 
-/// The items of a run that failed, in their last state.
-pub(crate) fn show(history: &History<'_>, json: bool) -> Result<(), Failure> {
+/// Lists the items of a run that failed and were not made good since.
+pub(crate) fn show(history: &History<'_>, json: bool) -> Result<(), CommandFailure> {
     let mut failed = FailedItems::default();
     history.each(|_, event| {
         failed.take(event);
@@ -63,7 +63,7 @@ pub(crate) fn show(history: &History<'_>, json: bool) -> Result<(), Failure> {
     print_styled(&out)
 }
 
-fn row(history: &History<'_>, item: &FailedItem) -> Result<[(Style, String); 5], Failure> {
+fn row(history: &History<'_>, item: &FailedItem) -> Result<[(Style, String); 5], CommandFailure> {
     let error = item.ended.error.as_deref().unwrap_or_default();
     let step = item.step.as_ref().map(|step| step_label(&history.plan, step)).unwrap_or_default();
     let mut more = Vec::new();
@@ -80,7 +80,7 @@ fn row(history: &History<'_>, item: &FailedItem) -> Result<[(Style, String); 5],
     ])
 }
 
-fn item_json(history: &History<'_>, item: &FailedItem) -> Result<Value, Failure> {
+fn item_json(history: &History<'_>, item: &FailedItem) -> Result<Value, CommandFailure> {
     let text = |text: Option<&str>| text.map_or(Value::NULL, Value::from);
     let ended = &item.ended;
     Ok(Value::record([

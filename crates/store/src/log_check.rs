@@ -1,4 +1,4 @@
-//! Whether the write-ahead log beside a journal is whole.
+//! Checks whether the write-ahead log beside a journal is whole.
 //!
 //! SQLite believes a log up to its first frame that does not fit, and forgets the rest: right after a power loss,
 //! where only the last transaction can be torn, and wrong after damage, where transactions that were synced would
@@ -15,14 +15,14 @@ use crate::error::StoreError;
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
 
-/// How often to look at a log that seems damaged: somebody who writes it while it is read leaves no two looks alike.
-const LOOKS: usize = 4;
+/// The number of times to read a log that seems damaged: if another process writes it meanwhile, no two readings agree.
+const READINGS: usize = 4;
 
 /// Fails if transactions that were synced could be lost by opening the journal.
 pub(crate) fn check(log: &Path) -> Result<(), StoreError> {
     let mut last = None;
-    for _ in 0..LOOKS {
-        let broken = match File::open(log).and_then(look) {
+    for _ in 0..READINGS {
+        let broken = match File::open(log).and_then(find_broken_frame) {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             found => found.map_err(|error| StoreError::io(log, &error))?,
         };
@@ -37,21 +37,21 @@ pub(crate) fn check(log: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Where a log is broken, and in which of its generations.
+/// The first broken frame of a log, and the generation of the log.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Broken {
+struct BrokenFrame {
     salts: [u8; 8],
     frame: u64,
 }
 
-/// A sum over all frames so far.
+/// The checksum over all frames so far.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Sum {
+struct FrameChecksum {
     big_endian: bool,
     words: [u32; 2],
 }
 
-impl Sum {
+impl FrameChecksum {
     fn add(&mut self, bytes: &[u8]) {
         let [mut first, mut second] = self.words;
         for pair in bytes.chunks_exact(8) {
@@ -66,12 +66,12 @@ impl Sum {
         if self.big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
     }
 
-    fn is(&self, written: &[u8]) -> bool {
+    fn matches(&self, written: &[u8]) -> bool {
         written[..4] == self.words[0].to_be_bytes() && written[4..8] == self.words[1].to_be_bytes()
     }
 }
 
-fn look(file: File) -> io::Result<Option<Broken>> {
+fn find_broken_frame(file: File) -> io::Result<Option<BrokenFrame>> {
     let mut log = BufReader::with_capacity(1 << 16, file);
     let mut header = [0; HEADER];
     if !fill(&mut log, &mut header)? || header == [0; HEADER] {
@@ -79,27 +79,27 @@ fn look(file: File) -> io::Result<Option<Broken>> {
     }
     let mut salts = [0; 8];
     salts.copy_from_slice(&header[16..24]);
-    let mut sum = Sum { big_endian: header[3] & 1 == 1, words: [0; 2] };
+    let mut sum = FrameChecksum { big_endian: header[3] & 1 == 1, words: [0; 2] };
     sum.add(&header[..24]);
     let page = u32::from_be_bytes([header[8], header[9], header[10], header[11]]);
-    if !sum.is(&header[24..]) || !(512..=65_536).contains(&page) {
-        return Ok(Some(Broken { salts, frame: 0 }));
+    if !sum.matches(&header[24..]) || !(512..=65_536).contains(&page) {
+        return Ok(Some(BrokenFrame { salts, frame: 0 }));
     }
     let mut frame = vec![0; FRAME_HEADER + page as usize];
     let mut number = 1;
     while fill(&mut log, &mut frame)? {
         sum.add(&frame[..8]);
         sum.add(&frame[FRAME_HEADER..]);
-        if frame[8..16] != salts || !sum.is(&frame[16..]) {
+        if frame[8..16] != salts || !sum.matches(&frame[16..]) {
             let lost = synced_behind(&mut log, &mut frame, salts)?;
-            return Ok(lost.then_some(Broken { salts, frame: number }));
+            return Ok(lost.then_some(BrokenFrame { salts, frame: number }));
         }
         number += 1;
     }
     Ok(None)
 }
 
-/// Whether a complete transaction of this generation with something behind it begins in this frame or after it.
+/// Whether this frame, or one after it, begins a complete transaction of this generation that another one follows.
 fn synced_behind(log: &mut impl Read, frame: &mut [u8], salts: [u8; 8]) -> io::Result<bool> {
     let mut complete = false;
     loop {
@@ -115,7 +115,7 @@ fn synced_behind(log: &mut impl Read, frame: &mut [u8], salts: [u8; 8]) -> io::R
     }
 }
 
-/// Reads until the buffer is full; `false` when the file ends before.
+/// Fills the buffer; returns `false` if the file ends before.
 fn fill(log: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
     match log.read_exact(buffer) {
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),

@@ -1,4 +1,4 @@
-//! Walks as people and programs read them: the states, how each walk ended, and what none of them came to.
+//! Simulated walks for people and programs: the states, how each walk ended, and what no walk reached.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,8 +9,8 @@ use threadline_engine::machine::Outcome;
 use threadline_engine::rehearsal::{Edge, End, MOST_STEPS, Visit, Walked, edges};
 use threadline_lang::Value;
 
-use super::Rehearsed;
-use crate::reporter::loop_end;
+use super::SimulatedLoop;
+use crate::reporter::describe_loop_end;
 use crate::table::Table;
 
 const PLAIN: Style = Style::new();
@@ -20,21 +20,21 @@ const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const OPEN: Style = AnsiColor::Yellow.on_default();
 
-/// Of a longer walk so many states at its beginning and at its end are shown.
+/// The number of states at the beginning and at the end of a long walk that are shown.
 const LONGEST: usize = 40;
 const FIRST: usize = 30;
 const LAST: usize = 5;
 
-/// A way between states in a row is shown so far.
+/// The maximum width of the column with routes.
 const ROW: usize = 8;
 
-/// How often states were executed and ways were taken, over all walks.
-struct Coverage {
+/// How often states were executed and routes were taken, over all walks.
+struct LoopCoverage {
     states: Vec<u64>,
     edges: Vec<(Edge, u64)>,
 }
 
-impl Rehearsed<'_> {
+impl SimulatedLoop<'_> {
     fn name(&self, state: usize) -> &str {
         self.plan.lists[0].names.get(state).map_or("", |name| name.as_str())
     }
@@ -46,7 +46,7 @@ impl Rehearsed<'_> {
         format!("{}{more}", names.join(" → "))
     }
 
-    fn coverage(&self) -> Coverage {
+    fn coverage(&self) -> LoopCoverage {
         let mut states = vec![0; self.plan.lists[0].names.len()];
         let mut edges: Vec<(Edge, u64)> = edges(self.plan).into_iter().map(|edge| (edge, 0)).collect();
         for visit in self.walks.iter().flat_map(|walk| &walk.visits) {
@@ -59,7 +59,7 @@ impl Rehearsed<'_> {
                 *count += 1;
             }
         }
-        Coverage { states, edges }
+        LoopCoverage { states, edges }
     }
 
     // ---- text ------------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ impl Rehearsed<'_> {
         out
     }
 
-    /// One walk: a line for each state.
+    /// One walk, with a line for each state.
     fn walk(&self, walk: &Walked, out: &mut String) {
         let mut table = Table::default();
         let count = walk.visits.len();
@@ -100,7 +100,7 @@ impl Rehearsed<'_> {
         }
     }
 
-    /// `no → fix`; a state that only goes on has no verdict worth a word.
+    /// A verdict with its route, `no → fix`; `→ fix` for a state that is not judged.
     fn verdict(&self, visit: &Visit) -> (Style, String) {
         let step = &self.plan.steps[self.plan.lists[0].steps[visit.state] as usize].step;
         let word = if step.is_judged() || visit.verdict == ERROR { visit.verdict.as_str() } else { "" };
@@ -129,7 +129,7 @@ impl Rehearsed<'_> {
                 };
                 let last = walk.visits.last();
                 let place = match ended {
-                    Some(end) => loop_end(*outcome, end),
+                    Some(end) => describe_loop_end(*outcome, end),
                     None => last.map_or(String::new(), |visit| {
                         format!(" in {}: `{}` has no route", self.name(visit.state), visit.verdict)
                     }),
@@ -149,7 +149,7 @@ impl Rehearsed<'_> {
         format!("{} repeats", self.row(&around))
     }
 
-    /// Many walks: a line for each way to end.
+    /// Many walks, with a line for each way they ended.
     fn endings(&self, walks: &[Walked], out: &mut String) {
         let mut endings: BTreeMap<String, (Style, usize, &Walked)> = BTreeMap::new();
         for walk in walks {
@@ -175,7 +175,7 @@ impl Rehearsed<'_> {
     }
 
     fn covered(&self, out: &mut String) {
-        let Coverage { states, edges } = self.coverage();
+        let LoopCoverage { states, edges } = self.coverage();
         let reached = states.iter().filter(|count| **count > 0).count();
         let taken = edges.iter().filter(|(_, count)| *count > 0).count();
         let _ = writeln!(out, "states reached: {reached} of {}", states.len());
@@ -200,7 +200,7 @@ impl Rehearsed<'_> {
 
     pub(super) fn json(&self) -> Value {
         let list = |values: Vec<Value>| Value::sequence(values);
-        let Coverage { states, edges } = self.coverage();
+        let LoopCoverage { states, edges } = self.coverage();
         let states = states.iter().enumerate().map(|(state, count)| {
             Value::record([("state", self.name(state).into()), ("visits", Value::from(*count))])
         });
@@ -256,7 +256,7 @@ impl Rehearsed<'_> {
     }
 }
 
-/// Why a verdict is what it is, where that was found out.
+/// The reason of a verdict, if it was computed.
 fn reason(visit: &Visit) -> String {
     let told = visit.is_judged && visit.reason != "the action is done";
     if told { visit.reason.to_string() } else { String::new() }

@@ -1,0 +1,88 @@
+//! Loops: their limits, their judgements and their ends.
+
+use std::time::Duration;
+
+use threadline_engine::event::{Datum, JudgedEvent, LoopEnd, LoopLimits, LoopReason};
+use threadline_lang::Value;
+
+use super::datum::{datum, read_datum};
+use super::fields::{FieldReader, FieldResult, StoredFields, hash};
+use super::items::millis;
+use super::step::{computed_list, read_computed_list};
+
+pub(super) fn limits_value(limits: &LoopLimits) -> Value {
+    let mut fields = vec![("max_steps", Value::from(limits.max_steps))];
+    fields.extend(limits.max_iterations.map(|most| ("max_iterations", Value::from(most))));
+    fields.extend(limits.max_edge_revisits.map(|most| ("max_edge_revisits", Value::from(most))));
+    fields.extend(limits.max_stall.map(|most| ("max_stall", Value::from(most))));
+    fields.extend(limits.timeout.map(|time| ("timeout_ms", millis(time))));
+    fields.extend(limits.backoff.map(|time| ("backoff_ms", millis(time))));
+    Value::record(fields)
+}
+
+pub(super) fn read_limits(value: &Value) -> FieldResult<LoopLimits> {
+    FieldReader::read_all(value, |reader| {
+        Ok(LoopLimits {
+            max_steps: reader.count("max_steps")?,
+            max_iterations: reader.optional_count("max_iterations")?,
+            max_edge_revisits: reader.optional_count("max_edge_revisits")?,
+            max_stall: reader.optional_count("max_stall")?,
+            timeout: reader.optional_count("timeout_ms")?.map(Duration::from_millis),
+            backoff: reader.optional_count("backoff_ms")?.map(Duration::from_millis),
+        })
+    })
+}
+
+pub(super) fn judged_fields(judged: &JudgedEvent) -> StoredFields {
+    let mut fields = vec![
+        ("as_of", Value::from(judged.as_of)),
+        ("computed", computed_list(&judged.computed)),
+        ("verdict", Value::from(&judged.verdict)),
+        ("reason", Value::from(&judged.reason)),
+        ("details", datum(&judged.details)),
+        ("print", hash(&judged.fingerprint)),
+    ];
+    fields.extend(judged.confidence.as_ref().map(|number| ("confidence", number_value(number))));
+    fields.extend(judged.measured.as_ref().map(|number| ("measured", number_value(number))));
+    fields.extend(judged.to.as_ref().map(|to| ("to", Value::from(to))));
+    fields
+}
+
+pub(super) fn read_judged(reader: &mut FieldReader<'_>) -> FieldResult<JudgedEvent> {
+    Ok(JudgedEvent {
+        as_of: reader.count("as_of")?,
+        computed: read_computed_list(reader)?,
+        verdict: reader.text("verdict")?.into(),
+        confidence: reader.optional("confidence").map(read_number).transpose()?,
+        reason: reader.text("reason")?.into(),
+        details: read_datum(reader.value("details")?)?,
+        measured: reader.optional("measured").map(read_number).transpose()?,
+        to: reader.optional_text("to")?,
+        fingerprint: reader.hash("print")?,
+    })
+}
+
+fn number_value(number: &Value) -> Value {
+    datum(&Datum::Here(number.clone()))
+}
+
+fn read_number(value: &Value) -> FieldResult<Value> {
+    match read_datum(value)? {
+        Datum::Here(number) => Ok(number),
+        Datum::Stored { .. } => Err("a number is not here".to_owned()),
+    }
+}
+
+pub(super) fn loop_end_fields(end: &LoopEnd) -> StoredFields {
+    let LoopEnd { reason, state, limit } = end;
+    let mut fields = vec![("reason", Value::from(reason.name())), ("state", Value::from(state))];
+    fields.extend(limit.map(|limit| ("limit", Value::from(limit))));
+    fields
+}
+
+pub(super) fn read_loop_end(reader: &mut FieldReader<'_>) -> FieldResult<Option<LoopEnd>> {
+    let Some(reason) = reader.optional("reason") else { return Ok(None) };
+    let known = LoopReason::ALL.into_iter().find(|known| Some(known.name()) == reason.as_str());
+    let reason = known.ok_or_else(|| "the loop ended for no known reason".to_owned())?;
+    Ok(Some(LoopEnd { reason, state: reader.text("state")?.into(), limit: reader.optional_count("limit")? }))
+}

@@ -1,0 +1,231 @@
+//! The stored format of events: a kind and a JSON object each. The engine's types may change without it.
+//!
+//! An object is written and read by two functions that stand beside each other. A key that the reader does not know is
+//! an error: a journal that says more than this program understands is never read as if it said less.
+
+mod datum;
+mod fields;
+mod items;
+mod loops;
+mod run;
+mod step;
+
+use std::fmt;
+
+use threadline_engine::event::{EventKind, Listed, Rules};
+use threadline_engine::machine::Outcome;
+use threadline_lang::value::JsonStyle;
+use threadline_lang::{Limits, Value, data};
+
+pub(crate) use self::datum::{SHALLOW, container_text};
+pub use self::datum::{datum, read_datum, value_of, value_text};
+use self::fields::{FieldReader, FieldResult, StoredFields, hash};
+use self::items::{item_ended_fields, read_item_ended, read_rules, rules_value};
+use self::loops::{judged_fields, limits_value, loop_end_fields, read_judged, read_limits, read_loop_end};
+use self::run::{read_run_started, run_started_fields};
+use self::step::{computed_list, output_value, read_computed_list, read_output};
+
+/// Why a stored event cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WireError {
+    /// The kind of the event.
+    pub kind: String,
+    /// What is wrong, in words.
+    pub why: String,
+}
+
+impl fmt::Display for WireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an event `{}` of the journal cannot be read: {}", self.kind, self.why)
+    }
+}
+
+impl std::error::Error for WireError {}
+
+/// Every kind of event, with what it says, for the published schema.
+pub const KINDS: [(&str, &str); 17] = [
+    (
+        "run_started",
+        "the run began: its id, the workflow, the file and the hash of its text, inputs, settings, folder",
+    ),
+    ("decided", "a `when` is true"),
+    ("skipped", "a `when` is false: the step does not run"),
+    ("expanded", "the items of a `foreach` or a map are known"),
+    ("item_retrying", "an item failed and begins again later"),
+    ("item_begun", "an item that failed begins again"),
+    ("item_ended", "an item is over: its result, its error, its attempts"),
+    ("started", "an attempt of a step begins"),
+    ("defined", "an entry of `context` was evaluated, for the whole run"),
+    ("retrying", "an attempt failed, another begins later"),
+    ("unresolved", "a condition, list or field has no value: the step failed before it began"),
+    ("finished", "a step is done: its value and meta data"),
+    ("bounded", "what holds for a loop is known: it begins"),
+    ("judged", "a state was judged: its verdict, why, and the state that follows"),
+    ("paused", "the run stopped before its end"),
+    ("resumed", "the run goes on"),
+    ("run_ended", "the run is over"),
+];
+
+/// The kind of an event, and its payload as JSON.
+pub fn encode(event: &EventKind) -> (&'static str, String) {
+    let (kind, fields) = fields_of(event);
+    (kind, Value::record(fields).to_json(JsonStyle::Compact))
+}
+
+/// The event of a kind and a payload.
+pub fn decode(kind: &str, payload: &str) -> Result<EventKind, WireError> {
+    let failed = |why: String| WireError { kind: kind.to_owned(), why };
+    let value =
+        data::json::read_value(payload, &Limits::DEFAULT).map_err(|error| failed(error.to_string()))?;
+    FieldReader::read_all(&value, |reader| read_event(kind, reader)).map_err(failed)
+}
+
+fn fields_of(event: &EventKind) -> (&'static str, StoredFields) {
+    match event {
+        EventKind::RunStarted(started) => ("run_started", run_started_fields(started)),
+        EventKind::Decided { as_of, computed } => {
+            ("decided", vec![("as_of", Value::from(*as_of)), ("computed", computed_list(computed))])
+        }
+        EventKind::Skipped { as_of, computed, output } => (
+            "skipped",
+            vec![
+                ("as_of", Value::from(*as_of)),
+                ("computed", computed_list(computed)),
+                ("output", output_value(output)),
+            ],
+        ),
+        EventKind::Expanded { as_of, computed, items, count, parallel, rules } => {
+            let mut fields = vec![
+                ("as_of", Value::from(*as_of)),
+                ("computed", computed_list(computed)),
+                match items {
+                    Listed::Whole(items) => ("items", datum(items)),
+                    Listed::Chunks(index) => ("chunks", datum(index)),
+                },
+                ("count", Value::from(*count)),
+                ("parallel", Value::from(*parallel)),
+            ];
+            if *rules != Rules::STRICT {
+                fields.push(("rules", rules_value(rules)));
+            }
+            ("expanded", fields)
+        }
+        EventKind::ItemRetrying { error, until } => {
+            ("item_retrying", vec![("error", Value::from(error)), ("until", (*until).into())])
+        }
+        EventKind::ItemBegun { attempt } => ("item_begun", vec![("attempt", Value::from(*attempt))]),
+        EventKind::ItemEnded(ended) => ("item_ended", item_ended_fields(ended)),
+        EventKind::Started { as_of, attempt, rerun, computed, fields } => (
+            "started",
+            vec![
+                ("as_of", Value::from(*as_of)),
+                ("attempt", Value::from(*attempt)),
+                ("rerun", (*rerun).into()),
+                ("computed", computed_list(computed)),
+                ("fields", hash(fields)),
+            ],
+        ),
+        EventKind::Defined { name, value, computed } => (
+            "defined",
+            vec![("name", Value::from(name)), ("value", datum(value)), ("computed", computed_list(computed))],
+        ),
+        EventKind::Retrying { output, until } => {
+            ("retrying", vec![("output", output_value(output)), ("until", (*until).into())])
+        }
+        EventKind::Unresolved { as_of, computed, output } => (
+            "unresolved",
+            vec![
+                ("as_of", Value::from(*as_of)),
+                ("computed", computed_list(computed)),
+                ("output", output_value(output)),
+            ],
+        ),
+        EventKind::Finished { output, results } => {
+            let mut fields = vec![("output", output_value(output))];
+            fields.extend(results.as_ref().map(|results| ("results", datum(results))));
+            ("finished", fields)
+        }
+        EventKind::Paused { reason } => ("paused", vec![("reason", Value::from(reason))]),
+        EventKind::Resumed { failed } => {
+            ("resumed", if *failed { vec![("failed", true.into())] } else { Vec::new() })
+        }
+        EventKind::LimitsResolved { computed, limits } => {
+            ("bounded", vec![("computed", computed_list(computed)), ("bounds", limits_value(limits))])
+        }
+        EventKind::Judged(judged) => ("judged", judged_fields(judged)),
+        EventKind::RunEnded { outcome, exports, ended } => {
+            let mut fields = vec![("outcome", Value::from(outcome.name())), ("exports", datum(exports))];
+            fields.extend(ended.iter().flat_map(loop_end_fields));
+            ("run_ended", fields)
+        }
+    }
+}
+
+fn read_event(kind: &str, reader: &mut FieldReader<'_>) -> FieldResult<EventKind> {
+    Ok(match kind {
+        "run_started" => EventKind::RunStarted(read_run_started(reader)?),
+        "decided" => {
+            EventKind::Decided { as_of: reader.count("as_of")?, computed: read_computed_list(reader)? }
+        }
+        "skipped" => EventKind::Skipped {
+            as_of: reader.count("as_of")?,
+            computed: read_computed_list(reader)?,
+            output: read_output(reader)?,
+        },
+        "expanded" => EventKind::Expanded {
+            as_of: reader.count("as_of")?,
+            computed: read_computed_list(reader)?,
+            items: match reader.optional("chunks") {
+                Some(index) => Listed::Chunks(read_datum(index)?),
+                None => Listed::Whole(read_datum(reader.value("items")?)?),
+            },
+            count: reader.count("count")?,
+            parallel: reader.count("parallel")?,
+            rules: reader.optional("rules").map_or(Ok(Rules::STRICT), read_rules)?,
+        },
+        "item_retrying" => {
+            EventKind::ItemRetrying { error: reader.text("error")?.into(), until: reader.int("until")? }
+        }
+        "item_begun" => EventKind::ItemBegun { attempt: reader.attempt("attempt")? },
+        "item_ended" => EventKind::ItemEnded(read_item_ended(reader)?),
+        "started" => EventKind::Started {
+            as_of: reader.count("as_of")?,
+            attempt: reader.attempt("attempt")?,
+            rerun: reader.bool("rerun")?,
+            computed: read_computed_list(reader)?,
+            fields: reader.hash("fields")?,
+        },
+        "defined" => EventKind::Defined {
+            name: reader.text("name")?.into(),
+            value: read_datum(reader.value("value")?)?,
+            computed: read_computed_list(reader)?,
+        },
+        "retrying" => EventKind::Retrying { output: read_output(reader)?, until: reader.int("until")? },
+        "unresolved" => EventKind::Unresolved {
+            as_of: reader.count("as_of")?,
+            computed: read_computed_list(reader)?,
+            output: read_output(reader)?,
+        },
+        "finished" => EventKind::Finished {
+            output: read_output(reader)?,
+            results: reader.optional("results").map(read_datum).transpose()?,
+        },
+        "paused" => EventKind::Paused { reason: reader.text("reason")?.into() },
+        "resumed" => EventKind::Resumed { failed: reader.has("failed") && reader.bool("failed")? },
+        "run_ended" => EventKind::RunEnded {
+            outcome: {
+                let name = reader.text("outcome")?;
+                let known = Outcome::ALL.into_iter().find(|outcome| outcome.name() == name);
+                known.ok_or_else(|| format!("there is no outcome `{name}`"))?
+            },
+            exports: read_datum(reader.value("exports")?)?,
+            ended: read_loop_end(reader)?,
+        },
+        "bounded" => EventKind::LimitsResolved {
+            computed: read_computed_list(reader)?,
+            limits: read_limits(reader.value("bounds")?)?,
+        },
+        "judged" => EventKind::Judged(Box::new(read_judged(reader)?)),
+        _ => return Err("this program does not know the kind".to_owned()),
+    })
+}

@@ -1,0 +1,96 @@
+//! The beginning of a run.
+
+use ecow::EcoString;
+use threadline_engine::Hash;
+use threadline_engine::event::{Address, Caller, Datum, RunStarted};
+use threadline_lang::Value;
+
+use super::datum::{datum, read_datum};
+use super::fields::{FieldReader, FieldResult, StoredFields, hash};
+
+pub(super) fn run_started_fields(started: &RunStarted) -> StoredFields {
+    let set = started.set.iter().map(setting_value);
+    let mut fields = vec![
+        ("run", Value::from(&started.run)),
+        ("workflow", Value::from(&started.workflow)),
+        ("file", Value::from(&started.file)),
+        ("text", hash(&started.text)),
+        ("inputs", datum(&started.inputs)),
+        ("imports", datum(&started.imports)),
+        ("set", Value::sequence(set)),
+        ("trust_set", started.trust_set.into()),
+        ("folder", Value::from(&started.folder)),
+        ("program", Value::from(&started.program)),
+        ("jobs", started.jobs.map_or(Value::NULL, Value::from)),
+    ];
+    // Runs of earlier versions have none.
+    if !matches!(&started.payload, Datum::Here(value) if value.is_null()) {
+        fields.push(("payload", datum(&started.payload)));
+    }
+    if !started.files.is_empty() {
+        let files = started.files.iter().map(file_value);
+        fields.push(("files", Value::sequence(files)));
+    }
+    fields.extend(started.caller.as_ref().map(|caller| ("caller", caller_value(caller))));
+    fields
+}
+
+pub(super) fn read_run_started(reader: &mut FieldReader<'_>) -> FieldResult<RunStarted> {
+    Ok(RunStarted {
+        run: reader.text("run")?.into(),
+        workflow: reader.text("workflow")?.into(),
+        file: reader.text("file")?.into(),
+        text: reader.hash("text")?,
+        inputs: read_datum(reader.value("inputs")?)?,
+        imports: read_datum(reader.value("imports")?)?,
+        payload: reader.optional("payload").map_or(Ok(Datum::Here(Value::NULL)), read_datum)?,
+        set: reader.list("set")?.iter().map(read_setting).collect::<FieldResult<_>>()?,
+        trust_set: reader.bool("trust_set")?,
+        folder: reader.text("folder")?.into(),
+        program: reader.text("program")?.into(),
+        jobs: reader.count_or_null("jobs")?,
+        files: if reader.has("files") {
+            reader.list("files")?.iter().map(read_file).collect::<FieldResult<_>>()?
+        } else {
+            Vec::new()
+        },
+        caller: reader.optional("caller").map(read_caller).transpose()?,
+    })
+}
+
+fn setting_value((path, value): &(EcoString, Datum)) -> Value {
+    Value::record([("path", Value::from(path)), ("value", datum(value))])
+}
+
+fn read_setting(value: &Value) -> FieldResult<(EcoString, Datum)> {
+    FieldReader::read_all(value, |reader| {
+        Ok((reader.text("path")?.into(), read_datum(reader.value("value")?)?))
+    })
+}
+
+fn file_value((name, text_hash): &(EcoString, Hash)) -> Value {
+    Value::record([("file", Value::from(name)), ("text", hash(text_hash))])
+}
+
+fn read_file(value: &Value) -> FieldResult<(EcoString, Hash)> {
+    FieldReader::read_all(value, |reader| Ok((reader.text("file")?.into(), reader.hash("text")?)))
+}
+
+fn caller_value(caller: &Caller) -> Value {
+    let Caller { run, at, attempt } = caller;
+    Value::record([
+        ("run", Value::from(run)),
+        ("at", Value::from(at.as_str())),
+        ("attempt", Value::from(*attempt)),
+    ])
+}
+
+fn read_caller(value: &Value) -> FieldResult<Caller> {
+    FieldReader::read_all(value, |reader| {
+        Ok(Caller {
+            run: reader.text("run")?.into(),
+            at: Address::parse(reader.text("at")?).map_err(|error| error.to_string())?,
+            attempt: reader.attempt("attempt")?,
+        })
+    })
+}

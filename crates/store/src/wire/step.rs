@@ -1,0 +1,70 @@
+//! What a step left, and what was computed for it.
+
+use threadline_engine::event::{Computed, Output};
+use threadline_lang::{ComputeError, Value};
+
+use super::datum::{datum, read_datum};
+use super::fields::{FieldReader, FieldResult};
+
+pub(super) fn output_value(output: &Output) -> Value {
+    let mut fields = vec![("status", Value::from(output.status.name())), ("value", datum(&output.value))];
+    fields.extend(output.output.as_ref().map(|output| ("output", datum(output))));
+    fields.extend(output.stderr.as_ref().map(|stderr| ("stderr", datum(stderr))));
+    fields.push(("meta", output.meta.clone()));
+    Value::record(fields)
+}
+
+pub(super) fn read_output(reader: &mut FieldReader<'_>) -> FieldResult<Output> {
+    FieldReader::read_all(reader.value("output")?, |reader| {
+        Ok(Output {
+            status: reader.status("status")?,
+            value: read_datum(reader.value("value")?)?,
+            output: reader.optional("output").map(read_datum).transpose()?,
+            stderr: reader.optional("stderr").map(read_datum).transpose()?,
+            meta: reader.value("meta")?.clone(),
+        })
+    })
+}
+
+pub(super) fn computed_list(computed: &[Computed]) -> Value {
+    Value::sequence(computed.iter().map(computed_value))
+}
+
+pub(super) fn read_computed_list(reader: &mut FieldReader<'_>) -> FieldResult<Vec<Computed>> {
+    reader.list("computed")?.iter().map(read_computed).collect()
+}
+
+fn computed_value(computed: &Computed) -> Value {
+    let answer = match &computed.answer {
+        Ok(value) => ("value", datum(value)),
+        Err(ComputeError::Missing { nearest }) => {
+            ("missing", nearest.as_ref().map_or(Value::NULL, Value::from))
+        }
+        Err(ComputeError::Failed { message, hint }) => (
+            "failed",
+            Value::record([
+                ("message", Value::from(message.as_str())),
+                ("hint", hint.as_ref().map_or(Value::NULL, |hint| Value::from(hint.as_str()))),
+            ]),
+        ),
+    };
+    Value::record([("name", Value::from(&computed.name)), ("args", datum(&computed.args)), answer])
+}
+
+fn read_computed(value: &Value) -> FieldResult<Computed> {
+    FieldReader::read_all(value, |reader| {
+        let (name, args) = (reader.text("name")?.into(), read_datum(reader.value("args")?)?);
+        let answer = if let Some(value) = reader.optional("value") {
+            Ok(read_datum(value)?)
+        } else if reader.has("missing") {
+            Err(ComputeError::Missing { nearest: reader.text_or_null("missing")?.map(Into::into) })
+        } else {
+            let (message, hint) = FieldReader::read_all(reader.value("failed")?, |failed| {
+                let hint = failed.text_or_null("hint")?.map(ToOwned::to_owned);
+                Ok((failed.text("message")?.to_owned(), hint))
+            })?;
+            Err(ComputeError::Failed { message, hint })
+        };
+        Ok(Computed { name, args, answer })
+    })
+}

@@ -239,7 +239,7 @@ struct RunLaunch<'a> {
 }
 
 /// A run that is not driven any more, and what the screen has said about it.
-struct DrivenRun {
+struct StoppedRun {
     ending: Result<Ending, DriveError>,
     plan: Arc<Plan>,
     failed_items: usize,
@@ -249,7 +249,7 @@ struct DrivenRun {
 
 impl<'a> RunLaunch<'a> {
     /// Drives the run to its end, or until it is stopped, and reports it.
-    fn drive(self, go: impl FnOnce(Setup<'a>) -> Result<Ending, DriveError>) -> DrivenRun {
+    fn drive(self, go: impl FnOnce(Setup<'a>) -> Result<Ending, DriveError>) -> StoppedRun {
         let Self { journal, project, plan, names, signals, watch, in_flight, progress } = self;
         // If orphans cannot be adopted, they are still found by their mark.
         let _ = process::adopt_orphans();
@@ -292,7 +292,7 @@ impl<'a> RunLaunch<'a> {
         });
         let mut reporter = locked(&reporter);
         reporter.clear_block();
-        DrivenRun {
+        StoppedRun {
             ending,
             plan,
             failed_items: reporter.failed_items(),
@@ -340,7 +340,7 @@ fn paint(reporter: &Mutex<Reporter<'_>>, notes: &mpsc::Receiver<Option<&str>>) {
     }
 }
 
-impl DrivenRun {
+impl StoppedRun {
     /// Prints how to go on after the run, and gives the exit code.
     fn conclude(self, store: &Store, id: &str, json: bool) -> Result<(), CommandFailure> {
         process::end_left_over(id, GRACE);

@@ -446,7 +446,7 @@ impl Rehearsal<'_> {
         let trace = own.take_trace();
         drop(own);
         let of_known = unable.is_none() && self.is_known(&seen, &trace);
-        let judged = judge::Subject {
+        let judged = judge::JudgedState {
             plan: &plan,
             step: task.step,
             scope: &scope,
@@ -496,7 +496,7 @@ impl Rehearsal<'_> {
     /// The verdict of what judges the state, where nothing that it looks at was invented.
     fn judged_as_in_a_run(
         &mut self,
-        judged: &judge::Subject<'_>,
+        judged: &judge::JudgedState<'_>,
         seen: &Seen,
         scripted: bool,
     ) -> Option<Verdict> {
@@ -528,7 +528,7 @@ impl Rehearsal<'_> {
     /// Where a verdict leads. A condition that reads what was invented holds as verdicts are invented.
     fn route(
         &mut self,
-        judged: &judge::Subject<'_>,
+        judged: &judge::JudgedState<'_>,
         seen: &Seen,
         state: usize,
         verdict: Verdict,

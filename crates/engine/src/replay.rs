@@ -17,7 +17,7 @@ use crate::event::{
     self, Address, Computed, Datum, ERROR, Event, EventKind, Millis, Output, RunStarted, Seq, Status,
 };
 use crate::hash::Hash;
-use crate::judge::{self, Judgement, Subject, Verdict};
+use crate::judge::{self, JudgedState, Judgement, Verdict};
 use crate::machine::{Command, InvalidEvent, Machine};
 use crate::select::{self, Expansion};
 use crate::view::{ItemView, MapView, View};
@@ -323,7 +323,7 @@ pub fn look(
         Evaluated::Judgement => {
             if let Some(state) = &seen.view.state {
                 let (scope, unable) = judge::scope_of(plan, seen.step, acting, scope, &mut session);
-                let of_state = Subject { plan, step: seen.step, scope: &scope, result, state };
+                let of_state = JudgedState { plan, step: seen.step, scope: &scope, result, state };
                 let (again, trace) = rejudged(&of_state, seen.judged.as_deref(), unable, &mut session);
                 let judged = Some(again);
                 return Look { trace, condition, outcomes, list, fields, judged };
@@ -335,7 +335,7 @@ pub fn look(
 
 /// A judgement and what it read; then, of the same values, why expressions are what they are.
 fn rejudged(
-    judged: &Subject<'_>,
+    judged: &JudgedState<'_>,
     recorded: Option<&event::JudgedEvent>,
     unable: Option<Verdict>,
     session: &mut Session<'_>,

@@ -359,7 +359,7 @@ impl Driver for LocalDriver<'_, '_> {
             if let Some(verdict) = unable {
                 return Err(verdict);
             }
-            let judged = judge::Subject {
+            let judged = judge::JudgedState {
                 plan,
                 step: task.step,
                 scope: &scope,
@@ -382,7 +382,7 @@ impl Driver for LocalDriver<'_, '_> {
         let state = StateView::of(view, &task.at);
         self.evaluate(task, view, earlier, |scope, session| {
             let (scope, unable) = judge::scope_of(plan, task.step, acting.as_ref(), scope, session);
-            let judged = judge::Subject {
+            let judged = judge::JudgedState {
                 plan,
                 step: task.step,
                 scope: &scope,

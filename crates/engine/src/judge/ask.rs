@@ -7,7 +7,7 @@ use threadline_flow::model::{self, Judge, UNCERTAIN};
 use threadline_lang::diag::{excerpt, preview};
 use threadline_lang::{Limits, Number, Session, Value, data};
 
-use super::{Subject, Verdict, listed};
+use super::{JudgedState, Verdict, listed};
 use crate::evaluate::{self, Resolved};
 use crate::hash::Hash;
 
@@ -24,7 +24,7 @@ pub struct Question {
 /// What is asked when nothing else is.
 const PROMPT: &str = "Did this do what it should? Judge by the output alone.";
 
-impl Subject<'_> {
+impl JudgedState<'_> {
     /// What a judge is asked; or the error that there already is. `enter` is told the folder of the state.
     pub fn question(
         &self,

@@ -107,7 +107,7 @@ impl Verdict {
 }
 
 /// What is judged.
-pub struct Subject<'j> {
+pub struct JudgedState<'j> {
     /// The workflow.
     pub plan: &'j Plan,
     /// The state.
@@ -142,12 +142,12 @@ fn unresolved(plan: &Plan, errors: &FieldErrors) -> Verdict {
     Verdict::error(why.join("; "))
 }
 
-impl Subject<'_> {
+impl JudgedState<'_> {
     fn step(&self) -> &Step {
         &self.plan.steps[self.step as usize].step
     }
 
-    /// The verdict. That of a judge is found by asking, [`Subject::question`].
+    /// The verdict. That of a judge is found by asking, [`JudgedState::question`].
     pub fn verdict(&self, session: &mut Session<'_>) -> Verdict {
         self.found(session).unwrap_or_else(|error| error)
     }

@@ -15,7 +15,7 @@ use threadline_lang::diag::{excerpt, preview};
 use threadline_lang::{Document, Limits, Session, Value, data};
 
 use super::convergence::{self, Converging};
-use super::{Subject, Verdict};
+use super::{JudgedState, Verdict};
 use crate::evaluate::{self, Observed, Wanted};
 
 /// What is looked at, and what it is called in a reason.
@@ -38,7 +38,7 @@ impl Looked {
     }
 }
 
-impl Subject<'_> {
+impl JudgedState<'_> {
     /// What is looked at. Of a command that failed that is nothing.
     pub(super) fn looked(&self, session: &mut Session<'_>) -> Result<Looked, Verdict> {
         self.succeeded()?;

@@ -8,7 +8,7 @@ use threadline_flow::model::Action;
 use threadline_flow::plan::Part;
 
 use super::{
-    ActiveStep, Applied, Command, Counts, ItemEnding, Machine, Mismatch, NameScope, Pause, StepStage, Task,
+    ActiveStep, Applied, Command, Counts, ItemEnding, Machine, Mismatch, NameTable, Pause, StepStage, Task,
     find, find_mut,
 };
 use crate::event::{Address, ItemEnded, Millis, Rules, Seq, Status};
@@ -107,13 +107,13 @@ pub(super) struct ActiveItem {
     /// When this attempt began.
     pub(super) began: Millis,
     as_of: Seq,
-    stage: ItemStage,
+    stage: ItemProgress,
     /// The event that says why the attempt before failed.
     pub(super) error: Option<Seq>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum ItemStage {
+enum ItemProgress {
     Running,
     /// Its steps are through.
     Ending {
@@ -164,13 +164,15 @@ impl Machine {
             base: earlier.as_ref().map_or(0, |item| item.attempt),
             began: self.time,
             as_of: now,
-            stage: ItemStage::Running,
+            stage: ItemProgress::Running,
             error: earlier.as_ref().and_then(|item| item.error),
         };
         self.items.insert(key.clone(), item);
         match earlier.map(|item| item.stage) {
             // What it had done is there, and it goes on where it failed.
-            Some(ItemStage::Failed { steps_succeeded: false }) if !self.in_worktree(at)? => self.reopen(&key),
+            Some(ItemProgress::Failed { steps_succeeded: false }) if !self.in_worktree(at)? => {
+                self.reopen(&key)
+            }
             Some(_) => self.open_item(at, ItemRef { list, index }),
             None => {
                 // Items side by side depend on the event with their list and not on each other. One after the other they
@@ -190,7 +192,7 @@ impl Machine {
         let parent = find(&self.frames, &active.frame)?.scope.clone();
         let key = at.item(item.index);
         self.drop_lists(&key);
-        let scope = NameScope { parent: Some(parent), item: Some(item), ..NameScope::default() };
+        let scope = NameTable { parent: Some(parent), item: Some(item), ..NameTable::default() };
         self.scopes.insert(key.clone(), scope);
         let list = self.plan.part(step, Part::Do);
         let list = list.ok_or_else(|| Mismatch::new(format!("`{at}` has no steps for its items")))?;
@@ -214,7 +216,7 @@ impl Machine {
     ) -> Applied {
         let key = at.item(index);
         let item = find_mut(&mut self.items, &key)?;
-        item.stage = ItemStage::Ending { succeeded, output };
+        item.stage = ItemProgress::Ending { succeeded, output };
         item.as_of = self.last;
         self.command_item(&key)
     }
@@ -226,9 +228,9 @@ impl Machine {
         let Some(active) = self.active.get(&item.owner) else { return Ok(None) };
         let task = Task { at: key.clone(), step: active.step, as_of: item.as_of };
         Ok(match item.stage {
-            ItemStage::Running | ItemStage::Failed { .. } => None,
-            ItemStage::Waiting(pause) => Some(Command::Wait { task, pause }),
-            ItemStage::Ending { succeeded, output } => Some(Command::EndItem {
+            ItemProgress::Running | ItemProgress::Failed { .. } => None,
+            ItemProgress::Waiting(pause) => Some(Command::Wait { task, pause }),
+            ItemProgress::Ending { succeeded, output } => Some(Command::EndItem {
                 task,
                 ending: ItemEnding {
                     index: item.index,
@@ -257,17 +259,17 @@ impl Machine {
         let step = self.active.get(&item.owner)?.step;
         let task = Task { at: key.clone(), step, as_of: item.as_of };
         let attempt = item.attempt.saturating_add(1);
-        matches!(item.stage, ItemStage::Waiting(_)).then_some(Command::BeginItem { task, attempt })
+        matches!(item.stage, ItemProgress::Waiting(_)).then_some(Command::BeginItem { task, attempt })
     }
 
     /// An item failed and begins again later.
     pub(super) fn item_retrying(&mut self, key: &Address, until: Millis) -> Applied {
         let (now, seq) = (self.time, self.last);
         let item = find_mut(&mut self.items, key)?;
-        if !matches!(item.stage, ItemStage::Ending { .. }) {
+        if !matches!(item.stage, ItemProgress::Ending { .. }) {
             return Err(not_at_end());
         }
-        item.stage = ItemStage::Waiting(Pause { since: now, until });
+        item.stage = ItemProgress::Waiting(Pause { since: now, until });
         item.error = Some(seq);
         item.as_of = seq;
         self.drop_lists(key);
@@ -278,10 +280,10 @@ impl Machine {
     pub(super) fn item_begun(&mut self, key: &Address, attempt: u32) -> Applied {
         let (now, seq) = (self.time, self.last);
         let item = find_mut(&mut self.items, key)?;
-        if !matches!(item.stage, ItemStage::Waiting(_)) || attempt != item.attempt.saturating_add(1) {
+        if !matches!(item.stage, ItemProgress::Waiting(_)) || attempt != item.attempt.saturating_add(1) {
             return Err(Mismatch::new("the item does not wait for this attempt".to_owned()));
         }
-        item.stage = ItemStage::Running;
+        item.stage = ItemProgress::Running;
         item.attempt = attempt;
         item.began = now;
         item.as_of = seq;
@@ -294,7 +296,7 @@ impl Machine {
     pub(super) fn item_ended(&mut self, key: &Address, ended: &ItemEnded) -> Applied {
         let seq = self.last;
         let item = find_mut(&mut self.items, key)?;
-        let ItemStage::Ending { succeeded, .. } = item.stage else { return Err(not_at_end()) };
+        let ItemProgress::Ending { succeeded, .. } = item.stage else { return Err(not_at_end()) };
         let (at, index, runner) = (item.owner.clone(), item.index, item.runner);
         let items = find_mut(&mut self.active, &at)?.items_mut()?;
         items.running.remove(&index);
@@ -304,7 +306,7 @@ impl Machine {
             Status::Skipped => items.skipped += 1,
             Status::Failed | Status::Cancelled => {
                 items.failed.insert(index);
-                item.stage = ItemStage::Failed { steps_succeeded: succeeded };
+                item.stage = ItemProgress::Failed { steps_succeeded: succeeded };
                 item.error = Some(seq);
             }
         }

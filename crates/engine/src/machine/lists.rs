@@ -10,7 +10,7 @@ use threadline_flow::plan::{ListNumber, Part, StepNumber};
 use super::graph::{self, NodeEnd};
 use super::items::has_tolerated_failures;
 use super::{
-    ActiveStep, Applied, Command, ListFrame, Machine, NameScope, Outcome, RetryableList, Snapshot, StepStage,
+    ActiveStep, Applied, Command, ListFrame, Machine, NameTable, Outcome, RetryableList, Snapshot, StepStage,
     find, find_mut, remove,
 };
 use crate::event::{Address, Datum, Output, Seq, Status};
@@ -95,7 +95,7 @@ impl Machine {
     pub(super) fn open_phase(&mut self, at: &Address) -> Applied {
         let active = find_mut(&mut self.active, at)?;
         let parent = find(&self.frames, &active.frame)?.scope.clone();
-        self.scopes.insert(at.clone(), NameScope { parent: Some(parent), ..NameScope::default() });
+        self.scopes.insert(at.clone(), NameTable { parent: Some(parent), ..NameTable::default() });
         match self.plan.part(active.step, Part::Do) {
             Some(list) => {
                 active.stage = StepStage::In(Part::Do);

@@ -68,7 +68,7 @@ impl Addressed for ActiveStep {
     const NOUN: &'static str = "step under way";
 }
 
-impl Addressed for NameScope {
+impl Addressed for NameTable {
     const NOUN: &'static str = "scope of names";
 }
 
@@ -101,7 +101,7 @@ pub struct Machine {
     stopping: bool,
     frames: BTreeMap<Address, ListFrame>,
     active: BTreeMap<Address, ActiveStep>,
-    scopes: BTreeMap<Address, NameScope>,
+    scopes: BTreeMap<Address, NameTable>,
     items: BTreeMap<Address, ActiveItem>,
     /// Lists of the workflow that completed although items failed, by position: a resume can retry those items.
     retryable_lists: BTreeMap<usize, RetryableList>,
@@ -268,7 +268,7 @@ enum StepStage {
 
 /// A scope of names: that of the run, of an item, or of a phase.
 #[derive(Default)]
-struct NameScope {
+struct NameTable {
     parent: Option<Address>,
     item: Option<ItemRef>,
     names: ScopeNames,
@@ -362,7 +362,7 @@ impl Machine {
         match &event.kind {
             EventKind::RunStarted(_) => {
                 self.stage = Stage::Going;
-                self.scopes.insert(Address::root(), NameScope::default());
+                self.scopes.insert(Address::root(), NameTable::default());
                 if self.plan.states.is_some() {
                     self.commands.push(Command::ResolveLimits);
                 } else {

@@ -6,7 +6,7 @@ use ecow::EcoString;
 use threadline_flow::model::Action;
 use threadline_flow::plan::{Part, Read};
 
-use super::{Command, Machine, NameScope, StepStage};
+use super::{Command, Machine, NameTable, StepStage};
 use crate::event::{Address, Seq};
 use crate::view::{ItemView, Limit, MapView, View};
 
@@ -152,7 +152,7 @@ impl Machine {
     }
 
     /// The innermost answer, from a scope outwards.
-    pub(super) fn in_scopes<T>(&self, from: &Address, ask: impl Fn(&NameScope) -> Option<T>) -> Option<T> {
+    pub(super) fn in_scopes<T>(&self, from: &Address, ask: impl Fn(&NameTable) -> Option<T>) -> Option<T> {
         let mut name = Some(from);
         while let Some(scope) = name.and_then(|name| self.scopes.get(name)) {
             if let Some(answer) = ask(scope) {

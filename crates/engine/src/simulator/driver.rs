@@ -367,7 +367,7 @@ impl Driver for Life<'_> {
         let plan = Arc::clone(&self.simulation.plan);
         let scope = Scope::new();
         let subject =
-            judge::Subject { plan: &plan, step: task.step, scope: &scope, result: None, state: &state };
+            judge::JudgedState { plan: &plan, step: task.step, scope: &scope, result: None, state: &state };
         let mut world = NoWorld;
         let judgement = subject.route(verdict, &mut Session::new(&mut world));
         let fingerprint = Hash::of(&self.fate.fingerprint(&self.fated(&task.at)).to_le_bytes());

@@ -576,3 +576,24 @@ fn failed_runs_are_resumed_where_they_failed() {
     }
     assert!(mended > 10, "only {mended} runs failed");
 }
+
+/// The time of an item bounds the attempts of its steps. What would begin after it fails instead, and says so.
+#[test]
+fn nothing_begins_when_the_time_of_its_item_is_over() {
+    let source = "map:\n  input: [1]\n  max_parallel: 2\n  timeout: 5s\n  agent_template:\n    - argv: [work]\n      \
+                  retry: {attempts: 3, delay: 4s}\n    - argv: [work, '${item}']\n";
+    let plan = planned(source);
+    let chances = Chances { well_in_items: 50, ..Chances::default() };
+    let mut timed_out = 0;
+    for seed in seeds(100) {
+        let simulation = Simulation { chances, ..Simulation::new(Arc::clone(&plan), seed) };
+        let report = simulation.run().unwrap_or_else(|violation| panic!("seed {seed}: {violation}"));
+        timed_out += report.journal.iter().filter(|event| has_timed_out(event)).count();
+    }
+    assert!(timed_out > 10, "the time of an item was over {timed_out} times");
+}
+
+fn has_timed_out(event: &Event) -> bool {
+    let EventKind::Finished { output, .. } = &event.kind else { return false };
+    output.meta.get("error_type").and_then(Value::as_str) == Some("Timeout")
+}

@@ -34,6 +34,7 @@ pub(crate) fn workflow(seed: u64, style: Style) -> String {
     let left = 2 + random.below(style.steps);
     let mut generator = Generator { random, style, text: String::new(), left, next: 1 };
     generator.text.push_str("inputs: {go: {type: bool, default: true}, list: {type: list, default: [1]}}\n");
+    generator.text.push_str("agents: {helper: {command: [help]}}\n");
     if style.phases {
         generator.phases();
     } else {
@@ -218,9 +219,13 @@ impl Generator {
 
     fn action(&mut self, indent: usize, names: &Names) {
         let read = self.read(names);
-        match self.random.below(4) {
+        match self.random.below(5) {
             0 => return self.line(indent, &format!("value: '{read}'")),
             1 => self.line(indent, &format!("write_file: {{path: out, content: 'x {read}'}}")),
+            2 => {
+                let read = read.replace("} ", " | to_json} ");
+                self.line(indent, &format!("agent: helper\n{:1$}message: 'x {read}'", "", 2 * indent));
+            }
             _ => {
                 // A list has to say how it becomes an argument.
                 let read = read.replace("} ", " | to_json} ");

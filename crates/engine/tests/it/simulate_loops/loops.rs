@@ -18,7 +18,7 @@ use threadline_flow::plan::{Plan, Read};
 pub(crate) fn workflow(seed: u64) -> String {
     let mut random = Random::new(seed ^ 0x10_0b5);
     let count = 1 + random.below(5);
-    let mut text = String::from("initial: s0\n");
+    let mut text = String::from("agents: {judge: {command: [judge]}}\ninitial: s0\n");
     let limits: [(&str, u64, u64); 4] =
         [("max_steps", 1, 12), ("max_iterations", 1, 5), ("max_edge_revisits", 0, 2), ("max_stall", 2, 3)];
     let mut limited = false;
@@ -107,6 +107,10 @@ fn action(random: &mut Random, text: &mut String, capture: Option<&str>, is_firs
         read.push_str("${prev.verdict | default(0)} ${state.iteration}");
     }
     let _ = writeln!(text, "    argv: [work, '{read}']");
+    // Bits that decide nothing else: the rest of the loop is the same with a judge and without.
+    if random.clone().number() / 100 % 10 < 3 {
+        text.push_str("    evaluate: {type: agent, agent: judge, prompt: is it done}\n");
+    }
     if random.percent(25) {
         let _ = writeln!(text, "    retry: {{attempts: 2, delay: 1s}}");
     }

@@ -3,6 +3,8 @@
 //! What becomes of an execution depends on the seed and on which execution it is, never on when it happens: a run that
 //! was killed and resumed meets the same world as one that was not.
 
+use std::time::Duration;
+
 use threadline_flow::model::{Action, OnItemFailure, Retry, Setting, Step};
 use threadline_lang::Value;
 
@@ -63,6 +65,11 @@ impl Fate {
         let Chances { well, well_in_items, .. } = self.chances;
         let percent = if at.at.is_in_items() { well_in_items } else { well };
         self.mended || self.of(at, "well", attempt | self.luck << 16).percent(percent)
+    }
+
+    /// Whether the fields of an attempt have to compute something.
+    pub fn computes(&self, at: &Fated) -> bool {
+        self.of(at, "computes", 0).percent(10)
     }
 
     /// How a state is judged that has read this.
@@ -176,6 +183,7 @@ pub(super) fn expansion(step: &Step) -> Expansion {
     Expansion {
         parallel: each.parallel.as_ref().map_or(1, |setting| fixed(setting, 1)),
         retry,
+        timeout: policy.timeout.as_ref().map(|timeout| fixed(timeout, Duration::MAX)),
         max_failures: policy.max_failures.as_ref().map(|most| fixed(most, u64::MAX)),
         stops: policy.on_item_failure == OnItemFailure::Stop,
         goes_on: policy.continue_on_failure,

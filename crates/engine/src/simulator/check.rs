@@ -10,6 +10,7 @@ use threadline_lang::Value;
 
 use super::Execution;
 use super::chance::{Fated, number_in};
+use super::effects::UnrecordedEffects;
 use super::facts::{Done, Facts, items_outside};
 use crate::event::{Address, Datum, Event, EventKind, Listed, Output, Seq, Status};
 use crate::machine::{Counts, InvalidEvent, Outcome};
@@ -37,12 +38,13 @@ impl From<InvalidEvent> for Violation {
     }
 }
 
-type Checked = Result<(), Violation>;
+pub(super) type Checked = Result<(), Violation>;
 
 /// Watches a run from outside.
 pub(super) struct Checker {
-    plan: Arc<Plan>,
-    facts: Facts,
+    pub(super) plan: Arc<Plan>,
+    pub(super) facts: Facts,
+    pub(super) performed: UnrecordedEffects,
     last: Seq,
     /// Every attempt that was made, and after which end of the run.
     executions: Vec<(Execution, Option<Seq>)>,
@@ -56,6 +58,7 @@ impl Checker {
         Self {
             facts: Facts::new(Arc::clone(&plan)),
             plan,
+            performed: UnrecordedEffects::default(),
             last: 0,
             executions: Vec::new(),
             abrupt: BTreeSet::new(),
@@ -85,6 +88,7 @@ impl Checker {
             }
             _ => {}
         }
+        self.recorded(event)?;
         self.facts.take(event).map_err(violation)
     }
 
@@ -174,6 +178,7 @@ impl Checker {
     /// This is left of the journal.
     pub(super) fn crashed(&mut self, journal: &[Event]) {
         self.facts = Facts::new(Arc::clone(&self.plan));
+        self.performed = UnrecordedEffects::default();
         for event in journal {
             // It was checked when it happened.
             let _ = self.facts.take(event);
@@ -382,7 +387,7 @@ impl Checker {
         self.not(!(over && again), || format!("`{at}` runs again, it was done at event {}", done.seq))
     }
 
-    fn not(&self, broken: bool, what: impl FnOnce() -> String) -> Checked {
+    pub(super) fn not(&self, broken: bool, what: impl FnOnce() -> String) -> Checked {
         if broken { Err(Violation { seq: self.last, what: what() }) } else { Ok(()) }
     }
 }

@@ -40,10 +40,12 @@ impl Life<'_> {
         let failure = |kind| Failure::new(kind, "fate");
         match effect {
             Effect::Nothing => EffectResult::Nothing,
-            // A judge says what fate has put into the question.
+            // A judge says what fate has put into the question, and fails when that is nothing.
             Effect::Process(spec) if key.role == Role::Judge => {
                 let answer = spec.stdin.clone().unwrap_or_default();
-                EffectResult::Process(Ok(process_end(ProcessEnding::Exited(0), answer, timing)))
+                let ending =
+                    if answer.is_empty() { ProcessEnding::Signalled(9) } else { ProcessEnding::Exited(0) };
+                EffectResult::Process(Ok(process_end(ending, answer, timing)))
             }
             Effect::Process(_) => {
                 // No expectation and no judge takes a signal for a result, as they may an exit code.
@@ -142,9 +144,13 @@ impl Life<'_> {
     /// The verdict that fate has for a state: an error when its action failed.
     fn fated_verdict(&mut self, task: &Task, view: &View) -> Result<&'static str, Cut> {
         let reads = self.reads(task)?;
-        let failed = view.result.is_some_and(|seq| value_of(&self.outside.journal, seq) == -1);
         let fated = self.fated(&task.at);
-        Ok(if failed { ERROR } else { self.fate.verdict(&fated, &reads) })
+        Ok(if self.has_failed(view) { ERROR } else { self.fate.verdict(&fated, &reads) })
+    }
+
+    /// Whether what a state did failed.
+    fn has_failed(&self, view: &View) -> bool {
+        view.result.is_some_and(|seq| value_of(&self.outside.journal, seq) == -1)
     }
 
     /// The values that a step reads. They are of events that had happened when it became ready, and not its own.
@@ -270,10 +276,13 @@ impl Driver for Life<'_> {
 
     fn fields(&mut self, task: &Task, _: &View, attempt: Attempt) -> Result<FieldEvaluation<Resolved>, Cut> {
         let reads = self.reads(task)?;
-        Ok(self.fated_fields(task, "fields", |fated| {
+        let evaluated = self.fated_fields(task, "fields", |fated| {
             let act = self.fated_act(task, fated, attempt, &reads);
             Resolved { retry: chance::retry(self.step(task)), ..Resolved::plain(act) }
-        }))
+        });
+        let answer = Answer { name: "now".into(), args: Vec::new(), answer: Ok(attempt.number.into()) };
+        let computes = self.fate.computes(&self.fated(&task.at));
+        Ok(FieldEvaluation { computed: computes.then_some(answer).into_iter().collect(), ..evaluated })
     }
 
     fn expectation(&mut self, _: &Task, _: &View) -> Result<FieldEvaluation<Option<Settled>>, Cut> {
@@ -336,13 +345,13 @@ impl Driver for Life<'_> {
         judge: &Judge,
     ) -> Result<(Result<Question, Verdict>, Vec<Answer>), Cut> {
         let verdict = self.fated_verdict(task, view)?;
-        if verdict == ERROR {
+        if verdict == ERROR && self.has_failed(view) {
             return Ok((Err(Verdict::error("fate")), Vec::new()));
         }
         let agent = judge.agent.value.clone();
         // An object of one text is never too large.
         let answer = Value::object([("verdict".into(), verdict.into())]).unwrap_or_default();
-        let message = answer.to_json(JsonStyle::Compact);
+        let message = if verdict == ERROR { String::new() } else { answer.to_json(JsonStyle::Compact) };
         let act = Act::Agent { agent: agent.clone(), command: Vec::new(), message };
         Ok((Ok(Question::new(Resolved::plain(act), agent, vec![verdict.into()])), Vec::new()))
     }

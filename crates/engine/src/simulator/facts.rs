@@ -24,6 +24,8 @@ pub(super) struct Facts {
     items: BTreeMap<Address, Item>,
     /// The last event that made an attempt possible: its condition holds, or the one before failed.
     pub(super) announced: BTreeMap<Address, Seq>,
+    /// The last attempt of each step that began one.
+    pub(super) started: BTreeMap<Address, BegunAttempt>,
     /// The state that led nowhere.
     pub(super) stuck: Option<Address>,
     /// The last end of the run.
@@ -32,6 +34,16 @@ pub(super) struct Facts {
     over: Option<Outcome>,
     /// Everything that something happened to since.
     since: BTreeSet<Address>,
+}
+
+/// An attempt that began.
+pub(super) struct BegunAttempt {
+    pub(super) seq: Seq,
+    pub(super) attempt: u32,
+    /// The number of attempts that do not count: those before the step was over and began again.
+    pub(super) base: u32,
+    /// Whether its fields had to compute something.
+    pub(super) has_computed: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -45,7 +57,7 @@ pub(super) struct List {
     seq: Seq,
     pub(super) count: u64,
     pub(super) parallel: u64,
-    rules: Rules,
+    pub(super) rules: Rules,
     /// So many more items may begin: as many as run at once, and one more for each that ended while any may begin.
     slots: u64,
 }
@@ -91,6 +103,7 @@ impl Facts {
             lists: BTreeMap::new(),
             items: BTreeMap::new(),
             announced: BTreeMap::new(),
+            started: BTreeMap::new(),
             stuck: None,
             ended: None,
             over: None,
@@ -118,6 +131,16 @@ impl Facts {
                 self.forget(|key| key.is_in_items_of(&at));
                 let (seq, count, parallel, rules) = (event.seq, *count, *parallel, *rules);
                 self.lists.insert(at, List { seq, count, parallel, rules, slots: parallel });
+            }
+            EventKind::Started { attempt, computed, .. } => {
+                let was_over =
+                    |began: &BegunAttempt| self.done.get(&at).is_some_and(|done| done.seq > began.seq);
+                let base = match self.started.get(&at) {
+                    Some(began) if was_over(began) => began.attempt,
+                    began => began.map_or(0, |began| began.base),
+                };
+                let (seq, attempt, has_computed) = (event.seq, *attempt, !computed.is_empty());
+                self.started.insert(at, BegunAttempt { seq, attempt, base, has_computed });
             }
             EventKind::Judged(judged) => {
                 self.stuck = judged.to.is_none().then_some(at);
@@ -245,7 +268,7 @@ impl Facts {
     }
 
     /// The list that an item is of.
-    fn list_with(&self, item: &Address) -> Option<&List> {
+    pub(super) fn list_with(&self, item: &Address) -> Option<&List> {
         item.as_item().and_then(|(each, _)| self.lists.get(&each))
     }
 
@@ -310,6 +333,7 @@ impl Facts {
         self.lists.retain(|key, _| !goes(key));
         self.items.retain(|key, _| !goes(key));
         self.announced.retain(|key, _| !goes(key));
+        self.started.retain(|key, _| !goes(key));
     }
 
     fn items_of(&self, each: &Address) -> impl Iterator<Item = (&Address, &Item)> {
@@ -341,6 +365,18 @@ impl Facts {
 
     /// The items of a list are counted as they ended, and all that could have begun did.
     pub(super) fn counted(&self, at: &Address, counts: Counts) -> Result<(), String> {
+        let own = self.count(at)?;
+        if own != counts {
+            return Err(format!("`{at}` counts {counts:?}, there are {own:?}"));
+        }
+        if own.left() > 0 && !self.lists.get(at).is_some_and(|list| list.rules.stops_after(own.failed)) {
+            return Err(format!("`{at}` is over, and {} items have not begun", own.left()));
+        }
+        Ok(())
+    }
+
+    /// How the items of a list ended, which all have.
+    pub(super) fn count(&self, at: &Address) -> Result<Counts, String> {
         let Some(list) = self.lists.get(at) else { return Err(format!("`{at}` has no list")) };
         let mut own = Counts { total: list.count, ..Counts::default() };
         for (key, item) in self.items_of(at) {
@@ -351,13 +387,7 @@ impl Facts {
                 _ => return Err(format!("`{at}` is over before `{key}` is")),
             }
         }
-        if own != counts {
-            return Err(format!("`{at}` counts {counts:?}, there are {own:?}"));
-        }
-        if own.left() > 0 && !list.rules.stops_after(own.failed) {
-            return Err(format!("`{at}` is over, and {} items have not begun", own.left()));
-        }
-        Ok(())
+        Ok(own)
     }
 
     /// A step sees its item as it is: in this attempt, with the error of the one before.

@@ -13,7 +13,7 @@ use super::check::{Violation, value_of};
 use super::{Execution, Interrupt, Interruption, Kept, Moment, Outside, Simulation};
 use crate::event::{Address, Event, EventKind, RunStarted, Seq};
 use crate::execute::effect::{EffectKey, Role};
-use crate::execute::{Barrier, Executor, Next, Performance};
+use crate::execute::{Barrier, Driver as _, Durability, Executor, Next, Performance, item_in_worktree};
 use crate::machine::{Command, Machine, Outcome, Stage, Task};
 
 pub(super) struct Life<'s> {
@@ -150,7 +150,7 @@ impl<'s> Life<'s> {
             Stage::Ended(Outcome::Completed) => EventKind::Resumed { failed: true },
             Stage::Going => EventKind::Resumed { failed: false },
         };
-        self.append(Address::default(), first)?;
+        self.append(Address::default(), first, Durability::Now)?;
         self.ready.clear();
         self.ready.extend(self.machine.outstanding(self.in_flight)?);
         Ok(None)
@@ -193,9 +193,10 @@ impl<'s> Life<'s> {
         let durable = self.outside.durable;
         for (index, work) in self.workers.iter().enumerate() {
             let free = match work {
-                // The driver does these at once.
-                Work::Command(Command::FailAfterCrash(_) | Command::Wait { .. }) => true,
-                Work::Command(command) => command.task().is_none_or(|task| task.as_of <= durable),
+                Work::Command(command) => match command.task() {
+                    Some(task) if self.evaluates(command) => task.as_of <= durable,
+                    _ => true,
+                },
                 Work::Waiting { after, .. } => *after <= durable,
                 Work::Running { until, .. } => *until <= self.outside.steady,
             };
@@ -209,6 +210,18 @@ impl<'s> Life<'s> {
             possible.push(SimulatedTurn::Commit);
         }
         possible
+    }
+
+    /// Whether a command reads what others left before anything else, and so waits until that is on disk. In a worktree
+    /// that is entered first.
+    fn evaluates(&self, command: &Command) -> bool {
+        match command {
+            Command::Decide(task) | Command::Expand(task) | Command::Start { task, .. } => {
+                item_in_worktree(&self.simulation.plan, &task.at).is_none()
+            }
+            Command::Skip { .. } | Command::Collect { .. } | Command::Close { .. } => true,
+            _ => false,
+        }
     }
 
     /// Goes to the next moment at which something happens.
@@ -242,14 +255,15 @@ impl<'s> Life<'s> {
             _ if self.asking => LifeEnd::Waiting,
             _ => return Err(self.violation("nothing is left to do, and the run is not over".to_owned())),
         };
-        self.append(Address::default(), EventKind::Paused { reason: "stopped".into() })?;
+        self.append(Address::default(), EventKind::Paused { reason: "stopped".into() }, Durability::Now)?;
         self.outside.durable = self.outside.journal.len() as u64;
         Ok(end)
     }
 
     // ---- the journal -----------------------------------------------------------------------------------
 
-    fn append(&mut self, at: Address, what: EventKind) -> Result<Seq, Cut> {
+    fn append(&mut self, at: Address, what: EventKind, durability: Durability) -> Result<Seq, Cut> {
+        self.outside.checker.pauses(&at, &what, self.outside.clock)?;
         self.appends += 1;
         self.interrupt(Moment::Before)?;
         self.jump();
@@ -257,6 +271,7 @@ impl<'s> Life<'s> {
         let event = Event { seq, time: self.outside.clock, at, kind: what };
         self.outside.checker.event(&event, self.outside.durable)?;
         let commands = self.machine.apply(&event)?;
+        self.outside.checker.awaited(&event, durability, &commands)?;
         self.outside.journal.push(event);
         self.ready.extend(commands);
         self.interrupt(Moment::After)?;
@@ -300,7 +315,13 @@ impl<'s> Life<'s> {
 
     fn carry_out(&mut self, command: Command) -> Result<(), Cut> {
         match &command {
-            Command::EndItem { task, ending } => self.outside.checker.runs(&task.at, ending.runner)?,
+            Command::EndItem { task, ending } => {
+                self.outside.checker.runs(&task.at, ending.runner)?;
+                let left = ending.output.filter(|_| !ending.succeeded);
+                let left = left.map(|seq| self.envelope(seq)).transpose()?;
+                let error = left.as_ref().and_then(|left| left.meta.get("error")?.as_str());
+                self.outside.checker.item_ends(&task.at, ending.succeeded, error.map(Into::into));
+            }
             Command::FailAfterCrash(_) => self.outside.checker.fails_by_crash(),
             Command::Close { last, captured, .. } => {
                 let left = last.iter().chain(captured.iter().map(|(_, seq)| seq));
@@ -324,11 +345,11 @@ impl<'s> Life<'s> {
     fn follow(&mut self, next: Next) -> Result<(), Cut> {
         match next {
             Next::Record(recording) => {
-                self.append(recording.at, recording.kind)?;
+                self.append(recording.at, recording.kind, recording.durability)?;
             }
             Next::Perform(mut performance) => {
                 let recorded = match performance.before.take() {
-                    Some(before) => Some(self.append(before.at, before.kind)?),
+                    Some(before) => Some(self.append(before.at, before.kind, before.durability)?),
                     None => None,
                 };
                 let after = match performance.barrier {
@@ -354,6 +375,9 @@ impl<'s> Life<'s> {
         if self.cancelled && role != Role::Worktree {
             return Ok(());
         }
+        let limit = (role == Role::Act).then(|| self.machine.view(&at).limit).flatten();
+        let limit = limit.map(|limit| (limit, self.outside.clock));
+        self.outside.checker.perform(&performance, self.outside.durable, limit)?;
         if role != Role::Act {
             return self.done(*performance);
         }

@@ -10,6 +10,7 @@
 pub mod chance;
 pub mod check;
 mod driver;
+mod effects;
 mod facts;
 mod life;
 

@@ -1,0 +1,277 @@
+//! What must be true of the effects of a run, and of what is recorded about them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ecow::EcoString;
+use threadline_flow::fields::FailureKind;
+use threadline_flow::model::{Action, OnCrash};
+use threadline_lang::Value;
+
+use super::chance;
+use super::check::{Checked, Checker};
+use crate::event::{Address, Event, EventKind, ItemEnded, Millis, Output, Seq, Status};
+use crate::execute::effect::{Effect, EffectKey, Role};
+use crate::execute::{Durability, Performance, item_in_worktree};
+use crate::machine::{Command, Counts};
+use crate::view::Limit;
+
+/// What was performed for items, and is not recorded yet.
+#[derive(Default)]
+pub(super) struct UnrecordedEffects {
+    /// Executions that entered the worktree of their item.
+    entered: BTreeSet<Address>,
+    /// Items whose commits were to be merged.
+    merged: BTreeSet<Address>,
+    /// Items whose worktree was left, and whether a branch keeps its commits.
+    abandoned: BTreeMap<Address, bool>,
+    /// Maps whose worktrees were closed.
+    closed: BTreeSet<Address>,
+    /// Items whose steps are through.
+    ending: BTreeMap<Address, PassedItem>,
+}
+
+struct PassedItem {
+    is_well: bool,
+    /// The error of the step that failed.
+    error: Option<EcoString>,
+}
+
+impl Checker {
+    /// An effect is about to be performed, while everything up to `durable` is on disk.
+    pub(super) fn perform(
+        &mut self,
+        performance: &Performance,
+        durable: Seq,
+        limit: Option<(Limit, Millis)>,
+    ) -> Checked {
+        let EffectKey { at, as_of, role, .. } = &performance.key;
+        match &performance.effect {
+            Effect::EnterWorktree(_) => {
+                self.performed.entered.insert(at.clone());
+            }
+            Effect::MergeItem(_) => {
+                self.performed.merged.insert(at.clone());
+            }
+            Effect::AbandonItem { keep, .. } => {
+                self.performed.abandoned.insert(at.clone(), *keep);
+            }
+            Effect::CloseWorktrees => {
+                self.performed.closed.insert(at.clone());
+            }
+            _ => {}
+        }
+        match role {
+            Role::Worktree => self.not(*as_of > durable, || {
+                format!("the worktree of `{at}` is touched because of event {as_of}, which is not on disk")
+            }),
+            Role::Judge => {
+                let judged = self.facts.done.get(at).map_or(0, |done| done.seq);
+                self.not(judged > durable, || {
+                    format!("`{at}` is judged by event {judged}, which is not on disk")
+                })
+            }
+            Role::Act => self.act(at, &performance.effect, durable, limit),
+            Role::Items => Ok(()),
+        }
+    }
+
+    fn act(
+        &mut self,
+        at: &Address,
+        effect: &Effect,
+        durable: Seq,
+        limit: Option<(Limit, Millis)>,
+    ) -> Checked {
+        let step = at.step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
+        let began = self.facts.started.get(at);
+        let is_careful = step.is_some_and(|step| {
+            step.on_crash != OnCrash::Rerun || matches!(step.action, Action::Agent { .. })
+        }) || began.is_some_and(|began| began.has_computed);
+        let began = began.map_or(0, |began| began.seq);
+        self.not(is_careful && began > durable, || {
+            format!("`{at}` acts before event {began}, with which it began, is on disk")
+        })?;
+        let is_outside = item_in_worktree(&self.plan, at).is_some() && !self.performed.entered.remove(at);
+        self.not(is_outside, || format!("`{at}` acts outside of the worktree of its item"))?;
+        let Some((limit, now)) = limit else { return Ok(()) };
+        let left = limit.left(now);
+        self.not(left.is_zero(), || format!("`{at}` acts, and the {} has no time left", limit.scope))?;
+        let timeout = match effect {
+            Effect::Process(spec) => spec.limits.timeout,
+            Effect::Request(spec) => spec.limits.timeout,
+            Effect::Tool(spec) => spec.limits.timeout,
+            Effect::Workflow(spec) => spec.timeout,
+            _ => return Ok(()),
+        };
+        let fits = timeout.is_some_and(|timeout| timeout <= limit.allowed);
+        self.not(!fits, || format!("`{at}` may take {timeout:?}, and the {} {left:?}", limit.scope))
+    }
+
+    /// The steps of an item are through, and this is the error of the one that failed.
+    pub(super) fn item_ends(&mut self, at: &Address, is_well: bool, error: Option<EcoString>) {
+        self.performed.ending.insert(at.clone(), PassedItem { is_well, error });
+    }
+
+    /// Something waits for an event that need not be on disk soon. Items, nodes and states share a sync; a judgement of
+    /// what a state did is for whoever acts upon it.
+    pub(super) fn awaited(&self, event: &Event, durability: Durability, commands: &[Command]) -> Checked {
+        let at = &event.at;
+        let is_judged_action = matches!(event.kind, EventKind::Judged(_)) && self.facts.done.contains_key(at);
+        let is_aside = at.items().next().is_some()
+            || self.plan.lists[0].graph.is_some()
+            || self.plan.states.is_some() && !is_judged_action;
+        let waits = commands.iter().filter_map(Command::task).find(|task| task.as_of == event.seq);
+        match waits.filter(|_| durability == Durability::Later && !is_aside) {
+            Some(task) => self.not(true, || {
+                format!("`{}` waits for event {}, which is not written at once", task.at, event.seq)
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// What failed is tried again after the pause that the file says, not sooner.
+    pub(super) fn pauses(&self, at: &Address, kind: &EventKind, now: Millis) -> Checked {
+        let (retry, until) = match kind {
+            EventKind::Retrying { until, .. } => {
+                let step = at.step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
+                (step.map(AsRef::as_ref).map(chance::retry), until)
+            }
+            EventKind::ItemRetrying { until, .. } => {
+                (self.facts.list_with(at).map(|list| list.rules.retry), until)
+            }
+            _ => return Ok(()),
+        };
+        let least = retry.map_or(0, |retry| retry.delay.min(retry.max_delay).as_millis());
+        let left = u128::from(until.saturating_sub(now).max(0).unsigned_abs());
+        self.not(left < least, || format!("`{at}` is tried again after {left} of {least} milliseconds"))
+    }
+
+    /// An event says what became of an execution or an item.
+    pub(super) fn recorded(&mut self, event: &Event) -> Checked {
+        let at = &event.at;
+        match &event.kind {
+            EventKind::Finished { output, results } => {
+                self.measured(at, output)?;
+                self.tried(at, output, true)?;
+                self.named(at, output)?;
+                let closed = self.performed.closed.remove(at);
+                self.not(results.is_some() && !closed, || format!("`{at}` ends, its worktrees do not"))?;
+                if self.facts.lists.contains_key(at) { self.tallied(at, output) } else { Ok(()) }
+            }
+            EventKind::Retrying { output, .. } => {
+                self.measured(at, output)?;
+                self.tried(at, output, false)
+            }
+            EventKind::Unresolved { output, .. } => {
+                self.performed.entered.remove(at);
+                self.named(at, output)
+            }
+            EventKind::Skipped { output, .. } => {
+                self.performed.entered.remove(at);
+                let reason = output.meta.get("reason").and_then(Value::as_str).unwrap_or_default();
+                self.not(reason.is_empty(), || format!("`{at}` is skipped for no reason"))
+            }
+            EventKind::Decided { .. } => {
+                self.performed.entered.remove(at);
+                Ok(())
+            }
+            EventKind::ItemRetrying { error, .. } => self.item_over(at, Some(error), Some(false)),
+            EventKind::ItemEnded(ItemEnded { error, status, .. }) => {
+                let failed = *status == Status::Failed;
+                self.not(failed != error.is_some(), || format!("`{at}` is {}: {error:?}", status.name()))?;
+                self.item_over(at, error.as_ref(), Some(true))
+            }
+            EventKind::Judged(judged) => {
+                let acted = self.facts.done.get(at).map_or(1, |done| done.seq);
+                self.not(judged.as_of < acted, || {
+                    format!("`{at}` is judged as of event {}, and acted at event {acted}", judged.as_of)
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The meta data of an attempt say how it ended, and how many went before.
+    fn measured(&self, at: &Address, output: &Output) -> Checked {
+        let status = output.meta.get("status").and_then(Value::as_str);
+        let own = output.status.name();
+        self.not(status != Some(own), || format!("`{at}` is {own}, its meta data say {status:?}"))?;
+        let began = self.facts.started.get(at).map_or(0, |began| i64::from(began.attempt));
+        // What no time was left for did not begin.
+        let is_unrun =
+            output.meta.get("error_type").and_then(Value::as_str) == Some(FailureKind::Timeout.name());
+        let before = if is_unrun { began } else { (began - 1).max(0) };
+        let retries = output.meta.get("retry_count").and_then(Value::as_i64);
+        self.not(retries != Some(before), || {
+            format!("`{at}` was tried {before} times before, not {retries:?}")
+        })
+    }
+
+    /// A step is tried as often as the file says, and no oftener. A resume after a failure allows the same once more.
+    fn tried(&self, at: &Address, output: &Output, is_over: bool) -> Checked {
+        let step = at.step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
+        let (Some(step), Some(began)) = (step, self.facts.started.get(at)) else { return Ok(()) };
+        let (tries, most) = (u64::from(began.attempt - began.base), chance::retry(step).attempts);
+        let why = output.meta.get("error_type").and_then(Value::as_str);
+        let ends_anyway =
+            [FailureKind::Crash, FailureKind::Timeout].iter().any(|kind| why == Some(kind.name()));
+        let fits = match (is_over, output.status) {
+            (false, _) => tries < most,
+            (true, Status::Failed) => tries >= most || ends_anyway,
+            (true, _) => true,
+        };
+        self.not(!fits, || format!("`{at}` is over: {is_over}, after {tries} of {most} attempts"))
+    }
+
+    /// What a state leaves names it.
+    fn named(&self, at: &Address, output: &Output) -> Checked {
+        let step = at.step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
+        let Some(state) = step.and_then(|step| step.state.as_ref()) else { return Ok(()) };
+        let name = output.meta.get("state").and_then(Value::as_str);
+        self.not(name != Some(state.name.value.as_str()), || format!("`{at}` is the state {name:?}"))
+    }
+
+    /// A list completes when its rules allow it, and its meta data count its items as they ended.
+    fn tallied(&self, at: &Address, output: &Output) -> Checked {
+        let Counts { total, successful, failed, .. } = match self.facts.count(at) {
+            Ok(counts) => counts,
+            Err(what) => return self.not(true, || what),
+        };
+        let rules = self.facts.lists.get(at).map(|list| list.rules);
+        let may_complete = rules.is_some_and(|rules| rules.goes_on && !rules.stops_after(failed));
+        let is_well = output.status == Status::Completed;
+        self.not(is_well && failed > 0 && !may_complete, || {
+            format!("`{at}` completes although {failed} of its items failed")
+        })?;
+        let own = [("total", total), ("successful", successful), ("failed", failed)];
+        let skipped = ("skipped", total - successful - failed);
+        for (name, count) in own.into_iter().chain([skipped]) {
+            let said = output.meta.get(name).and_then(Value::as_i64);
+            let fits = said == i64::try_from(count).ok();
+            self.not(!fits, || format!("`{at}` has {count} items that are {name}, and says {said:?}"))?;
+        }
+        Ok(())
+    }
+
+    /// An attempt of an item is over: it says why it failed, and its worktree was merged or left.
+    fn item_over(&mut self, at: &Address, error: Option<&EcoString>, keeps: Option<bool>) -> Checked {
+        let merged = self.performed.merged.remove(at);
+        let abandoned = self.performed.abandoned.remove(at);
+        let is_merged = merged || error.is_some();
+        let expected = keeps.filter(|_| error.is_some());
+        let has_worktree = item_in_worktree(&self.plan, at).is_some() && at.items().count() == 1;
+        self.not(has_worktree && !is_merged, || format!("`{at}` ends, and its commits are not merged"))?;
+        self.not(has_worktree && abandoned != expected, || {
+            format!("`{at}` ends, and its worktree is left as {abandoned:?} instead of {expected:?}")
+        })?;
+        let Some(PassedItem { is_well, error: step }) = self.performed.ending.remove(at) else {
+            return self.not(true, || format!("`{at}` ends, and its steps are not through"));
+        };
+        let is_told = match (error, step) {
+            (None, _) => is_well,
+            (Some(said), Some(step)) => said.starts_with(step.as_str()),
+            (Some(_), None) => !is_well || merged,
+        };
+        self.not(!is_told, || format!("`{at}` ends with {error:?}, and its steps went well: {is_well}"))
+    }
+}

@@ -142,7 +142,7 @@ impl Progress {
             }
             EventKind::ItemEnded(ended) => self.item_ended(event, ended.status),
             EventKind::Finished { output, .. } | EventKind::Unresolved { output, .. } => {
-                self.finished(at, output)
+                self.finished(at, output);
             }
             EventKind::Retrying { .. } => {
                 self.running.remove(at);

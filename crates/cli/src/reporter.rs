@@ -102,6 +102,7 @@ pub(crate) struct ReportOptions {
 }
 
 /// How a line about a step begins: its mark, and how long the step took.
+#[derive(Clone, Copy)]
 struct LineHead<'l> {
     style: Style,
     mark: &'l str,
@@ -551,8 +552,8 @@ impl<'a> Reporter<'a> {
             // If nobody reads the output any more, the run still goes on.
             LineSink::Stdout => drop(writeln!(anstream::stdout(), "{line}")),
             LineSink::Buffer(lines) => lines.push(line.to_owned()),
-            LineSink::Terminal(live) if self.loop_lines.held_back => live.hold_back(line),
-            LineSink::Terminal(live) => live.print(line),
+            LineSink::Terminal(screen) if self.loop_lines.held_back => screen.hold_back(line),
+            LineSink::Terminal(screen) => screen.print(line),
         }
     }
 }

@@ -17,7 +17,7 @@
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::ops::Bound;
 use std::str::FromStr;
 
@@ -212,7 +212,11 @@ impl Address {
 
     /// The items as they stand behind the name of a step: `[3][0]` for `3[3]/1[0]/2`, nothing outside of items.
     pub fn item_suffix(&self) -> String {
-        self.items().map(|index| format!("{ITEM}{index}]")).collect()
+        self.items().fold(String::new(), |mut text, index| {
+            // Writing into a text cannot fail.
+            let _ = write!(text, "{ITEM}{index}]");
+            text
+        })
     }
 
     /// Whether it stands in another, at any depth. An address does not stand in itself.
@@ -403,7 +407,7 @@ mod tests {
         for _ in 0..random.below(4) {
             let holds_steps = text == "finally" || text == "map" || text.ends_with([']', 'e', 's', 'y']);
             if holds_steps {
-                text += &format!("/{}", 1 + random.below(12));
+                text = format!("{text}/{}", 1 + random.below(12));
             } else if !text.is_empty() {
                 text += ["[0]", "[31]", "/on_failure", "/on_success", "/finally"]
                     [usize::try_from(random.below(5)).unwrap()];

@@ -26,7 +26,7 @@ use threadline_lang::value::JsonStyle;
 use threadline_lang::{Error, Explanation, NoWorld, Origin, Scope, ScopeEntry, Session, Template, Value};
 
 pub use fields::{FieldOutcome, FieldValue, evaluate_field};
-pub(crate) use fields::{Fields, Outcomes};
+pub(crate) use fields::{FieldOutcomes, Fields};
 
 /// What a step does, with every value in its place.
 #[derive(Debug, Clone)]
@@ -473,7 +473,7 @@ fn attempt<'p>(
     scope: &Scope,
     session: &mut Session<'_>,
     enter: impl FnOnce(&str),
-) -> (Outcomes<'p>, Result<Resolved, FieldErrors>) {
+) -> (FieldOutcomes<'p>, Result<Resolved, FieldErrors>) {
     let step = &*planned.step;
     let mut fields = Fields::new(scope, session);
     let mut outcomes = fields.evaluate_in_folder(planned, attempt_fields(plan, step), enter);
@@ -501,7 +501,7 @@ fn attempt<'p>(
 }
 
 /// The action of a step, made of what its fields came to.
-fn assemble(plan: &Plan, planned: &PlannedStep, outcomes: &mut Outcomes<'_>) -> Option<Act> {
+fn assemble(plan: &Plan, planned: &PlannedStep, outcomes: &mut FieldOutcomes<'_>) -> Option<Act> {
     Some(match &planned.step.action {
         Action::Shell { .. } => match outcomes.get("shell")? {
             FieldValue::Shell(bound) => Act::Shell { bound: bound.clone() },
@@ -520,7 +520,7 @@ fn assemble(plan: &Plan, planned: &PlannedStep, outcomes: &mut Outcomes<'_>) -> 
         Action::Tool(call) => {
             let server = plan.workflow.servers.iter().find(|server| server.name == call.server)?;
             let server = outcomes.server(server)?;
-            let params = outcomes.value("params").unwrap_or_else(|| Value::empty_object());
+            let params = outcomes.value("params").unwrap_or_else(Value::empty_object);
             Act::Tool(ResolvedToolCall { server, tool: call.tool.clone(), params })
         }
         Action::WriteFile(file) => Act::WriteFile {

@@ -343,12 +343,11 @@ impl Rehearsal<'_> {
         match effect {
             Effect::Process(_) => {
                 self.time += DURATION;
-                let scripted = match self.meant.get(&key.at) {
-                    Some(Some(Scripted::Output(output))) => output.clone(),
-                    _ => {
-                        let error = Some("invented".into());
-                        ScriptedOutput { output: EcoString::new(), exit_code: 0, error }
-                    }
+                let scripted = if let Some(Some(Scripted::Output(output))) = self.meant.get(&key.at) {
+                    output.clone()
+                } else {
+                    let error = Some("invented".into());
+                    ScriptedOutput { output: EcoString::new(), exit_code: 0, error }
                 };
                 let ScriptedOutput { output, exit_code, error } = scripted;
                 EffectResult::Process(match error {

@@ -228,7 +228,7 @@ impl ExpectationLine {
     fn each_child<'n>(&'n self, seen: &mut impl FnMut(&'n Self)) {
         match &self.what {
             LineKind::Together(nodes) | LineKind::Any(nodes) | LineKind::Step(nodes) => {
-                nodes.iter().for_each(seen)
+                nodes.iter().for_each(seen);
             }
             LineKind::All(group) => group.members.iter().for_each(|member| seen(&member.node)),
             LineKind::Not(node) | LineKind::At(_, node) => seen(node),

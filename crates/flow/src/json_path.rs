@@ -1,4 +1,4 @@
-//! JSONPath (RFC 9535), which selects work items in a document.
+//! `JSONPath` (RFC 9535), which selects work items in a document.
 //!
 //! A path is evaluated on a copy of the document and gives the *locations* of values; the values come from
 //! the document itself, with all their digits. Comparisons in a filter use binary floats, as in the

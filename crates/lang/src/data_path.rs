@@ -33,7 +33,7 @@ pub fn parse_path(path: &str) -> Result<Vec<PathStep>, String> {
     if path.trim().is_empty() {
         return Err(EMPTY_PATH.to_owned());
     }
-    path_steps(path).map_err(|error| error.message())
+    path_steps(path).map_err(BadPathStep::message)
 }
 
 /// Why an empty text is no path.

@@ -151,15 +151,15 @@ impl<'s, 'a> LocalDriver<'s, 'a> {
             computed.push(Answer { name: WORKTREE.into(), args: Vec::new(), answer });
         }
         if let Some(mut context) = held.filter(|_| !defined.is_empty()) {
-            let mut recorded = Vec::new();
+            let mut events = Vec::new();
             for definition in &defined {
                 let value = self.keep(&definition.value)?;
                 let computed = keep_computed(self, &definition.computed)?;
                 let kind = EventKind::Defined { name: definition.name.clone(), value, computed };
-                recorded.push((Address::default(), kind));
+                events.push((Address::default(), kind));
             }
             // They are on disk before anybody else reads them.
-            let seq = shared.record_all(recorded, Durability::Now)?;
+            let seq = shared.record_all(events, Durability::Now)?;
             shared.wait_synced(seq)?;
             context.extend(defined.into_iter().map(|defined| (defined.name, defined.value)));
         }

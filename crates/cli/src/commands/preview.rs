@@ -61,7 +61,7 @@ pub(crate) fn preview(call: &PreviewArguments) -> Result<(), CommandFailure> {
         control: Control::new(),
         spool: std::env::temp_dir(),
     });
-    let run = run_scope(&plan, inputs, read_payload(&call.what, &plan.workflow)?);
+    let run = run_scope(&plan, inputs, read_payload(&call.what, &plan.workflow)?.as_ref());
     let here = project.here();
     let mut lists: BTreeMap<StepNumber, Items> = BTreeMap::new();
     let mut look = |number: StepNumber, what: PreviewPart| {
@@ -355,13 +355,15 @@ impl<'p> StepPreview<'p, '_> {
             FieldKind::Expression(_) if field.moment == Moment::Attempt => {
                 return Some(PreviewValue::Nothing);
             }
-            FieldKind::Query(field) | FieldKind::Params(field) | FieldKind::Items(field, _) => field,
             FieldKind::Given(given) => &given.value,
-            FieldKind::Count(Setting::Dynamic(field), _) | FieldKind::Size(Setting::Dynamic(field)) => field,
-            FieldKind::TimeLimit(Setting::Dynamic(field)) | FieldKind::Pause(Setting::Dynamic(field)) => {
-                field
-            }
-            FieldKind::Fraction(Setting::Dynamic(field)) => field,
+            FieldKind::Query(field)
+            | FieldKind::Params(field)
+            | FieldKind::Items(field, _)
+            | FieldKind::Count(Setting::Dynamic(field), _)
+            | FieldKind::Size(Setting::Dynamic(field))
+            | FieldKind::TimeLimit(Setting::Dynamic(field))
+            | FieldKind::Pause(Setting::Dynamic(field))
+            | FieldKind::Fraction(Setting::Dynamic(field)) => field,
             _ => return None,
         };
         let value = document.value.resolve(&self.scope, &mut self.session);
@@ -526,11 +528,11 @@ fn foreach_of(plan: &Plan, list: ListNumber) -> Option<StepNumber> {
 }
 
 /// The names that are there before a run: those of the run, as far as they are known.
-pub(super) fn run_scope(plan: &Plan, inputs: Value, payload: Option<Value>) -> Scope {
+pub(super) fn run_scope(plan: &Plan, inputs: Value, payload: Option<&Value>) -> Scope {
     let names = RunNames {
         inputs,
         imports: Value::NULL,
-        payload: payload.clone().unwrap_or_default(),
+        payload: payload.cloned().unwrap_or_default(),
         workflow: plan.workflow.name.clone(),
         run: EcoString::new(),
         start_time: EcoString::new(),
@@ -666,11 +668,12 @@ fn field_text(field: &FieldPreview, full: bool, out: &mut String) {
         PreviewValue::Plain(text) if !text.contains('\n') => {
             writeln!(out, "  {BOLD}{name}{BOLD:#} {}", visible(text))
         }
-        PreviewValue::Plain(text) => writeln!(out, "  {BOLD}{name}{BOLD:#}\n{}", block(text)),
         PreviewValue::Text(text) if !text.trim_end().contains('\n') => {
             writeln!(out, "  {BOLD}{name}{BOLD:#} {}", shown(&text.as_str().into()))
         }
-        PreviewValue::Text(text) => writeln!(out, "  {BOLD}{name}{BOLD:#}\n{}", block(text)),
+        PreviewValue::Plain(text) | PreviewValue::Text(text) => {
+            writeln!(out, "  {BOLD}{name}{BOLD:#}\n{}", block(text))
+        }
         PreviewValue::Value(value) => writeln!(out, "  {BOLD}{name}{BOLD:#} {}", shown(value)),
         PreviewValue::Condition(explanation)
             if unknown.peek().is_some() && matches!(explanation.outcome, Some(Err(_))) =>

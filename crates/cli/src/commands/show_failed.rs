@@ -87,7 +87,7 @@ fn item_json(history: &History<'_>, item: &FailedItem) -> Result<Value, CommandF
         ("at", item.at.as_str().into()),
         ("index", Value::from(item.item.index)),
         ("item", history.item(item.item)?),
-        ("step", text(item.step.as_ref().map(|step| step.as_str()))),
+        ("step", text(item.step.as_ref().map(Address::as_str))),
         ("error", ended.error.as_deref().unwrap_or_default().into()),
         ("attempts", Value::from(ended.attempts)),
         ("duration_ms", Value::from(ended.duration_ms)),

@@ -52,7 +52,7 @@ pub(crate) fn tools(call: &ToolsArguments) -> Result<(), CommandFailure> {
     let wanted = wanted(&plan, server)?;
     let source = ReportSource::of(&file);
     let project = project(call.dir.as_deref())?;
-    let scope = run_scope(&plan, inputs, read_payload(&call.what, &plan.workflow)?);
+    let scope = run_scope(&plan, inputs, read_payload(&call.what, &plan.workflow)?.as_ref());
     let (found, mut problems) = list_servers(&plan, &wanted, &project, &scope);
     if call.name.is_none() {
         problems.extend(check_parameters(&plan, &found));

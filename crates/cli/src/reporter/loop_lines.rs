@@ -150,22 +150,22 @@ pub(crate) fn describe_missing_route(
 ) -> String {
     let position = plan.lists[0].steps.iter().position(|known| *known == step);
     let routes = plan.states.as_ref().zip(position).and_then(|(states, at)| states.routes.get(at));
-    let mut routed: Vec<&str> = Vec::new();
+    let mut verdicts: Vec<&str> = Vec::new();
     if let Some(routes) = routes {
-        routed.extend(routes.on.iter().map(|(verdict, _)| verdict.as_str()));
-        routed.extend(routes.error.map(|_| ERROR));
+        verdicts.extend(routes.on.iter().map(|(verdict, _)| verdict.as_str()));
+        verdicts.extend(routes.error.map(|_| ERROR));
     }
     // If every other verdict has a route, only an error has none, which surprises people who wrote just that route.
     let others = routes.is_some_and(|routes| routes.otherwise.is_some());
     let ends = plan.steps[step as usize].step.state.as_ref().is_some_and(|state| state.terminal.is_some());
-    let routed = match &routed[..] {
+    let missing = match &verdicts[..] {
         _ if ends => String::new(),
         _ if others => " has no route, `next` and `_` are for other verdicts".to_owned(),
         [] => " has no route".to_owned(),
         [one] => format!(" has no route, only {one} has"),
         several => format!(" has no route, {} have", words::list(several, "and")),
     };
-    format!("{}{routed}: {reason}", judged.verdict)
+    format!("{}{missing}: {reason}", judged.verdict)
 }
 
 /// Where a loop ended, and why: ` in done`, ` before fix: max_steps 20 reached`.

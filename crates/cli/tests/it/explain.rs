@@ -177,7 +177,7 @@ fn tell(evaluation: &Value, told: &mut Vec<Told>, fields: &mut Vec<Field>) {
 
 /// The items of an execution: `[1]` of `3[1]/2`.
 fn items(at: &str) -> String {
-    Address::parse(at).unwrap().item_suffix()
+    Address::parse(at).expect("an address").item_suffix()
 }
 
 fn maker(maker: &Value) -> String {

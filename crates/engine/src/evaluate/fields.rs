@@ -95,9 +95,9 @@ pub fn evaluate_field(
 }
 
 /// What several fields came to, in the order of their evaluation.
-pub(crate) struct Outcomes<'f>(Vec<(StepField<'f>, Option<FieldValue>)>);
+pub(crate) struct FieldOutcomes<'f>(Vec<(StepField<'f>, Option<FieldValue>)>);
 
-impl Outcomes<'_> {
+impl FieldOutcomes<'_> {
     pub(crate) fn into_owned(self) -> Vec<FieldOutcome> {
         self.0.into_iter().map(|(field, value)| FieldOutcome::new(&field, value)).collect()
     }
@@ -257,12 +257,12 @@ impl Fields<'_, '_, '_> {
         &mut self,
         planned: Option<&PlannedStep>,
         fields: impl IntoIterator<Item = StepField<'f>>,
-    ) -> Outcomes<'f> {
+    ) -> FieldOutcomes<'f> {
         let evaluated = fields.into_iter().map(|field| {
             let value = self.evaluate(planned, field.kind);
             (field, value)
         });
-        Outcomes(evaluated.collect())
+        FieldOutcomes(evaluated.collect())
     }
 
     /// The same; `enter` is called with the folder of the step before the fields behind it are evaluated.
@@ -271,7 +271,7 @@ impl Fields<'_, '_, '_> {
         planned: &PlannedStep,
         fields: impl IntoIterator<Item = StepField<'f>>,
         enter: impl FnOnce(&str),
-    ) -> Outcomes<'f> {
+    ) -> FieldOutcomes<'f> {
         let mut fields = fields.into_iter().peekable();
         let folder = fields.next_if(|field| field.key == "cwd");
         let mut outcomes = self.evaluate_all(Some(planned), folder);

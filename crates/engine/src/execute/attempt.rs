@@ -50,7 +50,7 @@ pub(super) struct PendingAttempt {
 }
 
 /// What an attempt left, with what was measured.
-struct Observed {
+struct ObservedAttempt {
     result: StepResult,
     timing: Timing,
     own: Vec<(&'static str, Value)>,
@@ -58,7 +58,7 @@ struct Observed {
 
 impl Executor<'_> {
     pub(super) fn start<D: Driver>(
-        &self,
+        self,
         driver: &mut D,
         task: Task,
         view: &View,
@@ -105,7 +105,7 @@ impl Executor<'_> {
         Ok(Next::Perform(Box::new(Performance { before, barrier, key, effect, pending })))
     }
 
-    fn shell_warnings(&self, step: &Step, bound: &BoundScript) -> Vec<Problem> {
+    fn shell_warnings(self, step: &Step, bound: &BoundScript) -> Vec<Problem> {
         let text = self.plan.workflow.file.text();
         let origin = match &step.action {
             Action::Shell { text, .. } => &text.origin,
@@ -115,7 +115,7 @@ impl Executor<'_> {
     }
 
     fn attempt_effect(
-        &self,
+        self,
         task: Task,
         step: &Step,
         resolved: Resolved,
@@ -196,7 +196,7 @@ impl Executor<'_> {
         (pending, effect)
     }
 
-    fn agent_meta(&self, agent: &EcoString) -> Vec<(&'static str, Value)> {
+    fn agent_meta(self, agent: &EcoString) -> Vec<(&'static str, Value)> {
         let known = self.plan.workflow.agents.iter().find(|known| known.name == *agent);
         let model = known.and_then(|agent| agent.model.as_ref());
         let mut own =
@@ -207,13 +207,13 @@ impl Executor<'_> {
 
     /// Records what an attempt left, and whether another follows.
     pub(super) fn attempt_done<D: Driver>(
-        &self,
+        self,
         driver: &mut D,
         mut pending: PendingAttempt,
         result: EffectResult,
     ) -> Result<Next, D::Error> {
         let step = self.step(&pending.task);
-        let Observed { mut result, timing, own } = observe(driver, step, &mut pending, result);
+        let ObservedAttempt { mut result, timing, own } = observe(driver, step, &mut pending, result);
         let measurement = self.measurement(&pending.task, timing, pending.attempt.retries(), own);
         if let Some(settled) = &pending.expect {
             result = result::compare(settled, &measurement, result);
@@ -233,7 +233,7 @@ fn observe<D: Driver>(
     step: &Step,
     pending: &mut PendingAttempt,
     result: EffectResult,
-) -> Observed {
+) -> ObservedAttempt {
     let began = pending.began;
     let mut own = std::mem::take(&mut pending.own);
     let limited = |failure: Failure| match &pending.cut_short {
@@ -248,7 +248,7 @@ fn observe<D: Driver>(
         let value = reply.answer.and_then(|text| agent_value(&text, step.format));
         own.extend(built_in_meta(step, pending.parameters.take(), timing, true));
         own.extend(reply.meta);
-        return Observed {
+        return ObservedAttempt {
             result: StepResult { value, output: reply.printed, stderr: reply.stderr },
             timing,
             own,
@@ -259,7 +259,7 @@ fn observe<D: Driver>(
             let result = process_result(step, &mut end, &pending.limits, pending.cut_short.as_ref());
             own.extend(built_in_meta(step, pending.parameters.take(), end.timing, true));
             own.extend(result::usage(&end));
-            return Observed { result, timing: end.timing, own };
+            return ObservedAttempt { result, timing: end.timing, own };
         }
         EffectResult::Process(Err(failure)) => {
             let is_default = step.shell_program.is_none() && matches!(step.action, Action::Shell { .. });
@@ -274,7 +274,7 @@ fn observe<D: Driver>(
                 Err(failure) => StepResult::failed(limited(failure)),
             };
             own.extend(built_in_meta(step, pending.parameters.take(), timing, false));
-            return Observed { result, timing, own };
+            return ObservedAttempt { result, timing, own };
         }
         EffectResult::Tool(answer, timing) => {
             own.extend(answer.version.map(|version| ("tool_version", version.into())));
@@ -283,7 +283,7 @@ fn observe<D: Driver>(
                 Err(failure) => StepResult::failed(limited(failure)),
             };
             own.push(("tool_execution_time_ms", result::millis(timing.elapsed)));
-            return Observed { result, timing, own };
+            return ObservedAttempt { result, timing, own };
         }
         EffectResult::Written(written, timing) => {
             let too_long = || Failure::new(FailureKind::File, "its path is too long");
@@ -291,13 +291,13 @@ fn observe<D: Driver>(
             (StepResult::silent(value), Some(timing))
         }
         EffectResult::Called(CallEnd { value, meta }, timing) => {
-            return Observed { result: StepResult::silent(value.map_err(limited)), timing, own: meta };
+            return ObservedAttempt { result: StepResult::silent(value.map_err(limited)), timing, own: meta };
         }
         _ => (StepResult::silent(Ok(pending.known.take().unwrap_or_default())), None),
     };
     let timing = timing.unwrap_or_else(|| began.until(driver.moment()));
     own.extend(built_in_meta(step, pending.parameters.take(), timing, true));
-    Observed { result, timing, own }
+    ObservedAttempt { result, timing, own }
 }
 
 /// The time that a limit leaves to an attempt: its own, what is left of the limit, or none.
@@ -375,7 +375,7 @@ fn shell_process(
     if step.strict_shell {
         arguments.extend(strict_options(program).iter().map(|option| text(option)));
     }
-    let length: usize = script.iter().map(TextPiece::len).sum();
+    let length: usize = script.iter().map(TextPiece::length).sum();
     if length > MAX_SCRIPT {
         files.push(script);
         arguments.push(vec![TextPiece::PathOf(files.len() - 1)]);

@@ -73,7 +73,7 @@ pub enum Effect {
     Process(ProcessSpec),
     /// Send a request and read the whole response.
     Request(RequestSpec),
-    /// ResolvedCall a tool of a server.
+    /// `ResolvedCall` a tool of a server.
     Tool(ToolSpec),
     /// Write a file of the project.
     WriteFile(FileSpec),
@@ -112,7 +112,7 @@ pub enum TextPiece {
 
 impl TextPiece {
     /// About how many bytes it takes.
-    pub fn len(&self) -> usize {
+    pub fn length(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
             Self::PathOf(_) | Self::QuotedPathOf(_) => PATH,

@@ -68,12 +68,7 @@ pub(super) struct PendingMap {
 
 impl Executor<'_> {
     /// Looks for the items of a list.
-    pub(super) fn expand<D: Driver>(
-        &self,
-        driver: &mut D,
-        task: Task,
-        view: &View,
-    ) -> Result<Next, D::Error> {
+    pub(super) fn expand<D: Driver>(self, driver: &mut D, task: Task, view: &View) -> Result<Next, D::Error> {
         let began = driver.moment();
         let FieldEvaluation { result, computed } = driver.list(&task, view)?;
         let expansion = match result {
@@ -113,7 +108,7 @@ impl Executor<'_> {
 
     /// The command of a source has ended.
     pub(super) fn source_read<D: Driver>(
-        &self,
+        self,
         driver: &mut D,
         pending: PendingSource,
         result: EffectResult,
@@ -143,7 +138,7 @@ impl Executor<'_> {
 
     /// The items are stored, or there are none.
     pub(super) fn items_read<D: Driver>(
-        &self,
+        self,
         driver: &mut D,
         pending: PendingItems,
         result: EffectResult,
@@ -172,7 +167,7 @@ impl Executor<'_> {
 
     /// The steps of an item are through: it is over, or begins again.
     pub(super) fn end_item<D: Driver>(
-        &self,
+        self,
         driver: &mut D,
         task: Task,
         ending: ItemEnding,
@@ -195,52 +190,42 @@ impl Executor<'_> {
             Some(item) if pending.error.is_none() => {
                 Ok(worktree(pending, Effect::MergeItem(item), PendingStage::Merge))
             }
-            item => self.conclude_item(driver, pending, item),
+            item => Ok(Self::conclude_item(driver, pending, item)),
         }
     }
 
     /// The commits of an item were merged, or could not be.
     pub(super) fn merged<D: Driver>(
-        &self,
+        self,
         driver: &mut D,
         mut pending: PendingEnd,
         result: EffectResult,
-    ) -> Result<Next, D::Error> {
+    ) -> Next {
         if let EffectResult::Worktree(Err(failure)) = result {
             pending.value = Datum::Here(Value::NULL);
             pending.error = Some(failure.message.into());
         }
         let item = item_of_worktree(self.plan, &pending.task.at);
-        self.conclude_item(driver, pending, item)
+        Self::conclude_item(driver, pending, item)
     }
 
     /// Whether an item that failed begins again; its worktree is left either way.
-    fn conclude_item<D: Driver>(
-        &self,
-        driver: &mut D,
-        mut pending: PendingEnd,
-        item: Option<u64>,
-    ) -> Result<Next, D::Error> {
+    fn conclude_item<D: Driver>(driver: &mut D, mut pending: PendingEnd, item: Option<u64>) -> Next {
         if pending.error.is_some() {
             let ItemEnding { rules, attempt, base, .. } = &pending.ending;
             pending.pause = attempt::pause(driver, &rules.retry, attempt - base);
             if let Some(item) = item {
                 let keep = pending.pause.is_none();
-                return Ok(worktree(pending, Effect::AbandonItem { item, keep }, PendingStage::Abandon));
+                return worktree(pending, Effect::AbandonItem { item, keep }, PendingStage::Abandon);
             }
         }
-        Ok(Self::record_end(driver, pending, None))
+        Self::record_end(driver, pending, None)
     }
 
     /// The worktree of an item that failed is left.
-    pub(super) fn abandoned<D: Driver>(
-        &self,
-        driver: &mut D,
-        pending: PendingEnd,
-        result: EffectResult,
-    ) -> Result<Next, D::Error> {
+    pub(super) fn abandoned<D: Driver>(driver: &mut D, pending: PendingEnd, result: EffectResult) -> Next {
         let branch = if let EffectResult::Branch(branch) = result { branch } else { None };
-        Ok(Self::record_end(driver, pending, branch))
+        Self::record_end(driver, pending, branch)
     }
 
     fn record_end<D: Driver>(driver: &mut D, pending: PendingEnd, branch: Option<EcoString>) -> Next {
@@ -262,7 +247,7 @@ impl Executor<'_> {
 
     /// The items are over: their results are put together.
     pub(super) fn collect<D: Driver>(
-        &self,
+        self,
         driver: &mut D,
         task: Task,
         view: View,
@@ -300,7 +285,7 @@ impl Executor<'_> {
 
     /// The worktrees of a map are closed: it leaves the number of its items, and what is made of their results.
     pub(super) fn worktrees_closed<D: Driver>(
-        &self,
+        self,
         driver: &mut D,
         pending: PendingMap,
         result: EffectResult,
@@ -322,7 +307,7 @@ impl Executor<'_> {
     }
 
     fn summary<D: Driver>(
-        &self,
+        self,
         driver: &mut D,
         task: &Task,
         view: &View,
@@ -343,7 +328,7 @@ impl Executor<'_> {
 
     /// The steps of a phase are through: it leaves what its last step printed, and variables.
     pub(super) fn close<D: Driver>(
-        &self,
+        self,
         driver: &mut D,
         task: &Task,
         view: &View,

@@ -31,7 +31,7 @@ pub(super) struct PendingVerdict {
 
 impl Executor<'_> {
     /// Finds out the limits of a loop. A run whose loop has none has failed.
-    pub(super) fn resolve_limits<D: Driver>(&self, driver: &mut D, view: &View) -> Result<Next, D::Error> {
+    pub(super) fn resolve_limits<D: Driver>(self, driver: &mut D, view: &View) -> Result<Next, D::Error> {
         let FieldEvaluation { result, computed } = driver.limits(view)?;
         match result {
             Ok(limits) => {
@@ -46,36 +46,30 @@ impl Executor<'_> {
     }
 
     /// Judges a state, by asking its judge where it has one.
-    pub(super) fn judge<D: Driver>(&self, driver: &mut D, task: Task, view: View) -> Result<Next, D::Error> {
+    pub(super) fn judge<D: Driver>(self, driver: &mut D, task: Task, view: View) -> Result<Next, D::Error> {
         match self.step(&task).evaluator() {
-            Some(Evaluator::Agent(judge)) => self.ask(driver, task, view, judge),
-            _ => self.record_judgement(driver, task, &view, None, Vec::new()),
+            Some(Evaluator::Agent(judge)) => Self::ask(driver, task, view, judge),
+            _ => Self::record_judgement(driver, task, &view, None, Vec::new()),
         }
     }
 
-    fn ask<D: Driver>(
-        &self,
-        driver: &mut D,
-        task: Task,
-        view: View,
-        judge: &Judge,
-    ) -> Result<Next, D::Error> {
+    fn ask<D: Driver>(driver: &mut D, task: Task, view: View, judge: &Judge) -> Result<Next, D::Error> {
         let (question, computed) = driver.question(&task, &view, judge)?;
         let mut question = match question {
             Ok(question) => question,
-            Err(verdict) => return self.record_judgement(driver, task, &view, Some(verdict), computed),
+            Err(verdict) => return Self::record_judgement(driver, task, &view, Some(verdict), computed),
         };
         let cut_short = match shorten(&mut question.resolved, view.limit, driver.moment().time) {
             Ok(cut_short) => cut_short,
             Err(failure) => {
                 let verdict = Verdict::error(failure.message);
-                return self.record_judgement(driver, task, &view, Some(verdict), computed);
+                return Self::record_judgement(driver, task, &view, Some(verdict), computed);
             }
         };
         let limits = limits_of(&question.resolved);
         let Resolved { act: Act::Agent { command, message, .. }, env, cwd, .. } = &question.resolved else {
             let verdict = Verdict::error("nobody was asked");
-            return self.record_judgement(driver, task, &view, Some(verdict), computed);
+            return Self::record_judgement(driver, task, &view, Some(verdict), computed);
         };
         let provider = agent::provider(command.clone());
         let surroundings = AgentSurroundings { env: env.clone(), cwd: cwd.clone(), limits };
@@ -90,7 +84,6 @@ impl Executor<'_> {
 
     /// The judge has answered, or failed to.
     pub(super) fn answered<D: Driver>(
-        &self,
         driver: &mut D,
         pending: PendingVerdict,
         result: EffectResult,
@@ -108,11 +101,10 @@ impl Executor<'_> {
                 Verdict::error(eco_format!("the judge `{agent}` gave no answer: {}{said}", failure.message))
             }
         };
-        self.record_judgement(driver, task, &view, Some(verdict), computed)
+        Self::record_judgement(driver, task, &view, Some(verdict), computed)
     }
 
     fn record_judgement<D: Driver>(
-        &self,
         driver: &mut D,
         task: Task,
         view: &View,

@@ -116,12 +116,8 @@ pub trait Driver {
     fn limits(&mut self, view: &View) -> Result<FieldEvaluation<LoopLimits>, Self::Error>;
 
     /// Makes the question to the judge of a state, or the verdict where it cannot be asked.
-    fn question(
-        &mut self,
-        task: &Task,
-        view: &View,
-        judge: &Judge,
-    ) -> Result<(Result<Question, Verdict>, Vec<Answer>), Self::Error>;
+    fn question(&mut self, task: &Task, view: &View, judge: &Judge)
+    -> Result<QuestionOrVerdict, Self::Error>;
 
     /// Judges a state, where a judge has not done so, and finds the state that follows.
     fn judgement(
@@ -135,6 +131,9 @@ pub trait Driver {
     /// Evaluates the exports of the run, an object.
     fn exports(&mut self, view: &View) -> Result<FieldEvaluation<Value>, Self::Error>;
 }
+
+/// A question to a judge or the verdict where it cannot be asked, and what making it had to compute.
+pub type QuestionOrVerdict = (Result<Question, Verdict>, Vec<Answer>);
 
 /// What an evaluation gives, and what it had to compute.
 #[derive(Debug)]
@@ -211,7 +210,7 @@ pub struct Pending(PendingStage);
 
 enum PendingStage {
     /// The worktree of an item is entered before the command.
-    Enter(Command, View),
+    Enter(Box<(Command, View)>),
     Attempt(Box<attempt::PendingAttempt>),
     Source(Box<items::PendingSource>),
     Items(Box<items::PendingItems>),
@@ -234,7 +233,7 @@ impl<'p> Executor<'p> {
     }
 
     /// Begins a command. The view is the one that the machine has for it.
-    pub fn begin<D: Driver>(&self, driver: &mut D, command: Command, view: View) -> Result<Next, D::Error> {
+    pub fn begin<D: Driver>(self, driver: &mut D, command: Command, view: View) -> Result<Next, D::Error> {
         if let Command::Decide(task) | Command::Expand(task) | Command::Start { task, .. } = &command
             && let Some(item) = item_in_worktree(self.plan, &task.at)
         {
@@ -245,14 +244,14 @@ impl<'p> Executor<'p> {
                 role: effect::Role::Worktree,
             };
             let barrier = Barrier::Event(task.as_of);
-            let pending = Pending(PendingStage::Enter(command, view));
+            let pending = Pending(PendingStage::Enter(Box::new((command, view))));
             let effect = Effect::EnterWorktree(item);
             return Ok(Next::Perform(Box::new(Performance { before: None, barrier, key, effect, pending })));
         }
         self.carry_out(driver, command, view)
     }
 
-    fn carry_out<D: Driver>(&self, driver: &mut D, command: Command, view: View) -> Result<Next, D::Error> {
+    fn carry_out<D: Driver>(self, driver: &mut D, command: Command, view: View) -> Result<Next, D::Error> {
         match command {
             Command::Decide(task) => self.decide(driver, &task, &view),
             Command::Skip { task, reason } => self.skip(driver, &task, &reason),
@@ -283,7 +282,7 @@ impl<'p> Executor<'p> {
 
     /// Goes on with a command whose effect was performed.
     pub fn done<D: Driver>(
-        &self,
+        self,
         driver: &mut D,
         pending: Pending,
         result: EffectResult,
@@ -293,27 +292,30 @@ impl<'p> Executor<'p> {
             return Ok(Next::Leave);
         }
         match pending.0 {
-            PendingStage::Enter(command, view) => match (result, command.task()) {
-                (EffectResult::Worktree(Err(failure)), Some(task)) => {
-                    self.finish_unrun(driver, task, failure, 0)
+            PendingStage::Enter(begun) => {
+                let (command, view) = *begun;
+                match (result, command.task()) {
+                    (EffectResult::Worktree(Err(failure)), Some(task)) => {
+                        self.finish_unrun(driver, task, failure, 0)
+                    }
+                    _ => self.carry_out(driver, command, view),
                 }
-                _ => self.carry_out(driver, command, view),
-            },
+            }
             PendingStage::Attempt(pending) => self.attempt_done(driver, *pending, result),
             PendingStage::Source(pending) => self.source_read(driver, *pending, result),
             PendingStage::Items(pending) => self.items_read(driver, *pending, result),
-            PendingStage::Merge(pending) => self.merged(driver, *pending, result),
-            PendingStage::Abandon(pending) => self.abandoned(driver, *pending, result),
+            PendingStage::Merge(pending) => Ok(self.merged(driver, *pending, result)),
+            PendingStage::Abandon(pending) => Ok(Self::abandoned(driver, *pending, result)),
             PendingStage::Close(pending) => self.worktrees_closed(driver, *pending, result),
-            PendingStage::Judge(pending) => self.answered(driver, *pending, result),
+            PendingStage::Judge(pending) => Self::answered(driver, *pending, result),
         }
     }
 
-    fn step(&self, task: &Task) -> &'p Step {
+    fn step(self, task: &Task) -> &'p Step {
         &self.plan.steps[task.step as usize].step
     }
 
-    fn each(&self, task: &Task) -> Option<&'p ForEach> {
+    fn each(self, task: &Task) -> Option<&'p ForEach> {
         match &self.step(task).action {
             Action::ForEach(each) => Some(each),
             _ => None,
@@ -322,7 +324,7 @@ impl<'p> Executor<'p> {
 
     // ---- conditions, and the end of the run ------------------------------------------------------------
 
-    fn decide<D: Driver>(&self, driver: &mut D, task: &Task, view: &View) -> Result<Next, D::Error> {
+    fn decide<D: Driver>(self, driver: &mut D, task: &Task, view: &View) -> Result<Next, D::Error> {
         let began = driver.moment();
         let FieldEvaluation { result, computed } = driver.condition(task, view)?;
         let kind = match result {
@@ -341,7 +343,7 @@ impl<'p> Executor<'p> {
     }
 
     /// Records that a node cannot begin.
-    fn skip<D: Driver>(&self, driver: &mut D, task: &Task, reason: &str) -> Result<Next, D::Error> {
+    fn skip<D: Driver>(self, driver: &mut D, task: &Task, reason: &str) -> Result<Next, D::Error> {
         let began = driver.moment();
         let measurement = self.measure(driver, task, began, 0);
         let output = result::seal_skipped(driver, &measurement, reason)?;
@@ -351,7 +353,7 @@ impl<'p> Executor<'p> {
 
     /// Ends the run with what it exports. One whose exports have no value has failed.
     fn end<D: Driver>(
-        &self,
+        self,
         driver: &mut D,
         outcome: Outcome,
         ended: Option<LoopEnd>,
@@ -376,7 +378,7 @@ impl<'p> Executor<'p> {
 
     /// Fails a step whose fields have no value.
     fn field_errors<D: Driver>(
-        &self,
+        self,
         driver: &mut D,
         task: &Task,
         errors: &FieldErrors,
@@ -390,7 +392,7 @@ impl<'p> Executor<'p> {
 
     /// Fails a step before it begins.
     fn unresolved<D: Driver>(
-        &self,
+        self,
         driver: &mut D,
         task: &Task,
         failure: Failure,
@@ -408,7 +410,7 @@ impl<'p> Executor<'p> {
 
     /// Fails a step that does not get as far as its fields.
     fn finish_unrun<D: Driver>(
-        &self,
+        self,
         driver: &mut D,
         task: &Task,
         failure: Failure,
@@ -420,12 +422,12 @@ impl<'p> Executor<'p> {
     }
 
     /// Shows what is wrong with fields, and gives it as the failure of their step.
-    fn evaluation_failure<D: Driver>(&self, driver: &mut D, task: &Task, errors: &FieldErrors) -> Failure {
+    fn evaluation_failure<D: Driver>(self, driver: &mut D, task: &Task, errors: &FieldErrors) -> Failure {
         let message = self.report(driver, &task.at, errors);
         Failure::new(FailureKind::Evaluation, message)
     }
 
-    fn report<D: Driver>(&self, driver: &mut D, at: &Address, errors: &FieldErrors) -> String {
+    fn report<D: Driver>(self, driver: &mut D, at: &Address, errors: &FieldErrors) -> String {
         let text = self.plan.workflow.file.text();
         let problems: Vec<Problem> = errors.iter().map(|error| error.problem(text)).collect();
         let messages: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
@@ -438,7 +440,7 @@ impl<'p> Executor<'p> {
 
     /// Records what a step left, whatever that is.
     fn finish<D: Driver>(
-        &self,
+        self,
         driver: &mut D,
         task: &Task,
         measurement: &Measurement,
@@ -448,7 +450,7 @@ impl<'p> Executor<'p> {
         Ok(self.finish_sealed(task, sealed))
     }
 
-    fn finish_sealed(&self, task: &Task, sealed: result::Sealed) -> Next {
+    fn finish_sealed(self, task: &Task, sealed: result::Sealed) -> Next {
         // Items, nodes and states do not wait for each other, so what they leave shares a sync; whoever does wait for it
         // has it written at once.
         let is_aside = task.at.items().next().is_some()
@@ -461,12 +463,12 @@ impl<'p> Executor<'p> {
     }
 
     /// The name of the state that a step is: it stands in the meta data of what the state leaves.
-    fn state_name(&self, task: &Task) -> Option<&'p str> {
+    fn state_name(self, task: &Task) -> Option<&'p str> {
         self.step(task).state.as_ref().map(|state| state.name.value.as_str())
     }
 
     fn measure<D: Driver>(
-        &self,
+        self,
         driver: &mut D,
         task: &Task,
         began: ClockReading,
@@ -477,7 +479,7 @@ impl<'p> Executor<'p> {
     }
 
     fn measurement(
-        &self,
+        self,
         task: &Task,
         timing: Timing,
         retries: u32,

@@ -398,7 +398,7 @@ impl Machine {
                     self.active.get_mut(&event.at).ok_or_else(|| misfit("the step is not under way"))?;
                 match what {
                     EventKind::Decided { .. } if active.stage == StepStage::Deciding => {
-                        self.act(&event.at)?
+                        self.act(&event.at)?;
                     }
                     EventKind::Skipped { .. } if active.may_skip() => self.skipped(&event.at, event.seq)?,
                     EventKind::Expanded { count, parallel, rules, .. }

@@ -147,7 +147,7 @@ impl Checker {
             if let Some(item) = items_outside(at).find(|item| flight.contains(item)) {
                 return self.not(true, || format!("`{item}` is at its end while `{at}` is under way"));
             }
-            for (list, step) in self.positions(at) {
+            for (list, step) in Self::positions(at) {
                 let graph = self.is_graph(&list);
                 let other = places.entry(list).or_insert_with(|| step.clone());
                 self.not(*other != step && !graph, || {
@@ -349,7 +349,7 @@ impl Checker {
     }
 
     /// The lists that an execution stands in, the outermost first, each with its step there.
-    fn positions(&self, at: &Address) -> impl Iterator<Item = (Address, Address)> {
+    fn positions(at: &Address) -> impl Iterator<Item = (Address, Address)> {
         at.lineage().filter_map(|step| {
             let list = step.parent()?;
             step.step_in(&list).map(|step| (list, step))

@@ -217,7 +217,8 @@ impl Checker {
             [FailureKind::Crash, FailureKind::Timeout].iter().any(|kind| why == Some(kind.name()));
         let fits = match (is_over, output.status) {
             (false, _) => tries < most,
-            (true, Status::Failed) => tries >= most || ends_anyway,
+            // Without a try it failed before it began.
+            (true, Status::Failed) => tries >= most || tries == 0 || ends_anyway,
             (true, _) => true,
         };
         self.not(!fits, || format!("`{at}` is over: {is_over}, after {tries} of {most} attempts"))

@@ -10,7 +10,7 @@ use threadline_flow::model::{OnCrash, Step};
 
 use super::chance::{Fate, Fated};
 use super::check::{Violation, value_of};
-use super::{Execution, Interrupt, Interruption, Kept, Moment, Outside, Simulation};
+use super::{Execution, Interrupt, InterruptMoment, Interruption, Kept, Outside, Simulation};
 use crate::event::{Address, Event, EventKind, RunStarted, Seq};
 use crate::execute::effect::{EffectKey, Role};
 use crate::execute::{Barrier, Driver as _, Durability, Executor, Next, Performance, item_in_worktree};
@@ -265,7 +265,7 @@ impl<'s> Life<'s> {
     fn append(&mut self, at: Address, what: EventKind, durability: Durability) -> Result<Seq, Cut> {
         self.outside.checker.pauses(&at, &what, self.outside.clock)?;
         self.appends += 1;
-        self.interrupt(Moment::Before)?;
+        self.interrupt(InterruptMoment::Before)?;
         self.jump();
         let seq = self.outside.journal.len() as u64 + 1;
         let event = Event { seq, time: self.outside.clock, at, kind: what };
@@ -274,7 +274,7 @@ impl<'s> Life<'s> {
         self.outside.checker.awaited(&event, durability, &commands)?;
         self.outside.journal.push(event);
         self.ready.extend(commands);
-        self.interrupt(Moment::After)?;
+        self.interrupt(InterruptMoment::After)?;
         let ready = self.ready.iter().filter_map(|command| command.task().map(|task| &task.at));
         let work = self.workers.iter().filter_map(Work::at);
         let waiting = self.timers.iter().map(|(_, at)| at);
@@ -282,7 +282,7 @@ impl<'s> Life<'s> {
         Ok(seq)
     }
 
-    fn interrupt(&mut self, moment: Moment) -> Result<(), Cut> {
+    fn interrupt(&mut self, moment: InterruptMoment) -> Result<(), Cut> {
         let now = |interruption: &Interruption| {
             interruption.append == self.appends && interruption.moment == moment
         };

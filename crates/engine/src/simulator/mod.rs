@@ -56,14 +56,14 @@ pub struct Interruption {
     /// At which append of this life, from 1.
     pub append: u64,
     /// Before or after it.
-    pub moment: Moment,
+    pub moment: InterruptMoment,
     /// What.
     pub how: Interrupt,
 }
 
 /// Before or after an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
+pub enum InterruptMoment {
     /// Right before it.
     Before,
     /// Right after it: it is numbered, and perhaps on disk.
@@ -175,7 +175,8 @@ impl Simulation {
     fn random(&self) -> Random {
         let mut random = Random::new(self.seed);
         for Interruption { append, moment, how } in &self.interruptions {
-            let kind = 3 * u64::from(*moment == Moment::After) + u64::from(matches!(how, Interrupt::Kill(_)));
+            let kind = 3 * u64::from(*moment == InterruptMoment::After)
+                + u64::from(matches!(how, Interrupt::Kill(_)));
             random = Random::new(random.number() ^ (8 * append + kind));
         }
         random

@@ -16,7 +16,7 @@ use threadline_engine::event::{Address, Datum, Event, EventKind, Output, RunStar
 use threadline_engine::machine::{Command, Machine, Outcome, Stage, Task};
 use threadline_engine::random::Random;
 use threadline_engine::simulator::chance::{Chances, Fate, Fated};
-use threadline_engine::simulator::{Interrupt, Interruption, Kept, Moment, Report, Simulation};
+use threadline_engine::simulator::{Interrupt, InterruptMoment, Interruption, Kept, Report, Simulation};
 use threadline_flow::load::load;
 use threadline_flow::plan::{Plan, plan};
 use threadline_flow::problem::Problem;
@@ -357,7 +357,9 @@ fn simulated_graphs_survive_kills_at_every_append() {
         let size = 1 + usize::try_from(seed % 14).unwrap();
         let mut nodes = model::random(seed, size, Form::Any);
         if seed % 3 > 0 {
-            nodes.iter_mut().for_each(|node| node.lists = false);
+            for node in &mut nodes {
+                node.lists = false;
+            }
         }
         let jobs = 1 + usize::try_from(seed % 5).unwrap();
         let mend = seed % 2 == 0;
@@ -372,7 +374,7 @@ fn simulated_graphs_survive_kills_at_every_append() {
         }
         for append in 1..=expected.appends.iter().sum() {
             for how in [Interrupt::Kill(Kept::Nothing), Interrupt::Kill(Kept::All), Interrupt::Stop] {
-                let interruptions = vec![Interruption { append, moment: Moment::After, how }];
+                let interruptions = vec![Interruption { append, moment: InterruptMoment::After, how }];
                 let report = Simulation { interruptions, ..undisturbed.clone() }.run();
                 let report =
                     report.unwrap_or_else(|violation| panic!("seed {seed}, {append}, {how:?}: {violation}"));

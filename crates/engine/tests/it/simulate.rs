@@ -24,7 +24,9 @@ use threadline_engine::event::{Address, Datum, Event, EventKind, ItemEnded, List
 use threadline_engine::machine::{Command, Machine, Outcome, Pause};
 use threadline_engine::random::Random;
 use threadline_engine::simulator::chance::{Chances, Fate};
-use threadline_engine::simulator::{Interrupt, Interruption, Kept, Moment, Report, Simulation, text};
+use threadline_engine::simulator::{
+    Interrupt, InterruptMoment, Interruption, Kept, Report, Simulation, text,
+};
 use threadline_flow::load::load;
 use threadline_flow::plan::{Plan, plan};
 use threadline_flow::problem::Problem;
@@ -124,14 +126,14 @@ fn planned(source: &str) -> Arc<Plan> {
     }
 }
 
-fn interruption(append: u64, moment: Moment, how: Interrupt) -> Interruption {
+fn interruption(append: u64, moment: InterruptMoment, how: Interrupt) -> Interruption {
     Interruption { append, moment, how }
 }
 
 /// Before and after every append of an undisturbed run.
-fn every_append(report: &Report) -> impl Iterator<Item = (u64, Moment)> {
+fn every_append(report: &Report) -> impl Iterator<Item = (u64, InterruptMoment)> {
     let appends = report.appends[0];
-    (1..=appends).flat_map(|append| [(append, Moment::Before), (append, Moment::After)])
+    (1..=appends).flat_map(|append| [(append, InterruptMoment::Before), (append, InterruptMoment::After)])
 }
 
 fn kill_everywhere(case: &Case) {
@@ -522,9 +524,9 @@ fn items_that_were_let_fail_are_done_again() {
             let all: u64 = undisturbed.appends.iter().sum();
             for append in (1..=all).step_by(5) {
                 let kills = [
-                    interruption(append, Moment::After, Interrupt::Kill(Kept::Some)),
-                    interruption(1 + append % 11, Moment::Before, Interrupt::Kill(Kept::Nothing)),
-                    interruption(1 + append % 23, Moment::After, Interrupt::Kill(Kept::All)),
+                    interruption(append, InterruptMoment::After, Interrupt::Kill(Kept::Some)),
+                    interruption(1 + append % 11, InterruptMoment::Before, Interrupt::Kill(Kept::Nothing)),
+                    interruption(1 + append % 23, InterruptMoment::After, Interrupt::Kill(Kept::All)),
                 ];
                 let report = case.run(&kills);
                 let same = (report.outcome, &report.names) == (undisturbed.outcome, &undisturbed.names)
@@ -563,8 +565,8 @@ fn failed_runs_are_resumed_where_they_failed() {
         let all: u64 = undisturbed.appends.iter().sum();
         for append in 1..=all {
             let kills = [
-                interruption(append, Moment::After, Interrupt::Kill(Kept::Some)),
-                interruption(1 + append % 11, Moment::Before, Interrupt::Kill(Kept::Nothing)),
+                interruption(append, InterruptMoment::After, Interrupt::Kill(Kept::Some)),
+                interruption(1 + append % 11, InterruptMoment::Before, Interrupt::Kill(Kept::Nothing)),
             ];
             let report = case.run(&kills);
             let same = report.outcome == Outcome::Completed

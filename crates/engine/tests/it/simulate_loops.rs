@@ -21,7 +21,9 @@ use threadline_engine::event::{
 use threadline_engine::machine::{Command, Machine, Outcome};
 use threadline_engine::random::Random;
 use threadline_engine::simulator::chance::{Chances, Fate};
-use threadline_engine::simulator::{Interrupt, Interruption, Kept, Moment, Report, Simulation, text};
+use threadline_engine::simulator::{
+    Interrupt, InterruptMoment, Interruption, Kept, Report, Simulation, text,
+};
 use threadline_flow::load::load;
 use threadline_flow::model::Shape;
 use threadline_flow::plan::{Plan, plan};
@@ -115,11 +117,12 @@ fn came(report: &Report) -> Came {
     }
 }
 
-fn every_append(report: &Report) -> impl Iterator<Item = (u64, Moment)> {
-    (1..=report.appends[0]).flat_map(|append| [(append, Moment::Before), (append, Moment::After)])
+fn every_append(report: &Report) -> impl Iterator<Item = (u64, InterruptMoment)> {
+    (1..=report.appends[0])
+        .flat_map(|append| [(append, InterruptMoment::Before), (append, InterruptMoment::After)])
 }
 
-fn interruption(append: u64, moment: Moment, how: Interrupt) -> Interruption {
+fn interruption(append: u64, moment: InterruptMoment, how: Interrupt) -> Interruption {
     Interruption { append, moment, how }
 }
 

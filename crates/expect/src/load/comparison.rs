@@ -68,7 +68,7 @@ impl ExpectationLoader<'_> {
                 let message = format!("`{key}` is no operator");
                 let mut hint = words::did_you_mean(meant);
                 if let Some(path) = last_path(at, key) {
-                    hint.push_str(&format!("; for a field of that name write `{path}` as one path"));
+                    hint = format!("{hint}; for a field of that name write `{path}` as one path");
                 }
                 self.unknown(Check::UnknownOperator, entry.key_span, message, Some(hint));
                 nodes.extend(self.left_out_operator(key, entry.key_span));

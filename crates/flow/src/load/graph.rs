@@ -198,7 +198,7 @@ impl WorkflowLoader {
         } else if written.is_none() {
             self.read_trigger_params(kind, None, place.node);
         }
-        let config = written.unwrap_or_else(|| Value::empty_object());
+        let config = written.unwrap_or_else(Value::empty_object);
         let payload = Expression::parse(PAYLOAD, &self.syntax).ok()?;
         let payload = place.field(Arc::new(payload));
         Some(Trigger { kind, enabled, filters, config, payload })

@@ -579,12 +579,11 @@ pub(super) fn unknown_key(object: &'static ObjectSpec, key: &str, span: Span) ->
             .hint("write the work as a list under `steps:`"),
         None => {
             let problem = Check::UnknownKey.at(span, format!("{} has no key `{key}`", object.title));
-            match words::suggest(key, object.names()) {
-                Some(hint) => problem.hint(hint),
-                None => {
-                    let keys = words::names(object.all_keys().map(|key| key.name));
-                    problem.note(format!("keys: {keys}"))
-                }
+            if let Some(hint) = words::suggest(key, object.names()) {
+                problem.hint(hint)
+            } else {
+                let keys = words::names(object.all_keys().map(|key| key.name));
+                problem.note(format!("keys: {keys}"))
             }
         }
     }

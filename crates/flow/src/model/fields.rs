@@ -197,7 +197,9 @@ pub fn step_fields<'f>(workflow: &'f Workflow, step: &'f Step) -> Vec<StepField<
     walk.each("timeout", timeout.iter().map(FieldKind::TimeLimit));
     walk.each("idle_timeout", idle_timeout.iter().map(FieldKind::TimeLimit));
     walk.each("max_output", max_output.iter().map(FieldKind::Size));
-    retry.iter().for_each(|retry| walk.retry(retry));
+    if let Some(retry) = retry {
+        walk.retry(retry);
+    }
     walk.action(action);
     walk.moment = if matches!(action, Action::ForEach(_)) { Moment::End } else { Moment::Attempt };
     walk.each("expect", expect.iter().map(FieldKind::Expectations));
@@ -385,7 +387,9 @@ impl<'f> Walk<'f> {
             max_failures,
             failure_threshold,
         } = policy;
-        retry.iter().for_each(|retry| self.retry(retry));
+        if let Some(retry) = retry {
+            self.retry(retry);
+        }
         self.each("timeout", timeout.iter().map(FieldKind::TimeLimit));
         let counts = max_failures.iter().map(|count| FieldKind::Count(count, 0));
         self.each("error_policy.max_failures", counts);
@@ -395,7 +399,7 @@ impl<'f> Walk<'f> {
     fn action(&mut self, action: &'f Action) {
         match action {
             Action::Shell { text, interpolate } => {
-                let name = self.written(&text.origin, if self.of_tool { "params.command" } else { "shell" });
+                let name = Self::written(&text.origin, if self.of_tool { "params.command" } else { "shell" });
                 self.add_as("shell", name, FieldKind::Script { text, interpolate: *interpolate });
             }
             Action::Argv(words) => {
@@ -403,12 +407,12 @@ impl<'f> Walk<'f> {
                 self.add_as("argv", name, FieldKind::Argv(words));
             }
             Action::Agent { agent, message } => {
-                self.add_as("message", self.written(&message.origin, "message"), FieldKind::Text(message));
+                self.add_as("message", Self::written(&message.origin, "message"), FieldKind::Text(message));
                 self.agent(&agent.value);
             }
             Action::Http(http) => self.http(http),
             Action::Tool(ToolCall { server, tool: _, name, params }) => {
-                self.add_as("tool", self.written(&name.origin, "tool"), FieldKind::Name(name));
+                self.add_as("tool", Self::written(&name.origin, "tool"), FieldKind::Name(name));
                 let known = self.workflow.servers.iter().find(|known| known.name == *server);
                 self.shared(known.map(server_fields).unwrap_or_default());
                 self.each("params", params.iter().map(FieldKind::Params));
@@ -439,7 +443,7 @@ impl<'f> Walk<'f> {
     }
 
     /// The name of a field in the short form of a state, where every action is an `action`.
-    fn written(&self, origin: &Origin, name: &'static str) -> &'static str {
+    fn written(origin: &Origin, name: &'static str) -> &'static str {
         if origin.path.ends_with(".action") { "action" } else { name }
     }
 

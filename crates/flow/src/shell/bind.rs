@@ -388,7 +388,7 @@ impl BoundScript {
         for (index, variable) in self.variables.iter().enumerate() {
             let (name, entry) = (&variable.name, environment_name(&variable.name));
             match variable.delivery {
-                Delivery::Environment => text.push_str(&format!("{name}=${{{entry}}};unset {entry};")),
+                Delivery::Environment => text.extend([name.as_str(), "=${", &entry, "};unset ", &entry, ";"]),
                 // Command substitution drops trailing line breaks; the dot after them preserves them.
                 Delivery::File => {
                     let after = format!(" && printf .)||exit 125;{name}=${{{name}%.}};");

@@ -42,7 +42,7 @@ pub(super) struct SimpleCommand {
 }
 
 /// The state of reading one list of commands.
-struct ListFrame {
+struct ShellListFrame {
     command: SimpleCommand,
     /// What was known where the pipeline began.
     pipeline: Checkpoint,
@@ -125,7 +125,7 @@ impl ScriptReader<'_> {
 
     fn read_list_from(&mut self, end: ListEnd, input: Option<Checkpoint>) -> bool {
         let start = self.checkpoint();
-        let mut frame = ListFrame {
+        let mut frame = ShellListFrame {
             command: SimpleCommand::default(),
             pipeline: start,
             piped: false,
@@ -194,7 +194,7 @@ impl ScriptReader<'_> {
         false
     }
 
-    fn begin_command(&mut self, frame: &mut ListFrame) {
+    fn begin_command(&mut self, frame: &mut ShellListFrame) {
         frame.command = SimpleCommand {
             slots: self.slots.len(),
             documents: self.here_documents.len(),
@@ -202,7 +202,7 @@ impl ScriptReader<'_> {
         };
     }
 
-    fn begin_pipeline(&mut self, frame: &mut ListFrame) {
+    fn begin_pipeline(&mut self, frame: &mut ShellListFrame) {
         if !frame.piped {
             frame.pipeline = self.checkpoint();
         }
@@ -210,7 +210,7 @@ impl ScriptReader<'_> {
     }
 
     /// After `;`, `&`, `&&`, `||` or a line break. A line break after `|` separates nothing.
-    fn end_command(&mut self, frame: &mut ListFrame) {
+    fn end_command(&mut self, frame: &mut ShellListFrame) {
         let empty = frame.command.words.is_empty()
             && frame.command.assignments.is_empty()
             && frame.command.compound.is_none();
@@ -252,7 +252,7 @@ impl ScriptReader<'_> {
     }
 
     /// Reads a word. Returns whether it was the `esac` that ends the list.
-    fn read_command_word(&mut self, frame: &mut ListFrame, end: ListEnd) -> bool {
+    fn read_command_word(&mut self, frame: &mut ShellListFrame, end: ListEnd) -> bool {
         let begins = frame.command.words.is_empty() && frame.command.compound.is_none();
         if begins && self.read_assignment(frame) {
             return false;
@@ -299,7 +299,7 @@ impl ScriptReader<'_> {
     }
 
     /// Reads a keyword at the start of a command. Returns whether there was one.
-    fn read_keyword(&mut self, frame: &mut ListFrame, word: &Word) -> bool {
+    fn read_keyword(&mut self, frame: &mut ShellListFrame, word: &Word) -> bool {
         match word.literal.as_str() {
             "if" | "while" | "until" | "{" => {
                 let body = word.literal == "{" && std::mem::take(&mut self.defining);
@@ -342,7 +342,7 @@ impl ScriptReader<'_> {
         true
     }
 
-    fn open_compound(&mut self, frame: &mut ListFrame, is_function_body: bool) {
+    fn open_compound(&mut self, frame: &mut ShellListFrame, is_function_body: bool) {
         frame.open.push(OpenCompound { pipeline: frame.pipeline, piped: frame.piped, is_function_body });
         self.bodies += usize::from(is_function_body);
         frame.piped = false;
@@ -350,7 +350,7 @@ impl ScriptReader<'_> {
         self.begin_command(frame);
     }
 
-    fn close_compound(&mut self, frame: &mut ListFrame) {
+    fn close_compound(&mut self, frame: &mut ShellListFrame) {
         let unopened = OpenCompound { pipeline: frame.pipeline, piped: frame.piped, is_function_body: false };
         let compound = frame.open.pop().unwrap_or(unopened);
         self.bodies -= usize::from(compound.is_function_body);
@@ -369,14 +369,14 @@ impl ScriptReader<'_> {
     }
 
     /// Reads a subshell, arithmetic, or the parentheses of a function, at `(`.
-    fn read_parenthesis(&mut self, frame: &mut ListFrame) {
+    fn read_parenthesis(&mut self, frame: &mut ShellListFrame) {
         let at = self.pos;
         let begins = frame.command.words.is_empty() && frame.command.assignments.is_empty();
         if begins && frame.command.compound.is_none() {
             if self.starts_with("((") && self.dialect() != Dialect::Posix {
                 self.pos += 2;
                 self.with_nesting(|reader| {
-                    reader.read_arithmetic(ArithmeticEnd::Parens, &hazards::ARITHMETIC)
+                    reader.read_arithmetic(ArithmeticEnd::Parens, &hazards::ARITHMETIC);
                 });
                 frame.command.compound = Some(self.checkpoint());
                 return;
@@ -415,7 +415,7 @@ impl ScriptReader<'_> {
 
     /// What arrives on the standard input of the next command: the pipeline before it, or that of an open
     /// compound.
-    fn input_of(frame: &ListFrame) -> Option<Checkpoint> {
+    fn input_of(frame: &ShellListFrame) -> Option<Checkpoint> {
         if frame.piped {
             return Some(frame.pipeline);
         }
@@ -546,7 +546,7 @@ impl ScriptReader<'_> {
     }
 
     /// Reads a conditional after `[[`, including the `]]`.
-    fn read_conditional(&mut self, frame: &mut ListFrame) {
+    fn read_conditional(&mut self, frame: &mut ShellListFrame) {
         let open = self.pos;
         let mut words = vec![Word { literal: "[[".to_owned(), fixed: true, ..Word::default() }];
         loop {
@@ -607,7 +607,7 @@ impl ScriptReader<'_> {
     // ---- assignments -----------------------------------------------------------------------------------
 
     /// Reads `NAME=value`, `NAME+=value`, `NAME[i]=value` or `NAME=(...)` before a command.
-    fn read_assignment(&mut self, frame: &mut ListFrame) -> bool {
+    fn read_assignment(&mut self, frame: &mut ShellListFrame) -> bool {
         let start = self.pos;
         let name = shell_name(&self.text[start..self.end]).len();
         if name == 0 {
@@ -627,7 +627,7 @@ impl ScriptReader<'_> {
     }
 
     /// Reads `NAME[i]=value`, unless it is a pattern that is a word of its own.
-    fn read_element_assignment(&mut self, frame: &mut ListFrame, name: Range<usize>) -> bool {
+    fn read_element_assignment(&mut self, frame: &mut ShellListFrame, name: Range<usize>) -> bool {
         if !self.is_element(name.end) {
             return false;
         }
@@ -666,7 +666,7 @@ impl ScriptReader<'_> {
         false
     }
 
-    fn read_assigned_value(&mut self, frame: &mut ListFrame, name: Range<usize>) {
+    fn read_assigned_value(&mut self, frame: &mut ShellListFrame, name: Range<usize>) {
         let text = &self.text[name.clone()];
         self.note_set(text);
         if self.peek() == Some(b'(') && self.dialect() != Dialect::Posix {
@@ -722,7 +722,7 @@ impl ScriptReader<'_> {
     }
 
     /// Reads an array that is an argument, as in `declare a=(...)`.
-    fn read_array_argument(&mut self, frame: &mut ListFrame, word: &Word) -> bool {
+    fn read_array_argument(&mut self, frame: &mut ShellListFrame, word: &Word) -> bool {
         let declares = frame
             .command
             .words
@@ -749,7 +749,7 @@ impl ScriptReader<'_> {
     // ---- redirections ----------------------------------------------------------------------------------
 
     /// Reads a redirection, at `<` or `>`.
-    fn read_redirection(&mut self, frame: &mut ListFrame) {
+    fn read_redirection(&mut self, frame: &mut ShellListFrame) {
         let at = self.pos;
         let operators = ["<<<", "<<-", "<<", "<&", "<>", "<", ">>", ">&", ">|", ">"];
         let operator = operators.into_iter().find(|operator| self.starts_with(operator)).unwrap_or(">");
@@ -786,7 +786,7 @@ impl ScriptReader<'_> {
     }
 
     /// Reads the word after `<<`, which ends the here-document.
-    fn read_delimiter(&mut self, frame: &mut ListFrame, strip: bool) {
+    fn read_delimiter(&mut self, frame: &mut ShellListFrame, strip: bool) {
         let start = self.pos;
         let forbidden = self.forbidden.replace("in the delimiter of a here-document");
         let word = self.read_word();
@@ -915,7 +915,7 @@ impl ScriptReader<'_> {
             at = edit.range.end;
             match edit.replacement {
                 Replacement::Slot(slot) => {
-                    self.edits.push(Edit { range: edit.range, replacement: Replacement::Slot(slot) })
+                    self.edits.push(Edit { range: edit.range, replacement: Replacement::Slot(slot) });
                 }
                 // Of `$${` the first dollar is replaced by a backslash before the second.
                 Replacement::Text(_) => {
@@ -950,7 +950,7 @@ impl ScriptReader<'_> {
 
     // ---- the end of a command --------------------------------------------------------------------------
 
-    fn finish_command(&mut self, frame: &mut ListFrame) {
+    fn finish_command(&mut self, frame: &mut ShellListFrame) {
         let input = Self::input_of(frame);
         let command = std::mem::take(&mut frame.command);
         self.begin_command(frame);

@@ -183,7 +183,7 @@ impl ScriptReader<'_> {
                 }
             }
             ArgSelector::Every if hazard.rule == HazardRule::Dash => {
-                self.apply_to_dashes(hazard, name, words)
+                self.apply_to_dashes(hazard, name, words);
             }
             ArgSelector::Every => words[1..].iter().for_each(|word| self.mark_word(word, hazard)),
             ArgSelector::Options(_) if DECLARES.contains(&name) => self.apply_to_declarations(hazard, words),

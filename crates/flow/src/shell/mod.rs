@@ -57,7 +57,7 @@ use reader::{Edit, ReferenceSlot};
 pub enum Dialect {
     /// GNU Bash
     Bash,
-    /// POSIX `sh`: dash, BusyBox, and every other `sh`
+    /// POSIX `sh`: dash, `BusyBox`, and every other `sh`
     Posix,
     /// Z shell
     Zsh,

@@ -105,7 +105,7 @@ impl ScriptReader<'_> {
                 at,
                 name.len() + 2,
                 "shell-operator",
-                format!("`{name}:` with numbers looks like a substring of a variable that nothing sets"),
+                &format!("`{name}:` with numbers looks like a substring of a variable that nothing sets"),
                 format!("set `{name}` in the script, or write `$${{{name}:...}}`"),
             );
         }
@@ -138,7 +138,7 @@ impl ScriptReader<'_> {
             at,
             inside.len() + 3,
             "shell-operator",
-            format!("`{name}` is a name of the workflow, but has an operator of the shell"),
+            &format!("`{name}` is a name of the workflow, but has an operator of the shell"),
             format!("write `{ours}` for the value, or `$${{{inside}}}` for a variable of the shell"),
         )
     }
@@ -148,7 +148,7 @@ impl ScriptReader<'_> {
             at,
             name.len() + 3,
             "shell-clash",
-            format!("`{name}` is both set by the script and a name of the workflow"),
+            &format!("`{name}` is both set by the script and a name of the workflow"),
             format!("rename one of them, or write `$${{{name}}}` for the variable of the shell"),
         )
     }
@@ -180,7 +180,7 @@ impl ScriptReader<'_> {
         } else {
             format!("unknown name `{name}`: it is not a root of the workflow, and the script does not set it")
         };
-        let mut owner = self.unclear_owner(at, 2, "unknown-root", message, hint);
+        let mut owner = self.unclear_owner(at, 2, "unknown-root", &message, hint);
         if let Owner::Unclear(problem) = &mut owner {
             let start = at + 2 + (self.text[at + 2..].len() - self.text[at + 2..].trim_start().len());
             problem.span = self.span(start, start + name.len());
@@ -197,11 +197,11 @@ impl ScriptReader<'_> {
         at: usize,
         length: usize,
         id: &'static str,
-        message: String,
+        message: &str,
         hint: String,
     ) -> Owner {
         let span = self.span(at, (at + length).min(self.end));
-        let message = words::shorten(&message, MAX_MESSAGE).into_owned();
+        let message = words::shorten(message, MAX_MESSAGE).into_owned();
         let hint = Some(hint).filter(|hint| hint.len() <= MAX_MESSAGE);
         Owner::Unclear(ShellProblem { id, severity: Severity::Error, span, message, hint })
     }

@@ -351,7 +351,7 @@ impl ScriptReader<'_> {
             Some(b'(') if self.at(start + 2) == Some(b'(') => {
                 self.pos += 3;
                 self.with_nesting(|reader| {
-                    reader.read_arithmetic(ArithmeticEnd::Parens, &hazards::ARITHMETIC)
+                    reader.read_arithmetic(ArithmeticEnd::Parens, &hazards::ARITHMETIC);
                 });
             }
             Some(b'(') => {
@@ -362,7 +362,7 @@ impl ScriptReader<'_> {
                 self.pos += 2;
                 let forbidden = self.forbidden.replace("in `$[...]`");
                 self.with_nesting(|reader| {
-                    reader.read_arithmetic(ArithmeticEnd::Bracket, &hazards::ARITHMETIC)
+                    reader.read_arithmetic(ArithmeticEnd::Bracket, &hazards::ARITHMETIC);
                 });
                 self.forbidden = forbidden;
             }

@@ -65,6 +65,7 @@ pub fn list<T: Display>(phrases: impl IntoIterator<Item = T>, conjunction: &str)
 }
 
 /// A number with its noun, in the plural unless the number is one: `1 item`, `0 items`, `3 retries`.
+#[expect(clippy::needless_pass_by_value, reason = "a number is written at the call, not borrowed")]
 pub fn count<N: Display + PartialEq + From<u8>>(number: N, noun: &str) -> String {
     format!("{number} {}", plural(&number, noun))
 }

@@ -185,9 +185,8 @@ impl Client {
             Listing { title: of_server("name"), version: of_server("version"), tools: Vec::new() };
         let mut cursor: Option<Value> = None;
         for _ in 0..MAX_PAGES {
-            let params = cursor
-                .take()
-                .map_or_else(|| Value::empty_object(), |cursor| Value::record([("cursor", cursor)]));
+            let params =
+                cursor.take().map_or_else(Value::empty_object, |cursor| Value::record([("cursor", cursor)]));
             let page = connection.request("tools/list", params, deadline)?;
             listing
                 .tools
@@ -223,7 +222,7 @@ impl Client {
 
 fn tool(described: &Value) -> Option<Tool> {
     let text = |key: &str| described.get(key).and_then(Value::as_str).map(str::to_owned);
-    let parameters = described.get("inputSchema").cloned().unwrap_or_else(|| Value::empty_object());
+    let parameters = described.get("inputSchema").cloned().unwrap_or_else(Value::empty_object);
     Some(Tool { name: text("name")?, description: text("description"), parameters })
 }
 

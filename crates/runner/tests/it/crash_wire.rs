@@ -12,7 +12,7 @@ use std::sync::Arc;
 use threadline_engine::event::{Address, Event};
 use threadline_engine::machine::{Outcome, Stage};
 use threadline_engine::replay::Fold;
-use threadline_engine::simulator::{Interrupt, Interruption, Kept, Moment, Simulation, text};
+use threadline_engine::simulator::{Interrupt, InterruptMoment, Interruption, Kept, Simulation, text};
 use threadline_flow::load::load;
 use threadline_flow::plan::{Plan, plan};
 use threadline_lang::source::SourceFile;
@@ -82,7 +82,7 @@ fn stage(plan: &Arc<Plan>, journal: &[Event]) -> Stage {
 
 /// A run with everything that the simulator knows: kills, a stop, a jumping clock, a failure put right.
 fn disturbed(plan: &Arc<Plan>, seed: u64) -> Simulation {
-    let interruption = |append, how| Interruption { append, moment: Moment::After, how };
+    let interruption = |append, how| Interruption { append, moment: InterruptMoment::After, how };
     let interruptions = vec![
         interruption(5 + seed % 7, Interrupt::Kill(Kept::Some)),
         interruption(9, Interrupt::Stop),

@@ -171,7 +171,7 @@ fn output_goes_to_a_file_when_it_is_large_and_the_file_goes_with_it() {
     let folder = Folder::new("spool");
     for (size, in_file) in [(64 * 1024, false), (64 * 1024 + 1, true), (5_000_000, true)] {
         let mut spec = bash(&format!("head -c {size} /dev/zero; head -c {size} /dev/zero | tr '\\0' e >&2"));
-        spec.spool = folder.0.clone();
+        spec.spool.clone_from(&folder.0);
         let mut seen = 0;
         let ended = run(&spec, &Control::new(), &mut |_, piece| seen += piece.len()).unwrap();
         assert_eq!(seen, 2 * size);
@@ -188,7 +188,7 @@ fn output_goes_to_a_file_when_it_is_large_and_the_file_goes_with_it() {
 fn a_spooled_file_can_be_taken() {
     let folder = Folder::new("taken");
     let mut spec = bash("head -c 100000 /dev/zero");
-    spec.spool = folder.0.clone();
+    spec.spool.clone_from(&folder.0);
     let Captured::File(spooled) = ended(&spec).stdout else { panic!("it is large") };
     let path = spooled.take();
     assert_eq!(fs::metadata(&path).unwrap().len(), 100_000);
@@ -217,7 +217,7 @@ fn memory_stays_flat_under_much_output() {
 fn measure_much_output() {
     let mut spec = bash("head -c 300000000 /dev/zero & head -c 200000000 /dev/zero >&2; wait");
     let folder = Folder::new("flat");
-    spec.spool = folder.0.clone();
+    spec.spool.clone_from(&folder.0);
     let before = resident_bytes();
     let mut most = 0;
     let mut pieces = 0u32;

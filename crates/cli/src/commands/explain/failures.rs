@@ -92,15 +92,12 @@ impl FailureSummary<'_> {
     ) -> Result<String, CommandFailure> {
         let mut out = String::from("\n");
         if !self.log.is_reported(&told.seen.at) {
-            let error = match &told.judged {
-                Some(judged) => {
-                    let reason = first_line(&judged.recorded.reason);
-                    describe_missing_route(self.plan, told.seen.step, &judged.recorded, reason)
-                }
-                None => {
-                    let error = told.ended.as_ref().and_then(|ended| ended.output.meta.get("error"));
-                    error.map(ToString::to_string).unwrap_or_default()
-                }
+            let error = if let Some(judged) = &told.judged {
+                let reason = first_line(&judged.recorded.reason);
+                describe_missing_route(self.plan, told.seen.step, &judged.recorded, reason)
+            } else {
+                let error = told.ended.as_ref().and_then(|ended| ended.output.meta.get("error"));
+                error.map(ToString::to_string).unwrap_or_default()
             };
             if !error.is_empty() {
                 let (first, more) = (visible(first_line(&error)), further_lines(&error, "    "));

@@ -106,7 +106,7 @@ impl Expander<'_> {
             let kind = entry.node.value.kind();
             match key.kind {
                 KeyKind::Fixed(Form::Bool) if kind != Type::Bool => {
-                    self.report(no_bool(written, &entry.node))
+                    self.report(no_bool(written, &entry.node));
                 }
                 KeyKind::Fixed(Form::Text) if matches!(kind, Type::Null | Type::List | Type::Object) => {
                     let message = format!("`{written}` takes text, not {}", kind.with_article());

@@ -9,7 +9,7 @@ use threadline_fuzz::prepare;
 use threadline_lang::data::locate::locate;
 use threadline_lang::data::{DataFormat, read_value, yaml};
 use threadline_lang::value::JsonStyle;
-use threadline_lang::{Document, DocumentError, ScopeEntry, Error, Limits, Origin, Session, Syntax, Value};
+use threadline_lang::{Document, DocumentError, Error, Limits, Origin, ScopeEntry, Session, Syntax, Value};
 
 mod fixture;
 

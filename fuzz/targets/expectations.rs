@@ -7,7 +7,7 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use threadline_expect::{Actual, LoadContext, Evaluation, NoJudge, load};
+use threadline_expect::{Actual, Evaluation, LoadContext, NoJudge, load};
 use threadline_fuzz::prepare;
 use threadline_lang::data::{DataFormat, read_value};
 use threadline_lang::diag::Diagnostic;

@@ -133,7 +133,7 @@ fn build_tests(project: &Project, _: Effort) -> Result<Outcome, Failure> {
 }
 
 fn tests(project: &Project, effort: Effort) -> Result<Outcome, Failure> {
-    let mut command = project.cargo(&["test", "--workspace", "--locked"]);
+    let mut command = project.cargo(&["test", "--workspace", "--locked", "--no-fail-fast"]);
     if effort == Effort::Long {
         command.env("THREADLINE_LONG", "1");
     }

@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 
 use threadline_bench_shared::{self as shared, Contestant, Json, json};
-use threadline_expect::{Actual, ExpectationAnswer, LoadContext, Evaluation, Expectations, NoJudge, ExpectationOutcome, load};
+use threadline_expect::{
+    Actual, Evaluation, ExpectationAnswer, ExpectationOutcome, Expectations, LoadContext, NoJudge, load,
+};
 use threadline_lang::source::SourceFile;
 use threadline_lang::{Limits, NoWorld, Scope, Session, data};
 
@@ -52,7 +54,8 @@ fn actual(document: &Json) -> Actual {
 fn answer(expectations: &Expectations, actual: &Actual) -> bool {
     let (scope, mut world, mut judge) = (Scope::new(), NoWorld, NoJudge);
     let mut session = Session::new(&mut world);
-    Evaluation::new(actual, &scope, &mut session, &mut judge).answer_all(expectations) == ExpectationAnswer::Met
+    Evaluation::new(actual, &scope, &mut session, &mut judge).answer_all(expectations)
+        == ExpectationAnswer::Met
 }
 
 /// What a caller does who wants to know why.
@@ -79,8 +82,9 @@ fn answered(text: &str, document: &Json) -> Contestant {
 fn explained(text: &str) -> Contestant {
     let (expectations, document) = (read(text), actual(&shared::documents()[shared::UNMET]));
     let checked = expectations.clone();
-    let is_met =
-        move |actual: &Actual| explain(&checked, actual).iter().all(|outcome| outcome.answer == ExpectationAnswer::Met);
+    let is_met = move |actual: &Actual| {
+        explain(&checked, actual).iter().all(|outcome| outcome.answer == ExpectationAnswer::Met)
+    };
     Contestant::new(move || explain(&expectations, &document), move || said(&is_met))
 }
 

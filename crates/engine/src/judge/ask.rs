@@ -67,6 +67,7 @@ impl JudgedState<'_> {
 
 impl Question {
     /// A question to an agent that knows these verdicts.
+    #[cfg(feature = "testing")]
     pub(crate) fn new(resolved: Resolved, agent: EcoString, verdicts: Vec<EcoString>) -> Self {
         Self { resolved, agent, verdicts, min_confidence: None }
     }

@@ -74,6 +74,10 @@ impl Store {
         Self::at(JournalLocation::Memory(disk.clone()), options)
     }
 
+    #[cfg_attr(
+        not(feature = "testing"),
+        expect(clippy::needless_pass_by_value, reason = "tests pass a hook in it")
+    )]
     fn at(location: JournalLocation, options: StoreOptions) -> Result<Self, StoreError> {
         let connection = location.open_for_writing()?;
         if let Some(pages) = options.max_pages {

@@ -172,6 +172,7 @@ pub(crate) struct FunctionCall<'a> {
     /// Operations left in this evaluation.
     pub fuel: &'a mut u64,
     /// The patterns compiled in this evaluation.
+    #[cfg_attr(not(feature = "regex"), expect(dead_code, reason = "only regular expressions are cached"))]
     pub patterns: &'a mut PatternCache,
 }
 

@@ -131,6 +131,7 @@ pub(crate) struct PatternCache;
 
 #[cfg(not(feature = "regex"))]
 impl PatternCache {
+    #[expect(clippy::unused_self, reason = "the cache with patterns has the same method")]
     pub(crate) fn is_empty(&self) -> bool {
         true
     }

@@ -393,7 +393,6 @@ impl From<ActualKind> for threadline_expect::DocumentKind {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutcomeFormat {
-    /// For people
     Text,
     /// An array with the tree of every expectation
     Json,
@@ -418,9 +417,7 @@ pub(crate) struct GraphArguments {
 pub(crate) enum GraphFormat {
     /// One line per node, with what it waits for
     Text,
-    /// For Mermaid
     Mermaid,
-    /// For Graphviz
     Dot,
     /// A picture; needs no other program
     Svg,
@@ -455,7 +452,6 @@ pub(crate) struct SchemaArguments {
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum SchemaKind {
-    /// Workflow files
     Workflow,
     /// The envelope that a step leaves
     Envelope,
@@ -666,7 +662,6 @@ pub(crate) struct EvalArguments {
     /// Read the expression from a file, `-` for stdin
     #[arg(long, value_name = "FILE", conflicts_with = "expression")]
     pub(crate) file: Option<PathBuf>,
-    /// The expression
     #[arg(value_name = "EXPRESSION", required_unless_present = "file")]
     pub(crate) expression: Option<String>,
 }
@@ -844,9 +839,7 @@ impl From<UndefinedPolicy> for Undefined {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
-    /// Indented JSON
     Json,
-    /// YAML
     Yaml,
 }
 

@@ -329,7 +329,6 @@ enum Place {
     List,
     /// A step with a name that is no visit: its steps stand right below it.
     Phase,
-    /// A step.
     Step,
 }
 

@@ -12,7 +12,6 @@ pub(crate) struct Bell(Arc<(Mutex<u64>, Condvar)>);
 pub(crate) struct Rings(u64);
 
 impl Bell {
-    /// Wakes everybody.
     pub(crate) fn ring(&self) {
         let mut rings = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         *rings += 1;

@@ -25,7 +25,6 @@ pub(crate) struct Opened(Mutex<Option<Arc<Worktrees>>>);
 pub(crate) struct Placed {
     /// The worktree as a project.
     pub(crate) project: Project,
-    /// Its folder.
     pub(crate) worktree: EcoString,
 }
 

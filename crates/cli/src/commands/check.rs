@@ -9,7 +9,6 @@ use crate::arguments::CheckArguments;
 use crate::exit::CommandFailure;
 use crate::prepare::plan_file;
 
-/// `threadline check`
 pub(crate) fn check(call: &CheckArguments) -> Result<(), CommandFailure> {
     if !call.tools {
         let kind = FileKind { check: &check_steps, unit: "step", units: "steps" };

@@ -28,7 +28,6 @@ const MET: Style = AnsiColor::Green.on_default();
 const UNMET: Style = AnsiColor::Red.on_default();
 const NOT_EVALUABLE: Style = AnsiColor::Yellow.on_default();
 
-/// `threadline expect`
 pub(crate) fn expect(call: &ExpectArguments) -> Result<(), CommandFailure> {
     let Some(actual) = call.actual.as_deref() else {
         let checked = |file: &SourceFile| checked(file, &context(call));

@@ -42,7 +42,6 @@ impl StarterFile {
     }
 }
 
-/// `threadline init`
 pub(crate) fn init(call: &InitArguments) -> Result<(), CommandFailure> {
     if call.names.is_empty() {
         let mut table = Table::default();

@@ -30,7 +30,6 @@ struct FileChange {
     text: String,
 }
 
-/// `threadline migrate`
 pub(crate) fn migrate(call: &MigrateArguments) -> Result<(), CommandFailure> {
     for path in &call.files {
         let file = inputs::read_source(path)?;

@@ -42,7 +42,6 @@ pub(crate) const MAX_REPORTS: usize = 50;
 /// The top-level key of a document whose entries are definitions.
 const CONTEXT: &str = "context";
 
-/// `threadline render`
 pub(crate) fn render(call: &RenderArguments) -> Result<(), CommandFailure> {
     let (name, text) = text_of(&call.names, call.file.as_deref(), call.template.as_deref(), "<template>")?;
     let source = ReportSource::text(&name, &text);
@@ -65,7 +64,6 @@ pub(crate) fn render(call: &RenderArguments) -> Result<(), CommandFailure> {
     print(&out)
 }
 
-/// `threadline resolve`
 pub(crate) fn resolve(call: &ResolveArguments) -> Result<(), CommandFailure> {
     inputs::check_stdin(&call.names, Some(&call.file))?;
     let file = inputs::read_source(&call.file)?;
@@ -132,7 +130,6 @@ fn with_context(scope: &Scope, definitions: ScopeEntry, file: &str) -> Result<Sc
     Ok(scope.with_entries(CONTEXT, [(CONTEXT.into(), definitions)]).unwrap_or_else(|_| scope.clone()))
 }
 
-/// `threadline eval`
 pub(crate) fn eval(call: &EvalArguments) -> Result<(), CommandFailure> {
     if !matches!(call.undefined, UndefinedPolicy::Error) {
         let message =

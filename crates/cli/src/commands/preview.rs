@@ -46,7 +46,6 @@ const PLAIN: Style = Style::new();
 /// What is said of a value that only the step itself computes.
 const WHEN_IT_STARTS: &str = "known when the step starts";
 
-/// `threadline preview`
 pub(crate) fn preview(call: &PreviewArguments) -> Result<(), CommandFailure> {
     let file = inputs::read_workflow(&call.what.file)?;
     let PreparedWorkflow { plan, inputs, .. } = prepare(&file, &call.what)?;

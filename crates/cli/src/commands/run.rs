@@ -39,7 +39,6 @@ const GRACE: std::time::Duration = std::time::Duration::from_secs(2);
 /// The maximum number of further attempts to take the lease of a run.
 const MAX_LEASE_RETRIES: u32 = 25;
 
-/// `threadline run`
 pub(crate) fn run(call: &RunArguments) -> Result<(), CommandFailure> {
     let file = inputs::read_workflow(&call.what.file)?;
     let text = file.own_text().to_owned();
@@ -111,7 +110,6 @@ pub(crate) fn run(call: &RunArguments) -> Result<(), CommandFailure> {
     driven.conclude(&store, &id, call.watch.json)
 }
 
-/// `threadline resume`
 pub(crate) fn resume(call: &ResumeArguments) -> Result<(), CommandFailure> {
     let found = project(call.dir.as_deref())?;
     let store = Store::open(&found.store()).map_err(|error| of_store(&error))?;

@@ -24,7 +24,6 @@ const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const OPEN: Style = AnsiColor::Yellow.on_default();
 
-/// `threadline runs`
 pub(crate) fn runs(call: &RunsArguments) -> Result<(), CommandFailure> {
     let runs = match JournalReader::open(&project(call.dir.as_deref())?.store()) {
         Ok(reader) => all(&reader, call.all)?,

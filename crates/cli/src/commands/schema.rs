@@ -11,7 +11,6 @@ use super::print;
 use crate::arguments::{SchemaArguments, SchemaKind};
 use crate::exit::CommandFailure;
 
-/// `threadline schema`
 pub(crate) fn schema(call: &SchemaArguments) -> Result<(), CommandFailure> {
     let schema = match call.kind {
         SchemaKind::Workflow => threadline_flow::fields::schema(),

@@ -29,7 +29,6 @@ use crate::table::Table;
 const DIM: Style = Style::new().dimmed();
 const PLAIN: Style = Style::new();
 
-/// `threadline show`
 pub(crate) fn show(call: &ShowArguments) -> Result<(), CommandFailure> {
     if call.expanded {
         return expanded(Path::new(&call.which.run), call.json);

@@ -40,7 +40,6 @@ struct ListedServer<'p> {
     listing: Listing,
 }
 
-/// `threadline tools`
 pub(crate) fn tools(call: &ToolsArguments) -> Result<(), CommandFailure> {
     let file = inputs::read_workflow(&call.what.file)?;
     let PreparedWorkflow { plan, inputs, .. } = prepare(&file, &call.what)?;

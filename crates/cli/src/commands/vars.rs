@@ -53,7 +53,6 @@ impl AssignedValue {
     }
 }
 
-/// `threadline vars`
 pub(crate) fn vars(call: &VarsArguments) -> Result<(), CommandFailure> {
     let reader = reader(call.which.dir.as_deref())?;
     let history = History::open(&reader, &call.which.run)?;

@@ -29,7 +29,6 @@ pub(super) struct GraphState {
 /// Where a node is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NodeStage {
-    /// It waits.
     Waiting,
     /// It has begun.
     Begun,
@@ -44,7 +43,6 @@ pub(super) enum NodeEnd {
     Completed(Option<EcoString>),
     /// Not well; whether what comes behind it goes on all the same.
     Failed {
-        /// `continue_on_error`
         goes_on: bool,
     },
     /// It did not run; whether because another failed.

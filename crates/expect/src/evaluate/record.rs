@@ -33,7 +33,6 @@ impl TreeRecorder for NoTree {
     fn close(&mut self, _: impl FnOnce(&[Tree]) -> Tree) {}
 }
 
-/// Every line.
 #[derive(Default)]
 pub(super) struct TreeLines {
     /// The lines of all open ones, the outermost first.

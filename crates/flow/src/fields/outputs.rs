@@ -355,13 +355,11 @@ pub(crate) const ITEM_AGENT_FIELDS: [OutputField; 2] = [
     optional("worktree", Type::Text, "the folder of the worktree of the item"),
 ];
 
-/// `state`
 pub(crate) const STATE_FIELDS: [OutputField; 2] = [
     field("name", Type::Text, "the name of the state"),
     field("iteration", Type::Int, "the number of the iteration, from 1"),
 ];
 
-/// `loop`
 pub(crate) const LOOP_FIELDS: [OutputField; 4] = [
     field("name", Type::Text, "the name of the workflow"),
     field("started_at", Type::Text, "when the run began, RFC 3339, UTC"),
@@ -369,7 +367,6 @@ pub(crate) const LOOP_FIELDS: [OutputField; 4] = [
     field("elapsed", Type::Text, "the same for people, such as `2m 15s`"),
 ];
 
-/// `workflow`
 pub(crate) const WORKFLOW_FIELDS: [OutputField; 3] = [
     field("name", Type::Text, "the name of the workflow"),
     field("id", Type::Text, "the id of the run"),

@@ -107,7 +107,6 @@ pub(super) struct Checker<'p> {
 pub(super) enum Written {
     /// Text or values, with references in them.
     Text,
-    /// An expression.
     Expression,
 }
 

@@ -17,7 +17,6 @@ const MAX_SUBSCRIPT: usize = 4096;
 pub(super) enum ListEnd {
     /// The end of the text.
     Text,
-    /// `)`.
     Paren,
     /// `;;`, or `esac`.
     Case,

@@ -105,7 +105,6 @@ pub(super) struct Edit {
 pub(super) enum Replacement {
     /// The variable of a reference, by the index of its slot.
     Slot(usize),
-    /// Literal text.
     Text(&'static str),
 }
 

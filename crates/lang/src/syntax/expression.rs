@@ -465,7 +465,6 @@ impl<'s> Parser<'s, '_> {
         start
     }
 
-    /// `[expr]`, `[a:b]`
     fn bracket(&mut self) -> Parsed<Bracket> {
         let open = self.pos;
         self.pos += 1;

@@ -69,7 +69,6 @@ impl NodeRange {
     }
 }
 
-/// Parsed text.
 #[derive(Default)]
 pub(crate) struct Program {
     pub source: EcoString,
@@ -95,13 +94,9 @@ pub(crate) enum SyntaxNode {
     Text(NodeRange),
     /// Steps into a value that is not named by a root.
     Walk(NodeId, NodeRange),
-    /// `base[index]`
     Index(NodeId, NodeId),
-    /// `base[from:to]`
     Slice(NodeId, Option<NodeId>, Option<NodeId>),
-    /// `not x`
     Not(NodeId),
-    /// `-x`
     Neg(NodeId),
     /// `a and b and c`
     And(NodeRange),
@@ -119,11 +114,8 @@ pub(crate) enum SyntaxNode {
     Call { function: &'static Function, args: NodeRange, element: Option<NodeId> },
     /// A computed value.
     Compute { kind: Key, args: NodeRange },
-    /// `head:-text`
     OrText(NodeId, NodeRange),
-    /// `[a, b]`
     List(NodeRange),
-    /// `{k: a}`
     Object(Arc<KeyTable>, NodeRange),
 }
 
@@ -189,13 +181,10 @@ pub(crate) enum StepSort {
 }
 
 pub(crate) enum StepKind {
-    /// `.name`
     Name(Name),
-    /// `["any key"]`
     Quoted(Name),
     /// `.0`: an index of a list, a key of an object.
     Digits(Name),
-    /// `[0]`, `[-1]`
     Index(i64),
 }
 

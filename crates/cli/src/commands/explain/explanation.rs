@@ -67,15 +67,12 @@ pub(crate) struct FieldExplanation {
 pub(crate) enum ExplainedValue {
     /// Nothing: it has no value.
     Nothing,
-    /// A text.
     Text(String),
-    /// A value.
     Value(Value),
     /// A text for a shell, with its values bound.
     Shell(BoundScript),
     /// A program and its arguments.
     Words(Vec<Argument>),
-    /// A condition.
     Condition(Explanation),
     /// What was expected of what the step left.
     Expectation {

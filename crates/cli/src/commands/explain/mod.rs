@@ -30,7 +30,6 @@ use crate::table::Table;
 const PLAIN: Style = Style::new();
 const DIM: Style = Style::new().dimmed();
 
-/// `threadline explain`
 pub(crate) fn explain(call: &ExplainArguments) -> Result<(), CommandFailure> {
     let reader = reader(call.which.dir.as_deref())?;
     let history = History::open(&reader, &call.which.run)?;

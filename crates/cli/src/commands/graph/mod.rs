@@ -58,7 +58,6 @@ pub(super) enum ArrowKind {
     Waits,
 }
 
-/// `threadline graph`
 pub(crate) fn graph(call: &GraphArguments) -> Result<(), CommandFailure> {
     let picture = picture(call)?;
     match (&picture, call.format) {

@@ -37,7 +37,6 @@ pub(super) struct SimulatedLoop<'p> {
     walks: Vec<Walked>,
 }
 
-/// `threadline simulate`
 pub(crate) fn simulate(call: &SimulateArguments) -> Result<(), CommandFailure> {
     let file = inputs::read_workflow(&call.what.file)?;
     let PreparedWorkflow { plan, inputs, .. } = prepare(&file, &call.what)?;

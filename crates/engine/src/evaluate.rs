@@ -35,7 +35,7 @@ pub struct Resolved {
     pub act: Act,
     /// Variables to set, or to take away.
     pub env: Vec<(EcoString, Option<String>)>,
-    /// Where.
+    /// The folder to run in, relative to the folder of the run.
     pub cwd: Option<String>,
     /// How long it may take.
     pub timeout: Option<Duration>,
@@ -75,18 +75,18 @@ pub enum Act {
     },
     /// Give a text to a shell as it is.
     Verbatim {
-        /// The text.
+        /// The text of the script.
         text: EcoString,
     },
     /// Run a program.
     Argv(Vec<Argument>),
     /// Tell an agent something.
     Agent {
-        /// Who.
+        /// The name of the agent.
         agent: EcoString,
         /// The program and its arguments.
         command: Vec<String>,
-        /// What.
+        /// The message that it is sent.
         message: String,
     },
     /// Send a request.
@@ -95,11 +95,11 @@ pub enum Act {
     Tool(ResolvedToolCall),
     /// Write a file.
     WriteFile {
-        /// Where.
+        /// The path of the file.
         path: String,
         /// What, as it will stand there.
         content: String,
-        /// Its permissions.
+        /// The permissions of the file, if they are given.
         mode: Option<u32>,
         /// Whether folders on the way are made.
         create_dirs: bool,
@@ -110,7 +110,7 @@ pub enum Act {
     Value(Value),
     /// A value that the engine itself makes, and its own meta data.
     Made {
-        /// The value.
+        /// The value that the step leaves.
         value: Value,
         /// The meta data.
         meta: Vec<(&'static str, Value)>,
@@ -155,7 +155,7 @@ pub struct ResolvedCall {
 /// A server of tools.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ResolvedServer {
-    /// Its name.
+    /// The name of the server in the workflow.
     pub name: EcoString,
     /// How it is reached.
     pub reach: ResolvedReach,
@@ -173,9 +173,9 @@ pub enum ResolvedReach {
         /// Where it runs.
         cwd: Option<String>,
     },
-    /// Over HTTP.
+    /// A server that is reached over HTTP.
     Url {
-        /// Where.
+        /// The address of the server.
         url: String,
         /// Header lines of every request.
         headers: Vec<(EcoString, String)>,
@@ -198,7 +198,7 @@ pub struct RetryPlan {
 }
 
 impl RetryPlan {
-    /// One attempt.
+    /// A plan with a single attempt.
     pub const ONCE: Self = Self {
         attempts: 1,
         backoff: Backoff::Fixed,
@@ -225,7 +225,7 @@ impl RetryPlan {
 /// A field that has no value, and why.
 #[derive(Debug, Clone)]
 pub struct FieldError {
-    /// The field.
+    /// The field, with the keys that lead to it.
     pub origin: Origin,
     /// What is wrong with it.
     pub cause: Cause,
@@ -238,9 +238,9 @@ pub enum Cause {
     Language(Error),
     /// What is asked of each item failed for one.
     OfItem {
-        /// Why.
+        /// The error that the item caused.
         error: Error,
-        /// The item.
+        /// The item that caused it.
         item: Value,
     },
     /// A value cannot stand where it would.
@@ -263,7 +263,7 @@ pub enum Cause {
     Expected {
         /// What is wrong with it.
         message: String,
-        /// The value.
+        /// The value that was refused.
         value: Value,
     },
 }
@@ -301,7 +301,7 @@ pub type FieldErrors = Vec<FieldError>;
 /// Whether a step begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// It does.
+    /// The step runs.
     Go,
     /// It is skipped; why, in words.
     Skip(EcoString),
@@ -582,7 +582,7 @@ pub(crate) fn question(
 /// The output of a step, as its expectations see it.
 #[derive(Debug, Clone)]
 pub struct Observed<'l> {
-    /// Its value.
+    /// The value that the step left.
     pub value: &'l Value,
     /// What it printed, when it ran a program.
     pub output: Option<&'l Value>,

@@ -19,17 +19,17 @@ pub type Millis = i64;
 /// One thing that happened.
 #[derive(Debug, Clone)]
 pub struct Event {
-    /// Its number.
+    /// The number of the event in its run.
     pub seq: Seq,
-    /// When.
+    /// The time at which it happened.
     pub time: Millis,
     /// To which step; empty for the run itself.
     pub at: Address,
-    /// What.
+    /// What happened, with its data.
     pub kind: EventKind,
 }
 
-/// What happened.
+/// What happened, by kind.
 #[derive(Debug, Clone)]
 pub enum EventKind {
     /// The run began.
@@ -56,7 +56,7 @@ pub enum EventKind {
         as_of: Seq,
         /// What it had to compute.
         computed: Vec<Computed>,
-        /// The list.
+        /// Where the list is stored.
         items: Listed,
         /// How many they are.
         count: u64,
@@ -94,7 +94,7 @@ pub enum EventKind {
     },
     /// A value of `context` was evaluated, for the whole run.
     Defined {
-        /// Its name.
+        /// The name of the entry.
         name: EcoString,
         /// What it came to.
         value: Datum,
@@ -126,7 +126,7 @@ pub enum EventKind {
     },
     /// The run stopped before its end and can be resumed.
     Paused {
-        /// Why.
+        /// The reason for the pause.
         reason: EcoString,
     },
     /// The run goes on after a pause, a crash, or a failure.
@@ -138,14 +138,14 @@ pub enum EventKind {
     LimitsResolved {
         /// What it had to compute.
         computed: Vec<Computed>,
-        /// The limits.
+        /// The limits that hold for the loop.
         limits: LoopLimits,
     },
     /// A state was judged.
     Judged(Box<JudgedEvent>),
     /// The run is over.
     RunEnded {
-        /// How.
+        /// How the run ended.
         outcome: Outcome,
         /// What `exports` came to, an object; nothing of a run that failed.
         exports: Datum,
@@ -178,7 +178,7 @@ pub struct JudgedEvent {
     pub as_of: Seq,
     /// What it had to compute.
     pub computed: Vec<Computed>,
-    /// The verdict.
+    /// The word that judges the state.
     pub verdict: EcoString,
     /// How sure it is, where that is known.
     pub confidence: Option<Value>,
@@ -200,7 +200,7 @@ pub const ERROR: &str = "error";
 /// Where a loop ended, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoopEnd {
-    /// Why.
+    /// The limit or state that ended the loop.
     pub reason: LoopReason,
     /// The state it ended with, or would have gone on with.
     pub state: EcoString,
@@ -269,7 +269,7 @@ pub struct ItemEnded {
 /// A list of values: whole, or in pieces that are loaded one at a time.
 #[derive(Debug, Clone)]
 pub enum Listed {
-    /// One list.
+    /// The whole list as one value.
     Whole(Datum),
     /// The index of the pieces.
     Chunks(Datum),
@@ -360,9 +360,9 @@ impl RunStarted {
 pub struct Caller {
     /// The id of its run.
     pub run: EcoString,
-    /// Which execution.
+    /// The execution that called it.
     pub at: Address,
-    /// Which attempt.
+    /// The attempt that called it.
     pub attempt: u32,
 }
 
@@ -371,7 +371,7 @@ pub struct Caller {
 pub struct Output {
     /// How it ended.
     pub status: Status,
-    /// The result.
+    /// The value of the step.
     pub value: Datum,
     /// What it printed, where the value is not that text.
     pub output: Option<Datum>,
@@ -384,9 +384,9 @@ pub struct Output {
 /// How a step ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// Well.
+    /// The step did what it should.
     Completed,
-    /// Not well.
+    /// The step did not do what it should.
     Failed,
     /// It did not run.
     Skipped,
@@ -412,7 +412,7 @@ impl Status {
 /// A value in the journal: in the event itself, or by the hash of its bytes.
 #[derive(Debug, Clone)]
 pub enum Datum {
-    /// Here.
+    /// The value stands in the event itself.
     Here(Value),
     /// Elsewhere, by its hash.
     Stored {
@@ -428,9 +428,9 @@ pub enum Datum {
 /// How the bytes of a stored value are to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// As text.
+    /// The bytes are UTF-8 text.
     Text,
-    /// As JSON.
+    /// The bytes are JSON.
     Json,
     /// As JSON that tells binary floats from decimals.
     Tagged,
@@ -443,6 +443,6 @@ pub struct Computed {
     pub name: EcoString,
     /// What it was asked with, a list.
     pub args: Datum,
-    /// The answer.
+    /// What the world answered, or why it did not.
     pub answer: Result<Datum, ComputeError>,
 }

@@ -52,7 +52,7 @@ pub struct Script {
 /// What a state comes to.
 #[derive(Debug, Clone)]
 pub enum Scripted {
-    /// This verdict.
+    /// The state comes to this verdict.
     Verdict(EcoString),
     /// Whatever it is judged by makes of this.
     Output(ScriptedOutput),
@@ -116,7 +116,7 @@ pub struct Visit {
     pub state: usize,
     /// The iteration it belongs to, from 1.
     pub iteration: u64,
-    /// The verdict.
+    /// The verdict of this visit.
     pub verdict: EcoString,
     /// Why it is that.
     pub reason: EcoString,
@@ -131,7 +131,7 @@ pub struct Visit {
 pub struct Edge {
     /// From which state, by its position.
     pub from: usize,
-    /// To which.
+    /// The position of the state that it leads to.
     pub to: usize,
     /// What leads there, in the words of the file: verdicts, `error`, `_`.
     pub labels: Vec<EcoString>,

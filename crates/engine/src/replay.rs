@@ -25,13 +25,13 @@ use crate::view::{ItemView, MapView, View};
 /// One evaluation of a step: its condition, its list, or the fields of an attempt, as the journal has it.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// The execution.
+    /// The execution that is looked at.
     pub at: Address,
-    /// The step.
+    /// The number of its step.
     pub step: StepNumber,
     /// The event that says it: decided, skipped, expanded, started, unresolved, or judged.
     pub seq: Seq,
-    /// When.
+    /// The time of the event.
     pub time: Millis,
     /// What was evaluated.
     pub evaluated: Evaluated,
@@ -54,7 +54,7 @@ pub struct Seen {
 /// What of a step is evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Evaluated {
-    /// `when`
+    /// The condition `when` of the step.
     Condition,
     /// The list of a `foreach`.
     List,
@@ -67,15 +67,15 @@ pub enum Evaluated {
 /// A name that was set.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// The name.
+    /// The name that changed.
     pub name: EcoString,
     /// What sort of name it is.
     pub sort: NameSort,
     /// The execution that set it; empty for the run.
     pub at: Address,
-    /// The event.
+    /// The event that changed it.
     pub seq: Seq,
-    /// When.
+    /// The time of that event.
     pub time: Millis,
     /// The event that had set it before, in the same scope.
     pub before: Option<Seq>,
@@ -84,13 +84,13 @@ pub struct Change {
 /// What sort of name was set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NameSort {
-    /// An input.
+    /// A name of `inputs`.
     Input,
     /// An entry of `context`.
     Context,
     /// The id of a step.
     Step,
-    /// A capture.
+    /// A name that a step captured.
     Capture,
 }
 
@@ -270,7 +270,7 @@ pub struct Look {
     pub outcomes: Vec<FieldOutcome>,
     /// Where the items of a list come from.
     pub list: Option<Result<Expansion, FieldErrors>>,
-    /// Its fields.
+    /// The fields of the step, resolved again.
     pub fields: Option<Result<Resolved, FieldErrors>>,
     /// The judgement on a state.
     pub judged: Option<Rejudged>,
@@ -278,7 +278,7 @@ pub struct Look {
 
 /// The judgement on a state, made again.
 pub struct Rejudged {
-    /// It.
+    /// The judgement as it comes out now.
     pub judgement: Judgement,
     /// The tree of the expression that it is made of.
     pub expression: Option<Explanation>,

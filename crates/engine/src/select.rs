@@ -43,9 +43,9 @@ pub struct Expansion {
 pub enum ResolvedSource {
     /// They are here.
     List(Value),
-    /// A file.
+    /// The items are read from a file.
     File {
-        /// Its path.
+        /// The path of the file.
         path: String,
         /// How it is read.
         format: Option<SourceFormat>,

@@ -26,11 +26,11 @@ pub struct View {
     pub captured: Vec<(EcoString, Seq)>,
     /// The step before.
     pub prev: Option<Seq>,
-    /// The item.
+    /// The item around the step, if any.
     pub item: Option<ItemView>,
     /// What phases left, by their names.
     pub phases: Vec<(EcoString, Seq)>,
-    /// The map.
+    /// What can be read of the map, if any.
     pub map: Option<MapView>,
     /// The time by which it has to be through, beside its own.
     pub limit: Option<Limit>,
@@ -51,7 +51,7 @@ pub struct View {
 /// What was said of a state when it was judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastVerdict {
-    /// The verdict.
+    /// The word that judged the state.
     pub verdict: EcoString,
     /// How sure it is, where that is known.
     pub confidence: Option<Value>,
@@ -62,7 +62,7 @@ pub struct PastVerdict {
 /// What can be read of a state and of the loop around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateView {
-    /// Its name.
+    /// The name of the state.
     pub name: EcoString,
     /// Which iteration, from 1.
     pub iteration: u64,
@@ -86,7 +86,7 @@ impl StateView {
 /// An item, and what the engine says of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ItemView {
-    /// Which.
+    /// The list and index of the item.
     pub item: ItemRef,
     /// Which attempt of it, from 1.
     pub attempt: u32,

@@ -14,7 +14,7 @@ pub struct Answer {
     pub name: EcoString,
     /// What it was asked with.
     pub args: Vec<Value>,
-    /// The answer.
+    /// What the world answered, or why it did not.
     pub answer: Result<Value, ComputeError>,
 }
 
@@ -34,7 +34,7 @@ pub struct Recorder<'w> {
 /// An entry of `context` that was evaluated now.
 #[derive(Debug, Clone)]
 pub struct Definition {
-    /// Its name.
+    /// The name of the entry.
     pub name: EcoString,
     /// What it came to.
     pub value: Value,

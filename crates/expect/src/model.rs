@@ -45,7 +45,7 @@ impl Expectations {
     }
 }
 
-/// One expectation.
+/// A declared check with a name and prepared operands.
 #[derive(Debug, Clone)]
 pub struct Expectation {
     pub(crate) name: EcoString,

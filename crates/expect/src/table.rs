@@ -83,13 +83,13 @@ pub enum Takes {
     Items,
     /// A check of another value.
     Check,
-    /// `{count, of}`
+    /// An object `{count, of}`.
     Count,
     /// A list or an object.
     Container,
     /// A JSON Schema.
     Schema,
-    /// `{value, tolerance}`
+    /// An object `{value, tolerance}`.
     Approx,
     /// A time or a date.
     Time,
@@ -302,37 +302,37 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
 /// A field of the expectations of agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FieldName {
-    /// `responseType`
+    /// The field `responseType` of an expectation.
     ResponseType,
-    /// `expectedAgent`
+    /// The field `expectedAgent` of an expectation.
     Agent,
-    /// `expectedFunction`
+    /// The field `expectedFunction` of an expectation.
     Function,
-    /// `expectedParams`
+    /// The field `expectedParams` of an expectation.
     Params,
-    /// `expectedAmount`
+    /// The field `expectedAmount` of an expectation.
     Amount,
-    /// `expectedRecipient`
+    /// The field `expectedRecipient` of an expectation.
     Recipient,
-    /// `shouldContain`
+    /// The field `shouldContain` of an expectation.
     Contain,
-    /// `shouldNotContain`
+    /// The field `shouldNotContain` of an expectation.
     NotContain,
-    /// `shouldMention`
+    /// The field `shouldMention` of an expectation.
     Mention,
-    /// `shouldAskFor`
+    /// The field `shouldAskFor` of an expectation.
     AskFor,
-    /// `shouldWarn`
+    /// The field `shouldWarn` of an expectation.
     Warn,
-    /// `shouldReject`
+    /// The field `shouldReject` of an expectation.
     Reject,
-    /// `shouldExplain`
+    /// The field `shouldExplain` of an expectation.
     Explain,
-    /// `shouldMaintainRole`
+    /// The field `shouldMaintainRole` of an expectation.
     MaintainRole,
-    /// `shouldHandle`
+    /// The field `shouldHandle` of an expectation.
     Handle,
-    /// `expectedBehavior`
+    /// The field `expectedBehavior` of an expectation.
     Behavior,
 }
 

@@ -148,7 +148,7 @@ pub fn fraction(value: &Value) -> Option<f64> {
 pub struct WrittenKey<'t> {
     /// The expression to sort by.
     pub by: &'t str,
-    /// `DESC`
+    /// Whether `DESC` reverses the order.
     pub descending: bool,
     /// `NULLS FIRST` or `NULLS LAST`
     pub nulls_first: Option<bool>,

@@ -38,25 +38,25 @@ pub struct Workflow {
     pub file: SourceFile,
     /// `name`, else the file's name without its extension.
     pub name: EcoString,
-    /// `description`
+    /// The value of the key `description`.
     pub description: Option<EcoString>,
     /// The language in force: the limits, and the declared kinds of computed values.
     pub syntax: Syntax,
     /// What happens to references without a value in text and value fields.
     pub undefined: Undefined,
-    /// `inputs`
+    /// The value of the key `inputs`.
     pub inputs: Vec<Input>,
     /// `context`: the author's own values, which may refer to each other.
     pub context: Option<Context>,
     /// `env`: variables of every step.
     pub env: Vec<Variable>,
-    /// `agents`
+    /// The value of the key `agents`.
     pub agents: Vec<Agent>,
-    /// `servers`
+    /// The value of the key `servers`.
     pub servers: Vec<Server>,
     /// `computed`: declared kinds of computed values.
     pub computed: Vec<Computed>,
-    /// `allow`
+    /// The value of the key `allow`.
     pub allow: Allow,
     /// `locks`: what no other run may use meanwhile.
     pub locks: Vec<Field<Template>>,
@@ -78,7 +78,7 @@ pub enum Shape {
     Steps,
     /// References, `needs` and these edges.
     Graph {
-        /// `edges`
+        /// The value of the key `edges`.
         edges: Vec<Edge>,
     },
     /// Phases: before the items, for each item, after them.
@@ -96,7 +96,7 @@ pub struct Loop {
     pub initial: Field<EcoString>,
     /// `max_steps`: so many states are executed at most.
     pub max_steps: Option<Setting<u64>>,
-    /// `max_iterations`
+    /// The value of the key `max_iterations`.
     pub max_iterations: Option<Setting<u64>>,
     /// `max_edge_revisits`: how often the way from one state to another may be taken again.
     pub max_edge_revisits: Option<Setting<u64>>,
@@ -112,7 +112,7 @@ pub struct Loop {
 
 /// What makes a step a state of a loop.
 pub struct State {
-    /// Its name.
+    /// The name of the state.
     pub name: Field<EcoString>,
     /// `evaluate`: what its verdict is made of; by what it does when it is not said.
     pub evaluate: Option<Evaluate>,
@@ -129,9 +129,9 @@ pub struct State {
 /// How a loop ends in a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Terminal {
-    /// Well.
+    /// The loop ends well.
     Success,
-    /// Not well.
+    /// The loop ends badly.
     Failure,
 }
 
@@ -149,7 +149,7 @@ pub struct Routes {
     pub otherwise: Option<Target>,
     /// `on_error`, and `_error` of `route`
     pub error: Option<Target>,
-    /// `on_retry_exhausted`
+    /// The value of the key `on_retry_exhausted`.
     pub exhausted: Option<Target>,
 }
 
@@ -179,7 +179,7 @@ pub struct Edge {
 
 /// A node that another needs.
 pub struct Need {
-    /// Its id.
+    /// The id of the node that is needed.
     pub node: EcoString,
     /// The branch that must have been taken, of a conditional.
     pub branch: Option<EcoString>,
@@ -225,7 +225,7 @@ pub struct Context {
 
 /// One of the author's own values.
 pub struct ContextEntry {
-    /// Its name.
+    /// The name of the entry.
     pub name: EcoString,
     /// The value as it is written.
     pub written: Field<Document>,
@@ -237,7 +237,7 @@ pub struct ContextEntry {
 
 /// A value of the caller's.
 pub struct Input {
-    /// Its name.
+    /// The name of the input.
     pub name: EcoString,
     /// Where the name stands.
     pub span: Span,
@@ -245,9 +245,9 @@ pub struct Input {
     pub kind: Option<Type>,
     /// `required`, which it is unless there is a default.
     pub required: bool,
-    /// `default`
+    /// The value of the key `default`.
     pub default: Option<Value>,
-    /// `description`
+    /// The value of the key `description`.
     pub description: Option<EcoString>,
 }
 
@@ -276,14 +276,14 @@ impl Input {
 pub enum InputError {
     /// There is no such input.
     Unknown {
-        /// The name.
+        /// The name of the input.
         name: EcoString,
         /// The nearest there is.
         nearest: Option<EcoString>,
     },
     /// It is of another type.
     WrongType {
-        /// The name.
+        /// The name of the input.
         name: EcoString,
         /// What it must be.
         kind: Type,
@@ -292,7 +292,7 @@ pub enum InputError {
     },
     /// It is required, and not given.
     Missing {
-        /// The name.
+        /// The name of the input.
         name: EcoString,
         /// What it is for.
         description: Option<EcoString>,
@@ -350,7 +350,7 @@ pub struct Import {
 
 /// A variable of a step's environment.
 pub struct Variable {
-    /// Its name.
+    /// The name of the variable.
     pub name: EcoString,
     /// Where the name stands.
     pub span: Span,
@@ -360,7 +360,7 @@ pub struct Variable {
 
 /// Who answers an `agent` step.
 pub struct Agent {
-    /// Its name.
+    /// The name of the agent.
     pub name: EcoString,
     /// The program and its arguments; the message comes on its stdin, the answer on its stdout.
     pub command: Vec<Field<Template>>,
@@ -372,7 +372,7 @@ pub struct Agent {
 
 /// An MCP server.
 pub struct Server {
-    /// Its name.
+    /// The name of the server.
     pub name: EcoString,
     /// Where the name stands.
     pub span: Span,
@@ -386,14 +386,14 @@ pub enum Reach {
     Program {
         /// The program and its arguments.
         command: Vec<Field<Template>>,
-        /// `env`
+        /// The value of the key `env`.
         env: Vec<Variable>,
-        /// `cwd`
+        /// The value of the key `cwd`.
         cwd: Option<Field<Template>>,
     },
-    /// Over HTTP.
+    /// A server that is reached over HTTP.
     Url {
-        /// Where.
+        /// The address of the server.
         url: Field<Template>,
         /// `headers`, their names in lower case
         headers: Vec<(EcoString, Field<Template>)>,
@@ -402,7 +402,7 @@ pub enum Reach {
 
 /// A declared kind of computed value: the argument as JSON on stdin, JSON back.
 pub struct Computed {
-    /// Its name.
+    /// The name of the computed kind.
     pub name: EcoString,
     /// The program and its arguments, fixed.
     pub command: Vec<EcoString>,
@@ -423,7 +423,7 @@ pub struct Allow {
 
 /// One unit of work.
 pub struct Step {
-    /// `id`
+    /// The value of the key `id`.
     pub id: Option<Field<EcoString>>,
     /// `name`: a title for people.
     pub name: Option<EcoString>,
@@ -433,39 +433,39 @@ pub struct Step {
     pub action: Action,
     /// `tool`, when it names a built-in one: the step does what that tool does.
     pub tool: Option<Field<EcoString>>,
-    /// `when`
+    /// The value of the key `when`.
     pub when: Option<Field<Arc<Expression>>>,
     /// `capture`, also written `capture_output`
     pub capture: Option<Field<EcoString>>,
-    /// `capture_format`
+    /// The value of the key `capture_format`.
     pub format: CaptureFormat,
-    /// `timeout`
+    /// The value of the key `timeout`.
     pub timeout: Option<Setting<Duration>>,
-    /// `idle_timeout`
+    /// The value of the key `idle_timeout`.
     pub idle_timeout: Option<Setting<Duration>>,
-    /// `retry`
+    /// The value of the key `retry`.
     pub retry: Option<Retry>,
-    /// `on_crash`
+    /// The value of the key `on_crash`.
     pub on_crash: OnCrash,
-    /// `on_failure`
+    /// The value of the key `on_failure`.
     pub on_failure: Vec<Arc<Step>>,
-    /// `on_success`
+    /// The value of the key `on_success`.
     pub on_success: Vec<Arc<Step>>,
-    /// `finally`
+    /// The value of the key `finally`.
     pub finally: Vec<Arc<Step>>,
-    /// `continue_on_error`
+    /// The value of the key `continue_on_error`.
     pub continue_on_error: bool,
-    /// `env`
+    /// The value of the key `env`.
     pub env: Vec<Variable>,
-    /// `cwd`
+    /// The value of the key `cwd`.
     pub cwd: Option<Field<Template>>,
-    /// `shell_program`
+    /// The value of the key `shell_program`.
     pub shell_program: Option<Field<EcoString>>,
-    /// `strict_shell`
+    /// The value of the key `strict_shell`.
     pub strict_shell: bool,
     /// `max_output`, in bytes
     pub max_output: Option<Setting<u64>>,
-    /// `expect`
+    /// The value of the key `expect`.
     pub expect: Option<Field<Arc<Expectations>>>,
     /// `needs`, of a node
     pub needs: Vec<Need>,
@@ -543,7 +543,7 @@ impl<T: Copy> Setting<T> {
 pub enum Action {
     /// `shell`: text for a shell. With `interpolate: false` it is used as it is.
     Shell {
-        /// The text.
+        /// The text of the script.
         text: Field<EcoString>,
         /// Whether references in it are bound.
         interpolate: bool,
@@ -557,13 +557,13 @@ pub enum Action {
         /// What it is told.
         message: Field<Template>,
     },
-    /// `http`
+    /// The action `http`.
     Http(Http),
     /// `tool` of a server, and `params`
     Tool(ToolCall),
-    /// `write_file`
+    /// The action `write_file`.
     WriteFile(WriteFile),
-    /// `value`
+    /// The action `value`.
     Value(Field<Document>),
     /// `workflow` and `with`
     Workflow(Call),
@@ -571,9 +571,9 @@ pub enum Action {
     ForEach(Box<ForEach>),
     /// `setup`, `reduce` or `merge`
     Phase(Phase),
-    /// `condition`
+    /// The action `condition`.
     Condition(Condition),
-    /// `trigger`
+    /// The action `trigger`.
     Trigger(Trigger),
     /// A state without an action: it is only judged.
     Nothing,
@@ -610,9 +610,9 @@ pub struct Condition {
 
 /// What starts a graph.
 pub struct Trigger {
-    /// `type`
+    /// The value of the key `type`.
     pub kind: TriggerKind,
-    /// `enabled`
+    /// The value of the key `enabled`.
     pub enabled: bool,
     /// `filters`: what must hold of the payload.
     pub filters: Option<Field<Arc<Expectations>>>,
@@ -646,15 +646,15 @@ impl TriggerKind {
 
 /// A request to a server. How long it may take is the `timeout` of its step.
 pub struct Http {
-    /// `method`
+    /// The value of the key `method`.
     pub method: &'static str,
-    /// `url`
+    /// The value of the key `url`.
     pub url: Field<Template>,
     /// `headers`, their names in lower case
     pub headers: Vec<(EcoString, Field<Template>)>,
-    /// `query`
+    /// The value of the key `query`.
     pub query: Option<Field<Document>>,
-    /// `body`
+    /// The value of the key `body`.
     pub body: Option<Field<Document>>,
 }
 
@@ -666,7 +666,7 @@ pub struct ToolCall {
     pub tool: EcoString,
     /// Where both stand.
     pub name: Field<EcoString>,
-    /// `params`
+    /// The value of the key `params`.
     pub params: Option<Field<Document>>,
 }
 
@@ -674,7 +674,7 @@ pub struct ToolCall {
 pub struct Call {
     /// Its file, as it is written: relative to the folder of the file that calls it.
     pub path: Field<EcoString>,
-    /// `with`
+    /// The value of the key `with`.
     pub with: Vec<Given>,
 }
 
@@ -684,21 +684,21 @@ pub struct Given {
     pub name: EcoString,
     /// Where the name stands.
     pub span: Span,
-    /// The value.
+    /// The value that is passed.
     pub value: Field<Document>,
 }
 
 /// A file to write.
 pub struct WriteFile {
-    /// `path`
+    /// The value of the key `path`.
     pub path: Field<Template>,
-    /// `content`
+    /// The value of the key `content`.
     pub content: Field<Document>,
-    /// `format`
+    /// The value of the key `format`.
     pub format: FileFormat,
     /// `mode`, such as 0o644
     pub mode: Option<u32>,
-    /// `create_dirs`
+    /// The value of the key `create_dirs`.
     pub create_dirs: bool,
 }
 
@@ -708,15 +708,15 @@ pub struct ForEach {
     pub source: Source,
     /// `json_path`: which parts of a document are the elements.
     pub json_path: Option<Field<JsonPath>>,
-    /// `filter`
+    /// The value of the key `filter`.
     pub filter: Option<Filter>,
-    /// `sort_by`
+    /// The value of the key `sort_by`.
     pub sort_by: Vec<SortKey>,
     /// `distinct`: of elements for which this is the same the first is taken.
     pub distinct: Option<Field<Arc<Expression>>>,
     /// `offset`: so many elements are left out at the beginning.
     pub offset: Option<Setting<u64>>,
-    /// `max_items`
+    /// The value of the key `max_items`.
     pub max_items: Option<Setting<u64>>,
     /// `parallel`, of a map `max_parallel`: so many at once.
     pub parallel: Option<Setting<u64>>,
@@ -734,9 +734,9 @@ pub struct ForEach {
 pub enum Source {
     /// A value: a list, or of a map also text, the name of a file.
     Value(Field<Document>),
-    /// A file.
+    /// The items are read from a file.
     File {
-        /// Its path.
+        /// The path of the file.
         path: Field<Template>,
         /// How it is read; by its name when it is not said.
         format: Option<SourceFormat>,
@@ -773,7 +773,7 @@ pub enum Filter {
 pub struct SortKey {
     /// A value of the element.
     pub by: Field<Arc<Expression>>,
-    /// `DESC`
+    /// Whether `DESC` reverses the order.
     pub descending: bool,
     /// `NULLS FIRST` or `NULLS LAST`
     pub nulls_first: Option<bool>,
@@ -785,11 +785,11 @@ pub struct Policy {
     pub retry: Option<Retry>,
     /// `timeout`, of a map
     pub timeout: Option<Setting<Duration>>,
-    /// `on_item_failure`
+    /// The value of the key `on_item_failure`.
     pub on_item_failure: OnItemFailure,
-    /// `continue_on_failure`
+    /// The value of the key `continue_on_failure`.
     pub continue_on_failure: bool,
-    /// `max_failures`
+    /// The value of the key `max_failures`.
     pub max_failures: Option<Setting<u64>>,
     /// `failure_threshold`, in percent
     pub failure_threshold: Option<Setting<f64>>,
@@ -808,24 +808,24 @@ pub enum OnItemFailure {
 
 /// Steps with a scope of their own, before or after the items.
 pub struct Phase {
-    /// Which.
+    /// Which of the phases it is.
     pub kind: PhaseKind,
-    /// They.
+    /// The steps of the phase, in order.
     pub steps: Vec<Arc<Step>>,
     /// `variables`: values that later phases may read, evaluated at its end.
     pub variables: Vec<(EcoString, Field<Document>)>,
     /// `exports`: names of its steps that later phases may read as they are.
     pub exports: Vec<Field<EcoString>>,
-    /// `timeout`
+    /// The value of the key `timeout`.
     pub timeout: Option<Duration>,
 }
 
-/// Which phase.
+/// The phases of a map-reduce beside the map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PhaseKind {
     /// Before the items.
     Setup,
-    /// After them.
+    /// The phase after the items.
     Reduce,
     /// At the end.
     Merge,
@@ -848,9 +848,9 @@ pub enum FileFormat {
     /// The text form.
     #[default]
     Text,
-    /// Indented JSON.
+    /// JSON with two spaces of indentation.
     Json,
-    /// YAML.
+    /// YAML in block style.
     Yaml,
 }
 
@@ -864,7 +864,7 @@ pub enum CaptureFormat {
     Json,
     /// A list of lines.
     Lines,
-    /// A number.
+    /// A number, read from the trimmed output.
     Number,
     /// `true` or `false`.
     Boolean,

@@ -11,7 +11,7 @@ use threadline_lang::func::percent_encode;
 /// A piece of a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UrlPiece<'p> {
-    /// Literal text.
+    /// Text that the author wrote.
     Written(&'p str),
     /// The value of a reference.
     Value(&'p str),

@@ -36,7 +36,7 @@ const LONGEST_PAUSE: Duration = Duration::from_hours(100 * 365 * 24);
 
 /// What a run needs.
 pub struct Setup<'a> {
-    /// The workflow.
+    /// The plan that is carried out.
     pub plan: Arc<Plan>,
     /// The journal of the run, which this process drives.
     pub journal: Journal<'a>,
@@ -93,13 +93,13 @@ pub enum Notice {
 
 /// Something that happened in a run that a step called.
 pub struct CalledNotice {
-    /// The step.
+    /// The step that called the run.
     pub at: Address,
     /// The id of the run.
     pub run: EcoString,
     /// What it follows.
     pub plan: Arc<Plan>,
-    /// What happened.
+    /// What happened in the called run.
     pub notice: Notice,
 }
 
@@ -119,7 +119,7 @@ pub enum Ending {
 pub struct PendingDecision {
     /// The id of its run.
     pub run: EcoString,
-    /// Which execution.
+    /// The execution that waits.
     pub at: Address,
 }
 

@@ -34,7 +34,7 @@ pub enum Patience {
     /// Not at all.
     #[default]
     None,
-    /// So long.
+    /// At most for this time.
     For(Duration),
     /// Until it is there.
     Forever,

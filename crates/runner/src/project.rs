@@ -205,7 +205,7 @@ impl Project {
 pub struct WriteHow<'a> {
     /// The folder that a relative path is meant from.
     pub from: &'a Path,
-    /// Its permissions.
+    /// The permissions of the file, if they are given.
     pub mode: Option<u32>,
     /// Whether folders on the way are made.
     pub create_dirs: bool,

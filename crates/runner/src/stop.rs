@@ -19,7 +19,7 @@ struct Inner {
 }
 
 impl Stop {
-    /// Asks.
+    /// Asks for nothing new to begin.
     pub fn ask(&self) {
         self.0.asked.store(true, Ordering::SeqCst);
         self.0.wake();

@@ -28,11 +28,11 @@ pub struct RealWorld<'a> {
     pub project: &'a Project,
     /// The folder that relative paths are meant from, and that commands run in.
     pub folder: Folder,
-    /// The environment.
+    /// The environment that commands see.
     pub env: Environment,
     /// Whether `cmd:` may run, and what to write to let it.
     pub commands: Commands,
-    /// Declared kinds.
+    /// The computed kinds that the workflow declares.
     pub computed: &'a [Computed],
     /// Ends what runs.
     pub control: Control,
@@ -63,7 +63,7 @@ impl Folder {
 /// Whether commands may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Commands {
-    /// They may.
+    /// Commands may be run.
     Allowed,
     /// They may not; what to do about it.
     Refused(&'static str),

@@ -41,7 +41,7 @@ impl LockTarget {
 /// What a run wants to lock.
 #[derive(Debug, Clone)]
 pub struct LockRequest {
-    /// The run.
+    /// The run that asks.
     pub run: RunId,
     /// The name of its workflow.
     pub workflow: EcoString,

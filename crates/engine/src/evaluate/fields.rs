@@ -33,11 +33,11 @@ pub enum FieldValue {
     Arguments(Vec<Argument>),
     /// Shell text, values bound.
     Shell(BoundScript),
-    /// Any value.
+    /// A value of any type.
     Value(Value),
     /// A whole number, or a size in bytes.
     Count(u64),
-    /// A duration.
+    /// A length of time.
     Duration(Duration),
     /// A part of a whole.
     Fraction(f64),
@@ -45,7 +45,7 @@ pub enum FieldValue {
     Condition(Explanation),
     /// The branch that a conditional takes: the value and the meta data of the step.
     Branch {
-        /// The value.
+        /// The value that was found.
         value: Value,
         /// The meta data.
         meta: Vec<(&'static str, Value)>,

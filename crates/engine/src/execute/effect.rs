@@ -44,7 +44,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Every role.
+    /// Every role, in no particular order.
     pub const ALL: [Self; 4] = [Self::Act, Self::Items, Self::Judge, Self::Worktree];
 
     /// The role as it stands in a key.
@@ -128,7 +128,7 @@ const PATH: usize = 256;
 pub struct ProcessSpec {
     /// The program: a path, or a name to look for on `PATH`.
     pub program: Pieces,
-    /// Its arguments.
+    /// The arguments of the program.
     pub arguments: Vec<Pieces>,
     /// Private files to write before it starts and to remove after it ended. A file may name those before it.
     pub files: Vec<Pieces>,
@@ -156,7 +156,7 @@ pub struct EffectLimits {
 /// A request to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestSpec {
-    /// The request.
+    /// The request to send.
     pub request: Request,
     /// Bounds on the response.
     pub limits: EffectLimits,
@@ -176,7 +176,7 @@ pub struct ToolSpec {
 pub struct FileSpec {
     /// The path, relative to `cwd`.
     pub path: String,
-    /// The content.
+    /// The content of the file.
     pub content: String,
     /// The permissions, where they are not the usual ones.
     pub mode: Option<u32>,
@@ -290,9 +290,9 @@ pub enum ProcessEnding {
     Exited(i32),
     /// A signal that was not ours.
     Signalled(i32),
-    /// Its `timeout`.
+    /// It ran longer than its `timeout`.
     TimedOut,
-    /// Its `idle_timeout`.
+    /// It printed nothing for its `idle_timeout`.
     Silent,
     /// Threadline was told to end.
     Cancelled,
@@ -307,9 +307,9 @@ pub enum ProcessEnding {
 /// One of the two streams that a program writes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
-    /// Standard output.
+    /// The standard output of the program.
     Stdout,
-    /// Standard error.
+    /// The standard error of the program.
     Stderr,
 }
 
@@ -348,7 +348,7 @@ pub struct Response {
     pub reason: Option<String>,
     /// The header lines in the order of their first occurrence; several of one name are joined.
     pub headers: Vec<(EcoString, String)>,
-    /// The body.
+    /// The body as it was received.
     pub body: Vec<u8>,
 }
 
@@ -387,7 +387,7 @@ pub struct CallEnd {
 pub struct ChosenItems {
     /// Where they are stored.
     pub items: Listed,
-    /// Their number.
+    /// The number of items that were chosen.
     pub count: u64,
     /// Whether the source was read to its end and `json_path` found nothing in it.
     pub leads_nowhere: bool,

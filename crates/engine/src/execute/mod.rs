@@ -68,7 +68,7 @@ pub trait Driver {
     /// Shows problems and warnings of a step to the person who watches.
     fn report(&mut self, at: &Address, problems: Vec<Problem>);
 
-    /// Evaluates `when`.
+    /// Evaluates the condition `when` of a step.
     fn condition(&mut self, task: &Task, view: &View) -> Result<FieldEvaluation<Decision>, Self::Error>;
 
     /// Evaluates the source of a list and the rules for its items.
@@ -158,7 +158,7 @@ pub enum Durability {
 pub struct Recording {
     /// The execution it is about.
     pub at: Address,
-    /// What happened.
+    /// The event that is recorded.
     pub kind: EventKind,
     /// How soon it has to be on disk.
     pub durability: Durability,
@@ -173,7 +173,7 @@ pub enum Barrier {
     Nothing,
     /// The event that is recorded before it.
     Recorded,
-    /// This event.
+    /// This event must be on disk.
     Event(Seq),
 }
 
@@ -185,7 +185,7 @@ pub struct Performance {
     pub barrier: Barrier,
     /// Names the effect.
     pub key: EffectKey,
-    /// The effect.
+    /// The effect to perform.
     pub effect: Effect,
     /// Goes into [`Executor::done`] with the result.
     pub pending: Pending,

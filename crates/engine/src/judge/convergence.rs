@@ -10,7 +10,7 @@ use super::Verdict;
 /// A number on its way to a target.
 #[derive(Debug, Clone)]
 pub struct Converging {
-    /// The number.
+    /// The number that was measured now.
     pub current: Number,
     /// The measurement before; none the first time.
     pub previous: Option<Number>,
@@ -18,7 +18,7 @@ pub struct Converging {
     pub target: Number,
     /// How far from there is near enough.
     pub tolerance: Number,
-    /// Which way.
+    /// Whether smaller or larger numbers are better.
     pub direction: Direction,
 }
 

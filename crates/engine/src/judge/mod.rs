@@ -22,10 +22,10 @@ use crate::event::{ERROR, LoopReason};
 use crate::hash::Hash;
 use crate::view::StateView;
 
-/// A verdict.
+/// What a judge says about a state.
 #[derive(Debug, Clone)]
 pub struct Verdict {
-    /// It.
+    /// The word itself, such as `yes`.
     pub verdict: EcoString,
     /// How sure it is, where that is known.
     pub confidence: Option<Value>,
@@ -40,7 +40,7 @@ pub struct Verdict {
 /// A verdict, and where it leads.
 #[derive(Debug, Clone)]
 pub struct Judgement {
-    /// The verdict.
+    /// The verdict that was reached.
     pub verdict: Verdict,
     /// The state that follows; none when no route fits.
     pub to: Option<EcoString>,
@@ -61,12 +61,12 @@ pub enum Rule {
     Otherwise,
     /// The route of errors.
     Error,
-    /// `on_retry_exhausted`
+    /// The route of `on_retry_exhausted`.
     Exhausted,
 }
 
 impl Rule {
-    /// In words.
+    /// The rule in words, for people.
     pub fn text(self, verdict: &str) -> EcoString {
         match self {
             Self::Condition(at) => eco_format!("condition {} of `route`", at + 1),
@@ -108,9 +108,9 @@ impl Verdict {
 
 /// What is judged.
 pub struct JudgedState<'j> {
-    /// The workflow.
+    /// The plan of the workflow.
     pub plan: &'j Plan,
-    /// The state.
+    /// The number of the state's step.
     pub step: StepNumber,
     /// What the state may read.
     pub scope: &'j Scope,

@@ -8,11 +8,11 @@ use crate::event::{Address, LoopEnd, Millis, Rules, Seq};
 /// What the machine asks a driver to do next. Each command leads to an event, and the event to further commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// Evaluate `when`.
+    /// Evaluate the condition `when` of a step.
     Decide(Task),
     /// Record that a node of a graph cannot begin.
     Skip {
-        /// The node.
+        /// The node that is skipped.
         task: Task,
         /// The reason, in words.
         reason: EcoString,
@@ -21,7 +21,7 @@ pub enum Command {
     Expand(Task),
     /// Resolve the fields of a step and carry it out.
     Start {
-        /// The step.
+        /// The step that is started.
         task: Task,
         /// The number of the attempt, from 1.
         attempt: u32,
@@ -39,14 +39,14 @@ pub enum Command {
     },
     /// Record that an item has ended, or that it failed and begins again.
     EndItem {
-        /// The item.
+        /// The item that is over.
         task: Task,
         /// How its steps went.
         ending: ItemEnding,
     },
     /// Record that an item begins again.
     BeginItem {
-        /// The item.
+        /// The item that begins again.
         task: Task,
         /// The number of the attempt, from 2.
         attempt: u32,
@@ -64,7 +64,7 @@ pub enum Command {
     },
     /// Put together the output of a phase.
     Close {
-        /// The phase.
+        /// The phase that is closed.
         task: Task,
         /// The event with the output of its last step.
         last: Option<Seq>,
@@ -126,7 +126,7 @@ impl Command {
 /// How many items of a list ended in which way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// All items.
+    /// The number of all items.
     pub total: u64,
     /// Items that completed.
     pub successful: u64,
@@ -183,7 +183,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Every outcome.
+    /// Every outcome, in no particular order.
     pub const ALL: [Self; 3] = [Self::Completed, Self::Failed, Self::Stopped];
 
     /// The name that the journal stores.

@@ -42,9 +42,7 @@ pub(super) enum NodeEnd {
     /// Well, by this branch when it is a conditional.
     Completed(Option<EcoString>),
     /// Not well; whether what comes behind it goes on all the same.
-    Failed {
-        goes_on: bool,
-    },
+    Failed { goes_on: bool },
     /// It did not run; whether because another failed.
     Skipped {
         /// Then it may run when that one is tried again.

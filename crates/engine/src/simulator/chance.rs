@@ -39,7 +39,7 @@ impl Default for Chances {
 /// What becomes of each execution.
 #[derive(Debug, Clone, Copy)]
 pub struct Fate {
-    /// Of everything.
+    /// The seed that decides everything.
     pub seed: u64,
     /// How often what.
     pub chances: Chances,

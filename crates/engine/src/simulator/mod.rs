@@ -32,7 +32,7 @@ use life::{Life, LifeEnd};
 /// A run to be simulated.
 #[derive(Clone)]
 pub struct Simulation {
-    /// The workflow.
+    /// The plan that is simulated.
     pub plan: Arc<Plan>,
     /// Decides everything that is not said here.
     pub seed: u64,
@@ -57,7 +57,7 @@ pub struct Interruption {
     pub append: u64,
     /// Before or after it.
     pub moment: InterruptMoment,
-    /// What.
+    /// What happens to the program.
     pub how: Interrupt,
 }
 
@@ -84,7 +84,7 @@ pub enum Interrupt {
 /// What a crash leaves of the events that were appended and not committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
-    /// None.
+    /// None of the uncommitted events.
     Nothing,
     /// So many as the seed says.
     Some,
@@ -97,7 +97,7 @@ pub enum Kept {
 pub struct Report {
     /// How the run ended.
     pub outcome: Outcome,
-    /// Every event.
+    /// Every event of the run.
     pub journal: Vec<Event>,
     /// How many events each life appended.
     pub appends: Vec<u64>,
@@ -120,7 +120,7 @@ pub struct Execution {
     pub at: Address,
     /// The same with how often the items around it had begun again.
     pub fated: Fated,
-    /// Which.
+    /// The number of the attempt.
     pub attempt: u32,
     /// In which life of the program.
     pub life: usize,

@@ -35,7 +35,7 @@ const MAX_PROBLEMS: usize = 200;
 /// What an unknown key is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unknown {
-    /// An error.
+    /// The check reports an error.
     #[default]
     Error,
     /// A warning; what it asks is left out.

@@ -99,11 +99,11 @@ pub enum KeyKind {
 /// The form of a scalar.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Any text.
+    /// A text of any form.
     Text,
     /// A name that the author chooses.
     Name,
-    /// Any value.
+    /// A value of any type.
     Any,
     /// `true` or `false`.
     Bool,
@@ -135,27 +135,27 @@ pub struct Choice {
 /// The action of a step, named by its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ActionName {
-    /// `shell`
+    /// The action `shell`.
     Shell,
-    /// `argv`
+    /// The action `argv`.
     Argv,
     /// `agent`, or `claude`
     Agent,
-    /// `http`
+    /// The action `http`.
     Http,
-    /// `tool`
+    /// The action `tool`.
     Tool,
-    /// `write_file`
+    /// The action `write_file`.
     WriteFile,
-    /// `value`
+    /// The action `value`.
     Value,
-    /// `workflow`
+    /// The action `workflow`.
     Workflow,
-    /// `foreach`
+    /// The action `foreach`.
     ForEach,
-    /// `condition`
+    /// The action `condition`.
     Condition,
-    /// `trigger`
+    /// The action `trigger`.
     Trigger,
     /// A phase of a map-reduce: `setup`, `reduce` or `merge`
     Phase,

@@ -6,7 +6,7 @@ use threadline_lang::Type;
 /// A field that a reference can read.
 #[derive(Clone, Copy)]
 pub struct OutputField {
-    /// Its name.
+    /// The name of the field.
     pub name: &'static str,
     /// The type of its value; any type if there is none.
     pub kind: Option<Type>,

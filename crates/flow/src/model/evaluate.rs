@@ -14,7 +14,7 @@ use crate::json_path::JsonPath;
 
 /// What a verdict is made of.
 pub struct Evaluate {
-    /// How.
+    /// The evaluator that judges the state.
     pub by: Evaluator,
     /// `source`: what is looked at in place of what the state printed.
     pub source: Option<Field<Document>>,
@@ -70,13 +70,13 @@ pub enum Evaluator {
 pub struct Compared {
     /// `operator`: equality when there is none.
     pub operator: Option<Field<Document>>,
-    /// `target`
+    /// The value of the key `target`.
     pub target: Option<Field<Document>>,
 }
 
 /// What is looked for in an output.
 pub struct Contains {
-    /// `pattern`
+    /// The value of the key `pattern`.
     pub pattern: Field<Document>,
     /// `regex`: whether patterns are regular expressions; those between slashes when it is not said.
     pub regex: Option<bool>,
@@ -90,11 +90,11 @@ pub struct Contains {
 pub struct Convergence {
     /// `key`: the name before the number.
     pub key: Option<Field<Document>>,
-    /// `target`
+    /// The value of the key `target`.
     pub target: Field<Document>,
     /// `tolerance`: how far from the target is near enough.
     pub tolerance: Option<Field<Document>>,
-    /// `direction`
+    /// The value of the key `direction`.
     pub direction: Option<Field<Document>>,
     /// `previous`: the measurement before, in place of the one that the state made the last time.
     pub previous: Option<Field<Document>>,
@@ -121,7 +121,7 @@ pub struct Judge {
     pub verdicts: Vec<EcoString>,
     /// `min_confidence`: a verdict that is less sure is `uncertain`.
     pub min_confidence: Option<Field<Document>>,
-    /// `timeout`
+    /// The value of the key `timeout`.
     pub timeout: Option<Setting<Duration>>,
 }
 
@@ -131,7 +131,7 @@ pub const UNCERTAIN: &str = "uncertain";
 /// The verdicts that a state can come to, beside `error`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdicts {
-    /// These.
+    /// Exactly these verdicts, the best first.
     Known(Vec<EcoString>),
     /// Whatever it says.
     Any,
@@ -272,9 +272,9 @@ pub fn pattern(regex: Option<bool>, pattern: &Value) -> Result<Comparison, BadCo
 /// A number and its unit, which is empty where there is none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measure {
-    /// The number.
+    /// The number without its unit.
     pub number: Number,
-    /// The unit.
+    /// The unit behind the number.
     pub unit: EcoString,
 }
 

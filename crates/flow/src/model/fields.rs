@@ -72,7 +72,7 @@ pub enum FieldKind<'f> {
     Argv(&'f [Field<Template>]),
     /// Text for a shell. Without `interpolate` it is used as it is.
     Script {
-        /// The text.
+        /// The text of the script.
         text: &'f Field<EcoString>,
         /// Whether references in it are bound.
         interpolate: bool,
@@ -86,7 +86,7 @@ pub enum FieldKind<'f> {
         /// The text behind the name.
         value: &'f Field<Template>,
     },
-    /// Any value.
+    /// A value of any type.
     Value(&'f Field<Document>),
     /// An object of names and values for the query of a URL.
     Query(&'f Field<Document>),
@@ -104,11 +104,11 @@ pub enum FieldKind<'f> {
     Size(&'f Setting<u64>),
     /// A duration above 0.
     TimeLimit(&'f Setting<Duration>),
-    /// A duration.
+    /// A length of time that may be 0.
     Pause(&'f Setting<Duration>),
     /// A part of a whole.
     Fraction(&'f Setting<f64>),
-    /// A condition.
+    /// An expression that gives true or false.
     Condition(&'f Field<Arc<Expression>>),
     /// The condition that decides between branches.
     Branch(&'f Condition),
@@ -116,7 +116,7 @@ pub enum FieldKind<'f> {
     Expression(&'f Field<Arc<Expression>>),
     /// An expression that items are sorted by.
     SortKey(&'f SortKey),
-    /// Expectations.
+    /// The expectations of the step.
     Expectations(&'f Field<Arc<Expectations>>),
 }
 

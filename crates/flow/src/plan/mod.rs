@@ -113,13 +113,13 @@ pub struct States {
 /// Where a state leads: positions of states.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ResolvedRoutes {
-    /// By verdict.
+    /// The next state for each verdict.
     pub on: Vec<(EcoString, usize)>,
     /// By the conditions of `route`, in their order.
     pub conditions: Vec<usize>,
     /// Every other verdict but an error.
     pub otherwise: Option<usize>,
-    /// An error.
+    /// The next state after an error.
     pub error: Option<usize>,
     /// When it has followed itself too often.
     pub exhausted: Option<usize>,
@@ -200,11 +200,11 @@ pub struct Source {
 pub enum Part {
     /// `do`, once for each item, in a scope of its own
     Do,
-    /// `on_failure`
+    /// The steps of `on_failure`.
     OnFailure,
-    /// `on_success`
+    /// The steps of `on_success`.
     OnSuccess,
-    /// `finally`
+    /// The steps of `finally`.
     Finally,
 }
 

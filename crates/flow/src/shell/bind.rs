@@ -367,7 +367,7 @@ fn environment_name(name: &str) -> String {
 /// A piece of the text for a shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScriptPiece {
-    /// Literal text.
+    /// Text that is not a path.
     Text(String),
     /// The path of the private file of the variable at this index, as a quoted word.
     FileOf(usize),

@@ -55,11 +55,11 @@ use reader::{Edit, ReferenceSlot};
 /// The shell language that a text is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
-    /// GNU Bash
+    /// The shell GNU Bash.
     Bash,
     /// POSIX `sh`: dash, `BusyBox`, and every other `sh`
     Posix,
-    /// Z shell
+    /// The shell called Z shell.
     Zsh,
 }
 

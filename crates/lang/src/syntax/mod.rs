@@ -109,11 +109,22 @@ pub(crate) enum SyntaxNode {
     /// `a < b < c`: the links `a < b` and `b < c`, which share the operand between them.
     Chain(NodeRange),
     /// `yes if condition else no`
-    If { condition: NodeId, yes: NodeId, no: NodeId },
+    If {
+        condition: NodeId,
+        yes: NodeId,
+        no: NodeId,
+    },
     /// A built-in; an element expression stands apart from the arguments.
-    Call { function: &'static Function, args: NodeRange, element: Option<NodeId> },
+    Call {
+        function: &'static Function,
+        args: NodeRange,
+        element: Option<NodeId>,
+    },
     /// A computed value.
-    Compute { kind: Key, args: NodeRange },
+    Compute {
+        kind: Key,
+        args: NodeRange,
+    },
     OrText(NodeId, NodeRange),
     List(NodeRange),
     Object(Arc<KeyTable>, NodeRange),

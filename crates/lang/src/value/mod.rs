@@ -93,7 +93,7 @@ pub const MAX_SIZE: u64 = 512 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Oversized(pub Limit);
 
-/// One value.
+/// A value of the language, cheap to clone.
 #[derive(Clone, Default)]
 pub struct Value(pub(crate) ValueRepr);
 
@@ -192,7 +192,7 @@ impl Value {
         Self::list(elements.into_iter().collect()).unwrap_or_default()
     }
 
-    /// The type.
+    /// The type of the value.
     #[inline]
     pub fn kind(&self) -> Type {
         match &self.0 {

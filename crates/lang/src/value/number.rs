@@ -136,7 +136,7 @@ impl Number {
         Self::big_decimal(mantissa, scale, exponent.is_some())
     }
 
-    /// An int.
+    /// A whole number of 64 bits.
     #[inline]
     pub fn int(int: i64) -> Self {
         Self(NumberRepr::Int(int))

@@ -27,7 +27,7 @@ impl Key {
         Self { hash: hash(&name), name }
     }
 
-    /// The name.
+    /// The name as a text.
     #[inline]
     pub fn as_str(&self) -> &str {
         &self.name

@@ -11,35 +11,35 @@ use super::{Number, NumberError, Oversized, Type, Value, ValueRepr};
 /// The operators that take two values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BinaryOp {
-    /// `+`
+    /// The operator `+`.
     Add,
-    /// `-`
+    /// The operator `-`.
     Sub,
-    /// `*`
+    /// The operator `*`.
     Mul,
-    /// `/`
+    /// The operator `/`.
     Div,
-    /// `//`
+    /// The operator `//`.
     FloorDiv,
-    /// `%`
+    /// The operator `%`.
     Rem,
-    /// `**`
+    /// The operator `**`.
     Pow,
-    /// `==`
+    /// The operator `==`.
     Eq,
-    /// `!=`
+    /// The operator `!=`.
     Ne,
-    /// `<`
+    /// The operator `<`.
     Lt,
-    /// `<=`
+    /// The operator `<=`.
     Le,
-    /// `>`
+    /// The operator `>`.
     Gt,
-    /// `>=`
+    /// The operator `>=`.
     Ge,
-    /// `in`
+    /// The operator `in`.
     In,
-    /// `not in`
+    /// The operator `not in`.
     NotIn,
 }
 

@@ -17,7 +17,7 @@ pub enum ChunkError {
     Journal(JournalError),
     /// An item is nested too deep to stand in a list.
     TooDeep {
-        /// Which.
+        /// The index of the item.
         index: u64,
     },
     /// The index is not one, in words.
@@ -204,7 +204,7 @@ impl ChunkReader {
         self.chunks.is_empty()
     }
 
-    /// One item.
+    /// Loads the item at an index.
     pub fn item(&self, index: u64) -> Result<Value, ChunkError> {
         let missing = || ChunkError::Missing { index, len: self.chunks.len };
         if index >= self.chunks.len {

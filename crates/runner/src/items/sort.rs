@@ -45,7 +45,7 @@ pub enum Disorder {
     Kind {
         /// Which of the keys, from 0.
         key: usize,
-        /// The value.
+        /// The value that cannot be compared.
         value: Value,
         /// Which item, from 0, among those that are sorted.
         item: u64,

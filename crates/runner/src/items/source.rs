@@ -67,14 +67,14 @@ pub enum ItemSource<'a> {
     Value {
         /// What people call it.
         name: String,
-        /// The value.
+        /// The value that holds the items.
         value: &'a Value,
     },
     /// A file that is open, or what a command printed.
     Stream {
         /// What people call it; the extension says the form, unless `format` does.
         name: String,
-        /// The bytes.
+        /// The bytes, read as a stream.
         read: Box<dyn Read + 'a>,
         /// The form, where it is said.
         format: Option<SourceFormat>,
@@ -97,9 +97,9 @@ pub enum SourceErrorKind {
     Unreadable(String),
     /// It is not JSON.
     Json {
-        /// Where.
+        /// The position in the stream.
         place: StreamPosition,
-        /// Why.
+        /// What is wrong with the text.
         error: ReadError,
         /// Whether the form was taken from the beginning of the text.
         guessed: bool,
@@ -122,7 +122,7 @@ pub enum SourceErrorKind {
     NotAList(Type),
     /// The path needs the document in memory, and the document is too large for that.
     TooLargeForPath {
-        /// The path.
+        /// The path that leads nowhere.
         path: String,
         /// How many bytes it may have.
         limit: usize,

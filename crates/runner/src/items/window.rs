@@ -9,9 +9,9 @@ const BLOCK: usize = 64 << 10;
 /// A place in a stream, both from 1; columns count characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamPosition {
-    /// The line.
+    /// The line, counted from 1.
     pub line: u64,
-    /// The column.
+    /// The column in characters, counted from 1.
     pub column: u64,
 }
 

@@ -62,7 +62,7 @@ pub struct Spec {
 /// What a child reads from its standard input.
 #[derive(Clone, Debug, Default)]
 pub enum Stdin {
-    /// Nothing.
+    /// There is nothing to read.
     #[default]
     Null,
     /// These bytes, as far as it wants them.

@@ -25,7 +25,7 @@ const DEFAULT_PATH: &str = "/bin:/usr/bin";
 pub enum StartError {
     /// No folder of `PATH` has a program of this name.
     NotOnPath {
-        /// The name.
+        /// The program as it was named.
         program: OsString,
         /// A file of that name that may not be executed.
         not_executable: Option<PathBuf>,
@@ -36,7 +36,7 @@ pub enum StartError {
     NoSuchFile(PathBuf),
     /// The file is there, the interpreter of its first line is not.
     NoInterpreter {
-        /// The script.
+        /// The script that names an interpreter.
         script: PathBuf,
         /// What its first line names.
         interpreter: OsString,
@@ -72,7 +72,7 @@ pub enum StartError {
     NoMemory,
     /// Anything else, in the system's words.
     Other {
-        /// The program.
+        /// The program that was found.
         program: OsString,
         /// What the system said.
         error: String,

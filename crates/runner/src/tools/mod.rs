@@ -44,7 +44,7 @@ pub struct ServerSurroundings {
     pub here: PathBuf,
     /// The folder for what is too large for memory.
     pub spool: PathBuf,
-    /// Ends them.
+    /// Ends the servers when it is cancelled.
     pub control: Control,
 }
 
@@ -60,7 +60,7 @@ type Slot = Mutex<Option<Arc<Client>>>;
 /// A tool as its server describes it.
 #[derive(Debug, Clone)]
 pub struct Tool {
-    /// Its name.
+    /// The name of the tool.
     pub name: String,
     /// What it is for.
     pub description: Option<String>,
@@ -73,7 +73,7 @@ pub struct Tool {
 pub struct Listing {
     /// Its own name.
     pub title: Option<String>,
-    /// Its version.
+    /// The version that the server reports.
     pub version: Option<String>,
     /// Its tools, in its order.
     pub tools: Vec<Tool>,

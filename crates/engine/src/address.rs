@@ -104,7 +104,7 @@ impl Address {
     /// Reads an address. It says nothing about whether a plan has such a step.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         let mut words = text.split(INSIDE);
-        let valid = text.is_empty() || words.try_fold(Place::Run, Place::enter).is_some();
+        let valid = text.is_empty() || words.try_fold(Position::Run, Position::enter).is_some();
         if valid { Ok(Self(text.into())) } else { Err(AddressError { text: text.into() }) }
     }
 
@@ -322,7 +322,7 @@ fn remove_from<T>(map: &mut BTreeMap<Address, T>, prefix: &str) {
 
 /// How far an address is read, and so what may follow.
 #[derive(Clone, Copy)]
-enum Place {
+enum Position {
     /// Nothing is read.
     Run,
     /// A list of steps with numbers: of a step, of an item, or at the end of the run.
@@ -332,7 +332,7 @@ enum Place {
     Step,
 }
 
-impl Place {
+impl Position {
     fn enter(self, word: &str) -> Option<Self> {
         match self {
             Self::Run if word == FINALLY => return Some(Self::List),

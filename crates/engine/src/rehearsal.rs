@@ -128,7 +128,7 @@ pub struct Visit {
 
 /// A way from one state to another, as the file has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Edge {
+pub struct RouteEdge {
     /// From which state, by its position.
     pub from: usize,
     /// The position of the state that it leads to.
@@ -138,14 +138,14 @@ pub struct Edge {
 }
 
 /// Every way that the states of a loop lead, in the order of the file; those between two states are one.
-pub fn edges(plan: &Plan) -> Vec<Edge> {
-    let mut edges: Vec<Edge> = Vec::new();
+pub fn edges(plan: &Plan) -> Vec<RouteEdge> {
+    let mut edges: Vec<RouteEdge> = Vec::new();
     let mut add = |from: usize, to: usize, label: EcoString| match edges
         .iter_mut()
         .find(|edge| edge.from == from && edge.to == to)
     {
         Some(edge) => edge.labels.push(label),
-        None => edges.push(Edge { from, to, labels: vec![label] }),
+        None => edges.push(RouteEdge { from, to, labels: vec![label] }),
     };
     let routes = plan.states.iter().flat_map(|states| &states.routes).enumerate();
     for (from, ways) in routes {

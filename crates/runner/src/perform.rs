@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use ecow::EcoString;
 use threadline_engine::event::{Listed, Millis};
 use threadline_engine::execute::effect::{
-    CallEnd, CallSpec, ChosenItems, Effect, EffectKey, EffectLimits, EffectResult, FileSpec, ItemsSource,
-    ItemsSpec, NotChosen, ProcessEnd, ProcessSpec, RequestSpec, StartFailure, TextPiece, ToolAnswer,
+    CallEnd, CallSpec, ChosenItems, Effect, EffectKey, EffectLimits, EffectResult, EffectText, FileSpec,
+    ItemsSource, ItemsSpec, NotChosen, ProcessEnd, ProcessSpec, RequestSpec, StartFailure, ToolAnswer,
     ToolSpec,
 };
 use threadline_engine::execute::result::Timing;
@@ -302,13 +302,13 @@ impl LocalDriver<'_, '_> {
     }
 }
 
-fn render(pieces: &[TextPiece], files: &PrivateFiles) -> String {
+fn render(pieces: &[EffectText], files: &PrivateFiles) -> String {
     let mut text = String::new();
     for piece in pieces {
         match piece {
-            TextPiece::Text(piece) => text.push_str(piece),
-            TextPiece::PathOf(file) => text.push_str(&files.path(*file)),
-            TextPiece::QuotedPathOf(file) => text.push_str(&quoted(&files.path(*file))),
+            EffectText::Text(piece) => text.push_str(piece),
+            EffectText::PathOf(file) => text.push_str(&files.path(*file)),
+            EffectText::QuotedPathOf(file) => text.push_str(&quoted(&files.path(*file))),
         }
     }
     text

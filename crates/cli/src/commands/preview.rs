@@ -28,7 +28,7 @@ use threadline_lang::{
 use threadline_runner::process::{Control, Environment};
 use threadline_runner::world::{Commands, Folder, RealWorld};
 
-use self::items::{Items, List};
+use self::items::{Items, PreviewedList};
 use super::explain::json::tree;
 use super::history::project;
 use super::{print, print_styled};
@@ -86,7 +86,7 @@ pub(crate) fn preview(call: &PreviewArguments) -> Result<(), CommandFailure> {
         let (fields, scope) = (preview.fields, preview.scope);
         if let (Action::ForEach(each), PreviewPart::Step) = (&step.step.action, what) {
             let session = Session::new(&mut world).limits(&plan.workflow.syntax.limits);
-            let list = List { plan: &plan, number, each, project: &project };
+            let list = PreviewedList { plan: &plan, number, each, project: &project };
             lists.insert(number, list.items(&fields, &scope, session));
         }
         fields

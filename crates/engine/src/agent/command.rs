@@ -4,7 +4,7 @@ use threadline_flow::fields::{Failure, FailureKind};
 use threadline_lang::Value;
 
 use super::{AgentSurroundings, Provider, Reading, Reply};
-use crate::execute::effect::{Effect, EffectResult, ProcessEnding, ProcessSpec, TextPiece};
+use crate::execute::effect::{Effect, EffectResult, EffectText, ProcessEnding, ProcessSpec};
 use crate::execute::result::{Printed, process_failure, trim_newlines, usage};
 use crate::execute::start_failure;
 
@@ -21,7 +21,7 @@ impl CommandProvider {
 impl Provider for CommandProvider {
     fn ask(&self, message: String, surroundings: AgentSurroundings) -> Effect {
         let AgentSurroundings { env, cwd, limits } = surroundings;
-        let mut words = self.command.iter().map(|word| vec![TextPiece::Text(word.clone())]);
+        let mut words = self.command.iter().map(|word| vec![EffectText::Text(word.clone())]);
         let program = words.next().unwrap_or_default();
         let arguments = words.collect();
         let stdin = Some(message);

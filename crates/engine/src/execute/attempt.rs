@@ -9,8 +9,8 @@ use threadline_flow::shell::{BoundScript, ScriptPiece};
 use threadline_lang::Value;
 
 use super::effect::{
-    Attempt, CallEnd, CallSpec, Effect, EffectKey, EffectLimits, EffectResult, FileSpec, Pieces, ProcessEnd,
-    ProcessSpec, RequestSpec, Role, StartFailure, TextPiece, ToolSpec,
+    Attempt, CallEnd, CallSpec, Effect, EffectKey, EffectLimits, EffectResult, EffectText, FileSpec, Pieces,
+    ProcessEnd, ProcessSpec, RequestSpec, Role, StartFailure, ToolSpec,
 };
 use super::result::{self, ClockReading, Printed, StepResult, Timing};
 use super::{
@@ -168,7 +168,7 @@ impl Executor<'_> {
                 Effect::Request(RequestSpec { request, limits })
             }
             Act::Verbatim { text } => {
-                let script = vec![TextPiece::Text(text.into())];
+                let script = vec![EffectText::Text(text.into())];
                 Effect::Process(shell_process(step, script, Vec::new(), env, cwd, limits))
             }
             Act::Shell { bound } => Effect::Process(bound_process(step, &bound, env, cwd, limits)),
@@ -176,10 +176,10 @@ impl Executor<'_> {
                 let mut files = Vec::new();
                 let mut words = arguments.into_iter().map(|argument| {
                     if !argument.is_file {
-                        return vec![TextPiece::Text(argument.value)];
+                        return vec![EffectText::Text(argument.value)];
                     }
-                    files.push(vec![TextPiece::Text(argument.value)]);
-                    vec![TextPiece::PathOf(files.len() - 1)]
+                    files.push(vec![EffectText::Text(argument.value)]);
+                    vec![EffectText::PathOf(files.len() - 1)]
                 });
                 let program = words.next().unwrap_or_default();
                 let arguments = words.collect();
@@ -346,12 +346,12 @@ pub(super) fn bound_process(
     let mut place_of = Vec::new();
     for (index, variable) in bound.files() {
         place_of.push((index, files.len()));
-        files.push(vec![TextPiece::Text(variable.value.clone())]);
+        files.push(vec![EffectText::Text(variable.value.clone())]);
     }
     let place = |index: usize| place_of.iter().find(|(at, _)| *at == index).map_or(0, |(_, place)| *place);
     let script = bound.pieces().into_iter().map(|piece| match piece {
-        ScriptPiece::Text(text) => TextPiece::Text(text),
-        ScriptPiece::FileOf(index) => TextPiece::QuotedPathOf(place(index)),
+        ScriptPiece::Text(text) => EffectText::Text(text),
+        ScriptPiece::FileOf(index) => EffectText::QuotedPathOf(place(index)),
     });
     env.extend(bound.environment().map(|(name, value)| (name.into(), Some(value.to_owned()))));
     shell_process(step, script.collect(), files, env, cwd, limits)
@@ -367,7 +367,7 @@ fn shell_process(
 ) -> ProcessSpec {
     let given = step.shell_program.as_ref().map(|program| program.value.as_str());
     let program = given.unwrap_or(DEFAULT_SHELL);
-    let text = |text: &str| vec![TextPiece::Text(text.to_owned())];
+    let text = |text: &str| vec![EffectText::Text(text.to_owned())];
     let mut arguments: Vec<Pieces> = Vec::new();
     if given.is_some_and(|program| program.rsplit('/').next() == Some("busybox")) {
         arguments.push(text("sh"));
@@ -375,10 +375,10 @@ fn shell_process(
     if step.strict_shell {
         arguments.extend(strict_options(program).iter().map(|option| text(option)));
     }
-    let length: usize = script.iter().map(TextPiece::length).sum();
+    let length: usize = script.iter().map(EffectText::length).sum();
     if length > MAX_SCRIPT {
         files.push(script);
-        arguments.push(vec![TextPiece::PathOf(files.len() - 1)]);
+        arguments.push(vec![EffectText::PathOf(files.len() - 1)]);
     } else {
         arguments.push(text("-c"));
         arguments.push(script);

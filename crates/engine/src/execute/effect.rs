@@ -97,11 +97,11 @@ pub enum Effect {
 }
 
 /// Text whose pieces may be the paths of private files, which are known only where the effect is performed.
-pub type Pieces = Vec<TextPiece>;
+pub type Pieces = Vec<EffectText>;
 
 /// A piece of an argument or of a private file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TextPiece {
+pub enum EffectText {
     /// Text as it stands.
     Text(String),
     /// The path of the private file at this index.
@@ -110,7 +110,7 @@ pub enum TextPiece {
     QuotedPathOf(usize),
 }
 
-impl TextPiece {
+impl EffectText {
     /// About how many bytes it takes.
     pub fn length(&self) -> usize {
         match self {

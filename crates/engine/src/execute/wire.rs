@@ -14,8 +14,8 @@ use threadline_flow::fields::{Failure, FailureKind};
 use threadline_lang::Value;
 
 use super::effect::{
-    Effect, EffectKey, EffectLimits, EffectResult, FileSpec, Pieces, ProcessEnd, ProcessEnding, ProcessSpec,
-    RequestSpec, Response, Role, StartFailure, Stream, TextPiece,
+    Effect, EffectKey, EffectLimits, EffectResult, EffectText, FileSpec, Pieces, ProcessEnd, ProcessEnding,
+    ProcessSpec, RequestSpec, Response, Role, StartFailure, Stream,
 };
 use super::result::Timing;
 use crate::evaluate::Request;
@@ -169,9 +169,9 @@ fn read_process_spec(value: &Value) -> Read<ProcessSpec> {
 
 fn pieces(pieces: &Pieces) -> Value {
     Value::sequence(pieces.iter().map(|piece| match piece {
-        TextPiece::Text(text) => Value::from(text.as_str()),
-        TextPiece::PathOf(file) => Value::record([("path_of", (*file as u64).into())]),
-        TextPiece::QuotedPathOf(file) => Value::record([("quoted_path_of", (*file as u64).into())]),
+        EffectText::Text(text) => Value::from(text.as_str()),
+        EffectText::PathOf(file) => Value::record([("path_of", (*file as u64).into())]),
+        EffectText::QuotedPathOf(file) => Value::record([("quoted_path_of", (*file as u64).into())]),
     }))
 }
 
@@ -179,13 +179,13 @@ fn read_pieces(value: &Value) -> Read<Pieces> {
     let Some(list) = value.as_list() else { return wrong("a text is no list of pieces") };
     let piece = |piece: &Value| {
         if let Some(text) = piece.as_str() {
-            return Ok(TextPiece::Text(text.to_owned()));
+            return Ok(EffectText::Text(text.to_owned()));
         }
         match ExactKeys::of(piece, &["path_of"]) {
-            Ok(fields) => Ok(TextPiece::PathOf(fields.int("path_of")?)),
-            Err(_) => {
-                Ok(TextPiece::QuotedPathOf(ExactKeys::of(piece, &["quoted_path_of"])?.int("quoted_path_of")?))
-            }
+            Ok(fields) => Ok(EffectText::PathOf(fields.int("path_of")?)),
+            Err(_) => Ok(EffectText::QuotedPathOf(
+                ExactKeys::of(piece, &["quoted_path_of"])?.int("quoted_path_of")?,
+            )),
         }
     };
     list.iter().map(piece).collect()
@@ -562,12 +562,12 @@ mod tests {
 
     fn effects() -> Vec<Effect> {
         let process = ProcessSpec {
-            program: vec![TextPiece::Text("bash".into())],
+            program: vec![EffectText::Text("bash".into())],
             arguments: vec![
-                vec![TextPiece::Text("cat ".into()), TextPiece::QuotedPathOf(0)],
-                vec![TextPiece::PathOf(1)],
+                vec![EffectText::Text("cat ".into()), EffectText::QuotedPathOf(0)],
+                vec![EffectText::PathOf(1)],
             ],
-            files: vec![vec![TextPiece::Text("a\nb".into())], vec![TextPiece::PathOf(0)]],
+            files: vec![vec![EffectText::Text("a\nb".into())], vec![EffectText::PathOf(0)]],
             env: vec![("A".into(), Some("1".into())), ("B".into(), None)],
             cwd: Some("sub".into()),
             stdin: Some("it's \u{0} \u{1f600}".into()),

@@ -38,10 +38,10 @@ impl From<InvalidEvent> for Violation {
     }
 }
 
-pub(super) type Checked = Result<(), Violation>;
+pub(super) type PromiseCheck = Result<(), Violation>;
 
 /// Watches a run from outside.
-pub(super) struct Checker {
+pub(super) struct PromiseChecker {
     pub(super) plan: Arc<Plan>,
     pub(super) facts: Facts,
     pub(super) performed: UnrecordedEffects,
@@ -53,7 +53,7 @@ pub(super) struct Checker {
     failed_by_crash: bool,
 }
 
-impl Checker {
+impl PromiseChecker {
     pub(super) fn new(plan: Arc<Plan>) -> Self {
         Self {
             facts: Facts::new(Arc::clone(&plan)),
@@ -67,7 +67,7 @@ impl Checker {
     }
 
     /// An event is about to be appended while everything up to `durable` is on disk.
-    pub(super) fn event(&mut self, event: &Event, durable: Seq) -> Checked {
+    pub(super) fn event(&mut self, event: &Event, durable: Seq) -> PromiseCheck {
         self.last = event.seq;
         let at = &event.at;
         let violation = |what| Violation { seq: event.seq, what };
@@ -98,7 +98,7 @@ impl Checker {
         execution: Execution,
         durable: Seq,
         in_flight: Option<OnCrash>,
-    ) -> Checked {
+    ) -> PromiseCheck {
         let Execution { at, fated, attempt, life } = &execution;
         self.not_done(at)?;
         let announced = self.facts.announced.get(at).copied().unwrap_or(0);
@@ -139,7 +139,7 @@ impl Checker {
     }
 
     /// These executions are under way, or about to be.
-    pub(super) fn under_way<'a>(&self, flight: impl Iterator<Item = &'a Address>) -> Checked {
+    pub(super) fn under_way<'a>(&self, flight: impl Iterator<Item = &'a Address>) -> PromiseCheck {
         let flight: BTreeSet<&Address> = flight.collect();
         let mut places: BTreeMap<Address, Address> = BTreeMap::new();
         let mut items: BTreeMap<Address, BTreeSet<u64>> = BTreeMap::new();
@@ -219,17 +219,17 @@ impl Checker {
     }
 
     /// An item is at its end, and this one runs it.
-    pub(super) fn runs(&mut self, at: &Address, runner: u64) -> Checked {
+    pub(super) fn runs(&mut self, at: &Address, runner: u64) -> PromiseCheck {
         self.facts.runs(at, runner).or_else(|what| self.not(true, || what))
     }
 
     /// The items of a list are counted.
-    pub(super) fn counted(&self, at: &Address, counts: Counts) -> Checked {
+    pub(super) fn counted(&self, at: &Address, counts: Counts) -> PromiseCheck {
         self.facts.counted(at, counts).or_else(|what| self.not(true, || what))
     }
 
     /// A step reads what is known, as it is now: nothing of another item, and nothing that was done again since.
-    pub(super) fn reads(&mut self, at: &Address, view: &View, journal: &[Event]) -> Checked {
+    pub(super) fn reads(&mut self, at: &Address, view: &View, journal: &[Event]) -> PromiseCheck {
         if let Some(item) = view.item {
             self.facts.sees(at, item).or_else(|what| self.not(true, || what))?;
         }
@@ -245,7 +245,7 @@ impl Checker {
     }
 
     /// The run is over: every list that had to run did so, once for each time that it had to.
-    pub(super) fn ended(&self, journal: &[Event], outcome: Outcome) -> Checked {
+    pub(super) fn ended(&self, journal: &[Event], outcome: Outcome) -> PromiseCheck {
         let root = &self.plan.lists[0];
         let walks = self.plan.states.is_some();
         let undone = (0..if walks { 0 } else { root.steps.len() })
@@ -299,7 +299,7 @@ impl Checker {
     }
 
     /// The step before it in its list is done, and whatever it is a part of is where it should be.
-    fn in_order(&self, at: &Address) -> Checked {
+    fn in_order(&self, at: &Address) -> PromiseCheck {
         let list = at.parent().unwrap_or_default();
         if list.is_root() && self.plan.is_map_reduce() {
             return self.phase_in_order(at);
@@ -335,7 +335,7 @@ impl Checker {
     }
 
     /// The phase before a phase completed.
-    fn phase_in_order(&self, phase: &Address) -> Checked {
+    fn phase_in_order(&self, phase: &Address) -> PromiseCheck {
         let position = phase.outermost_position(&self.plan).filter(|_| self.plan.is_map_reduce());
         let Some(before) = position.and_then(|position| position.checked_sub(1)) else { return Ok(()) };
         let before = Address::root().child(&self.plan.lists[0], before);
@@ -357,7 +357,7 @@ impl Checker {
     }
 
     /// Every node that a node waits for is done.
-    fn has_waited(&self, at: &Address) -> Checked {
+    fn has_waited(&self, at: &Address) -> PromiseCheck {
         let graph = self.plan.lists[0].graph.as_ref();
         let at_position = |graph: &Graph| {
             let node = graph.nodes.get(at.position()?)?;
@@ -373,7 +373,7 @@ impl Checker {
 
     /// A finished step never runs again. When a run that failed goes on, what failed does, and the lists that belong
     /// to an end which did not last.
-    fn not_done(&self, at: &Address) -> Checked {
+    fn not_done(&self, at: &Address) -> PromiseCheck {
         let Some(done) = self.facts.done.get(at) else { return Ok(()) };
         let over = self.facts.ended.is_some_and(|ended| done.seq < ended);
         // A node that was skipped because of a failure may run when that is put right.
@@ -387,7 +387,7 @@ impl Checker {
         self.not(!(over && again), || format!("`{at}` runs again, it was done at event {}", done.seq))
     }
 
-    pub(super) fn not(&self, broken: bool, what: impl FnOnce() -> String) -> Checked {
+    pub(super) fn not(&self, broken: bool, what: impl FnOnce() -> String) -> PromiseCheck {
         if broken { Err(Violation { seq: self.last, what: what() }) } else { Ok(()) }
     }
 }

@@ -8,7 +8,7 @@ use threadline_flow::model::{Action, OnCrash};
 use threadline_lang::Value;
 
 use super::chance;
-use super::check::{Checked, Checker};
+use super::check::{PromiseCheck, PromiseChecker};
 use crate::event::{Address, Event, EventKind, ItemEnded, Millis, Output, Seq, Status};
 use crate::execute::effect::{Effect, EffectKey, Role};
 use crate::execute::{Durability, Performance, item_in_worktree};
@@ -36,14 +36,14 @@ struct PassedItem {
     error: Option<EcoString>,
 }
 
-impl Checker {
+impl PromiseChecker {
     /// An effect is about to be performed, while everything up to `durable` is on disk.
     pub(super) fn perform(
         &mut self,
         performance: &Performance,
         durable: Seq,
         limit: Option<(Limit, Millis)>,
-    ) -> Checked {
+    ) -> PromiseCheck {
         let EffectKey { at, as_of, role, .. } = &performance.key;
         match &performance.effect {
             Effect::EnterWorktree(_) => {
@@ -81,7 +81,7 @@ impl Checker {
         effect: &Effect,
         durable: Seq,
         limit: Option<(Limit, Millis)>,
-    ) -> Checked {
+    ) -> PromiseCheck {
         let step = at.step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
         let began = self.facts.started.get(at);
         let is_careful = step.is_some_and(|step| {
@@ -114,7 +114,12 @@ impl Checker {
 
     /// Something waits for an event that need not be on disk soon. Items, nodes and states share a sync; a judgement of
     /// what a state did is for whoever acts upon it.
-    pub(super) fn awaited(&self, event: &Event, durability: Durability, commands: &[Command]) -> Checked {
+    pub(super) fn awaited(
+        &self,
+        event: &Event,
+        durability: Durability,
+        commands: &[Command],
+    ) -> PromiseCheck {
         let at = &event.at;
         let is_judged_action = matches!(event.kind, EventKind::Judged(_)) && self.facts.done.contains_key(at);
         let is_aside = at.items().next().is_some()
@@ -130,7 +135,7 @@ impl Checker {
     }
 
     /// What failed is tried again after the pause that the file says, not sooner.
-    pub(super) fn pauses(&self, at: &Address, kind: &EventKind, now: Millis) -> Checked {
+    pub(super) fn pauses(&self, at: &Address, kind: &EventKind, now: Millis) -> PromiseCheck {
         let (retry, until) = match kind {
             EventKind::Retrying { until, .. } => {
                 let step = at.step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
@@ -147,7 +152,7 @@ impl Checker {
     }
 
     /// An event says what became of an execution or an item.
-    pub(super) fn recorded(&mut self, event: &Event) -> Checked {
+    pub(super) fn recorded(&mut self, event: &Event) -> PromiseCheck {
         let at = &event.at;
         match &event.kind {
             EventKind::Finished { output, results } => {
@@ -192,7 +197,7 @@ impl Checker {
     }
 
     /// The meta data of an attempt say how it ended, and how many went before.
-    fn measured(&self, at: &Address, output: &Output) -> Checked {
+    fn measured(&self, at: &Address, output: &Output) -> PromiseCheck {
         let status = output.meta.get("status").and_then(Value::as_str);
         let own = output.status.name();
         self.not(status != Some(own), || format!("`{at}` is {own}, its meta data say {status:?}"))?;
@@ -208,7 +213,7 @@ impl Checker {
     }
 
     /// A step is tried as often as the file says, and no oftener. A resume after a failure allows the same once more.
-    fn tried(&self, at: &Address, output: &Output, is_over: bool) -> Checked {
+    fn tried(&self, at: &Address, output: &Output, is_over: bool) -> PromiseCheck {
         let step = at.step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
         let (Some(step), Some(began)) = (step, self.facts.started.get(at)) else { return Ok(()) };
         let (tries, most) = (u64::from(began.attempt - began.base), chance::retry(step).attempts);
@@ -225,7 +230,7 @@ impl Checker {
     }
 
     /// What a state leaves names it.
-    fn named(&self, at: &Address, output: &Output) -> Checked {
+    fn named(&self, at: &Address, output: &Output) -> PromiseCheck {
         let step = at.step(&self.plan).map(|step| &self.plan.steps[step as usize].step);
         let Some(state) = step.and_then(|step| step.state.as_ref()) else { return Ok(()) };
         let name = output.meta.get("state").and_then(Value::as_str);
@@ -233,7 +238,7 @@ impl Checker {
     }
 
     /// A list completes when its rules allow it, and its meta data count its items as they ended.
-    fn tallied(&self, at: &Address, output: &Output) -> Checked {
+    fn tallied(&self, at: &Address, output: &Output) -> PromiseCheck {
         let Counts { total, successful, failed, .. } = match self.facts.count(at) {
             Ok(counts) => counts,
             Err(what) => return self.not(true, || what),
@@ -255,7 +260,7 @@ impl Checker {
     }
 
     /// An attempt of an item is over: it says why it failed, and its worktree was merged or left.
-    fn item_over(&mut self, at: &Address, error: Option<&EcoString>, keeps: Option<bool>) -> Checked {
+    fn item_over(&mut self, at: &Address, error: Option<&EcoString>, keeps: Option<bool>) -> PromiseCheck {
         let merged = self.performed.merged.remove(at);
         let abandoned = self.performed.abandoned.remove(at);
         let is_merged = merged || error.is_some();

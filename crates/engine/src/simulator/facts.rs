@@ -19,7 +19,7 @@ pub(super) struct Facts {
     /// Steps that finished or were skipped.
     pub(super) done: BTreeMap<Address, Done>,
     /// The lists whose items are known.
-    pub(super) lists: BTreeMap<Address, List>,
+    pub(super) lists: BTreeMap<Address, SimulatedList>,
     /// The items that have begun.
     items: BTreeMap<Address, Item>,
     /// The last event that made an attempt possible: its condition holds, or the one before failed.
@@ -53,7 +53,7 @@ pub(super) struct Done {
 }
 
 /// A list whose items are known.
-pub(super) struct List {
+pub(super) struct SimulatedList {
     seq: Seq,
     pub(super) count: u64,
     pub(super) parallel: u64,
@@ -130,7 +130,7 @@ impl Facts {
             EventKind::Expanded { count, parallel, rules, .. } => {
                 self.forget(|key| key.is_in_items_of(&at));
                 let (seq, count, parallel, rules) = (event.seq, *count, *parallel, *rules);
-                self.lists.insert(at, List { seq, count, parallel, rules, slots: parallel });
+                self.lists.insert(at, SimulatedList { seq, count, parallel, rules, slots: parallel });
             }
             EventKind::Started { attempt, computed, .. } => {
                 let was_over =
@@ -268,7 +268,7 @@ impl Facts {
     }
 
     /// The list that an item is of.
-    pub(super) fn list_with(&self, item: &Address) -> Option<&List> {
+    pub(super) fn list_with(&self, item: &Address) -> Option<&SimulatedList> {
         item.as_item().and_then(|(each, _)| self.lists.get(&each))
     }
 

@@ -26,7 +26,7 @@ use crate::event::{Address, Event, Seq, Status};
 use crate::machine::{Machine, Outcome};
 use crate::random::Random;
 use chance::{Chances, Fate, Fated};
-use check::{Checker, Violation};
+use check::{PromiseChecker, Violation};
 use life::{Life, LifeEnd};
 
 /// A run to be simulated.
@@ -94,7 +94,7 @@ pub enum Kept {
 
 /// How a simulation ended.
 #[derive(Debug)]
-pub struct Report {
+pub struct SimulationReport {
     /// How the run ended.
     pub outcome: Outcome,
     /// Every event of the run.
@@ -136,7 +136,7 @@ struct Outside {
     /// A clock that does not.
     steady: u64,
     random: Random,
-    checker: Checker,
+    checker: PromiseChecker,
     life: usize,
     /// Whether the run is a loop, which knows how long it has been going on.
     walks: bool,
@@ -183,7 +183,7 @@ impl Simulation {
     }
 
     /// Runs it to its end.
-    pub fn run(&self) -> Result<Report, Violation> {
+    pub fn run(&self) -> Result<SimulationReport, Violation> {
         let mut fate = Fate { seed: self.seed, chances: self.chances, luck: 0, mended: false };
         let mut outside = Outside {
             journal: Vec::new(),
@@ -191,7 +191,7 @@ impl Simulation {
             clock: FIRST_MOMENT,
             steady: 0,
             random: self.random(),
-            checker: Checker::new(Arc::clone(&self.plan)),
+            checker: PromiseChecker::new(Arc::clone(&self.plan)),
             life: 0,
             walks: self.plan.states.is_some(),
             fuel: FUEL,
@@ -262,9 +262,9 @@ impl Outside {
     }
 }
 
-fn report(outcome: Outcome, machine: &Machine, appends: Vec<u64>, outside: Outside) -> Report {
+fn report(outcome: Outcome, machine: &Machine, appends: Vec<u64>, outside: Outside) -> SimulationReport {
     let value = |seq: Seq| check::value_of(&outside.journal, seq);
-    Report {
+    SimulationReport {
         outcome,
         appends,
         names: machine.names().into_iter().map(|(name, seq)| (name, value(seq))).collect(),

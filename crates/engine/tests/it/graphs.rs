@@ -16,7 +16,9 @@ use threadline_engine::event::{Address, Datum, Event, EventKind, Output, RunStar
 use threadline_engine::machine::{Command, Machine, Outcome, Stage, Task};
 use threadline_engine::random::Random;
 use threadline_engine::simulator::chance::{Chances, Fate, Fated};
-use threadline_engine::simulator::{Interrupt, InterruptMoment, Interruption, Kept, Report, Simulation};
+use threadline_engine::simulator::{
+    Interrupt, InterruptMoment, Interruption, Kept, Simulation, SimulationReport,
+};
 use threadline_flow::load::load;
 use threadline_flow::plan::{Plan, plan};
 use threadline_flow::problem::Problem;
@@ -403,7 +405,7 @@ fn fated_nodes(simulation: &Simulation, nodes: &[Node]) -> Vec<Node> {
 }
 
 /// How every node ended first, as the journal says.
-fn simulated_ends(plan: &Plan, report: &Report) -> Vec<End> {
+fn simulated_ends(plan: &Plan, report: &SimulationReport) -> Vec<End> {
     let mut ends = vec![None; plan.lists[0].steps.len()];
     for event in &report.journal {
         let Some(node) = Run::node(&event.at) else { continue };

@@ -25,7 +25,7 @@ use threadline_engine::machine::{Command, Machine, Outcome, Pause};
 use threadline_engine::random::Random;
 use threadline_engine::simulator::chance::{Chances, Fate};
 use threadline_engine::simulator::{
-    Interrupt, InterruptMoment, Interruption, Kept, Report, Simulation, text,
+    Interrupt, InterruptMoment, Interruption, Kept, Simulation, SimulationReport, text,
 };
 use threadline_flow::load::load;
 use threadline_flow::plan::{Plan, plan};
@@ -79,7 +79,7 @@ impl Case {
         Self::new(generate::workflow(seed, style), seed)
     }
 
-    fn run(&self, interruptions: &[Interruption]) -> Report {
+    fn run(&self, interruptions: &[Interruption]) -> SimulationReport {
         let simulation = Simulation { interruptions: interruptions.to_vec(), ..self.simulation.clone() };
         simulation.run().unwrap_or_else(|violation| {
             self.fail(interruptions, &format!("{violation}"));
@@ -91,7 +91,7 @@ impl Case {
     }
 
     /// The report says what the workflow comes to.
-    fn check(&self, interruptions: &[Interruption], report: &Report) {
+    fn check(&self, interruptions: &[Interruption], report: &SimulationReport) {
         let expected = &self.expected;
         let same = (report.outcome, &report.names) == (expected.outcome, &expected.names)
             && (expected.racy || (&report.results, &report.items) == (&expected.results, &expected.items));
@@ -131,7 +131,7 @@ fn interruption(append: u64, moment: InterruptMoment, how: Interrupt) -> Interru
 }
 
 /// Before and after every append of an undisturbed run.
-fn every_append(report: &Report) -> impl Iterator<Item = (u64, InterruptMoment)> {
+fn every_append(report: &SimulationReport) -> impl Iterator<Item = (u64, InterruptMoment)> {
     let appends = report.appends[0];
     (1..=appends).flat_map(|append| [(append, InterruptMoment::Before), (append, InterruptMoment::After)])
 }

@@ -22,7 +22,7 @@ use threadline_engine::machine::{Command, Machine, Outcome};
 use threadline_engine::random::Random;
 use threadline_engine::simulator::chance::{Chances, Fate};
 use threadline_engine::simulator::{
-    Interrupt, InterruptMoment, Interruption, Kept, Report, Simulation, text,
+    Interrupt, InterruptMoment, Interruption, Kept, Simulation, SimulationReport, text,
 };
 use threadline_flow::load::load;
 use threadline_flow::model::Shape;
@@ -77,14 +77,14 @@ impl Case {
         Self { source, simulation, expected }
     }
 
-    fn run(&self, interruptions: &[Interruption]) -> Report {
+    fn run(&self, interruptions: &[Interruption]) -> SimulationReport {
         let simulation = Simulation { interruptions: interruptions.to_vec(), ..self.simulation.clone() };
         simulation.run().unwrap_or_else(|violation| {
             panic!("seed {}, {interruptions:?}: {violation}\n{}", self.simulation.seed, self.source)
         })
     }
 
-    fn check(&self, interruptions: &[Interruption]) -> Report {
+    fn check(&self, interruptions: &[Interruption]) -> SimulationReport {
         let report = self.run(interruptions);
         let came = came(&report);
         assert_eq!(
@@ -99,7 +99,7 @@ impl Case {
     }
 }
 
-fn came(report: &Report) -> Came {
+fn came(report: &SimulationReport) -> Came {
     let visits = report.journal.iter().filter_map(|event| match &event.kind {
         EventKind::Judged(judged) => Some((event.at.clone(), judged.verdict.clone(), judged.to.clone())),
         _ => None,
@@ -117,7 +117,7 @@ fn came(report: &Report) -> Came {
     }
 }
 
-fn every_append(report: &Report) -> impl Iterator<Item = (u64, InterruptMoment)> {
+fn every_append(report: &SimulationReport) -> impl Iterator<Item = (u64, InterruptMoment)> {
     (1..=report.appends[0])
         .flat_map(|append| [(append, InterruptMoment::Before), (append, InterruptMoment::After)])
 }

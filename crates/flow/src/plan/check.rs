@@ -99,7 +99,7 @@ pub(super) struct Checker<'p> {
     /// Names of items and phases, and whose they are: to say so where they are read outside.
     of_items: BTreeMap<EcoString, StepNumber>,
     /// The states of a loop, when every one that is led to is known.
-    pub(super) loop_graph: Option<super::states::Graph>,
+    pub(super) loop_graph: Option<super::states::RouteGraph>,
 }
 
 /// How a field is written.

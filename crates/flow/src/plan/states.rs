@@ -17,7 +17,7 @@ use crate::checks::Check;
 use crate::model::{Action, Moment, Routes, Shape, Step, Target, Terminal};
 use crate::problem::suggest_or_list;
 
-pub(super) use ways::Graph;
+pub(super) use ways::RouteGraph;
 
 impl Checker<'_> {
     /// Resolves the routes of all states, if the file is a loop.
@@ -125,7 +125,7 @@ struct Targets {
 }
 
 /// The states as a graph. With `maintain`, a successful end leads back to the initial state.
-fn graph(maintain: bool, steps: &[Arc<Step>], states: &States) -> Graph {
+fn graph(maintain: bool, steps: &[Arc<Step>], states: &States) -> RouteGraph {
     let next = steps.iter().zip(&states.routes).map(|(step, routes)| {
         let again = (maintain && is_success(step)).then_some(states.initial);
         // A terminal state leads nowhere, even if it has routes.
@@ -140,7 +140,7 @@ fn graph(maintain: bool, steps: &[Arc<Step>], states: &States) -> Graph {
         let capture = step.capture.as_ref().filter(|_| !matches!(step.action, Action::Nothing));
         capture.map(|capture| capture.value.clone())
     });
-    Graph::new(states.initial, next.collect(), captures.collect(), acts.collect())
+    RouteGraph::new(states.initial, next.collect(), captures.collect(), acts.collect())
 }
 
 /// Whether a state is terminal.

@@ -497,7 +497,7 @@ fn a_trace_and_an_explanation_do_not_grow_with_the_rows() {
         let trace: Vec<String> =
             session.take_trace().iter().map(|read| format!("{}: {:?}", read.reference, read.value)).collect();
         let expected =
-            [&format!("map.results: Some(\"{len} rows\")"), "limit: Some(2)", "map.total: Some(7)"];
+            [&format!("map.results: Some(\"{len} elements\")"), "limit: Some(2)", "map.total: Some(7)"];
         assert_eq!(trace, expected);
         let explanation = expression.explain(&scope, &mut Session::new(&mut NoWorld));
         let stage = &explanation.parts[0];

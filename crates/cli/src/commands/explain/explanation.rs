@@ -181,7 +181,8 @@ fn of_seen(
     let problems = look.errors().iter().map(|error| error.problem(history.source().text)).collect();
     let by = look.judged.as_ref().and_then(|judged| judged.judgement.by);
     let judged = seen.judged.clone().map(|recorded| Box::new(ExplainedJudgement { recorded: *recorded, by }));
-    let mut fields = Fields { history, step: &history.plan.steps[seen.step as usize], told: Vec::new() };
+    let mut fields =
+        ExplainedFields { history, step: &history.plan.steps[seen.step as usize], told: Vec::new() };
     fields.results(&look);
     fields.references(&seen, look.trace);
     let mut fields = fields.told;
@@ -281,13 +282,13 @@ impl StepExplanation {
 }
 
 /// Collects the fields of a step.
-struct Fields<'h, 'r> {
+struct ExplainedFields<'h, 'r> {
     history: &'h History<'r>,
     step: &'h PlannedStep,
     told: Vec<FieldExplanation>,
 }
 
-impl Fields<'_, '_> {
+impl ExplainedFields<'_, '_> {
     fn add(&mut self, name: &str, origin: Option<&Origin>, shown: ExplainedValue) {
         let place = origin.map(|origin| self.line_column(origin));
         self.told.push(FieldExplanation { name: name.to_owned(), place, shown, references: Vec::new() });

@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 use ecow::EcoString;
 use threadline_engine::event::{Address, Event, EventKind, LoopReason};
 use threadline_engine::machine::Outcome;
-use threadline_engine::rehearsal::{Edge, edges};
+use threadline_engine::rehearsal::{RouteEdge, edges};
 use threadline_flow::model::{Action, Terminal};
 use threadline_flow::plan::Plan;
 
@@ -58,7 +58,7 @@ pub(super) enum StatePosition {
 
 /// A route from one state to another.
 pub(super) struct DrawnRoute {
-    pub(super) edge: Edge,
+    pub(super) edge: RouteEdge,
     /// The number of times it was taken.
     pub(super) count: u64,
 }
@@ -122,7 +122,7 @@ pub(super) fn drawing(plan: &Plan, path: Option<&TakenRoutes>) -> LoopDrawing {
         }
     });
     let count =
-        |edge: &Edge| path.and_then(|path| path.taken.get(&(edge.from, edge.to))).copied().unwrap_or(0);
+        |edge: &RouteEdge| path.and_then(|path| path.taken.get(&(edge.from, edge.to))).copied().unwrap_or(0);
     let mut ways: Vec<DrawnRoute> =
         edges(plan).into_iter().map(|edge| DrawnRoute { count: count(&edge), edge }).collect();
     // A loop that is kept going starts again after its end, without a route.
@@ -131,7 +131,7 @@ pub(super) fn drawing(plan: &Plan, path: Option<&TakenRoutes>) -> LoopDrawing {
     let again: Vec<DrawnRoute> = again
         .map(|((from, to), count)| {
             let labels = vec!["again".into()];
-            DrawnRoute { edge: Edge { from: *from, to: *to, labels }, count: *count }
+            DrawnRoute { edge: RouteEdge { from: *from, to: *to, labels }, count: *count }
         })
         .collect();
     ways.extend(again);

@@ -40,14 +40,14 @@ struct Chosen {
 }
 
 /// A step that has items.
-pub(super) struct List<'p> {
+pub(super) struct PreviewedList<'p> {
     pub(super) plan: &'p Plan,
     pub(super) number: StepNumber,
     pub(super) each: &'p ForEach,
     pub(super) project: &'p Project,
 }
 
-impl List<'_> {
+impl PreviewedList<'_> {
     /// Looks for the items of the step whose fields are these.
     pub(super) fn items(&self, fields: &[FieldPreview], scope: &Scope, mut session: Session<'_>) -> Items {
         let chooses = |field: &&FieldPreview| matches!(field.moment, Moment::List | Moment::Selection);

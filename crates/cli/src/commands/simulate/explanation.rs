@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 use threadline_engine::event::ERROR;
 use threadline_engine::machine::Outcome;
-use threadline_engine::rehearsal::{Edge, End, MOST_STEPS, Visit, Walked, edges};
+use threadline_engine::rehearsal::{End, MOST_STEPS, RouteEdge, Visit, Walked, edges};
 use threadline_lang::Value;
 
 use super::SimulatedLoop;
@@ -31,7 +31,7 @@ const ROW: usize = 8;
 /// How often states were executed and routes were taken, over all walks.
 struct LoopCoverage {
     states: Vec<u64>,
-    edges: Vec<(Edge, u64)>,
+    edges: Vec<(RouteEdge, u64)>,
 }
 
 impl SimulatedLoop<'_> {
@@ -48,7 +48,7 @@ impl SimulatedLoop<'_> {
 
     fn coverage(&self) -> LoopCoverage {
         let mut states = vec![0; self.plan.lists[0].names.len()];
-        let mut edges: Vec<(Edge, u64)> = edges(self.plan).into_iter().map(|edge| (edge, 0)).collect();
+        let mut edges: Vec<(RouteEdge, u64)> = edges(self.plan).into_iter().map(|edge| (edge, 0)).collect();
         for visit in self.walks.iter().flat_map(|walk| &walk.visits) {
             if let Some(count) = states.get_mut(visit.state) {
                 *count += 1;
@@ -190,7 +190,7 @@ impl SimulatedLoop<'_> {
         }
     }
 
-    fn way(&self, edge: &Edge) -> String {
+    fn way(&self, edge: &RouteEdge) -> String {
         let labels = edge.labels.join(", ");
         let labels = if labels.is_empty() { labels } else { format!(" ({labels})") };
         format!("{} → {}{labels}", self.name(edge.from), self.name(edge.to))

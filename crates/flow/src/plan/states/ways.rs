@@ -12,7 +12,7 @@ use ecow::EcoString;
 const MAX_SHOWN: usize = 8;
 
 /// The states, and where each leads.
-pub(in crate::plan) struct Graph {
+pub(in crate::plan) struct RouteGraph {
     pub(super) initial: usize,
     /// Where each leads, each state once.
     pub(super) next: Vec<Vec<usize>>,
@@ -74,7 +74,7 @@ impl Reached {
     }
 }
 
-impl Graph {
+impl RouteGraph {
     pub(super) fn new(
         initial: usize,
         next: Vec<Vec<usize>>,
@@ -212,14 +212,14 @@ pub(super) fn shown(way: &[usize], names: &[EcoString]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Graph, shown};
+    use super::{RouteGraph, shown};
     use ecow::EcoString;
 
     /// Each state captures a name or nothing, and leads to some others; the first is the initial one.
-    fn graph(states: &[(Option<&str>, &[usize])]) -> Graph {
+    fn graph(states: &[(Option<&str>, &[usize])]) -> RouteGraph {
         let next = states.iter().map(|(_, next)| next.to_vec()).collect();
         let captures = states.iter().map(|(capture, _)| capture.map(EcoString::from)).collect();
-        Graph::new(0, next, captures, vec![true; states.len()])
+        RouteGraph::new(0, next, captures, vec![true; states.len()])
     }
 
     #[test]
@@ -244,7 +244,7 @@ mod tests {
         let count = 20_000;
         let states: Vec<Vec<usize>> = (0..count).map(|at| vec![(at + 1) % count, at]).collect();
         let captures = (0..count).map(|at| Some(EcoString::from(format!("x{at}")))).collect();
-        let mut graph = Graph::new(0, states, captures, vec![true; count]);
+        let mut graph = RouteGraph::new(0, states, captures, vec![true; count]);
         let routes: usize = graph.next.iter().map(Vec::len).sum();
         let known = graph.known(&"x7".into());
         assert!(known.unset.has(7) && !known.unset.has(8) && known.set.has(count - 1));

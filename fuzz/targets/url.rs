@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadline_flow::url::{Piece, add_query, build, is_header_name, is_header_value};
+use threadline_flow::url::{UrlPiece, add_query, build, is_header_name, is_header_value};
 use threadline_fuzz::prepare;
 
 fuzz_target!(init: prepare(), |data: &[u8]| {
@@ -14,8 +14,8 @@ fuzz_target!(init: prepare(), |data: &[u8]| {
     let _ = (is_header_name(text), is_header_value(text));
     let with = |other: Option<&'static str>| {
         let pieces = lines.iter().enumerate().map(|(at, line)| match other {
-            _ if at.is_multiple_of(2) => Piece::Written(line),
-            other => Piece::Value(other.unwrap_or(line)),
+            _ if at.is_multiple_of(2) => UrlPiece::Written(line),
+            other => UrlPiece::Value(other.unwrap_or(line)),
         });
         build(pieces)
     };

@@ -1,15 +1,15 @@
 //! Expectations: declarative checks, written in YAML or JSON, with a reason for every answer.
 //!
 //! A file is read once, and everything that is wrong with it is reported. Evaluated against an [`Actual`] document, an
-//! expectation is [met, unmet or not evaluable](Answer), and a [tree](Tree) says why, line by line.
+//! expectation is [met, unmet or not evaluable](ExpectationAnswer), and a [tree](Tree) says why, line by line.
 //!
 //! ```
-//! use threadline_expect::{Actual, Answer, Context, Evaluation, NoJudge, load};
+//! use threadline_expect::{Actual, Evaluation, ExpectationAnswer, LoadContext, NoJudge, load};
 //! use threadline_lang::source::SourceFile;
 //! use threadline_lang::{Limits, NoWorld, Scope, Session, data};
 //!
 //! let file = SourceFile::with_format("e.yaml", "expectedAmount: {gte: 0.1, lte: 10}", data::DataFormat::Yaml);
-//! let (expectations, problems) = load(&file, &Context::DEFAULT);
+//! let (expectations, problems) = load(&file, &LoadContext::DEFAULT);
 //! assert!(problems.is_empty());
 //! let expectations = expectations.unwrap();
 //!
@@ -19,7 +19,7 @@
 //! let mut session = Session::new(&mut world);
 //! let mut evaluation = Evaluation::new(&actual, &scope, &mut session, &mut judge);
 //! let outcome = &evaluation.explain_all(&expectations)[0];
-//! assert_eq!(outcome.answer, Answer::Unmet);
+//! assert_eq!(outcome.answer, ExpectationAnswer::Unmet);
 //! assert_eq!(outcome.reason, "`plan[0].params.amount` is 50, not at most 10");
 //! ```
 //!

@@ -21,7 +21,9 @@ pub(crate) fn build() -> Result<(), String> {
     for package in [OURS, PEERS] {
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
         let built = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-            .args(["build", "--release", "--locked", "--quiet", "--package", package, "--manifest-path"])
+            // The same profile as this program: it is started beside it.
+            .args(["build", "--profile", if cfg!(debug_assertions) { "dev" } else { "release" }])
+            .args(["--locked", "--quiet", "--package", package, "--manifest-path"])
             .arg(manifest)
             .status()
             .map_err(|error| format!("cargo: {error}"))?;

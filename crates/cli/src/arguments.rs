@@ -483,6 +483,9 @@ pub(crate) struct RunsArguments {
     /// The folder of the project
     #[arg(long, value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,
+    /// Use a store that another user or a repository may have made, from now on
+    #[arg(long)]
+    pub(crate) trust_store: bool,
     /// Include runs that were called by steps of other runs
     #[arg(long)]
     pub(crate) all: bool,
@@ -723,6 +726,7 @@ pub(crate) struct WorkflowArguments {
 
 /// How a run is driven and shown.
 #[derive(Args, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct WatchArguments {
     /// The maximum number of steps that run at once. Default for a graph: one per processor, at least 4
     #[arg(long, short, value_name = "COUNT", value_parser = parse_jobs)]
@@ -740,6 +744,9 @@ pub(crate) struct WatchArguments {
     /// Print one line of JSON per event
     #[arg(long)]
     pub(crate) json: bool,
+    /// Use a store that another user or a repository may have made, from now on
+    #[arg(long)]
+    pub(crate) trust_store: bool,
     /// Print statistics of the run at the end, as a line of JSON on stderr: events, CPU time, memory
     #[arg(long)]
     pub(crate) stats: bool,

@@ -259,6 +259,11 @@ pub enum Cause {
         /// How to put it right.
         hint: Option<&'static str>,
     },
+    /// A value leads to a folder where nothing may run.
+    Folder {
+        /// What is wrong with it.
+        message: String,
+    },
     /// An operator of an expectation does not take the value.
     Expected {
         /// What is wrong with it.
@@ -286,6 +291,12 @@ impl FieldError {
             Cause::Request { message, hint } => {
                 let problem = Check::BadRequest.at(self.origin.span, message.as_str());
                 hint.iter().copied().fold(problem, Problem::hint)
+            }
+            Cause::Folder { message } => {
+                Problem::error("outside-project", self.origin.span, message.as_str()).hint(
+                    "a `cwd` that a value decides stays inside the project; write the folder out, or add it: \
+                     `allow: {files: [...]}`",
+                )
             }
             Cause::Expected { message, value } => {
                 Problem::error("wrong-type", self.origin.span, message.as_str())
@@ -414,14 +425,25 @@ pub fn explain_condition(step: &Step, scope: &Scope, session: &mut Session<'_>) 
     })
 }
 
+/// A folder that something is about to run in.
+#[derive(Debug, Clone, Copy)]
+pub struct EnteredFolder<'f> {
+    /// The folder, relative to the folder of the run.
+    pub path: &'f str,
+    /// Whether a value decides it that does not stand in the file.
+    pub is_data: bool,
+    /// Whether it is the folder of the step; else it is that of a server.
+    pub is_of_step: bool,
+}
+
 /// Resolves every field of an attempt of a step, and reports all problems. `enter` is called with the step's folder
-/// before the fields are evaluated that can be relative to it.
+/// before the fields are evaluated that can be relative to it, and says why nothing may run there.
 pub fn resolve(
     plan: &Plan,
     number: StepNumber,
     scope: &Scope,
     session: &mut Session<'_>,
-    enter: impl FnOnce(&str),
+    enter: impl FnMut(EnteredFolder<'_>) -> Result<(), String>,
 ) -> Result<Resolved, FieldErrors> {
     let planned = &plan.steps[number as usize];
     let scope = &with_params(&planned.step, scope, scope, session)?;
@@ -443,7 +465,7 @@ pub fn resolve_fields(
             return (fields.collect(), Err(errors));
         }
     };
-    let (outcomes, resolved) = attempt(plan, planned, scope, session, |_| {});
+    let (outcomes, resolved) = attempt(plan, planned, scope, session, |_| Ok(()));
     let mut outcomes = outcomes.into_owned();
     if let Ok(Resolved { act: Act::Http(request), .. }) = &resolved {
         show_request(request, &mut outcomes);
@@ -472,11 +494,11 @@ fn attempt<'p>(
     planned: &'p PlannedStep,
     scope: &Scope,
     session: &mut Session<'_>,
-    enter: impl FnOnce(&str),
+    enter: impl FnMut(EnteredFolder<'_>) -> Result<(), String>,
 ) -> (FieldOutcomes<'p>, Result<Resolved, FieldErrors>) {
     let step = &*planned.step;
     let mut fields = Fields::new(scope, session);
-    let mut outcomes = fields.evaluate_in_folder(planned, attempt_fields(plan, step), enter);
+    let mut outcomes = fields.evaluate_in_folder(plan, planned, attempt_fields(plan, step), enter);
     let action = assemble(plan, planned, &mut outcomes);
     let mut errors = fields.errors;
     if let (Action::Workflow(call), None, true) = (&step.action, &action, errors.is_empty()) {
@@ -550,7 +572,7 @@ pub(crate) fn question(
     below: &str,
     scope: &Scope,
     session: &mut Session<'_>,
-    enter: impl FnOnce(&str),
+    enter: impl FnMut(EnteredFolder<'_>) -> Result<(), String>,
 ) -> Result<Resolved, FieldErrors> {
     let planned = &plan.steps[number as usize];
     let of_question = |field: &StepField<'_>| match field.moment {
@@ -560,7 +582,7 @@ pub(crate) fn question(
     };
     let mut fields = Fields::new(scope, session);
     let asked = step_fields(&plan.workflow, &planned.step).into_iter().filter(of_question);
-    let outcomes = fields.evaluate_in_folder(planned, asked, enter);
+    let outcomes = fields.evaluate_in_folder(plan, planned, asked, enter);
     if !fields.errors.is_empty() {
         return Err(fields.errors);
     }

@@ -344,7 +344,7 @@ fn rejudged(
     let verdict = match (evaluator, recorded) {
         // Nobody is asked twice: what was read for the question is read again, and the answer is the one that was given.
         (Some(Evaluator::Agent(judge)), Some(recorded)) if unable.is_none() => {
-            let _ = judged.question(judge, session, |_| {});
+            let _ = judged.question(judge, session, |_| Ok(()));
             answered(recorded)
         }
         _ => unable.unwrap_or_else(|| judged.verdict(session)),

@@ -12,6 +12,8 @@
 //! - [`locks`]: what a run has for itself while it is driven.
 //! - [`process`]: children, started, fed, read and ended.
 //! - [`project`]: the folder that may be read and written, and where its store is.
+//! - `protected`: folders that no file is written in.
+//! - [`trust`]: whether a store is the user's own.
 //! - [`world`]: computed values of the real world.
 //! - [`values`]: outputs, loaded when they are read.
 //! - [`worktrees`]: a git worktree for each item in flight, and a branch for what all of them did.
@@ -29,12 +31,14 @@ mod perform;
 mod private;
 pub mod process;
 pub mod project;
+mod protected;
 pub mod reload;
 mod results;
 pub mod signals;
 mod stop;
 mod teller;
 pub mod tools;
+pub mod trust;
 pub mod values;
 pub mod worktrees;
 pub mod world;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use ecow::EcoString;
-use threadline_engine::evaluate::{self, Decision, FieldErrors, Resolved};
+use threadline_engine::evaluate::{self, Decision, EnteredFolder, FieldErrors, Resolved};
 use threadline_engine::event::{Address, Datum, EventKind, LoopLimits, Millis, Seq};
 use threadline_engine::execute::effect::Attempt;
 use threadline_engine::execute::result::ClockReading;
@@ -38,6 +38,17 @@ pub(crate) struct LocalDriver<'s, 'a> {
     pub(crate) shared: &'s DrivenRun<'a>,
     /// The worktree of the item that the command is about, once it is entered.
     pub(crate) placed: Option<Placed>,
+}
+
+/// Goes to the folder of a step. One that a value decides stays in the project, wherever its links lead.
+fn enter(project: &Project, folder: &Folder, entered: EnteredFolder<'_>) -> Result<(), String> {
+    if entered.is_data {
+        project.place(entered.path).map_err(|error| format!("`cwd`: {}", error.message))?;
+    }
+    if entered.is_of_step {
+        folder.enter(project.here().join(entered.path));
+    }
+    Ok(())
 }
 
 /// The entries of `context`, held while more of them may be evaluated.
@@ -275,8 +286,8 @@ impl Driver for LocalDriver<'_, '_> {
     ) -> Result<FieldEvaluation<Resolved>, DriveError> {
         let earlier = if attempt.rerun { self.earlier(view.started)? } else { Vec::new() };
         let folder = self.written_folder(task);
-        let here = self.project().here().to_owned();
-        let enter = |cwd: &str| folder.enter(here.join(cwd));
+        let project = self.project().clone();
+        let enter = |entered: EnteredFolder<'_>| enter(&project, &folder, entered);
         let plan = &self.shared.plan;
         let (result, computed) = self.evaluate_at(&task.at, &folder, view, &earlier, |scope, session| {
             evaluate::resolve(plan, task.step, scope, session, enter)
@@ -352,8 +363,8 @@ impl Driver for LocalDriver<'_, '_> {
         let (result, acting) = (self.judged_envelope(view)?, self.acting_scope(view)?);
         let state = StateView::of(view, &task.at);
         let folder = self.written_folder(task);
-        let here = self.project().here().to_owned();
-        let enter = |cwd: &str| folder.enter(here.join(cwd));
+        let project = self.project().clone();
+        let enter = |entered: EnteredFolder<'_>| enter(&project, &folder, entered);
         self.evaluate_at(&task.at, &folder, view, &[], |scope, session| {
             let (scope, unable) = judge::scope_of(plan, task.step, acting.as_ref(), scope, session);
             if let Some(verdict) = unable {

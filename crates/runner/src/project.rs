@@ -9,6 +9,9 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::OFlags;
+use threadline_lang::diag::words;
+
+use crate::protected::ProtectedFolder;
 
 /// Files may be this large.
 pub const MAX_FILE: u64 = 64 << 20;
@@ -35,8 +38,13 @@ pub struct FileError {
 }
 
 impl FileError {
-    fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None }
+    /// The message is one line, whatever the name of a file holds.
+    fn new(message: impl AsRef<str>) -> Self {
+        Self { message: words::one_line(message.as_ref()).into_owned(), hint: None }
+    }
+
+    fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
     }
 }
 
@@ -140,10 +148,11 @@ impl Project {
     pub fn write(&self, name: &str, content: &str, how: &WriteHow<'_>) -> Result<PathBuf, FileError> {
         let shown = |error: io::Error| FileError::new(format!("`{name}`: {}", plain(&error)));
         let path = self.by_name(name, how.from)?;
+        self.check_written(name, &path)?;
         let file_name =
             path.file_name().ok_or_else(|| FileError::new(format!("`{name}` is not the name of a file")))?;
         let folder = path.parent().unwrap_or(&self.here);
-        self.check(name, &existing(folder))?;
+        self.check_written(name, &existing(folder))?;
         if how.create_dirs {
             fs::create_dir_all(folder).map_err(shown)?;
         }
@@ -158,7 +167,7 @@ impl Project {
             Ok(target) => target,
             Err(_) => folder.join(file_name),
         };
-        self.check(name, &target)?;
+        self.check_written(name, &target)?;
         if target.is_dir() {
             return Err(FileError::new(format!("`{name}` is a folder")));
         }
@@ -186,6 +195,20 @@ impl Project {
         Ok(path)
     }
 
+    /// Whether a file may be written there, which is less than what may be read.
+    fn check_written(&self, name: &str, path: &Path) -> Result<(), FileError> {
+        self.check(name, path)?;
+        let mut folders = std::iter::once(&self.root).chain(&self.allowed);
+        let below = folders.find_map(|folder| path.strip_prefix(folder).ok()).unwrap_or(path);
+        let (folder, whose) = match ProtectedFolder::on_way(below) {
+            None => return Ok(()),
+            Some(ProtectedFolder::Git) => (".git", "git runs the programs that its files name"),
+            Some(ProtectedFolder::Store) => (".threadline", "a store belongs to Threadline"),
+        };
+        let message = format!("`{name}` leads into `{folder}`, and {whose}");
+        Err(FileError::new(message).hint("`write_file` does not write there, a `shell` step can"))
+    }
+
     fn check(&self, name: &str, path: &Path) -> Result<(), FileError> {
         if path.starts_with(self.root.join(STORE)) {
             return Err(FileError::new(format!("`{name}` is in the store, which belongs to Threadline")));
@@ -197,7 +220,7 @@ impl Project {
             "files are used only inside the project, {}; `allow: {{files: [...]}}` adds folders",
             self.root.display()
         );
-        Err(FileError { message: format!("`{name}` is outside the project"), hint: Some(hint) })
+        Err(FileError::new(format!("`{name}` is outside the project")).hint(hint))
     }
 }
 

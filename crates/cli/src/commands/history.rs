@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ecow::EcoString;
@@ -17,13 +17,14 @@ use threadline_flow::load::load;
 use threadline_flow::plan::Plan;
 use threadline_lang::source::SourceFile;
 use threadline_lang::{Envelope, Scope, Value, parse_path};
-use threadline_runner::project::Project;
+use threadline_runner::project::{Project, STORE};
+use threadline_runner::trust::{self, StoreUse};
 use threadline_runner::values::Values;
 use threadline_runner::{WORKTREE, reload};
 use threadline_store::{JournalError, JournalReader, RunInfo, StoreError, wire};
 
 use crate::exit::CommandFailure;
-use crate::report::{Report, ReportSource};
+use crate::report::{self, Report, ReportSource};
 
 /// The project of a folder.
 pub(crate) fn project(folder: Option<&Path>) -> Result<Project, CommandFailure> {
@@ -34,6 +35,28 @@ pub(crate) fn project(folder: Option<&Path>) -> Result<Project, CommandFailure> 
         }
     };
     Project::of(&here).map_err(|error| cannot_start(&format!("`{}`: {error}", here.display())))
+}
+
+/// The store of a project, if it may be used. With `trusted` the user says so.
+pub(crate) fn store_of(
+    project: &Project,
+    purpose: StoreUse,
+    trusted: bool,
+) -> Result<PathBuf, CommandFailure> {
+    let store = project.store();
+    let Err(doubt) = trust::check(&store, purpose) else { return Ok(store) };
+    if trusted {
+        if let Err(error) = trust::trust(&store) {
+            report::print_note(&trust::describe_untold(&error));
+        }
+        return Ok(store);
+    }
+    let flag = if purpose == StoreUse::Read { "`threadline runs --trust-store`" } else { "`--trust-store`" };
+    let hint = format!(
+        "the journal of a store decides what a resumed run does; if you know where it comes from, {flag} uses it \
+         from now on, else remove it or begin a project of its own with `mkdir {STORE}`"
+    );
+    Err(CommandFailure::NotStarted(vec![Report::with_hint(doubt, &hint)]))
 }
 
 pub(crate) fn cannot_start(message: &str) -> CommandFailure {
@@ -183,7 +206,7 @@ impl History<'_> {
 /// Opens the journal of a project for reading.
 pub(crate) fn reader(folder: Option<&Path>) -> Result<JournalReader, CommandFailure> {
     let project = project(folder)?;
-    JournalReader::open(&project.store()).map_err(|error| of_store(&error))
+    JournalReader::open(&store_of(&project, StoreUse::Read, false)?).map_err(|error| of_store(&error))
 }
 
 /// Plans the workflow text that a run was started with.

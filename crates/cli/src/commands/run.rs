@@ -15,11 +15,12 @@ use threadline_runner::driver::{self, DriveError, Ending, Notice, PendingDecisio
 use threadline_runner::process;
 use threadline_runner::project::Project;
 use threadline_runner::reload;
+use threadline_runner::trust::StoreUse;
 use threadline_runner::values::Values;
 use threadline_store::{Journal, Lease, NewRun, RunId, Store, StoreError};
 
 use super::explain::failures::FailureSummary;
-use super::history::{History, cannot_start, of_journal, of_store, project, time_text};
+use super::history::{History, cannot_start, of_journal, of_store, project, store_of, time_text};
 use super::launch::Signals;
 use super::print;
 use crate::arguments::{InFlightDecision, ResumeArguments, RunArguments, WatchArguments};
@@ -46,7 +47,8 @@ pub(crate) fn run(call: &RunArguments) -> Result<(), CommandFailure> {
     let prepared = prepare(&file, &call.what)?;
     let project =
         project(call.dir.as_deref())?.allow(prepared.plan.workflow.allow.files.iter().map(EcoString::as_str));
-    let store = Store::open(&project.store()).map_err(|error| of_store(&error))?;
+    let store = store_of(&project, StoreUse::Write, call.watch.trust_store)?;
+    let store = Store::open(&store).map_err(|error| of_store(&error))?;
     project.ignore_store();
     let imports = read_imports(&prepared.plan.workflow, &call.import, store.reader())?;
     let payload = read_payload(&call.what, &prepared.plan.workflow)?.unwrap_or_default();
@@ -112,7 +114,8 @@ pub(crate) fn run(call: &RunArguments) -> Result<(), CommandFailure> {
 
 pub(crate) fn resume(call: &ResumeArguments) -> Result<(), CommandFailure> {
     let found = project(call.dir.as_deref())?;
-    let store = Store::open(&found.store()).map_err(|error| of_store(&error))?;
+    let store = store_of(&found, StoreUse::Resume, call.watch.trust_store)?;
+    let store = Store::open(&store).map_err(|error| of_store(&error))?;
     let history = History::open(store.reader(), &call.run)?;
     let id = history.info.id.to_string();
     if let Some(caller) = &history.started.caller {

@@ -8,9 +8,10 @@ use threadline_engine::event::{EventKind, LoopEnd};
 use threadline_engine::machine::Outcome;
 use threadline_lang::Value;
 use threadline_lang::value::JsonStyle;
+use threadline_runner::trust::StoreUse;
 use threadline_store::{JournalReader, RunInfo, StoreError};
 
-use super::history::{of_store, project};
+use super::history::{of_store, project, store_of};
 use super::{print, print_styled};
 use crate::arguments::RunsArguments;
 use crate::exit::CommandFailure;
@@ -25,7 +26,8 @@ const BAD: Style = AnsiColor::Red.on_default().bold();
 const OPEN: Style = AnsiColor::Yellow.on_default();
 
 pub(crate) fn runs(call: &RunsArguments) -> Result<(), CommandFailure> {
-    let runs = match JournalReader::open(&project(call.dir.as_deref())?.store()) {
+    let store = store_of(&project(call.dir.as_deref())?, StoreUse::Read, call.trust_store)?;
+    let runs = match JournalReader::open(&store) {
         Ok(reader) => all(&reader, call.all)?,
         // A project without a run has no journal.
         Err(StoreError::NoJournal { .. }) => Vec::new(),

@@ -31,7 +31,7 @@ macro_rules! folders {
 folders! {
     check computed envelopes errors expect expectations explain grammar graph limits load loop_interpolation loops
     mapreduce mapreduce_variables
-    node_outputs running runs tools trace types undefined workflow
+    node_outputs running runs tools trace trust types undefined workflow
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod readme;
 mod reference;
 mod schema;
 mod spec;
+mod store_trust;
 mod support;
 mod terminal;
 mod tools;

@@ -9,15 +9,15 @@ use threadline_flow::model::{
     self, Condition, Field, FieldKind, ForEach, Given, Http, Input, Retry, Setting, SortKey, StepField,
     Variable,
 };
-use threadline_flow::plan::PlannedStep;
+use threadline_flow::plan::{Plan, PlannedStep};
 use threadline_flow::shell::{Argument, BindError, BoundScript};
 use threadline_flow::url;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Document, Error, Explanation, Origin, Scope, Session, Template, Type, Value};
 
 use super::{
-    Cause, FieldError, FieldErrors, Request, ResolvedCall, ResolvedReach, ResolvedServer, RetryPlan,
-    file_text, language, url_text,
+    Cause, EnteredFolder, FieldError, FieldErrors, Request, ResolvedCall, ResolvedReach, ResolvedServer,
+    RetryPlan, file_text, language, url_text,
 };
 
 /// What a field came to.
@@ -265,20 +265,30 @@ impl Fields<'_, '_, '_> {
         FieldOutcomes(evaluated.collect())
     }
 
-    /// The same; `enter` is called with the folder of the step before the fields behind it are evaluated.
+    /// The same; `enter` is called with a folder before the fields behind it are evaluated.
     pub(super) fn evaluate_in_folder<'f>(
         &mut self,
+        plan: &Plan,
         planned: &PlannedStep,
         fields: impl IntoIterator<Item = StepField<'f>>,
-        enter: impl FnOnce(&str),
+        mut enter: impl FnMut(EnteredFolder<'_>) -> Result<(), String>,
     ) -> FieldOutcomes<'f> {
-        let mut fields = fields.into_iter().peekable();
-        let folder = fields.next_if(|field| field.key == "cwd");
-        let mut outcomes = self.evaluate_all(Some(planned), folder);
-        if let Some(FieldValue::Text(folder)) = outcomes.get("cwd") {
-            enter(folder);
+        let mut outcomes = FieldOutcomes(Vec::new());
+        for field in fields {
+            let value = self.evaluate(Some(planned), field.kind);
+            if let ("cwd" | "server.cwd", FieldKind::Text(written), Some(FieldValue::Text(path))) =
+                (field.key, field.kind, &value)
+            {
+                let is_data = !plan.is_written_out(&planned.step, &written.value);
+                let entered = enter(EnteredFolder { path, is_data, is_of_step: field.key == "cwd" });
+                let refused = entered.err().map(|message| FieldError {
+                    origin: written.origin.clone(),
+                    cause: Cause::Folder { message },
+                });
+                self.errors.extend(refused);
+            }
+            outcomes.0.push((field, value));
         }
-        outcomes.0.extend(self.evaluate_all(Some(planned), fields).0);
         outcomes
     }
 

@@ -8,7 +8,7 @@ use threadline_lang::diag::{excerpt, preview};
 use threadline_lang::{Limits, Number, Session, Value, data};
 
 use super::{JudgedState, Verdict, listed};
-use crate::evaluate::{self, Resolved};
+use crate::evaluate::{self, EnteredFolder, Resolved};
 use crate::hash::Hash;
 
 /// What a judge is asked.
@@ -30,7 +30,7 @@ impl JudgedState<'_> {
         &self,
         judge: &Judge,
         session: &mut Session<'_>,
-        enter: impl FnOnce(&str),
+        enter: impl FnMut(EnteredFolder<'_>) -> Result<(), String>,
     ) -> Result<Question, Verdict> {
         if let Some(failed) = self.failed() {
             return Err(failed);

@@ -11,6 +11,7 @@
 //! assert_eq!(words::count(3, "retry"), "3 retries");
 //! assert_eq!(words::suggest("scroe", ["score", "id"]).as_deref(), Some("did you mean `score`"));
 //! assert_eq!(words::shorten("a long text", 6), "a long…");
+//! assert_eq!(words::one_line("a\u{9b}b\nc"), "a\\u009bb\\nc");
 //! ```
 
 use std::borrow::Cow;
@@ -112,6 +113,32 @@ pub fn shorten_middle(text: &str, max_chars: usize) -> Cow<'_, str> {
     let (first, last) = (kept.div_ceil(2), kept / 2);
     let at = |position: usize| text.char_indices().nth(position).map_or(text.len(), |(at, _)| at);
     Cow::Owned(format!("{}…{}", &text[..at(first)], &text[at(length - last)..]))
+}
+
+/// Whether a character does something to a terminal or to the text around it, instead of being seen: a control character,
+/// or a mark of the direction of text.
+pub fn is_steering(char: char) -> bool {
+    char.is_control()
+        || matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}')
+        || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A text on one line that does nothing to a terminal: such characters are written out, `\n` and `\u001b`.
+pub fn one_line(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_steering) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for char in text.chars() {
+        match char {
+            '\n' => out.push_str("\\n"),
+            char if is_steering(char) => {
+                let _ = write!(out, "\\u{:04x}", u32::from(char));
+            }
+            char => out.push(char),
+        }
+    }
+    Cow::Owned(out)
 }
 
 /// A duration with the precision that people care about: `350ms`, `2.5s`, `2m05s`, `1h30m`.

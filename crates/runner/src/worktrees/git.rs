@@ -1,5 +1,8 @@
 //! The git of the user, called in an environment of ours: nothing is asked of a terminal, no hook runs, nothing in the
-//! variables of this process leads to another repository. It knows no runs and no items.
+//! variables of this process or in a worktree leads to another repository. It knows no runs and no items.
+//!
+//! A worktree may hold whatever the steps of an item wrote. So once the repository is known every call names it, and what
+//! the files of a worktree say about a repository, its settings or its attributes is not read.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -49,6 +52,10 @@ const SETTINGS: &[&str] = &[
     "core.packedRefsTimeout=10000",
     "submodule.recurse=false",
     "merge.autoStash=false",
+    // A folder that holds the parts of a repository is one only where we say so.
+    "safe.bareRepository=explicit",
+    // Filters and merge drivers are chosen by what is committed. Older versions than 2.43 do not know this setting.
+    "attr.tree=HEAD",
 ];
 
 /// How git is called.
@@ -97,19 +104,26 @@ impl Git {
         }
     }
 
-    /// A call within the top of a worktree, and no other: without its link to the repository git would look further
-    /// up, and find the user's own files.
-    pub(super) fn in_worktree<'g>(&'g self, worktree: &'g Path, purpose: impl Into<String>) -> GitCall<'g> {
-        let mut repository = OsString::from("--git-dir=");
-        repository.push(worktree.join(".git"));
-        let mut files = OsString::from("--work-tree=");
-        files.push(worktree);
-        self.within(worktree, purpose).args([repository, files])
+    /// A call within the top of a working tree whose repository is known, whatever its files say.
+    pub(super) fn at<'g>(
+        &'g self,
+        working_tree: &'g Path,
+        repository: &Path,
+        purpose: impl Into<String>,
+    ) -> GitCall<'g> {
+        let option = |name: &str, path: &Path| {
+            let mut option = OsString::from(name);
+            option.push(path);
+            option
+        };
+        let known = vec![option("--git-dir=", repository), option("--work-tree=", working_tree)];
+        GitCall { known, ..self.within(working_tree, purpose) }
     }
 
-    /// A call within a folder. The purpose completes "git could not ...".
+    /// A call within a folder, in the repository that git finds around it. The purpose completes "git could not ...".
     pub(super) fn within<'g>(&'g self, folder: &'g Path, purpose: impl Into<String>) -> GitCall<'g> {
-        GitCall { git: self, folder, purpose: purpose.into(), arguments: Vec::new(), input: None }
+        let purpose = purpose.into();
+        GitCall { git: self, folder, purpose, known: Vec::new(), arguments: Vec::new(), input: None }
     }
 }
 
@@ -119,6 +133,8 @@ pub(super) struct GitCall<'g> {
     git: &'g Git,
     folder: &'g Path,
     purpose: String,
+    /// Where the repository is.
+    known: Vec<OsString>,
     arguments: Vec<OsString>,
     input: Option<Vec<u8>>,
 }
@@ -152,6 +168,7 @@ impl GitCall<'_> {
     pub(super) fn answer(self) -> Result<GitAnswer, WorktreeError> {
         let mut args: Vec<OsString> = vec!["--no-pager".into(), "--literal-pathspecs".into()];
         args.extend(SETTINGS.iter().flat_map(|setting| ["-c".into(), OsString::from(setting)]));
+        args.extend(self.known);
         let shown = self.arguments.iter().map(|argument| argument.to_string_lossy());
         let command = shown.fold("git".to_owned(), |command, argument| command + " " + &argument);
         args.extend(self.arguments);

@@ -28,6 +28,7 @@ use threadline_store::RunId;
 pub use error::WorktreeError;
 
 use crate::process::Environment;
+use git::Git;
 use names::BranchNames;
 use repository::{Changes, Repository, Together, TreeStatus};
 use tidy::Begun;
@@ -128,7 +129,7 @@ impl Worktrees {
         let mut state = self.state();
         let branch = self.names.free(item, &self.repository.branches(&self.names.of_item(item), None)?);
         self.repository.change("make the branch of an item", &Changes::default().create(&branch, &commit))?;
-        let call = self.repository.git.in_worktree(&worktree, "put a worktree on its branch");
+        let call = self.repository.in_worktree(&worktree, "put a worktree on its branch");
         call.args(["symbolic-ref", "HEAD"]).arg(format!("refs/heads/{branch}")).done()?;
         let place = ItemPlace { worktree, branch, found: false };
         let entered = self.entered(&place, false);
@@ -246,11 +247,11 @@ impl Worktrees {
         let listed = self.repository.listed()?;
         if let Some(listed) = listed.into_iter().find(|listed| listed.branch.as_ref() == Some(&full)) {
             // The commit is made, so git has nothing to merge: it changes the files, or none of them.
-            let (git, purpose) = (&self.repository.git, "merge into the user's branch");
+            let purpose = "merge into the user's branch";
             let call = if listed.folder == self.repository.top {
-                git.within(&listed.folder, purpose)
+                self.repository.call(purpose)
             } else {
-                git.in_worktree(&listed.folder, purpose)
+                self.repository.in_worktree(&listed.folder, purpose)
             };
             let merge = ["merge", "--ff-only", "--no-verify-signatures", "--quiet", "--no-stat"];
             let answer = call.args(merge).arg(&*commit).answer()?;
@@ -287,7 +288,7 @@ impl Worktrees {
 
     /// The user's changes that are in no commit, which items do not see.
     pub fn uncommitted(&self) -> Result<Vec<PathBuf>, WorktreeError> {
-        let call = self.repository.git.within(&self.repository.top, "look at the user's files");
+        let call = self.repository.call("look at the user's files");
         Ok(Repository::status(call)?.changed)
     }
 
@@ -301,7 +302,7 @@ impl Worktrees {
     }
 
     fn status(&self, place: &ItemPlace) -> Result<TreeStatus, WorktreeError> {
-        let call = self.repository.git.in_worktree(&place.worktree, "look at the files of an item");
+        let call = self.repository.in_worktree(&place.worktree, "look at the files of an item");
         Repository::status(call)
     }
 
@@ -319,26 +320,29 @@ impl Worktrees {
 
     /// A worktree on no branch with exactly the files of a commit.
     fn prepare(&self, commit: &str) -> Result<PathBuf, WorktreeError> {
-        let git = &self.repository.git;
+        let repository = &self.repository;
+        let attributes = format!("attr.tree={commit}");
         let reset = |worktree: &Path| {
-            git.in_worktree(worktree, "check out the files of an item")
-                .args(["reset", "--hard", "--quiet", commit, "--"])
+            repository
+                .in_worktree(worktree, "check out the files of an item")
+                .args(["-c", &attributes, "reset", "--hard", "--quiet", commit, "--"])
                 .done()
         };
         let idle = self.state().idle.pop();
         if let Some(worktree) = idle {
-            let clean = || git.in_worktree(&worktree, "clean a worktree").args(["clean", "-ffdxq"]).done();
+            let clean =
+                || repository.in_worktree(&worktree, "clean a worktree").args(["clean", "-ffdxq"]).done();
             if reset(&worktree).and_then(|()| clean()).is_ok() {
                 return Ok(worktree);
             }
             // An item can leave a worktree in ways that git cannot undo. A new one is only slower.
-            tidy::remove_worktree(&self.repository, &worktree)?;
+            tidy::remove_worktree(repository, &worktree)?;
         }
         let worktree = {
             let mut state = self.state();
             let worktree = self.folder.join(self.names.worktree(state.next));
             state.next += 1;
-            let call = git.within(&self.repository.top, "make a worktree");
+            let call = repository.call("make a worktree");
             call.args(["worktree", "add", "--quiet", "--detach", "--no-checkout", "--"])
                 .arg(&worktree)
                 .arg(commit)
@@ -357,9 +361,9 @@ impl Worktrees {
         place: &ItemPlace,
         tip: &str,
     ) -> Result<(), WorktreeError> {
-        let call = self.repository.git.in_worktree(&place.worktree, "take a worktree off its branch");
+        let call = self.repository.in_worktree(&place.worktree, "take a worktree off its branch");
         let detached = call.args(["update-ref", "--no-deref", "HEAD", tip]).done();
-        if detached.is_ok() && tidy::is_plain(&place.worktree) {
+        if detached.is_ok() && tidy::is_plain(&self.repository, &place.worktree) {
             state.idle.push(place.worktree.clone());
         } else {
             tidy::remove_worktree(&self.repository, &place.worktree)?;
@@ -379,9 +383,9 @@ impl Worktrees {
         if on_branch && status.changed.is_empty() {
             return Ok(());
         }
-        let git = &self.repository.git;
-        git.in_worktree(&place.worktree, "keep the work of an item").args(["add", "--all"]).done()?;
-        let tree = git.in_worktree(&place.worktree, "keep the work of an item").arg("write-tree").object()?;
+        let call = || self.repository.in_worktree(&place.worktree, "keep the work of an item");
+        call().args(["add", "--all"]).done()?;
+        let tree = call().arg("write-tree").object()?;
         let tip = self.repository.commit(BranchNames::full(&place.branch))?;
         let mut parents: Vec<&str> = status.commit.iter().map(String::as_str).collect();
         parents.extend(tip.as_deref().filter(|tip| status.commit.as_deref() != Some(tip)));
@@ -395,7 +399,7 @@ impl Worktrees {
 
     /// The commit that merged an item that is not in flight.
     fn merged_earlier(&self, item: u64) -> Result<Merged, WorktreeError> {
-        let call = self.repository.git.within(&self.repository.top, "find the merge of an item");
+        let call = self.repository.call("find the merge of an item");
         let call =
             call.args(["log", "--first-parent", "--max-count=1", "--format=%H", "--no-show-signature"]);
         let call = call.arg(format!("--grep=^{}$", BranchNames::trailer(item)));
@@ -403,6 +407,17 @@ impl Worktrees {
         let found: Option<String> = found.into_string().ok().filter(|commit| !commit.is_empty());
         Ok(found.map_or(Merged::Nothing, Merged::Commit))
     }
+}
+
+/// Whether git tracks a file of a folder. Where there is no repository, or no git, nothing is tracked.
+pub(crate) fn is_tracked(folder: &Path, environment: &Environment) -> bool {
+    let (Some(around), Some(name)) = (folder.parent(), folder.file_name()) else { return false };
+    if !around.ancestors().any(|above| above.join(".git").exists()) {
+        return false;
+    }
+    let git = Git::new(environment, "");
+    let call = git.within(around, "list a tracked file").args(["ls-files", "-z", "--"]).arg(name);
+    call.bytes().is_ok_and(|tracked| !tracked.is_empty())
 }
 
 /// The last part of a name of a branch, behind `refs/heads/`.

@@ -2,6 +2,7 @@
 //! items.
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +23,8 @@ pub(super) struct Repository {
     pub(super) prefix: PathBuf,
     /// What all working trees of the repository share.
     pub(super) shared: PathBuf,
+    /// What git keeps about the working tree of the user.
+    own: PathBuf,
 }
 
 /// A working tree, as git lists it.
@@ -62,6 +65,9 @@ impl Repository {
             ])
         };
         let inside = asked("--is-inside-work-tree").answer()?;
+        if inside.said.iter().any(|line| line.contains("safe.bareRepository")) {
+            return Err(WorktreeError::NoWorkingTree { folder: folder.to_owned() });
+        }
         if inside.code != 0 {
             return Err(WorktreeError::NoRepository { folder: folder.to_owned(), said: inside.said });
         }
@@ -71,17 +77,45 @@ impl Repository {
         let top = asked("--show-toplevel").line()?.into();
         let prefix = asked("--show-prefix").line()?.into();
         let shared = asked("--git-common-dir").line()?.into();
+        let own = asked("--absolute-git-dir").line()?.into();
         if git.within(folder, "say who commits").args(["var", "GIT_COMMITTER_IDENT"]).answer()?.code != 0 {
             git.fall_back_on(FALLBACK.0, FALLBACK.1);
         }
-        Ok(Self { git, top, prefix, shared })
+        Ok(Self { git, top, prefix, shared, own })
+    }
+
+    /// A call within the working tree of the user.
+    pub(super) fn call(&self, purpose: impl Into<String>) -> GitCall<'_> {
+        self.git.at(&self.top, &self.own, purpose)
+    }
+
+    /// A call within a worktree.
+    pub(super) fn in_worktree<'g>(&'g self, worktree: &'g Path, purpose: impl Into<String>) -> GitCall<'g> {
+        self.git.at(worktree, &self.kept(worktree), purpose)
+    }
+
+    /// What git keeps about a worktree. Its own link to that is not asked: whoever writes in it can change the link.
+    pub(super) fn kept(&self, worktree: &Path) -> PathBuf {
+        let known = self.shared.join("worktrees");
+        // Git takes the name of the folder, unless that is taken.
+        let usual = known.join(worktree.file_name().unwrap_or_default());
+        let is_of = |kept: &Path| {
+            let link = fs::read(kept.join("gitdir")).ok();
+            let folder = link.map(|link| kept.join(path(link.trim_ascii_end())));
+            folder.as_deref().and_then(Path::parent).is_some_and(|folder| is_same(folder, worktree))
+        };
+        if is_of(&usual) {
+            return usual;
+        }
+        let all = fs::read_dir(&known).into_iter().flatten().flatten();
+        all.map(|entry| entry.path()).find(|kept| is_of(kept)).unwrap_or(usual)
     }
 
     /// The commit of a name, if there is one.
     pub(super) fn commit(&self, name: impl AsRef<OsStr>) -> Result<Option<String>, WorktreeError> {
         let mut name = name.as_ref().to_owned();
         name.push("^{commit}");
-        let call = self.git.within(&self.top, "find a commit");
+        let call = self.call("find a commit");
         let answer =
             call.args(["rev-parse", "--verify", "--quiet", "--end-of-options"]).arg(name).answer()?;
         match answer.code {
@@ -93,7 +127,7 @@ impl Repository {
 
     /// The whole name of the branch that the user is on.
     pub(super) fn branch(&self) -> Result<Option<OsString>, WorktreeError> {
-        let call = self.git.within(&self.top, "name the current branch");
+        let call = self.call("name the current branch");
         let answer = call.args(["symbolic-ref", "--quiet", "HEAD"]).answer()?;
         match answer.code {
             0 => Ok(Some(OsStr::from_bytes(answer.stdout.trim_ascii_end()).to_owned())),
@@ -104,13 +138,13 @@ impl Repository {
 
     /// Whether everything of a commit is in another.
     pub(super) fn contains(&self, all: &str, part: &str) -> Result<bool, WorktreeError> {
-        let call = self.git.within(&self.top, "compare commits");
+        let call = self.call("compare commits");
         call.args(["merge-base", "--is-ancestor", part, all]).holds()
     }
 
     /// How many commits are in one and not in the other.
     pub(super) fn count(&self, from: &str, to: &str) -> Result<u64, WorktreeError> {
-        let call = self.git.within(&self.top, "count commits");
+        let call = self.call("count commits");
         let answer = call.args(["rev-list", "--count"]).arg(format!("{from}..{to}")).arg("--").answer()?;
         if answer.code != 0 {
             return Err(answer.refused());
@@ -129,7 +163,7 @@ impl Repository {
         if self.contains(into, from)? {
             return Ok(Together::Nothing);
         }
-        let call = self.git.within(&self.top, "merge");
+        let call = self.call("merge");
         let merge = ["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", into, from];
         let answer = call.args(merge).answer()?;
         let mut parts = answer.stdout.split(|byte| *byte == 0);
@@ -154,13 +188,13 @@ impl Repository {
         message: &str,
     ) -> Result<String, WorktreeError> {
         let parents = parents.iter().flat_map(|parent| ["-p", *parent]);
-        let call = self.git.within(&self.top, "commit").args(["commit-tree"]).args(parents);
+        let call = self.call("commit").args(["commit-tree"]).args(parents);
         call.arg(tree).input(message.into()).object()
     }
 
     /// Changes branches, all of them or none.
     pub(super) fn change(&self, purpose: &str, changes: &Changes) -> Result<(), WorktreeError> {
-        let call = self.git.within(&self.top, purpose);
+        let call = self.call(purpose);
         call.args(["update-ref", "-m"])
             .arg(format!("threadline: {purpose}"))
             .args(["--stdin", "-z"])
@@ -171,7 +205,7 @@ impl Repository {
     /// The branches whose short names begin like this, sorted; of these only the ones that a commit contains, if one
     /// is given. What begins like this holds no `/` afterwards.
     pub(super) fn branches(&self, begin: &str, within: Option<&str>) -> Result<Vec<String>, WorktreeError> {
-        let call = self.git.within(&self.top, "list branches");
+        let call = self.call("list branches");
         let call = call.args(["for-each-ref", "--format=%(refname:lstrip=2)"]);
         let call = within.into_iter().fold(call, |call, commit| call.arg(format!("--merged={commit}")));
         let answer = call.arg(format!("refs/heads/{begin}*")).bytes()?;
@@ -180,7 +214,7 @@ impl Repository {
 
     /// All working trees of the repository that git knows.
     pub(super) fn listed(&self) -> Result<Vec<ListedWorktree>, WorktreeError> {
-        let call = self.git.within(&self.top, "list worktrees");
+        let call = self.call("list worktrees");
         let answer = call.args(["worktree", "list", "--porcelain", "-z"]).bytes()?;
         let mut all: Vec<ListedWorktree> = Vec::new();
         for line in answer.split(|byte| *byte == 0) {
@@ -252,6 +286,12 @@ impl Changes {
         }
         self
     }
+}
+
+/// Whether two paths lead to the same folder.
+pub(super) fn is_same(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    one == other || real(one) == real(other)
 }
 
 fn check_version(git: &Git, folder: &Path) -> Result<(), WorktreeError> {

@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use super::error::WorktreeError;
 use super::git::{object, path};
 use super::names::BranchNames;
-use super::repository::{Changes, Repository};
+use super::repository::{Changes, Repository, is_same};
 use super::{ItemPlace, Worktrees, WorktreesState, short};
 use crate::project::replace;
 
@@ -185,15 +185,18 @@ fn in_flight(
 /// Removes a worktree that git knows, whatever is in it.
 pub(super) fn remove_worktree(repository: &Repository, worktree: &Path) -> Result<(), WorktreeError> {
     remove_all(worktree)?;
-    let call = repository.git.within(&repository.top, "remove a worktree");
+    let call = repository.call("remove a worktree");
     call.args(["worktree", "remove", "--force", "--force", "--"]).arg(worktree).done()
 }
 
 /// Whether a worktree is as git makes it, so that a reset is all that the next item needs.
-pub(super) fn is_plain(worktree: &Path) -> bool {
+pub(super) fn is_plain(repository: &Repository, worktree: &Path) -> bool {
     let Ok(link) = fs::read(worktree.join(".git")) else { return false };
-    let Some(kept) = link.trim_ascii_end().strip_prefix(b"gitdir: ") else { return false };
-    let kept = worktree.join(path(kept));
+    let Some(link) = link.trim_ascii_end().strip_prefix(b"gitdir: ") else { return false };
+    let kept = repository.kept(worktree);
+    if !is_same(&worktree.join(path(link)), &kept) {
+        return false;
+    }
     let (Ok(names), Ok(references)) = (entries(&kept), entries(&kept.join("refs"))) else { return false };
     references.is_empty() && names.iter().all(|name| PLAIN.iter().any(|plain| name == plain))
 }

@@ -1,5 +1,6 @@
 //! Reports for people: the message, the location with an excerpt, the values read, and the hints.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
@@ -155,7 +156,7 @@ impl Report {
         let (line, column) = line_column(source.text, start);
         let place = origin.filter(|origin| !origin.path.is_empty());
         let place = place.map_or(String::new(), |origin| {
-            format!(" in `{}`", words::shorten_middle(&origin.path, MAX_PATH))
+            format!(" in `{}`", visible(&words::shorten_middle(&origin.path, MAX_PATH)))
         });
         let line_start =
             source.text[..source.text.floor_char_boundary(start)].rfind('\n').map_or(0, |at| at + 1);
@@ -167,7 +168,8 @@ impl Report {
             ExcerptWindow::new(&source.text[from..to], start - from, span.range().len(), from > line_start);
         let margin = line.to_string().len();
         // Writing into a text cannot fail.
-        let _ = writeln!(self.0, "{:margin$}{FRAME}-->{FRAME:#} {}:{line}:{column}{place}", "", source.name);
+        let name = visible(source.name);
+        let _ = writeln!(self.0, "{:margin$}{FRAME}-->{FRAME:#} {name}:{line}:{column}{place}", "");
         let _ = writeln!(self.0, "{:margin$} {FRAME}|{FRAME:#}", "");
         let _ = writeln!(self.0, "{FRAME}{line} |{FRAME:#} {}", window.text);
         let _ = writeln!(
@@ -234,16 +236,16 @@ fn reads_without_names(error: &Error) -> bool {
     }
 }
 
-/// Control characters written out, so that no value can steer a terminal. Line breaks stay.
+/// A message whose values cannot steer a terminal. Line breaks stay, and no line but the first begins at the margin: a
+/// value cannot forge a line of a report.
 fn printable(text: &str) -> String {
     let end = text.floor_char_boundary(MAX_PRINTED);
     let mut shown = String::with_capacity(end);
-    for char in text[..end].chars() {
-        if char.is_control() && char != '\n' {
-            let _ = write!(shown, "\\u{:04x}", u32::from(char));
-        } else {
-            shown.push(char);
+    for (at, line) in text[..end].split('\n').enumerate() {
+        if at > 0 {
+            shown.push_str(if line.is_empty() || line.starts_with(' ') { "\n" } else { "\n  " });
         }
+        shown.push_str(&words::one_line(line));
     }
     if end < text.len() {
         shown.push('…');
@@ -251,15 +253,38 @@ fn printable(text: &str) -> String {
     shown
 }
 
-/// Replaces tabs and control characters by characters that have a width and do nothing to a terminal.
+/// A text on one line that does nothing to a terminal. A tab becomes blanks.
 pub(crate) fn visible(text: &str) -> String {
-    text.chars()
-        .map(|char| match char {
-            '\t' => "    ".to_owned(),
-            char if char.is_control() => char::REPLACEMENT_CHARACTER.to_string(),
-            char => char.to_string(),
-        })
-        .collect()
+    words::one_line(&text.replace('\t', "    ")).into_owned()
+}
+
+/// What is printed for people: line breaks and our own styles stay, everything else that steers a terminal is written
+/// out. Values were written out before; this is the last gate, for those that were forgotten.
+pub(crate) fn guard(text: &str) -> Cow<'_, str> {
+    let steers = |char: char| words::is_steering(char) && char != '\n' && char != '\t';
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(steers) {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let style = style_length(from);
+        let length = style.unwrap_or_else(|| from.chars().next().map_or(1, char::len_utf8));
+        let (found, after) = from.split_at(length);
+        out.push_str(&if style.is_some() { Cow::Borrowed(found) } else { words::one_line(found) });
+        rest = after;
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
+/// The length of the code of a style that a text begins with: `ESC [ 1 m`.
+fn style_length(text: &str) -> Option<usize> {
+    let codes = text.strip_prefix("\u{1b}[")?;
+    let end = codes.find(|char: char| !char.is_ascii_digit() && char != ';')?;
+    codes[end..].starts_with('m').then_some(end + 3)
 }
 
 /// The first line of a text, which is its message.
@@ -289,7 +314,7 @@ pub(crate) fn print_all(reports: &[Report]) {
 }
 
 fn print(text: &str) {
-    anstream::eprint!("{text}");
+    anstream::eprint!("{}", guard(text));
 }
 
 /// Prints the trace to stderr.
@@ -316,7 +341,8 @@ fn trace_line(source: ReportSource<'_>, resolution: &Resolution) -> String {
         (false, true) => "in no scope".to_owned(),
         (false, false) => format!("from {scope}"),
     };
-    format!("{FRAME}trace{FRAME:#} {name}:{line}:{column} {reference}{alias} = {value}, {scope}")
+    let told = visible(&format!("{name}:{line}:{column} {reference}{alias} = {value}, {scope}"));
+    format!("{FRAME}trace{FRAME:#} {told}")
 }
 
 /// The location of a reference: file, line and column.
@@ -361,7 +387,7 @@ pub(crate) fn explanation_text(explanation: &Explanation) -> String {
 fn explain(explanation: &Explanation, first: &str, rest: &str, out: &mut String) {
     let outcome = match &explanation.outcome {
         Some(Ok(value)) => preview(value),
-        Some(Err(error)) => format!("{ERROR}error{ERROR:#}: {error}"),
+        Some(Err(error)) => format!("{ERROR}error{ERROR:#}: {}", visible(&error.to_string())),
         None if explanation.for_each => "once for each element".to_owned(),
         None => "not evaluated".to_owned(),
     };

@@ -43,7 +43,7 @@ use crate::arguments::TraceFormat;
 use crate::live::LiveView;
 use crate::progress::Progress;
 use crate::remarks::Remarks;
-use crate::report::{first_line, visible};
+use crate::report::{first_line, guard, visible};
 use crate::screen::Screen;
 
 const GOOD: Style = AnsiColor::Green.on_default();
@@ -550,7 +550,7 @@ impl<'a> Reporter<'a> {
     fn print(&mut self, line: &str) {
         match &mut self.sink {
             // If nobody reads the output any more, the run still goes on.
-            LineSink::Stdout => drop(writeln!(anstream::stdout(), "{line}")),
+            LineSink::Stdout => drop(writeln!(anstream::stdout(), "{}", guard(line))),
             LineSink::Buffer(lines) => lines.push(line.to_owned()),
             LineSink::Terminal(screen) if self.loop_lines.held_back => screen.hold_back(line),
             LineSink::Terminal(screen) => screen.print(line),

@@ -10,6 +10,8 @@ use std::time::Duration;
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+use crate::report::guard;
+
 /// The time between two drawings.
 pub(crate) const DRAWING_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -53,7 +55,7 @@ impl Screen {
 
     /// Prints a line with the next drawing.
     pub(crate) fn print(&mut self, line: &str) {
-        self.pending.push_str(line);
+        self.pending.push_str(&guard(line));
         self.pending.push('\n');
         if self.pending.len() > MAX_KEPT {
             self.clear();

@@ -8,7 +8,7 @@ use threadline_lang::diag::Severity;
 use threadline_lang::source::SourceFile;
 use threadline_lang::value::JsonStyle;
 
-use super::print;
+use super::{print, print_styled};
 use crate::exit::CommandFailure;
 use crate::inputs;
 use crate::prepare::problem_reports;
@@ -61,7 +61,7 @@ fn check_file(path: &Path, json: bool, kind: &FileKind<'_>) -> Result<(), Comman
         Some(count) => {
             report::print_all(&reports);
             let unit = if count == 1 { kind.unit } else { kind.units };
-            print(&format!("{}: ok, {count} {unit}\n", file.name()))
+            print_styled(&format!("{}: ok, {count} {unit}\n", file.name()))
         }
     }
 }

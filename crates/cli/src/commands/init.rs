@@ -7,7 +7,7 @@ use std::path::Path;
 use threadline_lang::diag::nearest;
 use threadline_runner::project::plain;
 
-use super::print;
+use super::print_styled;
 use crate::arguments::InitArguments;
 use crate::exit::CommandFailure;
 use crate::report::Report;
@@ -49,13 +49,16 @@ pub(crate) fn init(call: &InitArguments) -> Result<(), CommandFailure> {
             let plain = anstyle::Style::new();
             table.row([(plain, template.name.to_owned()), (plain, template.about().to_owned())]);
         }
-        return print(&format!("{}\n`threadline init NAME` writes one as NAME.yaml\n", table.text("  ")));
+        return print_styled(&format!(
+            "{}\n`threadline init NAME` writes one as NAME.yaml\n",
+            table.text("  ")
+        ));
     }
     let found: Result<Vec<&StarterFile>, CommandFailure> = call.names.iter().map(|name| find(name)).collect();
     for template in found? {
         let path = call.into.join(format!("{}.yaml", template.name));
         write(&path, template.text)?;
-        print(&format!("{}\n", path.display()))?;
+        print_styled(&format!("{}\n", path.display()))?;
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use threadline_lang::value::JsonStyle;
 use threadline_lang::{Envelope, Limits, Value};
 use threadline_runner::project::plain;
 
-use super::{print, print_styled};
+use super::print_styled;
 use crate::arguments::MigrateArguments;
 use crate::exit::CommandFailure;
 use crate::inputs;
@@ -40,7 +40,7 @@ pub(crate) fn migrate(call: &MigrateArguments) -> Result<(), CommandFailure> {
         changes.sort_by_key(|change| change.start);
         changes.dedup_by_key(|change| change.start);
         if changes.is_empty() {
-            print(&format!("{}: nothing to change\n", file.name()))?;
+            print_styled(&format!("{}: nothing to change\n", file.name()))?;
             continue;
         }
         let text = changed(file.text(), &changes);
@@ -57,7 +57,7 @@ pub(crate) fn migrate(call: &MigrateArguments) -> Result<(), CommandFailure> {
         let count = changes.len();
         let places = if count == 1 { "place" } else { "places" };
         let done = if call.write { "changed" } else { "to change; `--write` writes it" };
-        print(&format!("{}: {count} {places} {done}\n", file.name()))?;
+        print_styled(&format!("{}: {count} {places} {done}\n", file.name()))?;
     }
     Ok(())
 }

@@ -236,13 +236,13 @@ fn failed(source: ReportSource<'_>, errors: &[Error]) -> CommandFailure {
     CommandFailure::Failed(reports)
 }
 
-/// Prints text to stdout; without its styles if stdout is not a terminal.
+/// Prints text for people to stdout; without its styles if stdout is not a terminal.
 fn print_styled(text: &str) -> Result<(), CommandFailure> {
     let mut stdout = anstream::stdout().lock();
-    printed(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+    printed(stdout.write_all(report::guard(text).as_bytes()).and_then(|()| stdout.flush()))
 }
 
-/// Prints a result to stdout. If nobody reads it any more, the command ends.
+/// Prints a result for programs to stdout, as it is. If nobody reads it any more, the command ends.
 fn print(text: &str) -> Result<(), CommandFailure> {
     let mut stdout = std::io::stdout().lock();
     printed(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))

@@ -8,6 +8,7 @@ mod expectations;
 mod explain;
 mod explain_store;
 mod harness;
+mod hostile;
 mod imports;
 mod kill;
 mod library;

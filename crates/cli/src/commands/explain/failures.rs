@@ -56,8 +56,10 @@ impl FailureSummary<'_> {
                 explain_steps(history, &ExplainTarget::executions(&history.plan, steps))?
             };
             let readers = Readers::new();
-            let teller = ExplanationPrinter { history, readers: &readers, full: false, wide: false };
             for one in last_of_each(&told) {
+                let secrets = secrets_of(one);
+                let teller =
+                    ExplanationPrinter { history, readers: &readers, full: false, wide: false, secrets };
                 let called = one.called().map(str::to_owned);
                 read.insert(one.seen.at.clone(), (self.details(&teller, one)?, called));
             }
@@ -99,6 +101,8 @@ impl FailureSummary<'_> {
                 let error = told.ended.as_ref().and_then(|ended| ended.output.meta.get("error"));
                 error.map(ToString::to_string).unwrap_or_default()
             };
+            let hide = |error: String, secret: &String| error.replace(secret.as_str(), "***");
+            let error = teller.secrets.iter().fold(error, hide);
             if !error.is_empty() {
                 let (first, more) = (visible(first_line(&error)), further_lines(&error, "    "));
                 out = format!(": {first}\n{more}");
@@ -108,6 +112,23 @@ impl FailureSummary<'_> {
         out.push_str(&teller.references(told, references, "  ")?);
         Ok(out)
     }
+}
+
+/// The values of environment variables whose names say that nobody else may see them. A log of a failed run is read by
+/// more people than its journal.
+fn secrets_of(told: &StepExplanation) -> Vec<String> {
+    let secret = told.references().map(|reference| &reference.resolution).filter(|resolution| {
+        &*resolution.root == "env" && resolution.first.as_deref().is_some_and(is_secret_name)
+    });
+    let texts = secret.filter_map(|resolution| Some(resolution.value.as_ref()?.as_str()?.to_owned()));
+    texts.filter(|text| !text.trim().is_empty()).collect()
+}
+
+fn is_secret_name(name: &str) -> bool {
+    const PARTS: [&str; 6] = ["TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "APIKEY"];
+    const ENDS: [&str; 5] = ["_KEY", "_KEYS", "_PAT", "_PWD", "_AUTH"];
+    let name = name.to_ascii_uppercase();
+    PARTS.iter().any(|part| name.contains(part)) || ENDS.iter().any(|end| name.ends_with(end))
 }
 
 /// The name of an execution on a command line.

@@ -63,7 +63,13 @@ pub(crate) fn explain(call: &ExplainArguments) -> Result<(), CommandFailure> {
     if let Some(table) = visits(&history, &told).filter(|_| !target.is_one() && call.step.is_some()) {
         return print(&table);
     }
-    let teller = ExplanationPrinter { history: &history, readers: &others, full: call.full, wide: true };
+    let teller = ExplanationPrinter {
+        history: &history,
+        readers: &others,
+        full: call.full,
+        wide: true,
+        secrets: Vec::new(),
+    };
     if many(&told) && !target.is_one() && call.step.is_some() {
         return print(&table(&history, &told));
     }

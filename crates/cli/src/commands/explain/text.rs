@@ -36,6 +36,8 @@ pub(crate) struct ExplanationPrinter<'h, 'r> {
     pub(crate) full: bool,
     /// Whether there is room for every location and for the times of values.
     pub(crate) wide: bool,
+    /// Texts that are not shown.
+    pub(crate) secrets: Vec<String>,
 }
 
 impl ExplanationPrinter<'_, '_> {
@@ -203,6 +205,7 @@ impl ExplanationPrinter<'_, '_> {
             seen.push(key);
             let (line, column) = reference.place;
             let value = match &resolution.value {
+                Some(value) if self.is_secret(value) => "= ***".to_owned(),
                 Some(value) => format!("= {}", self.value(value)),
                 None => "has no value".to_owned(),
             };
@@ -221,6 +224,13 @@ impl ExplanationPrinter<'_, '_> {
             ]);
         }
         Ok(table.text(indent))
+    }
+
+    fn is_secret(&self, value: &Value) -> bool {
+        !self.secrets.is_empty() && {
+            let text = value.to_string();
+            self.secrets.iter().any(|secret| text.contains(secret))
+        }
     }
 
     fn value(&self, value: &Value) -> String {

@@ -61,13 +61,13 @@ pub(super) enum ArrowKind {
 pub(crate) fn graph(call: &GraphArguments) -> Result<(), CommandFailure> {
     let picture = picture(call)?;
     match (&picture, call.format) {
-        (Picture::Steps(drawing), GraphFormat::Text) => print(&text::text(drawing)),
-        (Picture::Steps(drawing), GraphFormat::Mermaid) => print(&text::mermaid(drawing)),
-        (Picture::Steps(drawing), GraphFormat::Dot) => print(&text::dot(drawing)),
+        (Picture::Steps(drawing), GraphFormat::Text) => print_styled(&text::text(drawing)),
+        (Picture::Steps(drawing), GraphFormat::Mermaid) => print_styled(&text::mermaid(drawing)),
+        (Picture::Steps(drawing), GraphFormat::Dot) => print_styled(&text::dot(drawing)),
         (Picture::Steps(drawing), GraphFormat::Svg) => print(&svg::svg(drawing)),
         (Picture::Loop(drawing), GraphFormat::Text) => print_styled(&drawing.text()),
-        (Picture::Loop(drawing), GraphFormat::Mermaid) => print(&drawing.mermaid()),
-        (Picture::Loop(drawing), GraphFormat::Dot) => print(&drawing.dot()),
+        (Picture::Loop(drawing), GraphFormat::Mermaid) => print_styled(&drawing.mermaid()),
+        (Picture::Loop(drawing), GraphFormat::Dot) => print_styled(&drawing.dot()),
         (Picture::Loop(drawing), GraphFormat::Svg) => print(&states_svg::svg(drawing)),
     }
 }

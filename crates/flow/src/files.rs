@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use ecow::EcoString;
 use threadline_lang::Syntax;
-use threadline_lang::diag::words;
-use threadline_lang::source::{Lacking, SourceFile};
+use threadline_lang::diag::{Span, words};
+use threadline_lang::source::{Lacking, SourceFile, TreeNode};
 
 use crate::checks::Check;
 use crate::load::{load, named_parts};
@@ -197,6 +197,10 @@ impl Files<'_> {
             let (message, hints) = unread.told(&call.path.value);
             Box::new(hints.into_iter().fold(Check::UnreadableCall.at(span, message), Problem::hint))
         })?;
+        let is_object = |tree: TreeNode| tree.value.as_object().is_some();
+        if is_foreign(caller.name(), &name) && !file.read_tree(&Syntax::DEFAULT.limits).is_ok_and(is_object) {
+            return Err(Box::new(foreign(&name, span)));
+        }
         let file = assemble(file, self.read);
         let (workflow, mut problems) = load(file.clone());
         let workflow = workflow.map(Arc::new);
@@ -221,6 +225,25 @@ impl Files<'_> {
         self.known.insert(name, found.clone());
         Ok(found)
     }
+}
+
+/// The problem of a foreign file that is no workflow. The path may lead to any file of the machine, and a report is read by
+/// more people than that file, so nothing of its text is shown.
+pub(crate) fn foreign(name: &str, span: Span) -> Problem {
+    let hint = "the files of a workflow are objects in YAML or JSON, and end with `.yaml`, `.yml` or `.json`";
+    Check::Unreadable.at(span, format!("`{name}` is not a file of a workflow")).hint(hint)
+}
+
+/// Whether a file lies outside of the folder of the workflow and is not named as one of its files.
+pub(crate) fn is_foreign(workflow: &str, name: &str) -> bool {
+    let folder = workflow.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let is_below = if folder.is_empty() {
+        !name.starts_with("../") && !name.starts_with('/')
+    } else {
+        name.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+    };
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
+    !is_below && !extension.is_some_and(|extension| matches!(&*extension, "yaml" | "yml" | "json"))
 }
 
 /// Reads texts that are known by name, such as those of a journal.

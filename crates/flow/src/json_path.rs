@@ -20,11 +20,18 @@ pub const MAX_LENGTH: usize = 4 << 10;
 /// Maximum nesting of brackets and parentheses. The time to parse nested filters doubles with each level.
 pub const MAX_NESTING: usize = 8;
 
+/// Maximum number of places that a path may visit in a document, as far as that can be foreseen. Each `..` behind
+/// another one multiplies the number by the depth of the document.
+pub const MAX_VISITS: u64 = 50_000_000;
+
+/// Selectors beside each other in brackets that cost no more than as many paths.
+const FREE_SELECTORS: u64 = 64;
+
 /// A parsed path.
 #[derive(Debug, Clone)]
 pub struct JsonPath {
     source: EcoString,
-    whole: serde_json_path::JsonPath,
+    whole: Weighed,
     streamed: Option<Streamed>,
 }
 
@@ -32,7 +39,48 @@ pub struct JsonPath {
 struct Streamed {
     names: Vec<EcoString>,
     /// The path in a list with this one element; none if it selects the element itself.
-    each: Option<serde_json_path::JsonPath>,
+    each: Option<Weighed>,
+}
+
+/// A path, and what makes it visit a place more than once.
+#[derive(Debug, Clone)]
+struct Weighed {
+    path: serde_json_path::JsonPath,
+    /// The number of `..` that start at every place which another one visits.
+    descents: u32,
+    /// The number of queries of the whole document in filters.
+    roots: u32,
+    /// The product of the numbers of selectors in brackets.
+    selectors: u64,
+}
+
+/// Why a path selects nothing in a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathRefusal {
+    /// The element is nested too deeply for the container around it.
+    TooDeep,
+    /// It could visit more than [`MAX_VISITS`] places.
+    TooManyVisits,
+}
+
+impl From<Oversized> for PathRefusal {
+    fn from(_: Oversized) -> Self {
+        Self::TooDeep
+    }
+}
+
+impl fmt::Display for PathRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooDeep => f.write_str("the element is nested too deep for a JSONPath"),
+            Self::TooManyVisits => write!(
+                f,
+                "the JSONPath could visit more than {} million places of the document; use fewer `..`, and \
+                 names in place of `*`",
+                MAX_VISITS / 1_000_000
+            ),
+        }
+    }
 }
 
 /// Why a text is not a path.
@@ -72,7 +120,7 @@ impl JsonPath {
                 "start the path with `$`, as in `$.items[*]`"
             }),
         })?;
-        Ok(Self { source: source.into(), whole, streamed: streamed(source) })
+        Ok(Self { source: source.into(), whole: Weighed::new(whole, source), streamed: streamed(source) })
     }
 
     /// The path as written.
@@ -81,8 +129,8 @@ impl JsonPath {
     }
 
     /// The values that the path selects in a document, in document order.
-    pub fn select(&self, document: &Value) -> Vec<Value> {
-        select(&self.whole, document)
+    pub fn select(&self, document: &Value) -> Result<Vec<Value>, PathRefusal> {
+        self.whole.select(document)
     }
 
     /// The names that lead to the container whose elements [`JsonPath::select_in_element`] takes one by one;
@@ -93,18 +141,91 @@ impl JsonPath {
 
     /// The values that the path selects in one element of the container that [`JsonPath::names`] lead to. It
     /// fails if the element is nested too deeply for the container around it.
-    pub fn select_in_element(&self, element: Value) -> Result<Vec<Value>, Oversized> {
+    pub fn select_in_element(&self, element: Value) -> Result<Vec<Value>, PathRefusal> {
         match self.streamed.as_ref().and_then(|streamed| streamed.each.as_ref()) {
-            Some(each) => Ok(select(each, &Value::list(vec![element])?)),
+            Some(each) => each.select(&Value::list(vec![element])?),
             None => Ok(vec![element]),
         }
     }
 }
 
-fn select(path: &serde_json_path::JsonPath, document: &Value) -> Vec<Value> {
-    let copy = threadline_expect::json(document);
-    let found = path.query_located(&copy);
-    found.locations().filter_map(|place| at(document, place.iter())).collect()
+impl Weighed {
+    fn new(path: serde_json_path::JsonPath, source: &str) -> Self {
+        let bytes: Vec<(usize, u8)> = outside_quotes(source).collect();
+        let (mut outer, mut inner, mut roots) = (0u32, 0u32, 0u32);
+        let mut selectors = 1u64;
+        // The selectors of each bracket that is open; a comma in parentheses separates arguments.
+        let mut open: Vec<u64> = Vec::new();
+        for (at, (offset, byte)) in bytes.iter().enumerate() {
+            match byte {
+                b'[' => open.push(1),
+                b'(' => open.push(0),
+                b']' | b')' => selectors = selectors.saturating_mul(open.pop().unwrap_or(1).max(1)),
+                b',' => {
+                    if let Some(count) = open.last_mut().filter(|count| **count > 0) {
+                        *count += 1;
+                    }
+                }
+                b'.' if bytes.get(at + 1) == Some(&(offset + 1, b'.')) => {
+                    let count = if open.is_empty() { &mut outer } else { &mut inner };
+                    *count = count.saturating_add(1);
+                }
+                b'$' if *offset > 0 && !leads_to_one(&source[offset + 1..]) => roots += 1,
+                _ => {}
+            }
+        }
+        Self { path, descents: outer.saturating_sub(1).saturating_add(inner), roots, selectors }
+    }
+
+    fn select(&self, document: &Value) -> Result<Vec<Value>, PathRefusal> {
+        if self.visits(document) > MAX_VISITS {
+            return Err(PathRefusal::TooManyVisits);
+        }
+        let copy = threadline_expect::json(document);
+        let found = self.path.query_located(&copy);
+        Ok(found.locations().filter_map(|place| at(document, place.iter())).collect())
+    }
+
+    /// No fewer than the places that it visits; nothing for a path that visits each a few times.
+    fn visits(&self, document: &Value) -> u64 {
+        if self.descents == 0 && self.roots == 0 && self.selectors <= FREE_SELECTORS {
+            return 0;
+        }
+        let (count, depth) = extent(document);
+        // Each place is named by all the keys on the way to it.
+        let visits = count.saturating_mul(depth).saturating_mul(self.selectors);
+        let visits = visits.saturating_mul(depth.saturating_pow(self.descents));
+        visits.saturating_mul(count.saturating_pow(self.roots))
+    }
+}
+
+/// How many values a document holds, and how deep they are nested. Documents are at most 200 deep.
+fn extent(document: &Value) -> (u64, u64) {
+    let parts = match document.as_object() {
+        Some(object) => object.values(),
+        None => document.as_list().unwrap_or_default(),
+    };
+    let (count, depth) = parts
+        .iter()
+        .map(extent)
+        .fold((1u64, 0), |(count, depth), (inner, below)| (count + inner, depth.max(below)));
+    (count, depth + 1)
+}
+
+/// Whether a query leads to at most one value: names and indexes, and nothing else.
+fn leads_to_one(mut query: &str) -> bool {
+    loop {
+        query = query.trim_start();
+        if let Some((_, after)) = name(query) {
+            query = after;
+            continue;
+        }
+        let index = query.strip_prefix('[').and_then(|inner| inner.split_once(']'));
+        match index.filter(|(index, _)| index.trim().parse::<i64>().is_ok()) {
+            Some((_, after)) => query = after,
+            None => return !query.starts_with(['.', '[']),
+        }
+    }
 }
 
 fn at<'p>(document: &Value, place: impl Iterator<Item = &'p PathElement<'p>>) -> Option<Value> {
@@ -184,11 +305,12 @@ fn streamed(source: &str) -> Option<Streamed> {
 }
 
 /// A path for a list of one element. It must not read the root, which would be a different one.
-fn each_path(rest: &str) -> Option<serde_json_path::JsonPath> {
+fn each_path(rest: &str) -> Option<Weighed> {
     if outside_quotes(rest).any(|(_, byte)| byte == b'$') {
         return None;
     }
-    serde_json_path::JsonPath::parse(&format!("${rest}")).ok()
+    let source = format!("${rest}");
+    Some(Weighed::new(serde_json_path::JsonPath::parse(&source).ok()?, &source))
 }
 
 /// The rest of a path after `.*` or `[*]`.
@@ -251,7 +373,7 @@ mod tests {
 
     #[test]
     fn values_keep_their_digits() {
-        let found = path("$..n").select(&value(DOCUMENT));
+        let found = path("$..n").select(&value(DOCUMENT)).unwrap();
         assert_eq!(format!("{found:?}"), "[1.10, 9007199254740993, 1, 2]");
     }
 
@@ -313,7 +435,31 @@ mod tests {
             };
             let streamed: Vec<Value> =
                 elements.into_iter().flat_map(|element| path.select_in_element(element).unwrap()).collect();
-            assert_eq!(format!("{streamed:?}"), format!("{:?}", path.select(&document)), "{source}");
+            let whole = path.select(&document).unwrap();
+            assert_eq!(format!("{streamed:?}"), format!("{whole:?}"), "{source}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_multiplies_is_refused_where_the_document_is_too_large_for_it() {
+        let deep = value(&format!("{}1{}", "[".repeat(190), "]".repeat(190)));
+        let wide = value(&format!("[{}1]", "{\"a\": 1},".repeat(20_000)));
+        for (source, document, is_taken) in [
+            ("$..*", &deep, true),
+            ("$..*..*", &deep, true),
+            ("$..*..*..*", &deep, false),
+            ("$..*[?@..*]..*", &deep, false),
+            ("$[?@[?@[?@..*]..*]..*]", &deep, false),
+            (&format!("${}", "[*,*]".repeat(40)), &deep, false),
+            ("$[0,0,0][0,0,0]", &deep, true),
+            ("$..a..a", &wide, true),
+            ("$[?@.a == $[0].a]", &wide, true),
+            ("$[?@.a == $['0'][0].a]", &wide, true),
+            ("$[?count($[*]) > 1]", &wide, false),
+            ("$[?count($..a) > 1]", &wide, false),
+            ("$[?@.b == '$..a']", &wide, true),
+        ] {
+            assert_eq!(path(source).select(document).is_ok(), is_taken, "{source}");
         }
     }
 

@@ -200,7 +200,11 @@ impl JudgedState<'_> {
         };
         let tree = match place {
             Place::Path(path) => comparison.check(looked.name, &document, &path),
-            Place::JsonPath(path) => match path.select(&document).as_slice() {
+            Place::JsonPath(path) => match path
+                .select(&document)
+                .map_err(|refusal| Verdict::error(eco_format!("`{}`: {refusal}", path.as_str())))?
+                .as_slice()
+            {
                 [value] => comparison.check(path.as_str(), value, ""),
                 // Nothing is there: whether that is right is for the operator.
                 [] if comparison.asks() == Op::Exists => {

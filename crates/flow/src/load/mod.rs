@@ -389,7 +389,7 @@ fn other_shape(root: &TreeNode) -> Option<Problem> {
     }
     root.entries().find_map(|(key, entry)| match WORKFLOW.find_unsupported(key) {
         Some(fields::UnsupportedKey::OtherShape(_)) => {
-            Some(read::unknown_key(&WORKFLOW, key, entry.key_span))
+            Some(read::unknown_key(&WORKFLOW, key, entry.key_span, 0))
         }
         _ => None,
     })

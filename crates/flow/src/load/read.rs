@@ -15,6 +15,9 @@ use crate::model::{Field, Setting, Variable};
 use crate::problem::{self, Problem};
 use threadline_lang::source::{SourceFile, TreeEntry, TreeNode};
 
+/// So many problems of a file get a suggestion of what was meant.
+const MAX_SUGGESTIONS: usize = 200;
+
 /// Loads one file and collects its problems.
 pub(super) struct WorkflowLoader {
     pub(super) file: SourceFile,
@@ -138,7 +141,7 @@ impl WorkflowLoader {
         for (written, entry) in place.node.entries() {
             let Some(key) = object.key(written) else {
                 misspelt.extend(nearest(written, object.names()).and_then(|near| object.key(near)));
-                let problem = unknown_key(object, written, entry.key_span);
+                let problem = unknown_key(object, written, entry.key_span, self.problems.len());
                 self.report(problem);
                 continue;
             };
@@ -560,7 +563,9 @@ pub(super) fn no_bool(name: &str, node: &TreeNode) -> Problem {
     }
 }
 
-pub(super) fn unknown_key(object: &'static ObjectSpec, key: &str, span: Span) -> Problem {
+/// The problem of a key that an object does not have. To find the one that was meant takes its time, so that is done for
+/// the first problems of a file only; nobody reads more.
+pub(super) fn unknown_key(object: &'static ObjectSpec, key: &str, span: Span, known: usize) -> Problem {
     match object.find_unsupported(key) {
         Some(UnsupportedKey::Replaced(instead)) => {
             Check::OldKey.at(span, format!("{} has no key `{key}` here", object.title)).hint(instead)
@@ -579,7 +584,9 @@ pub(super) fn unknown_key(object: &'static ObjectSpec, key: &str, span: Span) ->
             .hint("write the work as a list under `steps:`"),
         None => {
             let problem = Check::UnknownKey.at(span, format!("{} has no key `{key}`", object.title));
-            if let Some(hint) = words::suggest(key, object.names()) {
+            if known >= MAX_SUGGESTIONS {
+                problem
+            } else if let Some(hint) = words::suggest(key, object.names()) {
                 problem.hint(hint)
             } else {
                 let keys = words::names(object.all_keys().map(|key| key.name));

@@ -7,10 +7,9 @@
 use std::fmt;
 use std::io::{self, Read};
 
-use threadline_flow::json_path::JsonPath;
+use threadline_flow::json_path::{JsonPath, PathRefusal};
 use threadline_flow::model::SourceFormat;
 use threadline_lang::data::{self, ReadError};
-use threadline_lang::value::Oversized;
 use threadline_lang::{Limits, Type, Value};
 
 use super::document::{DocumentStream, Want};
@@ -134,6 +133,8 @@ pub enum SourceErrorKind {
         /// Where it begins.
         place: StreamPosition,
     },
+    /// The path is not evaluated on the document.
+    Path(PathRefusal),
     /// A form that is not read item by item.
     OtherFormat(String),
 }
@@ -164,6 +165,7 @@ impl fmt::Display for SourceError {
             SourceErrorKind::TooDeep { place: StreamPosition { line, column } } => {
                 write!(f, "{name}:{line}:{column}: the element is nested too deep for a JSONPath")
             }
+            SourceErrorKind::Path(refusal) => write!(f, "`{name}`: {refusal}"),
             SourceErrorKind::OtherFormat(extension) => {
                 write!(f, "`{name}`: a file of the kind `.{extension}` is not read item by item")
             }
@@ -260,7 +262,7 @@ pub(super) fn each<E>(
         (SourceFormat::JsonLines, path) => stream.each_line(&mut |stream, line, place| {
             let value = stream.json(line, place)?;
             match path {
-                Some(path) => path.select(&value).into_iter().try_for_each(&mut *take),
+                Some(path) => select(path, &value)?.into_iter().try_for_each(&mut *take),
                 None => take(value),
             }
         }),
@@ -275,18 +277,24 @@ pub(super) fn each<E>(
         }
         (SourceFormat::Json, Some(path)) => match path.names() {
             Some(names) => stream.document(Want::of(names), &mut |value, place| {
-                let selected = path.select_in_element(value);
-                let selected = selected.map_err(|Oversized(_)| SourceErrorKind::TooDeep { place })?;
+                let selected = path.select_in_element(value).map_err(|refusal| match refusal {
+                    PathRefusal::TooDeep => SourceErrorKind::TooDeep { place },
+                    refusal @ PathRefusal::TooManyVisits => SourceErrorKind::Path(refusal),
+                })?;
                 selected.into_iter().try_for_each(&mut *take)
             }),
-            None => path.select(&stream.whole(path)?).into_iter().try_for_each(take),
+            None => select(path, &stream.whole(path)?)?.into_iter().try_for_each(take),
         },
     }
 }
 
+fn select(path: &JsonPath, document: &Value) -> Result<Vec<Value>, SourceErrorKind> {
+    path.select(document).map_err(SourceErrorKind::Path)
+}
+
 fn each_of_value<E>(value: &Value, path: Option<&JsonPath>, take: Taker<'_, E>) -> Result<(), SourceEnd<E>> {
     match (path, value.as_list()) {
-        (Some(path), _) => path.select(value).into_iter().try_for_each(take),
+        (Some(path), _) => select(path, value)?.into_iter().try_for_each(take),
         (None, Some(items)) => items.iter().cloned().try_for_each(take),
         (None, None) => Err(SourceErrorKind::NotAList(value.kind()).into()),
     }

@@ -19,7 +19,7 @@ use threadline_engine::execute::result::format_duration;
 use threadline_expect::JsonSchema;
 use threadline_flow::fields::{Failure, FailureKind};
 use threadline_lang::Value;
-use threadline_lang::diag::nearest;
+use threadline_lang::diag::{nearest, words};
 
 use crate::process::{Control, Environment};
 use message::ExchangeError;
@@ -204,9 +204,7 @@ impl Client {
         let Some(tool) = tools.iter().find(|tool| tool.name == call.tool.as_str()) else {
             let names = tools.iter().map(|tool| tool.name.as_str());
             let near = nearest(&call.tool, names.clone()).map(|near| format!("; did you mean `{near}`"));
-            let all = || {
-                format!("; it has {}", names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "))
-            };
+            let all = || format!("; it has {}", words::names(names.map(|name| format!("`{name}`"))));
             return Err(ExchangeError::NoTool(near.unwrap_or_else(all)));
         };
         // A schema that is none is the server's affair.

@@ -62,7 +62,7 @@ impl Expander<'_> {
             // The other keys are checked in the states that use the fragment; unused fragments of a library
             // are not checked.
             for (key, found) in entry.node.entries().filter(|(key, _)| own && FRAGMENT.key(key).is_none()) {
-                let problem = unknown_key(&FRAGMENT, key, found.key_span);
+                let problem = unknown_key(&FRAGMENT, key, found.key_span, self.problems.len());
                 self.report(problem);
             }
         }
@@ -192,7 +192,7 @@ impl Expander<'_> {
             return None;
         }
         for (key, found) in declared.node.entries().filter(|(key, _)| INPUT.key(key).is_none()) {
-            let problem = unknown_key(&INPUT, key, found.key_span);
+            let problem = unknown_key(&INPUT, key, found.key_span, self.problems.len());
             self.report(problem);
         }
         self.check_removed_keys(&declared.node, &INPUT, |_| true);

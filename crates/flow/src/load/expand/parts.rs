@@ -8,7 +8,7 @@ use threadline_lang::source::{TreeEntry, TreeNode};
 
 use super::{Expander, Fragments, MAX_DEPTH, without};
 use crate::checks::Check;
-use crate::files::name_from;
+use crate::files::{self, is_foreign, name_from};
 use crate::load::read::{shown, span_of};
 use crate::problem::{self, Problem};
 
@@ -145,10 +145,9 @@ impl Expander<'_> {
         }
         let tree = self.read_tree(&name, path.span)?;
         if tree.value.as_object().is_none() {
-            let message = format!(
-                "`{written}` is not an object with the keys of a workflow, but {}",
-                shown(&tree.value)
-            );
+            // What else it is stays there: the path may lead to any file of the machine.
+            let found = tree.value.kind().with_article();
+            let message = format!("`{written}` is not an object with the keys of a workflow, but {found}");
             self.report(Check::WrongType.at(path.span, message));
             return None;
         }
@@ -158,6 +157,11 @@ impl Expander<'_> {
     fn read_tree(&mut self, name: &str, span: Span) -> Option<TreeNode> {
         match self.file.read_part(name, &Syntax::DEFAULT.limits) {
             Some(Ok(tree)) => Some(tree),
+            // The path may lead to any file of the machine, and a report is read by more people than that file.
+            Some(Err(_)) if is_foreign(self.file.name(), name) => {
+                self.report(files::foreign(name, span));
+                None
+            }
             Some(Err(error)) => {
                 let file = self.file.parts().find(|part| part.name() == name);
                 let (line, column) = self.file.line_column(span.range().start);

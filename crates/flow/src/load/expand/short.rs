@@ -345,7 +345,7 @@ impl Expander<'_> {
         }
         let before = self.problems.len();
         for (key, entry) in node.entries().filter(|(key, _)| object.key(key).is_none()) {
-            let problem = unknown_key(object, key, entry.key_span);
+            let problem = unknown_key(object, key, entry.key_span, self.problems.len());
             self.report(problem);
         }
         self.check_removed_keys(node, object, |_| true);

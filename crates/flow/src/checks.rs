@@ -130,6 +130,8 @@ threadline_lang::checks! {
     CodeVariable "code-variable" Error
     /// A value in a command that would be evaluated again, as code, as a name or as a number.
     ShellEvaluates "shell-evaluates" Error
+    /// A command that cannot be followed, so that a value could be run as code.
+    ShellNotKnown "shell-not-known" Error
     /// A value in a command that is read as an option if it starts with `-`.
     ShellOption "shell-option" Warning
     /// A value in a command that the program changes.

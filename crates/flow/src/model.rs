@@ -18,6 +18,7 @@ use threadline_lang::source::SourceFile;
 
 use crate::fields::NodeType;
 use crate::json_path::JsonPath;
+use crate::shell::UnknownPolicy;
 
 mod evaluate;
 mod fields;
@@ -44,6 +45,8 @@ pub struct Workflow {
     pub syntax: Syntax,
     /// What happens to references without a value in text and value fields.
     pub undefined: Undefined,
+    /// `shell_safety`: what happens where a command cannot be followed
+    pub unknown_commands: UnknownPolicy,
     /// The value of the key `inputs`.
     pub inputs: Vec<Input>,
     /// `context`: the author's own values, which may refer to each other.
@@ -463,6 +466,8 @@ pub struct Step {
     pub shell_program: Option<Field<EcoString>>,
     /// The value of the key `strict_shell`.
     pub strict_shell: bool,
+    /// `trust`: why its command is safe although it cannot be followed
+    pub trust: Option<EcoString>,
     /// `max_output`, in bytes
     pub max_output: Option<Setting<u64>>,
     /// The value of the key `expect`.

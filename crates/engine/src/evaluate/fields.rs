@@ -303,8 +303,17 @@ impl Fields<'_, '_, '_> {
             }
             FieldKind::Word(word, _) => FieldValue::Text(word.to_owned()),
             FieldKind::Text(field) => FieldValue::Text(self.text(field)?),
-            FieldKind::Variable(Variable { value, .. }) => FieldValue::Variable(match value {
-                Some(field) => Some(self.text(field)?),
+            FieldKind::Variable(Variable { name, value, .. }) => FieldValue::Variable(match value {
+                Some(field) => {
+                    let text = self.text(field)?;
+                    // The script may use the variable where only some values are safe.
+                    let script = planned.and_then(|planned| planned.script.as_ref());
+                    let refusal = script.and_then(|script| script.check_environment(name, &text));
+                    if let Some(problem) = refusal {
+                        return self.bound(Err(vec![BindError::Refused(problem)]), &field.origin);
+                    }
+                    Some(text)
+                }
                 None => None,
             }),
             FieldKind::Command(words) => {

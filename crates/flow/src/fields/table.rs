@@ -136,6 +136,15 @@ pub static WORKFLOW: ObjectSpec = ObjectSpec {
             "computed values that the author defines, keyed by name: `ticket` is read as \
              `${ticket:ABC-1}`",
         ),
+        key(
+            "shell_safety",
+            KeyKind::Fixed(Form::OneOf(&[
+                choice("refuse", "the step is refused"),
+                choice("warn", "the step is reported, and runs"),
+            ])),
+            "what happens to a step whose command cannot be followed, so that a value could be run as code",
+        )
+        .default("refuse"),
         key("allow", KeyKind::Object(&ALLOW), "permissions that a workflow does not have by default"),
         key(
             "locks",
@@ -486,6 +495,12 @@ pub(crate) static STEP: ObjectSpec = ObjectSpec {
         key("strict_shell", BOOL, "whether the shell stops at the first command that fails")
             .default("true")
             .on(&[Shell]),
+        key(
+            "trust",
+            TEXT,
+            "why the command is safe although it cannot be followed: answers `shell-not-known` for this step",
+        )
+        .on(&[Shell, Argv]),
         key(
             "max_output",
             KeyKind::Setting(Form::Size),

@@ -405,6 +405,7 @@ fn synthetic(place: &LocatedNode<'_>, name: &str, action: Action) -> Step {
         cwd: None,
         shell_program: None,
         strict_shell: true,
+        trust: None,
         max_output: None,
         expect: None,
         needs: Vec::new(),

@@ -26,6 +26,7 @@ use crate::checks::Check;
 use crate::fields::{self, AGENT, ALLOW, COMPUTED, INPUT, WORKFLOW};
 use crate::model::{Agent, Allow, Computed, Context, ContextEntry, Field, Import, Input, Shape, Workflow};
 use crate::problem::{self, Problem, in_order};
+use crate::shell::UnknownPolicy;
 pub use expand::named_parts;
 use read::{LocatedNode, ObjectFields, WorkflowLoader, head, shown, span_of};
 use threadline_lang::source::{SourceFile, TreeNode};
@@ -103,6 +104,10 @@ impl WorkflowLoader {
             description: self.read_text(&fields, "description"),
             syntax: self.syntax.clone(),
             undefined: self.read_undefined(&fields),
+            unknown_commands: match self.read_choice(&fields, "shell_safety") {
+                Some("warn") => UnknownPolicy::Warn,
+                _ => UnknownPolicy::Refuse,
+            },
             inputs: self.read_inputs(&fields),
             context: self.read_context(&fields),
             env: self.read_variables(&fields),
@@ -137,6 +142,7 @@ impl WorkflowLoader {
             description: None,
             syntax: self.syntax.clone(),
             undefined: Undefined::Error,
+            unknown_commands: UnknownPolicy::Refuse,
             inputs: Vec::new(),
             context: None,
             env: Vec::new(),

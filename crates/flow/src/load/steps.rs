@@ -108,6 +108,7 @@ impl WorkflowLoader {
             cwd: self.read_template_of(fields, "cwd"),
             shell_program: self.read_shell_program(fields),
             strict_shell: self.read_bool(fields, "strict_shell"),
+            trust: self.read_text(fields, "trust"),
             max_output: self.read_size(fields, "max_output"),
             expect: self.read_expectations(fields, &action),
             needs: self.read_needs(fields),

@@ -176,6 +176,7 @@ pub fn step_fields<'f>(workflow: &'f Workflow, step: &'f Step) -> Vec<StepField<
         cwd,
         shell_program: _,
         strict_shell: _,
+        trust: _,
         max_output,
         expect,
         needs: _,

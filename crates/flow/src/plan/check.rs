@@ -50,7 +50,9 @@ pub(super) fn check(plan: &mut Plan, called: &Called) -> Vec<Problem> {
         problems: Vec::new(),
         of_items: BTreeMap::new(),
         loop_graph: None,
+        written_files: Vec::new(),
     };
+    checker.note_written_files();
     let states = checker.states();
     checker.declared_names();
     checker.context_cycles();
@@ -100,6 +102,8 @@ pub(super) struct Checker<'p> {
     of_items: BTreeMap<EcoString, StepNumber>,
     /// The states of a loop, when every one that is led to is known.
     pub(super) loop_graph: Option<super::states::RouteGraph>,
+    /// The files that steps write with values in them, as far as their names are known.
+    pub(super) written_files: Vec<EcoString>,
 }
 
 /// How a field is written.
@@ -349,6 +353,16 @@ impl Checker<'_> {
                 self.code_variables(env);
             }
         }
+        for agent in &workflow.agents {
+            self.shared_commands(agent_fields(agent), &workflow.env);
+        }
+        for server in &workflow.servers {
+            let own = match &server.reach {
+                Reach::Program { env, .. } => &env[..],
+                Reach::Url { .. } => &[],
+            };
+            self.shared_commands(server_fields(server), own);
+        }
         self.locks(&workflow.locks);
         let locks = workflow.locks.iter().map(Readable::Text);
         let limits = match &workflow.shape {
@@ -423,10 +437,12 @@ impl Checker<'_> {
         for StepField { kind, moment, .. } in own {
             let reader = self.reader(number, moment);
             match kind {
-                FieldKind::Script { text, interpolate: true } => {
-                    found.script = self.script(reader, &step, text, &mut found.reads);
+                FieldKind::Script { text, interpolate } => {
+                    found.script = self.script(reader, &step, text, interpolate, &mut found.reads);
                 }
-                FieldKind::Argv(words) => found.argv = Some(self.argv(reader, words, &mut found.reads)),
+                FieldKind::Argv(words) => {
+                    found.argv = Some(self.argv(reader, &step, words, &mut found.reads));
+                }
                 FieldKind::Given(given) => {
                     if let Action::Workflow(call) = &step.action {
                         self.given(reader, call, given, &mut found.reads);

@@ -1,16 +1,17 @@
 //! Checks the commands of steps: shell text and arguments, with the names that are in scope.
 
 use ecow::EcoString;
-use threadline_lang::diag::Span;
-use threadline_lang::{Error, Origin, Reference, Template};
+use threadline_lang::diag::{Severity, Span};
+use threadline_lang::{Embedded, Error, Origin, Reference, Scope, Template, Type};
 
 use super::check::{Checker, Handled, Reader, is_handled};
 use super::{LOOP_ROOTS, ROOTS, Read};
 use crate::checks::Check;
-use crate::model::{Field, Moment, Step, Variable};
+use crate::model::{Action, Field, FieldKind, Moment, Step, StepField, Variable};
 use crate::problem::{self, Problem};
 use crate::shell::{
-    self, AnalysisContext, Argv, Dialect, InferredReference, ShellProblem, ShellScript, is_code_variable,
+    self, AnalysisContext, Argv, Dialect, EnvironmentName, InferredReference, ShellProblem, ShellScript,
+    UnknownPolicy, is_code_variable,
 };
 
 impl Checker<'_> {
@@ -20,14 +21,18 @@ impl Checker<'_> {
         reader: Reader,
         step: &Step,
         text: &Field<EcoString>,
+        interpolate: bool,
         reads: &mut Vec<Read>,
     ) -> Option<ShellScript> {
-        let dialect = self.dialect(step)?;
-        let environment: Vec<EcoString> =
-            step.env.iter().chain(&self.plan.workflow.env).map(|variable| variable.name.clone()).collect();
-        let (script, problems) = self.analyse(reader, dialect, text, &environment);
+        let dialect = self.dialect(step, interpolate)?;
+        let (script, problems) = self.analyse(reader, step, dialect, text, interpolate);
         for problem in problems {
             self.shell_problem(&problem, &text.origin);
+        }
+        for path in script.written() {
+            if !self.written_files.contains(path) {
+                self.written_files.push(path.clone());
+            }
         }
         let references = script.references();
         let uses_prev = references.iter().any(|reference| reference.root == "prev");
@@ -45,11 +50,15 @@ impl Checker<'_> {
     fn analyse(
         &self,
         reader: Reader,
+        step: &Step,
         dialect: Dialect,
         text: &Field<EcoString>,
-        environment: &[EcoString],
+        interpolate: bool,
     ) -> (ShellScript, Vec<ShellProblem>) {
         let workflow = &self.plan.workflow;
+        let environment = self.environment_names(step);
+        let scope = self.scope(reader, true);
+        let is_plain = |reference: &Embedded| is_plain(reference, &scope);
         let roots = |name: &str| self.is_root(name) || self.names.find(reader.scope, name).is_some();
         let literal = |name: &str| {
             if let Some(param) = name.strip_prefix("param.") {
@@ -69,17 +78,65 @@ impl Checker<'_> {
             roots: &roots,
             tables: if self.is_loop() { &LOOP_ROOTS } else { &[] },
             known: &known,
-            environment,
+            environment: &environment,
+            files: &self.written_files,
+            is_plain: &is_plain,
+            unknown: self.unknown_policy(step),
+            is_verbatim: !interpolate,
             literal: &literal,
         };
         shell::analyse(&text.value, &context)
     }
 
+    /// Notes the files that steps write with values in them, so that no script runs one of them.
+    pub(super) fn note_written_files(&mut self) {
+        for planned in &self.plan.steps {
+            let Action::WriteFile(file) = &planned.step.action else { continue };
+            let Some(path) = file.path.value.as_plain() else { continue };
+            if file.content.value.as_fixed().is_none() {
+                self.written_files.push(path.trim_start_matches("./").into());
+            }
+        }
+    }
+
+    /// The variables that `env:` sets for the shell of a step.
+    fn environment_names(&self, step: &Step) -> Vec<EnvironmentName> {
+        step.env.iter().chain(&self.plan.workflow.env).map(environment_name).collect()
+    }
+
+    /// Analyses the commands of agents and servers. Their values are not checked when they start, so what
+    /// would need that is refused.
+    pub(super) fn shared_commands(&mut self, fields: Vec<StepField<'_>>, variables: &[Variable]) {
+        let environment: Vec<EnvironmentName> = variables.iter().map(environment_name).collect();
+        let scope = self.names.outer.clone();
+        for field in fields {
+            let FieldKind::Command(entries) = field.kind else { continue };
+            let is_plain = |reference: &Embedded| is_plain(reference, &scope);
+            let context = AnalysisContext {
+                environment: &environment,
+                files: &self.written_files,
+                is_plain: &is_plain,
+                unknown: self.plan.workflow.unknown_commands,
+                ..AnalysisContext::new(Dialect::Posix, &self.plan.workflow.syntax, &|_| true)
+            };
+            let sources: Vec<&str> = entries.iter().map(|entry| entry.value.source()).collect();
+            let (argv, problems) = Argv::analyse(&sources, &context);
+            let problems = problems.into_iter().filter(|(_, problem)| problem.severity == Severity::Error);
+            for (at, problem) in problems.chain(argv.needed_checks()) {
+                self.shell_problem(&problem, &entries[at].origin);
+            }
+        }
+    }
+
+    fn unknown_policy(&self, step: &Step) -> UnknownPolicy {
+        if step.trust.is_some() { UnknownPolicy::Trust } else { self.plan.workflow.unknown_commands }
+    }
+
     /// The dialect of the shell that runs a step.
-    fn dialect(&mut self, step: &Step) -> Option<Dialect> {
+    fn dialect(&mut self, step: &Step, interpolate: bool) -> Option<Dialect> {
         let Some(program) = &step.shell_program else { return Some(Dialect::Bash) };
         let dialect = Dialect::of_program(&program.value);
-        if dialect.is_none() {
+        if dialect.is_none() && interpolate {
             let message =
                 format!("references cannot be bound for `{}`, whose quoting is not known", program.value);
             let hint = "use `bash`, `sh` or `zsh`, or set `interpolate: false`";
@@ -92,11 +149,12 @@ impl Checker<'_> {
     pub(super) fn argv(
         &mut self,
         reader: Reader,
+        step: &Step,
         entries: &[Field<Template>],
         reads: &mut Vec<Read>,
     ) -> Argv {
         let sources: Vec<&str> = entries.iter().map(|entry| entry.value.source()).collect();
-        let (argv, problems) = Argv::analyse(&sources, &self.plan.workflow.syntax);
+        let (argv, problems) = self.analyse_argv(reader, step, &sources);
         for (at, problem) in problems {
             self.shell_problem(&problem, &entries[at].origin);
         }
@@ -117,6 +175,25 @@ impl Checker<'_> {
             }
         }
         argv
+    }
+
+    fn analyse_argv(
+        &self,
+        reader: Reader,
+        step: &Step,
+        sources: &[&str],
+    ) -> (Argv, Vec<(usize, ShellProblem)>) {
+        let scope = self.scope(reader, true);
+        let is_plain = |reference: &Embedded| is_plain(reference, &scope);
+        let environment = self.environment_names(step);
+        let context = AnalysisContext {
+            environment: &environment,
+            files: &self.written_files,
+            is_plain: &is_plain,
+            unknown: self.unknown_policy(step),
+            ..AnalysisContext::new(Dialect::Posix, &self.plan.workflow.syntax, &|_| true)
+        };
+        Argv::analyse(sources, &context)
     }
 
     /// Notes what references read. Returns those whose problem was reported.
@@ -200,9 +277,20 @@ impl Checker<'_> {
             if is_code_variable(&variable.name) && value.value.as_plain().is_none() {
                 let message =
                     format!("programs run `{}` as code, so it cannot contain a reference", variable.name);
-                let hint = "write out the value, or set the variable in the command";
+                let hint = "write out the value, or use another variable";
                 self.problem(Check::CodeVariable.at(value.origin.span, message).hint(hint));
             }
         }
     }
+}
+
+/// Whether a reference can only be a number or a truth value, whose text is never code.
+fn is_plain(reference: &Embedded, scope: &Scope) -> bool {
+    let inferred = reference.infer(scope);
+    inferred.errors.is_empty() && matches!(inferred.types.only(), Some(Type::Int | Type::Bool))
+}
+
+fn environment_name(variable: &Variable) -> EnvironmentName {
+    let holds_value = variable.value.as_ref().is_some_and(|value| value.value.as_plain().is_none());
+    EnvironmentName { name: variable.name.clone(), holds_value }
 }

@@ -1,15 +1,16 @@
 //! `argv`: a program and its arguments without a shell. A reference is one argument, or a part of one.
 
 use ecow::EcoString;
-use threadline_lang::diag::Severity;
-use threadline_lang::{
-    Binding, Embedded, Error, Reference, Scope, Session, Syntax, TextPiece, Type, Value, pieces,
-};
+use threadline_lang::diag::{Severity, Span};
+use threadline_lang::{Binding, Embedded, Error, Reference, Scope, Session, TextPiece, Type, Value, pieces};
 
 use super::bind::{BindError, Binder, STRING_LIMIT, TOO_LARGE, problem, refuse_container};
+use super::follow;
 use super::hazards::{self, HazardRule};
-use super::reader::{Quote, ReferenceSlot, ScriptNames, ScriptReader};
-use super::words::Word;
+use super::reader::{Quote, ReferenceSlot, TextPlaces};
+use super::tree::{
+    CommandList, CommandSyntax, Joint, ListItem, Pipeline, ScriptTree, ShellCommand, Word, WordPart,
+};
 use super::{AnalysisContext, Dialect, ShellProblem};
 
 /// An analysed program with its arguments. It holds no values.
@@ -37,12 +38,12 @@ pub struct Argument {
 
 impl Argv {
     /// Analyses the entries of an `argv` list. Each problem has the index of its entry.
-    pub fn analyse(entries: &[&str], syntax: &Syntax) -> (Self, Vec<(usize, ShellProblem)>) {
+    pub fn analyse(entries: &[&str], context: &AnalysisContext<'_>) -> (Self, Vec<(usize, ShellProblem)>) {
         let mut argv = Self { entries: Vec::new(), slots: Vec::new(), refused: Vec::new() };
         let mut problems = Vec::new();
         let mut words = Vec::new();
         for (at, entry) in entries.iter().enumerate() {
-            match pieces(&EcoString::from(*entry), syntax) {
+            match pieces(&EcoString::from(*entry), context.syntax) {
                 Ok(pieces) => words.push(argv.entry(at, pieces, &mut problems)),
                 Err(errors) => {
                     problems.extend(errors.iter().map(|error| (at, ShellProblem::from_error(error))));
@@ -51,7 +52,7 @@ impl Argv {
                 }
             }
         }
-        argv.inspect(&words, syntax, &mut problems);
+        argv.inspect(words, &AnalysisContext { dialect: Dialect::Posix, ..*context }, &mut problems);
         let refused = problems.iter().filter(|(_, problem)| problem.severity == Severity::Error);
         argv.refused = refused.cloned().collect();
         (argv, problems)
@@ -63,60 +64,86 @@ impl Argv {
         pieces: Vec<TextPiece>,
         problems: &mut Vec<(usize, ShellProblem)>,
     ) -> Word {
-        let first = self.slots.len();
         let mut word = Word { fixed: true, ..Word::default() };
         let mut parts = Vec::new();
         let whole = pieces.len() == 1;
         for piece in pieces {
             match piece {
                 TextPiece::Text(text) => {
-                    if word.fixed {
-                        word.literal.push_str(&text);
-                    }
+                    word.push_text(&text);
                     parts.push(ArgumentPart::Text(text));
                 }
                 TextPiece::Reference(reference) => {
                     if let Some(problem) = refuse_binding(&reference, whole) {
                         problems.push((at, problem));
                     }
-                    let mut slot = ReferenceSlot::new(reference, Quote::Plain, 0);
-                    slot.begins_word = word.fixed && word.literal.is_empty();
+                    let mut slot = ReferenceSlot::new(reference, Quote::Plain);
+                    slot.begins_word = word.parts.is_empty();
                     slot.is_word = whole;
-                    if slot.begins_word {
-                        word.begins = Some(self.slots.len());
-                    }
-                    word.fixed = false;
+                    word.push_part(WordPart::Slot(self.slots.len()));
                     parts.push(ArgumentPart::Slot(self.slots.len()));
                     self.slots.push(slot);
                 }
             }
         }
-        word.slots = first..self.slots.len();
         self.entries.push(parts);
         word
     }
 
     /// Applies the table of hazards, as to a command of a shell.
-    fn inspect(&mut self, words: &[Word], syntax: &Syntax, problems: &mut Vec<(usize, ShellProblem)>) {
+    fn inspect(
+        &mut self,
+        mut words: Vec<Word>,
+        context: &AnalysisContext<'_>,
+        problems: &mut Vec<(usize, ShellProblem)>,
+    ) {
         if words.is_empty() {
             return;
         }
-        let names = ScriptNames::default();
-        let context = AnalysisContext::new(Dialect::Posix, syntax, &|_| true);
-        let mut reader = ScriptReader::new(&context, &EcoString::new(), "", &[], &names);
-        reader.slots = std::mem::take(&mut self.slots);
-        reader.inspect_command(words);
-        self.slots = std::mem::take(&mut reader.slots);
-        for (at, word) in words.iter().enumerate() {
-            for slot in &self.slots[word.slots.clone()] {
-                let reported = slot
-                    .hazards
-                    .iter()
-                    .filter(|hazard| hazard.rule != HazardRule::Warn || !hazard.is(&hazards::ECHO));
-                problems
-                    .extend(reported.filter_map(|hazard| Some((at, slot.problem(hazard, Dialect::Posix)?))));
+        let mut owners = vec![0; self.slots.len()];
+        for (at, word) in words.iter_mut().enumerate() {
+            // The position of a word is the index of its entry.
+            word.range = at..at + 1;
+            for slot in word.slots() {
+                owners[slot] = at;
             }
         }
+        let places = TextPlaces { source: " ".repeat(words.len()).into(), pastes: Vec::new() };
+        let found = follow::follow(tree_of(words), &places, &mut self.slots, context);
+        for slot in &mut self.slots {
+            // The size of a whole argument is checked, not that of its parts.
+            slot.external = false;
+        }
+        for (slot, at) in self.slots.iter().zip(&owners) {
+            let hazards = slot
+                .hazards
+                .iter()
+                .filter(|hazard| hazard.rule != HazardRule::Warn || !hazard.is(&hazards::ECHO));
+            problems.extend(hazards.filter_map(|hazard| Some((*at, slot.problem(hazard, Dialect::Posix)?))));
+        }
+        problems.extend(found.problems.into_iter().map(|problem| {
+            let entry = problem.span.range().start;
+            (entry, ShellProblem { span: Span::default(), ..problem })
+        }));
+    }
+
+    /// The checks that binding makes, as problems: for a command whose values are not bound.
+    pub fn needed_checks(&self) -> Vec<(usize, ShellProblem)> {
+        let mut problems = Vec::new();
+        for (at, parts) in self.entries.iter().enumerate() {
+            for part in parts {
+                let ArgumentPart::Slot(slot) = part else { continue };
+                let slot = &self.slots[*slot];
+                let needed = slot.hazards.iter().filter(|hazard| {
+                    hazard.rule == HazardRule::Int || hazard.is(&hazards::RUNNING_OPTION) && slot.begins_word
+                });
+                problems.extend(needed.map(|hazard| {
+                    let message = format!("a value here {}", hazard.effect);
+                    (at, problem("shell-evaluates", &slot.reference, message, hazard.fix))
+                }));
+            }
+        }
+        problems
     }
 
     /// Every reference that binding reads, with the index of its entry.
@@ -248,4 +275,15 @@ fn refuse_binding(reference: &Embedded, whole: bool) -> Option<ShellProblem> {
             "make the reference the whole entry",
         )),
     }
+}
+
+/// A program with its arguments as the only command of a text.
+fn tree_of(words: Vec<Word>) -> ScriptTree {
+    let command = ShellCommand {
+        syntax: CommandSyntax::Simple { assignments: Vec::new(), words },
+        redirections: Vec::new(),
+    };
+    let pipeline = Pipeline { negated: false, commands: vec![command] };
+    let body = CommandList { items: vec![ListItem { joint: Joint::Sequence, pipeline }] };
+    ScriptTree { body, documents: Vec::new() }
 }

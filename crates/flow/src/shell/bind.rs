@@ -251,7 +251,10 @@ impl Binder {
                     let message = format!("a value here {}: only an int is allowed", hazard.effect);
                     self.refuse(problem("shell-int", &slot.reference, message, hazard.fix));
                 }
-                HazardRule::Dash if slot.begins_word && text.starts_with('-') => {
+                HazardRule::Dash
+                    if slot.begins_word && is_option(text, hazard)
+                        || slot.is_split && has_option_piece(text) =>
+                {
                     self.refuse(refuse_dash(&slot.reference, hazard));
                 }
                 HazardRule::Warn if hazard.is(&hazards::ECHO) && slot.begins_word && is_echo_option(text) => {
@@ -332,6 +335,38 @@ pub(super) fn refuse_container(reference: &Embedded, kind: Type) -> ShellProblem
 
 fn refuse_dash(reference: &Embedded, hazard: &Hazard) -> ShellProblem {
     problem("shell-option", reference, "the value starts with `-` and would be read as an option", hazard.fix)
+}
+
+/// Whether a program reads a text as an option.
+fn is_option(text: &str, hazard: &Hazard) -> bool {
+    // Editors run what follows a `+`.
+    text.starts_with('-') || text.starts_with('+') && hazard.is(&hazards::RUNNING_OPTION)
+}
+
+/// Whether a piece of a text can be read as an option, wherever it is split.
+fn has_option_piece(text: &str) -> bool {
+    let mut before = ' ';
+    text.chars().any(|char| {
+        let begins = matches!(char, '-' | '+') && !before.is_alphanumeric();
+        before = char;
+        begins
+    })
+}
+
+/// Checks the value of a variable of `env:` for a place that the script uses it in.
+pub(super) fn refuse_environment(name: &str, value: &str, hazard: &Hazard) -> Option<ShellProblem> {
+    let (id, only) = match hazard.rule {
+        HazardRule::Int if !is_int(value) => ("shell-int", ": only an int is allowed"),
+        HazardRule::Dash if is_option(value, hazard) || has_option_piece(value) => ("shell-option", ""),
+        _ => return None,
+    };
+    Some(ShellProblem {
+        id,
+        severity: Severity::Error,
+        span: Span::default(),
+        message: format!("the script uses `{name}` where a value {}{only}", hazard.effect),
+        hint: Some(hazard.fix.to_owned()),
+    })
 }
 
 /// Whether every shell reads a text as the same int: 64 bits, without a leading zero, which may mean octal.

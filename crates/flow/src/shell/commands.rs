@@ -1,18 +1,26 @@
-//! Commands: lists, pipelines, compound commands, redirections and here-documents.
+//! Commands: lists, pipelines, compound commands, redirections and here-documents, read into a tree.
 
 use std::ops::Range;
 
+use ecow::EcoString;
+
 use super::Dialect;
-use super::hazards::{self, Hazard, is_code_variable};
-use super::inspect::read_names;
+use super::hazards;
 use super::names::{Owner, shell_name};
 use super::reader::{Edit, PasteRequest, Quote, Replacement, ScriptReader};
-use super::words::{ArithmeticEnd, Word};
+use super::tree::{
+    AssignedWords, Assignment, CaseClause, CommandList, CommandSyntax, Joint, ListItem, Pipeline,
+    Redirection, RedirectionTarget, ScriptTree, ShellCommand, Word, WordPart,
+};
+use super::words::ArithmeticEnd;
 
 /// Maximum length of a subscript in an assignment, in bytes.
 const MAX_SUBSCRIPT: usize = 4096;
 
-/// What ends a list of commands.
+/// Words that end a list of commands, wherever one begins.
+const CLOSING_WORDS: &[&str] = &["then", "elif", "else", "fi", "do", "done", "}", "esac", "end"];
+
+/// What ends a list of commands. The end itself stays unread.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ListEnd {
     /// The end of the text.
@@ -20,53 +28,8 @@ pub(super) enum ListEnd {
     Paren,
     /// `;;`, or `esac`.
     Case,
-}
-
-/// A simple command, or the redirections after a compound one.
-#[derive(Default)]
-pub(super) struct SimpleCommand {
-    pub words: Vec<Word>,
-    pub assignments: Vec<(Range<usize>, Word)>,
-    /// References that are redirected to standard input.
-    pub inputs: Vec<Range<usize>>,
-    pub here_documents: Vec<usize>,
-    /// The files that the output is redirected to.
-    pub outputs: Vec<Word>,
-    /// Set at the end of a compound command: what was known where it began.
-    pub compound: Option<Checkpoint>,
-    /// Number of references before the command.
-    pub slots: usize,
-    /// Number of here-documents before the command.
-    pub documents: usize,
-}
-
-/// The state of reading one list of commands.
-struct ShellListFrame {
-    command: SimpleCommand,
-    /// What was known where the pipeline began.
-    pipeline: Checkpoint,
-    /// Whether the command reads from the one before it.
-    piped: bool,
-    /// The compound commands around the position.
-    open: Vec<OpenCompound>,
-    /// What arrives on standard input from outside the list.
-    input: Option<Checkpoint>,
-}
-
-/// A compound command that is not closed yet, and the pipeline that it is part of.
-struct OpenCompound {
-    pipeline: Checkpoint,
-    piped: bool,
-    is_function_body: bool,
-}
-
-/// How much was known at a position: lengths of the lists of the reader.
-#[derive(Clone, Copy)]
-pub(super) struct Checkpoint {
-    slots: usize,
-    documents: usize,
-    sinks: usize,
-    readers: usize,
+    /// One of these words where a command begins.
+    Words(&'static [&'static str]),
 }
 
 /// A here-document whose lines have not been read yet.
@@ -80,19 +43,13 @@ pub(super) struct PendingDocument {
 
 impl ScriptReader<'_> {
     /// Reads the whole text.
-    pub(super) fn read_text(&mut self) {
-        self.report_reserved_names();
-        self.read_list(ListEnd::Text);
-        self.report_unread_documents();
-    }
-
-    fn checkpoint(&self) -> Checkpoint {
-        Checkpoint {
-            slots: self.slots.len(),
-            documents: self.here_documents.len(),
-            sinks: self.sinks.len(),
-            readers: self.readers.len(),
+    pub(super) fn read_text(&mut self) -> ScriptTree {
+        if !self.is_inner {
+            self.report_reserved_names();
         }
+        let body = self.read_list(ListEnd::Text);
+        self.report_unread_documents();
+        ScriptTree { body, documents: std::mem::take(&mut self.documents) }
     }
 
     /// Refuses variables with the names that are reserved for bound values.
@@ -117,21 +74,10 @@ impl ScriptReader<'_> {
 
     // ---- lists -----------------------------------------------------------------------------------------
 
-    /// Reads commands up to the end of the list, which stays unread. Returns whether `esac` was the end.
-    pub(super) fn read_list(&mut self, end: ListEnd) -> bool {
-        self.read_list_from(end, None)
-    }
-
-    fn read_list_from(&mut self, end: ListEnd, input: Option<Checkpoint>) -> bool {
-        let start = self.checkpoint();
-        let mut frame = ShellListFrame {
-            command: SimpleCommand::default(),
-            pipeline: start,
-            piped: false,
-            open: Vec::new(),
-            input,
-        };
-        self.begin_command(&mut frame);
+    /// Reads commands up to the end of the list, which stays unread.
+    pub(super) fn read_list(&mut self, end: ListEnd) -> CommandList {
+        let mut list = CommandList::default();
+        let mut joint = Joint::Sequence;
         loop {
             self.skip_blanks();
             match self.peek() {
@@ -139,85 +85,78 @@ impl ScriptReader<'_> {
                 Some(b')') if end == ListEnd::Paren => break,
                 Some(b'\n') => {
                     self.pos += 1;
-                    self.end_command(&mut frame);
                     self.read_documents();
-                    // A document belongs to the line before.
-                    self.begin_pipeline(&mut frame);
                 }
                 Some(b'#') => self.skip_comment(),
-                Some(b';')
-                    if matches!(self.at(self.pos + 1), Some(b';' | b'&' | b'|')) && end == ListEnd::Case =>
-                {
-                    break;
-                }
+                Some(b';') if end == ListEnd::Case && self.ends_clause() => break,
                 Some(b';') => {
                     self.pos += 1;
-                    self.end_command(&mut frame);
+                    joint = Joint::Sequence;
                 }
-                Some(b'&') if self.at(self.pos + 1) == Some(b'>') && self.dialect() != Dialect::Posix => {
+                Some(b'&') if self.starts_with("&&") => {
+                    self.pos += 2;
+                    joint = Joint::And;
+                }
+                Some(b'&') if !self.starts_with("&>") || self.dialect() == Dialect::Posix => {
                     self.pos += 1;
-                    self.read_redirection(&mut frame);
+                    joint = Joint::Sequence;
                 }
-                Some(b'&') => {
-                    self.pos += 1;
-                    self.eat("&");
-                    self.end_command(&mut frame);
+                Some(b'|') if self.starts_with("||") => {
+                    self.pos += 2;
+                    joint = Joint::Or;
                 }
-                Some(b'|') if self.eat("||") => self.end_command(&mut frame),
-                Some(b'|') => {
-                    self.pos += 1;
-                    self.eat("&");
-                    self.finish_command(&mut frame);
-                    frame.piped = true;
-                }
-                Some(b'<' | b'>')
-                    if self.at(self.pos + 1) != Some(b'(') || self.dialect() == Dialect::Posix =>
-                {
-                    self.read_redirection(&mut frame);
-                }
-                Some(b'(') => self.read_parenthesis(&mut frame),
                 Some(b')') => {
                     let at = self.pos;
                     self.report_unknown(at..at + 1, "unmatched `)`", "quote it, or open it with `(`");
                     self.pos += 1;
                 }
+                Some(_) if self.is_at_end_word(end, !list.items.is_empty()) => break,
                 Some(_) => {
-                    if self.read_command_word(&mut frame, end) {
-                        self.finish_command(&mut frame);
-                        return true;
+                    let before = self.pos;
+                    let pipeline = self.read_pipeline(end);
+                    if self.pos == before {
+                        self.report_unknown(before..before + 1, "unexpected character", "quote it");
+                        self.pos += 1;
                     }
+                    list.items.push(ListItem { joint, pipeline });
+                    joint = Joint::Sequence;
                 }
             }
         }
-        self.finish_command(&mut frame);
+        list
+    }
+
+    /// Whether `;;`, `;&` or `;|` is at the position.
+    fn ends_clause(&self) -> bool {
+        matches!(self.at(self.pos + 1), Some(b';' | b'&' | b'|'))
+    }
+
+    /// Whether a word at the position ends the list. A word that ends another list is reported.
+    fn is_at_end_word(&mut self, end: ListEnd, has_commands: bool) -> bool {
+        let Some(word) = self.peek_plain_word() else { return false };
+        let ends = match end {
+            ListEnd::Case => word == "esac",
+            ListEnd::Words(words) => words.contains(&word) && (word != "{" || has_commands),
+            ListEnd::Text | ListEnd::Paren => false,
+        };
+        if ends || !CLOSING_WORDS.contains(&word) || word == "end" {
+            return ends;
+        }
+        let (at, length) = (self.pos, word.len());
+        let message = format!("unexpected `{word}`");
+        self.report_unknown(at..at + length, message, "close what is open before it");
+        self.pos += length;
+        // What follows is read as a command of its own.
+        self.skip_blanks();
         false
     }
 
-    fn begin_command(&mut self, frame: &mut ShellListFrame) {
-        frame.command = SimpleCommand {
-            slots: self.slots.len(),
-            documents: self.here_documents.len(),
-            ..SimpleCommand::default()
-        };
-    }
-
-    fn begin_pipeline(&mut self, frame: &mut ShellListFrame) {
-        if !frame.piped {
-            frame.pipeline = self.checkpoint();
-        }
-        self.begin_command(frame);
-    }
-
-    /// After `;`, `&`, `&&`, `||` or a line break. A line break after `|` separates nothing.
-    fn end_command(&mut self, frame: &mut ShellListFrame) {
-        let empty = frame.command.words.is_empty()
-            && frame.command.assignments.is_empty()
-            && frame.command.compound.is_none();
-        self.finish_command(frame);
-        if !(empty && frame.piped) {
-            frame.piped = false;
-            frame.pipeline = self.checkpoint();
-        }
+    /// The word at the position, if it has no quotes and no expansions.
+    fn peek_plain_word(&self) -> Option<&str> {
+        let rest = self.text.get(self.pos..self.end)?;
+        let length = rest.bytes().take_while(|byte| !b" \t\n;&|()<>".contains(byte)).count();
+        let word = rest.get(..length)?;
+        (!word.is_empty() && !word.contains(['$', '`', '"', '\'', '\\'])).then_some(word)
     }
 
     pub(super) fn skip_blanks(&mut self) {
@@ -250,38 +189,551 @@ impl ScriptReader<'_> {
         }
     }
 
-    /// Reads a word. Returns whether it was the `esac` that ends the list.
-    fn read_command_word(&mut self, frame: &mut ShellListFrame, end: ListEnd) -> bool {
-        let begins = frame.command.words.is_empty() && frame.command.compound.is_none();
-        if begins && self.read_assignment(frame) {
-            return false;
+    /// Reads `a | b`, with `!` or `time` before it.
+    fn read_pipeline(&mut self, end: ListEnd) -> Pipeline {
+        let mut pipeline = Pipeline { negated: false, commands: Vec::new() };
+        loop {
+            self.skip_blanks();
+            match self.peek_plain_word() {
+                Some("!") => {
+                    self.pos += 1;
+                    pipeline.negated = !pipeline.negated;
+                }
+                Some("time") => {
+                    self.pos += 4;
+                    self.skip_blanks();
+                    if self.starts_with("-p ") {
+                        self.pos += 2;
+                    }
+                }
+                _ => break,
+            }
         }
-        if begins && self.request_paste() {
-            return false;
-        }
-        let word = self.read_word();
-        if word.range.is_empty() {
-            let at = self.pos;
-            self.report_unknown(at..at + 1, "unexpected character", "quote it");
+        loop {
+            pipeline.commands.push(self.read_command(end));
+            self.skip_blanks();
+            if self.peek() != Some(b'|') || self.starts_with("||") {
+                return pipeline;
+            }
             self.pos += 1;
-            return false;
+            self.eat("&");
+            // A line break after `|` separates nothing.
+            self.skip_blank_lines();
         }
-        if matches!(self.peek(), Some(b'<' | b'>')) && self.is_descriptor(&word) {
-            return false;
+    }
+
+    // ---- commands --------------------------------------------------------------------------------------
+
+    fn read_command(&mut self, end: ListEnd) -> ShellCommand {
+        self.skip_blanks();
+        let syntax = match self.peek() {
+            Some(b'(') => Some(self.read_parenthesis()),
+            _ => match self.peek_plain_word() {
+                Some(_) => self.with_keyword(end),
+                None => None,
+            },
+        };
+        let Some(syntax) = syntax else { return self.read_simple() };
+        let redirections = self.read_redirections(&syntax);
+        ShellCommand { syntax, redirections }
+    }
+
+    /// Reads a compound command that begins with a keyword at the position.
+    fn with_keyword(&mut self, end: ListEnd) -> Option<CommandSyntax> {
+        let word = self.peek_plain_word()?.to_owned();
+        let start = self.pos;
+        let zsh = self.dialect() == Dialect::Zsh;
+        let read: fn(&mut Self) -> CommandSyntax = match word.as_str() {
+            "{" => Self::read_group,
+            "if" => Self::read_if,
+            "while" | "until" => Self::read_while,
+            "for" | "select" => Self::read_for,
+            "foreach" if zsh => Self::read_for,
+            "repeat" if zsh => Self::read_repeat,
+            "case" => Self::read_case,
+            "function" => Self::read_function_keyword,
+            "[[" if self.dialect() != Dialect::Posix => Self::read_conditional,
+            "coproc" if self.dialect() != Dialect::Posix => return self.read_coprocess(end),
+            _ => return None,
+        };
+        self.pos += word.len();
+        let unread = CommandSyntax::Group(CommandList::default());
+        // The keyword is known again by the functions that read two of them.
+        self.keyword = start;
+        Some(self.with_nesting(read).unwrap_or(unread))
+    }
+
+    fn read_group(&mut self) -> CommandSyntax {
+        let open = self.pos - 1;
+        let list = self.read_list(ListEnd::Words(&["}"]));
+        self.close(open, "{", "}");
+        CommandSyntax::Group(list)
+    }
+
+    /// Reads the word that closes a compound command.
+    fn close(&mut self, open: usize, opened: &str, close: &str) {
+        if self.peek_plain_word() == Some(close) {
+            self.pos += close.len();
+        } else {
+            self.report_unclosed(open, opened);
         }
-        if begins && frame.command.assignments.is_empty() && word.fixed && !word.quoted {
-            if end == ListEnd::Case && word.literal == "esac" {
-                return true;
+    }
+
+    /// The words that end a condition; in zsh a brace can begin what follows it.
+    fn condition_end(&self, word: &'static [&'static str], with_brace: &'static [&'static str]) -> ListEnd {
+        ListEnd::Words(if self.dialect() == Dialect::Zsh { with_brace } else { word })
+    }
+
+    fn read_if(&mut self) -> CommandSyntax {
+        let open = self.keyword;
+        let mut branches = Vec::new();
+        let mut otherwise = CommandList::default();
+        loop {
+            let condition = self.read_list(self.condition_end(&["then"], &["then", "{"]));
+            if self.eat("{") {
+                let body = self.read_list(ListEnd::Words(&["}"]));
+                self.close(open, "if", "}");
+                branches.push((condition, body));
+                self.skip_blanks();
+                match self.peek_plain_word() {
+                    Some("elif") => self.pos += 4,
+                    Some("else") => {
+                        self.pos += 4;
+                        self.skip_blanks();
+                        if self.eat("{") {
+                            otherwise = self.read_list(ListEnd::Words(&["}"]));
+                            self.close(open, "if", "}");
+                        }
+                        break;
+                    }
+                    _ => break,
+                }
+                continue;
             }
-            if self.read_keyword(frame, &word) {
-                return false;
+            if self.peek_plain_word() != Some("then") {
+                self.report_unclosed(open, "if");
+                break;
+            }
+            self.pos += 4;
+            let body = self.read_list(ListEnd::Words(&["elif", "else", "fi"]));
+            branches.push((condition, body));
+            match self.peek_plain_word() {
+                Some("elif") => self.pos += 4,
+                Some("else") => {
+                    self.pos += 4;
+                    otherwise = self.read_list(ListEnd::Words(&["fi"]));
+                    self.close(open, "if", "fi");
+                    break;
+                }
+                _ => {
+                    self.close(open, "if", "fi");
+                    break;
+                }
             }
         }
-        if self.read_array_argument(frame, &word) {
-            return false;
+        CommandSyntax::If { branches, otherwise }
+    }
+
+    fn read_while(&mut self) -> CommandSyntax {
+        let open = self.keyword;
+        let until = self.text[open..].starts_with("until");
+        let condition = self.read_list(self.condition_end(&["do"], &["do", "{"]));
+        let body = self.read_loop_body(open, if until { "until" } else { "while" });
+        CommandSyntax::While { until, condition, body }
+    }
+
+    /// Reads `do ... done`, or `{ ... }`.
+    fn read_loop_body(&mut self, open: usize, keyword: &str) -> CommandList {
+        loop {
+            self.skip_blank_lines();
+            if self.peek() != Some(b';') {
+                break;
+            }
+            self.pos += 1;
         }
-        frame.command.words.push(word);
-        false
+        match self.peek_plain_word() {
+            Some("do") => {
+                self.pos += 2;
+                let body = self.read_list(ListEnd::Words(&["done"]));
+                self.close(open, keyword, "done");
+                body
+            }
+            Some("{") => {
+                self.pos += 1;
+                let body = self.read_list(ListEnd::Words(&["}"]));
+                self.close(open, keyword, "}");
+                body
+            }
+            _ if self.text[open..].starts_with("foreach") => {
+                let body = self.read_list(ListEnd::Words(&["end"]));
+                self.close(open, keyword, "end");
+                body
+            }
+            _ if self.dialect() == Dialect::Zsh => {
+                let pipeline = self.read_pipeline(ListEnd::Text);
+                CommandList { items: vec![ListItem { joint: Joint::Sequence, pipeline }] }
+            }
+            _ => {
+                self.report_unclosed(open, keyword);
+                CommandList::default()
+            }
+        }
+    }
+
+    fn read_repeat(&mut self) -> CommandSyntax {
+        let open = self.keyword;
+        self.skip_blanks();
+        let count = self.read_word();
+        let body = self.read_loop_body(open, "repeat");
+        let words = vec![Word::fixed("repeat"), count];
+        let counted = ShellCommand {
+            syntax: CommandSyntax::Simple { assignments: Vec::new(), words },
+            redirections: Vec::new(),
+        };
+        let pipeline = Pipeline { negated: false, commands: vec![counted] };
+        let condition = CommandList { items: vec![ListItem { joint: Joint::Sequence, pipeline }] };
+        CommandSyntax::While { until: false, condition, body }
+    }
+
+    fn read_for(&mut self) -> CommandSyntax {
+        let open = self.keyword;
+        self.skip_blanks();
+        if self.eat("((") {
+            let header = self.read_nested_arithmetic(ArithmeticEnd::Parens);
+            let body = self.read_loop_body(open, "for");
+            return CommandSyntax::Counted { header, body };
+        }
+        let name = self.read_word();
+        if let Some(name) = name.text() {
+            let name = name.to_owned();
+            self.note_set(&name);
+        }
+        self.skip_blank_lines();
+        let words = match self.peek() {
+            Some(b'(') if self.dialect() == Dialect::Zsh => Some(self.read_array()),
+            _ if self.peek_plain_word() == Some("in") => {
+                self.pos += 2;
+                Some(self.read_loop_words())
+            }
+            _ => {
+                self.report_loop_value();
+                None
+            }
+        };
+        let body = self.read_loop_body(open, "for");
+        CommandSyntax::For { name, words, body }
+    }
+
+    /// Reports a reference where `in`, `do` or a line break belongs.
+    fn report_loop_value(&mut self) {
+        if self.starts_with("${") {
+            let word = self.read_word();
+            self.report_unknown(word.range, "a value is not allowed here", "write `for NAME in ...`");
+        }
+    }
+
+    fn read_loop_words(&mut self) -> Vec<Word> {
+        let mut words = Vec::new();
+        loop {
+            self.skip_blanks();
+            match self.peek() {
+                None | Some(b';' | b'\n' | b'&' | b'|' | b')' | b'#') => return words,
+                Some(_) => {
+                    let word = self.read_word();
+                    if word.range.is_empty() {
+                        return words;
+                    }
+                    self.allow_several_words(&word);
+                    words.push(word);
+                }
+            }
+        }
+    }
+
+    fn read_case(&mut self) -> CommandSyntax {
+        let open = self.pos;
+        self.skip_blanks();
+        let subject = self.read_word();
+        let mut clauses = Vec::new();
+        self.skip_blank_lines();
+        let word = self.read_word();
+        if !word.is("in") {
+            self.report_unknown(
+                open..open + 1,
+                "`case` without `in`",
+                "write `case WORD in PATTERN) ... ;; esac`",
+            );
+            return CommandSyntax::Case { subject, clauses };
+        }
+        loop {
+            self.skip_blank_lines();
+            if self.peek().is_none() {
+                self.report_unclosed(open.saturating_sub(4), "case");
+                break;
+            }
+            let mut patterns = Vec::new();
+            if !self.eat("(") {
+                let word = self.read_word();
+                if word.is("esac") {
+                    break;
+                }
+                if word.range.is_empty() {
+                    self.report_unclosed(open.saturating_sub(4), "case");
+                    break;
+                }
+                patterns.push(word);
+            }
+            if !self.read_case_patterns(&mut patterns) {
+                break;
+            }
+            let body = self.read_list(ListEnd::Case);
+            clauses.push(CaseClause { patterns, body });
+            if self.peek_plain_word() == Some("esac") {
+                self.pos += 4;
+                break;
+            }
+            if self.peek().is_none() {
+                self.report_unclosed(open.saturating_sub(4), "case");
+                break;
+            }
+            self.pos += 1;
+            while matches!(self.peek(), Some(b';' | b'&' | b'|')) {
+                self.pos += 1;
+            }
+        }
+        CommandSyntax::Case { subject, clauses }
+    }
+
+    /// Reads the patterns of a clause and the `)` after them.
+    fn read_case_patterns(&mut self, patterns: &mut Vec<Word>) -> bool {
+        loop {
+            self.skip_blank_lines();
+            match self.peek() {
+                Some(b')') => {
+                    self.pos += 1;
+                    return true;
+                }
+                Some(b'|') => self.pos += 1,
+                Some(_) => {
+                    let at = self.pos;
+                    let word = self.read_word();
+                    if word.range.is_empty() {
+                        self.report_unknown(at..at + 1, "unexpected character in a pattern", "quote it");
+                        self.pos = self.end;
+                        return false;
+                    }
+                    patterns.push(word);
+                }
+                None => {
+                    let at = self.end.saturating_sub(1);
+                    self.report_unknown(at..self.end, "pattern without `)`", "write `PATTERN) ... ;;`");
+                    return false;
+                }
+            }
+        }
+    }
+
+    /// Reads a conditional after `[[`, including the `]]`.
+    fn read_conditional(&mut self) -> CommandSyntax {
+        let open = self.pos;
+        let mut words = vec![Word::fixed("[[")];
+        loop {
+            self.skip_blank_lines();
+            match self.peek() {
+                None => {
+                    self.report_unclosed(open.saturating_sub(2), "[[");
+                    break;
+                }
+                Some(byte @ (b'(' | b')' | b'<' | b'>' | b'&' | b'|' | b';')) => {
+                    words.push(Word::fixed(if byte == b'|' { "|" } else { "" }));
+                    self.pos += 1;
+                }
+                Some(_) => {
+                    let regex = words.last().is_some_and(|word| word.is("=~"));
+                    let word = if regex { self.read_regex() } else { self.read_word() };
+                    if word.is("]]") {
+                        break;
+                    }
+                    if word.range.is_empty() {
+                        self.pos += 1;
+                    }
+                    words.push(word);
+                }
+            }
+        }
+        CommandSyntax::Conditional(words)
+    }
+
+    /// Reads a regular expression after `=~`, in which parentheses and bars mean nothing to the shell.
+    fn read_regex(&mut self) -> Word {
+        let start = self.pos;
+        let mut whole = Word { fixed: true, ..Word::default() };
+        let mut parens = 0_usize;
+        loop {
+            match self.peek() {
+                None | Some(b'\n') => break,
+                Some(b' ' | b'\t' | b')') if parens == 0 => break,
+                Some(byte @ (b'(' | b')' | b'|' | b'<' | b'>' | b'&' | b';' | b' ' | b'\t')) => {
+                    match byte {
+                        b'(' => parens += 1,
+                        b')' => parens -= 1,
+                        _ => {}
+                    }
+                    whole.push_text(&self.text[self.pos..=self.pos]);
+                    self.pos += 1;
+                }
+                Some(_) => {
+                    let word = self.read_word();
+                    if word.range.is_empty() {
+                        self.pos += 1;
+                    }
+                    whole.quoted |= word.quoted;
+                    if whole.fixed {
+                        whole.literal.push_str(&word.literal);
+                    }
+                    whole.fixed &= word.fixed;
+                    whole.parts.extend(word.parts);
+                }
+            }
+        }
+        whole.range = start..self.pos;
+        whole
+    }
+
+    /// Reads a subshell or arithmetic, at `(`.
+    fn read_parenthesis(&mut self) -> CommandSyntax {
+        let at = self.pos;
+        if self.starts_with("((") && self.dialect() != Dialect::Posix {
+            self.pos += 2;
+            let arithmetic = self.read_nested_arithmetic(ArithmeticEnd::Parens);
+            return CommandSyntax::Arithmetic(arithmetic);
+        }
+        self.pos += 1;
+        let list = self.with_nesting(|reader| {
+            let list = reader.read_list(ListEnd::Paren);
+            if reader.pos < reader.end {
+                reader.pos += 1;
+            } else {
+                reader.report_unclosed(at, "(");
+            }
+            list
+        });
+        CommandSyntax::Group(list.unwrap_or_default())
+    }
+
+    fn read_function_keyword(&mut self) -> CommandSyntax {
+        self.skip_blanks();
+        let name = self.read_word();
+        self.skip_blanks();
+        if self.eat("(") {
+            self.skip_blanks();
+            self.eat(")");
+        }
+        self.read_function_body(name)
+    }
+
+    fn read_function_body(&mut self, name: Word) -> CommandSyntax {
+        if let Some(name) = name.text() {
+            self.found.functions.insert(name.into());
+        }
+        self.skip_blank_lines();
+        self.bodies += 1;
+        let body = Box::new(self.read_command(ListEnd::Text));
+        self.bodies -= 1;
+        CommandSyntax::Function { name, body }
+    }
+
+    fn read_coprocess(&mut self, end: ListEnd) -> Option<CommandSyntax> {
+        self.pos += "coproc".len();
+        self.skip_blanks();
+        let mut name = EcoString::from("COPROC");
+        let named = self.peek_plain_word().filter(|word| shell_name(word) == *word).map(str::to_owned);
+        if let Some(word) = named {
+            let rest = self.text.get(self.pos + word.len()..self.end).unwrap_or_default();
+            if rest.trim_start_matches([' ', '\t']).starts_with(['{', '(']) {
+                self.pos += word.len();
+                name = word.into();
+            }
+        }
+        self.note_set(&name.clone());
+        let body = self.with_nesting(|reader| reader.read_command(end))?;
+        Some(CommandSyntax::Coprocess { name, body: Box::new(body) })
+    }
+
+    // ---- simple commands -------------------------------------------------------------------------------
+
+    /// Reads assignments, words and redirections; or the definition of a function.
+    fn read_simple(&mut self) -> ShellCommand {
+        let (mut assignments, mut words, mut redirections) = (Vec::new(), Vec::new(), Vec::new());
+        loop {
+            self.skip_blanks();
+            match self.peek() {
+                Some(b'&') if self.starts_with("&>") && self.dialect() != Dialect::Posix => {
+                    self.pos += 1;
+                    self.read_redirection(None, &mut redirections);
+                }
+                None | Some(b'\n' | b';' | b'|' | b')' | b'&') => break,
+                Some(b'#') => self.skip_comment(),
+                Some(b'<' | b'>')
+                    if self.at(self.pos + 1) != Some(b'(') || self.dialect() == Dialect::Posix =>
+                {
+                    self.read_redirection(None, &mut redirections);
+                }
+                Some(b'(') => {
+                    if words.len() == 1
+                        && assignments.is_empty()
+                        && let Some(function) = self.read_function_parentheses(&mut words)
+                    {
+                        return ShellCommand { syntax: function, redirections };
+                    }
+                    let at = self.pos;
+                    self.report_unknown(at..at + 1, "unexpected `(`", "quote it");
+                    self.pos += 1;
+                }
+                Some(_) => {
+                    if words.is_empty() && (self.read_assignment(&mut assignments) || self.request_paste()) {
+                        continue;
+                    }
+                    let word = self.read_word();
+                    if word.range.is_empty() {
+                        let at = self.pos;
+                        self.report_unknown(at..at + 1, "unexpected character", "quote it");
+                        self.pos += 1;
+                        continue;
+                    }
+                    if matches!(self.peek(), Some(b'<' | b'>')) && self.is_descriptor(&word) {
+                        let descriptor = word.literal.trim_matches(['{', '}']).into();
+                        self.read_redirection(Some(descriptor), &mut redirections);
+                        continue;
+                    }
+                    if self.read_array_argument(&words, &word, &mut assignments) {
+                        continue;
+                    }
+                    words.push(word);
+                }
+            }
+        }
+        for word in words.iter().skip(1) {
+            self.allow_several_words(word);
+        }
+        if !words.is_empty() {
+            self.note_declared_names(&words);
+        }
+        let syntax = CommandSyntax::Simple { assignments, words };
+        ShellCommand { syntax, redirections }
+    }
+
+    /// Reads `()` and the body after the name of a function.
+    fn read_function_parentheses(&mut self, words: &mut Vec<Word>) -> Option<CommandSyntax> {
+        let at = self.pos;
+        self.pos += 1;
+        self.skip_blanks();
+        if !self.eat(")") {
+            self.pos = at;
+            return None;
+        }
+        let name = words.pop()?;
+        self.with_nesting(|reader| reader.read_function_body(name))
     }
 
     /// `2>` or `{name}>`: the word belongs to the redirection.
@@ -297,316 +749,10 @@ impl ScriptReader<'_> {
         !word.literal.is_empty() && word.literal.bytes().all(|byte| byte.is_ascii_digit())
     }
 
-    /// Reads a keyword at the start of a command. Returns whether there was one.
-    fn read_keyword(&mut self, frame: &mut ShellListFrame, word: &Word) -> bool {
-        match word.literal.as_str() {
-            "if" | "while" | "until" | "{" => {
-                let body = word.literal == "{" && std::mem::take(&mut self.defining);
-                self.open_compound(frame, body);
-            }
-            "then" | "else" | "elif" | "do" => {
-                frame.piped = false;
-                self.begin_pipeline(frame);
-            }
-            "!" | "coproc" => {}
-            "time" => {
-                self.skip_blanks();
-                if self.starts_with("-p ") {
-                    self.pos += 2;
-                }
-            }
-            "fi" | "done" | "}" | "esac" => self.close_compound(frame),
-            "for" | "select" | "foreach" => {
-                self.open_compound(frame, false);
-                self.read_for_header();
-            }
-            "case" => {
-                let start = frame.pipeline;
-                self.with_nesting(Self::read_case);
-                frame.command.compound = Some(start);
-            }
-            "function" => {
-                self.skip_blanks();
-                let name = self.read_word();
-                self.note_function(&name);
-                self.skip_blanks();
-                if self.eat("(") {
-                    self.skip_blanks();
-                    self.eat(")");
-                }
-            }
-            "[[" if self.dialect() != Dialect::Posix => self.read_conditional(frame),
-            _ => return false,
-        }
-        true
-    }
-
-    fn open_compound(&mut self, frame: &mut ShellListFrame, is_function_body: bool) {
-        frame.open.push(OpenCompound { pipeline: frame.pipeline, piped: frame.piped, is_function_body });
-        self.bodies += usize::from(is_function_body);
-        frame.piped = false;
-        frame.pipeline = self.checkpoint();
-        self.begin_command(frame);
-    }
-
-    fn close_compound(&mut self, frame: &mut ShellListFrame) {
-        let unopened = OpenCompound { pipeline: frame.pipeline, piped: frame.piped, is_function_body: false };
-        let compound = frame.open.pop().unwrap_or(unopened);
-        self.bodies -= usize::from(compound.is_function_body);
-        (frame.pipeline, frame.piped) = (compound.pipeline, compound.piped);
-        frame.command.compound = Some(compound.pipeline);
-    }
-
-    fn note_function(&mut self, name: &Word) {
-        self.defining = true;
-        if !name.slots.is_empty() {
-            self.mark_all(name.slots.clone(), &hazards::COMMAND_WORD);
-        }
-        if let Some(name) = name.text() {
-            self.found.functions.insert(name.into());
-        }
-    }
-
-    /// Reads a subshell, arithmetic, or the parentheses of a function, at `(`.
-    fn read_parenthesis(&mut self, frame: &mut ShellListFrame) {
-        let at = self.pos;
-        let begins = frame.command.words.is_empty() && frame.command.assignments.is_empty();
-        if begins && frame.command.compound.is_none() {
-            if self.starts_with("((") && self.dialect() != Dialect::Posix {
-                self.pos += 2;
-                self.with_nesting(|reader| {
-                    reader.read_arithmetic(ArithmeticEnd::Parens, &hazards::ARITHMETIC);
-                });
-                frame.command.compound = Some(self.checkpoint());
-                return;
-            }
-            let (start, input) = (self.checkpoint(), Self::input_of(frame));
-            let body = usize::from(std::mem::take(&mut self.defining));
-            self.bodies += body;
-            self.pos += 1;
-            self.with_nesting(|reader| {
-                reader.read_list_from(ListEnd::Paren, input);
-                if reader.pos < reader.end {
-                    reader.pos += 1;
-                } else {
-                    reader.report_unclosed(at, "(");
-                }
-            });
-            self.bodies -= body;
-            frame.command.compound = Some(start);
-            return;
-        }
-        if let [name] = &frame.command.words[..]
-            && frame.command.assignments.is_empty()
-            && frame.command.compound.is_none()
-        {
-            self.pos += 1;
-            self.skip_blanks();
-            if self.eat(")") {
-                self.note_function(name);
-                frame.command.words.clear();
-                return;
-            }
-        }
-        self.report_unknown(at..at + 1, "unexpected `(`", "quote it");
-        self.pos = at + 1;
-    }
-
-    /// What arrives on the standard input of the next command: the pipeline before it, or that of an open
-    /// compound.
-    fn input_of(frame: &ShellListFrame) -> Option<Checkpoint> {
-        if frame.piped {
-            return Some(frame.pipeline);
-        }
-        let around = frame.open.iter().rev().find(|open| open.piped).map(|open| open.pipeline);
-        around.or(frame.input)
-    }
-
-    // ---- compound commands -----------------------------------------------------------------------------
-
-    fn read_for_header(&mut self) {
-        self.skip_blanks();
-        if self.eat("((") {
-            return self
-                .with_nesting(|reader| reader.read_arithmetic(ArithmeticEnd::Parens, &hazards::ARITHMETIC));
-        }
-        let name = self.read_word();
-        self.mark_all(name.slots.clone(), &hazards::LOOP_NAME);
-        let names = name.text().map(str::to_owned);
-        if let Some(name) = &names {
-            self.note_set(name);
-        }
-        self.skip_blank_lines();
-        let (before, edits, problems) = (self.pos, self.edits.len(), self.problems.len());
-        let word = self.read_word();
-        if !word.is("in") {
-            if word.slots.is_empty() {
-                // It is no `in`, so the word is read again as part of the body.
-                self.pos = before;
-                self.edits.truncate(edits);
-                self.problems.truncate(problems);
-            } else {
-                self.report_unknown(
-                    word.range.clone(),
-                    "a value is not allowed here",
-                    "write `for NAME in ...`",
-                );
-            }
-            return;
-        }
-        loop {
-            self.skip_blanks();
-            match self.peek() {
-                None | Some(b';' | b'\n' | b'&' | b'|' | b')' | b'#') => return,
-                Some(_) => {
-                    let word = self.read_word();
-                    if word.range.is_empty() {
-                        return;
-                    }
-                    self.allow_several_words(&word);
-                    self.warn_if_unquoted(&word);
-                    if let Some(name) = &names {
-                        self.note_held(name, &word);
-                    }
-                }
-            }
-        }
-    }
-
-    fn read_case(&mut self) {
-        let open = self.pos;
-        self.skip_blanks();
-        self.read_word();
-        self.skip_blank_lines();
-        let word = self.read_word();
-        if !word.is("in") {
-            self.report_unknown(
-                open..open + 1,
-                "`case` without `in`",
-                "write `case WORD in PATTERN) ... ;; esac`",
-            );
-            return;
-        }
-        loop {
-            self.skip_blank_lines();
-            if self.peek().is_none() {
-                return self.report_unclosed(open.saturating_sub(4), "case");
-            }
-            if !self.eat("(") {
-                let word = self.read_word();
-                if word.is("esac") {
-                    return;
-                }
-                if word.range.is_empty() {
-                    return self.report_unclosed(open.saturating_sub(4), "case");
-                }
-            }
-            if !self.read_case_patterns() {
-                return;
-            }
-            if self.read_list(ListEnd::Case) {
-                return;
-            }
-            if self.peek().is_none() {
-                return self.report_unclosed(open.saturating_sub(4), "case");
-            }
-            self.pos += 1;
-            while matches!(self.peek(), Some(b';' | b'&' | b'|')) {
-                self.pos += 1;
-            }
-        }
-    }
-
-    /// Reads the patterns of a clause and the `)` after them.
-    fn read_case_patterns(&mut self) -> bool {
-        loop {
-            self.skip_blank_lines();
-            match self.peek() {
-                Some(b')') => {
-                    self.pos += 1;
-                    return true;
-                }
-                Some(b'|') => self.pos += 1,
-                Some(_) => {
-                    let at = self.pos;
-                    if self.read_word().range.is_empty() {
-                        self.report_unknown(at..at + 1, "unexpected character in a pattern", "quote it");
-                        self.pos = self.end;
-                        return false;
-                    }
-                }
-                None => {
-                    let at = self.end.saturating_sub(1);
-                    self.report_unknown(at..self.end, "pattern without `)`", "write `PATTERN) ... ;;`");
-                    return false;
-                }
-            }
-        }
-    }
-
-    /// Reads a conditional after `[[`, including the `]]`.
-    fn read_conditional(&mut self, frame: &mut ShellListFrame) {
-        let open = self.pos;
-        let mut words = vec![Word { literal: "[[".to_owned(), fixed: true, ..Word::default() }];
-        loop {
-            self.skip_blank_lines();
-            match self.peek() {
-                None => {
-                    self.report_unclosed(open.saturating_sub(2), "[[");
-                    break;
-                }
-                Some(b'(' | b')' | b'<' | b'>' | b'&' | b'|' | b';') => self.pos += 1,
-                Some(_) => {
-                    let regex = words.last().is_some_and(|word| word.is("=~"));
-                    let word = if regex { self.read_regex() } else { self.read_word() };
-                    if word.is("]]") {
-                        break;
-                    }
-                    if word.range.is_empty() {
-                        self.pos += 1;
-                    }
-                    words.push(word);
-                }
-            }
-        }
-        self.inspect_program("[[", &words);
-        frame.command.compound = Some(self.checkpoint());
-    }
-
-    /// Reads a regular expression after `=~`, in which parentheses and bars mean nothing to the shell.
-    fn read_regex(&mut self) -> Word {
-        let mut whole = Word { slots: self.slots.len()..self.slots.len(), ..Word::default() };
-        let (start, variables) = (self.pos, self.expansions.len());
-        let mut parens = 0_usize;
-        loop {
-            match self.peek() {
-                None | Some(b'\n') => break,
-                Some(b' ' | b'\t' | b')') if parens == 0 => break,
-                Some(byte @ (b'(' | b')' | b'|' | b'<' | b'>' | b'&' | b';' | b' ' | b'\t')) => {
-                    match byte {
-                        b'(' => parens += 1,
-                        b')' => parens -= 1,
-                        _ => {}
-                    }
-                    self.pos += 1;
-                }
-                Some(_) => {
-                    if self.read_word().range.is_empty() {
-                        self.pos += 1;
-                    }
-                }
-            }
-        }
-        whole.range = start..self.pos;
-        whole.slots.end = self.slots.len();
-        whole.variables = variables..self.expansions.len();
-        whole
-    }
-
     // ---- assignments -----------------------------------------------------------------------------------
 
     /// Reads `NAME=value`, `NAME+=value`, `NAME[i]=value` or `NAME=(...)` before a command.
-    fn read_assignment(&mut self, frame: &mut ShellListFrame) -> bool {
+    fn read_assignment(&mut self, assignments: &mut Vec<Assignment>) -> bool {
         let start = self.pos;
         let name = shell_name(&self.text[start..self.end]).len();
         if name == 0 {
@@ -617,24 +763,26 @@ impl ScriptReader<'_> {
             Some(b'=') => self.pos = range.end + 1,
             Some(b'+') if self.at(range.end + 1) == Some(b'=') => self.pos = range.end + 2,
             Some(b'[') if self.dialect() != Dialect::Posix => {
-                return self.read_element_assignment(frame, range);
+                return self.read_element_assignment(assignments, range);
             }
             _ => return false,
         }
-        self.read_assigned_value(frame, range);
+        let assignment = self.read_assigned_value(range, None);
+        assignments.push(assignment);
         true
     }
 
     /// Reads `NAME[i]=value`, unless it is a pattern that is a word of its own.
-    fn read_element_assignment(&mut self, frame: &mut ShellListFrame, name: Range<usize>) -> bool {
+    fn read_element_assignment(&mut self, assignments: &mut Vec<Assignment>, name: Range<usize>) -> bool {
         if !self.is_element(name.end) {
             return false;
         }
         self.pos = name.end + 1;
-        self.keyed = self.names.associative.contains(&self.text[name.clone()]);
-        self.read_arithmetic(ArithmeticEnd::Bracket, &hazards::SUBSCRIPT);
+        self.is_key = self.names.associative.contains(&self.text[name.clone()]);
+        let subscript = self.read_arithmetic(ArithmeticEnd::Bracket, &hazards::SUBSCRIPT);
         if self.eat("=") || self.eat("+=") {
-            self.read_assigned_value(frame, name);
+            let assignment = self.read_assigned_value(name, Some(subscript));
+            assignments.push(assignment);
         } else {
             let at = self.pos;
             self.report_unknown(
@@ -665,39 +813,43 @@ impl ScriptReader<'_> {
         false
     }
 
-    fn read_assigned_value(&mut self, frame: &mut ShellListFrame, name: Range<usize>) {
-        let text = &self.text[name.clone()];
-        self.note_set(text);
-        if self.peek() == Some(b'(') && self.dialect() != Dialect::Posix {
-            let word = self.read_array();
-            self.note_held(text, &word);
-            frame.command.assignments.push((name, word));
-            return;
-        }
-        let word = self.read_word();
-        self.note_held(text, &word);
-        frame.command.assignments.push((name, word));
+    fn read_assigned_value(
+        &mut self,
+        range: Range<usize>,
+        subscript: Option<super::tree::Arithmetic>,
+    ) -> Assignment {
+        let name = EcoString::from(&self.text[range.clone()]);
+        self.note_set(&name);
+        let value = if self.peek() == Some(b'(') && self.dialect() != Dialect::Posix {
+            AssignedWords::Many(self.read_array())
+        } else {
+            AssignedWords::One(self.read_word())
+        };
+        Assignment { name, range, subscript, value }
     }
 
     /// Reads the elements of an array, at `(`.
-    fn read_array(&mut self) -> Word {
+    fn read_array(&mut self) -> Vec<Word> {
         let open = self.pos;
-        let (slots, variables) = (self.slots.len(), self.expansions.len());
+        let mut words = Vec::new();
         self.pos += 1;
         loop {
             self.skip_blank_lines();
             match self.peek() {
                 None => {
                     self.report_unclosed(open, "(");
-                    break;
+                    return words;
                 }
                 Some(b')') => {
                     self.pos += 1;
-                    break;
+                    return words;
                 }
                 Some(b'[') => {
                     self.pos += 1;
-                    self.read_arithmetic(ArithmeticEnd::Bracket, &hazards::SUBSCRIPT);
+                    let arithmetic = self.read_arithmetic(ArithmeticEnd::Bracket, &hazards::SUBSCRIPT);
+                    let mut word = Word { range: arithmetic.range.clone(), ..Word::default() };
+                    word.push_part(WordPart::Arithmetic(arithmetic.into()));
+                    words.push(word);
                     self.eat("=");
                 }
                 Some(_) => {
@@ -708,23 +860,20 @@ impl ScriptReader<'_> {
                         self.pos += 1;
                     }
                     self.allow_several_words(&word);
-                    self.warn_if_unquoted(&word);
+                    words.push(word);
                 }
             }
-        }
-        Word {
-            range: open..self.pos,
-            slots: slots..self.slots.len(),
-            variables: variables..self.expansions.len(),
-            ..Word::default()
         }
     }
 
     /// Reads an array that is an argument, as in `declare a=(...)`.
-    fn read_array_argument(&mut self, frame: &mut ShellListFrame, word: &Word) -> bool {
-        let declares = frame
-            .command
-            .words
+    fn read_array_argument(
+        &mut self,
+        words: &[Word],
+        word: &Word,
+        assignments: &mut Vec<Assignment>,
+    ) -> bool {
+        let declares = words
             .first()
             .and_then(Word::text)
             .is_some_and(|name| matches!(name, "declare" | "typeset" | "local" | "export" | "readonly"));
@@ -735,27 +884,55 @@ impl ScriptReader<'_> {
         {
             return false;
         }
-        let name = shell_name(&word.literal).to_owned();
-        self.note_set(&name);
-        let array = self.read_array();
-        self.note_held(&name, &array);
-        if is_code_variable(&name) {
-            self.mark_word(&array, &hazards::CODE_VARIABLE);
-        }
+        let name = EcoString::from(shell_name(&word.literal));
+        self.note_set(&name.clone());
+        let value = AssignedWords::Many(self.read_array());
+        assignments.push(Assignment { name, range: word.range.clone(), subscript: None, value });
         true
     }
 
     // ---- redirections ----------------------------------------------------------------------------------
 
+    /// Reads the redirections after a compound command.
+    fn read_redirections(&mut self, syntax: &CommandSyntax) -> Vec<Redirection> {
+        let mut redirections = Vec::new();
+        if matches!(syntax, CommandSyntax::Function { .. } | CommandSyntax::Coprocess { .. }) {
+            return redirections;
+        }
+        loop {
+            self.skip_blanks();
+            let Some(rest) = self.text.get(self.pos..self.end) else { return redirections };
+            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+            match rest.as_bytes().get(digits) {
+                Some(b'<' | b'>')
+                    if rest.as_bytes().get(digits + 1) != Some(&b'(') || self.dialect() == Dialect::Posix =>
+                {
+                    let descriptor = (digits > 0).then(|| EcoString::from(&rest[..digits]));
+                    self.pos += digits;
+                    self.read_redirection(descriptor, &mut redirections);
+                }
+                Some(b'&') if self.starts_with("&>") && self.dialect() != Dialect::Posix => {
+                    self.pos += 1;
+                    self.read_redirection(None, &mut redirections);
+                }
+                _ => return redirections,
+            }
+        }
+    }
+
     /// Reads a redirection, at `<` or `>`.
-    fn read_redirection(&mut self, frame: &mut ShellListFrame) {
+    fn read_redirection(&mut self, descriptor: Option<EcoString>, redirections: &mut Vec<Redirection>) {
         let at = self.pos;
         let operators = ["<<<", "<<-", "<<", "<&", "<>", "<", ">>", ">&", ">|", ">"];
         let operator = operators.into_iter().find(|operator| self.starts_with(operator)).unwrap_or(">");
         self.pos += operator.len();
         self.skip_blanks();
         if matches!(operator, "<<" | "<<-") {
-            return self.read_delimiter(frame, operator == "<<-");
+            if let Some(index) = self.read_delimiter(operator == "<<-") {
+                let target = RedirectionTarget::HereDocument(index);
+                redirections.push(Redirection { descriptor, target });
+            }
+            return;
         }
         let word = self.read_word();
         if word.range.is_empty() {
@@ -766,26 +943,25 @@ impl ScriptReader<'_> {
             );
             return;
         }
-        if matches!(operator, "<&" | ">&") && !word.slots.is_empty() {
+        if matches!(operator, "<&" | ">&") && word.slots().next().is_some() {
             self.report_unknown(
                 word.range.clone(),
                 "a value cannot name a file descriptor",
                 "write out the number, or use a file: `> ${path}`",
             );
         }
-        if operator.starts_with('<') {
-            frame.command.inputs.push(word.slots.clone());
-        }
-        if operator != "<<<" {
-            self.warn_if_unquoted(&word);
-        }
-        if operator.starts_with('>') && operator != ">&" {
-            frame.command.outputs.push(word);
-        }
+        let target = match operator {
+            "<<<" => RedirectionTarget::HereString(word),
+            "<&" => RedirectionTarget::InputDescriptor(word),
+            ">&" => RedirectionTarget::OutputDescriptor(word),
+            "<" | "<>" => RedirectionTarget::Input(word),
+            _ => RedirectionTarget::Output(word),
+        };
+        redirections.push(Redirection { descriptor, target });
     }
 
     /// Reads the word after `<<`, which ends the here-document.
-    fn read_delimiter(&mut self, frame: &mut ShellListFrame, strip: bool) {
+    fn read_delimiter(&mut self, strip: bool) -> Option<usize> {
         let start = self.pos;
         let forbidden = self.forbidden.replace("in the delimiter of a here-document");
         let word = self.read_word();
@@ -796,11 +972,10 @@ impl ScriptReader<'_> {
                 "here-document without a plain delimiter",
                 "write `<<EOF`",
             );
-            return;
+            return None;
         }
-        let index = self.here_documents.len();
-        self.here_documents.push(0..0);
-        frame.command.here_documents.push(index);
+        let index = self.documents.len();
+        self.documents.push(Word::default());
         self.waiting.push(PendingDocument {
             delimiter: word.literal.clone(),
             strip,
@@ -808,6 +983,7 @@ impl ScriptReader<'_> {
             word: word.range,
             index,
         });
+        Some(index)
     }
 
     /// Reads the lines of the pending here-documents, after a line break.
@@ -855,47 +1031,53 @@ impl ScriptReader<'_> {
             let rest = &self.text[end..self.end];
             end + rest.find('\n').map_or(rest.len(), |at| at + 1)
         };
-        let slots = self.slots.len();
         let outer = std::mem::replace(&mut self.end, end);
-        if document.quoted {
-            self.read_quoted_document(document, end);
+        let mut word = if document.quoted {
+            self.read_quoted_document(document, end)
         } else {
-            self.read_plain_document();
-        }
+            self.read_plain_document()
+        };
+        word.range = start..end;
         self.end = outer;
         self.pos = after;
-        self.here_documents[document.index] = slots..self.slots.len();
+        self.documents[document.index] = word;
     }
 
-    fn read_plain_document(&mut self) {
-        let mut word = Word::default();
+    fn read_plain_document(&mut self) -> Word {
+        let mut word = Word { fixed: true, ..Word::default() };
         let outer = std::mem::replace(&mut self.in_document, true);
         while let Some(byte) = self.peek() {
             match byte {
                 b'\\' => self.read_backslash(true, &mut word),
-                b'$' => self.read_dollar(Quote::Inside, true),
-                b'`' => self.read_backquotes(true),
-                _ => self.pos += 1,
+                b'$' => self.read_dollar(Quote::Inside, true, &mut word),
+                b'`' => self.read_backquotes(true, &mut word),
+                _ => self.read_character(&mut word),
             }
         }
         self.in_document = outer;
+        word
     }
 
     /// Reads a here-document in which the shell expands nothing. If it contains a reference, it is turned
     /// into one that the shell expands, and everything that the author wrote is escaped.
-    fn read_quoted_document(&mut self, document: &PendingDocument, end: usize) {
+    fn read_quoted_document(&mut self, document: &PendingDocument, end: usize) -> Word {
         let (start, slots, edits) = (self.pos, self.slots.len(), self.edits.len());
+        let mut word = Word { fixed: true, quoted: true, ..Word::default() };
         while let Some(byte) = self.peek() {
-            match byte {
-                b'$' => self.read_literal_dollar(Quote::Inside),
-                b'\\' if self.at(self.pos + 1) == Some(b'$') && self.at(self.pos + 2) == Some(b'{') => {
-                    self.pos += 1;
-                }
-                _ => self.pos += 1,
+            let (at, before) = (self.pos, self.slots.len());
+            if byte == b'$' {
+                self.read_literal_dollar(Quote::Inside);
+            } else {
+                self.pos += 1;
+            }
+            if self.slots.len() > before {
+                word.push_part(WordPart::Slot(before));
+            } else if word.parts.is_empty() {
+                word.push_text(self.text.get(at..self.pos).unwrap_or("?"));
             }
         }
         if self.slots.len() == slots {
-            return;
+            return Word::fixed(&self.text[start..end]);
         }
         if !document.delimiter.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
             || document.delimiter.is_empty()
@@ -927,6 +1109,7 @@ impl ScriptReader<'_> {
             }
         }
         self.escape_range(at, end);
+        word
     }
 
     /// Removes the quotes of a delimiter.
@@ -947,110 +1130,21 @@ impl ScriptReader<'_> {
         }
     }
 
-    // ---- the end of a command --------------------------------------------------------------------------
-
-    fn finish_command(&mut self, frame: &mut ShellListFrame) {
-        let input = Self::input_of(frame);
-        let command = std::mem::take(&mut frame.command);
-        self.begin_command(frame);
-        for (name, word) in &command.assignments {
-            if is_code_variable(&self.text[name.clone()]) {
-                self.mark_word(word, &hazards::CODE_VARIABLE);
-            }
-        }
-        if let Some(first) = command.words.first() {
-            let external = first.text().is_none_or(|name| !self.is_builtin(name));
-            if external {
-                for (_, word) in &command.assignments {
-                    self.mark_external(word);
-                }
-            }
-        }
-        self.note_output_files(&command, frame.pipeline);
-        if command.compound.is_some() {
-            self.feed_compound(&command);
-        } else if !command.words.is_empty() {
-            self.inspect_command(&command.words);
-            self.feed_command(&command, input);
-        }
-    }
-
-    /// Notes the files that a command writes, with every reference that its pipeline could put there.
-    fn note_output_files(&mut self, command: &SimpleCommand, pipeline: Checkpoint) {
-        let (slots, documents) =
-            (pipeline.slots..self.slots.len(), pipeline.documents..self.here_documents.len());
-        let tee = command.words.first().and_then(Word::text) == Some("tee");
-        let operands = if tee { &command.words[1..] } else { &[] };
-        for file in command.outputs.iter().chain(operands) {
-            self.note_written_file(file, slots.clone(), documents.clone());
-        }
-    }
-
-    /// Applies the standard input of a command: to programs that run it, and to `read`.
-    fn feed_command(&mut self, command: &SimpleCommand, input: Option<Checkpoint>) {
-        let Some(sink) = self.find_input_sink(&command.words) else {
-            return self.feed_names(command, input);
-        };
-        if command.inputs.is_empty() && command.here_documents.is_empty() {
-            self.sinks.push(sink);
-        }
-        self.feed_hazard(command, input, sink);
-    }
-
-    fn feed_hazard(&mut self, command: &SimpleCommand, input: Option<Checkpoint>, sink: &'static Hazard) {
-        for slots in &command.inputs {
-            self.mark_all(slots.clone(), sink);
-        }
-        for index in &command.here_documents {
-            self.defer_hazard(0..0, *index..*index + 1, sink);
-        }
-        if let Some(start) = input {
-            self.defer_hazard(start.slots..command.slots, start.documents..command.documents, sink);
-        }
-    }
-
-    fn feed_names(&mut self, command: &SimpleCommand, input: Option<Checkpoint>) {
-        let names = read_names(&command.words);
-        for name in names {
-            for slots in &command.inputs {
-                self.note_held_slots(&name, slots.clone());
-            }
-            if let Some(start) = input {
-                self.note_held_slots(&name, start.slots..command.slots);
-            }
-            self.readers.push(name);
-        }
-    }
-
-    /// Applies redirections after a compound command to the commands inside it.
-    fn feed_compound(&mut self, command: &SimpleCommand) {
-        let Some(Checkpoint { sinks, readers, .. }) = command.compound else { return };
-        if command.inputs.is_empty() && command.here_documents.is_empty() {
-            return;
-        }
-        let sinks: Vec<_> = self.sinks[sinks.min(self.sinks.len())..].to_vec();
-        for sink in sinks {
-            self.feed_hazard(command, None, sink);
-        }
-        let readers: Vec<_> = self.readers[readers.min(self.readers.len())..].to_vec();
-        for name in readers {
-            for slots in &command.inputs {
-                self.note_held_slots(&name, slots.clone());
-            }
-        }
-    }
-
     // ---- code from context -----------------------------------------------------------------------------
 
     /// Requests the code of a `context` or `param` entry, if a command begins with a reference to one that is
     /// a literal of the file.
     fn request_paste(&mut self) -> bool {
-        if !self.starts_with("${") || self.pastes.iter().any(|paste| paste.range.contains(&self.pos)) {
+        if self.is_inner
+            || !self.starts_with("${")
+            || self.places.pastes.iter().any(|paste| paste.range.contains(&self.pos))
+        {
             return false;
         }
         let Owner::Workflow = self.find_owner(self.pos) else { return false };
-        let origin = self.origin(self.pos);
-        let Ok(reference) = threadline_lang::Embedded::parse(&self.source, origin, self.context.syntax)
+        let origin = self.places.origin(self.pos);
+        let Ok(reference) =
+            threadline_lang::Embedded::parse(&self.places.source, origin, self.context.syntax)
         else {
             return false;
         };

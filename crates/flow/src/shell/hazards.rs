@@ -3,6 +3,8 @@
 //! The analysis, the page of the reference and the tests all read this table. Its list of programs can never
 //! be complete.
 
+use super::options::{HasWord, operands};
+
 /// A place in shell text that evaluates a bound value again, or changes it.
 pub struct Hazard {
     /// Stable name of the hazard.
@@ -59,14 +61,14 @@ pub enum ArgSelector {
         /// Options with arguments of their own, and how many each takes.
         values: &'static [(&'static str, usize)],
     },
+    /// Standard input, if one of these options names it in place of a file.
+    FileInput(&'static [&'static str]),
     /// The word after one of these words.
     After(&'static [&'static str]),
     /// The operand that names the command to run.
     CommandWord {
         /// Number of operands before the command.
         operands: usize,
-        /// Options with one argument of their own.
-        values: &'static [&'static str],
     },
 }
 
@@ -90,24 +92,8 @@ pub static HAZARDS: &[&Hazard] = &[
     &SUBSCRIPT,
     &SUBSTRING,
     &LET,
-    &Hazard {
-        id: "number",
-        effect: "is evaluated as arithmetic by some shells",
-        programs: &["exit", "return", "shift", "break", "continue", "ulimit", "repeat"],
-        selector: ArgSelector::Every,
-        rule: HazardRule::Int,
-        fix: USE_AN_INT,
-        example: "exit ${v}",
-    },
-    &Hazard {
-        id: "integer-variable",
-        effect: ARITHMETIC_EFFECT,
-        programs: &["declare", "typeset", "local", "export", "readonly", "integer", "float"],
-        selector: ArgSelector::Options(&["-i", "-E", "-F"]),
-        rule: HazardRule::Int,
-        fix: "use an int, for example with `| int`, or remove `-i`",
-        example: "declare -i N=${v}",
-    },
+    &NUMBER,
+    &INTEGER_VARIABLE,
     &Hazard {
         id: "name-reference",
         effect: "is used as the name of a variable",
@@ -194,12 +180,13 @@ pub static HAZARDS: &[&Hazard] = &[
         example: ". ${v}",
     },
     &SCRIPT_FILE,
+    &SCRIPT_NAME,
     &COMMAND_WORD,
     &Hazard {
         id: "command-of-command",
         effect: CHOOSES_PROGRAM,
         programs: COMMAND_OF_COMMAND_PROGRAMS,
-        selector: ArgSelector::CommandWord { operands: 0, values: COMMAND_OF_COMMAND_VALUES },
+        selector: ArgSelector::CommandWord { operands: 0 },
         rule: HazardRule::Refuse,
         fix: WRITE_OUT_PROGRAM,
         example: "env ${v}",
@@ -207,8 +194,10 @@ pub static HAZARDS: &[&Hazard] = &[
     &Hazard {
         id: "command-after-argument",
         effect: CHOOSES_PROGRAM,
-        programs: &["timeout", "chroot", "flock", "runuser", "setpriv", "cgexec", "ssh-agent", "dotenv"],
-        selector: ArgSelector::CommandWord { operands: 1, values: COMMAND_AFTER_ARGUMENT_VALUES },
+        programs: &[
+            "timeout", "chroot", "flock", "runuser", "setpriv", "cgexec", "dotenv", "chrt", "taskset",
+        ],
+        selector: ArgSelector::CommandWord { operands: 1 },
         rule: HazardRule::Refuse,
         fix: WRITE_OUT_PROGRAM,
         example: "timeout 5 ${v}",
@@ -273,21 +262,7 @@ pub static HAZARDS: &[&Hazard] = &[
         fix: WRITE_OUT_ARGUMENT,
         example: "rsync -e ${v} a b",
     },
-    &Hazard {
-        id: "tar-option",
-        effect: NAMES_PROGRAM,
-        programs: &["tar", "bsdtar"],
-        selector: ArgSelector::Options(&[
-            "-I",
-            "--to-command",
-            "--use-compress-program",
-            "--checkpoint-action",
-            "--rsh-command",
-        ]),
-        rule: HazardRule::Refuse,
-        fix: WRITE_OUT_ARGUMENT,
-        example: "tar -I ${v} -cf a.tar a",
-    },
+    &TAR_OPTION,
     &Hazard {
         id: "ssh-option",
         effect: NAMES_PROGRAM,
@@ -322,6 +297,25 @@ pub static HAZARDS: &[&Hazard] = &[
         fix: WRITE_OUT_ARGUMENT,
         example: "git clone --upload-pack=${v} url",
     },
+    &GIT_COMMAND_OPTION,
+    &Hazard {
+        id: "zip-option",
+        effect: NAMES_PROGRAM,
+        programs: &["zip"],
+        selector: ArgSelector::Options(&["-TT", "--unzip-command"]),
+        rule: HazardRule::Refuse,
+        fix: WRITE_OUT_ARGUMENT,
+        example: "zip -T -TT ${v} a.zip a",
+    },
+    &Hazard {
+        id: "prompt",
+        effect: "is expanded as a prompt, which can run commands",
+        programs: &["print"],
+        selector: ArgSelector::Options(&["-P"]),
+        rule: HazardRule::Refuse,
+        fix: "print it without `-P`: `print -r -- ${v}`",
+        example: "print -P ${v}",
+    },
     &Hazard {
         id: "tool-option",
         effect: NAMES_PROGRAM,
@@ -354,6 +348,27 @@ pub static HAZARDS: &[&Hazard] = &[
         rule: HazardRule::Refuse,
         fix: "pass it as an argument: `python3 - ${v} <<'END'` with `sys.argv[1]` in the text",
         example: "python3 <<END\nprint('${v}')\nEND",
+    },
+    &Hazard {
+        id: "file-input",
+        effect: "is run as a program, read from standard input",
+        programs: &[
+            "awk", "gawk", "mawk", "nawk", "sed", "gsed", "make", "gmake", "psql", "jq", "gnuplot", "bc",
+            "curl",
+        ],
+        selector: ArgSelector::FileInput(&["-f", "--file", "--from-file", "--makefile", "-K", "--config"]),
+        rule: HazardRule::Refuse,
+        fix: "write out the program, and put the value in the environment: `V=${v} awk '{ print ENVIRON[\"V\"] }'`",
+        example: "echo \"{ print ${v} }\" | awk -f - file",
+    },
+    &Hazard {
+        id: "command-input",
+        effect: "is run as a command, read from standard input",
+        programs: &["at", "batch", "su", "parallel", "gdb", "crontab", "ex"],
+        selector: ArgSelector::Input { operands: 1000, unless: &["-c", "--command"], values: NO_VALUES },
+        rule: HazardRule::Refuse,
+        fix: "write out the command, and put the value in the environment",
+        example: "echo \"touch ${v}\" | at now",
     },
     &Hazard {
         id: "awk-text",
@@ -478,6 +493,7 @@ pub static HAZARDS: &[&Hazard] = &[
         example: "make V=${v}",
     },
     &CODE_VARIABLE,
+    &RUNNING_OPTION,
     &Hazard {
         id: "option",
         effect: "is read as an option if it starts with `-`",
@@ -540,6 +556,26 @@ pub(super) static ARITHMETIC: Hazard = Hazard {
     rule: HazardRule::Int,
     fix: USE_AN_INT,
     example: "echo $((${v} + 1))",
+};
+
+pub(super) static NUMBER: Hazard = Hazard {
+    id: "number",
+    effect: "is evaluated as arithmetic by some shells",
+    programs: &["exit", "return", "shift", "break", "continue", "ulimit", "repeat"],
+    selector: ArgSelector::Every,
+    rule: HazardRule::Int,
+    fix: USE_AN_INT,
+    example: "exit ${v}",
+};
+
+pub(super) static INTEGER_VARIABLE: Hazard = Hazard {
+    id: "integer-variable",
+    effect: ARITHMETIC_EFFECT,
+    programs: &["declare", "typeset", "local", "export", "readonly", "integer", "float"],
+    selector: ArgSelector::Options(&["-i", "-E", "-F"]),
+    rule: HazardRule::Int,
+    fix: "use an int, for example with `| int`, or remove `-i`",
+    example: "declare -i N=${v}",
 };
 
 pub(super) static NUMERIC_TEST: Hazard = Hazard {
@@ -632,6 +668,26 @@ pub(super) static SCRIPT_FILE: Hazard = Hazard {
     example: "echo \"echo ${v}\" > run.sh; sh run.sh",
 };
 
+pub(super) static SCRIPT_NAME: Hazard = Hazard {
+    id: "script-name",
+    effect: "chooses the file that is run",
+    programs: &[],
+    selector: ArgSelector::Syntax,
+    rule: HazardRule::Refuse,
+    fix: "put the folder before it: `sh tests/${v}`, or write out the name and choose with `case`",
+    example: "sh ${v}",
+};
+
+pub(super) static RUNNING_OPTION: Hazard = Hazard {
+    id: "running-option",
+    effect: "is read as an option, which can run a program, if it starts with `-`",
+    programs: RUNNING_OPTION_PROGRAMS,
+    selector: ArgSelector::Every,
+    rule: HazardRule::Dash,
+    fix: "put `--` before it if the program supports that, or `./` before a path",
+    example: "tar -cf a.tar ${v}",
+};
+
 pub(super) static COMMAND_WORD: Hazard = Hazard {
     id: "command-word",
     effect: CHOOSES_PROGRAM,
@@ -660,6 +716,32 @@ pub(super) static SHELL_TEXT: Hazard = Hazard {
     rule: HazardRule::Refuse,
     fix: "pass it as an argument: `sh -c 'printf \"%s\\n\" \"$1\"' sh ${v}`",
     example: "sh -c \"echo ${v}\"",
+};
+
+pub(super) static TAR_OPTION: Hazard = Hazard {
+    id: "tar-option",
+    effect: NAMES_PROGRAM,
+    programs: &["tar", "bsdtar"],
+    selector: ArgSelector::Options(&[
+        "-I",
+        "--to-command",
+        "--use-compress-program",
+        "--checkpoint-action",
+        "--rsh-command",
+    ]),
+    rule: HazardRule::Refuse,
+    fix: WRITE_OUT_ARGUMENT,
+    example: "tar -I ${v} -cf a.tar a",
+};
+
+pub(super) static GIT_COMMAND_OPTION: Hazard = Hazard {
+    id: "git-command-option",
+    effect: NAMES_PROGRAM,
+    programs: &["git"],
+    selector: ArgSelector::Syntax,
+    rule: HazardRule::Refuse,
+    fix: WRITE_OUT_ARGUMENT,
+    example: "git rebase -x ${v} main",
 };
 
 pub(super) static GIT_OPTION: Hazard = Hazard {
@@ -754,24 +836,12 @@ const NAME_PROGRAMS: &[&str] = &[
 #[rustfmt::skip]
 const COMMAND_OF_COMMAND_PROGRAMS: &[&str] = &[
     "exec", "command", "builtin", "env", "sudo", "doas", "nohup", "time", "nice", "ionice", "stdbuf",
-    "setsid", "xargs", "noglob", "nocorrect", "catchsegv", "strace", "ltrace", "chrt", "taskset",
+    "setsid", "xargs", "noglob", "nocorrect", "catchsegv", "strace", "ltrace", "ssh-agent",
     "unbuffer", "busybox", "npx", "bunx", "uvx", "systemd-run",
 ];
 
 #[rustfmt::skip]
-const COMMAND_OF_COMMAND_VALUES: &[&str] = &[
-    "-n", "-I", "-P", "-L", "-s", "-d", "-a", "-E", "-u", "-g", "-C", "-S", "-o", "-i", "-e", "-c", "-p",
-    "--max-args", "--max-procs", "--delimiter", "--user", "--group", "--unset", "--chdir", "--replace",
-    "--adjustment",
-];
-
-#[rustfmt::skip]
-const COMMAND_AFTER_ARGUMENT_VALUES: &[&str] = &[
-    "-s", "-k", "-w", "-E", "-u", "-g", "--signal", "--kill-after", "--timeout", "--user",
-];
-
-#[rustfmt::skip]
-const REMOTE_SHELL_VALUES: &[(&str, usize)] = &[
+pub(super) const REMOTE_SHELL_VALUES: &[(&str, usize)] = &[
     ("-p", 1), ("-i", 1), ("-l", 1), ("-o", 1), ("-F", 1), ("-J", 1), ("-L", 1), ("-R", 1), ("-D", 1),
     ("-b", 1), ("-c", 1), ("-E", 1), ("-e", 1), ("-I", 1), ("-m", 1), ("-O", 1), ("-Q", 1), ("-S", 1),
     ("-W", 1), ("-w", 1), ("-B", 1),
@@ -796,13 +866,13 @@ const COMMAND_OPTION_PROGRAMS: &[&str] = &[
 const PROGRAM_TEXT_PROGRAMS: &[&str] = &[
     "python", "python2", "python3", "pypy", "pypy3", "perl", "ruby", "node", "nodejs", "deno", "bun",
     "php", "lua", "luajit", "Rscript", "osascript", "pwsh", "powershell", "tclsh", "julia", "ghci",
-    "elixir", "groovy",
+    "elixir", "groovy", "R", "ts-node", "emacs", "irb", "scala",
 ];
 
 #[rustfmt::skip]
 const PROGRAM_TEXT_OPTIONS: &[&str] = &[
     "-c", "-e", "-E", "-p", "-r", "-R", "-B", "-m", "-M", "--require", "--import", "--eval", "--print",
-    "--run", "--execute", "-Command", "-command",
+    "--run", "--execute", "-Command", "-command", "-eval",
 ];
 
 #[rustfmt::skip]
@@ -834,27 +904,119 @@ const FILE_OR_TEXT_OPTIONS: &[&str] = &[
 
 const NO_VALUES: &[(&str, usize)] = &[];
 
-/// Programs that read a word as an option when it begins with `-`, with what they are known to do then.
+/// Programs with options that run programs, load code, or write files that are code.
 #[rustfmt::skip]
-pub static OPTION_PROGRAMS: &[&str] = &[
-    "apt", "apt-get", "aws", "awk", "az", "base64", "bash", "brew", "bun", "bunzip2", "bzip2", "cargo",
-    "cat", "cd", "chgrp", "chmod", "chown", "cmp", "comm", "composer", "cp", "csplit", "curl", "cut",
-    "dash", "date", "dd", "deno", "df", "diff", "docker", "docker-compose", "du", "egrep", "env", "fd",
-    "ffmpeg", "fgrep", "file", "find", "gcloud", "gh", "git", "glab", "go", "gpg", "gradle", "grep",
-    "gunzip", "gzip", "head", "helm", "hg", "id", "install", "jq", "kill", "kubectl", "less", "ln", "ls",
-    "lua", "mail", "md5sum", "mkdir", "mktemp", "more", "mv", "mvn", "nc", "node", "npm", "npx", "nl",
-    "openssl", "patch", "paste", "perl", "php", "ping", "pip", "pip3", "pnpm", "podman", "poetry",
-    "printf", "psql", "pushd", "pytest", "python", "python3", "readlink", "realpath", "rg", "rm", "rmdir",
-    "rsync", "ruby", "rustup", "scp", "sed", "sendmail", "set", "sftp", "sh", "sha1sum", "sha256sum",
-    "shred", "sort", "split", "sqlite3", "ssh", "stat", "su", "sudo", "svn", "tac", "tail", "tar", "tee",
-    "terraform", "touch", "tr", "truncate", "uniq", "unzip", "useradd", "uv", "wait", "wc", "wget",
-    "xargs", "xz", "yarn", "yq", "zip", "zsh", "zstd",
+const RUNNING_OPTION_PROGRAMS: &[&str] = &[
+    "mail", "nc", "sqlite3", "split", "podman", "lua", "ansible", "ansible-playbook", "awk", "bash", "brew", "bsdtar", "bun", "cargo", "composer", "curl",
+    "dash", "deno", "docker", "docker-compose", "env", "fd", "find", "gawk", "gcc", "gdb", "gh", "git", "go",
+    "gradle", "helm", "hg", "jq", "kubectl", "less", "make", "man", "mvn", "mysql", "node", "npm", "npx",
+    "nvim", "openssl", "perl", "php", "pip", "pip3", "pnpm", "poetry", "psql", "pytest", "python", "python3",
+    "rg", "rsync", "ruby", "scp", "sed", "sftp", "sh", "sort", "ssh", "su", "sudo", "svn", "tar", "terraform",
+    "unzip", "uv", "vi", "view", "vim", "wget", "xargs", "yarn", "yq", "zip", "zsh",
 ];
 
-/// Options that take the next word as their argument, whatever it starts with.
+/// Programs that read a word as an option when it begins with `-`.
 #[rustfmt::skip]
-pub(super) static VALUE_OPTIONS: &[(&str, &[&str])] = &[
-    ("aws", &["--body", "--message", "--name", "--region", "--profile", "--key", "--bucket"]),
+pub static OPTION_PROGRAMS: &[&str] = &[
+    "apt", "apt-get", "aws", "az", "base64", "bunzip2", "bzip2", "cat", "cd", "chgrp", "chmod", "chown",
+    "cmp", "comm", "cp", "csplit", "cut", "date", "dd", "df", "diff", "du", "egrep", "ffmpeg", "fgrep",
+    "file", "gcloud", "glab", "gpg", "grep", "gunzip", "gzip", "head", "id", "install", "kill", "ln", "ls",
+    "md5sum", "mkdir", "mktemp", "more", "mv", "nl", "patch", "paste", "ping",
+    "printf", "pushd", "readlink", "realpath", "rm", "rmdir", "rustup", "sendmail", "set", "sha1sum",
+    "sha256sum", "shred", "stat", "tac", "tail", "tee", "touch", "tr", "truncate", "uniq",
+    "useradd", "wait", "wc", "xz", "zstd",
+];
+
+/// Variables whose value decides which code runs.
+#[rustfmt::skip]
+pub static CODE_VARIABLES: &[&str] = &[
+    "ANSIBLE_CONFIG", "AWS_CONFIG_FILE", "AWS_PAGER", "BASHOPTS", "BASH_ENV", "BASH_LOADABLES_PATH",
+    "BAT_PAGER", "BROWSER", "BUNDLE_GEMFILE", "CARGO_HOME", "CC", "CCACHE_PREFIX", "CDPATH", "CFLAGS",
+    "CLASSPATH", "CMAKE_TOOLCHAIN_FILE", "COMPILER_PATH", "COMPOSER_HOME", "CPPFLAGS", "CURL_HOME", "CXX",
+    "CXXFLAGS", "DELTA_PAGER", "DOCKER_CONFIG", "DOCKER_HOST", "DOTNET_STARTUP_HOOKS",
+    "DYLD_INSERT_LIBRARIES", "DYLD_LIBRARY_PATH", "EDITOR", "ELIXIR_ERL_OPTIONS", "ENV", "ERL_FLAGS",
+    "EXECIGNORE", "EXINIT", "FCEDIT", "FIGNORE", "FPATH", "FZF_DEFAULT_COMMAND", "FZF_DEFAULT_OPTS",
+    "GCC_EXEC_PREFIX", "GCONV_PATH", "GEMRC", "GEM_HOME", "GEM_PATH", "GH_PAGER", "GIT_ASKPASS",
+    "GIT_COMMON_DIR", "GIT_CONFIG", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_SYSTEM",
+    "GIT_DIR", "GIT_EDITOR", "GIT_EXEC_PATH", "GIT_EXTERNAL_DIFF", "GIT_OBJECT_DIRECTORY", "GIT_PAGER",
+    "GIT_PROXY_COMMAND", "GIT_SEQUENCE_EDITOR", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_TEMPLATE_DIR",
+    "GIT_WORK_TREE", "GLOBIGNORE", "GNUMAKEFLAGS", "GOFLAGS", "GOPATH", "GOROOT", "HGRCPATH",
+    "HOME", "IFS", "INPUTRC", "JAVA_HOME", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "JULIA_LOAD_PATH",
+    "KSH_ENV", "KUBECONFIG", "LDFLAGS", "LD_AUDIT", "LD_LIBRARY_PATH", "LD_PRELOAD", "LESS", "LESSCLOSE",
+    "LESSOPEN", "LOCPATH", "LUA_CPATH", "LUA_INIT", "LUA_PATH", "MAILPATH", "MAILRC", "MAKEFILES",
+    "MAKEFLAGS", "MANPAGER", "MAVEN_OPTS", "NLSPATH", "NODE_OPTIONS", "NODE_PATH",
+    "NODE_REPL_EXTERNAL_MODULE", "NPM_CONFIG_SCRIPT_SHELL", "NULLCMD", "OCTAVE_SITE_INITFILE", "OPENSSL_CONF",
+    "PAGER", "PATH", "PERL5DB", "PERL5LIB", "PERL5OPT", "PERLLIB", "PHPRC", "PHP_INI_SCAN_DIR",
+    "PIP_INDEX_URL", "PROMPT", "PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS3", "PS4", "PSQLRC", "PSQL_PAGER",
+    "PYTHONBREAKPOINT", "PYTHONHOME", "PYTHONINSPECT", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONUSERBASE",
+    "PYTHONWARNINGS", "READNULLCMD", "RPROMPT", "RPS1", "RSYNC_RSH", "RUBYLIB", "RUBYOPT", "RUSTC",
+    "RUSTC_WORKSPACE_WRAPPER", "RUSTC_WRAPPER", "RUSTDOC", "RUSTFLAGS", "RUSTUP_HOME", "R_ENVIRON",
+    "R_PROFILE", "R_PROFILE_USER", "SCREENRC", "SHELL", "SHELLOPTS", "SSH_ASKPASS", "SUDO_ASKPASS",
+    "SUDO_EDITOR", "SVN_SSH", "SYSTEMD_PAGER", "TAR_OPTIONS", "TCLLIBPATH", "TERMCAP", "TERMINFO",
+    "TERMINFO_DIRS", "TEXINPUTS", "VIMINIT", "VISUAL", "WGETRC", "XDG_CONFIG_DIRS",
+    "XDG_CONFIG_HOME", "XDG_DATA_HOME", "ZDOTDIR", "ZIPOPT", "_JAVA_OPTIONS", "cdpath", "chpwd_functions",
+    "fpath", "module_path", "path", "precmd_functions", "prompt",
+];
+
+/// Prefixes of variables whose value decides which code runs, in upper case.
+const CODE_PREFIXES: &[&str] = &[
+    "BASH_FUNC_",
+    "GIT_CONFIG_",
+    "CARGO_TARGET_",
+    "CARGO_BUILD_",
+    "NPM_CONFIG_",
+    "LD_",
+    "DYLD_",
+    "PIP_CONFIG",
+];
+
+/// Endings of variables that give options or programs to other programs.
+const CODE_ENDINGS: &[&str] = &[
+    "_OPTIONS",
+    "_OPTS",
+    "_PAGER",
+    "_RSH",
+    "_EDITOR",
+    "_ASKPASS",
+    "_WRAPPER",
+    "_PRELOAD",
+    "_LIBRARY_PATH",
+    "_STARTUP_HOOKS",
+    "_CONFIG_FILE",
+    "_SSH_COMMAND",
+    "FLAGS",
+];
+
+/// Whether the value of a variable decides which code runs, so that no value from data may go into it.
+pub fn is_code_variable(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    is_code_name(name)
+        || CODE_PREFIXES.iter().any(|prefix| upper.starts_with(prefix))
+        || CODE_ENDINGS.iter().any(|ending| upper.ends_with(ending))
+}
+
+/// Whether a variable decides which code runs even if it is not given to another program.
+pub(super) fn is_code_name(name: &str) -> bool {
+    CODE_VARIABLES.contains(&name)
+}
+
+/// Options that take the next word as their argument, whatever it starts with.
+pub(super) fn value_options<W: HasWord>(name: &str, words: &[W]) -> Vec<&'static str> {
+    let options = |name: &str| {
+        VALUE_OPTIONS.iter().find(|(program, _)| *program == name).map_or(&[][..], |(_, options)| options)
+    };
+    let mut found = options(name).to_vec();
+    if name == "git" {
+        let command = operands(&words[1..], |option| usize::from(matches!(option, "-C" | "-c")));
+        let command = command.first().and_then(|at| words[at + 1].word().text());
+        found.extend(options(&format!("git {}", command.unwrap_or_default())));
+    }
+    found
+}
+
+#[rustfmt::skip]
+static VALUE_OPTIONS: &[(&str, &[&str])] = &[
+    ("aws", &["--body", "--message", "--name", "--region", "--profile", "--key", "--bucket", "--query", "--output"]),
     ("cargo", &["--package", "-p", "--features", "--manifest-path", "--bin", "--version"]),
     ("cut", &["-d", "-f", "-c", "-b"]),
     ("curl", &[
@@ -872,12 +1034,29 @@ pub(super) static VALUE_OPTIONS: &[(&str, &[&str])] = &[
     ]),
     ("gh", &[
         "-t", "-b", "-R", "-l", "-n", "-F", "-f", "--title", "--body", "--repo", "--label", "--notes",
-        "--base", "--head",
+        "--base", "--head", "--limit", "--state", "--json", "--jq",
     ]),
-    ("git", &[
-        "-m", "-F", "-C", "-b", "-B", "-n", "-t", "--message", "--author", "--date", "--branch", "--depth",
-        "--format",
-    ]),
+    ("git", &["-C"]),
+    ("git add", &[]),
+    ("git branch", &["-m", "-M", "--sort", "--format"]),
+    ("git checkout", &["-b", "-B"]),
+    ("git switch", &["-c", "-C"]),
+    ("git clone", &["-b", "-o", "-j", "--branch", "--depth", "--origin"]),
+    ("git commit", &["-m", "-F", "--message", "--author", "--date", "--file", "--trailer"]),
+    ("git merge", &["-m", "--message", "-s", "-X"]),
+    ("git tag", &["-m", "-F", "-n", "--message", "--sort"]),
+    ("git log", &["-n", "--format", "--author", "--since", "--until", "--grep", "--date", "-S", "-G", "-L"]),
+    ("git grep", &["-e", "-f", "-m", "-A", "-B", "-C"]),
+    ("git fetch", &["--depth", "--deepen", "-j", "-o"]),
+    ("git push", &["-o"]),
+    ("git rebase", &["--onto"]),
+    ("git stash", &["-m", "--message"]),
+    ("git notes", &["-m", "-F"]),
+    ("git worktree", &["-b", "-B"]),
+    ("git archive", &["--format", "--prefix", "-o", "--output"]),
+    ("git config", &["-f", "--file"]),
+    ("git show", &["--format"]),
+    ("git describe", &["--match", "--exclude"]),
     ("grep", &["-e", "-f", "-m", "-A", "-B", "-C"]),
     ("head", &["-n", "-c"]),
     ("helm", &["--set", "--set-string", "--values", "-f", "--namespace", "-n", "--version"]),
@@ -890,31 +1069,5 @@ pub(super) static VALUE_OPTIONS: &[(&str, &[&str])] = &[
     ("tar", &["-f", "-C", "-T", "--file", "--directory"]),
     ("touch", &["-d", "-t", "-r"]),
     ("xargs", &["-n", "-P", "-L"]),
+    ("zip", &[]),
 ];
-
-/// Variables whose value decides which code runs.
-#[rustfmt::skip]
-pub static CODE_VARIABLES: &[&str] = &[
-    "BASHOPTS", "BASH_ENV", "BROWSER", "CC", "CDPATH", "CLASSPATH", "CXX", "DYLD_INSERT_LIBRARIES",
-    "DYLD_LIBRARY_PATH", "EDITOR", "ENV", "FCEDIT", "FPATH", "GCONV_PATH", "GEM_HOME", "GEM_PATH",
-    "GIT_ASKPASS", "GIT_CONFIG", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_SYSTEM",
-    "GIT_DIR", "GIT_EDITOR", "GIT_EXEC_PATH", "GIT_EXTERNAL_DIFF", "GIT_PAGER", "GIT_PROXY_COMMAND",
-    "GIT_SEQUENCE_EDITOR", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_TEMPLATE_DIR", "GLOBIGNORE", "IFS",
-    "JAVA_TOOL_OPTIONS", "KSH_ENV", "LD_AUDIT", "LD_LIBRARY_PATH", "LD_PRELOAD", "LESSCLOSE", "LESSOPEN",
-    "LOCPATH", "LUA_INIT", "LUA_PATH", "MAKEFLAGS", "MAKEFILES", "MANPAGER", "MAVEN_OPTS", "NODE_OPTIONS",
-    "NODE_PATH", "NLSPATH", "PAGER", "PATH", "PERL5DB", "PERL5LIB", "PERL5OPT", "PERLLIB", "PIP_INDEX_URL",
-    "PROMPT", "PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS3", "PS4", "PYTHONHOME", "PYTHONINSPECT",
-    "PYTHONPATH", "PYTHONSTARTUP", "RPROMPT", "RPS1", "RUBYLIB", "RUBYOPT", "RUSTC", "RUSTC_WRAPPER",
-    "RUSTDOC", "RUSTFLAGS", "SHELL", "SHELLOPTS", "SSH_ASKPASS", "SUDO_ASKPASS", "SUDO_EDITOR", "TERMCAP",
-    "TERMINFO", "VISUAL", "XDG_CONFIG_HOME", "ZDOTDIR", "_JAVA_OPTIONS", "path", "fpath", "cdpath",
-    "module_path", "precmd_functions", "chpwd_functions", "prompt",
-];
-
-/// Prefixes of variables whose value decides which code runs.
-const CODE_PREFIXES: &[&str] =
-    &["BASH_FUNC_", "GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_", "CARGO_TARGET_", "npm_config_"];
-
-/// Whether the value of a variable decides which code runs, so that no value from data may go into it.
-pub fn is_code_variable(name: &str) -> bool {
-    CODE_VARIABLES.contains(&name) || CODE_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-}

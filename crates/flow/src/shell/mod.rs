@@ -28,23 +28,28 @@
 
 mod argv;
 mod bind;
+mod carriers;
 mod commands;
+mod follow;
 mod hazards;
-mod inspect;
 mod names;
+mod options;
 mod reader;
+mod tree;
 mod typed;
 mod words;
+mod wrappers;
 
 use ecow::EcoString;
 use threadline_lang::diag::{Diagnostic, Severity, Span};
-use threadline_lang::{Error, Reference, Scope, Syntax};
+use threadline_lang::{Embedded, Error, Reference, Scope, Syntax};
 
 pub use argv::{Argument, Argv};
 pub use bind::{
     BindError, BoundScript, BoundVariable, Delivery, ENVIRONMENT_LIMIT, STRING_LIMIT, ScriptPiece,
     ScriptPreview, quoted,
 };
+pub use carriers::{CARRIERS, Carrier};
 pub use hazards::{
     ArgSelector, CODE_VARIABLES, HAZARDS, Hazard, HazardRule, OPTION_PROGRAMS, is_code_variable,
 };
@@ -57,8 +62,10 @@ use reader::{Edit, ReferenceSlot};
 pub enum Dialect {
     /// The shell GNU Bash.
     Bash,
-    /// POSIX `sh`: dash, `BusyBox`, and every other `sh`
+    /// POSIX `sh` without the extensions of bash: dash and `BusyBox`.
     Posix,
+    /// The program `sh`, which is dash on some systems and bash on others. A text must be safe in both.
+    Sh,
     /// The shell called Z shell.
     Zsh,
 }
@@ -68,7 +75,8 @@ impl Dialect {
     pub fn of_program(name: &str) -> Option<Self> {
         match name.rsplit('/').next().unwrap_or(name) {
             "bash" => Some(Self::Bash),
-            "sh" | "dash" | "ash" | "busybox" => Some(Self::Posix),
+            "sh" => Some(Self::Sh),
+            "dash" | "ash" | "busybox" => Some(Self::Posix),
             "zsh" => Some(Self::Zsh),
             _ => None,
         }
@@ -88,8 +96,16 @@ pub struct AnalysisContext<'a> {
     pub tables: &'a [&'static str],
     /// Lists all names in scope, for suggestions. It is called only if there is a problem.
     pub known: &'a dyn Fn() -> Vec<EcoString>,
-    /// The names that `env:` sets for this step; they belong to the shell.
-    pub environment: &'a [EcoString],
+    /// The variables that `env:` sets for this step; they belong to the shell.
+    pub environment: &'a [EnvironmentName],
+    /// The files that earlier steps write with values in them.
+    pub files: &'a [EcoString],
+    /// Whether a reference can only be a number or a truth value, which is never code.
+    pub is_plain: &'a dyn Fn(&Embedded) -> bool,
+    /// What to do where the analysis cannot tell.
+    pub unknown: UnknownPolicy,
+    /// Whether nothing in the text is a reference; only `env:` brings values.
+    pub is_verbatim: bool,
     /// Looks up the text of `context.NAME` by `NAME`, and of `param.NAME` by `param.NAME`, if it is a literal
     /// of the file. Such a text may be code at the start of a command.
     pub literal: &'a dyn Fn(&str) -> Option<EcoString>,
@@ -98,8 +114,41 @@ pub struct AnalysisContext<'a> {
 impl<'a> AnalysisContext<'a> {
     /// A context in which `env:` sets nothing and no entry of `context` is a literal.
     pub fn new(dialect: Dialect, syntax: &'a Syntax, roots: &'a dyn Fn(&str) -> bool) -> Self {
-        Self { dialect, syntax, roots, tables: &[], known: &Vec::new, environment: &[], literal: &|_| None }
+        Self {
+            dialect,
+            syntax,
+            roots,
+            tables: &[],
+            known: &Vec::new,
+            environment: &[],
+            files: &[],
+            is_plain: &|_| false,
+            unknown: UnknownPolicy::Refuse,
+            is_verbatim: false,
+            literal: &|_| None,
+        }
     }
+}
+
+/// A variable that `env:` sets for a shell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EnvironmentName {
+    /// The name of the variable.
+    pub name: EcoString,
+    /// Whether its text has references, so that it can hold a value from data.
+    pub holds_value: bool,
+}
+
+/// What to do where the analysis cannot tell what happens to a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UnknownPolicy {
+    /// Refuse the text.
+    #[default]
+    Refuse,
+    /// Warn.
+    Warn,
+    /// Say nothing: the author has said why the text is safe.
+    Trust,
 }
 
 /// A problem of a shell text.
@@ -147,6 +196,8 @@ pub struct ShellScript {
     refused: Vec<ShellProblem>,
     code: Vec<EcoString>,
     dialect: Dialect,
+    environment: Vec<(EcoString, Vec<&'static Hazard>)>,
+    written: Vec<EcoString>,
 }
 
 /// Maximum number of problems that are reported for one text.
@@ -154,8 +205,46 @@ const MAX_PROBLEMS: usize = 1_000;
 
 /// Analyses a shell text. All problems are reported; a script with an error cannot be bound.
 pub fn analyse(text: &str, context: &AnalysisContext<'_>) -> (ShellScript, Vec<ShellProblem>) {
-    let read = reader::read(text, context);
+    if context.dialect != Dialect::Sh {
+        return analyse_dialect(text, context);
+    }
+    // A text for `sh` is read as the strict one, and must also be safe where `sh` is bash.
+    let (mut script, mut problems) =
+        analyse_dialect(text, &AnalysisContext { dialect: Dialect::Posix, ..*context });
+    let (as_bash, more) = analyse_dialect(text, &AnalysisContext { dialect: Dialect::Bash, ..*context });
+    for (slot, other) in script.slots.iter_mut().zip(&as_bash.slots) {
+        for hazard in &other.hazards {
+            if !slot.hazards.iter().any(|known| known.is(hazard)) {
+                slot.hazards.push(hazard);
+            }
+        }
+        slot.begins_word |= other.begins_word;
+        slot.is_split |= other.is_split;
+    }
+    let same = script.slots.len() == as_bash.slots.len();
+    let serious = more.into_iter().filter(|problem| {
+        same && matches!(problem.id, "shell-evaluates" | "shell-not-known") && !problems.contains(problem)
+    });
+    let serious: Vec<_> = serious.collect();
+    script.refused.extend(serious.iter().filter(|problem| problem.severity == Severity::Error).cloned());
+    problems.extend(serious);
+    for (name, hazards) in as_bash.environment {
+        if !script.environment.iter().any(|(known, _)| *known == name) {
+            script.environment.push((name, hazards));
+        }
+    }
+    problems.sort_by_key(|problem| (problem.span, problem.severity != Severity::Error));
+    (script, problems)
+}
+
+fn analyse_dialect(text: &str, context: &AnalysisContext<'_>) -> (ShellScript, Vec<ShellProblem>) {
+    let mut read = reader::read(text, context);
     let mut problems = read.problems;
+    let followed = follow::follow(read.tree, &read.places, &mut read.slots, context);
+    problems.extend(followed.problems);
+    for slot in &read.slots {
+        problems.extend(slot.hazards.iter().filter_map(|hazard| slot.problem(hazard, context.dialect)));
+    }
     problems.extend(refuse_overlap(&read.edits));
     problems.sort_by_key(|problem| (problem.span, problem.severity != Severity::Error));
     problems.dedup();
@@ -168,6 +257,8 @@ pub fn analyse(text: &str, context: &AnalysisContext<'_>) -> (ShellScript, Vec<S
         refused,
         code: read.code,
         dialect: context.dialect,
+        environment: followed.environment,
+        written: followed.written,
     };
     (script, problems)
 }
@@ -214,6 +305,17 @@ impl ShellScript {
     /// The entries of `context` that are pasted into the text as code.
     pub fn code(&self) -> &[EcoString] {
         &self.code
+    }
+
+    /// The files that the text writes with values in them, as far as their names are known.
+    pub fn written(&self) -> &[EcoString] {
+        &self.written
+    }
+
+    /// Checks the value of a variable of `env:` for the places that evaluate it.
+    pub fn check_environment(&self, name: &str, value: &str) -> Option<ShellProblem> {
+        let (_, hazards) = self.environment.iter().find(|(known, _)| known == name)?;
+        hazards.iter().find_map(|hazard| bind::refuse_environment(name, value, hazard))
     }
 
     /// The shell that the text was analysed for.

@@ -4,8 +4,14 @@ use ecow::EcoString;
 use threadline_lang::diag::{Severity, words};
 use threadline_lang::{BUILT_IN_KINDS, BUILT_IN_ROOTS};
 
+use super::options::{any_option, has_option, operands, takes_value};
 use super::reader::ScriptReader;
+use super::tree::Word;
 use super::{Dialect, ShellProblem};
+
+/// Commands whose arguments declare variables.
+pub(super) const DECLARES: &[&str] =
+    &["export", "local", "declare", "typeset", "readonly", "integer", "float"];
 
 /// Who reads the text in the braces.
 pub(super) enum Owner {
@@ -31,6 +37,9 @@ const ZSH_NAMES: &[&str] = &[
 impl ScriptReader<'_> {
     /// Decides who owns a `${` with a single dollar.
     pub(super) fn find_owner(&self, at: usize) -> Owner {
+        if self.is_inner {
+            return Owner::Shell;
+        }
         let inside = &self.text[at + 2..self.end];
         let trimmed = inside.trim_start();
         if trimmed.starts_with('=') {
@@ -212,6 +221,57 @@ impl ScriptReader<'_> {
         let inside = &self.text[at + 2..most];
         let end = inside.find('}').unwrap_or(0);
         &inside[..end]
+    }
+
+    /// Notes the names that a command sets or declares.
+    pub(super) fn note_declared_names(&mut self, words: &[Word]) {
+        let Some(name) = words[0].text() else { return };
+        match name {
+            "source" | "." | "eval" | "emulate" => {
+                let from = self.found.unknown_from.get_or_insert(words[0].range.start);
+                *from = (*from).min(words[0].range.start);
+            }
+            "let" => {
+                for word in &words[1..] {
+                    self.note_arithmetic_names(word.range.start, word.range.end);
+                }
+            }
+            "printf" | "wait" => {
+                let options: &[&str] = if name == "printf" { &["-v"] } else { &["-p"] };
+                if let Some(at) = words.iter().position(|word| has_option(word, options)) {
+                    self.note_set_by_word(words.get(at + 1));
+                }
+            }
+            "getopts" => self.note_set_by_word(words.get(2)),
+            "zparseopts" | "vared" => words[1..].iter().for_each(|word| self.note_set_by_word(Some(word))),
+            "read" | "mapfile" | "readarray" => {
+                let values = |option: &str| usize::from(takes_value(name, option) && !option.ends_with('a'));
+                for at in operands(&words[1..], values) {
+                    self.note_set_by_word(words.get(at + 1));
+                }
+            }
+            _ if DECLARES.contains(&name) => {
+                let exported = name == "export" || any_option(&words[1..], &["-x"]);
+                if exported && any_option(&words[1..], &["-f"]) {
+                    self.exports = Some(words[0].range.clone());
+                }
+                let keyed = any_option(&words[1..], &["-A"]);
+                for word in &words[1..] {
+                    if keyed {
+                        self.found.associative.insert(shell_name(&word.literal).into());
+                    }
+                    self.note_set_by_word(Some(word));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn note_set_by_word(&mut self, word: Option<&Word>) {
+        if let Some(word) = word {
+            let name = shell_name(&word.literal).to_owned();
+            self.note_set(&name);
+        }
     }
 
     /// Notes that the script sets a variable.

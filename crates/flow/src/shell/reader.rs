@@ -1,11 +1,12 @@
-//! The reader of shell text: its state, the references that it finds, and the hazards around them.
+//! The reader of shell text: its state, and the references that it finds. What a value reaches is not decided
+//! here.
 //!
 //! A text is read once for the names that the script itself sets. If there are any, it is read again with
 //! them, because a name may be set after it is used. Code from `context` is pasted where its reference is,
 //! and the text is read again.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use ecow::EcoString;
@@ -15,7 +16,7 @@ use threadline_lang::{Binding, Embedded, Limit};
 use super::commands::PendingDocument;
 use super::hazards::{self, Hazard, HazardRule};
 use super::names::Owner;
-use super::words::VariableExpansion;
+use super::tree::{ScriptTree, Word, WordPart};
 use super::{AnalysisContext, Dialect, MAX_PROBLEMS, ShellProblem};
 
 /// Maximum nesting of substitutions, subshells and parameters.
@@ -45,12 +46,12 @@ pub(super) enum Quote {
 pub(super) struct ReferenceSlot {
     pub reference: Embedded,
     pub quote: Quote,
-    /// Number of substitutions around the reference.
-    pub level: usize,
     /// Whether its word begins with it.
     pub begins_word: bool,
     /// Whether it is the whole word, so that `words` may expand to several.
     pub is_word: bool,
+    /// Whether the shell splits it before a program gets a piece of it.
+    pub is_split: bool,
     /// Whether it reaches a program as an argument or in the environment.
     pub external: bool,
     /// Whether it is inside the body of a function.
@@ -60,13 +61,13 @@ pub(super) struct ReferenceSlot {
 }
 
 impl ReferenceSlot {
-    pub(super) fn new(reference: Embedded, quote: Quote, level: usize) -> Self {
+    pub(super) fn new(reference: Embedded, quote: Quote) -> Self {
         Self {
             reference,
             quote,
-            level,
             begins_word: false,
             is_word: false,
+            is_split: false,
             external: false,
             in_function: false,
             hazards: Vec::new(),
@@ -78,6 +79,8 @@ impl ReferenceSlot {
         let binding = self.reference.binding();
         let (severity, id) = match hazard.rule {
             HazardRule::Refuse => (Severity::Error, "shell-evaluates"),
+            // The elements of a list are checked one by one.
+            HazardRule::Int if binding == Some(Binding::Words) && self.is_word => return None,
             HazardRule::Int if binding.is_some() => (Severity::Error, "shell-evaluates"),
             HazardRule::Warn if hazard.is(&hazards::ECHO) && dialect == Dialect::Bash => return None,
             HazardRule::Dash if !self.begins_word || binding == Some(Binding::AsFile) => return None,
@@ -111,6 +114,8 @@ pub(super) enum Replacement {
 /// The result of reading a text.
 pub(super) struct ReadText {
     pub text: EcoString,
+    pub tree: ScriptTree,
+    pub places: TextPlaces,
     pub slots: Vec<ReferenceSlot>,
     pub edits: Vec<Edit>,
     pub problems: Vec<ShellProblem>,
@@ -128,27 +133,13 @@ pub(super) struct ScriptNames {
     pub associative: BTreeSet<EcoString>,
     /// Where text of unknown content is run: any name may be set after it.
     pub unknown_from: Option<usize>,
-    /// The references whose values each variable holds.
-    pub holding: BTreeMap<EcoString, HeldReferences>,
 }
 
 impl ScriptNames {
     /// Whether a second reading with these names would be the same as the first with `known`.
     fn adds_nothing_to(&self, known: &Self) -> bool {
-        self.set.is_subset(&known.set)
-            && self.functions.is_empty()
-            && self.associative.is_empty()
-            && self.unknown_from.is_none()
-            && self.holding.is_empty()
+        self.set.is_subset(&known.set) && self.associative.is_empty() && self.unknown_from.is_none()
     }
-}
-
-/// The references whose values one variable holds.
-#[derive(Default, Clone)]
-pub(super) struct HeldReferences {
-    pub slots: Vec<usize>,
-    /// Whether there are more references than are tracked.
-    pub overflow: bool,
 }
 
 /// Code from `context` that was pasted into the text.
@@ -159,217 +150,14 @@ pub(super) struct Paste {
     pub replaced: usize,
 }
 
-/// A request to paste code from `context`.
-pub(super) struct PasteRequest {
-    /// The reference to replace.
-    pub range: Range<usize>,
-    /// Name of the entry.
-    pub name: EcoString,
-    /// The literal text of the entry.
-    pub code: EcoString,
-}
-
-/// A file that the script writes, with the references whose values may go there.
-pub(super) struct WrittenFile {
-    pub path: EcoString,
-    pub slots: Range<usize>,
-    pub here_documents: Range<usize>,
-}
-
-/// A hazard that is applied at the end, when the here-documents have been read.
-pub(super) struct DeferredHazard {
-    pub slots: Range<usize>,
-    pub here_documents: Range<usize>,
-    pub hazard: &'static Hazard,
-}
-
-/// Reads a text from left to right, and notes references, edits and problems.
-pub(super) struct ScriptReader<'a> {
-    pub context: &'a AnalysisContext<'a>,
-    /// The text as the author wrote it, in which references are parsed.
+/// Where the ranges of a text with pasted code stand in the source.
+#[derive(Default)]
+pub(super) struct TextPlaces {
     pub source: EcoString,
-    /// The text as it is read, with pasted code.
-    pub text: &'a str,
-    pub pastes: &'a [Paste],
-    /// The names that are known from the beginning.
-    pub names: &'a ScriptNames,
-    /// The names that this reading finds.
-    pub found: ScriptNames,
-    pub pos: usize,
-    pub end: usize,
-    pub depth: usize,
-    pub level: usize,
-    /// Why no reference is allowed at the position, in words that follow "not allowed".
-    pub forbidden: Option<&'static str>,
-    pub slots: Vec<ReferenceSlot>,
-    pub edits: Vec<Edit>,
-    pub problems: Vec<ShellProblem>,
-    pub here_documents: Vec<Range<usize>>,
-    pub marks: Vec<DeferredHazard>,
-    /// The here-documents whose lines start after the next line break.
-    pub waiting: Vec<PendingDocument>,
-    pub in_document: bool,
-    /// Whether the next subscript is a key, not arithmetic.
-    pub keyed: bool,
-    /// The variables of the shell that the text expands.
-    pub expansions: Vec<VariableExpansion>,
-    /// The hazards of programs that run the standard input of a compound command around them.
-    pub sinks: Vec<&'static Hazard>,
-    /// The variables that are read from the same input.
-    pub readers: Vec<EcoString>,
-    /// Whether a function has a name and no body yet.
-    pub defining: bool,
-    /// Number of function bodies around the position.
-    pub bodies: usize,
-    /// Where functions are exported.
-    pub exports: Option<Range<usize>>,
-    /// The files that the script runs.
-    pub runs: BTreeSet<EcoString>,
-    pub written: Vec<WrittenFile>,
-    /// Variables whose values are evaluated as arithmetic, with the hazard.
-    pub computed: Vec<(EcoString, &'static Hazard)>,
-    /// The code from `context` to paste before the text can be read.
-    pub paste: Option<PasteRequest>,
-    /// All names in scope, for suggestions; computed at the first problem.
-    pub suggestions: OnceCell<Vec<EcoString>>,
+    pub pastes: Vec<Paste>,
 }
 
-/// Reads a text, and pastes code from `context` until there is none left to paste.
-pub(super) fn read(source: &str, context: &AnalysisContext<'_>) -> ReadText {
-    let source_text = EcoString::from(source);
-    let limit = context.syntax.limits.source;
-    if source.len() > limit {
-        return too_long(limit);
-    }
-    let mut text = source_text.clone();
-    let mut pastes: Vec<Paste> = Vec::new();
-    let mut code = Vec::new();
-    let mut names = ScriptNames::default();
-    names.set.extend(context.environment.iter().cloned());
-    loop {
-        let mut first = ScriptReader::new(context, &source_text, &text, &pastes, &names);
-        first.read_text();
-        let can_paste =
-            |request: &PasteRequest| pastes.len() < MAX_PASTES && text.len() + request.code.len() <= limit;
-        if let Some(request) = first.paste.take_if(|request| can_paste(request)) {
-            drop(first);
-            text = paste_code(&text, &request, &mut pastes);
-            code.push(request.name);
-            continue;
-        }
-        let found = std::mem::take(&mut first.found);
-        let (slots, edits, problems) = if first.paste.is_none() && found.adds_nothing_to(&names) {
-            first.found = found;
-            first.finish()
-        } else {
-            drop(first);
-            let mut known = found;
-            known.set.extend(names.set);
-            let mut second = ScriptReader::new(context, &source_text, &text, &pastes, &known);
-            second.read_text();
-            second.finish()
-        };
-        return ReadText { text, slots, edits, problems, code };
-    }
-}
-
-fn too_long(limit: usize) -> ReadText {
-    let message = format!("over the limit: {}, at most {limit} bytes", Limit::Source.name());
-    let problem =
-        ShellProblem { id: "limit", severity: Severity::Error, span: Span::default(), message, hint: None };
-    ReadText {
-        text: EcoString::new(),
-        slots: Vec::new(),
-        edits: Vec::new(),
-        problems: vec![problem],
-        code: Vec::new(),
-    }
-}
-
-/// Replaces a reference by its code.
-fn paste_code(text: &str, request: &PasteRequest, pastes: &mut Vec<Paste>) -> EcoString {
-    let PasteRequest { range, code, .. } = request;
-    let mut whole = EcoString::with_capacity(text.len() + code.len());
-    whole.push_str(&text[..range.start]);
-    whole.push_str(code);
-    whole.push_str(&text[range.end..]);
-    for paste in pastes.iter_mut().filter(|paste| paste.range.start >= range.end) {
-        let shift = |at: usize| at + code.len() - range.len();
-        paste.range = shift(paste.range.start)..shift(paste.range.end);
-    }
-    pastes.push(Paste { range: range.start..range.start + code.len(), replaced: range.len() });
-    pastes.sort_by_key(|paste| paste.range.start);
-    whole
-}
-
-impl<'a> ScriptReader<'a> {
-    pub(super) fn new(
-        context: &'a AnalysisContext<'a>,
-        source: &EcoString,
-        text: &'a str,
-        pastes: &'a [Paste],
-        names: &'a ScriptNames,
-    ) -> Self {
-        Self {
-            context,
-            source: source.clone(),
-            text,
-            pastes,
-            names,
-            found: ScriptNames::default(),
-            pos: 0,
-            end: text.len(),
-            depth: 0,
-            level: 0,
-            forbidden: None,
-            slots: Vec::new(),
-            edits: Vec::new(),
-            problems: Vec::new(),
-            here_documents: Vec::new(),
-            marks: Vec::new(),
-            waiting: Vec::new(),
-            in_document: false,
-            keyed: false,
-            expansions: Vec::new(),
-            sinks: Vec::new(),
-            readers: Vec::new(),
-            defining: false,
-            bodies: 0,
-            exports: None,
-            runs: BTreeSet::new(),
-            written: Vec::new(),
-            computed: Vec::new(),
-            paste: None,
-            suggestions: OnceCell::new(),
-        }
-    }
-
-    pub(super) fn dialect(&self) -> Dialect {
-        self.context.dialect
-    }
-
-    // ---- positions -------------------------------------------------------------------------------------
-
-    pub(super) fn peek(&self) -> Option<u8> {
-        self.at(self.pos)
-    }
-
-    pub(super) fn at(&self, at: usize) -> Option<u8> {
-        if at < self.end { Some(self.text.as_bytes()[at]) } else { None }
-    }
-
-    pub(super) fn starts_with(&self, token: &str) -> bool {
-        self.text.as_bytes()[self.pos..self.end].starts_with(token.as_bytes())
-    }
-
-    pub(super) fn eat(&mut self, token: &str) -> bool {
-        let found = self.starts_with(token);
-        if found {
-            self.pos += token.len();
-        }
-        found
-    }
-
+impl TextPlaces {
     /// The position in the source of a position in the text; for pasted code, that of its reference.
     pub(super) fn origin(&self, at: usize) -> usize {
         let mut origin = at;
@@ -397,6 +185,210 @@ impl<'a> ScriptReader<'a> {
         let start = self.source.floor_char_boundary(self.origin(start).min(self.source.len()));
         let end = self.source.ceil_char_boundary(self.origin(end).min(self.source.len()));
         Span::new(start, end.max(start))
+    }
+}
+
+/// A request to paste code from `context`.
+pub(super) struct PasteRequest {
+    /// The reference to replace.
+    pub range: Range<usize>,
+    /// Name of the entry.
+    pub name: EcoString,
+    /// The literal text of the entry.
+    pub code: EcoString,
+}
+
+/// Reads a text from left to right, and notes references, edits and problems.
+pub(super) struct ScriptReader<'a> {
+    pub context: &'a AnalysisContext<'a>,
+    /// The text as it is read, with pasted code.
+    pub text: &'a str,
+    pub places: &'a TextPlaces,
+    /// The names that are known from the beginning.
+    pub names: &'a ScriptNames,
+    /// Whether the text is an argument of a command of another text, in which nothing is a reference.
+    pub is_inner: bool,
+    /// The names that this reading finds.
+    pub found: ScriptNames,
+    pub pos: usize,
+    pub end: usize,
+    pub depth: usize,
+    /// Why no reference is allowed at the position, in words that follow "not allowed".
+    pub forbidden: Option<&'static str>,
+    pub slots: Vec<ReferenceSlot>,
+    pub edits: Vec<Edit>,
+    pub problems: Vec<ShellProblem>,
+    /// The here-documents that have been read, by index.
+    pub documents: Vec<Word>,
+    /// The here-documents whose lines start after the next line break.
+    pub waiting: Vec<PendingDocument>,
+    pub in_document: bool,
+    /// Whether the next subscript is a key, not arithmetic.
+    pub is_key: bool,
+    /// Where the keyword of the compound command stands that is being read.
+    pub keyword: usize,
+    /// Number of function bodies around the position.
+    pub bodies: usize,
+    /// Where functions are exported.
+    pub exports: Option<Range<usize>>,
+    /// The code from `context` to paste before the text can be read.
+    pub paste: Option<PasteRequest>,
+    /// All names in scope, for suggestions; computed at the first problem.
+    pub suggestions: OnceCell<Vec<EcoString>>,
+}
+
+/// Reads a text, and pastes code from `context` until there is none left to paste.
+pub(super) fn read(source: &str, context: &AnalysisContext<'_>) -> ReadText {
+    let limit = context.syntax.limits.source;
+    if source.len() > limit {
+        return too_long(limit);
+    }
+    let mut text = EcoString::from(source);
+    let mut places = TextPlaces { source: text.clone(), pastes: Vec::new() };
+    let mut code = Vec::new();
+    let mut names = ScriptNames::default();
+    names.set.extend(context.environment.iter().map(|variable| variable.name.clone()));
+    loop {
+        let mut first = ScriptReader::new(context, &text, &places, &names);
+        let mut tree = first.read_text();
+        let can_paste = |request: &PasteRequest| {
+            places.pastes.len() < MAX_PASTES && text.len() + request.code.len() <= limit
+        };
+        if let Some(request) = first.paste.take_if(|request| can_paste(request)) {
+            drop(first);
+            text = paste_code(&text, &request, &mut places.pastes);
+            code.push(request.name);
+            continue;
+        }
+        let found = std::mem::take(&mut first.found);
+        let (slots, edits, problems) = if first.paste.is_none() && found.adds_nothing_to(&names) {
+            first.finish()
+        } else {
+            drop(first);
+            let mut known = found;
+            known.set.extend(names.set);
+            let mut second = ScriptReader::new(context, &text, &places, &known);
+            tree = second.read_text();
+            second.finish()
+        };
+        return ReadText { text, tree, places, slots, edits, problems, code };
+    }
+}
+
+/// Reads a text that is an argument of a command, such as that of `sh -c`. Without a tree, it cannot be read.
+pub(super) fn read_inner(text: &str, context: &AnalysisContext<'_>) -> Option<ScriptTree> {
+    let (places, mut names) = (TextPlaces::default(), ScriptNames::default());
+    for _ in 0..2 {
+        let mut reader = ScriptReader::new(context, text, &places, &names);
+        reader.is_inner = true;
+        let tree = reader.read_text();
+        if !reader.problems.is_empty() {
+            return None;
+        }
+        let found = std::mem::take(&mut reader.found);
+        if found.associative.is_empty() || !names.associative.is_empty() {
+            return Some(tree);
+        }
+        drop(reader);
+        names = found;
+    }
+    None
+}
+
+fn too_long(limit: usize) -> ReadText {
+    let message = format!("over the limit: {}, at most {limit} bytes", Limit::Source.name());
+    let problem =
+        ShellProblem { id: "limit", severity: Severity::Error, span: Span::default(), message, hint: None };
+    ReadText {
+        text: EcoString::new(),
+        tree: ScriptTree::default(),
+        places: TextPlaces::default(),
+        slots: Vec::new(),
+        edits: Vec::new(),
+        problems: vec![problem],
+        code: Vec::new(),
+    }
+}
+
+/// Replaces a reference by its code.
+fn paste_code(text: &str, request: &PasteRequest, pastes: &mut Vec<Paste>) -> EcoString {
+    let PasteRequest { range, code, .. } = request;
+    let mut whole = EcoString::with_capacity(text.len() + code.len());
+    whole.push_str(&text[..range.start]);
+    whole.push_str(code);
+    whole.push_str(&text[range.end..]);
+    for paste in pastes.iter_mut().filter(|paste| paste.range.start >= range.end) {
+        let shift = |at: usize| at + code.len() - range.len();
+        paste.range = shift(paste.range.start)..shift(paste.range.end);
+    }
+    pastes.push(Paste { range: range.start..range.start + code.len(), replaced: range.len() });
+    pastes.sort_by_key(|paste| paste.range.start);
+    whole
+}
+
+impl<'a> ScriptReader<'a> {
+    pub(super) fn new(
+        context: &'a AnalysisContext<'a>,
+        text: &'a str,
+        places: &'a TextPlaces,
+        names: &'a ScriptNames,
+    ) -> Self {
+        Self {
+            context,
+            text,
+            places,
+            names,
+            is_inner: context.is_verbatim,
+            found: ScriptNames::default(),
+            pos: 0,
+            end: text.len(),
+            depth: 0,
+            forbidden: None,
+            slots: Vec::new(),
+            edits: Vec::new(),
+            problems: Vec::new(),
+            documents: Vec::new(),
+            waiting: Vec::new(),
+            in_document: false,
+            is_key: false,
+            keyword: 0,
+            bodies: 0,
+            exports: None,
+            paste: None,
+            suggestions: OnceCell::new(),
+        }
+    }
+
+    pub(super) fn dialect(&self) -> Dialect {
+        self.context.dialect
+    }
+
+    // ---- positions -------------------------------------------------------------------------------------
+
+    pub(super) fn peek(&self) -> Option<u8> {
+        self.at(self.pos)
+    }
+
+    pub(super) fn at(&self, at: usize) -> Option<u8> {
+        if at < self.end { Some(self.text.as_bytes()[at]) } else { None }
+    }
+
+    pub(super) fn starts_with(&self, token: &str) -> bool {
+        // Behind an escape that nothing follows, the position is past the end.
+        self.text.as_bytes().get(self.pos..self.end).is_some_and(|rest| rest.starts_with(token.as_bytes()))
+    }
+
+    pub(super) fn eat(&mut self, token: &str) -> bool {
+        let found = self.starts_with(token);
+        if found {
+            self.pos += token.len();
+        }
+        found
+    }
+
+    /// The span in the source of a range of the text.
+    pub(super) fn span(&self, start: usize, end: usize) -> Span {
+        self.places.span(start, end)
     }
 
     // ---- problems --------------------------------------------------------------------------------------
@@ -450,7 +442,7 @@ impl<'a> ScriptReader<'a> {
     }
 
     /// Reads one level of nesting. Beyond the limit, the rest of the text is not read.
-    pub(super) fn with_nesting(&mut self, inner: impl FnOnce(&mut Self)) {
+    pub(super) fn with_nesting<T>(&mut self, inner: impl FnOnce(&mut Self) -> T) -> Option<T> {
         if self.depth >= MAX_DEPTH {
             let at = self.pos;
             self.report_unknown(
@@ -459,39 +451,43 @@ impl<'a> ScriptReader<'a> {
                 "move a part of it into a function",
             );
             self.pos = self.end;
-            return;
+            return None;
         }
         self.depth += 1;
-        inner(self);
+        let read = inner(self);
         self.depth -= 1;
+        Some(read)
     }
 
     // ---- references ------------------------------------------------------------------------------------
 
     /// Reads everything that can begin with a dollar.
-    pub(super) fn read_dollar(&mut self, quote: Quote, in_quotes: bool) {
+    pub(super) fn read_dollar(&mut self, quote: Quote, in_quotes: bool, word: &mut Word) {
         let start = self.pos;
         let dollars = self.text.as_bytes()[start..self.end].iter().take_while(|byte| **byte == b'$').count();
         if self.at(start + dollars) == Some(b'{') {
             match dollars {
-                1 => self.read_brace(quote, in_quotes),
+                1 => self.read_brace(quote, in_quotes, word),
                 2 => {
                     self.edits.push(Edit { range: start..start + 1, replacement: Replacement::Text("") });
                     self.pos += 1;
-                    self.read_parameter(in_quotes);
+                    self.read_parameter(in_quotes, word);
                 }
                 _ => {
                     self.pos = start + dollars - 1;
                     self.report_dollars(start);
-                    self.read_parameter(in_quotes);
+                    self.read_parameter(in_quotes, word);
                 }
             }
             return;
         }
         // Two dollars are the process id; the last of an odd number begins an expansion.
         self.pos += dollars - 1 + usize::from(dollars.is_multiple_of(2));
+        if dollars > 1 {
+            word.push_part(WordPart::Text("$$".into()));
+        }
         if dollars % 2 == 1 {
-            self.read_single_dollar(in_quotes);
+            self.read_single_dollar(in_quotes, word);
         }
     }
 
@@ -505,13 +501,18 @@ impl<'a> ScriptReader<'a> {
     }
 
     /// Reads `${`: a reference of the workflow, or a parameter of the shell.
-    fn read_brace(&mut self, quote: Quote, in_quotes: bool) {
+    fn read_brace(&mut self, quote: Quote, in_quotes: bool, word: &mut Word) {
         match self.find_owner(self.pos) {
-            Owner::Workflow => self.read_reference(quote),
-            Owner::Shell => self.read_parameter(in_quotes),
+            Owner::Workflow => {
+                let slot = self.slots.len();
+                self.read_reference(quote);
+                let unread = WordPart::Text("?".into());
+                word.push_part(if self.slots.len() > slot { WordPart::Slot(slot) } else { unread });
+            }
+            Owner::Shell => self.read_parameter(in_quotes, word),
             Owner::Unclear(problem) => {
                 self.push_problem(problem);
-                self.read_parameter(in_quotes);
+                self.read_parameter(in_quotes, word);
             }
         }
     }
@@ -519,8 +520,8 @@ impl<'a> ScriptReader<'a> {
     /// Reads a reference of the workflow.
     pub(super) fn read_reference(&mut self, quote: Quote) {
         let start = self.pos;
-        let origin = self.origin(start);
-        if self.is_pasted(start) {
+        let origin = self.places.origin(start);
+        if self.places.is_pasted(start) {
             self.report_error(
                 "shell-code",
                 start..start + 2,
@@ -530,7 +531,7 @@ impl<'a> ScriptReader<'a> {
             self.pos += 2;
             return;
         }
-        let reference = match Embedded::parse(&self.source, origin, self.context.syntax) {
+        let reference = match Embedded::parse(&self.places.source, origin, self.context.syntax) {
             Ok(reference) => reference,
             Err((error, end)) => {
                 self.push_problem(ShellProblem::from_error(&error));
@@ -540,7 +541,8 @@ impl<'a> ScriptReader<'a> {
         };
         let length = reference.span().range().len();
         let end = start + length;
-        if end > self.end || self.pastes.iter().any(|paste| (start..end).contains(&paste.range.start)) {
+        if end > self.end || self.places.pastes.iter().any(|paste| (start..end).contains(&paste.range.start))
+        {
             self.report_unknown(
                 start..start + 2,
                 "the reference ends outside of its quotes",
@@ -577,57 +579,15 @@ impl<'a> ScriptReader<'a> {
             return;
         }
         self.edits.push(Edit { range: start..end, replacement: Replacement::Slot(self.slots.len()) });
-        let mut slot = ReferenceSlot::new(reference, quote, self.level);
+        let mut slot = ReferenceSlot::new(reference, quote);
         slot.in_function = self.bodies > 0;
         self.slots.push(slot);
     }
 
-    // ---- hazards ---------------------------------------------------------------------------------------
-
-    /// Applies a hazard to a reference.
-    pub(super) fn mark(&mut self, slot: usize, hazard: &'static Hazard) {
-        let Some(found) = self.slots.get_mut(slot) else { return };
-        if found.hazards.iter().any(|known| known.is(hazard))
-            || found.reference.binding() == Some(Binding::Raw)
-        {
-            return;
-        }
-        found.hazards.push(hazard);
-        if let Some(problem) = found.problem(hazard, self.context.dialect) {
-            self.push_problem(problem);
-        }
-    }
-
-    pub(super) fn mark_all(&mut self, slots: Range<usize>, hazard: &'static Hazard) {
-        for slot in slots {
-            self.mark(slot, hazard);
-        }
-    }
-
-    /// Applies what can be decided only at the end, and gives the result.
+    /// Reports what can be decided only at the end, and gives the result.
     fn finish(mut self) -> (Vec<ReferenceSlot>, Vec<Edit>, Vec<ShellProblem>) {
         if let Some(request) = self.paste.take() {
             self.report_unknown(request.range, "too much code from `context`", "write out the command");
-        }
-        self.apply_deferred();
-        self.edits.sort_by_key(|edit| edit.range.start);
-        self.slots.shrink_to_fit();
-        self.problems.truncate(4 * MAX_PROBLEMS);
-        (self.slots, self.edits, self.problems)
-    }
-
-    fn apply_deferred(&mut self) {
-        for WrittenFile { path, slots, here_documents } in std::mem::take(&mut self.written) {
-            if self.runs.contains(&path) {
-                self.marks.push(DeferredHazard { slots, here_documents, hazard: &hazards::SCRIPT_FILE });
-            }
-        }
-        for mark in std::mem::take(&mut self.marks) {
-            let documents: Vec<_> = self.here_documents[mark.here_documents.clone()].to_vec();
-            self.mark_all(mark.slots, mark.hazard);
-            for slots in documents {
-                self.mark_all(slots, mark.hazard);
-            }
         }
         if let Some(range) = self.exports.take()
             && self.slots.iter().any(|slot| slot.in_function)
@@ -637,22 +597,6 @@ impl<'a> ScriptReader<'a> {
                 "an exported function cannot contain a reference: other shells do not have its variable",
                 "pass the value to the function as an argument",
             );
-        }
-        for (name, hazard) in std::mem::take(&mut self.computed) {
-            let held = self.found.holding.get(&name).cloned().unwrap_or_default();
-            held.slots.iter().for_each(|slot| self.mark(*slot, hazard));
-            if held.overflow {
-                let message = format!("`{name}` holds too many values to check that all of them are ints");
-                let span = self.span(0, 0);
-                let hint = Some(hazard.fix.to_owned());
-                self.push_problem(ShellProblem {
-                    id: "shell-evaluates",
-                    severity: Severity::Error,
-                    span,
-                    message,
-                    hint,
-                });
-            }
         }
         for slot in 0..self.slots.len() {
             if self.slots[slot].reference.binding() == Some(Binding::Words) && !self.slots[slot].is_word {
@@ -668,15 +612,19 @@ impl<'a> ScriptReader<'a> {
                 });
             }
         }
+        self.edits.sort_by_key(|edit| edit.range.start);
+        self.slots.shrink_to_fit();
+        self.problems.truncate(4 * MAX_PROBLEMS);
+        (self.slots, self.edits, self.problems)
     }
 
-    /// Applies a hazard to the references since an index, except those in substitutions.
-    pub(super) fn mark_slots_since(&mut self, from: usize, hazard: &'static Hazard) {
-        let level = self.level;
-        for slot in from..self.slots.len() {
-            if self.slots[slot].level == level {
-                self.mark(slot, hazard);
-            }
+    /// Allows a reference that is a whole word in a list of words to expand to several.
+    pub(super) fn allow_several_words(&mut self, word: &Word) {
+        if let [WordPart::Slot(slot)] = word.parts[..]
+            && self.slots[slot].quote == Quote::Plain
+            && word.range.len() == self.slots[slot].reference.span().range().len()
+        {
+            self.slots[slot].is_word = true;
         }
     }
 }

@@ -1,60 +1,16 @@
 //! Reads words: quotes, substitutions, parameters and arithmetic, nested in each other.
 
 use std::ops::Range;
+use std::rc::Rc;
+
+use ecow::EcoString;
 
 use super::Dialect;
 use super::commands::ListEnd;
 use super::hazards::{self, Hazard};
 use super::names::{Owner, shell_name};
 use super::reader::{Edit, Quote, Replacement, ScriptReader};
-
-/// One word of a command.
-#[derive(Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is an independent fact about the word")]
-pub(super) struct Word {
-    pub range: Range<usize>,
-    /// The start of its value, as far as that is known before the run.
-    pub literal: String,
-    /// Whether the whole value is known.
-    pub fixed: bool,
-    /// Whether a part is quoted, so that the word is not a keyword.
-    pub quoted: bool,
-    /// The references in the word, including those in its substitutions.
-    pub slots: Range<usize>,
-    /// The variables of the shell that the word expands.
-    pub variables: Range<usize>,
-    /// The reference that the word begins with.
-    pub begins: Option<usize>,
-    /// Whether the position follows a tilde, where a user name may be.
-    pub tilde: bool,
-    /// Whether a brace is open.
-    pub brace: bool,
-}
-
-impl Word {
-    /// The value, if all of it is known.
-    pub(super) fn text(&self) -> Option<&str> {
-        self.fixed.then_some(self.literal.as_str())
-    }
-
-    /// Whether the word is unquoted and exactly this text.
-    pub(super) fn is(&self, text: &str) -> bool {
-        self.fixed && !self.quoted && self.literal == text
-    }
-
-    fn push(&mut self, text: &str) {
-        if self.fixed {
-            self.literal.push_str(text);
-        }
-    }
-}
-
-/// A variable of the shell that the text expands.
-pub(super) struct VariableExpansion {
-    pub name: Range<usize>,
-    pub quoted: bool,
-    pub level: usize,
-}
+use super::tree::{Arithmetic, CommandList, Operation, Parameter, Word, WordPart};
 
 /// The sort of text after an operator of a parameter.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -78,13 +34,14 @@ impl ScriptReader<'_> {
     pub(super) fn read_word(&mut self) -> Word {
         let start = self.pos;
         let mut word = Word { fixed: true, ..Word::default() };
-        let (slots, variables) = (self.slots.len(), self.expansions.len());
         while let Some(byte) = self.peek() {
             match byte {
                 b'<' | b'>' if self.at(self.pos + 1) == Some(b'(') && self.dialect() != Dialect::Posix => {
-                    word.fixed = false;
+                    let at = self.pos;
                     self.pos += 1;
-                    self.read_substitution();
+                    let list = Rc::new(self.read_substitution());
+                    let range = at..self.pos;
+                    word.push_part(WordPart::Process { range, list, is_output: byte == b'>' });
                 }
                 b'(' if self.is_pattern_group(start) => self.read_pattern_group(&mut word),
                 b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' | b'<' | b'>' => break,
@@ -92,10 +49,7 @@ impl ScriptReader<'_> {
                 b'\'' => self.read_single_quotes(Quote::Single, &mut word),
                 b'"' => self.read_double_quotes(&mut word),
                 b'$' => self.read_word_dollar(&mut word),
-                b'`' => {
-                    word.fixed = false;
-                    self.read_backquotes(false);
-                }
+                b'`' => self.read_backquotes(false, &mut word),
                 _ => {
                     self.note_character(byte, start, &mut word);
                     self.read_character(&mut word);
@@ -103,9 +57,7 @@ impl ScriptReader<'_> {
             }
         }
         word.range = start..self.pos;
-        word.slots = slots..self.slots.len();
-        word.variables = variables..self.expansions.len();
-        if let Some(slot) = word.begins {
+        if let Some(slot) = word.first_slot() {
             self.slots[slot].begins_word = true;
         }
         word
@@ -123,23 +75,18 @@ impl ScriptReader<'_> {
         }
     }
 
-    fn read_character(&mut self, word: &mut Word) {
+    pub(super) fn read_character(&mut self, word: &mut Word) {
         let width = self.text[self.pos..].chars().next().map_or(1, char::len_utf8);
-        word.push(&self.text[self.pos..self.pos + width]);
+        word.push_text(&self.text[self.pos..self.pos + width]);
         self.pos += width;
     }
 
     /// Reads a dollar outside of quotes.
     fn read_word_dollar(&mut self, word: &mut Word) {
         let (slots, at) = (self.slots.len(), self.pos);
-        let first = word.fixed && word.literal.is_empty();
         self.read_dollar_in_word(word);
         if self.slots.len() == slots {
             return;
-        }
-        let level = self.level;
-        if first && self.slots[slots].level == level {
-            word.begins = Some(slots);
         }
         if word.tilde {
             self.report_unknown(
@@ -172,8 +119,13 @@ impl ScriptReader<'_> {
             Some(b'\'') => {
                 word.quoted = true;
                 self.pos += 1;
+                let start = self.pos;
                 self.read_single_quotes(Quote::AnsiC, word);
                 word.fixed = false;
+                // Escapes are not interpreted, so the text is not known.
+                if self.pos > start + 2 {
+                    word.push_text("\0");
+                }
             }
             Some(b'"') => {
                 self.pos += 1;
@@ -182,12 +134,7 @@ impl ScriptReader<'_> {
                 self.forbidden = forbidden;
                 word.fixed = false;
             }
-            _ => {
-                let before = self.pos;
-                self.read_dollar(Quote::Plain, false);
-                // A dollar that begins no expansion is literal.
-                if self.pos == before + 1 { word.push("$") } else { word.fixed = false }
-            }
+            _ => self.read_dollar(Quote::Plain, false, word),
         }
     }
 
@@ -198,7 +145,7 @@ impl ScriptReader<'_> {
             Some(b'\n') => self.pos += 2,
             Some(b'$') => {
                 word.quoted = true;
-                word.push("$");
+                word.push_text("$");
                 self.pos += 2;
                 if self.peek() == Some(b'{') && !matches!(self.find_owner(at + 1), Owner::Shell) {
                     self.report_escape(at);
@@ -206,11 +153,11 @@ impl ScriptReader<'_> {
             }
             Some(b'"' | b'\\' | b'`') => {
                 word.quoted = true;
-                word.push(&self.text[at + 1..at + 2]);
+                word.push_text(&self.text[at + 1..at + 2]);
                 self.pos += 2;
             }
             Some(_) if in_quotes => {
-                word.push("\\");
+                word.push_text("\\");
                 self.pos += 1;
             }
             Some(_) => {
@@ -251,16 +198,12 @@ impl ScriptReader<'_> {
                     }
                 }
                 Some(b'$') => {
-                    word.push(&self.text[from..self.pos]);
-                    let first = word.fixed && word.literal.is_empty();
+                    word.push_text(&self.text[from..self.pos]);
                     let slots = self.slots.len();
                     from = self.pos;
                     self.read_literal_dollar(quote);
                     if self.slots.len() > slots {
-                        word.fixed = false;
-                        if first {
-                            word.begins = Some(slots);
-                        }
+                        word.push_part(WordPart::Slot(slots));
                         from = self.pos;
                     }
                 }
@@ -269,7 +212,7 @@ impl ScriptReader<'_> {
         }
         self.pos = self.pos.min(self.end);
         let to = self.text.floor_char_boundary(self.pos);
-        word.push(self.text.get(from..to).unwrap_or_default());
+        word.push_text(self.text.get(from..to).unwrap_or_default());
         self.pos += 1;
     }
 
@@ -311,23 +254,8 @@ impl ScriptReader<'_> {
                 None => return self.report_unclosed(open, "\""),
                 Some(b'"') => break,
                 Some(b'\\') => self.read_backslash(true, word),
-                Some(b'$') => {
-                    let (slots, first) = (self.slots.len(), word.fixed && word.literal.is_empty());
-                    let before = self.pos;
-                    self.read_dollar(Quote::Inside, true);
-                    if self.pos == before + 1 {
-                        word.push("$");
-                    } else {
-                        word.fixed = false;
-                    }
-                    if first && self.slots.len() > slots && self.slots[slots].level == self.level {
-                        word.begins = Some(slots);
-                    }
-                }
-                Some(b'`') => {
-                    word.fixed = false;
-                    self.read_backquotes(true);
-                }
+                Some(b'$') => self.read_dollar(Quote::Inside, true, word),
+                Some(b'`') => self.read_backquotes(true, word),
                 Some(_) => self.read_character(word),
             }
         }
@@ -345,56 +273,94 @@ impl ScriptReader<'_> {
     // ---- substitutions ---------------------------------------------------------------------------------
 
     /// Reads a dollar that is not doubled and not followed by a brace.
-    pub(super) fn read_single_dollar(&mut self, in_quotes: bool) {
+    pub(super) fn read_single_dollar(&mut self, in_quotes: bool, word: &mut Word) {
         let start = self.pos;
         match self.at(start + 1) {
             Some(b'(') if self.at(start + 2) == Some(b'(') => {
                 self.pos += 3;
-                self.with_nesting(|reader| {
-                    reader.read_arithmetic(ArithmeticEnd::Parens, &hazards::ARITHMETIC);
-                });
+                self.read_arithmetic_part(ArithmeticEnd::Parens, word);
             }
             Some(b'(') => {
                 self.pos += 1;
-                self.read_substitution();
+                let list = Rc::new(self.read_substitution());
+                let range = start..self.pos;
+                word.push_part(WordPart::Substitution { range, list, quoted: in_quotes });
             }
             Some(b'[') if self.dialect() != Dialect::Posix => {
                 self.pos += 2;
                 let forbidden = self.forbidden.replace("in `$[...]`");
-                self.with_nesting(|reader| {
-                    reader.read_arithmetic(ArithmeticEnd::Bracket, &hazards::ARITHMETIC);
-                });
+                self.read_arithmetic_part(ArithmeticEnd::Bracket, word);
                 self.forbidden = forbidden;
             }
-            Some(byte) if byte.is_ascii_alphabetic() || byte == b'_' => {
-                let name = shell_name(&self.text[start + 1..self.end]).len();
-                self.pos += 1 + name;
-                self.note_expansion(start + 1..self.pos, in_quotes);
+            Some(b'~' | b'=' | b'^') if self.dialect() == Dialect::Zsh && self.begins_name(start + 2) => {
+                let again = self.at(start + 1) == Some(b'~');
+                self.pos += 2;
+                let evaluates = again.then_some(&hazards::EXPANDED_AGAIN);
+                self.read_plain_parameter(start, in_quotes, evaluates, word);
             }
-            Some(b'0'..=b'9' | b'@' | b'*' | b'#' | b'?' | b'-' | b'!') => self.pos += 2,
-            _ => self.pos += 1,
+            Some(_) if self.begins_name(start + 1) => {
+                self.pos += 1;
+                self.read_plain_parameter(start, in_quotes, None, word);
+            }
+            Some(b'0'..=b'9' | b'@' | b'*' | b'#' | b'?' | b'-' | b'!') => {
+                self.pos += 2;
+                let name = self.text[start + 1..self.pos].into();
+                let range = start..self.pos;
+                word.push_part(WordPart::Parameter(Rc::new(Parameter::plain(range, name, in_quotes))));
+            }
+            // A dollar that begins no expansion is literal.
+            _ => {
+                self.pos += 1;
+                word.push_text("$");
+            }
         }
     }
 
-    fn note_expansion(&mut self, name: Range<usize>, quoted: bool) {
-        self.expansions.push(VariableExpansion { name, quoted, level: self.level });
+    fn begins_name(&self, at: usize) -> bool {
+        self.at(at).is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
+    }
+
+    /// Reads the name of a parameter without braces.
+    fn read_plain_parameter(
+        &mut self,
+        start: usize,
+        in_quotes: bool,
+        evaluates: Option<&'static Hazard>,
+        word: &mut Word,
+    ) {
+        let from = self.pos;
+        self.pos += shell_name(&self.text[from..self.end]).len();
+        let name = self.text[from..self.pos].into();
+        let range = start + 1..self.pos;
+        let parameter = Parameter { evaluates, ..Parameter::plain(range, name, in_quotes) };
+        word.push_part(WordPart::Parameter(Rc::new(parameter)));
+    }
+
+    fn read_arithmetic_part(&mut self, close: ArithmeticEnd, word: &mut Word) {
+        let arithmetic = self.read_nested_arithmetic(close);
+        word.push_part(WordPart::Arithmetic(Rc::new(arithmetic)));
+    }
+
+    /// Reads arithmetic as one level of nesting.
+    pub(super) fn read_nested_arithmetic(&mut self, close: ArithmeticEnd) -> Arithmetic {
+        self.with_nesting(|reader| reader.read_arithmetic(close, &hazards::ARITHMETIC))
+            .unwrap_or_else(|| Arithmetic::empty(&hazards::ARITHMETIC))
     }
 
     /// Reads the script in `$(...)` or `<(...)`, at its `(`.
-    pub(super) fn read_substitution(&mut self) {
+    pub(super) fn read_substitution(&mut self) -> CommandList {
         let open = self.pos;
         self.pos += 1;
         let waiting = std::mem::take(&mut self.waiting);
-        self.level += 1;
-        self.with_nesting(|reader| {
-            reader.read_list(ListEnd::Paren);
+        let list = self.with_nesting(|reader| {
+            let list = reader.read_list(ListEnd::Paren);
             if reader.pos < reader.end {
                 reader.pos += 1;
             } else {
                 reader.report_unclosed(open, "(");
             }
+            list
         });
-        self.level -= 1;
         self.report_unread_documents();
         if !waiting.is_empty() && self.text[open..self.pos].contains('\n') {
             self.report_unknown(
@@ -404,10 +370,11 @@ impl ScriptReader<'_> {
             );
         }
         self.waiting = waiting;
+        list.unwrap_or_default()
     }
 
     /// Reads a command in backquotes.
-    pub(super) fn read_backquotes(&mut self, in_quotes: bool) {
+    pub(super) fn read_backquotes(&mut self, in_quotes: bool, word: &mut Word) {
         let open = self.pos;
         let mut close = open + 1;
         let mut escapes = false;
@@ -431,15 +398,14 @@ impl ScriptReader<'_> {
             self.forbidden = Some("in backquotes inside double quotes");
         }
         self.pos = open + 1;
-        self.level += 1;
+        let range = open..close + 1;
         if escapes {
             self.skip_unread_text();
+            word.push_part(WordPart::Unread(range));
         } else {
-            self.with_nesting(|reader| {
-                reader.read_list(ListEnd::Text);
-            });
+            let list = self.with_nesting(|reader| reader.read_list(ListEnd::Text)).unwrap_or_default();
+            word.push_part(WordPart::Substitution { range, list: Rc::new(list), quoted: in_quotes });
         }
-        self.level -= 1;
         self.report_unread_documents();
         self.waiting = waiting;
         self.forbidden = forbidden;
@@ -463,7 +429,7 @@ impl ScriptReader<'_> {
 
     fn read_pattern_group(&mut self, word: &mut Word) {
         let open = self.pos;
-        word.fixed = false;
+        word.push_part(WordPart::Text("*".into()));
         let forbidden = self.forbidden.replace("in a group of a pattern");
         let mut depth = 0_usize;
         loop {
@@ -486,8 +452,8 @@ impl ScriptReader<'_> {
                 Some(b'\\') => self.read_backslash(false, word),
                 Some(b'\'') => self.read_single_quotes(Quote::Single, word),
                 Some(b'"') => self.read_double_quotes(word),
-                Some(b'$') => self.read_dollar(Quote::Plain, false),
-                Some(b'`') => self.read_backquotes(false),
+                Some(b'$') => self.read_dollar(Quote::Plain, false, word),
+                Some(b'`') => self.read_backquotes(false, word),
                 Some(_) => self.pos += 1,
             }
         }
@@ -497,56 +463,78 @@ impl ScriptReader<'_> {
     // ---- parameters ------------------------------------------------------------------------------------
 
     /// Reads a parameter of the shell, at `${`.
-    pub(super) fn read_parameter(&mut self, in_quotes: bool) {
-        self.with_nesting(|reader| reader.read_parameter_inside(in_quotes));
+    pub(super) fn read_parameter(&mut self, in_quotes: bool, word: &mut Word) {
+        if let Some(parameter) = self.with_nesting(|reader| reader.read_parameter_inside(in_quotes)) {
+            word.push_part(WordPart::Parameter(Rc::new(parameter)));
+        }
     }
 
-    fn read_parameter_inside(&mut self, in_quotes: bool) {
+    fn read_parameter_inside(&mut self, in_quotes: bool) -> Parameter {
         let open = self.pos;
         self.pos += 2;
-        let flags = if self.dialect() == Dialect::Zsh { self.read_zsh_flags() } else { 0..0 };
+        let mut operand = Word { fixed: true, ..Word::default() };
+        let zsh = self.dialect() == Dialect::Zsh;
+        let flags = if zsh { self.read_zsh_flags(&mut operand) } else { 0..0 };
         let flags = &self.text[flags];
-        let indirect = self.peek() == Some(b'!') || flags.contains('P');
+        let mut indirect = self.peek() == Some(b'!') || flags.contains('P');
+        let is_length = self.peek() == Some(b'#') && !matches!(self.at(self.pos + 1), None | Some(b'}'));
         while matches!(self.peek(), Some(b'#' | b'!')) && !matches!(self.at(self.pos + 1), None | Some(b'}'))
         {
             self.pos += 1;
         }
         let start = self.pos;
         self.pos += shell_name(&self.text[start..self.end]).len();
-        if self.pos > start {
-            self.note_expansion(start..self.pos, in_quotes);
-            let again = flags.contains(['e', '%']) || matches!(self.at(self.pos + 1), Some(b'P' | b'E'));
-            if indirect {
-                self.mark_evaluated(self.expansions.len() - 1, &hazards::INDIRECT);
-            } else if again && (self.peek() == Some(b'@') || !flags.is_empty()) {
-                self.mark_evaluated(self.expansions.len() - 1, &hazards::EXPANDED_AGAIN);
-            }
-        } else {
+        if self.pos == start {
             self.read_special_parameter();
         }
         let name = start..self.pos;
+        // `${!PREFIX@}` and `${!PREFIX*}` list names, `${!NAME[@]}` lists keys.
+        let rest = &self.text[self.pos..self.end];
+        if ["@}", "*}", "[@]}", "[*]}"].iter().any(|list| rest.starts_with(list)) && !flags.contains('P') {
+            indirect = false;
+        }
+        let mut subscript = None;
         while self.peek() == Some(b'[') {
             self.pos += 1;
-            self.keyed = self.names.associative.contains(&self.text[name.clone()]);
-            self.read_arithmetic(ArithmeticEnd::Bracket, &hazards::SUBSCRIPT);
+            self.is_key = self.names.associative.contains(&self.text[name.clone()]);
+            subscript = Some(self.read_arithmetic(ArithmeticEnd::Bracket, &hazards::SUBSCRIPT));
         }
-        self.read_parameter_operator(open, name, in_quotes);
+        let again = flags.contains(['e', '%', '~'])
+            || self.peek() == Some(b'@') && matches!(self.at(self.pos + 1), Some(b'P' | b'E'));
+        let evaluates = if indirect {
+            Some(&hazards::INDIRECT)
+        } else if again {
+            Some(&hazards::EXPANDED_AGAIN)
+        } else {
+            None
+        };
+        let operation = self.read_parameter_operator(open, name.clone(), in_quotes, &mut operand);
+        Parameter {
+            range: if name.is_empty() { open..self.pos } else { name.clone() },
+            name: self.text[name].into(),
+            quoted: in_quotes,
+            is_length,
+            evaluates,
+            subscript,
+            operation,
+            operand,
+        }
     }
 
-    /// Reads the flags of zsh before the name.
-    fn read_zsh_flags(&mut self) -> Range<usize> {
+    /// Reads the flags of zsh before the name, and an expansion in place of the name.
+    fn read_zsh_flags(&mut self, operand: &mut Word) -> Range<usize> {
         let start = self.pos;
         if self.peek() == Some(b'(') {
             let rest = &self.text[self.pos..self.end];
             self.pos += rest.find(')').map_or(rest.len(), |at| at + 1);
         }
-        let flags = start..self.pos;
         while matches!(self.peek(), Some(b'=' | b'^' | b'~' | b'+')) {
             self.pos += 1;
         }
+        let flags = start..self.pos;
         if self.peek() == Some(b'$') {
             let forbidden = self.forbidden.replace("in a parameter of zsh");
-            self.read_dollar(Quote::Inside, true);
+            self.read_dollar(Quote::Inside, true, operand);
             self.forbidden = forbidden;
         }
         flags
@@ -563,7 +551,13 @@ impl ScriptReader<'_> {
         }
     }
 
-    fn read_parameter_operator(&mut self, open: usize, name: Range<usize>, in_quotes: bool) {
+    fn read_parameter_operator(
+        &mut self,
+        open: usize,
+        name: Range<usize>,
+        in_quotes: bool,
+        operand: &mut Word,
+    ) -> Operation {
         let colon = self.peek() == Some(b':');
         let operator = if colon { self.at(self.pos + 1) } else { self.peek() };
         match operator {
@@ -572,53 +566,82 @@ impl ScriptReader<'_> {
                     self.note_set(&self.text[name]);
                 }
                 self.pos += 1 + usize::from(colon);
-                self.read_braced(open, BracedText::Default, in_quotes);
+                self.read_braced(open, BracedText::Default, in_quotes, operand);
+                match operator {
+                    Some(b'+') => Operation::Alternative,
+                    _ => Operation::Default { assigns: operator == Some(b'=') },
+                }
             }
             _ if colon => {
                 self.pos += 1;
-                self.read_arithmetic(ArithmeticEnd::Brace, &hazards::SUBSTRING);
+                let offset = self.read_arithmetic(ArithmeticEnd::Brace, &hazards::SUBSTRING);
                 if self.peek() == Some(b'}') {
                     self.pos += 1;
                 }
+                Operation::Substring(offset)
             }
-            Some(b'#' | b'%') => self.read_pattern(open, in_quotes, None),
-            Some(b'/') if self.dialect() != Dialect::Posix => self.read_pattern(open, in_quotes, None),
-            Some(b'}') => self.pos += 1,
-            _ => self.read_pattern(open, in_quotes, Some("after this operator of the shell")),
+            Some(b'#' | b'%') => self.read_pattern(open, in_quotes, None, operand),
+            Some(b'/') if self.dialect() != Dialect::Posix => {
+                self.read_pattern(open, in_quotes, None, operand)
+            }
+            Some(b'}') => {
+                self.pos += 1;
+                Operation::Plain
+            }
+            _ => self.read_pattern(open, in_quotes, Some("after this operator of the shell"), operand),
         }
     }
 
-    fn read_pattern(&mut self, open: usize, in_quotes: bool, forbidden: Option<&'static str>) {
+    fn read_pattern(
+        &mut self,
+        open: usize,
+        in_quotes: bool,
+        forbidden: Option<&'static str>,
+        operand: &mut Word,
+    ) -> Operation {
+        let start = self.pos;
         let before = self.forbidden;
         let here = self.in_document.then_some("in a pattern inside a here-document");
         self.forbidden = before.or(forbidden).or(here);
-        self.read_braced(open, BracedText::Pattern, in_quotes);
+        self.read_braced(open, BracedText::Pattern, in_quotes, operand);
         self.forbidden = before;
+        let digits =
+            ["//[!0-9]/}", "//[^0-9]/}", "//[!0-9]}", "//[^0-9]}", "//[![:digit:]]/}", "//[^[:digit:]]/}"];
+        let written = &self.text[start..self.pos];
+        if digits.contains(&written) {
+            Operation::KeepDigits
+        } else if written.starts_with('%') {
+            Operation::TrimEnd
+        } else {
+            Operation::Change
+        }
     }
 
     /// Reads the text after an operator, up to the brace that closes the parameter.
-    fn read_braced(&mut self, open: usize, kind: BracedText, in_quotes: bool) {
-        let mut word = Word::default();
+    fn read_braced(&mut self, open: usize, kind: BracedText, in_quotes: bool, word: &mut Word) {
         loop {
             match self.peek() {
                 None => return self.report_unclosed(open, "${"),
                 Some(b'}') => break,
-                Some(b'\\') if self.at(self.pos + 1) == Some(b'}') => self.pos += 2,
-                Some(b'\\') => self.read_backslash(in_quotes, &mut word),
-                Some(b'\'') => self.read_single_quotes_in_braces(kind, in_quotes, &mut word),
+                Some(b'\\') if self.at(self.pos + 1) == Some(b'}') => {
+                    word.push_text("}");
+                    self.pos += 2;
+                }
+                Some(b'\\') => self.read_backslash(in_quotes, word),
+                Some(b'\'') => self.read_single_quotes_in_braces(kind, in_quotes, word),
                 Some(b'"') if in_quotes && kind == BracedText::Default => {
                     let forbidden = self.forbidden;
                     self.forbidden = forbidden.or(Some("in quotes inside quotes"));
-                    self.read_double_quotes(&mut word);
+                    self.read_double_quotes(word);
                     self.forbidden = forbidden;
                 }
-                Some(b'"') => self.read_double_quotes(&mut word),
+                Some(b'"') => self.read_double_quotes(word),
                 Some(b'$') => {
                     let plain = kind == BracedText::Pattern || !in_quotes;
-                    self.read_dollar(if plain { Quote::Plain } else { Quote::Inside }, in_quotes);
+                    self.read_dollar(if plain { Quote::Plain } else { Quote::Inside }, in_quotes, word);
                 }
-                Some(b'`') => self.read_backquotes(in_quotes),
-                Some(_) => self.pos += 1,
+                Some(b'`') => self.read_backquotes(in_quotes, word),
+                Some(_) => self.read_character(word),
             }
         }
         self.pos += 1;
@@ -646,15 +669,17 @@ impl ScriptReader<'_> {
     // ---- arithmetic ------------------------------------------------------------------------------------
 
     /// Reads arithmetic after its opening, including its end; only a brace is left to the caller.
-    pub(super) fn read_arithmetic(&mut self, close: ArithmeticEnd, hazard: &'static Hazard) {
-        let (open, slots) = (self.pos, self.slots.len());
-        let variables = self.expansions.len();
-        let keyed = std::mem::take(&mut self.keyed);
+    pub(super) fn read_arithmetic(&mut self, close: ArithmeticEnd, hazard: &'static Hazard) -> Arithmetic {
+        let open = self.pos;
+        let is_key = std::mem::take(&mut self.is_key);
         let (mut parens, mut brackets) = (0_usize, 0_usize);
         let mut word = Word::default();
         let end = loop {
             match self.peek() {
-                None => return self.report_unclosed(open.saturating_sub(1), "("),
+                None => {
+                    self.report_unclosed(open.saturating_sub(1), "(");
+                    break self.pos;
+                }
                 Some(b')') if close == ArithmeticEnd::Parens && parens == 0 => {
                     if self.at(self.pos + 1) == Some(b')') {
                         self.pos += 2;
@@ -686,21 +711,20 @@ impl ScriptReader<'_> {
                 Some(b'\\') => self.read_backslash(true, &mut word),
                 Some(b'"') => self.read_double_quotes(&mut word),
                 Some(b'\'') => self.read_single_quotes_in_braces(BracedText::Pattern, true, &mut word),
-                Some(b'$') => self.read_dollar(Quote::Inside, true),
-                Some(b'`') => self.read_backquotes(true),
-                Some(_) => self.pos += 1,
+                Some(b'$') => self.read_dollar(Quote::Inside, true, &mut word),
+                Some(b'`') => self.read_backquotes(true, &mut word),
+                Some(_) => self.read_character(&mut word),
             }
         };
-        self.mark_slots_since(slots, hazard);
-        if !keyed {
-            self.note_computed_since(variables, hazard);
-            self.note_arithmetic_names(open, end, hazard);
-        }
+        let names = if is_key { Vec::new() } else { self.note_arithmetic_names(open, end) };
+        word.range = open..end;
+        Arithmetic { range: open..end, hazard, word, names, is_key }
     }
 
-    /// Notes the variables that arithmetic sets, and those whose values it evaluates: a bare name is enough.
-    pub(super) fn note_arithmetic_names(&mut self, start: usize, end: usize, hazard: &'static Hazard) {
+    /// Notes the variables that arithmetic sets. Returns the bare names in it.
+    pub(super) fn note_arithmetic_names(&mut self, start: usize, end: usize) -> Vec<EcoString> {
         let text = &self.text[start..end.max(start)];
+        let mut names: Vec<EcoString> = Vec::new();
         let mut at = 0;
         while at < text.len() {
             let name = shell_name(&text[at..]);
@@ -718,8 +742,34 @@ impl ScriptReader<'_> {
             if counted || assigned && !compared {
                 self.note_set(name);
             }
-            self.note_computed(&name.into(), hazard);
+            if names.last().is_none_or(|last| last != name) {
+                names.push(name.into());
+            }
             at += name.len();
         }
+        names
+    }
+}
+
+impl Parameter {
+    /// `$NAME`, without an operator.
+    fn plain(range: Range<usize>, name: EcoString, quoted: bool) -> Self {
+        Self {
+            range,
+            name,
+            quoted,
+            is_length: false,
+            evaluates: None,
+            subscript: None,
+            operation: Operation::Plain,
+            operand: Word::default(),
+        }
+    }
+}
+
+impl Arithmetic {
+    /// Arithmetic that was not read.
+    fn empty(hazard: &'static Hazard) -> Self {
+        Self { range: 0..0, hazard, word: Word::default(), names: Vec::new(), is_key: false }
     }
 }

@@ -104,7 +104,7 @@ fn every_other_field_takes_computed_values() {
         r#"
 allow: {commands: true}
 agents:
-  echo: {command: [sh, "${file:agent.txt}"]}
+  echo: {command: [sh, agent.sh, "${file:agent.txt}"]}
 env:
   WIDE: ${cmd:echo wide}
 steps:
@@ -129,8 +129,8 @@ steps:
 "#,
     )
     .file("name.txt", "sub\n")
-    .file("agent.txt", "agent.sh\n")
-    .file("agent.sh", "tr a-z A-Z\n")
+    .file("agent.txt", "AND\n")
+    .file("agent.sh", "tr a-z A-Z; echo \"$1\"\n")
     .file("seconds.txt", "30s\n")
     .file("count.txt", "2\n")
     .file("sub/keep", "")
@@ -138,7 +138,7 @@ steps:
     let done = run.run().well();
     assert!(done.value("variables").starts_with("\"wide sub y2"), "{}", done.value("variables"));
     assert_eq!(done.value("cwd"), r#""sub""#);
-    assert!(done.value("message").contains("HELLO SUB AND ALL"), "{}", done.value("message"));
+    assert!(done.value("message").contains("HELLO SUB AND ALLAND"), "{}", done.value("message"));
     assert_eq!(run.read("out/sub.txt"), "blue sub");
     assert_eq!(done.value("items"), r#"["1","2"]"#);
 }

@@ -382,10 +382,9 @@ fn servers_of_the_public_registries_serve() {
     };
     let bin = folder.join("node_modules/.bin");
     let text = r#"
-inputs: {bin: {}}
 servers:
-  everything: {command: ["${inputs.bin}/mcp-server-everything"]}
-  files: {command: ["${inputs.bin}/mcp-server-filesystem", .]}
+  everything: {command: ["BIN/mcp-server-everything"]}
+  files: {command: ["BIN/mcp-server-filesystem", .]}
 nodes:
   echo: {tool: everything.echo, params: {message: "it's ${workflow.name}"}}
   sum: {tool: everything.get-sum, params: {a: 2, b: 40}}
@@ -399,9 +398,8 @@ nodes:
   read: {tool: files.read_text_file, params: {path: note.txt}, needs: [write]}
   outside: {tool: files.read_text_file, params: {path: /etc/passwd}, continue_on_error: true}
 "#;
-    let workflow = workflow(text);
-    let input = format!("bin={}", bin.display());
-    let run = workflow.run_with(&["--input", &input]).well();
+    let workflow = workflow(&text.replace("BIN", &bin.display().to_string()));
+    let run = workflow.run().well();
     assert_eq!(run.value("echo"), r#""Echo: it's workflow""#);
     assert_eq!(run.value("sum"), r#""The sum of 2 and 40 is 42.""#);
     assert!(run.value("weather").contains("\"temperature\":"), "{}", run.value("weather"));

@@ -8,7 +8,9 @@ use std::fmt::Write;
 use std::path::Path;
 
 use ecow::EcoString;
-use threadline_flow::shell::{AnalysisContext, Argv, BindError, Delivery, Dialect, ShellProblem, analyse};
+use threadline_flow::shell::{
+    AnalysisContext, Argv, BindError, Delivery, Dialect, EnvironmentName, ShellProblem, analyse,
+};
 use threadline_lang::data::json::read_value;
 use threadline_lang::diag::Severity;
 use threadline_lang::{Limits, NoWorld, Scope, Session, Syntax, Value};
@@ -36,7 +38,7 @@ fn told(shell: &str, text: &str) -> String {
     let roots = |name: &str| values.get(name).is_some();
     let setting = AnalysisContext {
         known: &|| known.clone(),
-        environment: &["given".into()],
+        environment: &[EnvironmentName { name: "given".into(), holds_value: false }],
         literal: &|name| (name == "cmd").then(|| "wc -l".into()),
         ..AnalysisContext::new(dialect, &syntax, &roots)
     };
@@ -62,7 +64,8 @@ fn told(shell: &str, text: &str) -> String {
 fn told_argv(text: &str, scope: &Scope, session: &mut Session<'_>) -> String {
     let list = json(text);
     let entries: Vec<&str> = list.as_list().unwrap().iter().map(|entry| entry.as_str().unwrap()).collect();
-    let (argv, problems) = Argv::analyse(&entries, &Syntax::DEFAULT);
+    let (argv, problems) =
+        Argv::analyse(&entries, &AnalysisContext::new(Dialect::Posix, &Syntax::DEFAULT, &|_| true));
     let mut out = String::new();
     for (at, problem) in &problems {
         say(&mut out, entries[*at], problem);

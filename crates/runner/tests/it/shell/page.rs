@@ -5,7 +5,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use threadline_flow::shell::{CODE_VARIABLES, Dialect, HAZARDS, Hazard, HazardRule};
+use threadline_flow::shell::{CARRIERS, CODE_VARIABLES, Dialect, HAZARDS, Hazard, HazardRule};
 use threadline_lang::Value;
 
 use super::shells::bind;
@@ -66,6 +66,14 @@ fn named(place: &Hazard) -> String {
     if programs.is_empty() { place.id.to_owned() } else { format!("{}: {}", place.id, programs.join(" ")) }
 }
 
+fn carriers() -> String {
+    let mut table = "| carrier | refused, for example |\n|---|---|\n".to_owned();
+    for carrier in CARRIERS {
+        writeln!(table, "| {} | {} |", carrier.name, code(&carrier.example.replace('\n', "⏎"))).unwrap();
+    }
+    table
+}
+
 fn variables() -> String {
     let names: Vec<String> = CODE_VARIABLES.iter().map(|name| format!("`{name}`")).collect();
     names.join(" ")
@@ -82,7 +90,9 @@ fn the_page_says_what_the_tables_say() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/shell.md");
     let page = std::fs::read_to_string(&path).unwrap();
     let mut expected = page.clone();
-    for (part, generated) in [("contexts", contexts()), ("places", places()), ("variables", variables())] {
+    for (part, generated) in
+        [("contexts", contexts()), ("carriers", carriers()), ("places", places()), ("variables", variables())]
+    {
         let (open, close) = (format!("<!-- generated: {part} -->\n"), format!("<!-- end of {part} -->\n"));
         let (before, rest) = expected.split_once(&open).unwrap();
         let (_, after) = rest.split_once(&close).unwrap();

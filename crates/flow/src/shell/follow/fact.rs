@@ -1,0 +1,221 @@
+//! What is known about a text before the run: the values that can be in it, and the literals that it can be.
+
+use ecow::EcoString;
+
+/// Maximum number of sources that one fact names.
+const MAX_SOURCES: usize = 64;
+
+/// Maximum number of literals that one fact lists.
+const MAX_LITERALS: usize = 8;
+
+/// How a value is in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Passage(u8);
+
+impl Passage {
+    /// The text can begin with the value.
+    pub(super) const BEGINS: Self = Self(1);
+    /// The text can be a piece of the value, split at blanks or lines.
+    pub(super) const PIECE: Self = Self(2);
+    /// The shell changed the end of the value.
+    pub(super) const TRIMMED: Self = Self(4);
+    /// A program or the shell made the text out of the value.
+    pub(super) const DERIVED: Self = Self(8);
+    /// The text is the path of a file that holds the value.
+    pub(super) const IN_FILE: Self = Self(16);
+
+    pub(super) fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    pub(super) fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    pub(super) fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum ValueSource {
+    /// A reference of the text, by the index of its slot.
+    Slot(u32),
+    /// A variable that `env:` sets from a value, by its index.
+    Environment(u32),
+    /// A file that an earlier step writes with values, by its index.
+    File(u32),
+}
+
+/// The literals that a text can be.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) enum Literals {
+    /// No text has been seen yet.
+    #[default]
+    Unset,
+    Known(Vec<EcoString>),
+    /// Texts that are not listed.
+    Any,
+}
+
+impl Literals {
+    fn join(&mut self, other: &Self) {
+        match (&mut *self, other) {
+            (_, Self::Unset) | (Self::Any, _) => {}
+            (Self::Unset, other) => *self = other.clone(),
+            (_, Self::Any) => *self = Self::Any,
+            (Self::Known(known), Self::Known(more)) => {
+                for literal in more {
+                    if !known.contains(literal) {
+                        known.push(literal.clone());
+                    }
+                }
+                if known.len() > MAX_LITERALS {
+                    *self = Self::Any;
+                }
+            }
+        }
+    }
+
+    /// Every text of the first followed by every text of the second.
+    fn concatenated(&self, other: &Self) -> Self {
+        match (self, other) {
+            (Self::Known(first), Self::Known(second)) if first.len() * second.len() <= MAX_LITERALS => {
+                let mut all = Vec::new();
+                for start in first {
+                    for end in second {
+                        let mut text = start.clone();
+                        text.push_str(end);
+                        all.push(text);
+                    }
+                }
+                Self::Known(all)
+            }
+            _ => Self::Any,
+        }
+    }
+}
+
+/// What is known about a text.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Fact {
+    /// The values that can be in it, in order, each with the ways in which it gets there.
+    pub sources: Vec<(ValueSource, Passage)>,
+    /// Whether there are more than are listed.
+    pub overflow: bool,
+    pub literals: Literals,
+}
+
+impl Fact {
+    pub(super) fn literal(text: &str) -> Self {
+        Self { literals: Literals::Known(vec![text.into()]), ..Self::default() }
+    }
+
+    /// A text without values that is not known.
+    pub(super) fn unknown() -> Self {
+        Self { literals: Literals::Any, ..Self::default() }
+    }
+
+    pub(super) fn of(source: ValueSource, passage: Passage) -> Self {
+        Self { sources: vec![(source, passage)], overflow: false, literals: Literals::Any }
+    }
+
+    /// Whether a value can be in the text itself.
+    pub(super) fn holds_value(&self) -> bool {
+        self.overflow || self.sources.iter().any(|(_, passage)| !passage.has(Passage::IN_FILE))
+    }
+
+    /// Whether the text can begin with a value.
+    pub(super) fn begins_with_value(&self) -> bool {
+        self.overflow
+            || self
+                .sources
+                .iter()
+                .any(|(_, passage)| passage.has(Passage::BEGINS) && !passage.has(Passage::IN_FILE))
+    }
+
+    /// Adds what another text can be. Returns whether that is new.
+    pub(super) fn join(&mut self, other: &Self) -> bool {
+        let mut changed = self.join_sources(other);
+        let before = self.literals.clone();
+        self.literals.join(&other.literals);
+        changed |= before != self.literals;
+        changed
+    }
+
+    /// Adds the values of another text, but not its literals.
+    pub(super) fn join_sources(&mut self, other: &Self) -> bool {
+        let mut changed = false;
+        for (source, passage) in &other.sources {
+            match self.sources.binary_search_by_key(source, |(source, _)| *source) {
+                Ok(at) => {
+                    let joined = self.sources[at].1.with(*passage);
+                    changed |= joined != self.sources[at].1;
+                    self.sources[at].1 = joined;
+                }
+                Err(_) if self.sources.len() >= MAX_SOURCES => {
+                    changed |= !self.overflow;
+                    self.overflow = true;
+                }
+                Err(at) => {
+                    self.sources.insert(at, (*source, *passage));
+                    changed = true;
+                }
+            }
+        }
+        changed |= other.overflow && !self.overflow;
+        self.overflow |= other.overflow;
+        changed
+    }
+
+    /// The same values, each with a changed passage, and no known literals.
+    pub(super) fn passed(&self, change: impl Fn(Passage) -> Passage) -> Self {
+        let sources = self.sources.iter().map(|(source, passage)| (*source, change(*passage))).collect();
+        Self { sources, overflow: self.overflow, literals: Literals::Any }
+    }
+
+    /// What a program makes of the text: anything, with its values in it.
+    pub(super) fn derived(&self) -> Self {
+        self.passed(|passage| passage.with(Passage::DERIVED).with(Passage::BEGINS).without(Passage::IN_FILE))
+    }
+
+    /// The same text with something before it.
+    pub(super) fn behind_text(&self) -> Self {
+        self.passed(|passage| passage.without(Passage::BEGINS))
+    }
+
+    /// The pieces that the shell splits the text into.
+    pub(super) fn split(&self) -> Self {
+        let mut pieces = self.passed(|passage| passage.with(Passage::PIECE).with(Passage::BEGINS));
+        pieces.literals.clone_from(&self.literals);
+        pieces
+    }
+
+    /// The content of the file that the text is a path of, as far as the text says it.
+    pub(super) fn file_content(&self) -> Self {
+        let held = self.sources.iter().filter(|(_, passage)| passage.has(Passage::IN_FILE));
+        let sources =
+            held.map(|(source, passage)| (*source, passage.without(Passage::IN_FILE).with(Passage::BEGINS)));
+        Self { sources: sources.collect(), overflow: false, literals: Literals::Any }
+    }
+
+    /// The text followed by another one.
+    pub(super) fn followed_by(&mut self, next: &Self, begins: bool) {
+        self.literals = self.literals.concatenated(&next.literals);
+        if begins {
+            self.join_sources(next);
+        } else {
+            self.join_sources(&next.behind_text());
+        }
+    }
+
+    /// The literals that the text can be, and whether it can be something else.
+    pub(super) fn texts(&self) -> (&[EcoString], bool) {
+        match &self.literals {
+            Literals::Unset => (&[], false),
+            Literals::Known(known) => (known, false),
+            Literals::Any => (&[], true),
+        }
+    }
+}

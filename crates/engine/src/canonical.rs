@@ -5,11 +5,13 @@
 
 use std::fmt::Write as _;
 
+use threadline_flow::fields::ProviderName;
 use threadline_flow::model::Backoff;
 use threadline_flow::shell::Delivery;
 use threadline_lang::Value;
 use threadline_lang::value::JsonStyle;
 
+use crate::agent::{ResolvedAgent, ResolvedSetting};
 use crate::evaluate::{Act, Resolved, ResolvedReach, RetryPlan};
 use crate::hash::Hash;
 
@@ -78,11 +80,8 @@ impl Canonical {
                     self.text(if argument.is_file { "file" } else { "argument" }, &argument.value);
                 }
             }
-            Act::Agent { agent, command, message } => {
-                self.text("agent", agent);
-                for word in command {
-                    self.text("argument", word);
-                }
+            Act::Agent { agent, message } => {
+                self.agent(agent);
                 self.text("message", message);
             }
             Act::Http(request) => {
@@ -136,6 +135,22 @@ impl Canonical {
         }
     }
 
+    fn agent(&mut self, agent: &ResolvedAgent) {
+        let ResolvedAgent { name, provider, settings } = agent;
+        self.text("agent", name);
+        // A program is known by its arguments.
+        if provider.name != ProviderName::Command {
+            self.text("provider", provider.word.name);
+        }
+        for (key, setting) in settings {
+            match setting {
+                ResolvedSetting::Program(words) => words.iter().for_each(|word| self.text("argument", word)),
+                ResolvedSetting::Text(text) => self.text(key, text),
+                ResolvedSetting::Value(value) => self.value(key, value),
+            }
+        }
+    }
+
     fn value(&mut self, name: &str, value: &Value) {
         self.text(name, &value.to_json(JsonStyle::Compact));
     }
@@ -159,24 +174,35 @@ impl Canonical {
 
 #[cfg(test)]
 mod tests {
+    use threadline_flow::fields::PROVIDERS;
     use threadline_flow::shell::Argument;
 
     use super::*;
-    use crate::evaluate::{MAX_OUTPUT, Request, ResolvedServer, ResolvedToolCall};
+    use crate::evaluate::{Request, ResolvedServer, ResolvedToolCall};
 
     fn argv(words: &[&str], env: &[(&str, Option<&str>)]) -> Resolved {
         let argument =
             |(entry, word): (usize, &&str)| Argument { entry, value: (*word).to_owned(), is_file: false };
         Resolved {
-            act: Act::Argv(words.iter().enumerate().map(argument).collect()),
             env: env.iter().map(|(name, value)| ((*name).into(), value.map(str::to_owned))).collect(),
-            cwd: None,
-            timeout: None,
-            idle_timeout: None,
-            max_output: MAX_OUTPUT,
-            retry: RetryPlan::ONCE,
-            expect: None,
+            ..Resolved::plain(Act::Argv(words.iter().enumerate().map(argument).collect()))
         }
+    }
+
+    fn agent(provider: ProviderName, settings: &[(&'static str, ResolvedSetting)]) -> Resolved {
+        let provider = PROVIDERS.iter().find(|known| known.name == provider).unwrap();
+        let agent = ResolvedAgent { name: "a".into(), provider, settings: settings.to_vec() };
+        Resolved::plain(Act::Agent { agent, message: "m".to_owned() })
+    }
+
+    #[test]
+    fn a_program_that_is_an_agent_is_known_by_its_arguments() {
+        let command = ResolvedSetting::Program(vec!["sh".to_owned(), "x y".to_owned()]);
+        let canonical = agent(ProviderName::Command, &[("command", command)]).canonical();
+        assert!(
+            canonical.starts_with("agent 1 a\nargument 2 sh\nargument 3 x y\nmessage 1 m\n"),
+            "{canonical}"
+        );
     }
 
     fn http(headers: &[(&str, &str)], body: Option<&str>) -> Resolved {
@@ -203,6 +229,10 @@ mod tests {
             argv(&["a", "b"], &[("X", Some("="))]),
             Resolved { cwd: Some(String::new()), ..argv(&["a", "b"], &[]) },
             Resolved { max_output: 1, ..argv(&["a", "b"], &[]) },
+            agent(ProviderName::Command, &[("command", ResolvedSetting::Program(vec!["x".to_owned()]))]),
+            agent(ProviderName::Replay, &[("file", ResolvedSetting::Text("x".to_owned()))]),
+            agent(ProviderName::Replay, &[("file", ResolvedSetting::Value("x".into()))]),
+            agent(ProviderName::Replay, &[("fil", ResolvedSetting::Text("x".to_owned()))]),
             http(&[], None),
             http(&[], Some("")),
             http(&[("body", "a")], None),

@@ -7,6 +7,7 @@ mod fields;
 
 use std::time::Duration;
 
+use crate::agent::ResolvedAgent;
 use crate::event::LoopLimits;
 use ecow::EcoString;
 use threadline_expect::{
@@ -15,8 +16,8 @@ use threadline_expect::{
 use threadline_flow::checks::Check;
 pub use threadline_flow::model::Backoff;
 use threadline_flow::model::{
-    self, Action, FileFormat, Judge, Moment, Step, StepField, Trigger, loop_fields, server_fields,
-    step_fields,
+    self, Action, FieldOwner, FileFormat, Judge, Moment, Step, StepField, Trigger, loop_fields,
+    server_fields, step_fields,
 };
 use threadline_flow::plan::{PAYLOAD, Plan, PlannedStep, StepNumber};
 use threadline_flow::problem::{self, Problem};
@@ -82,10 +83,8 @@ pub enum Act {
     Argv(Vec<Argument>),
     /// Tell an agent something.
     Agent {
-        /// The name of the agent.
-        agent: EcoString,
-        /// The program and its arguments.
-        command: Vec<String>,
+        /// Whom, and how.
+        agent: ResolvedAgent,
         /// The message that it is sent.
         message: String,
     },
@@ -535,8 +534,8 @@ fn assemble(plan: &Plan, planned: &PlannedStep, outcomes: &mut FieldOutcomes<'_>
             _ => return None,
         },
         Action::Agent { agent, .. } => {
-            let (agent, command) = (agent.value.clone(), outcomes.words("command").unwrap_or_default());
-            Act::Agent { agent, command, message: outcomes.text("message")? }
+            let agent = outcomes.agent(&plan.workflow, &agent.value);
+            Act::Agent { agent, message: outcomes.text("message")? }
         }
         Action::Http(http) => Act::Http(outcomes.request(http)?),
         Action::Tool(call) => {
@@ -577,7 +576,9 @@ pub(crate) fn question(
     let planned = &plan.steps[number as usize];
     let of_question = |field: &StepField<'_>| match field.moment {
         Moment::Attempt => matches!(field.key, "cwd" | "env"),
-        Moment::Judgement => matches!(field.key, "evaluate.timeout" | "evaluate.prompt" | "command"),
+        Moment::Judgement => {
+            field.owner == FieldOwner::Agent || matches!(field.key, "evaluate.timeout" | "evaluate.prompt")
+        }
         _ => false,
     };
     let mut fields = Fields::new(scope, session);
@@ -588,16 +589,12 @@ pub(crate) fn question(
     }
     let prompt = outcomes.text("evaluate.prompt").unwrap_or_else(|| prompt.to_owned());
     let message = format!("{}{below}", prompt.trim_end());
-    let command = outcomes.words("command").unwrap_or_default();
+    let agent = outcomes.agent(&plan.workflow, &judge.agent.value);
     Ok(Resolved {
-        act: Act::Agent { agent: judge.agent.value.clone(), command, message },
         env: outcomes.variables("env"),
         cwd: outcomes.text("cwd"),
         timeout: outcomes.duration("evaluate.timeout"),
-        idle_timeout: None,
-        max_output: MAX_OUTPUT,
-        retry: RetryPlan::ONCE,
-        expect: None,
+        ..Resolved::plain(Act::Agent { agent, message })
     })
 }
 

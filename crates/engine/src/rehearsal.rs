@@ -17,6 +17,7 @@ use threadline_flow::plan::{Plan, StepNumber};
 use threadline_flow::problem::Problem;
 use threadline_lang::{Envelope, Resolution, Scope, ScopeEntry, Session, Value, World};
 
+use crate::agent::ResolvedAgent;
 use crate::evaluate::{self, Act, Decision, FieldErrors, Resolved};
 use crate::event::{
     Address, Datum, ERROR, Event, EventKind, Listed, LoopEnd, LoopLimits, LoopReason, Millis, RunStarted, Seq,
@@ -416,7 +417,7 @@ impl Rehearsal<'_> {
         }
         match &self.plan.steps[task.step as usize].step.action {
             Action::Agent { agent, .. } => {
-                Act::Agent { agent: agent.value.clone(), command: Vec::new(), message: String::new() }
+                Act::Agent { agent: ResolvedAgent::invented(agent.value.clone()), message: String::new() }
             }
             _ => Act::Argv(Vec::new()),
         }

@@ -82,7 +82,7 @@ threadline_lang::checks! {
     ItemOutside "item-outside" Error
     /// `prev` or `json:` is read where no step came before.
     NoStepBefore "no-step-before" Error
-    /// A name that is not available where it is read: in `context`, in the command of an agent, or in an
+    /// A name that is not available where it is read: in `context`, in a setting of an agent, or in an
     /// earlier phase.
     NotKnownHere "not-known-here" Error
     /// A name of `captured`, `context` or `inputs` that nothing declares, so its default would always be

@@ -16,7 +16,7 @@ use threadline_expect::Expectations;
 pub use threadline_lang::source::Field;
 use threadline_lang::source::SourceFile;
 
-use crate::fields::NodeType;
+use crate::fields::{NodeType, ProviderSpec};
 use crate::json_path::JsonPath;
 use crate::shell::UnknownPolicy;
 
@@ -30,7 +30,7 @@ pub use evaluate::{
 };
 
 pub use fields::{
-    FieldKind, Moment, SOURCE, StepField, agent_fields, loop_fields, server_fields, step_fields,
+    FieldKind, FieldOwner, Moment, SOURCE, StepField, agent_fields, loop_fields, server_fields, step_fields,
 };
 
 /// A whole file.
@@ -202,6 +202,11 @@ impl Workflow {
         all
     }
 
+    /// The agent of this name.
+    pub fn agent(&self, name: &str) -> Option<&Agent> {
+        self.agents.iter().find(|agent| agent.name == *name)
+    }
+
     /// Puts a value into `context`, in place of what the file says. The first step of the path is one of its names.
     /// Unless the caller vouches for it, the value is no text of the author's and cannot stand as code.
     pub fn set_context(&mut self, path: &[PathStep], value: &Value, trusted: bool) -> Result<(), SetError> {
@@ -365,12 +370,32 @@ pub struct Variable {
 pub struct Agent {
     /// The name of the agent.
     pub name: EcoString,
-    /// The program and its arguments; the message comes on its stdin, the answer on its stdout.
-    pub command: Vec<Field<Template>>,
+    /// How it is asked.
+    pub provider: &'static ProviderSpec,
+    /// What the provider needs for that, in the order of its row.
+    pub settings: Vec<AgentSetting>,
     /// `model`, as a name for the meta data.
     pub model: Option<EcoString>,
     /// Where the name stands.
     pub span: Span,
+}
+
+/// One of the keys that an agent has because of its provider.
+pub struct AgentSetting {
+    /// Its key in the row of the provider.
+    pub key: &'static str,
+    /// What is written there.
+    pub value: SettingTemplate,
+}
+
+/// What is written in a setting of an agent.
+pub enum SettingTemplate {
+    /// A program and its arguments.
+    Program(Vec<Field<Template>>),
+    /// Text with references.
+    Text(Field<Template>),
+    /// A value of any type.
+    Value(Field<Document>),
 }
 
 /// An MCP server.

@@ -11,8 +11,8 @@ use ecow::EcoString;
 use threadline_engine::event::{Listed, Millis};
 use threadline_engine::execute::effect::{
     CallEnd, CallSpec, ChosenItems, Effect, EffectKey, EffectLimits, EffectResult, EffectText, FileSpec,
-    ItemsSource, ItemsSpec, NotChosen, ProcessEnd, ProcessSpec, RequestSpec, StartFailure, ToolAnswer,
-    ToolSpec,
+    ItemsSource, ItemsSpec, NotChosen, ProcessEnd, ProcessSpec, ReadSpec, RequestSpec, StartFailure,
+    ToolAnswer, ToolSpec,
 };
 use threadline_engine::execute::result::Timing;
 use threadline_engine::execute::{PRINTED_FORMAT, has_worktrees};
@@ -35,7 +35,7 @@ use crate::items::{ChunkError, ChunkWriter, ItemSource, SelectError};
 use crate::local::LocalDriver;
 use crate::private::PrivateFiles;
 use crate::process::{self, ChildEnding, EndedChild, Spec, StartError, Stdin, Stream};
-use crate::project::WriteHow;
+use crate::project::{FileError, WriteHow};
 use crate::results::{CHUNK_BYTES, CHUNK_ITEMS};
 use crate::worktrees::WorktreeError;
 
@@ -55,6 +55,7 @@ impl LocalDriver<'_, '_> {
             Effect::Process(spec) => Ok(self.run_process(key, spec)),
             Effect::Request(spec) => Ok(self.send_request(spec)),
             Effect::Tool(spec) => Ok(self.call_tool(spec)),
+            Effect::ReadFile(spec) => Ok(self.read_file(spec)),
             Effect::WriteFile(spec) => Ok(self.write_file(spec)),
             Effect::Workflow(spec) => self.call_workflow(key, spec),
             Effect::ReadItems(spec) => self.read_items(key, view, spec),
@@ -162,16 +163,18 @@ impl LocalDriver<'_, '_> {
 
     // ---- files and workflows ----------------------------------------------------------------------------
 
+    fn read_file(&self, spec: &ReadSpec) -> EffectResult {
+        let clock = Clock::start();
+        let text = self.project().read(&spec.path, self.project().here());
+        EffectResult::Read(text.map_err(file_failure), clock.timing())
+    }
+
     fn write_file(&self, spec: &FileSpec) -> EffectResult {
         let clock = Clock::start();
         let folder = self.folder(spec.cwd.as_deref());
         let how = WriteHow { from: &folder, mode: spec.mode, create_dirs: spec.create_dirs };
         let written = self.project().write(&spec.path, &spec.content, &how);
-        let written = written.map(|_| ()).map_err(|error| {
-            let hint = error.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
-            Failure::new(FailureKind::File, format!("{}{hint}", error.message))
-        });
-        EffectResult::Written(written, clock.timing())
+        EffectResult::Written(written.map(|_| ()).map_err(file_failure), clock.timing())
     }
 
     fn call_workflow(&self, key: &EffectKey, spec: &CallSpec) -> Result<EffectResult, DriveError> {
@@ -300,6 +303,11 @@ impl LocalDriver<'_, '_> {
             None
         }))
     }
+}
+
+fn file_failure(error: FileError) -> Failure {
+    let hint = error.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+    Failure::new(FailureKind::File, format!("{}{hint}", error.message))
 }
 
 fn render(pieces: &[EffectText], files: &PrivateFiles) -> String {

@@ -15,7 +15,8 @@ use threadline_engine::rehearsal::edges;
 use threadline_engine::view::RunNames;
 use threadline_expect::{DocumentKind, Dynamic, Expectations};
 use threadline_flow::model::{
-    Action, Condition, Field, FieldKind, Moment, SOURCE, Setting, StepField, Terminal, step_fields,
+    Action, Condition, Field, FieldKind, FieldOwner, Moment, SOURCE, Setting, StepField, Terminal,
+    step_fields,
 };
 use threadline_flow::plan::{LOOP_ROOTS, ListNumber, PAYLOAD, Part, Plan, PlannedStep, StepNumber};
 use threadline_flow::shell::BindError;
@@ -188,12 +189,14 @@ struct StepPreview<'p, 'w> {
 impl<'p> StepPreview<'p, '_> {
     /// The variables of every step.
     fn shared(&mut self) {
-        for field in self.walk().into_iter().filter(|field| field.shared && field.key == "env") {
+        for field in
+            self.walk().into_iter().filter(|field| field.owner == FieldOwner::Workflow && field.key == "env")
+        {
             self.field(&field);
         }
     }
 
-    /// Every field of the step, and the program of its agent.
+    /// Every field of the step, and the settings of its agent.
     fn step(&mut self) {
         let (params, mut fields): (Vec<_>, Vec<_>) =
             self.walk().into_iter().partition(|field| field.moment == Moment::Params);
@@ -205,7 +208,8 @@ impl<'p> StepPreview<'p, '_> {
             Moment::Selection => 2,
             _ => 3,
         });
-        for field in fields.iter().filter(|field| !field.shared || field.key == "command") {
+        for field in fields.iter().filter(|field| matches!(field.owner, FieldOwner::Step | FieldOwner::Agent))
+        {
             self.field(field);
         }
     }

@@ -29,9 +29,9 @@ macro_rules! folders {
 }
 
 folders! {
-    check computed envelopes errors expect expectations explain grammar graph limits load loop_interpolation loops
-    mapreduce mapreduce_variables
-    node_outputs running runs tools trace trust types undefined workflow
+    agents check computed envelopes errors expect expectations explain grammar graph limits load
+    loop_interpolation loops mapreduce mapreduce_variables node_outputs running runs
+    tools trace trust types undefined workflow
 }
 
 #[test]

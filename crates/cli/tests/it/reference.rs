@@ -304,15 +304,19 @@ fn severity(check: Check) -> &'static str {
 
 fn keys() -> String {
     let mut out = String::new();
-    for object in fields::ALL {
+    for object in fields::objects() {
         writeln!(out, "### {}\n\n{}.\n", object.name, capitalised(object.doc)).unwrap();
         out.push_str("| key | type | description |\n|---|---|---|\n");
         for key in object.keys {
             writeln!(out, "| `{}` | {} | {} |", key.name, kind(&key.kind), describe(key)).unwrap();
         }
         if let Some(base) = &object.base {
-            let without = code_list(base.without);
-            writeln!(out, "\nAlso every key of [{0}](#{0}), except {without}.", base.object.name).unwrap();
+            let without = if base.without.is_empty() {
+                String::new()
+            } else {
+                format!(", except {}", code_list(base.without))
+            };
+            writeln!(out, "\nAlso every key of [{0}](#{0}){without}.", base.object.name).unwrap();
         }
         out.push('\n');
     }
@@ -336,6 +340,7 @@ fn kind(kind: &KeyKind) -> String {
         KeyKind::Expectation => "expectation".to_owned(),
         KeyKind::Nodes => "nodes".to_owned(),
         KeyKind::Steps => "steps".to_owned(),
+        KeyKind::Agent => "[agent](#agent)".to_owned(),
         KeyKind::Object(object) => format!("[{0}](#{0})", object.name),
         KeyKind::Map(inner) => format!("object of {}", self::kind(inner)),
         KeyKind::List(inner) => format!("list of {}", self::kind(inner)),

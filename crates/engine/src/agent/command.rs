@@ -3,7 +3,7 @@
 use threadline_flow::fields::{Failure, FailureKind};
 use threadline_lang::Value;
 
-use super::{AgentSurroundings, Provider, Reading, Reply};
+use super::{AgentSurroundings, Provider, Reading, Reply, ResolvedAgent};
 use crate::execute::effect::{Effect, EffectResult, EffectText, ProcessEnding, ProcessSpec};
 use crate::execute::result::{Printed, process_failure, trim_newlines, usage};
 use crate::execute::start_failure;
@@ -13,13 +13,13 @@ pub(super) struct CommandProvider {
 }
 
 impl CommandProvider {
-    pub(super) fn new(command: Vec<String>) -> Self {
-        Self { command }
+    pub(super) fn new(agent: &ResolvedAgent) -> Self {
+        Self { command: agent.program("command").unwrap_or_default().to_vec() }
     }
 }
 
 impl Provider for CommandProvider {
-    fn ask(&self, message: String, surroundings: AgentSurroundings) -> Effect {
+    fn ask(&mut self, message: String, surroundings: AgentSurroundings) -> Effect {
         let AgentSurroundings { env, cwd, limits } = surroundings;
         let mut words = self.command.iter().map(|word| vec![EffectText::Text(word.clone())]);
         let program = words.next().unwrap_or_default();

@@ -2,12 +2,14 @@
 //!
 //! A provider says which effect asks an agent, and what the result of that effect means as an answer. It performs
 //! nothing, so steps and judges, local runs, simulations and workers elsewhere ask every agent in the same way. A new
-//! provider is a file of this folder and a row of [`provider`].
+//! provider is a file or folder here and an arm of [`provider`]; its keys are a row of
+//! [`threadline_flow::fields::PROVIDERS`].
 
 mod command;
+mod replay;
 
 use ecow::EcoString;
-use threadline_flow::fields::Failure;
+use threadline_flow::fields::{DEFAULT_PROVIDER, Failure, ProviderName, ProviderSpec};
 use threadline_lang::Value;
 
 use crate::execute::effect::{Effect, EffectLimits, EffectResult};
@@ -17,10 +19,65 @@ use crate::view::Limit;
 /// How an agent is asked.
 pub trait Provider: Send {
     /// The effect that asks the agent.
-    fn ask(&self, message: String, surroundings: AgentSurroundings) -> Effect;
+    fn ask(&mut self, message: String, surroundings: AgentSurroundings) -> Effect;
 
     /// What the result of that effect means.
     fn reply(&self, result: EffectResult, reading: &Reading<'_>) -> Reply;
+}
+
+/// The provider of an agent.
+pub fn provider(agent: ResolvedAgent) -> Box<dyn Provider> {
+    match agent.provider.name {
+        ProviderName::Command => Box::new(command::CommandProvider::new(&agent)),
+        ProviderName::Replay => Box::new(replay::ReplayProvider::new(agent)),
+    }
+}
+
+/// An agent with every setting in its place.
+#[derive(Debug, Clone)]
+pub struct ResolvedAgent {
+    /// The name of the agent in the workflow.
+    pub name: EcoString,
+    /// How it is asked.
+    pub provider: &'static ProviderSpec,
+    /// What its settings came to, by their keys.
+    pub settings: Vec<(&'static str, ResolvedSetting)>,
+}
+
+/// What a setting of an agent came to.
+#[derive(Debug, Clone)]
+pub enum ResolvedSetting {
+    /// A program and its arguments.
+    Program(Vec<String>),
+    /// A text.
+    Text(String),
+    /// A value of any type.
+    Value(Value),
+}
+
+impl ResolvedAgent {
+    /// An agent of whom nothing but the name matters, because what it answers is invented.
+    pub(crate) fn invented(name: EcoString) -> Self {
+        Self { name, provider: DEFAULT_PROVIDER, settings: Vec::new() }
+    }
+
+    fn setting(&self, key: &str) -> Option<&ResolvedSetting> {
+        self.settings.iter().find(|(known, _)| *known == key).map(|(_, setting)| setting)
+    }
+
+    fn program(&self, key: &str) -> Option<&[String]> {
+        match self.setting(key)? {
+            ResolvedSetting::Program(words) => Some(words),
+            _ => None,
+        }
+    }
+
+    fn text(&self, key: &str) -> Option<&str> {
+        match self.setting(key)? {
+            ResolvedSetting::Text(text) => Some(text),
+            _ => None,
+        }
+    }
 }
 
 /// Where an agent runs, and within which limits.
@@ -63,9 +120,4 @@ impl Reply {
     fn failed(failure: Failure) -> Self {
         Self { answer: Err(failure), printed: None, stderr: None, meta: Vec::new(), timing: None }
     }
-}
-
-/// The provider of an agent whose program and arguments these are.
-pub fn provider(command: Vec<String>) -> Box<dyn Provider> {
-    Box::new(command::CommandProvider::new(command))
 }

@@ -4,16 +4,19 @@ use std::time::Duration;
 
 use ecow::EcoString;
 use threadline_expect::{DocumentKind, Expectations, Settled, Unsettled, UnsettledWhy};
+use threadline_flow::fields::DEFAULT_PROVIDER;
 use threadline_flow::forms;
 use threadline_flow::model::{
-    self, Condition, Field, FieldKind, ForEach, Given, Http, Input, Retry, Setting, SortKey, StepField,
-    Variable,
+    self, Condition, Field, FieldKind, FieldOwner, ForEach, Given, Http, Input, Retry, Setting, SortKey,
+    StepField, Variable,
 };
 use threadline_flow::plan::{Plan, PlannedStep};
 use threadline_flow::shell::{Argument, BindError, BoundScript};
 use threadline_flow::url;
 use threadline_lang::value::JsonStyle;
 use threadline_lang::{Document, Error, Explanation, Origin, Scope, Session, Template, Type, Value};
+
+use crate::agent::{ResolvedAgent, ResolvedSetting};
 
 use super::{
     Cause, EnteredFolder, FieldError, FieldErrors, Request, ResolvedCall, ResolvedReach, ResolvedServer,
@@ -102,8 +105,10 @@ impl FieldOutcomes<'_> {
         self.0.into_iter().map(|(field, value)| FieldOutcome::new(&field, value)).collect()
     }
 
+    /// What a field came to. A setting of an agent may have the key of a field of the step, and is not that.
     pub(crate) fn get(&self, key: &str) -> Option<&FieldValue> {
-        self.0.iter().find(|(field, _)| field.key == key)?.1.as_ref()
+        let is_it = |field: &StepField<'_>| field.key == key && field.owner != FieldOwner::Agent;
+        self.0.iter().find(|(field, _)| is_it(field))?.1.as_ref()
     }
 
     pub(crate) fn text(&self, key: &str) -> Option<String> {
@@ -223,6 +228,22 @@ impl FieldOutcomes<'_> {
         Some(ResolvedServer { name: server.name.clone(), reach })
     }
 
+    /// The agent that is asked, with what its settings came to.
+    pub(super) fn agent(&self, workflow: &model::Workflow, name: &EcoString) -> ResolvedAgent {
+        let provider = workflow.agent(name).map_or(DEFAULT_PROVIDER, |agent| agent.provider);
+        let settings = self.0.iter().filter(|(field, _)| field.owner == FieldOwner::Agent);
+        let settings = settings.filter_map(|(field, value)| {
+            let setting = match value.as_ref()? {
+                FieldValue::Words(words) => ResolvedSetting::Program(words.clone()),
+                FieldValue::Text(text) => ResolvedSetting::Text(text.clone()),
+                FieldValue::Value(value) => ResolvedSetting::Value(value.clone()),
+                _ => return None,
+            };
+            Some((field.key, setting))
+        });
+        ResolvedAgent { name: name.clone(), provider, settings: settings.collect() }
+    }
+
     /// What a call gives, and the inputs of the called workflow.
     pub(super) fn call(&self, planned: &PlannedStep, call: &model::Call) -> Option<ResolvedCall> {
         let callee = &planned.calls.as_deref()?.workflow;
@@ -276,8 +297,9 @@ impl Fields<'_, '_, '_> {
         let mut outcomes = FieldOutcomes(Vec::new());
         for field in fields {
             let value = self.evaluate(Some(planned), field.kind);
-            if let ("cwd" | "server.cwd", FieldKind::Text(written), Some(FieldValue::Text(path))) =
-                (field.key, field.kind, &value)
+            if field.owner != FieldOwner::Agent
+                && let ("cwd" | "server.cwd", FieldKind::Text(written), Some(FieldValue::Text(path))) =
+                    (field.key, field.kind, &value)
             {
                 let is_data = !plan.is_written_out(&planned.step, &written.value);
                 let entered = enter(EnteredFolder { path, is_data, is_of_step: field.key == "cwd" });

@@ -185,9 +185,9 @@ impl Executor<'_> {
                 let arguments = words.collect();
                 Effect::Process(ProcessSpec { program, arguments, files, env, cwd, stdin: None, limits })
             }
-            Act::Agent { agent, command, message } => {
-                pending.own = self.agent_meta(&agent);
-                let provider = agent::provider(command);
+            Act::Agent { agent, message } => {
+                pending.own = self.agent_meta(&agent.name);
+                let mut provider = agent::provider(agent);
                 let effect = provider.ask(message, agent::AgentSurroundings { env, cwd, limits });
                 pending.provider = Some(provider);
                 effect
@@ -197,8 +197,7 @@ impl Executor<'_> {
     }
 
     fn agent_meta(self, agent: &EcoString) -> Vec<(&'static str, Value)> {
-        let known = self.plan.workflow.agents.iter().find(|known| known.name == *agent);
-        let model = known.and_then(|agent| agent.model.as_ref());
+        let model = self.plan.workflow.agent(agent).and_then(|agent| agent.model.as_ref());
         let mut own =
             vec![("agent_id", Value::from(agent.as_str())), ("agent_name", Value::from(agent.as_str()))];
         own.extend(model.map(|model| ("model_used", model.as_str().into())));

@@ -75,6 +75,8 @@ pub enum Effect {
     Request(RequestSpec),
     /// `ResolvedCall` a tool of a server.
     Tool(ToolSpec),
+    /// Read a file of the project.
+    ReadFile(ReadSpec),
     /// Write a file of the project.
     WriteFile(FileSpec),
     /// Drive a run of another workflow to its end.
@@ -171,6 +173,13 @@ pub struct ToolSpec {
     pub limits: EffectLimits,
 }
 
+/// A file to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadSpec {
+    /// The path, relative to the folder of the run.
+    pub path: String,
+}
+
 /// A file to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSpec {
@@ -254,6 +263,8 @@ pub enum EffectResult {
     Response(Result<Response, Failure>, Timing),
     /// The answer of a tool.
     Tool(ToolAnswer, Timing),
+    /// The text of a file, or why it could not be read.
+    Read(Result<String, Failure>, Timing),
     /// Whether a file was written.
     Written(Result<(), Failure>, Timing),
     /// What a called run came to.

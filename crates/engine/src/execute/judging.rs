@@ -67,11 +67,11 @@ impl Executor<'_> {
             }
         };
         let limits = limits_of(&question.resolved);
-        let Resolved { act: Act::Agent { command, message, .. }, env, cwd, .. } = &question.resolved else {
+        let Resolved { act: Act::Agent { agent, message }, env, cwd, .. } = &question.resolved else {
             let verdict = Verdict::error("nobody was asked");
             return Self::record_judgement(driver, task, &view, Some(verdict), computed);
         };
-        let provider = agent::provider(command.clone());
+        let mut provider = agent::provider(agent.clone());
         let surroundings = AgentSurroundings { env: env.clone(), cwd: cwd.clone(), limits };
         let effect = provider.ask(message.clone(), surroundings);
         let key = EffectKey { at: task.at.clone(), as_of: task.as_of, attempt: 1, role: Role::Judge };

@@ -15,7 +15,7 @@ use threadline_lang::Value;
 
 use super::effect::{
     Effect, EffectKey, EffectLimits, EffectResult, EffectText, FileSpec, Pieces, ProcessEnd, ProcessEnding,
-    ProcessSpec, RequestSpec, Response, Role, StartFailure, Stream,
+    ProcessSpec, ReadSpec, RequestSpec, Response, Role, StartFailure, Stream,
 };
 use super::result::Timing;
 use crate::evaluate::Request;
@@ -47,6 +47,7 @@ pub fn encode_effect(key: &EffectKey, effect: &Effect) -> Option<Value> {
     let (kind, spec) = match effect {
         Effect::Process(spec) => ("process", process_spec(spec)),
         Effect::Request(spec) => ("request", request_spec(spec)),
+        Effect::ReadFile(spec) => ("read_file", Value::record([("path", spec.path.as_str().into())])),
         Effect::WriteFile(spec) => ("write_file", file_spec(spec)),
         Effect::Nothing
         | Effect::Tool(_)
@@ -82,6 +83,10 @@ pub fn decode_effect(value: &Value) -> Read<(EffectKey, Effect)> {
     let effect = match fields.text("kind")? {
         "process" => Effect::Process(read_process_spec(spec)?),
         "request" => Effect::Request(read_request_spec(spec)?),
+        "read_file" => {
+            let path = ExactKeys::of(spec, &["path"])?.text("path")?.to_owned();
+            Effect::ReadFile(ReadSpec { path })
+        }
         "write_file" => Effect::WriteFile(read_file_spec(spec)?),
         other => return wrong(format!("unknown effect `{other}`")),
     };
@@ -100,6 +105,8 @@ pub fn encode_result(result: &EffectResult) -> Option<Value> {
         EffectResult::Response(Err(failure_), timing_) => {
             ("no_response", with_timing(failure(failure_), timing_))
         }
+        EffectResult::Read(Ok(text), timing_) => ("read", with_timing(text.as_str().into(), timing_)),
+        EffectResult::Read(Err(failure_), timing_) => ("not_read", with_timing(failure(failure_), timing_)),
         EffectResult::Written(Ok(()), timing_) => ("written", timing(timing_)),
         EffectResult::Written(Err(failure_), timing_) => {
             ("not_written", with_timing(failure(failure_), timing_))
@@ -130,6 +137,14 @@ pub fn decode_result(value: &Value) -> Read<EffectResult> {
         "no_response" => {
             let (failure, timing) = read_with_timing(data, read_failure)?;
             EffectResult::Response(Err(failure), timing)
+        }
+        "read" => {
+            let (text, timing) = read_with_timing(data, read_text)?;
+            EffectResult::Read(Ok(text), timing)
+        }
+        "not_read" => {
+            let (failure, timing) = read_with_timing(data, read_failure)?;
+            EffectResult::Read(Err(failure), timing)
         }
         "written" => EffectResult::Written(Ok(()), read_timing(data)?),
         "not_written" => {
@@ -458,6 +473,10 @@ fn read_timing(value: &Value) -> Read<Timing> {
 
 // ---- values -------------------------------------------------------------------------------------------------
 
+fn read_text(value: &Value) -> Read<String> {
+    value.as_str().map(str::to_owned).ok_or_else(|| EffectWireError("what was read is no text".to_owned()))
+}
+
 /// Bytes: as text where they are that, otherwise in base64.
 fn bytes(bytes: &[u8]) -> Value {
     match std::str::from_utf8(bytes) {
@@ -589,6 +608,7 @@ mod tests {
         vec![
             Effect::Process(process),
             Effect::Request(RequestSpec { request, limits: effect_limits() }),
+            Effect::ReadFile(ReadSpec { path: "in/a".into() }),
             Effect::WriteFile(file),
         ]
     }
@@ -634,6 +654,8 @@ mod tests {
             EffectResult::Process(Err(not_started)),
             EffectResult::Response(Ok(response), timing),
             EffectResult::Response(Err(failure()), timing),
+            EffectResult::Read(Ok("a\nb".into()), timing),
+            EffectResult::Read(Err(failure()), timing),
             EffectResult::Written(Ok(()), timing),
             EffectResult::Written(Err(failure()), timing),
         ];

@@ -14,6 +14,7 @@ use threadline_lang::{Envelope, NoWorld, Scope, Session, Value};
 use super::chance::{self, Fated};
 use super::check::{item_of, value_of};
 use super::life::{Cut, Life};
+use crate::agent::ResolvedAgent;
 use crate::evaluate::{self, Act, Cause, Decision, FieldError, FieldErrors, Request, Resolved, ResolvedCall};
 use crate::event::{Address, Datum, ERROR, Event, EventKind, Listed, LoopLimits, Millis, Seq, Status};
 use crate::execute::effect::{
@@ -66,6 +67,10 @@ impl Life<'_> {
                 let result =
                     if is_well { Ok(answer.unwrap_or_default()) } else { Err(failure(FailureKind::Tool)) };
                 EffectResult::Tool(ToolAnswer { result, version: None }, timing)
+            }
+            Effect::ReadFile(_) => {
+                let text = if is_well { Ok(value.to_string()) } else { Err(failure(FailureKind::File)) };
+                EffectResult::Read(text, timing)
             }
             Effect::WriteFile(_) => {
                 EffectResult::Written(if is_well { Ok(()) } else { Err(failure(FailureKind::File)) }, timing)
@@ -128,7 +133,7 @@ impl Life<'_> {
                 Act::Value(Value::from(self.fate.value(fated, reads)))
             }
             Action::Agent { agent, .. } => {
-                Act::Agent { agent: agent.value.clone(), command: Vec::new(), message: String::new() }
+                Act::Agent { agent: ResolvedAgent::invented(agent.value.clone()), message: String::new() }
             }
             Action::Http(_) => {
                 let (url, headers) = (String::new(), Vec::new());
@@ -352,7 +357,7 @@ impl Driver for Life<'_> {
         // An object of one text is never too large.
         let answer = Value::object([("verdict".into(), verdict.into())]).unwrap_or_default();
         let message = if verdict == ERROR { String::new() } else { answer.to_json(JsonStyle::Compact) };
-        let act = Act::Agent { agent: agent.clone(), command: Vec::new(), message };
+        let act = Act::Agent { agent: ResolvedAgent::invented(agent.clone()), message };
         Ok((Ok(Question::new(Resolved::plain(act), agent, vec![verdict.into()])), Vec::new()))
     }
 

@@ -113,7 +113,7 @@ impl FailureKind {
             Self::Tool => {
                 "the tool reported a failure, rejected its parameters, does not exist, or its server exited"
             }
-            Self::File => "a file could not be written",
+            Self::File => "a file could not be read or written, or has no recorded answer to the message",
             Self::Crash => "the step was running when Threadline was killed, and its `on_crash` is `fail`",
             Self::Items => "items of a `foreach` or a map failed",
             Self::Input => "the source of a list gives no items",

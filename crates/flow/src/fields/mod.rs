@@ -1,12 +1,13 @@
 //! The table of keys: every object of a workflow file, and every key that it may have.
 //!
 //! A key has a kind, a default, aliases, the steps it applies to, and a line of documentation. The loader,
-//! the checks, the JSON Schema ([`schema`]) and the tables of the reference all follow from the rows in
-//! [`ALL`].
+//! the checks, the JSON Schema ([`schema`]) and the tables of the reference all follow from the rows of
+//! [`objects`].
 
 mod failure;
 mod other_versions;
 pub(crate) mod outputs;
+mod providers;
 mod schema;
 mod table;
 
@@ -15,13 +16,24 @@ use threadline_lang::diag::words;
 pub use failure::{Failure, FailureKind};
 pub use other_versions::{UnsupportedKey, find_unsupported_key, hint_for_root, hint_for_word};
 pub use outputs::{META, NodeType, OutputField, StepOutput, engine_names};
+pub(crate) use providers::hint_for_setting;
+pub use providers::{DEFAULT_PROVIDER, PROVIDERS, ProviderName, ProviderSpec};
 pub use schema::schema;
+pub use table::WORKFLOW;
 pub(crate) use table::{
     AGENT, ALLOW, CAPTURED_OUTPUT, COMPUTED, CONSTRAINT, EDGE, EDGE_CONFIG, ERROR_POLICY, EVALUATE, FRAGMENT,
     HTTP, INPUT, MAP, NODE, PHASE, RETRY, ROUTE, SERVER, SHELL_TOOL, SOURCE, STATE, STEP, TRIGGER,
     TRIGGER_CONFIG, UNTIL, WRITE_FILE,
 };
-pub use table::{ALL, WORKFLOW};
+
+/// Every object, in the order of the reference.
+pub fn objects() -> impl Iterator<Item = &'static ObjectSpec> {
+    table::OBJECTS.iter().flat_map(|object| {
+        let is_agent = object.name == AGENT.name;
+        let of_providers = PROVIDERS.iter().filter(move |_| is_agent).map(|provider| &provider.object);
+        std::iter::once(*object).chain(of_providers)
+    })
+}
 
 /// An object of a workflow file, such as a step.
 pub struct ObjectSpec {
@@ -86,6 +98,8 @@ pub enum KeyKind {
     Steps,
     /// An object of nodes keyed by id, or a list of nodes.
     Nodes,
+    /// An agent, with the keys of its provider.
+    Agent,
     /// An object with the keys of another table.
     Object(&'static ObjectSpec),
     /// An object whose keys are names that the author chooses.
@@ -122,7 +136,7 @@ pub enum Form {
 }
 
 /// One of the words that a key accepts.
-#[derive(PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Choice {
     /// The word as it is written in a file.
     pub name: &'static str,

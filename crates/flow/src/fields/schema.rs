@@ -4,17 +4,17 @@ use ecow::EcoString;
 use threadline_lang::data::json;
 use threadline_lang::{Limits, Value};
 
-use super::{ALL, Choice, Form, KeyKind, KeySpec, ObjectSpec, WORKFLOW};
+use super::{AGENT, Choice, Form, KeyKind, KeySpec, ObjectSpec, PROVIDERS, WORKFLOW, objects};
 
 /// The objects that may override a fragment or an inherited file: null removes a key there.
 const OVERRIDING: [&str; 4] = ["workflow", "state", "fragment", "evaluate"];
 
 /// The JSON Schema of workflow files, draft 2020-12. Every key has its description.
 pub fn schema() -> Value {
-    let definitions = ALL.iter().filter(|object| object.name != WORKFLOW.name);
+    let definitions = objects().filter(|object| ![WORKFLOW.name, AGENT.name].contains(&object.name));
     let definitions = definitions.map(|object| (object.name, object_schema(object)));
     let steps = list_or_one(reference("step"));
-    let definitions = definitions.chain([("steps", steps)]);
+    let definitions = definitions.chain([("steps", steps), (AGENT.name, agent_schema())]);
     let definitions = definitions.map(|(name, schema)| (EcoString::from(name), schema));
     // Expectations bring their own definitions, under names that no object of a workflow has.
     let expectations = threadline_expect::schema();
@@ -69,6 +69,24 @@ fn object_schema(object: &ObjectSpec) -> Value {
     Value::record(schema)
 }
 
+/// An agent: its provider decides which keys it has.
+fn agent_schema() -> Value {
+    let rules = PROVIDERS.iter().map(|provider| {
+        let words = Value::record([("enum", Value::sequence(provider.word.spellings().map(Value::from)))]);
+        let named = Value::record([("properties", Value::record([("provider", words)]))]);
+        let is_default = AGENT.known("provider").default == Some(provider.word.name);
+        let required = (!is_default).then(|| ("required", Value::sequence(["provider".into()])));
+        Value::record([("if", with(&named, required)), ("then", reference(provider.object.name))])
+    });
+    let provider = AGENT.known("provider");
+    Value::record([
+        ("type", "object".into()),
+        ("description", AGENT.doc.into()),
+        ("properties", Value::record([(provider.name, key_schema(provider, &kind_schema(&provider.kind)))])),
+        ("allOf", Value::sequence(rules)),
+    ])
+}
+
 /// For each `type` of an object, a rule that refuses the keys which do not apply to it.
 fn by_type(object: &ObjectSpec) -> impl Iterator<Item = Value> {
     let choices = object.key("type").map_or(&[][..], KeySpec::choices);
@@ -106,6 +124,7 @@ fn kind_schema(kind: &KeyKind) -> Value {
         KeyKind::Shell => type_of("string"),
         KeyKind::Expectation => list_or_one(reference("expectation")),
         KeyKind::Steps => reference("steps"),
+        KeyKind::Agent => reference(AGENT.name),
         KeyKind::Nodes => {
             let by_id =
                 Value::record([("type", "object".into()), ("additionalProperties", reference("step"))]);

@@ -3,13 +3,14 @@
 use super::ActionName::{
     Agent, Argv, Condition, ForEach, Http, Shell, Tool, Trigger, Value as ValueStep, Workflow, WriteFile,
 };
+use super::providers::{DEFAULT_PROVIDER, PROVIDER_WORDS};
 use super::{ActionName, Choice, Form, InheritedKeys, KeyKind, KeySpec, ObjectSpec};
 
-const fn key(name: &'static str, kind: KeyKind, doc: &'static str) -> KeySpec {
+pub(super) const fn key(name: &'static str, kind: KeyKind, doc: &'static str) -> KeySpec {
     KeySpec { name, aliases: &[], kind, default: None, required: false, on: &[], types: &[], doc }
 }
 
-const fn choice(name: &'static str, doc: &'static str) -> Choice {
+pub(super) const fn choice(name: &'static str, doc: &'static str) -> Choice {
     Choice { name, aliases: &[], doc }
 }
 
@@ -22,7 +23,7 @@ impl KeySpec {
         Self { default: Some(default), ..self }
     }
 
-    const fn required(self) -> Self {
+    pub(super) const fn required(self) -> Self {
         Self { required: true, ..self }
     }
 
@@ -49,8 +50,8 @@ const PROGRAMS: &[ActionName] = &[Shell, Argv, Agent];
 /// One node or several.
 const NEEDS: KeyKind = KeyKind::Either(&[TEXT, KeyKind::List(&TEXT)]);
 
-/// Every object, in the order of the reference.
-pub static ALL: &[&ObjectSpec] = &[
+/// Every object but the agents of each provider, in the order of the reference.
+pub(super) static OBJECTS: &[&ObjectSpec] = &[
     &WORKFLOW,
     &STEP,
     &HTTP,
@@ -120,11 +121,7 @@ pub static WORKFLOW: ObjectSpec = ObjectSpec {
             KeyKind::Map(&KeyKind::Text),
             "environment variables of every step. Null removes a variable",
         ),
-        key(
-            "agents",
-            KeyKind::Map(&KeyKind::Object(&AGENT)),
-            "agents that answer `agent` steps, keyed by name",
-        ),
+        key("agents", KeyKind::Map(&KeyKind::Agent), "agents that answer `agent` steps, keyed by name"),
         key(
             "servers",
             KeyKind::Map(&KeyKind::Object(&SERVER)),
@@ -1284,16 +1281,10 @@ pub(crate) static INPUT: ObjectSpec = ObjectSpec {
 pub(crate) static AGENT: ObjectSpec = ObjectSpec {
     name: "agent",
     title: "an agent",
-    doc: "a program that answers `agent` steps. It reads the message from stdin and prints the \
-             answer to stdout",
+    doc: "who answers `agent` steps and judges states. The other keys depend on `provider`",
     keys: &[
-        key(
-            "provider",
-            KeyKind::Fixed(Form::OneOf(&[choice("command", "a local program")])),
-            "how the agent is asked",
-        )
-        .default("command"),
-        key("command", KeyKind::List(&KeyKind::Text), "program and its arguments").required(),
+        key("provider", KeyKind::Fixed(Form::OneOf(&PROVIDER_WORDS)), "how the agent is asked")
+            .default(DEFAULT_PROVIDER.word.name),
         key("model", TEXT, "name of the model, for the records of the run"),
     ],
     base: None,

@@ -23,8 +23,14 @@ use threadline_lang::diag::Span;
 use threadline_lang::{Document, DocumentError, Origin, Syntax, Template, Undefined};
 
 use crate::checks::Check;
-use crate::fields::{self, AGENT, ALLOW, COMPUTED, INPUT, WORKFLOW};
-use crate::model::{Agent, Allow, Computed, Context, ContextEntry, Field, Import, Input, Shape, Workflow};
+use crate::fields::{
+    self, AGENT, ALLOW, COMPUTED, DEFAULT_PROVIDER, INPUT, KeyKind, KeySpec, PROVIDERS, ProviderSpec,
+    WORKFLOW,
+};
+use crate::model::{
+    Agent, AgentSetting, Allow, Computed, Context, ContextEntry, Field, Import, Input, SettingTemplate,
+    Shape, Workflow,
+};
 use crate::problem::{self, Problem, in_order};
 use crate::shell::UnknownPolicy;
 pub use expand::named_parts;
@@ -341,19 +347,56 @@ impl WorkflowLoader {
                 if !self.check_name(name, entry.key_span) {
                     continue;
                 }
-                let Some(fields) = self.read_fields(at, &AGENT) else { continue };
-                self.read_choice(&fields, "provider");
-                let command = self.read_templates(&fields, "command");
-                let command =
-                    self.check_program(command, fields.get("command"), "command").unwrap_or_default();
-                let model = self.read_text(&fields, "model");
-                agents.push(Agent { name: name.into(), command, model, span: entry.key_span });
+                let (provider, fields) = match self.read_provider(&at) {
+                    Some(provider) => (provider, self.read_fields(at, &provider.object)),
+                    // Its keys cannot be known, but its name is.
+                    None => (DEFAULT_PROVIDER, None),
+                };
+                let mut agent = Agent {
+                    name: name.into(),
+                    provider,
+                    settings: Vec::new(),
+                    model: None,
+                    span: entry.key_span,
+                };
+                if let Some(fields) = fields {
+                    agent.model = self.read_text(&fields, "model");
+                    let settings = provider.object.keys.iter();
+                    agent.settings =
+                        settings.filter_map(|key| self.read_agent_setting(&fields, key)).collect();
+                }
+                agents.push(agent);
             }
         }
         if !agents.iter().any(|agent| agent.name == DEFAULT_AGENT.0) {
             agents.push(default_agent(&self.syntax));
         }
         agents
+    }
+
+    /// The provider of an agent, which decides what other keys it has.
+    fn read_provider(&mut self, place: &LocatedNode<'_>) -> Option<&'static ProviderSpec> {
+        let Some((_, _, at)) = place.entries().find(|(key, ..)| *key == "provider") else {
+            return Some(DEFAULT_PROVIDER);
+        };
+        let word = self.read_choice_at(&at, "provider", AGENT.known("provider").choices())?;
+        PROVIDERS.iter().find(|provider| provider.word.name == word)
+    }
+
+    fn read_agent_setting(
+        &mut self,
+        fields: &ObjectFields<'_>,
+        key: &'static KeySpec,
+    ) -> Option<AgentSetting> {
+        let value = match key.kind {
+            KeyKind::List(KeyKind::Text) => {
+                let words = self.read_templates(fields, key.name);
+                SettingTemplate::Program(self.check_program(words, fields.get(key.name), key.name)?)
+            }
+            KeyKind::Text => SettingTemplate::Text(self.read_template_of(fields, key.name)?),
+            _ => SettingTemplate::Value(self.read_document_of(fields, key.name)?),
+        };
+        Some(AgentSetting { key: key.name, value })
     }
 
     fn read_imports(&mut self, fields: &ObjectFields<'_>) -> Vec<Import> {
@@ -410,7 +453,14 @@ fn default_agent(syntax: &Syntax) -> Agent {
     let origin = Origin { path: EcoString::new(), span: Span::default(), style: Style::Plain };
     let (name, command) = DEFAULT_AGENT;
     let field = |word: &str| Field { value: Template::parse_all(word, syntax).0, origin: origin.clone() };
-    Agent { name: name.into(), command: command.map(field).into(), model: None, span: Span::default() }
+    let command = SettingTemplate::Program(command.map(field).into());
+    Agent {
+        name: name.into(),
+        provider: DEFAULT_PROVIDER,
+        settings: vec![AgentSetting { key: "command", value: command }],
+        model: None,
+        span: Span::default(),
+    }
 }
 
 /// A list of steps, as the model has it.

@@ -9,7 +9,9 @@ use threadline_lang::diag::{Span, nearest, words};
 use threadline_lang::{Document, DocumentError, Expression, Origin, Syntax, Template, Type, Value};
 
 use crate::checks::Check;
-use crate::fields::{ActionName, Choice, Form, KeySpec, ObjectSpec, UnsupportedKey, hint_for_word};
+use crate::fields::{
+    ActionName, Choice, Form, KeySpec, ObjectSpec, UnsupportedKey, hint_for_setting, hint_for_word,
+};
 use crate::forms;
 use crate::model::{Field, Setting, Variable};
 use crate::problem::{self, Problem};
@@ -584,9 +586,10 @@ pub(super) fn unknown_key(object: &'static ObjectSpec, key: &str, span: Span, kn
             .hint("write the work as a list under `steps:`"),
         None => {
             let problem = Check::UnknownKey.at(span, format!("{} has no key `{key}`", object.title));
+            let suggestion = || words::suggest(key, object.names());
             if known >= MAX_SUGGESTIONS {
                 problem
-            } else if let Some(hint) = words::suggest(key, object.names()) {
+            } else if let Some(hint) = hint_for_setting(object, key).or_else(suggestion) {
                 problem.hint(hint)
             } else {
                 let keys = words::names(object.all_keys().map(|key| key.name));

@@ -13,9 +13,10 @@ use threadline_expect::Expectations;
 use threadline_lang::{Document, Expression, Origin, Template};
 
 use super::{
-    Action, Agent, Call, Compared, Condition, Contains, Convergence, Evaluate, Evaluator, Field, FileFormat,
-    Filter, ForEach, Given, Http, Judge, Loop, Phase, Policy, Reach, Retry, Routes, Server, Setting, Shape,
-    SortKey, Source, State, Step, ToolCall, Trigger, Variable, Workflow, WriteFile,
+    Action, Agent, AgentSetting, Call, Compared, Condition, Contains, Convergence, Evaluate, Evaluator,
+    Field, FileFormat, Filter, ForEach, Given, Http, Judge, Loop, Phase, Policy, Reach, Retry, Routes,
+    Server, Setting, SettingTemplate, Shape, SortKey, Source, State, Step, ToolCall, Trigger, Variable,
+    Workflow, WriteFile,
 };
 use crate::plan::PAYLOAD;
 
@@ -30,8 +31,21 @@ pub struct StepField<'f> {
     pub kind: FieldKind<'f>,
     /// When it is evaluated.
     pub moment: Moment,
-    /// Whether it is written outside of the step, for all steps that use it.
-    pub shared: bool,
+    /// Whose field it is.
+    pub owner: FieldOwner,
+}
+
+/// What a field of a step belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldOwner {
+    /// The step itself.
+    Step,
+    /// The workflow, which gives it to every step.
+    Workflow,
+    /// The agent that the step or its judge asks.
+    Agent,
+    /// The server whose tool the step calls.
+    Server,
 }
 
 /// When a field of a step is evaluated.
@@ -193,8 +207,8 @@ pub fn step_fields<'f>(workflow: &'f Workflow, step: &'f Step) -> Vec<StepField<
     }
     walk.moment = Moment::Attempt;
     walk.each("cwd", cwd.iter().map(FieldKind::Text));
-    walk.variables(&workflow.env, true);
-    walk.variables(env, false);
+    walk.variables(&workflow.env, FieldOwner::Workflow);
+    walk.variables(env, FieldOwner::Step);
     walk.each("timeout", timeout.iter().map(FieldKind::TimeLimit));
     walk.each("idle_timeout", idle_timeout.iter().map(FieldKind::TimeLimit));
     walk.each("max_output", max_output.iter().map(FieldKind::Size));
@@ -227,7 +241,7 @@ pub fn loop_fields(of: &Loop) -> Vec<StepField<'_>> {
         name: key.into(),
         kind,
         moment: Moment::Params,
-        shared: true,
+        owner: FieldOwner::Workflow,
     };
     let counts = [
         ("max_iterations", max_iterations, 1),
@@ -251,7 +265,7 @@ pub fn server_fields(server: &Server) -> Vec<StepField<'_>> {
         name,
         kind,
         moment: Moment::Attempt,
-        shared: true,
+        owner: FieldOwner::Server,
     };
     match reach {
         Reach::Program { command, env, cwd } => {
@@ -274,11 +288,18 @@ pub fn server_fields(server: &Server) -> Vec<StepField<'_>> {
     }
 }
 
-/// The program of an agent.
+/// The settings of an agent.
 pub fn agent_fields(agent: &Agent) -> Vec<StepField<'_>> {
-    let Agent { name: _, command, model: _, span: _ } = agent;
-    let (key, kind) = ("command", FieldKind::Command(command));
-    vec![StepField { key, name: key.into(), kind, moment: Moment::Attempt, shared: true }]
+    let Agent { name: _, provider: _, settings, model: _, span: _ } = agent;
+    let fields = settings.iter().map(|AgentSetting { key, value }| {
+        let kind = match value {
+            SettingTemplate::Program(words) => FieldKind::Command(words),
+            SettingTemplate::Text(text) => FieldKind::Text(text),
+            SettingTemplate::Value(value) => FieldKind::Value(value),
+        };
+        StepField { key, name: (*key).into(), kind, moment: Moment::Attempt, owner: FieldOwner::Agent }
+    });
+    fields.collect()
 }
 
 /// The key of the source of a list, which has another name in a `foreach` and in a map.
@@ -299,7 +320,13 @@ impl<'f> Walk<'f> {
 
     /// Adds a field whose name is not its key alone.
     fn add_as(&mut self, key: &'static str, name: impl Into<EcoString>, kind: FieldKind<'f>) {
-        self.fields.push(StepField { key, name: name.into(), kind, moment: self.moment, shared: false });
+        self.fields.push(StepField {
+            key,
+            name: name.into(),
+            kind,
+            moment: self.moment,
+            owner: FieldOwner::Step,
+        });
     }
 
     fn each(&mut self, key: &'static str, kinds: impl IntoIterator<Item = FieldKind<'f>>) {
@@ -311,11 +338,11 @@ impl<'f> Walk<'f> {
         self.fields.extend(fields.into_iter().map(|field| StepField { moment, ..field }));
     }
 
-    fn variables(&mut self, variables: &'f [Variable], shared: bool) {
+    fn variables(&mut self, variables: &'f [Variable], owner: FieldOwner) {
         for variable in variables {
             let Variable { name, span: _, value: _ } = variable;
             let (name, kind) = (eco_format!("env.{name}"), FieldKind::Variable(variable));
-            self.fields.push(StepField { key: "env", name, kind, moment: self.moment, shared });
+            self.fields.push(StepField { key: "env", name, kind, moment: self.moment, owner });
         }
     }
 
@@ -355,7 +382,7 @@ impl<'f> Walk<'f> {
             Source::File { path, format: _ } => self.add_as(SOURCE, key, FieldKind::Text(path)),
             Source::Shell { text, format: _ } => {
                 self.add_as(SOURCE, key, FieldKind::Script { text, interpolate: true });
-                self.variables(&self.workflow.env, true);
+                self.variables(&self.workflow.env, FieldOwner::Workflow);
             }
         }
         let key = if *is_map { "max_parallel" } else { "parallel" };
@@ -449,8 +476,7 @@ impl<'f> Walk<'f> {
     }
 
     fn agent(&mut self, name: &str) {
-        let known = self.workflow.agents.iter().find(|known| known.name == *name);
-        self.shared(known.map(agent_fields).unwrap_or_default());
+        self.shared(self.workflow.agent(name).map(agent_fields).unwrap_or_default());
     }
 
     fn http(&mut self, http: &'f Http) {

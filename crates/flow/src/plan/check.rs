@@ -21,7 +21,7 @@ use super::{Called, LOOP_ROOTS, MAP_REDUCE_ROOTS, PAYLOAD, Part, Plan, ROOTS, Re
 use crate::checks::Check;
 use crate::fields::{Form, hint_for_root};
 use crate::model::{
-    self, Action, Evaluator, Field, FieldKind, Moment, Reach, Setting, Step, StepField, ToolCall,
+    self, Action, Evaluator, Field, FieldKind, FieldOwner, Moment, Reach, Setting, Step, StepField, ToolCall,
     agent_fields, loop_fields, server_fields, step_fields,
 };
 use crate::problem::{self, Problem, place_in};
@@ -338,7 +338,7 @@ impl Checker<'_> {
 
     // ---- outside of the steps --------------------------------------------------------------------------
 
-    /// Context, the workflow's environment and the commands of agents: only what is there from the start.
+    /// Context, the workflow's environment and the settings of agents: only what is there from the start.
     fn outside_of_steps(&mut self) {
         let workflow = Arc::clone(&self.plan.workflow);
         let scope = self.names.outer.clone();
@@ -431,7 +431,7 @@ impl Checker<'_> {
         let step = Arc::clone(&plan.steps[number as usize].step);
         let mut found = Checked { reads: Vec::new(), script: None, argv: None };
         // What all steps share is looked at once, outside of them.
-        let own = step_fields(&workflow, &step).into_iter().filter(|field| !field.shared);
+        let own = step_fields(&workflow, &step).into_iter().filter(|field| field.owner == FieldOwner::Step);
         // That a trigger stands outside of a graph is reported as that.
         let own = own.filter(|field| field.key != PAYLOAD || self.is_graph()).collect::<Vec<_>>();
         for StepField { kind, moment, .. } in own {

@@ -318,7 +318,7 @@ fn capture_output(plan: &Plan, name: &str, named: &Named) -> Promise {
     let shape = match named.captures[..] {
         [one] => PromisedShape::Output {
             value: captured_type(plan, named),
-            also: fields(&plan.steps[one as usize].step),
+            also: fields(plan, &plan.steps[one as usize].step),
         },
         _ => PromisedShape::Output { value: captured_type(plan, named), also: OF_ANY_STEP },
     };
@@ -340,7 +340,7 @@ pub(super) fn output(plan: &Plan, number: StepNumber) -> PromisedShape {
     if step.when.is_some() || step.continue_on_error {
         return PromisedShape::Output { value: None, also: OF_ANY_STEP };
     }
-    PromisedShape::Output { value: value_type(step), also: fields(step) }
+    PromisedShape::Output { value: value_type(step), also: fields(plan, step) }
 }
 
 /// The output of a step of which nothing is known.
@@ -353,11 +353,15 @@ pub(super) fn any_state() -> PromisedShape {
     PromisedShape::Output { value: None, also: OF_STATE }
 }
 
-fn fields(step: &Step) -> FieldTypes {
-    match step.action {
-        Action::Shell { .. } | Action::Argv(_) | Action::Agent { .. } => OF_PROGRAM,
-        _ => OF_ANY_STEP,
-    }
+fn fields(plan: &Plan, step: &Step) -> FieldTypes {
+    let is_program = match &step.action {
+        Action::Shell { .. } | Action::Argv(_) => true,
+        Action::Agent { agent, .. } => {
+            plan.workflow.agent(&agent.value).is_none_or(|agent| agent.provider.is_program)
+        }
+        _ => false,
+    };
+    if is_program { OF_PROGRAM } else { OF_ANY_STEP }
 }
 
 /// The type of a step's value, where it is known.

@@ -1,6 +1,6 @@
 //! The table of keys and the loader: every key of the table is read, and every default of it can be.
 
-use threadline_flow::fields::{self, ActionName, Form, KeyKind, KeySpec, ObjectSpec};
+use threadline_flow::fields::{self, ActionName, Form, KeyKind, KeySpec, ObjectSpec, PROVIDERS};
 use threadline_flow::load::load;
 use threadline_flow::plan::ROOTS;
 use threadline_flow::problem::Problem;
@@ -68,6 +68,10 @@ fn with(object: &ObjectSpec, key: &KeySpec, value: &str) -> String {
         "workflow" => format!("{key}\nsteps: [{{shell: a}}]"),
         "input" => format!("inputs: {{a: {{{key}}}}}\nsteps: [{{shell: a}}]"),
         "agent" => format!("agents: {{a: {{{key}}}}}\nsteps: [{{shell: a}}]"),
+        _ if let Some(provider) = PROVIDERS.iter().find(|known| known.object.name == object.name) => {
+            let agent = with_needed(&key, &[&format!("provider: {}", provider.word.name)], ", ");
+            format!("agents: {{a: {{{agent}}}}}\nsteps: [{{shell: a}}]")
+        }
         "computed" => format!("computed: {{a: {{{key}}}}}\nsteps: [{{shell: a}}]"),
         "allow" => format!("allow: {{{key}}}\nsteps: [{{shell: a}}]"),
         "http" => format!("[{{http: {{{key}}}}}]"),
@@ -149,7 +153,7 @@ fn beside_in_state(key: &str, on: &[ActionName]) -> &'static str {
 }
 
 fn every_key() -> impl Iterator<Item = (&'static ObjectSpec, &'static KeySpec)> {
-    fields::ALL.iter().flat_map(|object| object.all_keys().map(move |key| (*object, key)))
+    fields::objects().flat_map(|object| object.all_keys().map(move |key| (object, key)))
 }
 
 /// What a key never takes, when there is something.

@@ -396,7 +396,11 @@ pub(crate) fn field_of(step: &PlannedStep, origin: Option<&Origin>) -> String {
         }),
         // Each condition is looked at by itself.
         "route" => first.to_owned(),
-        "agents" => "command".to_owned(),
+        // A setting of an agent: `agents.NAME.SETTING`.
+        "agents" => {
+            let setting = words.nth(1).unwrap_or(path);
+            setting.split('[').next().unwrap_or(setting).to_owned()
+        }
         "servers" => "server".to_owned(),
         "claude" => "message".to_owned(),
         first => first.to_owned(),

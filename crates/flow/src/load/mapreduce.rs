@@ -14,8 +14,8 @@ use crate::fields::{ActionName, CAPTURED_OUTPUT, ERROR_POLICY, MAP, PHASE, SOURC
 use crate::forms;
 use crate::json_path::JsonPath;
 use crate::model::{
-    Action, CaptureFormat, Field, Filter, ForEach, OnCrash, OnItemFailure, Phase, PhaseKind, Policy, Shape,
-    SortKey, Source, SourceFormat, Step,
+    Action, Field, Filter, ForEach, OnItemFailure, Phase, PhaseKind, Policy, Shape, SortKey, Source,
+    SourceFormat, Step,
 };
 use crate::problem::{self, Problem};
 
@@ -74,7 +74,7 @@ impl WorkflowLoader {
         } else {
             phase.steps = self.read_steps(&place, key);
         }
-        Some(Arc::new(synthetic(&place, key, Action::Phase(phase))))
+        Some(Arc::new(self.phase_step(&place, key, Action::Phase(phase))))
     }
 
     fn read_phase_variables(&mut self, fields: &ObjectFields<'_>) -> Vec<(EcoString, Field<Document>)> {
@@ -176,7 +176,7 @@ impl WorkflowLoader {
         let worktree = self.read_bool(&fields, "worktree");
         let each = self.read_selection(&fields, source?, "max_parallel");
         let each = ForEach { steps, policy, worktree, is_map: true, ..each };
-        Some(Arc::new(synthetic(place, "map", Action::ForEach(Box::new(each)))))
+        Some(Arc::new(self.phase_step(place, "map", Action::ForEach(Box::new(each)))))
     }
 
     /// Reads how items are selected, and how many are processed at once. The caller adds the steps.
@@ -372,43 +372,17 @@ impl WorkflowLoader {
         policy.failure_threshold = self.read_fraction(&fields, "failure_threshold");
         policy
     }
+
+    /// The step that represents a phase: one without any key.
+    fn phase_step(&mut self, place: &LocatedNode<'_>, name: &str, action: Action) -> Step {
+        let fields = ObjectFields::none(place.clone(), &STEP);
+        let step = self.read_step_with(&fields, place.origin(), Some(action));
+        Step { id: Some(place.field(name.into())), ..step }
+    }
 }
 
 /// Whether a key selects the action of a step.
 fn is_action(key: &str) -> bool {
     let name = STEP.key(key).map(|key| key.name);
     name.is_some_and(|name| name == "claude" || ActionName::ALL.iter().any(|action| action.key() == name))
-}
-
-/// The step that represents a phase.
-fn synthetic(place: &LocatedNode<'_>, name: &str, action: Action) -> Step {
-    let origin = place.origin();
-    let id = Field { value: EcoString::from(name), origin: origin.clone() };
-    Step {
-        id: Some(id),
-        name: None,
-        origin,
-        action,
-        tool: None,
-        when: None,
-        capture: None,
-        format: CaptureFormat::Text,
-        timeout: None,
-        idle_timeout: None,
-        retry: None,
-        on_crash: OnCrash::Rerun,
-        on_failure: Vec::new(),
-        on_success: Vec::new(),
-        finally: Vec::new(),
-        continue_on_error: false,
-        env: Vec::new(),
-        cwd: None,
-        shell_program: None,
-        strict_shell: true,
-        trust: None,
-        max_output: None,
-        expect: None,
-        needs: Vec::new(),
-        state: None,
-    }
 }

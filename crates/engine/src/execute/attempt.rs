@@ -125,7 +125,8 @@ impl Executor<'_> {
     ) -> (PendingAttempt, Effect) {
         let limits = limits_of(&resolved);
         let parameters = step.tool.as_ref().map(|_| parameters(step, &resolved.act));
-        let Resolved { act, env, cwd, timeout, retry, expect, .. } = resolved;
+        // A field that is added to it does not compile before it has an effect here. Two are in the limits.
+        let Resolved { act, env, cwd, timeout, idle_timeout: _, max_output: _, retry, expect } = resolved;
         let mut pending = PendingAttempt {
             task,
             attempt,

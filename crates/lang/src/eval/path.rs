@@ -91,7 +91,7 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
                 if steps.first().is_none() {
                     return Ok(());
                 }
-                let at = definition_position(definitions, root, steps)?;
+                let at = definition_position(definitions, &|| root.to_owned(), steps)?;
                 // What is written out can be followed.
                 match definitions.fixed(at) {
                     Some(value) => walk(value, steps.after(1), || steps.to(1).text(root)).map(|_| ()),
@@ -138,11 +138,14 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
         let span = self.program.span(id);
         let steps = self.program.steps(path.steps);
         let mut answer = PathAnswer { traced: self.session.traces(), ..PathAnswer::default() };
+        let program = self.program;
+        let root = || program.name(path.root).to_owned();
+        let rest = PathRest { root: &root, steps, span, answer: &mut answer };
         let result = match path.kind {
-            RootKind::Env => self.env(steps, span, &mut answer),
-            RootKind::Uuid => self.uuid(steps, span, &mut answer),
-            RootKind::Nodes => self.nodes(steps, span, &mut answer),
-            RootKind::Named => self.named(path, steps, span, &mut answer),
+            RootKind::Env => self.env(rest),
+            RootKind::Uuid => self.uuid(rest),
+            RootKind::Nodes => self.nodes(rest),
+            RootKind::Named => self.named(path, rest),
         };
         let list = answer.list;
         if answer.traced {
@@ -158,100 +161,68 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
         }
     }
 
-    fn named(
-        &mut self,
-        path: &'a ReferencePath,
-        steps: Steps<'a>,
-        span: Span,
-        answer: &mut PathAnswer<'a>,
-    ) -> Result<Val<'a>, Error> {
-        let root = self.program.name(path.root);
+    fn named(&mut self, path: &'a ReferencePath, rest: PathRest<'_, 'a>) -> Result<Val<'a>, Error> {
         let Some(found) = self.scope.lookup(path.root, self.program, &path.last) else {
-            return Err(self.unknown_root(root, span));
+            return Err(self.unknown_root(self.program.name(path.root), rest.span));
         };
-        if answer.traced {
-            answer.scope = found.label.clone();
-        }
+        rest.answer.is_in(&found.label);
         match found.entry {
-            EntryRef::Definitions(definitions) => self.defined(definitions, root, steps, found.scope, span),
-            entry => self.entry(entry, &|| root.to_owned(), steps, span, answer),
+            EntryRef::Definitions(definitions) => self.defined(definitions, found.scope, &rest),
+            entry => self.entry(entry, rest),
         }
     }
 
-    /// A path from what a name stands for; `root` is how it is written up to there.
-    fn entry(
-        &mut self,
-        entry: EntryRef<'a>,
-        root: &dyn Fn() -> String,
-        steps: Steps<'a>,
-        span: Span,
-        answer: &mut PathAnswer<'a>,
-    ) -> Result<Val<'a>, Error> {
+    /// A path from what a name stands for.
+    fn entry(&mut self, entry: EntryRef<'a>, rest: PathRest<'_, 'a>) -> Result<Val<'a>, Error> {
+        let first = rest.steps.first();
         match entry {
-            EntryRef::Plain(value) => walk(value, steps, root).map(Val::Ref),
-            EntryRef::Output(envelope) => self.output(envelope, root, steps, span, answer),
-            EntryRef::Names(names) => self.of_names(names, root, steps, span, answer),
-            EntryRef::Item(item) => self.item(item, root, steps, span),
-            EntryRef::Paged(list) => match steps.first() {
+            EntryRef::Plain(value) => rest.walk(value).map(Val::Ref),
+            EntryRef::Output(envelope) => self.output(envelope, rest),
+            EntryRef::Names(names) => self.of_names(names, rest),
+            EntryRef::Item(item) => self.item(item, &rest),
+            EntryRef::Paged(list) => match first {
                 None => {
-                    answer.list = Some(list);
+                    rest.answer.list = Some(list);
                     Ok(Value::NULL.into())
                 }
-                Some(first) => self.of_paged_list(list, first, root, steps, span),
+                Some(first) => self.of_paged_list(list, first, &rest),
             },
             EntryRef::Lapsed(lapsed)
-                if steps
-                    .first()
-                    .and_then(StepView::key)
-                    .is_some_and(|name| lapsed.also.get(name).is_some()) =>
+                if first.and_then(StepView::key).is_some_and(|name| lapsed.also.get(name).is_some()) =>
             {
-                walk(&lapsed.also, steps, root).map(Val::Ref)
+                rest.walk(&lapsed.also).map(Val::Ref)
             }
             EntryRef::Promised(Promise { why, .. })
             | EntryRef::Unset(why)
             | EntryRef::Lapsed(Lapsed { why, .. }) => {
-                let path = steps.text(&root());
-                Err(Error::new(ErrorKind::Unset { path, why: why.clone() }, span))
+                Err(Error::new(ErrorKind::Unset { path: rest.text(), why: why.clone() }, rest.span))
             }
             // Definitions stand in a scope, never in a table of names.
-            EntryRef::Definitions(_) => Err(self.unknown_root(&root(), span)),
+            EntryRef::Definitions(_) => Err(self.unknown_root(&(rest.root)(), rest.span)),
         }
     }
 
     /// A path from a table of names.
-    fn of_names(
-        &mut self,
-        names: &'a Scope,
-        root: &dyn Fn() -> String,
-        steps: Steps<'a>,
-        span: Span,
-        answer: &mut PathAnswer<'a>,
-    ) -> Result<Val<'a>, Error> {
-        let Some(first) = steps.first() else {
-            return self.all_names(names, root, steps, span);
-        };
+    fn of_names(&mut self, names: &'a Scope, rest: PathRest<'_, 'a>) -> Result<Val<'a>, Error> {
+        let Some(first) = rest.steps.first() else { return self.all_names(names, &rest) };
         let Some(found) = first.key().and_then(|name| names.find(name)) else {
-            return Err(name_not_found(names, root(), steps));
+            return Err(name_not_found(names, (rest.root)(), rest.steps));
         };
-        if answer.traced {
-            answer.scope = found.label.clone();
-        }
-        self.entry(found.entry, &|| steps.to(1).text(&root()), steps.after(1), span, answer)
+        rest.answer.is_in(&found.label);
+        let PathRest { root, steps, span, answer } = rest;
+        let root = || steps.to(1).text(&root());
+        self.entry(found.entry, PathRest { root: &root, steps: steps.after(1), span, answer })
     }
 
     /// A table of names as a value: an object of what each of them gives.
-    fn all_names(
-        &mut self,
-        names: &'a Scope,
-        root: &dyn Fn() -> String,
-        none: Steps<'a>,
-        span: Span,
-    ) -> Result<Val<'a>, Error> {
+    fn all_names(&mut self, names: &'a Scope, rest: &PathRest<'_, 'a>) -> Result<Val<'a>, Error> {
+        let PathRest { root, steps, span, .. } = *rest;
         let mut entries = Vec::new();
         for name in names.names() {
             let Some(found) = names.find(&name) else { continue };
             let mut answer = PathAnswer::default();
-            let mut value = self.entry(found.entry, root, none, span, &mut answer)?;
+            let mut value =
+                self.entry(found.entry, PathRest { root, steps, span, answer: &mut answer })?;
             if let Some(list) = answer.list {
                 value = self.read_all(list, span)?.into();
             }
@@ -261,26 +232,20 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
     }
 
     /// A path from an item: in dot form the engine's names win.
-    fn item(
-        &mut self,
-        item: &'a EngineItem,
-        root: &dyn Fn() -> String,
-        steps: Steps<'a>,
-        span: Span,
-    ) -> Result<Val<'a>, Error> {
-        if let Some(StepView::Name(name)) = steps.first()
+    fn item(&mut self, item: &'a EngineItem, rest: &PathRest<'_, 'a>) -> Result<Val<'a>, Error> {
+        if let Some(StepView::Name(name)) = rest.steps.first()
             && let Some(own) = item.own.get(name)
         {
             if item.value.get(name).is_some() {
-                let root = root();
+                let root = (rest.root)();
                 let message =
                     format!("`{root}.{name}` is the engine's, and the item has a field of that name");
                 let hint = format!("the item's own is `{root}[\"{name}\"]`");
-                self.session.warn("item-field-hidden", span, message, Some(hint));
+                self.session.warn("item-field-hidden", rest.span, message, Some(hint));
             }
-            return walk(own, steps.after(1), || steps.to(1).text(&root())).map(Val::Ref);
+            return rest.walk_on(own).map(Val::Ref);
         }
-        walk(&item.value, steps, root).map(Val::Ref)
+        rest.walk(&item.value).map(Val::Ref)
     }
 
     /// A path from elements: the first step is an index.
@@ -288,11 +253,10 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
         &mut self,
         list: &'a dyn PagedList,
         first: StepView<'a>,
-        root: &dyn Fn() -> String,
-        steps: Steps<'a>,
-        span: Span,
+        rest: &PathRest<'_, 'a>,
     ) -> Result<Val<'a>, Error> {
-        let stream = ElementStream::new(list, span);
+        let PathRest { root, steps, .. } = *rest;
+        let stream = ElementStream::new(list, rest.span);
         let index = match first {
             StepView::Index(index) => index,
             StepView::Digits(name) => digits(name),
@@ -303,7 +267,7 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
             let kind = ErrorKind::IndexNotFound { path: root(), index, len: stream.len().unwrap_or(0) };
             return Err(Error::new(kind, steps.span()));
         };
-        walk(&found, steps.after(1), || steps.to(1).text(&root())).map(|value| Val::Own(value.clone()))
+        rest.walk_on(&found).map(|value| Val::Own(value.clone()))
     }
 
     /// The error of a step into elements that is no index.
@@ -366,7 +330,8 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
 
     // ---- outputs ---------------------------------------------------------------------------------------
 
-    fn nodes(&mut self, steps: Steps<'a>, span: Span, answer: &mut PathAnswer<'a>) -> Result<Val<'a>, Error> {
+    fn nodes(&mut self, rest: PathRest<'_, 'a>) -> Result<Val<'a>, Error> {
+        let PathRest { root, steps, span, answer } = rest;
         // The parser lets no path without a name of a node through.
         let id = steps.first().and_then(StepView::key).unwrap_or_default();
         let Some(found) = self.scope.output(id) else {
@@ -374,43 +339,34 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
             available.sort_unstable();
             return Err(Error::new(ErrorKind::NodeNotFound { id: id.into(), available }, span));
         };
-        if answer.traced {
-            answer.scope = found.label.clone();
-        }
-        self.entry(found.entry, &|| steps.to(1).text("nodes"), steps.after(1), span, answer)
+        answer.is_in(&found.label);
+        let root = || steps.to(1).text(&root());
+        self.entry(found.entry, PathRest { root: &root, steps: steps.after(1), span, answer })
     }
 
     /// A path into an envelope: `value` and its alias `result`, `meta`, and the older spellings.
-    fn output(
-        &mut self,
-        envelope: &'a Envelope,
-        root: &dyn Fn() -> String,
-        steps: Steps<'a>,
-        span: Span,
-        answer: &mut PathAnswer<'a>,
-    ) -> Result<Val<'a>, Error> {
-        let rest = steps.after(1);
+    fn output(&mut self, envelope: &'a Envelope, rest: PathRest<'_, 'a>) -> Result<Val<'a>, Error> {
+        let PathRest { root, steps, span, .. } = rest;
+        let inside = steps.after(1);
         match steps.first().map(|step| step.key().unwrap_or_default()) {
             None => {
-                answer.is(|| format!("{}.value", root()));
+                rest.answer.is(|| format!("{}.value", root()));
                 Ok(Val::Ref(&envelope.value))
             }
             Some(name @ ("value" | "result")) => {
-                let rest =
-                    if name == "result" { self.doubled_result(envelope, root, rest, span) } else { rest };
-                answer.is(|| rest.text(&format!("{}.value", root())));
-                walk(&envelope.value, rest, || format!("{}.{name}", root())).map(Val::Ref)
+                let inside =
+                    if name == "result" { self.doubled_result(envelope, root, inside, span) } else { inside };
+                rest.answer.is(|| inside.text(&format!("{}.value", root())));
+                walk(&envelope.value, inside, || format!("{}.{name}", root())).map(Val::Ref)
             }
             Some("meta") => {
-                answer.is(|| rest.text(&format!("{}.meta", root())));
-                meta(envelope, root, rest)
+                rest.answer.is(|| inside.text(&format!("{}.meta", root())));
+                meta(envelope, root, inside)
             }
-            Some(name) => {
-                if let Some(field) = envelope.also.as_ref().and_then(|also| also.get(name)) {
-                    return walk(field, rest, || steps.to(1).text(&root())).map(Val::Ref);
-                }
-                self.old_field(envelope, root, name, steps, span, answer)
-            }
+            Some(name) => match envelope.also.as_ref().and_then(|also| also.get(name)) {
+                Some(field) => rest.walk_on(field).map(Val::Ref),
+                None => self.old_field(envelope, name, rest),
+            },
         }
     }
 
@@ -440,12 +396,10 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
     fn old_field(
         &mut self,
         envelope: &'a Envelope,
-        root: &dyn Fn() -> String,
         name: &str,
-        steps: Steps<'a>,
-        span: Span,
-        answer: &mut PathAnswer<'a>,
+        rest: PathRest<'_, 'a>,
     ) -> Result<Val<'a>, Error> {
+        let PathRest { root, steps, span, answer } = rest;
         let root = root();
         let moved = if MOVED_TO_META.contains(&name) { envelope.meta.get(name) } else { None };
         let found = if let Some(value) = moved {
@@ -473,30 +427,27 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
 
     // ---- the world and definitions ---------------------------------------------------------------------
 
-    fn env(&mut self, steps: Steps<'_>, span: Span, answer: &mut PathAnswer<'a>) -> Result<Val<'a>, Error> {
-        answer.computed = true;
-        answer.scope = "env".into();
+    fn env(&mut self, rest: PathRest<'_, 'a>) -> Result<Val<'a>, Error> {
+        rest.answer.is_computed("env");
         // The parser lets no path without a name of a variable through.
-        let name = steps.first().and_then(StepView::key).unwrap_or_default();
-        let value = self.session.compute("env", vec![Value::from(name)], span)?;
-        walk(&value, steps.after(1), || steps.to(1).text("env")).map(|value| Val::Own(value.clone()))
+        let name = rest.steps.first().and_then(StepView::key).unwrap_or_default();
+        let value = self.session.compute("env", vec![Value::from(name)], rest.span)?;
+        rest.walk_on(&value).map(|value| Val::Own(value.clone()))
     }
 
-    fn uuid(&mut self, steps: Steps<'_>, span: Span, answer: &mut PathAnswer<'a>) -> Result<Val<'a>, Error> {
-        answer.computed = true;
-        answer.scope = "uuid".into();
-        let value = self.session.compute("uuid", Vec::new(), span)?;
-        walk(&value, steps, || "uuid".to_owned()).map(|value| Val::Own(value.clone()))
+    fn uuid(&mut self, rest: PathRest<'_, 'a>) -> Result<Val<'a>, Error> {
+        rest.answer.is_computed("uuid");
+        let value = self.session.compute("uuid", Vec::new(), rest.span)?;
+        rest.walk(&value).map(|value| Val::Own(value.clone()))
     }
 
     fn defined(
         &mut self,
         definitions: &'a Definitions,
-        root: &str,
-        steps: Steps<'_>,
         scope: &'a Scope,
-        span: Span,
+        rest: &PathRest<'_, 'a>,
     ) -> Result<Val<'a>, Error> {
+        let PathRest { root, steps, span, .. } = *rest;
         if steps.steps.is_empty() {
             let values: Result<Vec<Value>, Error> = (0..definitions.len())
                 .map(|at| self.session.definition(definitions, at, scope, span))
@@ -506,7 +457,7 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
         }
         let at = definition_position(definitions, root, steps)?;
         let value = self.session.definition(definitions, at, scope, span)?;
-        walk(&value, steps.after(1), || steps.to(1).text(root)).map(|value| Val::Own(value.clone()))
+        rest.walk_on(&value).map(|value| Val::Own(value.clone()))
     }
 
     // ---- steps on values that have no root -------------------------------------------------------------
@@ -800,14 +751,46 @@ fn name_not_found(names: &Scope, path: String, steps: Steps<'_>) -> Error {
 }
 
 /// Which definition the first step names.
-fn definition_position(definitions: &Definitions, root: &str, steps: Steps<'_>) -> Result<usize, Error> {
+fn definition_position(
+    definitions: &Definitions,
+    root: &dyn Fn() -> String,
+    steps: Steps<'_>,
+) -> Result<usize, Error> {
     let key = steps.first().and_then(StepView::key).map(Key::new);
     key.and_then(|key| definitions.position(&key)).ok_or_else(|| {
         let available = definitions.names();
         let field = steps.to(1).text("").trim_start_matches('.').into();
-        let kind = ErrorKind::FieldNotFound { path: root.to_owned(), field, available, hint: None };
+        let kind = ErrorKind::FieldNotFound { path: root(), field, available, hint: None };
         Error::new(kind, steps.span())
     })
+}
+
+/// A path on its way: what is left of it, and who answers for it.
+struct PathRest<'p, 'a> {
+    /// How it is written up to here.
+    root: &'p dyn Fn() -> String,
+    /// The steps that are left.
+    steps: Steps<'a>,
+    /// The whole path in the source.
+    span: Span,
+    /// Who answered, as far as that is known.
+    answer: &'p mut PathAnswer<'a>,
+}
+
+impl PathRest<'_, '_> {
+    fn text(&self) -> String {
+        self.steps.text(&(self.root)())
+    }
+
+    /// The value at the end of all steps.
+    fn walk<'v>(&self, value: &'v Value) -> Result<&'v Value, Error> {
+        walk(value, self.steps, self.root)
+    }
+
+    /// The value at the end of the steps behind the first, which led to this value.
+    fn walk_on<'v>(&self, value: &'v Value) -> Result<&'v Value, Error> {
+        walk(value, self.steps.after(1), || self.steps.to(1).text(&(self.root)()))
+    }
 }
 
 /// Who answered a reference, for the trace.
@@ -822,6 +805,18 @@ struct PathAnswer<'a> {
 }
 
 impl PathAnswer<'_> {
+    /// The scope that has the name, when somebody wants to know.
+    fn is_in(&mut self, scope: &EcoString) {
+        if self.traced {
+            self.scope = scope.clone();
+        }
+    }
+
+    fn is_computed(&mut self, kind: &str) {
+        self.computed = true;
+        self.scope = kind.into();
+    }
+
     /// The path that was meant, when somebody wants to know.
     fn is(&mut self, path: impl FnOnce() -> String) {
         if self.traced {

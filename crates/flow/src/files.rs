@@ -36,7 +36,7 @@ pub struct Unread {
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
-    /// The closest name in the same directory.
+    /// The closest name in the same folder.
     pub nearest: Option<String>,
 }
 
@@ -106,7 +106,7 @@ impl Unread {
     }
 }
 
-/// The name of a file that another one calls: its path, resolved from the directory of that file.
+/// The name of a file that another one calls: its path, resolved from the folder of that file.
 pub fn name_from(caller: &str, path: &str) -> String {
     let folder =
         caller.rsplit_once('/').map_or("", |(folder, _)| if folder.is_empty() { "/" } else { folder });
@@ -130,7 +130,7 @@ pub fn name_from(caller: &str, path: &str) -> String {
     format!("{root}{}", parts.join("/"))
 }
 
-/// The path from the directory of one file to another, so that [`name_from`] gives its name again.
+/// The path from the folder of one file to another, so that [`name_from`] gives its name again.
 pub(crate) fn path_from(caller: &str, name: &str) -> String {
     let caller = name_from("", caller);
     if name.starts_with('/') != caller.starts_with('/') {

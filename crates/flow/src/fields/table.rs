@@ -146,7 +146,7 @@ pub static WORKFLOW: ObjectSpec = ObjectSpec {
         key(
             "locks",
             KeyKind::List(&KeyKind::Text),
-            "resources that only one run may use at a time: paths, relative to the working directory \
+            "resources that only one run may use at a time: paths, relative to the working folder \
              of the steps, and names, written as `name:release`",
         ),
         key(
@@ -363,7 +363,7 @@ pub(crate) static STEP: ObjectSpec = ObjectSpec {
         key(
             "workflow",
             TEXT,
-            "path of the workflow file to call, relative to the directory of this file. Its exports \
+            "path of the workflow file to call, relative to the folder of this file. Its exports \
              become the value of the step",
         )
         .on(&[Workflow]),
@@ -477,7 +477,7 @@ pub(crate) static STEP: ObjectSpec = ObjectSpec {
             "environment variables of the step. Null removes a variable",
         )
         .on(&[Shell, Argv, Agent, Workflow]),
-        key("cwd", KeyKind::Text, "working directory")
+        key("cwd", KeyKind::Text, "working folder")
             .aliases(&["working_dir"])
             .on(&[Shell, Argv, Agent, WriteFile, ValueStep, Workflow]),
         key("interpolate", BOOL, "whether references in the shell text are bound")
@@ -613,7 +613,7 @@ pub(crate) static STATE: ObjectSpec = ObjectSpec {
             "loop",
             TEXT,
             "loop to call, as with `workflow`. A bare name means the file `NAME.yaml` in the \
-             directory of this file",
+             folder of this file",
         ),
         key(
             "evaluate",
@@ -1204,7 +1204,7 @@ pub(crate) static WRITE_FILE: ObjectSpec = ObjectSpec {
     title: "`write_file`",
     doc: "a file to write",
     keys: &[
-        key("path", KeyKind::Text, "path of the file, relative to the working directory of the step")
+        key("path", KeyKind::Text, "path of the file, relative to the working folder of the step")
             .required(),
         key("content", KeyKind::Value, "content to write").required(),
         key(
@@ -1218,7 +1218,7 @@ pub(crate) static WRITE_FILE: ObjectSpec = ObjectSpec {
         )
         .default("text"),
         key("mode", KeyKind::Fixed(Form::Mode), "permissions of the file, in octal"),
-        key("create_dirs", BOOL, "whether missing parent directories are created").default("false"),
+        key("create_dirs", BOOL, "whether missing parent folders are created").default("false"),
     ],
     base: None,
 };
@@ -1306,7 +1306,7 @@ pub(crate) static SERVER: ObjectSpec = ObjectSpec {
             KeyKind::Map(&KeyKind::Text),
             "environment variables of the program. Null removes a variable",
         ),
-        key("cwd", KeyKind::Text, "working directory of the program").aliases(&["working_dir"]),
+        key("cwd", KeyKind::Text, "working folder of the program").aliases(&["working_dir"]),
         key("url", KeyKind::Text, "URL of a server that is reached over HTTP"),
         key("headers", KeyKind::Map(&KeyKind::Text), "headers of every request to the URL"),
     ],
@@ -1336,7 +1336,7 @@ pub(crate) static ALLOW: ObjectSpec = ObjectSpec {
         key(
             "files",
             KeyKind::List(&TEXT),
-            "directories outside the project that `${file:...}` and `write_file` may access",
+            "folders outside the project that `${file:...}` and `write_file` may access",
         ),
     ],
     base: None,

@@ -91,7 +91,7 @@ impl ScriptReader<'_> {
         if word.tilde {
             self.report_unknown(
                 at..self.pos,
-                "a value after `~` cannot name a home directory",
+                "a value after `~` cannot name a home folder",
                 "write out the path, or start it with `\"$HOME\"/`",
             );
         }

@@ -295,7 +295,7 @@ fn unknown_parameter(fragment: &str, given: &str, span: Span, known_names: &[&st
     suggest_or_list(problem, given, known_names.iter().copied(), "parameters")
 }
 
-/// The directory of a file.
+/// The folder of a file.
 fn folder(name: &str) -> &str {
     name.rsplit_once('/').map_or("", |(folder, _)| folder)
 }

@@ -12,8 +12,8 @@
 //! | `setup/1`, `map[17]/1` | steps of the phases of a map-reduce, which have names instead of numbers |
 //! | `check#3` | the third visit of the state `check` of a loop |
 //!
-//! Steps count from 1, items from 0, visits from 1. The text is what the journal stores and what people type, so there
-//! is one form of each address: [`Address::parse`] refuses every other.
+//! Steps count from 1, items from 0, visits from 1. The text is what the journal stores and what people type,
+//! so there is one form of each address: [`Address::parse`] refuses every other.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -36,7 +36,8 @@ const ITEM: char = '[';
 /// Between the name of a state and the number of a visit.
 const VISIT: char = '#';
 
-/// The address of an execution of a step, of an item, or of a list of steps. Cheap to clone, to compare and to hash.
+/// The address of an execution of a step, of an item, or of a list of steps. Cheap to clone, to compare and
+/// to hash.
 ///
 /// Addresses are ordered by their text, so everything inside an address lies side by side in a map.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -88,7 +89,7 @@ impl PartialEq<&str> for Address {
     }
 }
 
-// ---- making addresses --------------------------------------------------------------------------------------
+// ---- making addresses -----------------------------------------------------------------------------------
 
 impl Address {
     /// The run itself, and the list of the workflow's own steps.
@@ -137,7 +138,7 @@ impl Address {
     }
 }
 
-// ---- asking addresses --------------------------------------------------------------------------------------
+// ---- asking addresses -----------------------------------------------------------------------------------
 
 impl Address {
     /// The text, for storing and showing.
@@ -182,7 +183,8 @@ impl Address {
         part_called(word)
     }
 
-    /// What it stands in: of a step its list, of an item the step with the items, of a list the step whose list it is.
+    /// What it stands in: of a step its list, of an item the step with the items, of a list the step whose
+    /// list it is.
     pub fn parent(&self) -> Option<Self> {
         let end = self.0.rfind([INSIDE, ITEM]);
         (!self.is_root()).then(|| end.map_or(Self::root(), |end| self.until(end)))
@@ -210,7 +212,8 @@ impl Address {
         self.0.split(ITEM).skip(1).filter_map(|rest| number(rest.split(']').next()?))
     }
 
-    /// The items as they stand behind the name of a step: `[3][0]` for `3[3]/1[0]/2`, nothing outside of items.
+    /// The items as they stand behind the name of a step: `[3][0]` for `3[3]/1[0]/2`, nothing outside of
+    /// items.
     pub fn item_suffix(&self) -> String {
         self.items().fold(String::new(), |mut text, index| {
             // Writing into a text cannot fail.
@@ -244,7 +247,8 @@ impl Address {
         usize::try_from(number(word)?).ok()?.checked_sub(1)
     }
 
-    /// The position among the workflow's own steps of the one that it is or stands in; none for the steps at the end.
+    /// The position among the workflow's own steps of the one that it is or stands in; none for the steps at
+    /// the end.
     pub fn outermost_position(&self, plan: &Plan) -> Option<usize> {
         let outermost = self.outermost().filter(|outermost| outermost.0 != FINALLY)?;
         plan.lists.first()?.position(AddressWord::read(&outermost.0)?.name)
@@ -295,7 +299,7 @@ pub fn split_item_suffix(text: &str) -> Option<(&str, Vec<u64>)> {
     Some((name, indexes.collect::<Option<Vec<u64>>>()?))
 }
 
-// ---- addresses as keys -------------------------------------------------------------------------------------
+// ---- addresses as keys ----------------------------------------------------------------------------------
 
 impl Address {
     /// Removes from a map what stands in the lists below this address, `3/..`, and leaves its items, `3[..`.
@@ -318,7 +322,7 @@ fn remove_from<T>(map: &mut BTreeMap<Address, T>, prefix: &str) {
     }
 }
 
-// ---- reading the text --------------------------------------------------------------------------------------
+// ---- reading the text -----------------------------------------------------------------------------------
 
 /// How far an address is read, and so what may follow.
 #[derive(Clone, Copy)]

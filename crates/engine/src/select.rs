@@ -1,4 +1,5 @@
-//! The items of a list: where they come from with every value in its place, which are taken, and what holds for them.
+//! The items of a list: where they come from with every value in its place, which are taken, and what holds
+//! for them.
 //!
 //! Nothing is read here: whoever does asks for each element whether it is taken and what it is sorted by.
 

@@ -44,7 +44,8 @@ pub struct View {
     pub earlier: Vec<(EcoString, Seq)>,
     /// In a loop: the verdicts on what events made.
     pub verdicts: Vec<(Seq, PastVerdict)>,
-    /// What the state saw when it acted, where it is judged and that is not the same: it has captured something since.
+    /// What the state saw when it acted, where it is judged and that is not the same: it has captured
+    /// something since.
     pub acting: Option<Box<View>>,
 }
 

@@ -23,7 +23,8 @@ pub struct Recorder<'w> {
     world: &'w mut dyn World,
     /// Answers of an attempt that was interrupted: given again before the world is asked.
     earlier: Replay,
-    /// The entries of `context` that the run has evaluated. Whoever is told that there is none evaluates it next.
+    /// The entries of `context` that the run has evaluated. Whoever is told that there is none evaluates it
+    /// next.
     known: &'w mut dyn FnMut(&str) -> Option<Value>,
     computed: Vec<Answer>,
     /// Definitions being evaluated, and how many answers there were when each began.
@@ -52,7 +53,8 @@ pub struct Record {
 }
 
 impl<'w> Recorder<'w> {
-    /// A recorder of this world, with whom to ask for entries of `context`, and where these answers were given before.
+    /// A recorder of this world, with whom to ask for entries of `context`, and where these answers were
+    /// given before.
     pub fn new(
         world: &'w mut dyn World,
         known: &'w mut dyn FnMut(&str) -> Option<Value>,
@@ -99,7 +101,8 @@ impl World for Recorder<'_> {
         let from = self.open[at].1;
         self.open.truncate(at);
         let computed = self.computed.split_off(from.min(self.computed.len()));
-        // The session remembers an answer, so a field that asks the same is not heard here. A `uuid` is its template's.
+        // The session remembers an answer, so a field that asks the same is not heard here. A `uuid` is its
+        // template's.
         self.computed.extend(computed.iter().filter(|answer| answer.name != "uuid").cloned());
         self.defined.push(Definition { name: definition.into(), value: value.clone(), computed });
     }

@@ -1,8 +1,8 @@
 //! Agents: whom an `agent` step and the judge of a state ask.
 //!
-//! A provider says which effect asks an agent, and what the result of that effect means as an answer. It performs
-//! nothing, so steps and judges, local runs, simulations and workers elsewhere ask every agent in the same way. A new
-//! provider is a file or folder here and an arm of [`provider`]; its keys are a row of
+//! A provider says which effect asks an agent, and what the result of that effect means as an answer. It
+//! performs nothing, so steps and judges, local runs, simulations and workers elsewhere ask every agent in
+//! the same way. A new provider is a file or folder here and an arm of [`provider`]; its keys are a row of
 //! [`threadline_flow::fields::PROVIDERS`].
 
 mod command;

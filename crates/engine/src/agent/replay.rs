@@ -1,7 +1,8 @@
-//! An agent whose answers are recorded in a file, so that a workflow can be tried and tested without asking anybody.
+//! An agent whose answers are recorded in a file, so that a workflow can be tried and tested without asking
+//! anybody.
 //!
-//! The file is a JSON list of `{"message": TEXT, "answer": VALUE}`, or has one such object per line. An answer belongs to
-//! the message that is exactly the same; nothing is guessed and nothing is recorded here.
+//! The file is a JSON list of `{"message": TEXT, "answer": VALUE}`, or has one such object per line. An
+//! answer belongs to the message that is exactly the same; nothing is guessed and nothing is recorded here.
 
 use threadline_flow::fields::{Failure, FailureKind};
 use threadline_lang::diag::excerpt;

@@ -128,8 +128,8 @@ mod tests {
         }
     }
 
-    /// Over every small case: the two ways mirror each other, the first measurement never stalls, what has reached the
-    /// target does not depend on what was before, and more tolerance never takes the target away.
+    /// Over every small case: the two ways mirror each other, the first measurement never stalls, what has
+    /// reached the target does not depend on what was before, and more tolerance never takes the target away.
     #[test]
     fn the_laws() {
         let text = |int: i64| int.to_string();

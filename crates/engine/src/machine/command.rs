@@ -5,7 +5,8 @@ use threadline_flow::plan::StepNumber;
 
 use crate::event::{Address, LoopEnd, Millis, Rules, Seq};
 
-/// What the machine asks a driver to do next. Each command leads to an event, and the event to further commands.
+/// What the machine asks a driver to do next. Each command leads to an event, and the event to further
+/// commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// Evaluate the condition `when` of a step.

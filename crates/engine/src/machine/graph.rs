@@ -6,8 +6,8 @@
 //! | nodes it needs or reads | every one has completed, by the branch where one is named |
 //! | nodes it reads with a default, or only the meta data of | every one is over |
 //!
-//! An edge from a node that failed is live when that node has `continue_on_error`. What cannot begin is skipped, with the
-//! first reason; who waits for it sees that it is over.
+//! An edge from a node that failed is live when that node has `continue_on_error`. What cannot begin is
+//! skipped, with the first reason; who waits for it sees that it is over.
 
 use std::collections::BTreeMap;
 
@@ -255,8 +255,8 @@ impl NameKind {
     }
 }
 
-/// The names that are kept with a step, to be put back when it is done again. Nodes share a scope and run side by side, so
-/// inside a node they are the node's own; elsewhere all of the scope.
+/// The names that are kept with a step, to be put back when it is done again. Nodes share a scope and run
+/// side by side, so inside a node they are the node's own; elsewhere all of the scope.
 pub(super) fn names_with(plan: &Plan, scope: &Address, at: &Address, names: &ScopeNames) -> ScopeNames {
     let Some(node) = node_around(plan, scope, at) else { return names.clone() };
     let mut own = ScopeNames::default();

@@ -1,5 +1,5 @@
-//! Lists of steps, one after the other: a step begins, acts, ends, opens its own lists, and the next one follows. A phase
-//! of a map-reduce is a list with names of its own.
+//! Lists of steps, one after the other: a step begins, acts, ends, opens its own lists, and the next one
+//! follows. A phase of a map-reduce is a list with names of its own.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Loops: which state is entered next, and when there is none.
 //!
-//! A *visit* is one execution of a state, `check#3`; an *iteration* begins whenever the initial state is entered. The
-//! machine decides nothing about verdicts: an event says where a state leads, and the limits say whether the loop goes
-//! there.
+//! A *visit* is one execution of a state, `check#3`; an *iteration* begins whenever the initial state is
+//! entered. The machine decides nothing about verdicts: an event says where a state leads, and the limits say
+//! whether the loop goes there.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -240,7 +240,8 @@ impl Machine {
     /// On to another state, unless a limit is reached.
     fn go_on(&mut self, from: usize, to: usize, fingerprint: Hash) -> Applied {
         let step = self.plan.lists[STEPS as usize].steps[from];
-        // A state that only goes on comes to nothing that could be the same: what it does may be silent each time.
+        // A state that only goes on comes to nothing that could be the same: what it does may be silent each
+        // time.
         let judged = self.plan.steps[step as usize].step.is_judged();
         let loop_state = self.loop_mut()?;
         *loop_state.spent.edges.entry((from, to)).or_default() += 1;
@@ -262,7 +263,8 @@ impl Machine {
         }
     }
 
-    /// Enters a state, unless the steps, the iterations or the time are spent. A pause that outlasts the time is not begun.
+    /// Enters a state, unless the steps, the iterations or the time are spent. A pause that outlasts the time
+    /// is not begun.
     fn enter_unless_spent(&mut self, to: usize) -> Applied {
         let is_initial = self.initial()? == to;
         let pause = self.loop_state().and_then(|loop_state| loop_state.limits.backoff).filter(|_| is_initial);
@@ -298,7 +300,8 @@ impl Machine {
         self.list_done(&Address::root(), false)
     }
 
-    /// A loop that stopped at a limit goes on as if it had begun anew; one that failed with the state that did.
+    /// A loop that stopped at a limit goes on as if it had begun anew; one that failed with the state that
+    /// did.
     pub(super) fn reopen_loop(&mut self) -> Applied {
         let time = self.time;
         let loop_state = self.loop_mut()?;
@@ -394,8 +397,8 @@ impl Machine {
         })
     }
 
-    /// What a state that is judged saw when it acted: values of its own are made of that, and not of what it has captured
-    /// itself since.
+    /// What a state that is judged saw when it acted: values of its own are made of that, and not of what it
+    /// has captured itself since.
     pub(super) fn acting(&self, active: &ActiveStep, judging: &View) -> Option<View> {
         let step = &self.plan.steps[active.step as usize].step;
         let state = step.state.as_ref().filter(|state| !state.params.is_empty());

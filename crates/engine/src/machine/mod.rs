@@ -1,12 +1,13 @@
 //! The state machine of a run: it takes events and returns the commands that follow from them.
 //!
-//! The machine is deterministic: the same events give the same state and the same commands. It holds no values, only
-//! the numbers of the events that made them, and never asks for the time. An event that does not fit the state, and a
-//! state that lacks what a sound journal guarantees, is an [`InvalidEvent`].
+//! The machine is deterministic: the same events give the same state and the same commands. It holds no
+//! values, only the numbers of the events that made them, and never asks for the time. An event that does not
+//! fit the state, and a state that lacks what a sound journal guarantees, is an [`InvalidEvent`].
 //!
-//! A *frame* is a list of steps that is being executed: the workflow's own, one for each item of a `foreach`, one for
-//! each `on_failure`, `on_success` and `finally`. An *active step* has begun and is not concluded, or has failed and made
-//! its list fail. A *scope* holds names: the run has one, and so have each item and each phase.
+//! A *frame* is a list of steps that is being executed: the workflow's own, one for each item of a `foreach`,
+//! one for each `on_failure`, `on_success` and `finally`. An *active step* has begun and is not concluded, or
+//! has failed and made its list fail. A *scope* holds names: the run has one, and so have each item and each
+//! phase.
 //!
 //! | file | what it decides |
 //! |---|---|
@@ -103,7 +104,8 @@ pub struct Machine {
     active: BTreeMap<Address, ActiveStep>,
     scopes: BTreeMap<Address, NameTable>,
     items: BTreeMap<Address, ActiveItem>,
-    /// Lists of the workflow that completed although items failed, by position: a resume can retry those items.
+    /// Lists of the workflow that completed although items failed, by position: a resume can retry those
+    /// items.
     retryable_lists: BTreeMap<usize, RetryableList>,
     /// The steps of `context` that were evaluated, by name.
     defined: BTreeMap<EcoString, Seq>,
@@ -197,7 +199,8 @@ impl ActiveStep {
         Command::Start { task: self.task(at), attempt, base: self.base, rerun: false }
     }
 
-    /// Whether an attempt of this number may begin: the next one, or again the one that was running at a crash.
+    /// Whether an attempt of this number may begin: the next one, or again the one that was running at a
+    /// crash.
     fn may_start(&self, attempt: u32, rerun: bool) -> bool {
         match self.stage {
             StepStage::Ready | StepStage::Waiting(_) => !rerun && attempt == self.attempts.saturating_add(1),
@@ -322,8 +325,8 @@ impl Machine {
         self.last
     }
 
-    /// The number of entries it holds: lists, steps, items, scopes, and the transitions and names of a loop. For tests of
-    /// memory use: what has ended must not stay.
+    /// The number of entries it holds: lists, steps, items, scopes, and the transitions and names of a loop.
+    /// For tests of memory use: what has ended must not stay.
     pub fn retained_entries(&self) -> usize {
         self.frames.len() + self.active.len() + self.scopes.len() + self.items.len() + self.retained_in_loop()
     }
@@ -381,7 +384,8 @@ impl Machine {
             EventKind::ItemEnded(ended) => self.item_ended(&event.at, ended)?,
             EventKind::Paused { .. } => {}
             EventKind::RunEnded { outcome, .. } => {
-                // A run whose steps all succeeded still fails when `exports`, or the limits of a loop, cannot be evaluated.
+                // A run whose steps all succeeded still fails when `exports`, or the limits of a loop, cannot
+                // be evaluated.
                 match self.end() {
                     Some(Command::ResolveLimits) if *outcome == Outcome::Failed => {}
                     Some(Command::End { outcome: end, .. })
@@ -433,7 +437,8 @@ impl Machine {
         Ok(())
     }
 
-    /// The pause before an attempt is over: what begins. The state does not change until the attempt has begun.
+    /// The pause before an attempt is over: what begins. The state does not change until the attempt has
+    /// begun.
     ///
     /// Nothing begins when nothing waits there any more, or when the run stops.
     pub fn after_pause(&self, at: &Address) -> Option<Command> {
@@ -451,8 +456,8 @@ impl Machine {
         InvalidEvent { seq: self.last, why: mismatch.why }
     }
 
-    /// Everything that is to be done in this state: what a run that was stopped or killed goes on with. What was
-    /// running then follows its `on_crash`, unless the caller decides.
+    /// Everything that is to be done in this state: what a run that was stopped or killed goes on with. What
+    /// was running then follows its `on_crash`, unless the caller decides.
     pub fn outstanding(&self, in_flight: Option<OnCrash>) -> Result<Vec<Command>, InvalidEvent> {
         let steps = self.active.keys().map(|at| self.outstanding_of(at, in_flight));
         let items = self.items.keys().map(|key| self.outstanding_item(key));

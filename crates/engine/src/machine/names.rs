@@ -36,8 +36,8 @@ impl Machine {
         View { acting: acting.map(Box::new), ..view }
     }
 
-    /// The time by which the steps of a list have to be through: that of the item or phase around them that is over
-    /// first.
+    /// The time by which the steps of a list have to be through: that of the item or phase around them that
+    /// is over first.
     pub(super) fn limit(&self, frame: &Address) -> Option<Limit> {
         let mut first: Option<Limit> = self.loop_limit();
         let mut next = self.frames.get(frame)?.owner.as_ref();

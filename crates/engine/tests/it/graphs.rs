@@ -1,8 +1,8 @@
 //! Random graphs: the machine against a model of a hundred lines, in every order that it allows.
 //!
-//! A scheduler does what the machine says, one thing at a time and in a random order. However it chooses, every node ends
-//! as the model says and for its reason, none begins before what it waits for is over, and none runs twice. A journal that
-//! is cut anywhere leads to the same end.
+//! A scheduler does what the machine says, one thing at a time and in a random order. However it chooses,
+//! every node ends as the model says and for its reason, none begins before what it waits for is over, and
+//! none runs twice. A journal that is cut anywhere leads to the same end.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "what cannot be read fails the test")]
 
@@ -350,8 +350,8 @@ fn a_journal_cut_anywhere_leads_to_the_same_end() {
     }
 }
 
-/// Under the simulator, which also loses what was not on disk and looks at who reads what: wherever it is killed or stopped,
-/// a graph ends as it does undisturbed.
+/// Under the simulator, which also loses what was not on disk and looks at who reads what: wherever it is
+/// killed or stopped, a graph ends as it does undisturbed.
 #[test]
 fn simulated_graphs_survive_kills_at_every_append() {
     let (mut kills, mut compared) = (0, 0);

@@ -1,4 +1,5 @@
-//! The tests of the engine, in one program: `cargo test -p threadline-engine --test it graphs::` runs one module.
+//! The tests of the engine, in one program: `cargo test -p threadline-engine --test it graphs::` runs one
+//! module.
 
 mod graphs;
 mod simulate;

@@ -1,8 +1,8 @@
-//! Loops that are killed, stopped and resumed at every write: no state that is through runs again, and they walk the
-//! same way as one which nothing disturbed.
+//! Loops that are killed, stopped and resumed at every write: no state that is through runs again, and they
+//! walk the same way as one which nothing disturbed.
 //!
-//! The same seeds each time gate a change; `THREADLINE_LONG=1` takes twenty times as many, `THREADLINE_SEED=n` begins
-//! with that one.
+//! The same seeds each time gate a change; `THREADLINE_LONG=1` takes twenty times as many,
+//! `THREADLINE_SEED=n` begins with that one.
 
 #![expect(clippy::unwrap_used, reason = "a loop that cannot be read fails the test")]
 #![expect(clippy::disallowed_methods, reason = "the long form is asked for by the environment")]
@@ -175,8 +175,8 @@ fn generated_loops_survive_kills_at_every_append() {
     }
 }
 
-/// A loop that stopped at a limit, or failed, is resumed with new luck: it goes on where it was, with its allowances
-/// anew, also when that is killed.
+/// A loop that stopped at a limit, or failed, is resumed with new luck: it goes on where it was, with its
+/// allowances anew, also when that is killed.
 #[test]
 fn loops_that_stopped_or_failed_go_on() {
     for seed in seeds(30) {

@@ -1204,8 +1204,7 @@ pub(crate) static WRITE_FILE: ObjectSpec = ObjectSpec {
     title: "`write_file`",
     doc: "a file to write",
     keys: &[
-        key("path", KeyKind::Text, "path of the file, relative to the working folder of the step")
-            .required(),
+        key("path", KeyKind::Text, "path of the file, relative to the working folder of the step").required(),
         key("content", KeyKind::Value, "content to write").required(),
         key(
             "format",

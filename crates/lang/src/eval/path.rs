@@ -221,8 +221,7 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
         for name in names.names() {
             let Some(found) = names.find(&name) else { continue };
             let mut answer = PathAnswer::default();
-            let mut value =
-                self.entry(found.entry, PathRest { root, steps, span, answer: &mut answer })?;
+            let mut value = self.entry(found.entry, PathRest { root, steps, span, answer: &mut answer })?;
             if let Some(list) = answer.list {
                 value = self.read_all(list, span)?.into();
             }

@@ -1,5 +1,5 @@
-//! What a graph comes to, said once more and as simply as possible: no events, no order, no counting. Every node whose
-//! sources have all ended gets its end; that is repeated until nothing changes.
+//! What a graph comes to, said once more and as simply as possible: no events, no order, no counting. Every
+//! node whose sources have all ended gets its end; that is repeated until nothing changes.
 
 use std::fmt::Write;
 

@@ -13,8 +13,8 @@ use threadline_engine::simulator::chance::{Fate, Fated};
 use threadline_flow::model::{Action, Loop, Setting, Shape, Step, Terminal};
 use threadline_flow::plan::{Plan, Read};
 
-/// The text of a loop. Each state leads on to the next one when it goes well, so every one is reached and the last ends
-/// it.
+/// The text of a loop. Each state leads on to the next one when it goes well, so every one is reached and the
+/// last ends it.
 pub(crate) fn workflow(seed: u64) -> String {
     let mut random = Random::new(seed ^ 0x10_0b5);
     let count = 1 + random.below(5);
@@ -131,8 +131,8 @@ pub(crate) struct Came {
     pub(crate) visits: Vec<(Address, EcoString, Option<EcoString>)>,
 }
 
-/// Walks a loop to its end; so often goes on when it stopped or failed, each time with other luck, and at last with
-/// everything put right.
+/// Walks a loop to its end; so often goes on when it stopped or failed, each time with other luck, and at
+/// last with everything put right.
 pub(crate) fn expect(plan: &Plan, fate: Fate, mend: Option<u32>) -> Came {
     let Shape::Loop(of) = &plan.workflow.shape else { panic!("no loop") };
     let initial = plan.lists[0].position(&of.initial.value).unwrap_or(0);

@@ -544,13 +544,17 @@ impl ScriptReader<'_> {
                     self.report_unclosed(open.saturating_sub(2), "[[");
                     break;
                 }
+                Some(_) if words.last().is_some_and(|word| word.is("=~")) => {
+                    let before = self.pos;
+                    words.push(self.read_regex());
+                    self.pos = self.pos.max(before + 1);
+                }
                 Some(byte @ (b'(' | b')' | b'<' | b'>' | b'&' | b'|' | b';')) => {
-                    words.push(Word::fixed(if byte == b'|' { "|" } else { "" }));
+                    words.push(Word::fixed(&char::from(byte).to_string()));
                     self.pos += 1;
                 }
                 Some(_) => {
-                    let regex = words.last().is_some_and(|word| word.is("=~"));
-                    let word = if regex { self.read_regex() } else { self.read_word() };
+                    let word = self.read_word();
                     if word.is("]]") {
                         break;
                     }
@@ -597,6 +601,12 @@ impl ScriptReader<'_> {
             }
         }
         whole.range = start..self.pos;
+        let written = &self.text[start..self.pos.max(start)];
+        // A backslash belongs to the expression.
+        whole.quoted = written.contains(['\'', '"']);
+        if whole.fixed {
+            written.clone_into(&mut whole.literal);
+        }
         whole
     }
 
@@ -759,6 +769,7 @@ impl ScriptReader<'_> {
             return false;
         }
         let range = start..start + name;
+        let appends = self.at(range.end) == Some(b'+');
         match self.at(range.end) {
             Some(b'=') => self.pos = range.end + 1,
             Some(b'+') if self.at(range.end + 1) == Some(b'=') => self.pos = range.end + 2,
@@ -767,7 +778,7 @@ impl ScriptReader<'_> {
             }
             _ => return false,
         }
-        let assignment = self.read_assigned_value(range, None);
+        let assignment = Assignment { appends, ..self.read_assigned_value(range, None) };
         assignments.push(assignment);
         true
     }
@@ -825,7 +836,7 @@ impl ScriptReader<'_> {
         } else {
             AssignedWords::One(self.read_word())
         };
-        Assignment { name, range, subscript, value }
+        Assignment { name, range, subscript, appends: false, value }
     }
 
     /// Reads the elements of an array, at `(`.
@@ -887,7 +898,13 @@ impl ScriptReader<'_> {
         let name = EcoString::from(shell_name(&word.literal));
         self.note_set(&name.clone());
         let value = AssignedWords::Many(self.read_array());
-        assignments.push(Assignment { name, range: word.range.clone(), subscript: None, value });
+        assignments.push(Assignment {
+            name,
+            range: word.range.clone(),
+            subscript: None,
+            appends: word.literal.ends_with("+="),
+            value,
+        });
         true
     }
 

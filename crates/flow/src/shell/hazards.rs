@@ -307,20 +307,12 @@ pub static HAZARDS: &[&Hazard] = &[
         fix: WRITE_OUT_ARGUMENT,
         example: "zip -T -TT ${v} a.zip a",
     },
-    &Hazard {
-        id: "prompt",
-        effect: "is expanded as a prompt, which can run commands",
-        programs: &["print"],
-        selector: ArgSelector::Options(&["-P"]),
-        rule: HazardRule::Refuse,
-        fix: "print it without `-P`: `print -r -- ${v}`",
-        example: "print -P ${v}",
-    },
+    &PROMPT,
     &Hazard {
         id: "tool-option",
         effect: NAMES_PROGRAM,
-        programs: &["gdb", "sort", "less", "vim", "vi", "nvim"],
-        selector: ArgSelector::Options(&["-ex", "--compress-program", "--cmd"]),
+        programs: &["gdb", "sort", "less", "vim", "vi", "nvim", "split"],
+        selector: ArgSelector::Options(&["-ex", "--compress-program", "--cmd", "--filter"]),
         rule: HazardRule::Refuse,
         fix: WRITE_OUT_ARGUMENT,
         example: "sort --compress-program=${v} file",
@@ -718,6 +710,16 @@ pub(super) static SHELL_TEXT: Hazard = Hazard {
     example: "sh -c \"echo ${v}\"",
 };
 
+pub(super) static PROMPT: Hazard = Hazard {
+    id: "prompt",
+    effect: "is expanded as a prompt, which can run commands",
+    programs: &["print"],
+    selector: ArgSelector::Syntax,
+    rule: HazardRule::Refuse,
+    fix: "print it without `-P`: `print -r -- ${v}`",
+    example: "print -P ${v}",
+};
+
 pub(super) static TAR_OPTION: Hazard = Hazard {
     id: "tar-option",
     effect: NAMES_PROGRAM,
@@ -909,16 +911,16 @@ const NO_VALUES: &[(&str, usize)] = &[];
 const RUNNING_OPTION_PROGRAMS: &[&str] = &[
     "mail", "nc", "sqlite3", "split", "podman", "lua", "ansible", "ansible-playbook", "awk", "bash", "brew", "bsdtar", "bun", "cargo", "composer", "curl",
     "dash", "deno", "docker", "docker-compose", "env", "fd", "find", "gawk", "gcc", "gdb", "gh", "git", "go",
-    "gradle", "helm", "hg", "jq", "kubectl", "less", "make", "man", "mvn", "mysql", "node", "npm", "npx",
+    "gradle", "helm", "hg", "kubectl", "less", "make", "man", "mvn", "mysql", "node", "npm", "npx",
     "nvim", "openssl", "perl", "php", "pip", "pip3", "pnpm", "poetry", "psql", "pytest", "python", "python3",
     "rg", "rsync", "ruby", "scp", "sed", "sftp", "sh", "sort", "ssh", "su", "sudo", "svn", "tar", "terraform",
-    "unzip", "uv", "vi", "view", "vim", "wget", "xargs", "yarn", "yq", "zip", "zsh",
+    "unzip", "uv", "vi", "view", "vim", "wget", "xargs", "yarn", "zip", "zsh",
 ];
 
 /// Programs that read a word as an option when it begins with `-`.
 #[rustfmt::skip]
 pub static OPTION_PROGRAMS: &[&str] = &[
-    "apt", "apt-get", "aws", "az", "base64", "bunzip2", "bzip2", "cat", "cd", "chgrp", "chmod", "chown",
+    "jq", "yq", "apt", "apt-get", "aws", "az", "base64", "bunzip2", "bzip2", "cat", "cd", "chgrp", "chmod", "chown",
     "cmp", "comm", "cp", "csplit", "cut", "date", "dd", "df", "diff", "du", "egrep", "ffmpeg", "fgrep",
     "file", "gcloud", "glab", "gpg", "grep", "gunzip", "gzip", "head", "id", "install", "kill", "ln", "ls",
     "md5sum", "mkdir", "mktemp", "more", "mv", "nl", "patch", "paste", "ping",
@@ -1061,7 +1063,10 @@ static VALUE_OPTIONS: &[(&str, &[&str])] = &[
     ("head", &["-n", "-c"]),
     ("helm", &["--set", "--set-string", "--values", "-f", "--namespace", "-n", "--version"]),
     ("jq", &["--arg", "--argjson"]),
-    ("kubectl", &["-n", "--namespace", "-f", "-l", "-o", "--context"]),
+    ("kubectl", &[
+        "-n", "--namespace", "-f", "-l", "-o", "-p", "-c", "--context", "--patch", "--type", "--image", "--selector",
+        "--output", "--container", "--replicas", "--timeout",
+    ]),
     ("npm", &["--tag", "--otp", "--registry", "-w"]),
     ("rg", &["-e", "-f", "-g", "-m", "-t"]),
     ("sort", &["-k", "-t", "-o"]),

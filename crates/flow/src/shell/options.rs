@@ -143,7 +143,11 @@ pub(super) fn last_option<W: HasWord>(name: &str, words: &[W]) -> usize {
 
 /// The word that names the script of an interpreter, if a file is run and not a text or standard input.
 pub(super) fn script_operand<W: HasWord>(name: &str, words: &[W]) -> Option<usize> {
-    let texts = ["-c", "-e", "-E", "-m", "-p", "-r", "--eval", "--print", "--execute", "-Command"];
+    let texts: &[&str] = if SHELLS.contains(&name) {
+        &["-c"]
+    } else {
+        &["-c", "-e", "-E", "-m", "-p", "-r", "--eval", "--print", "--execute", "-Command"]
+    };
     let mut at = 1;
     while at < words.len() {
         let word = words[at].word();
@@ -154,7 +158,7 @@ pub(super) fn script_operand<W: HasWord>(name: &str, words: &[W]) -> Option<usiz
             Some("--check" | "-l") if !SHELLS.contains(&name) => return None,
             Some("--") => return (at + 1 < words.len()).then_some(at + 1),
             _ if !word.literal.starts_with(['-', '+']) => return Some(at),
-            _ if has_option(word, &texts) => return None,
+            _ if has_option(word, texts) => return None,
             _ => at += 1 + usize::from(takes_interpreter_value(name, word)),
         }
     }

@@ -110,6 +110,8 @@ pub(super) struct Assignment {
     pub name: EcoString,
     pub range: Range<usize>,
     pub subscript: Option<Arithmetic>,
+    /// `+=`.
+    pub appends: bool,
     pub value: AssignedWords,
 }
 
@@ -205,12 +207,23 @@ pub(super) struct Parameter {
     pub quoted: bool,
     /// `${#NAME}`.
     pub is_length: bool,
+    /// `${!NAME[@]}`: the keys of an array.
+    pub lists_keys: Option<KeySort>,
     /// The hazard of the way it is expanded: `${!NAME}`, `${NAME@P}`.
     pub evaluates: Option<&'static Hazard>,
     pub subscript: Option<Arithmetic>,
     pub operation: Operation,
     /// The text after the operator.
     pub operand: Word,
+}
+
+/// What the keys of an array are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeySort {
+    /// Numbers.
+    Index,
+    /// Texts.
+    Text,
 }
 
 /// What the shell does to a parameter.
@@ -241,6 +254,8 @@ pub(super) struct Arithmetic {
     pub names: Vec<EcoString>,
     /// Whether it is the key of an associative array, which is no arithmetic.
     pub is_key: bool,
+    /// Whether it is `@` or `*`, for all elements of an array.
+    pub is_whole: bool,
 }
 
 impl Word {

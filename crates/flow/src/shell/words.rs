@@ -10,7 +10,7 @@ use super::commands::ListEnd;
 use super::hazards::{self, Hazard};
 use super::names::{Owner, shell_name};
 use super::reader::{Edit, Quote, Replacement, ScriptReader};
-use super::tree::{Arithmetic, CommandList, Operation, Parameter, Word, WordPart};
+use super::tree::{Arithmetic, CommandList, KeySort, Operation, Parameter, Word, WordPart};
 
 /// The sort of text after an operator of a parameter.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -490,8 +490,14 @@ impl ScriptReader<'_> {
         let name = start..self.pos;
         // `${!PREFIX@}` and `${!PREFIX*}` list names, `${!NAME[@]}` lists keys.
         let rest = &self.text[self.pos..self.end];
-        if ["@}", "*}", "[@]}", "[*]}"].iter().any(|list| rest.starts_with(list)) && !flags.contains('P') {
+        let mut lists_keys = None;
+        if ["@}", "*}", "[@]}", "[*]}"].iter().any(|list| rest.starts_with(list))
+            && indirect
+            && !flags.contains('P')
+        {
             indirect = false;
+            let keyed = self.names.associative.contains(&self.text[name.clone()]);
+            lists_keys = Some(if keyed { KeySort::Text } else { KeySort::Index });
         }
         let mut subscript = None;
         while self.peek() == Some(b'[') {
@@ -514,6 +520,7 @@ impl ScriptReader<'_> {
             name: self.text[name].into(),
             quoted: in_quotes,
             is_length,
+            lists_keys,
             evaluates,
             subscript,
             operation,
@@ -718,7 +725,8 @@ impl ScriptReader<'_> {
         };
         let names = if is_key { Vec::new() } else { self.note_arithmetic_names(open, end) };
         word.range = open..end;
-        Arithmetic { range: open..end, hazard, word, names, is_key }
+        let is_whole = matches!(&self.text[open..end.max(open)], "@" | "*");
+        Arithmetic { range: open..end, hazard, word, names, is_key, is_whole }
     }
 
     /// Notes the variables that arithmetic sets. Returns the bare names in it.
@@ -759,6 +767,7 @@ impl Parameter {
             name,
             quoted,
             is_length: false,
+            lists_keys: None,
             evaluates: None,
             subscript: None,
             operation: Operation::Plain,
@@ -770,6 +779,6 @@ impl Parameter {
 impl Arithmetic {
     /// Arithmetic that was not read.
     fn empty(hazard: &'static Hazard) -> Self {
-        Self { range: 0..0, hazard, word: Word::default(), names: Vec::new(), is_key: false }
+        Self { range: 0..0, hazard, word: Word::default(), names: Vec::new(), is_key: false, is_whole: false }
     }
 }

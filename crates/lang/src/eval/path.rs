@@ -140,10 +140,10 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
         let mut answer = PathAnswer { traced: self.session.traces(), ..PathAnswer::default() };
         let program = self.program;
         let root = || program.name(path.root).to_owned();
-        let rest = PathRest { root: &root, steps, span, answer: &mut answer };
+        let mut rest = PathRest { root: &root, steps, span, answer: &mut answer };
         let result = match path.kind {
-            RootKind::Env => self.env(rest),
-            RootKind::Uuid => self.uuid(rest),
+            RootKind::Env => self.env(&mut rest),
+            RootKind::Uuid => self.uuid(&mut rest),
             RootKind::Nodes => self.nodes(rest),
             RootKind::Named => self.named(path, rest),
         };
@@ -165,7 +165,7 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
         let Some(found) = self.scope.lookup(path.root, self.program, &path.last) else {
             return Err(self.unknown_root(self.program.name(path.root), rest.span));
         };
-        rest.answer.is_in(&found.label);
+        rest.answer.is_in(found.label);
         match found.entry {
             EntryRef::Definitions(definitions) => self.defined(definitions, found.scope, &rest),
             entry => self.entry(entry, rest),
@@ -208,7 +208,7 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
         let Some(found) = first.key().and_then(|name| names.find(name)) else {
             return Err(name_not_found(names, (rest.root)(), rest.steps));
         };
-        rest.answer.is_in(&found.label);
+        rest.answer.is_in(found.label);
         let PathRest { root, steps, span, answer } = rest;
         let root = || steps.to(1).text(&root());
         self.entry(found.entry, PathRest { root: &root, steps: steps.after(1), span, answer })
@@ -338,7 +338,7 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
             available.sort_unstable();
             return Err(Error::new(ErrorKind::NodeNotFound { id: id.into(), available }, span));
         };
-        answer.is_in(&found.label);
+        answer.is_in(found.label);
         let root = || steps.to(1).text(&root());
         self.entry(found.entry, PathRest { root: &root, steps: steps.after(1), span, answer })
     }
@@ -426,7 +426,7 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
 
     // ---- the world and definitions ---------------------------------------------------------------------
 
-    fn env(&mut self, rest: PathRest<'_, 'a>) -> Result<Val<'a>, Error> {
+    fn env(&mut self, rest: &mut PathRest<'_, 'a>) -> Result<Val<'a>, Error> {
         rest.answer.is_computed("env");
         // The parser lets no path without a name of a variable through.
         let name = rest.steps.first().and_then(StepView::key).unwrap_or_default();
@@ -434,7 +434,7 @@ impl<'a> ProgramEvaluator<'_, '_, 'a> {
         rest.walk_on(&value).map(|value| Val::Own(value.clone()))
     }
 
-    fn uuid(&mut self, rest: PathRest<'_, 'a>) -> Result<Val<'a>, Error> {
+    fn uuid(&mut self, rest: &mut PathRest<'_, 'a>) -> Result<Val<'a>, Error> {
         rest.answer.is_computed("uuid");
         let value = self.session.compute("uuid", Vec::new(), rest.span)?;
         rest.walk(&value).map(|value| Val::Own(value.clone()))

@@ -25,11 +25,21 @@ pub(super) const BUILTINS: &[&str] = &[
     "ulimit", "umask", "unalias", "unset", "wait",
 ];
 
-/// Programs that read their program text from the file after `-f`.
+/// Options that name a file with program text or with settings that run programs.
 #[rustfmt::skip]
-const PROGRAM_FILES: &[&str] = &[
-    "awk", "gawk", "mawk", "nawk", "sed", "gsed", "jq", "yq", "psql", "mysql", "bc", "gnuplot", "perl",
-    "php",
+const PROGRAM_FILES: &[(&[&str], &[&str])] = &[
+    (&[
+        "awk", "gawk", "mawk", "nawk", "sed", "gsed", "jq", "yq", "psql", "mysql", "bc", "gnuplot", "perl", "php", "make",
+        "gmake", "ninja", "just", "task", "osascript",
+    ], &["-f", "--file", "--from-file", "--makefile"]),
+    (&["curl"], &["-K", "--config"]),
+    (&["wget"], &["--config"]),
+    (&["ssh", "scp", "sftp"], &["-F"]),
+    (&["bash", "sh", "zsh", "dash", "ksh"], &["--rcfile", "--init-file"]),
+    (&["sqlite3", "duckdb"], &["-init"]),
+    (&["vim", "vi", "nvim", "ex"], &["-S", "-u", "-s"]),
+    (&["gdb"], &["-x", "--command"]),
+    (&["python", "python3", "node", "ruby"], &["-r", "--require", "--import"]),
 ];
 
 /// Maximum number of words of a container in which its command is looked for.
@@ -49,10 +59,10 @@ impl ValueFollower<'_> {
 
     /// Applies the hazards of a wrapper to its own words, those before the command that it runs.
     pub(super) fn apply_hazards_of_wrapper(&mut self, name: &str, words: &[FollowedWord<'_>], end: usize) {
+        self.note_inner_assignments(name, &words[..end]);
         if !self.reporting {
             return;
         }
-        self.apply_to_inner_assignments(name, &words[..end]);
         for hazard in HAZARDS.iter().filter(|hazard| hazard.programs.contains(&name)) {
             match hazard.selector {
                 ArgSelector::CommandWord { .. } => {
@@ -114,12 +124,20 @@ impl ValueFollower<'_> {
         }
         let interpreter = SHELLS.contains(&name) || hazards::PROGRAM_TEXT.programs.contains(&name);
         let executable = name == "chmod" && makes_executable(words);
-        let by_option = PROGRAM_FILES.contains(&name);
+        let options = PROGRAM_FILES.iter().find(|(programs, _)| programs.contains(&name));
+        let options = options.map_or(&[][..], |(_, options)| options);
         let script = if interpreter { script_operand(name, words) } else { None };
+        for word in words.iter().filter(|_| matches!(name, "sqlite3" | "duckdb")) {
+            if word.word().literal.starts_with(".read ") {
+                let content = self.content(&word.without_prefix(".read ".len()));
+                self.apply_to_fact(&content, &SCRIPT_FILE, "this file", &word.range());
+            }
+        }
         for at in 1..words.len() {
             let file = executable
                 || script == Some(at)
-                || by_option && has_option(words[at - 1].word(), &["-f", "--file", "--from-file"]);
+                || at > 1 && has_option(words[at - 1].word(), options)
+                || !words[at].word().fixed && has_option(words[at].word(), options);
             if !file {
                 continue;
             }
@@ -136,6 +154,10 @@ impl ValueFollower<'_> {
             ArgSelector::Syntax => {
                 if hazard.is(&hazards::NUMERIC_TEST) {
                     self.apply_to_numeric_tests(hazard, name, words);
+                } else if hazard.is(&hazards::PROMPT) {
+                    if any_option(&words[1..], &["-P"]) {
+                        words[1..].iter().for_each(|word| self.apply_to_word(word, hazard));
+                    }
                 } else if hazard.is(&hazards::GIT_COMMAND_OPTION) {
                     self.apply_to_git_command(hazard, words);
                 } else if hazard.is(&hazards::PRINTF_NUMBER) && self.dialect == Dialect::Zsh {
@@ -147,6 +169,12 @@ impl ValueFollower<'_> {
             }
             ArgSelector::Every if hazard.is(&hazards::NUMBER) && self.dialect != Dialect::Zsh => {
                 words[1..].iter().for_each(|word| self.apply_to_references(word, hazard));
+            }
+            ArgSelector::Every if hazard.is(&hazards::LET) => {
+                for word in &words[1..] {
+                    self.apply_to_word(word, hazard);
+                    self.apply_to_bare_names(word, hazard);
+                }
             }
             ArgSelector::Every => words[1..].iter().for_each(|word| self.apply_to_word(word, hazard)),
             ArgSelector::Options(_) if DECLARES.contains(&name) => self.apply_to_declarations(hazard, words),
@@ -176,15 +204,18 @@ impl ValueFollower<'_> {
         }
     }
 
-    /// Applies hazards to `env NAME=value`, in which the names count as in an assignment.
-    fn apply_to_inner_assignments(&mut self, name: &str, words: &[FollowedWord<'_>]) {
+    /// Notes `env NAME=value`, in which the names count as in an assignment.
+    fn note_inner_assignments(&mut self, name: &str, words: &[FollowedWord<'_>]) {
         if !matches!(name, "env" | "sudo" | "doas") {
             return;
         }
         for word in words.iter().skip(1).filter(|word| is_assignment(word.word())) {
-            if is_code_variable(shell_name(&word.word().literal)) {
+            let variable = shell_name(&word.word().literal).to_owned();
+            if is_code_variable(&variable) {
                 self.apply_to_word(word, &CODE_VARIABLE);
             }
+            let value = word.without_prefix(variable.len() + 1);
+            self.assign_word(&variable, &value, word.range().start);
         }
     }
 
@@ -331,7 +362,7 @@ impl ValueFollower<'_> {
                     // Only `[[` and zsh evaluate what a variable holds; `[` wants digits.
                     if name == "[[" || self.dialect == Dialect::Zsh {
                         self.apply_to_word(word, hazard);
-                        self.apply_to_bare_name(word, hazard);
+                        self.apply_to_bare_names(word, hazard);
                     } else {
                         self.apply_to_references(word, hazard);
                     }

@@ -1,17 +1,26 @@
 //! Walks commands: assignments, redirections, pipelines and compound commands.
 
 use ecow::EcoString;
+use threadline_lang::Binding;
 
+use super::super::Dialect;
 use super::super::hazards::{CODE_VARIABLE, INTEGER_VARIABLE, LOOP_NAME, is_code_name, is_code_variable};
-use super::super::options::{HasWord, plain_path};
+use super::super::names::DECLARES;
+use super::super::options::{HasWord, is_assignment, plain_path};
 use super::super::tree::{
-    Assignment, CommandList, CommandSyntax, Joint, Pipeline, Redirection, RedirectionTarget, ShellCommand,
-    Word, WordPart,
+    AssignedWords, Assignment, CommandList, CommandSyntax, Joint, Operation, Pipeline, Redirection,
+    RedirectionTarget, ShellCommand, Word, WordPart,
 };
 use super::fact::{Fact, Literals, Passage};
-use super::guards::diverges;
+use super::guards::{diverges, matches_digits, split_conditional};
 use super::words::FollowedWord;
-use super::{FactKey, OutputFacts, ValueFollower};
+use super::{Branch, FactKey, OutputFacts, ValueFollower};
+
+/// Maximum number of calls of one function, or of contents of one array, that are told apart.
+const MAX_CALLS: usize = 32;
+
+/// Maximum number of commands that one command is expanded to.
+const MAX_VARIANTS: usize = 64;
 
 impl ValueFollower<'_> {
     /// Walks commands one after another, with what arrives on their standard input.
@@ -24,7 +33,8 @@ impl ValueFollower<'_> {
             if item.joint != Joint::And {
                 self.guards.truncate(chain.min(self.guards.len()));
             }
-            let facts = self.walk_pipeline(&item.pipeline, input);
+            let branch = if item.joint == Joint::Sequence { Branch::Always } else { Branch::Sometimes };
+            let facts = self.in_branch(branch, |follower| follower.walk_pipeline(&item.pipeline, input));
             if list.items.len() == 1 {
                 output = facts;
             } else {
@@ -74,32 +84,43 @@ impl ValueFollower<'_> {
         if self.is_exhausted() {
             return OutputFacts::default();
         }
+        // A substitution in its words reads what the command around it reads.
+        let mut input = input.clone();
+        // `exec < file` changes the input of what follows, wherever it stands.
+        if let Some(kept) = self.facts.get(&FactKey::Descriptor("0".into())) {
+            input.join_sources(kept);
+        }
+        let outer = std::mem::replace(&mut self.input, input.clone());
+        let output = self.walk_redirected(command, &input);
+        self.input = outer;
+        output
+    }
+
+    fn walk_redirected(&mut self, command: &ShellCommand, input: &Fact) -> OutputFacts {
         let arriving = self.redirected_input(&command.redirections, input);
         let mut output = match &command.syntax {
             CommandSyntax::Simple { assignments, words } => {
                 self.walk_simple(command, assignments, words, &arriving)
             }
             CommandSyntax::Group(list) => self.walk_list(list, &arriving),
-            CommandSyntax::If { branches, otherwise } => self.walk_if(branches, otherwise, &arriving),
-            CommandSyntax::While { until, condition, body } => {
-                self.drop_guards_of_loop(&[condition, body]);
-                let mut output = self.walk_list(condition, &arriving);
-                let guards = if *until { Vec::new() } else { self.find_guards_of_condition(condition) };
-                let height = self.guards.len();
-                self.guards.extend(guards);
-                output.join(&self.walk_list(body, &arriving));
-                self.guards.truncate(height.min(self.guards.len()));
-                output
+            CommandSyntax::If { branches, otherwise } => {
+                self.in_branch(Branch::Sometimes, |follower| follower.walk_if(branches, otherwise, &arriving))
             }
-            CommandSyntax::For { name, words, body } => {
-                self.walk_for(name, words.as_deref(), body, &arriving)
-            }
+            CommandSyntax::While { until, condition, body } => self
+                .in_branch(Branch::Repeatedly, |follower| {
+                    follower.walk_while(*until, condition, body, &arriving)
+                }),
+            CommandSyntax::For { name, words, body } => self.in_branch(Branch::Repeatedly, |follower| {
+                follower.walk_for(name, words.as_deref(), body, &arriving)
+            }),
             CommandSyntax::Counted { header, body } => {
                 self.drop_guards_of_loop(&[body]);
                 self.check_arithmetic(header);
-                self.walk_list(body, &arriving)
+                self.in_branch(Branch::Repeatedly, |follower| follower.walk_list(body, &arriving))
             }
-            CommandSyntax::Case { subject, clauses } => self.walk_case(subject, clauses, &arriving),
+            CommandSyntax::Case { subject, clauses } => {
+                self.in_branch(Branch::Sometimes, |follower| follower.walk_case(subject, clauses, &arriving))
+            }
             CommandSyntax::Arithmetic(arithmetic) => {
                 self.check_arithmetic(arithmetic);
                 OutputFacts::default()
@@ -121,6 +142,23 @@ impl ValueFollower<'_> {
             }
         };
         self.redirect_output(&command.redirections, &mut output);
+        output
+    }
+
+    fn walk_while(
+        &mut self,
+        until: bool,
+        condition: &CommandList,
+        body: &CommandList,
+        input: &Fact,
+    ) -> OutputFacts {
+        self.drop_guards_of_loop(&[condition, body]);
+        let mut output = self.walk_list(condition, input);
+        let guards = if until { Vec::new() } else { self.find_guards_of_condition(condition) };
+        let height = self.guards.len();
+        self.guards.extend(guards);
+        output.join(&self.walk_list(body, input));
+        self.guards.truncate(height.min(self.guards.len()));
         output
     }
 
@@ -201,15 +239,29 @@ impl ValueFollower<'_> {
     }
 
     fn walk_conditional(&mut self, words: &[Word]) {
+        let height = self.guards.len();
+        // Behind `&&` what was tested before it holds.
+        for test in split_conditional(words) {
+            let mut words = vec![Word::fixed("[[")];
+            words.extend(test.iter().cloned());
+            self.walk_test(&words);
+            let guard = self.find_guard_of_test(test, true);
+            self.guards.extend(guard.into_iter().filter(|(_, holds)| *holds).map(|(guard, _)| guard));
+        }
+        self.guards.truncate(height.min(self.guards.len()));
+    }
+
+    fn walk_test(&mut self, words: &[Word]) {
         let words = self.follow_words_unsplit(words);
         if words.iter().any(|word| word.word().is("=~")) {
             let mut matched = Fact::default();
-            for word in &words {
+            let digits = words.last().and_then(FollowedWord::text).is_some_and(matches_digits);
+            for word in words.iter().filter(|_| !digits) {
                 matched.join(&word.fact);
             }
             self.set_variable("BASH_REMATCH", &matched.derived(), 0);
             for name in ["MATCH", "match"] {
-                if self.dialect == super::Dialect::Zsh {
+                if self.dialect == Dialect::Zsh {
                     self.set_variable(name, &matched.derived(), 0);
                 }
             }
@@ -231,8 +283,10 @@ impl ValueFollower<'_> {
         }
         let outer = std::mem::replace(&mut self.frame, function.clone());
         let guards = std::mem::take(&mut self.guards);
+        let branch = std::mem::replace(&mut self.branch, Branch::Always);
         let input = self.fact(&FactKey::Input(function.clone()));
         let output = self.walk_command(body, &input);
+        self.branch = branch;
         self.add_fact(FactKey::Output(function.clone()), &output.out);
         self.add_fact(FactKey::Errors(function), &output.err);
         self.guards = guards;
@@ -241,11 +295,132 @@ impl ValueFollower<'_> {
 
     /// Calls a function or an inner text with arguments.
     pub(super) fn pass_arguments(&mut self, frame: &EcoString, arguments: &[FollowedWord<'_>]) {
-        let mut several = false;
+        let mut from = None;
         for (at, argument) in (1..).zip(arguments) {
-            several |= argument.is_several();
-            let at = if several || at > 9 { 0 } else { at };
-            self.add_fact(FactKey::Argument(frame.clone(), at), &argument.fact);
+            let is_list = |slot: usize| self.slots[slot].reference.binding() == Some(Binding::Words);
+            let several = argument.is_several() || argument.word().slots().any(is_list);
+            if from.is_none() && (several || at > 9) {
+                from = Some(at.min(9));
+            }
+            let key = match from {
+                Some(from) => FactKey::LaterArgument(frame.clone(), from),
+                None => FactKey::Argument(frame.clone(), at),
+            };
+            self.add_fact(key, &argument.fact);
+        }
+        let given = arguments.iter().map(FollowedWord::owned).collect();
+        let calls = self.calls.entry(frame.clone()).or_default();
+        if calls.len() < MAX_CALLS {
+            calls.push(given);
+        } else {
+            self.uncounted_calls.insert(frame.clone());
+        }
+    }
+
+    /// Tells the calls of a function no longer apart.
+    pub(super) fn forget_calls(&mut self, frame: &EcoString) {
+        self.changed |= self.uncounted_calls.insert(frame.clone());
+    }
+
+    /// The commands that a command with `"$@"` or `"${list[@]}"` among its words can be.
+    fn expand_lists<'w>(&self, words: Vec<FollowedWord<'w>>) -> Vec<Vec<FollowedWord<'w>>> {
+        let mut variants = vec![Vec::new()];
+        for word in words {
+            let lists = self.lists_of(&word).filter(|lists| lists.len() * variants.len() <= MAX_VARIANTS);
+            let Some(lists) = lists else {
+                for variant in &mut variants {
+                    variant.push(word.owned());
+                }
+                continue;
+            };
+            let before = std::mem::take(&mut variants);
+            for variant in &before {
+                for list in &lists {
+                    let longer = variant.iter().chain(list).map(FollowedWord::owned).collect();
+                    variants.push(longer);
+                }
+            }
+        }
+        variants
+    }
+
+    /// The lists of words that a word stands for, if they are known.
+    fn lists_of(&self, word: &FollowedWord<'_>) -> Option<Vec<Vec<FollowedWord<'static>>>> {
+        let [WordPart::Parameter(parameter)] = &word.word().parts[..] else { return None };
+        let plain = matches!(parameter.operation, Operation::Plain) && parameter.evaluates.is_none();
+        if !plain || !parameter.quoted || parameter.is_length || parameter.lists_keys.is_some() {
+            return None;
+        }
+        if parameter.name == "@" && !self.uncounted_calls.contains(&self.frame) {
+            let calls = self.earlier_calls.get(&self.frame)?;
+            let (least, most) = self.shifted_before(word.range().start);
+            let mut lists = Vec::new();
+            for call in calls {
+                for from in least.min(call.len())..=most.min(call.len()) {
+                    lists.push(call[from..].iter().map(FollowedWord::owned).collect());
+                }
+            }
+            return Some(lists);
+        }
+        let subscript = parameter.subscript.as_ref()?;
+        let all = subscript.is_whole;
+        if !all || self.unknown_arrays.contains(&parameter.name) {
+            return None;
+        }
+        self.earlier_arrays
+            .get(&parameter.name)
+            .map(|lists| lists.iter().map(|list| list.iter().map(FollowedWord::owned).collect()).collect())
+    }
+
+    /// The least and the greatest number of arguments that are shifted away before a position.
+    pub(super) fn shifted_before(&self, at: usize) -> (usize, usize) {
+        let (mut least, mut most) = (0, 0_usize);
+        for (position, shift) in self.shifts.get(&self.frame).into_iter().flatten() {
+            match shift.branch {
+                Branch::Always if *position < at => {
+                    // `set --` gives new arguments, which earlier shifts do not touch.
+                    least += if self.resets.contains(&self.frame) { 0 } else { shift.by };
+                    most = most.saturating_add(shift.by);
+                }
+                Branch::Always => {}
+                Branch::Sometimes => most = most.saturating_add(shift.by),
+                Branch::Repeatedly => most = usize::MAX,
+            }
+        }
+        (least, most)
+    }
+
+    /// Walks commands that do not run exactly once when those around them do.
+    fn in_branch<T>(&mut self, branch: Branch, walk: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = self.branch;
+        self.branch = outer.max(branch);
+        let walked = walk(self);
+        self.branch = outer;
+        walked
+    }
+
+    /// Notes what an assignment puts into an array.
+    fn note_array(&mut self, assignment: &Assignment) {
+        let AssignedWords::Many(elements) = &assignment.value else {
+            if assignment.subscript.is_some() {
+                self.unknown_arrays.insert(assignment.name.clone());
+            }
+            return;
+        };
+        let list: Vec<FollowedWord<'static>> =
+            elements.iter().map(|word| self.follow_word(word, true).owned()).collect();
+        let lists = self.arrays.entry(assignment.name.clone()).or_default();
+        if lists.len() >= MAX_CALLS {
+            self.unknown_arrays.insert(assignment.name.clone());
+        } else if assignment.appends && !lists.is_empty() {
+            // What is appended comes behind everything that the array can be so far.
+            let longer: Vec<Vec<_>> = lists
+                .iter()
+                .map(|known| known.iter().chain(&list).map(FollowedWord::owned).collect())
+                .collect();
+            lists.extend(longer);
+        } else {
+            lists.push(list);
         }
     }
 
@@ -263,10 +438,16 @@ impl ValueFollower<'_> {
             self.assign(assignment, external);
         }
         if words.is_empty() {
-            return OutputFacts::default();
+            // `$(< file)` prints the file.
+            let out = if assignments.is_empty() { input.clone() } else { Fact::default() };
+            return OutputFacts { out, err: Fact::default() };
         }
-        let words = self.follow_words(words);
-        for word in &words[1..] {
+        // The shell does not split what a declaration assigns.
+        let declares = words[0].text().is_some_and(|name| DECLARES.contains(&name));
+        let whole = declares && self.dialect != Dialect::Posix;
+        let words: Vec<FollowedWord<'_>> =
+            words.iter().map(|word| self.follow_word(word, !(whole && is_assignment(word)))).collect();
+        for word in words.iter().skip(1).filter(|word| !(whole && is_assignment(word.word()))) {
             self.warn_if_unquoted(word);
         }
         if external {
@@ -281,7 +462,28 @@ impl ValueFollower<'_> {
             self.redirect_for_good(&command.redirections);
         }
         self.feed_processes(&words, input);
-        self.run(&words, input, 0)
+        // What a program prints can come from its environment.
+        let mut given = Fact::default();
+        for assignment in assignments.iter().filter(|_| external) {
+            given.join_sources(&self.follow_name(&assignment.name).derived());
+        }
+        let sets = words[0].text() == Some("set");
+        if sets && words.iter().any(|word| self.lists_of(word).is_some()) {
+            // Arguments that are made of the arguments have no end.
+            self.forget_calls(&self.frame.clone());
+        }
+        let mut output: Option<OutputFacts> = None;
+        for words in if sets { vec![words] } else { self.expand_lists(words) } {
+            let facts = self.run(&words, input, 0);
+            match &mut output {
+                Some(output) => output.join(&facts),
+                None => output = Some(facts),
+            }
+        }
+        let mut output = output.unwrap_or_default();
+        output.out.join_sources(&given);
+        output.err.join_sources(&given);
+        output
     }
 
     pub(super) fn is_builtin_word(&self, word: &Word) -> bool {
@@ -300,8 +502,13 @@ impl ValueFollower<'_> {
         let name = &assignment.name;
         if let Some(subscript) = &assignment.subscript {
             self.check_arithmetic(subscript);
+            if subscript.is_key {
+                // The keys of the array can be values, too.
+                let key = self.follow_word(&subscript.word, false).fact;
+                self.set_variable(name, &key, assignment.range.start);
+            }
         }
-        let several = assignment.words().len() != 1;
+        let several = matches!(assignment.value, AssignedWords::Many(_));
         for word in assignment.words() {
             if external {
                 self.mark_external(word);
@@ -318,6 +525,7 @@ impl ValueFollower<'_> {
         if several {
             self.add_fact(FactKey::Variable(name.clone()), &Fact::unknown());
         }
+        self.note_array(assignment);
     }
 
     /// Puts a word into a variable, with what that does in special ones.
@@ -327,6 +535,7 @@ impl ValueFollower<'_> {
         }
         if self.integers.contains(name) {
             self.apply_to_word(word, &INTEGER_VARIABLE);
+            self.apply_to_bare_names(word, &INTEGER_VARIABLE);
             return;
         }
         self.set_variable(name, &word.fact, at);
@@ -492,6 +701,14 @@ impl ValueFollower<'_> {
             content.join_sources(&self.fact(&FactKey::File(path)));
         }
         content.join_sources(&self.fact(&FactKey::File("*".into())));
+        if word.fact.texts().1 && word.text().is_none() {
+            // The name is not known, so it can be any of them.
+            for (key, known) in &self.facts {
+                if matches!(key, FactKey::File(_)) {
+                    content.join_sources(known);
+                }
+            }
+        }
         content.literals = Literals::Any;
         content
     }
@@ -500,7 +717,12 @@ impl ValueFollower<'_> {
 /// The files that a text can name; `*` is any.
 fn file_keys(path: &Fact) -> Vec<EcoString> {
     let (known, any) = path.texts();
-    let mut keys: Vec<EcoString> = known.iter().map(|path| plain_path(path).into()).collect();
+    // A path in the working folder is the same with and without it.
+    let plain = |path: &EcoString| {
+        let path = path.strip_prefix("\0PWD/").unwrap_or(path);
+        EcoString::from(plain_path(path))
+    };
+    let mut keys: Vec<EcoString> = known.iter().map(plain).collect();
     if any {
         keys.push("*".into());
     }

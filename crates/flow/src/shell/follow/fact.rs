@@ -15,8 +15,10 @@ pub(super) struct Passage(u8);
 impl Passage {
     /// The text can begin with the value.
     pub(super) const BEGINS: Self = Self(1);
-    /// The text can be a piece of the value, split at blanks or lines.
+    /// The text can be a line of the value, or the value without the blanks around it.
     pub(super) const PIECE: Self = Self(2);
+    /// The text can be one of several fields of the value.
+    pub(super) const FIELD: Self = Self(32);
     /// The shell changed the end of the value.
     pub(super) const TRIMMED: Self = Self(4);
     /// A program or the shell made the text out of the value.
@@ -148,7 +150,12 @@ impl Fact {
     pub(super) fn join_sources(&mut self, other: &Self) -> bool {
         let mut changed = false;
         for (source, passage) in &other.sources {
-            match self.sources.binary_search_by_key(source, |(source, _)| *source) {
+            // A value in a file that the text names is another fact than the value in the text.
+            let key = (*source, passage.has(Passage::IN_FILE));
+            let found = self
+                .sources
+                .binary_search_by_key(&key, |(source, passage)| (*source, passage.has(Passage::IN_FILE)));
+            match found {
                 Ok(at) => {
                     let joined = self.sources[at].1.with(*passage);
                     changed |= joined != self.sources[at].1;
@@ -171,8 +178,11 @@ impl Fact {
 
     /// The same values, each with a changed passage, and no known literals.
     pub(super) fn passed(&self, change: impl Fn(Passage) -> Passage) -> Self {
-        let sources = self.sources.iter().map(|(source, passage)| (*source, change(*passage))).collect();
-        Self { sources, overflow: self.overflow, literals: Literals::Any }
+        let mut changed = Self { overflow: self.overflow, literals: Literals::Any, ..Self::default() };
+        for (source, passage) in &self.sources {
+            changed.join_sources(&Self::of(*source, change(*passage)));
+        }
+        changed
     }
 
     /// What a program makes of the text: anything, with its values in it.
@@ -185,9 +195,15 @@ impl Fact {
         self.passed(|passage| passage.without(Passage::BEGINS))
     }
 
-    /// The pieces that the shell splits the text into.
+    /// The lines of the text.
+    pub(super) fn lines(&self) -> Self {
+        self.passed(|passage| passage.with(Passage::PIECE).with(Passage::BEGINS))
+    }
+
+    /// The fields that the shell splits the text into.
     pub(super) fn split(&self) -> Self {
-        let mut pieces = self.passed(|passage| passage.with(Passage::PIECE).with(Passage::BEGINS));
+        let mut pieces =
+            self.passed(|passage| passage.with(Passage::PIECE).with(Passage::FIELD).with(Passage::BEGINS));
         pieces.literals.clone_from(&self.literals);
         pieces
     }
@@ -195,8 +211,9 @@ impl Fact {
     /// The content of the file that the text is a path of, as far as the text says it.
     pub(super) fn file_content(&self) -> Self {
         let held = self.sources.iter().filter(|(_, passage)| passage.has(Passage::IN_FILE));
-        let sources =
-            held.map(|(source, passage)| (*source, passage.without(Passage::IN_FILE).with(Passage::BEGINS)));
+        let sources = held.map(|(source, passage)| {
+            (*source, passage.without(Passage::IN_FILE).with(Passage::BEGINS).with(Passage::DERIVED))
+        });
         Self { sources: sources.collect(), overflow: false, literals: Literals::Any }
     }
 

@@ -59,8 +59,8 @@ impl ValueFollower<'_> {
     /// What a test guards, and whether it guards when it succeeds.
     pub(super) fn find_guards(&self, pipeline: &Pipeline) -> Vec<(Guard, bool)> {
         let [command] = &pipeline.commands[..] else { return Vec::new() };
-        let (words, negated) = match &command.syntax {
-            CommandSyntax::Conditional(words) => (&words[1..], false),
+        let (words, evaluates) = match &command.syntax {
+            CommandSyntax::Conditional(words) => (&words[1..], true),
             CommandSyntax::Simple { assignments, words } if assignments.is_empty() => {
                 match words.first().and_then(Word::text) {
                     Some("[" | "test") => (&words[1..], false),
@@ -69,16 +69,25 @@ impl ValueFollower<'_> {
             }
             _ => return Vec::new(),
         };
-        let (words, negated) = match words {
-            [not, rest @ ..] if not.is("!") => (rest, !negated),
-            _ => (words, negated),
+        let words = match words.split_last() {
+            Some((last, rest)) if !evaluates && last.is("]") => rest,
+            _ => words,
         };
-        let [left, operator, right, rest @ ..] = words else { return Vec::new() };
-        // Only a test of one comparison decides alone.
-        if rest.iter().any(|word| !word.is("]")) {
-            return Vec::new();
-        }
-        let holds = negated == pipeline.negated;
+        let tests = if evaluates { split_conditional(words) } else { vec![words] };
+        let alone = tests.len() == 1;
+        let found = tests.into_iter().filter_map(|test| self.find_guard_of_test(test, evaluates));
+        // Of several tests joined by `&&`, each one holds where all do; where they fail, nothing is known.
+        let found = found.filter(|(_, holds)| alone || *holds && !pipeline.negated);
+        found.map(|(guard, holds)| (guard, holds != pipeline.negated)).collect()
+    }
+
+    /// What one comparison guards, and whether it guards when it succeeds.
+    pub(super) fn find_guard_of_test(&self, words: &[Word], evaluates: bool) -> Option<(Guard, bool)> {
+        let (words, negated) = match words {
+            [not, rest @ ..] if not.is("!") => (rest, true),
+            _ => (words, false),
+        };
+        let [left, operator, right] = words else { return None };
         let guard = match operator.literal.as_str() {
             "=~" if right.fixed && !right.quoted && is_number_pattern(&right.literal) => {
                 self.key_of(left).map(Guard::number)
@@ -87,16 +96,14 @@ impl ValueFollower<'_> {
                 self.key_of(left).map(|key| Guard { key, texts: Some(vec![right.literal.as_str().into()]) })
             }
             // `[` fails unless both sides are numbers; `[[` evaluates them.
-            "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" if self.compares_numbers(command) && holds => {
+            "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge"
+                if !evaluates && !negated && self.dialect != Dialect::Zsh =>
+            {
                 self.key_of(left).map(Guard::number)
             }
             _ => None,
         };
-        guard.into_iter().map(|guard| (guard, holds)).collect()
-    }
-
-    fn compares_numbers(&self, command: &ShellCommand) -> bool {
-        matches!(command.syntax, CommandSyntax::Simple { .. }) && self.dialect != Dialect::Zsh
+        guard.map(|guard| (guard, !negated))
     }
 
     /// What holds in the body behind a condition: the tests that are joined by `&&`.
@@ -228,6 +235,34 @@ impl ValueFollower<'_> {
             !(names.contains(&guard.key) || shifts && argument)
         });
     }
+}
+
+/// The comparisons of `[[ ... ]]` that are joined by `&&`. With `||` or parentheses, they are one.
+pub(super) fn split_conditional(words: &[Word]) -> Vec<&[Word]> {
+    let words = match words.first() {
+        Some(first) if first.is("[[") => &words[1..],
+        _ => words,
+    };
+    let operator = |word: &Word, text: &str| word.range.is_empty() && word.literal == text;
+    if words.iter().any(|word| ["|", "(", ")"].iter().any(|text| operator(word, text))) {
+        return vec![words];
+    }
+    let mut tests = Vec::new();
+    let mut from = 0;
+    for at in 1..words.len() {
+        if operator(&words[at - 1], "&") && operator(&words[at], "&") && at > from {
+            tests.push(&words[from..at - 1]);
+            from = at + 1;
+        }
+    }
+    tests.push(&words[from.min(words.len())..]);
+    tests
+}
+
+/// Whether everything that a regular expression matches is digits, dots, colons and signs.
+pub(super) fn matches_digits(pattern: &str) -> bool {
+    let inner = pattern.trim_start_matches('^').trim_end_matches('$');
+    is_number_pattern(&format!("^({inner})$"))
 }
 
 /// Whether a clause puts a literal number in place of its subject.

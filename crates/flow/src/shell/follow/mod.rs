@@ -52,8 +52,10 @@ pub(super) struct FollowedText {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum FactKey {
     Variable(EcoString),
-    /// An argument of a function or of an inner text; 0 stands for any.
+    /// An argument of a function or of an inner text.
     Argument(EcoString, usize),
+    /// An argument at this place or a later one.
+    LaterArgument(EcoString, usize),
     /// Standard input and output of a function.
     Input(EcoString),
     Output(EcoString),
@@ -79,6 +81,24 @@ impl OutputFacts {
     }
 }
 
+/// How often a command of a function runs when the function does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Branch {
+    Always,
+    Sometimes,
+    Repeatedly,
+}
+
+/// A `shift` of arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ArgumentShift {
+    by: usize,
+    branch: Branch,
+}
+
+/// Lists of words, by the function that gets them or the array that holds them.
+type WordLists = BTreeMap<EcoString, Vec<Vec<FollowedWord<'static>>>>;
+
 /// Walks a tree and collects facts, then problems.
 struct ValueFollower<'a> {
     context: &'a AnalysisContext<'a>,
@@ -96,12 +116,30 @@ struct ValueFollower<'a> {
     functions: BTreeMap<EcoString, bool>,
     /// The variables that functions assign.
     assigned_in_functions: BTreeSet<EcoString>,
-    /// Functions and texts that shift their arguments.
-    shifting: BTreeSet<EcoString>,
+    /// Where functions and texts shift their arguments away, and how far.
+    shifts: BTreeMap<EcoString, BTreeMap<usize, ArgumentShift>>,
+    /// Functions and texts that give themselves new arguments.
+    resets: BTreeSet<EcoString>,
+    /// Whether the walk is inside of a branch or a loop of the function.
+    branch: Branch,
+    /// The arguments of the calls of each function and inner text, in this walk and in the one before.
+    calls: WordLists,
+    earlier_calls: WordLists,
+    /// Functions with too many calls to tell apart.
+    uncounted_calls: BTreeSet<EcoString>,
+    /// What each array can be, in this walk and in the one before.
+    arrays: WordLists,
+    earlier_arrays: WordLists,
+    /// Arrays whose elements are not known.
+    unknown_arrays: BTreeSet<EcoString>,
     /// Variables that evaluate what is assigned to them.
     integers: BTreeSet<EcoString>,
     /// The function or inner text that is walked.
     frame: EcoString,
+    /// What arrives on the standard input of the command that is walked.
+    input: Fact,
+    /// What the texts print that the command runs which is walked.
+    inner_output: Fact,
     guards: Vec<Guard>,
     environment: BTreeMap<u32, Vec<&'static Hazard>>,
     problems: Vec<ShellProblem>,
@@ -135,9 +173,19 @@ pub(super) fn follow(
         facts: BTreeMap::new(),
         functions: BTreeMap::new(),
         assigned_in_functions: BTreeSet::new(),
-        shifting: BTreeSet::new(),
+        shifts: BTreeMap::new(),
+        resets: BTreeSet::new(),
+        branch: Branch::Always,
+        calls: WordLists::new(),
+        earlier_calls: WordLists::new(),
+        uncounted_calls: BTreeSet::new(),
+        arrays: WordLists::new(),
+        earlier_arrays: WordLists::new(),
+        unknown_arrays: BTreeSet::new(),
         integers: BTreeSet::new(),
         frame: EcoString::new(),
+        input: Fact::default(),
+        inner_output: Fact::default(),
         guards: Vec::new(),
         environment: BTreeMap::new(),
         problems: Vec::new(),
@@ -197,6 +245,13 @@ impl ValueFollower<'_> {
         let input = self.fact(&FactKey::Descriptor("0".into()));
         let output = self.walk_list(&tree.body, &input);
         self.add_fact(FactKey::Output(EcoString::new()), &output.out);
+        let count = |lists: &WordLists| lists.values().flatten().map(|list| list.len() + 1).sum::<usize>();
+        let calls = std::mem::take(&mut self.calls);
+        let arrays = std::mem::take(&mut self.arrays);
+        self.changed |=
+            count(&calls) != count(&self.earlier_calls) || count(&arrays) != count(&self.earlier_arrays);
+        self.earlier_calls = calls;
+        self.earlier_arrays = arrays;
     }
 
     fn finish(self) -> FollowedText {
@@ -309,7 +364,8 @@ impl ValueFollower<'_> {
                     if dash && !self.slots[*slot].begins_word && fact.holds_value() {
                         self.slots[*slot].begins_word = true;
                     }
-                    if fact.holds_value() || hazard.rule != HazardRule::Refuse {
+                    let in_file = hazard.id.starts_with("sql") && fact.file_content().holds_value();
+                    if fact.holds_value() || in_file || hazard.rule != HazardRule::Refuse {
                         self.mark(*slot, hazard);
                     }
                 }
@@ -324,16 +380,20 @@ impl ValueFollower<'_> {
 
     /// Applies a hazard to the values that a text can hold.
     fn apply_to_fact(&mut self, fact: &Fact, hazard: &'static Hazard, name: &str, range: &Range<usize>) {
+        // A client of a database reads files that its commands name.
+        let content = fact.file_content();
+        if hazard.id.starts_with("sql") && content.holds_value() {
+            return self.report_held(&content, hazard, name, range);
+        }
         if !self.reporting || !fact.holds_value() {
             return;
         }
         match hazard.rule {
             HazardRule::Refuse => self.report_held(fact, hazard, name, range),
             HazardRule::Int => {
-                let derived = fact
-                    .sources
-                    .iter()
-                    .any(|(_, passage)| passage.has(Passage::DERIVED) || passage.has(Passage::TRIMMED));
+                let derived = fact.sources.iter().any(|(_, passage)| {
+                    [Passage::DERIVED, Passage::TRIMMED, Passage::FIELD].iter().any(|one| passage.has(*one))
+                });
                 if fact.overflow || derived {
                     return self.report_held(fact, hazard, name, range);
                 }
@@ -390,9 +450,7 @@ impl ValueFollower<'_> {
             _ => None,
         });
         let message = match file {
-            Some(path) => {
-                format!("an earlier step writes values into `{path}`, and a value here {}", hazard.effect)
-            }
+            Some(path) => format!("an earlier step writes values into `{path}`, and it is run here"),
             None => format!("{name} holds a value of the workflow, and a value here {}", hazard.effect),
         };
         let hint = match hazard.rule {

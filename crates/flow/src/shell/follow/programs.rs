@@ -220,10 +220,12 @@ impl ValueFollower<'_> {
         if hazards::CONTAINERS.contains(&name) {
             self.apply_to_contained(words, input);
         }
-        self.run_shell(name, words, input);
+        let inner = self.run_shell(name, words, input);
         self.note_variables(name, words, input);
         self.note_files(name, words, input);
-        self.output_of(name, words, input)
+        let mut output = self.output_of(name, words, input);
+        output.out.join_sources(&inner);
+        output
     }
 
     /// Runs the command of a wrapper.
@@ -238,7 +240,13 @@ impl ValueFollower<'_> {
         if wrapper != "xargs" {
             return self.run(&words[at..], input, depth + 1);
         }
-        let arrival = input.split();
+        let mut arrival = input.split();
+        if let Some(option) =
+            words[..at].iter().position(|word| has_option(word.word(), &["-a", "--arg-file"]))
+            && let Some(file) = words.get(option + 1)
+        {
+            arrival.join_sources(&self.content(file).split());
+        }
         let mark = find_replaced_text(&words[..at]);
         // Without a text to replace, what is read comes behind the words.
         let replaced = mark.as_deref().filter(|mark| !mark.is_empty()).unwrap_or("\0");
@@ -279,6 +287,9 @@ impl ValueFollower<'_> {
 
     fn call_function(&mut self, name: &str, arguments: &[FollowedWord<'_>], input: &Fact) -> OutputFacts {
         let function = EcoString::from(name);
+        if self.frame == function {
+            self.forget_calls(&function);
+        }
         self.pass_arguments(&function, arguments);
         self.add_fact(FactKey::Input(function.clone()), input);
         let assigned = &self.assigned_in_functions;
@@ -319,10 +330,20 @@ impl ValueFollower<'_> {
                     |at| at + 1,
                 );
                 let frame = self.frame.clone();
+                if from < words.len() {
+                    self.changed |= self.resets.insert(frame.clone());
+                }
                 self.pass_arguments(&frame, &words[from.min(words.len())..]);
             }
-            "shift" if self.shifting.insert(self.frame.clone()) => {
-                self.changed = true;
+            "shift" => {
+                let by = match words.get(1) {
+                    None => Some(1),
+                    Some(word) => word.text().and_then(|text| text.parse().ok()),
+                };
+                let branch = if by.is_none() { super::Branch::Repeatedly } else { self.branch };
+                let shift = super::ArgumentShift { by: by.unwrap_or(1), branch };
+                let shifts = self.shifts.entry(self.frame.clone()).or_default();
+                self.changed |= shifts.insert(at, shift) != Some(shift);
             }
             "getopts" => {
                 let mut given = Fact::default();
@@ -356,7 +377,6 @@ impl ValueFollower<'_> {
             arriving = self.fact(&FactKey::Descriptor(number.into()));
             arriving.join_sources(&self.fact(&FactKey::Descriptor("*".into())));
         }
-        let pieces = arriving.split();
         let mut names: Vec<EcoString> =
             operands(&words[1..], |option| usize::from(takes_value(name, option)))
                 .into_iter()
@@ -371,6 +391,9 @@ impl ValueFollower<'_> {
         if names.is_empty() {
             names.push(if name == "read" { "REPLY" } else { "MAPFILE" }.into());
         }
+        // With one name it gets the line without the blanks around it.
+        let whole = names.len() == 1 && (name != "read" || !any_option(&words[1..], &["-a", "-A"]));
+        let pieces = if whole { arriving.lines() } else { arriving.split() };
         for name in names {
             self.set_variable(&name, &pieces, at);
         }
@@ -468,6 +491,18 @@ impl ValueFollower<'_> {
                     }
                 }
             }
+            "sort" | "uniq" => {
+                let at = words.iter().position(|word| has_option(word.word(), &["-o", "--output"]));
+                let target = match at {
+                    Some(at) if name == "sort" => words.get(at + 1),
+                    _ if name == "uniq" => operands(&words[1..], |_| 0).get(1).map(|at| &words[at + 1]),
+                    _ => None,
+                };
+                if let Some(target) = target {
+                    let content = self.derive(words, input).out;
+                    self.write_to(target, &content);
+                }
+            }
             "curl" | "wget" | "http" | "xh" => {
                 let option = |word: &FollowedWord<'_>| {
                     has_option(
@@ -548,6 +583,15 @@ impl ValueFollower<'_> {
                 words[1..].iter().for_each(|word| {
                     out.join_sources(&word.fact.behind_text());
                 });
+                out
+            }
+            "printenv" | "env" => {
+                let mut out = self.derive(words, input).out;
+                for (key, fact) in &self.facts {
+                    if matches!(key, FactKey::Variable(_)) {
+                        out.join_sources(&fact.derived());
+                    }
+                }
                 out
             }
             "realpath" | "readlink" => self.derive(words, input).out.behind_text(),

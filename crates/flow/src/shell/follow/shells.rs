@@ -19,7 +19,13 @@ const MAX_INNER_TEXTS: usize = 6;
 
 impl ValueFollower<'_> {
     /// Follows the text that a command hands to a shell.
-    pub(super) fn run_shell(&mut self, name: &str, words: &[FollowedWord<'_>], input: &Fact) {
+    pub(super) fn run_shell(&mut self, name: &str, words: &[FollowedWord<'_>], input: &Fact) -> Fact {
+        let outer = std::mem::take(&mut self.inner_output);
+        self.run_shell_text(name, words, input);
+        std::mem::replace(&mut self.inner_output, outer)
+    }
+
+    fn run_shell_text(&mut self, name: &str, words: &[FollowedWord<'_>], input: &Fact) {
         match name {
             "eval" => self.run_eval(words),
             "trap" => {
@@ -30,7 +36,7 @@ impl ValueFollower<'_> {
                     }
                 }
             }
-            "source" | "." => self.run_sourced(words),
+            "source" | "." => self.run_sourced(words, input),
             "ssh" | "rsh" | "autossh" => self.run_remote(words, input),
             _ if SHELLS.contains(&name) => self.run_shell_program(name, words, input),
             "su" | "runuser" | "script" | "flock" | "sg" => {
@@ -72,9 +78,12 @@ impl ValueFollower<'_> {
         }
     }
 
-    fn run_sourced(&mut self, words: &[FollowedWord<'_>]) {
+    fn run_sourced(&mut self, words: &[FollowedWord<'_>], input: &Fact) {
         let Some(file) = words.get(1) else { return };
-        let content = self.content(file);
+        let mut content = self.content(file);
+        if matches!(file.text(), Some("/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0")) {
+            content.join_sources(input);
+        }
         self.apply_to_fact(&content, &SCRIPT_FILE, "this file", &file.range());
         let given = words[2..].iter().any(|word| word.fact.holds_value());
         if given || self.values_are_held(words) {
@@ -212,6 +221,7 @@ impl ValueFollower<'_> {
         let outer_dialect = self.dialect;
         self.dialect = dialect.unwrap_or(outer_dialect);
         let guards = std::mem::take(&mut self.guards);
+        let branch = std::mem::replace(&mut self.branch, super::Branch::Always);
         let span = self.span(&range);
         let outer_span = self.inner_span.replace(span);
         let expands = self.expands_patterns;
@@ -221,8 +231,10 @@ impl ValueFollower<'_> {
         self.expands_patterns = expands;
         self.inner_span = outer_span;
         self.guards = guards;
+        self.branch = branch;
         self.dialect = outer_dialect;
         let frame = std::mem::replace(&mut self.frame, outer_frame);
+        self.inner_output.join_sources(&output.out);
         self.add_fact(FactKey::Output(frame), &output.out);
     }
 

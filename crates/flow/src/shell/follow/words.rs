@@ -7,9 +7,9 @@ use ecow::EcoString;
 use threadline_lang::Binding;
 
 use super::super::Dialect;
-use super::super::hazards::{EXPANDED_AGAIN, HazardRule};
+use super::super::hazards::EXPANDED_AGAIN;
 use super::super::options::HasWord;
-use super::super::tree::{Arithmetic, Operation, Parameter, Word, WordPart};
+use super::super::tree::{Arithmetic, KeySort, Operation, Parameter, Word, WordPart};
 use super::fact::{Fact, Literals, Passage, ValueSource};
 use super::{FactKey, ValueFollower};
 
@@ -42,6 +42,15 @@ impl<'w> FollowedWord<'w> {
         Self { word: Cow::Owned(word), facts, fact }
     }
 
+    /// The word with its own copy of the text.
+    pub(super) fn owned(&self) -> FollowedWord<'static> {
+        FollowedWord {
+            word: Cow::Owned(self.word.clone().into_owned()),
+            facts: self.facts.clone(),
+            fact: self.fact.clone(),
+        }
+    }
+
     pub(super) fn parts(&self) -> impl Iterator<Item = (&WordPart, &Fact)> {
         self.word.parts.iter().zip(&self.facts)
     }
@@ -64,7 +73,6 @@ impl<'w> FollowedWord<'w> {
                 !parameter.quoted || list || array && parameter.subscript.is_some()
             }
             WordPart::Substitution { quoted, .. } => !quoted,
-            WordPart::Slot(_) => self.word.parts.len() == 1,
             WordPart::Arrival => true,
             _ => false,
         })
@@ -155,10 +163,6 @@ impl ValueFollower<'_> {
         FollowedWord { word: Cow::Borrowed(word), facts, fact }
     }
 
-    pub(super) fn follow_words<'w>(&mut self, words: &'w [Word]) -> Vec<FollowedWord<'w>> {
-        words.iter().map(|word| self.follow_word(word, true)).collect()
-    }
-
     fn follow_part(&mut self, part: &WordPart, splits: bool) -> Fact {
         if self.is_exhausted() {
             return Fact::unknown();
@@ -168,7 +172,7 @@ impl ValueFollower<'_> {
             WordPart::Slot(slot) => self.follow_slot(*slot),
             WordPart::Parameter(parameter) => self.follow_parameter(parameter, splits),
             WordPart::Substitution { list, quoted, .. } => {
-                let input = self.fact(&FactKey::Descriptor("0".into()));
+                let input = self.input.clone();
                 let output = self.walk_list(list, &input);
                 let mut fact = output.out;
                 if list.items.len() != 1 {
@@ -217,8 +221,11 @@ impl ValueFollower<'_> {
             self.check_arithmetic(subscript);
         }
         let operand = self.follow_word(&parameter.operand, false);
-        let mut base =
-            if parameter.name.is_empty() { operand.fact.clone() } else { self.follow_name(&parameter.name) };
+        let mut base = if parameter.name.is_empty() {
+            operand.fact.clone()
+        } else {
+            self.follow_name_at(&parameter.name, parameter.range.start)
+        };
         if let Some(hazard) = parameter.evaluates {
             let part = name_of_parameter(parameter);
             self.apply_to_fact(&base, hazard, &part, &parameter.range);
@@ -229,7 +236,8 @@ impl ValueFollower<'_> {
                 base = self.follow_indirect(&base);
             }
         }
-        if parameter.is_length {
+        // The keys of a plain array are numbers.
+        if parameter.is_length || parameter.lists_keys == Some(KeySort::Index) {
             return Fact::unknown();
         }
         let fact = match &parameter.operation {
@@ -260,6 +268,33 @@ impl ValueFollower<'_> {
         if splitting || list && !parameter.quoted { fact.split() } else { fact }
     }
 
+    /// What a variable or parameter can hold at a position.
+    fn follow_name_at(&self, name: &str, at: usize) -> Fact {
+        let guarded = self.guards.iter().any(|guard| guard.key == name);
+        match name.parse::<usize>() {
+            Ok(number) if number > 0 && !guarded => {
+                let (least, most) = self.shifted_before(at);
+                self.follow_argument(number, least, most)
+            }
+            _ => self.follow_name(name),
+        }
+    }
+
+    /// What an argument can hold after some have been shifted away.
+    fn follow_argument(&self, number: usize, least: usize, most: usize) -> Fact {
+        let frame = &self.frame;
+        let mut fact = Fact::default();
+        for known in 1..=9 {
+            if (number + least..=number.saturating_add(most)).contains(&known) {
+                fact.join(&self.fact(&FactKey::Argument(frame.clone(), known)));
+            }
+            if known <= number.saturating_add(most) {
+                fact.join(&self.fact(&FactKey::LaterArgument(frame.clone(), known)));
+            }
+        }
+        if fact == Fact::default() { Fact::literal(&format!("{OPAQUE}${number}")) } else { fact }
+    }
+
     /// What a variable or parameter can hold.
     pub(super) fn follow_name(&self, name: &str) -> Fact {
         if let Some(guard) = self.guards.iter().rev().find(|guard| guard.key == name) {
@@ -267,25 +302,19 @@ impl ValueFollower<'_> {
         }
         let frame = &self.frame;
         let argument = |at: usize| self.fact(&FactKey::Argument(frame.clone(), at));
+        let later = |at: usize| self.fact(&FactKey::LaterArgument(frame.clone(), at));
         match name {
             "@" | "*" => {
                 let mut fact = Fact::default();
-                for at in 0..=9 {
+                for at in 1..=9 {
                     fact.join(&argument(at));
+                    fact.join(&later(at));
                 }
                 fact
             }
             "#" | "?" | "$" | "!" | "-" | "0" => Fact::unknown(),
             _ if name.bytes().all(|byte| byte.is_ascii_digit()) => {
-                let at = name.parse::<usize>().unwrap_or(0).min(10);
-                let mut fact = argument(0);
-                let shifts = self.shifting.contains(frame);
-                for known in 1..=9 {
-                    if known == at || shifts && known > at {
-                        fact.join(&argument(known));
-                    }
-                }
-                if fact == Fact::default() { Fact::literal(&format!("{OPAQUE}${name}")) } else { fact }
+                self.follow_argument(name.parse().unwrap_or(9), 0, usize::MAX)
             }
             _ => match self.facts.get(&FactKey::Variable(name.into())) {
                 Some(fact) => fact.clone(),
@@ -328,15 +357,22 @@ impl ValueFollower<'_> {
         self.apply_to_fact(&fact, arithmetic.hazard, &ecow::eco_format!("`{name}`"), &arithmetic.range);
     }
 
-    /// Applies a hazard with the rule for ints to the variable that a word names.
-    pub(super) fn apply_to_bare_name(&mut self, word: &FollowedWord<'_>, hazard: &'static super::Hazard) {
-        debug_assert!(hazard.rule == HazardRule::Int, "only arithmetic reads bare names");
-        if let Some(name) = word.text() {
-            let fact = match self.facts.get(&FactKey::Variable(name.into())) {
-                Some(_) => self.follow_name(name),
-                None => return,
-            };
-            self.apply_to_fact(&fact, hazard, &ecow::eco_format!("`{name}`"), &word.range());
+    /// Applies a hazard to the variables that the text of a word names, as arithmetic reads them.
+    pub(super) fn apply_to_bare_names(&mut self, word: &FollowedWord<'_>, hazard: &'static super::Hazard) {
+        let texts: Vec<EcoString> = word
+            .parts()
+            .filter_map(|(part, _)| match part {
+                WordPart::Text(text) => Some(text.clone()),
+                _ => None,
+            })
+            .collect();
+        for text in texts {
+            for name in text.split(|char: char| !(char.is_ascii_alphanumeric() || char == '_')) {
+                if self.facts.contains_key(&FactKey::Variable(name.into())) {
+                    let fact = self.follow_name(name);
+                    self.apply_to_fact(&fact, hazard, &ecow::eco_format!("`{name}`"), &word.range());
+                }
+            }
         }
     }
 }

@@ -5,6 +5,7 @@
 //! except bash.
 #![expect(clippy::unwrap_used, reason = "what cannot be run fails the test")]
 
+mod attack;
 mod contexts;
 mod corpus;
 mod messages;
@@ -14,4 +15,5 @@ mod places;
 mod random;
 mod scripts;
 mod shells;
+mod steps;
 mod tokens;

@@ -90,13 +90,65 @@ impl Shell {
 
     /// Runs a bound script, its private files in a folder of their own.
     pub(crate) fn run_bound(&self, bound: &BoundScript, folder: &Path) -> Output {
+        self.run_bound_in(bound, &[], folder)
+    }
+
+    /// Runs a bound script with more variables in its environment.
+    pub(crate) fn run_bound_in(
+        &self,
+        bound: &BoundScript,
+        environment: &[(String, String)],
+        folder: &Path,
+    ) -> Output {
         let private = Folder::new();
         for (index, variable) in bound.files() {
             std::fs::write(private.0.join(index.to_string()), &variable.value).unwrap();
         }
         let script = bound.script(|index| private.0.join(index.to_string()).to_str().unwrap().to_owned());
-        self.run(&script, &bound.environment().collect::<Vec<_>>(), folder)
+        let given = environment.iter().map(|(name, value)| (name.clone(), value.as_str()));
+        self.run(&script, &given.chain(bound.environment()).collect::<Vec<_>>(), folder)
     }
+}
+
+impl Shell {
+    /// Runs a text whose output does not matter, with a time limit: a hostile value may make it wait for ever.
+    pub(crate) fn run_silently(&self, text: &str, environment: &[(String, String)], folder: &Path) {
+        let (program, options) = self.command.split_first().unwrap();
+        // A value may be the search path.
+        let mut command = Command::new(locate("timeout"));
+        command.args(["-s", "KILL", "20"]).arg(locate(program)).args(options).arg("-c").arg(text);
+        command.current_dir(folder).env_clear().env("PATH", search_path());
+        command
+            .env("HOME", "/nonexistent")
+            .env("LC_ALL", locale())
+            .env("TERM", "xterm")
+            .env("SHELL", "/bin/sh");
+        command.envs(environment.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().unwrap_or_else(|error| panic!("{}: {error}", self.name));
+    }
+}
+
+/// The path of a program.
+fn locate(program: &str) -> PathBuf {
+    let path = search_path();
+    let mut paths = std::env::split_paths(&path).map(|folder| folder.join(program));
+    paths.find(|path| path.is_file()).unwrap_or_else(|| panic!("{program} is not installed"))
+}
+
+/// The search path without the folders of version managers, whose stand-ins are slow.
+fn search_path() -> OsString {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).filter(|folder| !folder.ends_with("shims"));
+    std::env::join_paths(folders).unwrap()
+}
+
+/// Writes a program that can be run.
+pub(crate) fn write_program(path: &Path, text: &str) {
+    std::fs::write(path, text).unwrap();
+    let mut permissions = std::fs::metadata(path).unwrap().permissions();
+    std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o755);
+    std::fs::set_permissions(path, permissions).unwrap();
 }
 
 /// Names and their values.

@@ -628,6 +628,22 @@ impl Action {
             Self::Nothing => NodeType::State,
         }
     }
+
+    /// Whether it does something in the world: what only makes a value can be done again and nobody notices.
+    /// What the steps inside of it do is not meant.
+    pub fn acts(&self) -> bool {
+        match self {
+            Self::Shell { .. }
+            | Self::Argv(_)
+            | Self::Agent { .. }
+            | Self::Http(_)
+            | Self::Tool(_)
+            | Self::WriteFile(_)
+            | Self::Workflow(_) => true,
+            Self::ForEach(each) => matches!(each.source, Source::Shell { .. }),
+            Self::Value(_) | Self::Phase(_) | Self::Condition(_) | Self::Trigger(_) | Self::Nothing => false,
+        }
+    }
 }
 
 /// A condition that decides between branches.

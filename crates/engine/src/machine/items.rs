@@ -19,6 +19,9 @@ pub(super) struct ItemQueue {
     pub(super) list: Seq,
     pub(super) count: u64,
     parallel: u64,
+    /// Whether an item begins when the end of the item whose place it takes is on disk. Items that run side
+    /// by side and only make values need not wait: nobody notices when they are done again.
+    waits: bool,
     pub(super) rules: Rules,
     next: u64,
     /// Those that failed and are to be done again.
@@ -33,7 +36,7 @@ pub(super) struct ItemQueue {
 }
 
 impl ItemQueue {
-    fn new(list: Seq, count: u64, parallel: u64, rules: Rules) -> Self {
+    fn new(list: Seq, count: u64, parallel: u64, acts: bool, rules: Rules) -> Self {
         let (again, running, failed, free) =
             (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         let parallel = parallel.max(1);
@@ -41,6 +44,7 @@ impl ItemQueue {
             list,
             count,
             parallel,
+            waits: acts || parallel == 1,
             rules,
             next: 0,
             again,
@@ -138,7 +142,8 @@ impl Machine {
     ) -> Applied {
         let active = find_mut(&mut self.active, at)?;
         active.stage = StepStage::Items;
-        active.items = Some(ItemQueue::new(seq, count, parallel, rules));
+        let acts = self.plan.part(active.step, Part::Do).is_some_and(|list| self.plan.acts(list));
+        active.items = Some(ItemQueue::new(seq, count, parallel, acts, rules));
         self.more_items(at)
     }
 
@@ -152,7 +157,7 @@ impl Machine {
 
     fn begin_item(&mut self, at: &Address, index: u64) -> Applied {
         let items = find_mut(&mut self.active, at)?.items_mut()?;
-        let (list, parallel, runner) = (items.list, items.parallel, items.runner());
+        let (list, waits, runner) = (items.list, items.waits, items.runner());
         let key = at.item(index);
         let now = self.last;
         let earlier = self.items.remove(&key);
@@ -175,9 +180,8 @@ impl Machine {
             }
             Some(_) => self.open_item(at, ItemRef { list, index }),
             None => {
-                // Items side by side depend on the event with their list and not on each other. One after the other they
-                // begin when the one before is on disk.
-                self.last = if parallel > 1 { list } else { now };
+                // So a kill repeats at most as many items as run at once.
+                self.last = if waits { now } else { list };
                 let opened = self.open_item(at, ItemRef { list, index });
                 self.last = now;
                 opened

@@ -48,6 +48,8 @@ pub(super) struct PromiseChecker {
     last: Seq,
     /// Every attempt that was made, and after which end of the run.
     executions: Vec<(Execution, Option<Seq>)>,
+    /// The items that acted and whose end was not on disk when last looked at.
+    exposed: BTreeSet<Address>,
     /// The lives that ended while something ran.
     abrupt: BTreeSet<usize>,
     failed_by_crash: bool,
@@ -61,6 +63,7 @@ impl PromiseChecker {
             performed: UnrecordedEffects::default(),
             last: 0,
             executions: Vec::new(),
+            exposed: BTreeSet::new(),
             abrupt: BTreeSet::new(),
             failed_by_crash: false,
         }
@@ -72,6 +75,9 @@ impl PromiseChecker {
         let at = &event.at;
         let violation = |what| Violation { seq: event.seq, what };
         self.facts.enter(at).map_err(violation)?;
+        if let EventKind::Expanded { .. } = event.kind {
+            self.exposed.retain(|item| !item.is_in_items_of(at));
+        }
         match &event.kind {
             EventKind::Decided { as_of, .. }
             | EventKind::Skipped { as_of, .. }
@@ -105,10 +111,7 @@ impl PromiseChecker {
         self.not(announced > durable, || {
             format!("attempt {attempt} of `{at}` begins because of event {announced}, which is not on disk")
         })?;
-        if let Some(late) = self.item_before(at).filter(|seq| *seq > durable) {
-            return self
-                .not(true, || format!("`{at}` begins before event {late} of the item before is on disk"));
-        }
+        self.expose(at, durable)?;
         let ended = self.facts.ended;
         let same = |known: &Execution| known.fated == *fated && known.attempt == *attempt;
         let earlier = self.executions.iter().filter(|(known, end)| same(known) && *end == ended);
@@ -126,16 +129,23 @@ impl PromiseChecker {
         Ok(())
     }
 
-    /// The last event of the item before, where items run one after the other.
-    fn item_before(&self, at: &Address) -> Option<Seq> {
-        let before = at.items_around().filter_map(|item| {
-            let (each, index) = item.as_item()?;
-            let alone = self.facts.lists.get(&each).is_some_and(|list| list.parallel == 1);
-            let before = each.item(index.checked_sub(1).filter(|_| alone)?);
-            let done = self.facts.done.iter().filter(|(at, _)| at.is_inside(&before));
-            done.map(|(_, done)| done.seq).chain(self.facts.item_over(&before)).max()
-        });
-        before.max()
+    /// An attempt is made for the items around it. A crash repeats all items that acted and whose end is not
+    /// on disk: of a list never more than run at once.
+    fn expose(&mut self, at: &Address, durable: Seq) -> PromiseCheck {
+        let facts = &self.facts;
+        self.exposed.retain(|item| facts.item_over(item).is_none_or(|end| end > durable));
+        self.exposed.extend(at.items_around());
+        for (list, _) in at.items_around().filter_map(|item| item.as_item()) {
+            let of_list = |item: &&Address| item.as_item().is_some_and(|(each, _)| each == list);
+            let exposed = self.exposed.iter().filter(of_list).count() as u64;
+            let parallel = self.facts.lists.get(&list).map_or(0, |list| list.parallel);
+            let steps = list.step(&self.plan).and_then(|step| self.plan.part(step, Part::Do));
+            let acts = parallel == 1 || steps.is_some_and(|steps| self.plan.acts(steps));
+            self.not(acts && exposed > parallel, || {
+                format!("with `{at}` a crash repeats {exposed} items of `{list}`, {parallel} run at once")
+            })?;
+        }
+        Ok(())
     }
 
     /// These executions are under way, or about to be.

@@ -404,12 +404,17 @@ fn events_of_items_come_in_order() {
     }
 }
 
-/// Items side by side wait for their list to be on disk and not for each other; one after the other they do.
+/// An item waits until the end of the item whose place it takes is on disk. Side by side, those that only
+/// make values wait for their list alone.
 #[test]
 fn items_wait_for_what_they_depend_on() {
-    let source = "map:\n  input: [1]\n  agent_template:\n    - argv: [work, '${item}']\n";
-    for parallel in [1, 2] {
-        let mut machine = begun(source);
+    let acting = "argv: [work, '${item}']";
+    let nested = "foreach: [1]\n      do:\n        - argv: [work, '${item}']";
+    let value = "value: ${item}";
+    let cases =
+        [(acting, 1, true), (acting, 2, true), (nested, 2, true), (value, 1, true), (value, 2, false)];
+    for (step, parallel, waits) in cases {
+        let mut machine = begun(&format!("map:\n  input: [1]\n  agent_template:\n    - {step}\n"));
         let mut list = expanded(3, Rules::STRICT);
         if let EventKind::Expanded { parallel: own, .. } = &mut list {
             *own = parallel;
@@ -418,8 +423,10 @@ fn items_wait_for_what_they_depend_on() {
         let expanded = machine.last();
         apply(&mut machine, "map[0]/1", finished(Status::Completed));
         let commands = apply(&mut machine, "map[0]", item_ended(Status::Completed, 1));
-        let [Command::Start { task, .. }] = &commands[..] else { panic!("{commands:?}") };
-        assert_eq!(task.as_of, if parallel == 1 { machine.last() } else { expanded });
+        let [Command::Start { task, .. } | Command::Expand(task)] = &commands[..] else {
+            panic!("{commands:?}")
+        };
+        assert_eq!(task.as_of, if waits { machine.last() } else { expanded }, "{step}, {parallel} at once");
     }
 }
 

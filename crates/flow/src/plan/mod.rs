@@ -306,6 +306,16 @@ impl Plan {
     pub fn part(&self, number: StepNumber, part: Part) -> Option<ListNumber> {
         self.steps[number as usize].parts.iter().find(|(known, _)| *known == part).map(|(_, list)| *list)
     }
+
+    /// Whether the steps of a list, or of a list inside of it, do something in the world. A command that a
+    /// field computes is something, too.
+    pub fn acts(&self, list: ListNumber) -> bool {
+        let step_acts = |number: &StepNumber| {
+            let planned = &self.steps[*number as usize];
+            planned.step.action.acts() || planned.parts.iter().any(|(_, list)| self.acts(*list))
+        };
+        self.workflow.allow.commands || self.lists[list as usize].steps.iter().any(step_acts)
+    }
 }
 
 impl Step {

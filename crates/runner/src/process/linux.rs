@@ -11,19 +11,21 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::sync::{LazyLock, Mutex, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::param::clock_ticks_per_second;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, pidfd_send_signal, waitid,
 };
 use wait4::{ResUse, Wait4};
 
 use super::control::{Asked, ControlWaiter};
-use super::mark::{marks_of, step_of};
+use super::mark::{OWN_GIT, marks_of, step_of};
 
 /// How long force may take before we stop waiting: only a process stuck in the kernel, or one that forks faster than
 /// it can be found, survives that long.
@@ -163,14 +165,62 @@ pub fn find_left_over(run: &str) -> Vec<LeftOver> {
 }
 
 /// Ends the processes that carry the mark of this run: by a request, and by force when the time of grace is over.
+///
+/// A git that Threadline called is first given the same time to end by itself: it soon does, and one that is
+/// asked to end just then leaves the lock that it was about to take.
 pub fn end_left_over(run: &str, grace: Duration) -> LeftOverEnding {
-    Family::of_run(run).end(grace, None, None)
+    let family = Family::of_run(run);
+    let mut own_git = family.members();
+    own_git.retain(|member| member.about.step == OWN_GIT && member.about.program.starts_with("git"));
+    wait_until_gone(own_git, Some(after(grace)), None);
+    family.end(grace, None, None)
 }
 
 /// Ends the processes that this process adopted and that carry no mark any more. Only for the end of this process: it
 /// cannot be known to which step they belonged.
 pub fn end_strays(grace: Duration) -> LeftOverEnding {
     Family { kind: Kind::Strays, group: None }.end(grace, None, None)
+}
+
+/// A program that was alive when it was looked for, through a handle, so that it stays the same one.
+#[derive(Debug)]
+pub(crate) struct SeenProgram {
+    handle: OwnedFd,
+    /// When it was started, to about a hundredth of a second; none where that is not shown.
+    pub(crate) started: Option<SystemTime>,
+    /// The folder it is in; none where that is not shown.
+    pub(crate) folder: Option<PathBuf>,
+    /// Its arguments, each with a zero byte behind it.
+    pub(crate) arguments: Vec<u8>,
+    /// Its variables, each with a zero byte behind it.
+    pub(crate) environment: Vec<u8>,
+}
+
+impl SeenProgram {
+    pub(crate) fn has_ended(&self) -> bool {
+        let mut fds = [PollFd::new(&self.handle, PollFlags::IN)];
+        matches!(poll(&mut fds, Some(&Timespec::default())), Ok(1..))
+    }
+}
+
+/// The living programs whose names begin like this.
+pub(crate) fn find_programs(name: &str) -> Vec<SeenProgram> {
+    let see = |pid: Pid| {
+        let program = fs::read(format!("/proc/{pid}/comm")).ok()?;
+        if !program.starts_with(name.as_bytes()) {
+            return None;
+        }
+        Some(SeenProgram {
+            handle: pidfd_open(pid, PidfdFlags::empty()).ok()?,
+            started: start_time(pid),
+            folder: fs::read_link(format!("/proc/{pid}/cwd")).ok(),
+            arguments: fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default(),
+            environment: environment(pid),
+        })
+    };
+    let mut seen: Vec<SeenProgram> = all_processes().into_iter().filter_map(see).collect();
+    seen.retain(|program| !program.has_ended());
+    seen
 }
 
 /// The processes that belong together.
@@ -497,6 +547,8 @@ struct Stat {
     parent: i32,
     group: i32,
     threads: usize,
+    /// When it was started, in ticks since the computer was.
+    started: u64,
 }
 
 impl Stat {
@@ -504,6 +556,14 @@ impl Stat {
     fn lives(&self) -> bool {
         !self.first_thread_ended || self.threads > 1
     }
+}
+
+/// When a process was started.
+fn start_time(pid: Pid) -> Option<SystemTime> {
+    let ticks = Duration::from_secs(stat(pid)?.started) / u32::try_from(clock_ticks_per_second()).ok()?;
+    let uptime = fs::read_to_string("/proc/uptime").ok()?;
+    let uptime = Duration::try_from_secs_f64(uptime.split(' ').next()?.parse().ok()?).ok()?;
+    SystemTime::now().checked_sub(uptime.saturating_sub(ticks))
 }
 
 fn parent(pid: Pid) -> Option<Pid> {
@@ -521,5 +581,6 @@ fn stat(pid: Pid) -> Option<Stat> {
     let group = fields.next()?.parse().ok()?;
     // Fourteen fields on.
     let threads = fields.nth(14)?.parse().ok()?;
-    Some(Stat { first_thread_ended, parent, group, threads })
+    let started = fields.nth(1)?.parse().ok()?;
+    Some(Stat { first_thread_ended, parent, group, threads, started })
 }

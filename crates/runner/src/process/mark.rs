@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const RUN_VARIABLE: &str = "THREADLINE_RUN";
 /// The step of that run, for people.
 pub const STEP_VARIABLE: &str = "THREADLINE_STEP";
+/// What stands for the step in the mark of a git that Threadline itself calls.
+pub(crate) const OWN_GIT: &str = "worktrees";
 /// The child that a process is or comes from: a name that no other child ever had.
 const CHILD_VARIABLE: &str = "THREADLINE_CHILD";
 /// The runs and children around it, when a step starts Threadline itself: lines of a run, a tab and a child.

@@ -26,6 +26,8 @@ use jiff::Timestamp;
 pub use control::{Asked, Control};
 pub use environment::Environment;
 pub use linux::{LeftOver, LeftOverEnding, adopt_orphans, end_left_over, end_strays, find_left_over};
+pub(crate) use linux::{SeenProgram, find_programs};
+pub(crate) use mark::OWN_GIT;
 pub use mark::{RUN_VARIABLE, STEP_VARIABLE};
 pub(crate) use output::make_private;
 pub use output::{Captured, Spooled};

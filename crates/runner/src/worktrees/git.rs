@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::error::WorktreeError;
-use crate::process::{ChildEnding, Control, Environment, Spec, Stdin, run};
+use crate::process::{ChildEnding, Control, Environment, OWN_GIT, Spec, Stdin, run};
 
 /// `git merge-tree --write-tree` came with this one.
 pub(super) const OLDEST: (u32, u32) = (2, 38);
@@ -87,7 +87,7 @@ impl Git {
         ] {
             environment.set(name, value);
         }
-        environment.mark(run, "worktrees");
+        environment.mark(run, OWN_GIT);
         Self { environment, spool: std::env::temp_dir() }
     }
 

@@ -15,6 +15,7 @@ mod error;
 mod git;
 mod names;
 mod repository;
+mod stale_lock;
 mod tidy;
 
 use std::collections::BTreeMap;
@@ -110,7 +111,8 @@ impl Worktrees {
         run: &RunId,
         environment: &Environment,
     ) -> Result<Self, WorktreeError> {
-        let repository = Repository::of(root, environment, run.as_str())?;
+        // Whoever goes on with a run ends what carries the mark of the run that somebody started.
+        let repository = Repository::of(root, environment, run.started())?;
         tidy::open(repository, BranchNames::new(run), folder)
     }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::WorktreeError;
 use super::git::{Git, GitCall, OLDEST, object, path};
+use super::stale_lock::SeenLock;
 use crate::process::Environment;
 
 /// Who makes a merge when the user has told git no name.
@@ -192,13 +193,25 @@ impl Repository {
         call.arg(tree).input(message.into()).object()
     }
 
-    /// Changes branches, all of them or none.
+    /// Changes branches, all of them or none. A lock that a killed git left is not in the way for ever.
     pub(super) fn change(&self, purpose: &str, changes: &Changes) -> Result<(), WorktreeError> {
+        let lock = SeenLock::look(self);
+        match (self.try_change(purpose, changes), lock) {
+            (Err(error), Some(lock)) if lock.is_stale(self, &error) => {
+                lock.remove()?;
+                self.try_change(purpose, changes)
+            }
+            (changed, _) => changed,
+        }
+    }
+
+    fn try_change(&self, purpose: &str, changes: &Changes) -> Result<(), WorktreeError> {
         let call = self.call(purpose);
         call.args(["update-ref", "-m"])
             .arg(format!("threadline: {purpose}"))
             .args(["--stdin", "-z"])
-            .input(changes.0.clone())
+            // Without its last word, which a kill of this process can cut off, git changes nothing.
+            .input([b"start\0", changes.0.as_slice(), b"commit\0"].concat())
             .done()
     }
 

@@ -12,6 +12,7 @@ use super::error::WorktreeError;
 use super::git::{object, path};
 use super::names::BranchNames;
 use super::repository::{Changes, Repository, is_same};
+use super::stale_lock::SeenLock;
 use super::{ItemPlace, Worktrees, WorktreesState, short};
 use crate::project::replace;
 
@@ -92,6 +93,11 @@ pub(super) fn open(
         }
         (None, found) => begin(&repository, &names, &folder, commit, found.as_deref())?,
     };
+    if SeenLock::look(&repository).is_some() {
+        // Else every item would wait for it. To delete what is not there takes the lock, and changes nothing.
+        let nothing = Changes::default().delete(format!("{}.none", names.branch));
+        repository.change("take the lock on branches", &nothing)?;
+    }
     let worktrees = Worktrees { repository, names, folder, begun, state: Mutex::default() };
     tidy(&worktrees, &mut worktrees.state())?;
     Ok(worktrees)

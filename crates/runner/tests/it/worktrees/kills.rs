@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use threadline_runner::worktrees::{Merged, WorktreeError, Worktrees};
 
@@ -259,5 +260,43 @@ fn what_a_killed_git_left_half_done_is_put_right() {
     assert_eq!(worktrees.close().unwrap(), closed(Some("threadline/r1"), 2, &[]));
     assert!(theirs.join("shared").exists());
     git(&fixture.root, &["worktree", "remove", "../r1.44"]);
+    fixture.assert_only(&["threadline/r1"]);
+}
+
+/// The lock that git takes to delete a branch, left by one that was killed. A git that is alive may have it.
+#[test]
+fn the_lock_of_a_killed_git_goes_when_no_git_is_left() {
+    let fixture = Fixture::new();
+    let worktrees = fixture.open();
+    for item in [1, 2] {
+        let entered = worktrees.enter(item).unwrap();
+        commit(&entered.here, &format!("of-{item}"), "");
+    }
+    git(&fixture.root, &["pack-refs", "--all", "--no-prune"]);
+    let locks = ["packed-refs.lock", "packed-refs.new"].map(|name| fixture.root.join(".git").join(name));
+    let leave = || locks.iter().for_each(|lock| fs::write(lock, "").unwrap());
+
+    let mut alive = Command::new("git")
+        .args(["cat-file", "--batch"])
+        .current_dir(fixture.root.join(".git"))
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    leave();
+    let error = worktrees.merge(1).unwrap_err();
+    assert!(error.to_string().contains("packed-refs.lock"), "{error}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("remove the lock file")), "{error:?}");
+    assert!(locks.iter().all(|lock| lock.exists()));
+    drop(alive.stdin.take());
+    alive.wait().unwrap();
+
+    // Whoever goes on with the run does not let the items wait for it.
+    let worktrees = fixture.open();
+    assert!(locks.iter().all(|lock| !lock.exists()));
+    assert!(matches!(worktrees.merge(1), Ok(Merged::Commit(_))));
+    // Without the lock nobody writes the other file.
+    fs::write(&locks[1], "").unwrap();
+    assert!(matches!(worktrees.merge(2), Ok(Merged::Commit(_))));
+    assert_eq!(worktrees.close().unwrap(), closed(Some("threadline/r1"), 4, &[]));
     fixture.assert_only(&["threadline/r1"]);
 }

@@ -4,16 +4,17 @@
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
 use threadline_runner::process::{ChildEnding, Control, Spec, Stdin, end_left_over, run};
-use threadline_runner::worktrees::Worktrees;
+use threadline_runner::worktrees::{WorktreeError, Worktrees};
 use threadline_store::RunId;
 
-use super::fixture::{Fixture, environment, git};
+use super::fixture::{Fixture, Folder, environment, git};
 
 /// The folder of the project, for the process that is killed.
 const PROJECT: &str = "THREADLINE_WORKTREES_TEST_PROJECT";
@@ -58,11 +59,15 @@ fn step(here: PathBuf, run_id: &str, item: u64) {
         "git log --format=%s main.. | grep -qx of-{item} && exit; \
          echo {item} > of-{item} && git add of-{item} && git commit -q -m of-{item}"
     );
+    start(here, run_id, "step", "sh", &["-c", &script]);
+}
+
+fn start(here: PathBuf, run_id: &str, step: &str, program: &str, args: &[&str]) {
     let mut env = environment();
-    env.mark(run_id, "step");
+    env.mark(run_id, step);
     let spec = Spec {
-        program: "sh".into(),
-        args: vec!["-c".into(), script.into()],
+        program: program.into(),
+        args: args.iter().map(Into::into).collect(),
         env,
         cwd: here,
         stdin: Stdin::Null,
@@ -87,7 +92,7 @@ fn report() {
     out.write_all(b"\n@\n").and_then(|()| out.flush()).unwrap();
 }
 
-/// Does what is not done.
+/// Does what is not done, until something fails.
 fn drive(project: &Path, run_id: &str) {
     let folder = project.join(".threadline/worktrees/r1");
     let worktrees = Worktrees::open(project, &folder, &RunId::new(run_id).unwrap(), &environment()).unwrap();
@@ -98,23 +103,38 @@ fn drive(project: &Path, run_id: &str) {
             scope.spawn(|| {
                 loop {
                     let Some(item) = left.lock().unwrap().next() else { break };
-                    if !journal.has(item, "worked") {
-                        step(worktrees.enter(item).unwrap().here, run_id, item);
-                        journal.record(item, "worked");
-                        report();
+                    if let Err(error) = work(&worktrees, &journal, run_id, item) {
+                        // The others would only meet the same.
+                        eprintln!("item {item}: {error}");
+                        std::process::exit(1);
                     }
-                    if fails(item) {
-                        worktrees.abandon(item, true).unwrap().unwrap();
-                    } else {
-                        worktrees.merge(item).unwrap();
-                    }
-                    journal.record(item, "done");
-                    report();
                 }
             });
         }
     });
     worktrees.close().unwrap();
+}
+
+fn work(worktrees: &Worktrees, journal: &Journal, run_id: &str, item: u64) -> Result<(), WorktreeError> {
+    if !journal.has(item, "worked") {
+        step(worktrees.enter(item)?.here, run_id, item);
+        journal.record(item, "worked");
+        report();
+    }
+    if fails(item) {
+        worktrees.abandon(item, true)?.unwrap();
+    } else {
+        worktrees.merge(item)?;
+    }
+    journal.record(item, "done");
+    report();
+    Ok(())
+}
+
+/// The time of grace of a kill: one in three takes the programs with it at once, as the end of a container
+/// does.
+fn grace(kills: usize) -> Duration {
+    if kills.is_multiple_of(3) { Duration::ZERO } else { Duration::from_secs(5) }
 }
 
 #[test]
@@ -124,7 +144,7 @@ fn a_process_that_is_killed_again_and_again_loses_nothing() {
     }
     let fixture = Fixture::new();
     // Processes are found by the id of their run, and other tests have runs.
-    let run_id = format!("killed-{}", std::process::id());
+    let run_id = format!("killed{}", std::process::id());
     let mut kills = 0;
     loop {
         let mut child = Command::new(std::env::current_exe().unwrap())
@@ -134,17 +154,18 @@ fn a_process_that_is_killed_again_and_again_loses_nothing() {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        // Each process gets a little further, and is somewhere in the middle of the others' work.
+        // Each process gets a little further, and is somewhere in the middle of the others' work. One that
+        // ends by itself must have come to the end: whatever it met instead, the next one would meet, too.
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let reports = lines.map_while(Result::ok).filter(|line| line == "@").take(3 + kills % 4).count();
         if reports == 3 + kills % 4 {
             child.kill().unwrap();
             child.wait().unwrap();
             kills += 1;
-            assert!(end_left_over(&run_id, Duration::from_secs(5)).survivors.is_empty());
+            assert!(end_left_over(&run_id, grace(kills)).survivors.is_empty());
             fixture.assert_user_untouched();
         } else {
-            assert!(child.wait().unwrap().success());
+            assert!(child.wait().unwrap().success(), "after {kills} kills it does not go on");
             break;
         }
     }
@@ -165,4 +186,29 @@ fn a_process_that_is_killed_again_and_again_loses_nothing() {
     }
     branches.sort_unstable();
     fixture.assert_only(&branches.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+/// Whoever goes on with a run lets a git that Threadline had called come to its end, and asks the rest to
+/// end.
+#[test]
+fn a_git_of_a_killed_threadline_is_not_asked_to_end() {
+    let folder = Folder::new();
+    let script = "#!/bin/sh\ntrap '> asked; exit 0' TERM\n> ready\nsleep $1\n> done\n";
+    let run_id = format!("mended{}", std::process::id());
+    for (step, seconds, expected) in [("worktrees", "0.2", "done"), ("3", "600", "asked")] {
+        let here = folder.0.join(step);
+        fs::create_dir(&here).unwrap();
+        let program = here.join("git");
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| start(here.clone(), &run_id, step, "./git", &[seconds]));
+            while !here.join("ready").exists() {
+                std::thread::yield_now();
+            }
+            assert!(end_left_over(&run_id, Duration::from_mins(1)).survivors.is_empty());
+        });
+        let left = ["asked", "done"].map(|name| (name, here.join(name).exists()));
+        assert_eq!(left, ["asked", "done"].map(|name| (name, name == expected)), "{step}");
+    }
 }
